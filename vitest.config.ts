@@ -1,0 +1,39 @@
+import { defineConfig } from 'vitest/config';
+
+const shared = { environment: 'node', pool: 'threads', isolate: false } as const;
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'unit',
+          include: ['components/**/*.test.ts'],
+          exclude: ['components/**/*.component.test.ts', '**/node_modules/**'],
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'component',
+          include: ['components/**/*.component.test.ts'],
+          globalSetup: ['components/kit/testing/postgres.setup.ts'],
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'e2e',
+          include: ['e2e/**/*.e2e.test.ts'],
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      { test: { ...shared, name: 'tidy', include: ['e2e/tidy/*.test.ts'] } },
+    ],
+  },
+});
