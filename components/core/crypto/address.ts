@@ -1,0 +1,56 @@
+import { bech32m } from '@scure/base';
+import { AppError } from '../errors/errors.ts';
+import { type Algorithm, algorithmCode, findAlgorithmByCode } from './algorithm.ts';
+import { sha256 } from './hash.ts';
+import { spkiOf } from './public-key.ts';
+
+declare const walletAddressBrand: unique symbol;
+/** A bech32m address of exactly 61 characters that starts with `w1` (notes/workflow.md 10.2). */
+export type WalletAddress = string & { readonly [walletAddressBrand]: true };
+
+export interface AddressParts {
+  readonly address: WalletAddress;
+  readonly algorithm: Algorithm;
+  /** SHA-256 of the SPKI DER of the key, 32 bytes. */
+  readonly keyHash: Uint8Array;
+}
+
+const PREFIX = 'w';
+const ADDRESS_LENGTH = 61;
+
+/**
+ * The address of a public key: bech32m, hrp `w`, one five-bit algorithm code, SHA-256 of the SPKI DER.
+ * @param publicKey the form of decision D3: 32 raw bytes for Ed25519, SPKI DER otherwise
+ */
+export function walletAddress(algorithm: Algorithm, publicKey: Uint8Array): WalletAddress {
+  const words = bech32m.toWords(sha256(spkiOf(algorithm, publicKey)));
+  return bech32m.encode(PREFIX, [algorithmCode(algorithm), ...words]) as WalletAddress;
+}
+
+/** The parts of an address; undefined when the text is not one. Lower case only: an address has one spelling. */
+export function findAddressParts(text: string): AddressParts | undefined {
+  if (text.length !== ADDRESS_LENGTH || !/^w1[02-9ac-hj-np-z]+$/.test(text)) return undefined;
+  const decoded = bech32m.decodeUnsafe(text);
+  if (decoded === undefined || decoded.prefix !== PREFIX) return undefined;
+  const [code, ...words] = decoded.words;
+  const algorithm = code === undefined ? undefined : findAlgorithmByCode(code);
+  const keyHash = bech32m.fromWordsUnsafe(words);
+  if (algorithm === undefined || !(keyHash instanceof Uint8Array) || keyHash.length !== 32) return undefined;
+  return { address: text as WalletAddress, algorithm, keyHash };
+}
+
+/** Whether a text is a wallet address, checksum included. */
+export function isWalletAddress(text: string): text is WalletAddress {
+  return findAddressParts(text) !== undefined;
+}
+
+/**
+ * The address a text spells.
+ * @throws AppError invalid INVALID_WALLET_ADDRESS
+ */
+export function parseAddress(text: string): AddressParts {
+  const parts = findAddressParts(text);
+  if (parts === undefined)
+    throw new AppError('invalid', 'INVALID_WALLET_ADDRESS', 'Text is not a wallet address');
+  return parts;
+}

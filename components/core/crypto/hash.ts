@@ -1,0 +1,26 @@
+import { createHmac, hash, timingSafeEqual } from 'node:crypto';
+
+/** SHA-256 in one shot; text counts as UTF-8. 32 bytes. */
+export function sha256(data: string | Uint8Array): Uint8Array {
+  return hash('sha256', data, 'buffer');
+}
+
+/** SHA-256 as 64 lower-case hexadecimal characters. */
+export function sha256Hex(data: string | Uint8Array): string {
+  return hash('sha256', data, 'hex');
+}
+
+/** HMAC-SHA-512 (RFC 2104). 64 bytes. */
+export function hmacSha512(key: string | Uint8Array, data: Uint8Array): Uint8Array {
+  return createHmac('sha512', key).update(data).digest();
+}
+
+/** HMAC-SHA-256 (RFC 2104). 32 bytes. */
+export function hmacSha256(key: string | Uint8Array, data: string | Uint8Array): Uint8Array {
+  return createHmac('sha256', key).update(data).digest();
+}
+
+/** Whether two secrets are equal, in time that depends on their lengths only. */
+export function equalSecrets(left: Uint8Array, right: Uint8Array): boolean {
+  return left.length === right.length && timingSafeEqual(left, right);
+}

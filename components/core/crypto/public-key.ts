@@ -1,0 +1,82 @@
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { decodeBase64Any, encodeBase64 } from '../encoding/base64.ts';
+import { concatBytes, equalBytes } from '../encoding/text.ts';
+import { AppError } from '../errors/errors.ts';
+import type { Algorithm } from './algorithm.ts';
+
+/** DER in front of the 32 raw bytes of an Ed25519 key (RFC 8410). */
+const ED25519_SPKI_PREFIX = '302a300506032b6570032100';
+/** DER in front of the 64 coordinate bytes of an uncompressed P-256 point (RFC 5480). */
+const P256_SPKI_PREFIX = '3059301306072a8648ce3d020106082a8648ce3d03010703420004';
+const P256_SPKI_BYTES = 91;
+const RSA_MODULUS_BITS = 4096;
+const RSA_EXPONENT = 65_537n;
+
+/** SubjectPublicKeyInfo in DER of a key in the form of decision D3. */
+export function spkiOf(algorithm: Algorithm, publicKey: Uint8Array): Uint8Array {
+  if (algorithm !== 'ED25519') return publicKey;
+  return concatBytes([Buffer.from(ED25519_SPKI_PREFIX, 'hex'), publicKey]);
+}
+
+/** The form of decision D3 of a key object: 32 raw bytes for Ed25519, SPKI DER otherwise. */
+export function publicKeyBytes(algorithm: Algorithm, key: KeyObject): Uint8Array {
+  const der = key.export({ format: 'der', type: 'spki' });
+  return algorithm === 'ED25519' ? der.subarray(ED25519_SPKI_PREFIX.length / 2) : der;
+}
+
+function hasForm(algorithm: Algorithm, publicKey: Uint8Array): boolean {
+  switch (algorithm) {
+    case 'ED25519':
+      return publicKey.length === 32;
+    case 'NISTP256': {
+      const prefix = Buffer.from(P256_SPKI_PREFIX, 'hex');
+      return publicKey.length === P256_SPKI_BYTES && equalBytes(publicKey.subarray(0, prefix.length), prefix);
+    }
+    case 'RSA-4096':
+      return publicKey.length > 512 && publicKey.length < 600;
+  }
+}
+
+/** One key has one spelling: what OpenSSL would write is what was read, and the parameters are ours. */
+function isCanonical(algorithm: Algorithm, key: KeyObject, spki: Uint8Array): boolean {
+  if (!equalBytes(key.export({ format: 'der', type: 'spki' }), spki)) return false;
+  const details = key.asymmetricKeyDetails;
+  if (algorithm !== 'RSA-4096') return true;
+  const plain = key.asymmetricKeyType === 'rsa' && details?.modulusLength === RSA_MODULUS_BITS;
+  return plain && details.publicExponent === RSA_EXPONENT;
+}
+
+/**
+ * The key object of a public key: Ed25519 32 raw bytes, P-256 SPKI DER with an uncompressed point,
+ * RSA SPKI DER with a 4096-bit modulus and exponent 65537 (decision D3). Undefined for anything else.
+ */
+export function importPublicKey(algorithm: Algorithm, publicKey: Uint8Array): KeyObject | undefined {
+  if (!hasForm(algorithm, publicKey)) return undefined;
+  const spki = spkiOf(algorithm, publicKey);
+  try {
+    const key = createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' });
+    return isCanonical(algorithm, key, spki) ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * A public key as it stands in everything hashed: standard padded base64 of the form of decision D3.
+ * @throws AppError invalid VAL_SIG_003 when the text is not base64 or the bytes are no key of the algorithm
+ */
+export function normalisePublicKey(algorithm: Algorithm, text: string): string {
+  return encodeBase64(parsePublicKey(algorithm, text));
+}
+
+/** Bytes of a public key in base64 of any accepted spelling; throws like normalisePublicKey. */
+export function parsePublicKey(algorithm: Algorithm, text: string): Uint8Array {
+  let bytes: Uint8Array;
+  try {
+    bytes = decodeBase64Any(text);
+  } catch (cause) {
+    throw new AppError('invalid', 'VAL_SIG_003', 'Public key is not base64', { cause });
+  }
+  if (hasForm(algorithm, bytes)) return bytes;
+  throw new AppError('invalid', 'VAL_SIG_003', `Public key has not the form of ${algorithm}`);
+}

@@ -1,0 +1,51 @@
+import { AppError } from '../errors/errors.ts';
+
+const STANDARD = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+function refuse(): never {
+  throw new AppError('invalid', 'INVALID_BASE64', 'Text is not base64');
+}
+
+/** The characters before the padding, and whether that padding is right for their number. */
+function withoutPadding(text: string): { readonly body: string; readonly fits: boolean } {
+  const body = text.replace(/={1,2}$/, '');
+  const padding = text.length - body.length;
+  const left = body.length % 4;
+  return { body, fits: left !== 1 && (padding === 0 || (left > 0 && padding === 4 - left)) };
+}
+
+/** Whether the last character has bits beyond the last byte: such text is a second spelling of the same bytes. */
+function hasStrayBits(body: string, alphabet: string): boolean {
+  const left = body.length % 4;
+  if (left === 0) return false;
+  return alphabet.indexOf(body.charAt(body.length - 1)) % (left === 2 ? 16 : 4) !== 0;
+}
+
+/**
+ * Bytes of base64 text in the standard or the URL-safe alphabet, padded or not (decision D3, RFC 4648 sections 4 and 5).
+ * Everything else is refused: both alphabets in one text, white space, wrong padding, bits set after the last byte.
+ * @throws AppError invalid INVALID_BASE64
+ */
+export function decodeBase64Any(text: string): Uint8Array {
+  const { body, fits } = withoutPadding(text);
+  const standard = /^[A-Za-z0-9+/]*$/.test(body);
+  if (!fits || (!standard && !/^[A-Za-z0-9_-]*$/.test(body))) refuse();
+  if (hasStrayBits(body, standard ? STANDARD : URL_SAFE)) refuse();
+  return Buffer.from(body, standard ? 'base64' : 'base64url');
+}
+
+/** Standard base64 with padding, the only form we emit (decision D3). */
+export function encodeBase64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+}
+
+/** URL-safe base64 without padding (RFC 7515), for tokens and nonces. */
+export function encodeBase64Url(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
+}
+
+/** The standard padded spelling of any accepted spelling; throws like decodeBase64Any. */
+export function normaliseBase64(text: string): string {
+  return encodeBase64(decodeBase64Any(text));
+}

@@ -1,0 +1,75 @@
+import { AppError } from '../errors/errors.ts';
+import { compareCodeUnits, utf8 } from './text.ts';
+
+/** What JSON can say. Members that are undefined count as absent (decision D4). */
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | { readonly [name: string]: JsonValue | undefined };
+
+const MAX_DEPTH = 64;
+
+function refuse(reason: string): never {
+  throw new AppError('invalid', 'VAL_STRUCT_012', `Value has no canonical JSON: ${reason}`);
+}
+
+function writeText(text: string): string {
+  if (!text.isWellFormed()) refuse('lone surrogate');
+  return JSON.stringify(text);
+}
+
+function writeArray(items: readonly unknown[], depth: number): string {
+  let text = '[';
+  for (let index = 0; index < items.length; index += 1) {
+    if (index > 0) text += ',';
+    text += write(items[index], depth + 1);
+  }
+  return `${text}]`;
+}
+
+function writeObject(value: object, depth: number): string {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) refuse('not a plain object');
+  const members = Object.entries(value).filter((entry) => entry[1] !== undefined);
+  members.sort((left, right) => compareCodeUnits(left[0], right[0]));
+  let text = '{';
+  for (const [name, member] of members) {
+    if (text.length > 1) text += ',';
+    text += `${writeText(name)}:${write(member, depth + 1)}`;
+  }
+  return `${text}}`;
+}
+
+function write(value: unknown, depth: number): string {
+  switch (typeof value) {
+    case 'string':
+      return writeText(value);
+    case 'number':
+      return Number.isFinite(value) ? JSON.stringify(value) : refuse('number is not finite');
+    case 'boolean':
+      return value ? 'true' : 'false';
+    case 'object':
+      if (value === null) return 'null';
+      if (depth >= MAX_DEPTH) refuse(`nested deeper than ${MAX_DEPTH}`);
+      return Array.isArray(value) ? writeArray(value, depth) : writeObject(value, depth);
+    default:
+      return refuse(`${typeof value} is not a JSON value`);
+  }
+}
+
+/**
+ * Canonical JSON text (RFC 8785): members by UTF-16 code units, numbers as ECMAScript writes them, no white space.
+ * Stricter than JSON.stringify: anything that is not plain JSON data is refused; members that are undefined are left out.
+ * @throws AppError invalid VAL_STRUCT_012 for lone surrogates, NaN, infinities, other types, depth over 64
+ */
+export function canonicalJson(value: unknown): string {
+  return write(value, 0);
+}
+
+/** UTF-8 bytes of the canonical JSON text; throws like canonicalJson. */
+export function canonicalBytes(value: unknown): Uint8Array {
+  return utf8(write(value, 0));
+}

@@ -1,0 +1,88 @@
+/** What went wrong, in the one vocabulary that every transport maps to its own status. */
+export type ErrorKind =
+  | 'invalid'
+  | 'unauthenticated'
+  | 'forbidden'
+  | 'not_found'
+  | 'conflict'
+  | 'gone'
+  | 'unprocessable'
+  | 'too_large'
+  | 'rate_limited'
+  | 'unavailable'
+  | 'timeout'
+  | 'bad_gateway'
+  | 'internal';
+
+/** Specification document 2, section 7: severities of an error entry. */
+export type Severity = 'Warning' | 'Error' | 'Critical';
+
+/** One finding of a judge; `field` is the member of the input it is about. */
+export interface Violation {
+  readonly code: string;
+  readonly message: string;
+  readonly field?: string | undefined;
+  readonly severity: Severity;
+}
+
+export interface AppErrorOptions {
+  readonly cause?: unknown;
+  readonly details?: Readonly<Record<string, unknown>> | undefined;
+  readonly retryAfterSeconds?: number | undefined;
+  readonly violations?: readonly Violation[] | undefined;
+}
+
+const GENERIC_CODES: Readonly<Record<ErrorKind, string>> = {
+  invalid: 'INVALID_REQUEST',
+  unauthenticated: 'UNAUTHORIZED',
+  forbidden: 'FORBIDDEN',
+  not_found: 'NOT_FOUND',
+  conflict: 'CONFLICT',
+  gone: 'GONE',
+  unprocessable: 'UNPROCESSABLE',
+  too_large: 'PAYLOAD_TOO_LARGE',
+  rate_limited: 'RATE_LIMITED',
+  unavailable: 'SERVICE_UNAVAILABLE',
+  timeout: 'TIMEOUT',
+  bad_gateway: 'BAD_GATEWAY',
+  internal: 'INTERNAL_ERROR',
+};
+
+/**
+ * A refusal. `kind` decides the transport status, `code` is what clients match on, the message is for people and
+ * never holds a secret or a payload.
+ */
+export class AppError extends Error {
+  readonly kind: ErrorKind;
+  readonly code: string;
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly retryAfterSeconds?: number;
+  readonly violations?: readonly Violation[];
+
+  constructor(kind: ErrorKind, code: string, message: string, options: AppErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'AppError';
+    this.kind = kind;
+    this.code = code;
+    if (options.details !== undefined) this.details = options.details;
+    if (options.retryAfterSeconds !== undefined) this.retryAfterSeconds = options.retryAfterSeconds;
+    if (options.violations !== undefined) this.violations = options.violations;
+  }
+}
+
+/** The generic code of a kind (specification document 1, section 7; identity.md 2.1 for the rest). */
+export function genericCode(kind: ErrorKind): string {
+  return GENERIC_CODES[kind];
+}
+
+/** Whether a thrown value is a refusal of ours, and of the given kind when one is named. */
+export function isAppError(error: unknown, kind?: ErrorKind): error is AppError {
+  return error instanceof AppError && (kind === undefined || error.kind === kind);
+}
+
+/** A finding of severity Error. */
+export function violation(code: string, message: string, field?: string): Violation {
+  return field === undefined
+    ? { code, message, severity: 'Error' }
+    : { code, message, field, severity: 'Error' };
+}

@@ -1,0 +1,34 @@
+/**
+ * The only place where subjects of the bus are made. A subject is a doorbell: it says that there is something to read
+ * and carries nothing (decision D32).
+ */
+export const SUBJECTS = {
+  /** Rows of the tenant service's revocation log. */
+  tenantRevocations: 'doorbell.tenant.revocations',
+  /** The tenant service's outbox. */
+  tenantEvents: 'doorbell.tenant.events',
+  /** The wallet service's outbox. */
+  walletEvents: 'doorbell.wallet.events',
+  /** The register service's outbox: dockets, transactions, registers. */
+  registerEvents: 'doorbell.register.events',
+  /** Validators announced themselves or changed their endpoint. */
+  validatorDirectory: 'doorbell.register.validators',
+} as const;
+
+export type Subject = (typeof SUBJECTS)[keyof typeof SUBJECTS];
+
+/** Kinds of the register service's events, as they stand in its outbox and later in hub messages. */
+export const REGISTER_EVENTS = [
+  'RegisterCreated',
+  'RegisterDeleted',
+  'RegisterStatusChanged',
+  'TransactionConfirmed',
+  'DocketSealed',
+  'RegisterHeightUpdated',
+] as const;
+export type RegisterEvent = (typeof REGISTER_EVENTS)[number];
+
+/** Whether a text is one of the subjects. */
+export function isSubject(text: string): text is Subject {
+  return Object.values(SUBJECTS).some((subject) => subject === text);
+}

@@ -1,0 +1,124 @@
+import { z } from 'zod';
+import { AppError } from '../errors/errors.ts';
+import { isRole, type Role } from './roles.ts';
+import { parseScopeClaim } from './scopes.ts';
+import { audienceOf, issuerOf, TIERS, type Tier } from './tiers.ts';
+
+const texts = z.union([z.string(), z.array(z.string())]);
+const asList = (value: string | readonly string[]): string[] =>
+  typeof value === 'string' ? [value] : [...value];
+
+/**
+ * Claims of an access token (notes/identity.md 3.3). Times are seconds since the epoch. Claims we do not know are
+ * kept.
+ */
+export const accessClaimsSchema = z.looseObject({
+  iss: z.string().min(1),
+  aud: texts.transform(asList),
+  sub: z.string().min(1),
+  iat: z.int(),
+  nbf: z.int().optional(),
+  exp: z.int(),
+  jti: z.string().min(1),
+  token_type: z.enum(['user', 'service']),
+  token_use: z.literal('access'),
+  tier: z.enum(TIERS),
+  client_id: z.string().min(1),
+  platform_user_id: z.string().optional(),
+  org_id: z.string().optional(),
+  org_name: z.string().optional(),
+  email: z.string().optional(),
+  email_verified: z.boolean().optional(),
+  name: z.string().optional(),
+  roles: texts.transform(asList).optional(),
+  wallet_address: z.string().optional(),
+  service_name: z.string().optional(),
+  scope: texts.optional(),
+  can_sign_system: z.boolean().optional(),
+  delegated_user_id: z.string().optional(),
+  delegated_org_id: z.string().optional(),
+  auth_time: z.int().optional(),
+  amr: z.array(z.string()).optional(),
+  acr: z.string().optional(),
+  sid: z.string().optional(),
+  password_change_required: z.boolean().optional(),
+});
+
+export type AccessClaims = z.output<typeof accessClaimsSchema>;
+
+/** Who calls: a verified access token in our own words. */
+export interface Caller {
+  readonly kind: 'user' | 'service';
+  /** User identity of a person, principal of a service. */
+  readonly subject: string;
+  readonly platformUserId?: string | undefined;
+  readonly organizationId?: string | undefined;
+  readonly roles: readonly Role[];
+  readonly tier: Tier;
+  readonly clientId: string;
+  readonly scopes: readonly string[];
+  /** A hint only: who may sign is decided by the wallet service (decision D31). */
+  readonly walletAddress?: string | undefined;
+  /** The refresh family. */
+  readonly sessionId?: string | undefined;
+  readonly tokenId: string;
+  readonly issuedAtMs: number;
+  readonly expiresAtMs: number;
+  /** Whether the token may use the signing component. */
+  readonly canSignSystem: boolean;
+  /** The person a delegated service token acts for. */
+  readonly delegatedUserId?: string | undefined;
+  readonly delegatedOrganizationId?: string | undefined;
+  readonly claims: AccessClaims;
+}
+
+function refuse(reason: string): never {
+  throw new AppError('unauthenticated', 'UNAUTHORIZED', `Token refused: ${reason}`);
+}
+
+/**
+ * Claims of a token whose signature was verified.
+ * @throws AppError unauthenticated UNAUTHORIZED when they are not those of an access token
+ */
+export function parseAccessClaims(payload: unknown): AccessClaims {
+  const result = accessClaimsSchema.safeParse(payload);
+  if (!result.success) return refuse('claims are not those of an access token');
+  const { tier, token_type: type, roles } = result.data;
+  if ((tier === 'service') !== (type === 'service')) refuse('tier and token_type disagree');
+  if (tier !== 'platform' && roles !== undefined) refuse('only the platform tier carries roles');
+  if (tier === 'platform' && (roles === undefined || roles.length === 0)) refuse('roles are missing');
+  return result.data;
+}
+
+/**
+ * The caller of verified claims. Issuer and audience must be those of this installation and of the claimed tier;
+ * times are judged by the verifier of the signature.
+ * @throws AppError unauthenticated UNAUTHORIZED
+ */
+export function callerOf(claims: AccessClaims, installation: string): Caller {
+  if (claims.iss !== issuerOf(installation)) refuse('another issuer');
+  const expected = audienceOf(installation, claims.tier);
+  const others = TIERS.filter((tier) => tier !== claims.tier).map((tier) => audienceOf(installation, tier));
+  if (!claims.aud.includes(expected) || claims.aud.some((each) => others.includes(each)))
+    refuse('another audience');
+  const service = claims.tier === 'service';
+  return {
+    kind: service ? 'service' : 'user',
+    subject: claims.sub,
+    platformUserId: service ? undefined : claims.platform_user_id,
+    organizationId: claims.org_id,
+    roles: claims.tier === 'platform' ? (claims.roles ?? []).filter(isRole) : [],
+    tier: claims.tier,
+    clientId: claims.client_id,
+    scopes: service ? parseScopeClaim(claims.scope) : [],
+    walletAddress: service ? undefined : claims.wallet_address,
+    sessionId: claims.sid,
+    tokenId: claims.jti,
+    issuedAtMs: claims.iat * 1000,
+    expiresAtMs: claims.exp * 1000,
+    canSignSystem: service && claims.can_sign_system === true,
+    delegatedUserId: service ? claims.delegated_user_id : undefined,
+    delegatedOrganizationId: service ? claims.delegated_org_id : undefined,
+    claims,
+  };
+}

@@ -1,0 +1,41 @@
+import type { Role } from './roles.ts';
+
+/** Tiers of access tokens (specification document 1, section 5). */
+export const TIERS = ['platform', 'consumer', 'service'] as const;
+export type Tier = (typeof TIERS)[number];
+/** Tiers a person can ask for. */
+export type HumanTier = Exclude<Tier, 'service'>;
+export type OrganizationType = 'Standard' | 'Public';
+
+/** The literal second audience of consumer tokens (specification document 1). */
+export const CITIZEN_WALLET_AUDIENCE = 'platform:citizen-wallet';
+
+/** The audience of a tier in an installation: `{installation}:{tier}`. */
+export function audienceOf(installation: string, tier: Tier): string {
+  return `${installation}:${tier}`;
+}
+
+/** Every audience of a token of that tier (notes/identity.md 3.1). */
+export function audiencesOf(installation: string, tier: Tier): string[] {
+  const own = audienceOf(installation, tier);
+  return tier === 'consumer' ? [own, CITIZEN_WALLET_AUDIENCE] : [own];
+}
+
+/** `iss` of every token of an installation (decision D45). */
+export function issuerOf(installation: string): string {
+  return `urn:platform:${installation}`;
+}
+
+/** The tier a text asks for, trimmed and in any case; other texts do not count (notes/identity.md 3.4). */
+export function findHumanTier(text: string | undefined): HumanTier | undefined {
+  const wanted = text?.trim().toLowerCase();
+  return wanted === 'platform' || wanted === 'consumer' ? wanted : undefined;
+}
+
+/**
+ * Whether a membership entitles to the platform tier (decision D33): any membership of a Standard organisation with
+ * the roles granted there; members of a Public one are consumers.
+ */
+export function isEntitledToPlatform(organization: OrganizationType, roles: readonly Role[]): boolean {
+  return organization === 'Standard' && roles.length > 0;
+}

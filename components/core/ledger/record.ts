@@ -1,0 +1,135 @@
+import { isAlgorithm } from '../crypto/algorithm.ts';
+import { canonicalBytes } from '../encoding/jcs.ts';
+import { equalBytes, fromUtf8 } from '../encoding/text.ts';
+import { AppError } from '../errors/errors.ts';
+import { leafHash } from './merkle.ts';
+import { isTransactionType, type TransactionEnvelope, type TransactionSignature } from './transaction.ts';
+
+/**
+ * A transaction as it is sealed (notes/ledger.md L-58): its canonical JSON is the leaf of the docket's tree.
+ * Recipients and metadata are always there; absent members never.
+ */
+export interface SealedRecord extends TransactionEnvelope {
+  readonly txId: string;
+  /** Bytes of the hashed payload. */
+  readonly payloadSize: number;
+  /** Address of the first signature's key. */
+  readonly senderAddress: string;
+  readonly recipients: readonly string[];
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly signatures: readonly TransactionSignature[];
+  /** Whether txId is the one derived from the envelope. */
+  readonly bound: boolean;
+}
+
+export interface RecordParts {
+  readonly envelope: TransactionEnvelope;
+  readonly txId: string;
+  readonly payloadSize: number;
+  readonly senderAddress: string;
+  readonly signatures: readonly TransactionSignature[];
+  readonly bound: boolean;
+}
+
+/** The sealed record of a transaction. */
+export function buildRecord(parts: RecordParts): SealedRecord {
+  const { envelope } = parts;
+  return {
+    txId: parts.txId,
+    registerId: envelope.registerId,
+    blueprintId: envelope.blueprintId,
+    actionId: envelope.actionId,
+    type: envelope.type,
+    payloadHash: envelope.payloadHash,
+    payloadSize: parts.payloadSize,
+    previousTransactionId: envelope.previousTransactionId,
+    createdAt: envelope.createdAt,
+    expiresAt: envelope.expiresAt,
+    senderAddress: parts.senderAddress,
+    recipients: envelope.recipients ?? [],
+    metadata: envelope.metadata ?? {},
+    signatures: parts.signatures,
+    bound: parts.bound,
+  };
+}
+
+/** Canonical JSON bytes of a record: what is stored, served and hashed. Throws like canonicalBytes. */
+export function recordBytes(record: SealedRecord): Uint8Array {
+  return canonicalBytes(record);
+}
+
+/** Hash of the record's leaf from its exact bytes, 32 bytes. */
+export function recordLeaf(bytes: Uint8Array): Uint8Array {
+  return leafHash(bytes);
+}
+
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === 'string';
+const isHash: Check = (value) => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
+const isOptionalText: Check = (value) => value === undefined || typeof value === 'string';
+
+const isTexts: Check = (value) => Array.isArray(value) && value.every(isText);
+
+function isTextMap(value: unknown): boolean {
+  return (
+    typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(isText)
+  );
+}
+
+const SIGNATURE_CHECKS: Readonly<Record<keyof TransactionSignature, Check>> = {
+  publicKey: isText,
+  signatureValue: isText,
+  algorithm: isAlgorithm,
+};
+
+const RECORD_CHECKS: Readonly<Record<keyof SealedRecord, Check>> = {
+  txId: isHash,
+  registerId: (value) => typeof value === 'string' && /^[0-9a-f]{32}$/.test(value),
+  blueprintId: isOptionalText,
+  actionId: isOptionalText,
+  type: (value) => typeof value === 'string' && isTransactionType(value),
+  payloadHash: isHash,
+  payloadSize: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+  previousTransactionId: (value) => value === undefined || isHash(value),
+  createdAt: isText,
+  expiresAt: isOptionalText,
+  senderAddress: isText,
+  recipients: isTexts,
+  metadata: isTextMap,
+  signatures: (value) =>
+    Array.isArray(value) && value.length > 0 && value.every((each) => matches(each, SIGNATURE_CHECKS)),
+  bound: (value) => typeof value === 'boolean',
+};
+
+function matches(value: unknown, checks: Readonly<Record<string, Check>>): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const members: Readonly<Record<string, unknown>> = { ...value };
+  const known = Object.keys(members).every((name) => Object.hasOwn(checks, name));
+  return known && Object.entries(checks).every(([name, check]) => check(members[name]));
+}
+
+function isSealedRecord(value: unknown): value is SealedRecord {
+  return matches(value, RECORD_CHECKS);
+}
+
+/**
+ * The record that bytes spell. They must be the canonical JSON of a record, to the byte: a record has one spelling.
+ * Shape only; hashes, keys and signatures are not judged.
+ * @throws AppError invalid VAL_STRUCT_012
+ */
+export function parseRecord(bytes: Uint8Array): SealedRecord {
+  const text = fromUtf8(bytes);
+  let value: unknown;
+  try {
+    value = text === undefined ? undefined : JSON.parse(text);
+  } catch (cause) {
+    throw new AppError('invalid', 'VAL_STRUCT_012', 'Record is not JSON', { cause });
+  }
+  if (!isSealedRecord(value))
+    throw new AppError('invalid', 'VAL_STRUCT_012', 'Record has not the sealed shape');
+  if (!equalBytes(canonicalBytes(value), bytes)) {
+    throw new AppError('invalid', 'VAL_STRUCT_012', 'Record is not in canonical form');
+  }
+  return value;
+}
