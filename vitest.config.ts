@@ -2,14 +2,25 @@ import { defineConfig } from 'vitest/config';
 
 const shared = { environment: 'node', pool: 'threads', isolate: false } as const;
 
+// .ci/run adds up what every suite reports
+const reports = process.env['CHANCERY_TEST_REPORTS'];
+const reporting =
+  reports === undefined
+    ? {}
+    : {
+        reporters: ['default', 'json'],
+        outputFile: { json: `${reports}/vitest-${process.pid}.json` },
+      };
+
 export default defineConfig({
   test: {
+    ...reporting,
     projects: [
       {
         test: {
           ...shared,
           name: 'unit',
-          include: ['components/**/*.test.ts'],
+          include: ['components/**/*.test.ts', 'e2e/perf/**/*.test.ts'],
           exclude: ['components/**/*.component.test.ts', '**/node_modules/**'],
         },
       },
@@ -33,7 +44,7 @@ export default defineConfig({
           hookTimeout: 120_000,
         },
       },
-      { test: { ...shared, name: 'tidy', include: ['e2e/tidy/*.test.ts'] } },
+      { test: { ...shared, name: 'tidy', include: ['e2e/tidy/**/*.test.ts'] } },
     ],
   },
 });

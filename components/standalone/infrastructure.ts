@@ -1,0 +1,134 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '#kit/clock/clock.ts';
+import { Cleanup } from '#kit/lifecycle/lifecycle.ts';
+import type { Logger } from '#kit/log/log.ts';
+import { startBroker } from './bus/broker.ts';
+import { type ComponentDatabases, prepareEmbedded, prepareGiven } from './database/store.ts';
+import { startIssuer } from './issuer/issuer.ts';
+import { clientIds } from './layout.ts';
+import { startPostgres } from './postgres/embedded.ts';
+import { type StateDirectory, writePrivate } from './state/directory.ts';
+
+/** What replaces an embedded part; each stands for itself. */
+export interface Given {
+  readonly databaseUrl?: string | undefined;
+  readonly natsUrl?: string | undefined;
+  readonly spiffeSocket?: string | undefined;
+}
+
+/** Database, bus and identity, embedded or given. */
+export interface Infrastructure {
+  readonly databases: ComponentDatabases;
+  readonly natsUrl: string;
+  readonly sockets: Readonly<Record<string, string>>;
+  /** Operating-system processes that belong to it. */
+  readonly processes: readonly { readonly name: string; readonly pid: number }[];
+  /** Which parts are embedded, for the health output and the screen. */
+  readonly embedded: { readonly database: boolean; readonly bus: boolean; readonly identity: boolean };
+  /** Resolves with a reason when an embedded part ends by itself. */
+  readonly broken: Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface InfrastructureOptions {
+  readonly directory: StateDirectory;
+  readonly installation: string;
+  readonly natsPort: number;
+  readonly given: Given;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+const storing = ['tenant', 'wallet', 'register'] as const;
+
+/** Starts what is not given: identity, database and bus, in this order (decision D30). */
+export async function startInfrastructure(options: InfrastructureOptions): Promise<Infrastructure> {
+  const { given, log } = options;
+  const cleanup = new Cleanup();
+  try {
+    const sockets = await identity(options, cleanup);
+    const database = await databases(options, cleanup);
+    const natsUrl = await bus(options, cleanup);
+    return {
+      databases: database.databases,
+      natsUrl,
+      sockets,
+      processes: database.pid === undefined ? [] : [{ name: 'postgres', pid: database.pid }],
+      embedded: {
+        database: given.databaseUrl === undefined,
+        bus: given.natsUrl === undefined,
+        identity: given.spiffeSocket === undefined,
+      },
+      broken: database.broken,
+      stop: () => cleanup.run(log),
+    };
+  } catch (error) {
+    await cleanup.run(log);
+    throw error;
+  }
+}
+
+async function identity(
+  options: InfrastructureOptions,
+  cleanup: Cleanup,
+): Promise<Readonly<Record<string, string>>> {
+  const { directory, installation, given, log, clock } = options;
+  const { spiffeSocket } = given;
+  if (spiffeSocket !== undefined) {
+    return Object.fromEntries(clientIds.map((clientId) => [clientId, spiffeSocket]));
+  }
+  const issuer = await startIssuer({
+    dir: directory.issuer,
+    socketDir: directory.sockets,
+    installation,
+    services: [...clientIds],
+    svidTtlSeconds: 3600,
+    log,
+    clock,
+  });
+  cleanup.add('issuer', () => issuer.stop());
+  return issuer.sockets;
+}
+
+interface StartedDatabase {
+  readonly databases: ComponentDatabases;
+  readonly pid?: number;
+  readonly broken: Promise<string>;
+}
+
+async function databases(options: InfrastructureOptions, cleanup: Cleanup): Promise<StartedDatabase> {
+  const { directory, given, log } = options;
+  if (given.databaseUrl !== undefined) {
+    const secretOf = (name: string, make: () => string): string =>
+      keepText(join(directory.secrets, name), make);
+    return {
+      databases: await prepareGiven(given.databaseUrl, storing, secretOf),
+      broken: new Promise(() => undefined),
+    };
+  }
+  const postgres = await startPostgres({ dataDir: directory.postgres, socketDir: directory.sockets, log });
+  cleanup.add('postgres', () => postgres.stop());
+  return {
+    databases: await prepareEmbedded((database, role) => postgres.url(database, role), storing),
+    pid: postgres.pid,
+    broken: postgres.ended,
+  };
+}
+
+function keepText(path: string, make: () => string): string {
+  if (!existsSync(path)) {
+    writePrivate(path, make());
+  }
+  return readFileSync(path, 'utf8').trim();
+}
+
+async function bus(options: InfrastructureOptions, cleanup: Cleanup): Promise<string> {
+  const { given, natsPort, log } = options;
+  if (given.natsUrl !== undefined) {
+    return given.natsUrl;
+  }
+  const broker = await startBroker({ host: '127.0.0.1', port: natsPort, log });
+  cleanup.add('bus', () => broker.stop());
+  return `nats://127.0.0.1:${natsPort}`;
+}

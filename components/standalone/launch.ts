@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { AppError } from '#core/errors/errors.ts';
+import type { Logger } from '#kit/log/log.ts';
+import type { ProcessPlan, ServiceName } from './layout.ts';
+
+/** A component that runs: in this process or in one of its own. */
+export interface Running {
+  readonly service: ServiceName;
+  readonly pid: number;
+  /** Resolves with a reason when it ends by itself. */
+  readonly ended: Promise<string>;
+  stop(): Promise<void>;
+}
+
+export type Launch = (plan: ProcessPlan) => Promise<Running>;
+
+const readyDeadlineMs = 60_000;
+const stopDeadlineMs = 4_000;
+
+/** Runs components in this process: the same `create` as in a pod, the same sockets, the same environment. */
+export function launchInProcess(log: Logger): Launch {
+  return async ({ service, env }) => {
+    const begin = starters[service];
+    const component = await begin(env, log.child({ service }));
+    return {
+      service,
+      pid: process.pid,
+      ended: new Promise(() => undefined),
+      stop: () => component.stop(),
+    };
+  };
+}
+
+interface Stoppable {
+  stop(): Promise<void>;
+}
+
+type Starter = (env: Readonly<Record<string, string>>, log: Logger) => Promise<Stoppable>;
+
+const starters: Readonly<Record<ServiceName, Starter>> = {
+  tenant: async (env, log) => {
+    const [{ start }, { tenantSettings }, { createTenant }] = await Promise.all([
+      import('#kit/lifecycle/lifecycle.ts'),
+      import('../tenant/config.ts'),
+      import('../tenant/compose.ts'),
+    ]);
+    return start({ service: 'tenant', schema: tenantSettings, create: createTenant, env, log });
+  },
+  wallet: async (env, log) => {
+    const [{ start }, { walletSettings }, { createWallet }] = await Promise.all([
+      import('#kit/lifecycle/lifecycle.ts'),
+      import('../wallet/config.ts'),
+      import('../wallet/compose.ts'),
+    ]);
+    return start({ service: 'wallet', schema: walletSettings, create: createWallet, env, log });
+  },
+  register: async (env, log) => {
+    const [{ start }, { registerSettings }, { createRegister }] = await Promise.all([
+      import('#kit/lifecycle/lifecycle.ts'),
+      import('../register/config.ts'),
+      import('../register/compose.ts'),
+    ]);
+    return start({ service: 'register', schema: registerSettings, create: createRegister, env, log });
+  },
+  validator: async (env, log) => {
+    const [{ start }, { validatorSettings }, { createValidator }] = await Promise.all([
+      import('#kit/lifecycle/lifecycle.ts'),
+      import('../validator/config.ts'),
+      import('../validator/compose.ts'),
+    ]);
+    return start({ service: 'validator', schema: validatorSettings, create: createValidator, env, log });
+  },
+  gateway: async (env, log) => {
+    const [{ start }, { gatewaySettings }, { createGateway }] = await Promise.all([
+      import('#kit/lifecycle/lifecycle.ts'),
+      import('../gateway/config.ts'),
+      import('../gateway/compose.ts'),
+    ]);
+    return start({ service: 'gateway', schema: gatewaySettings, create: createGateway, env, log });
+  },
+};
+
+/** Runs each component as a child process whose output goes to `logDir/NAME.log`; ready when its probe says so. */
+export function launchProcesses(logDir: string): Launch {
+  return async ({ service, env }) => {
+    const output = openSync(join(logDir, `${service}.log`), 'a', 0o600);
+    const main = new URL(`../${service}/main.ts`, import.meta.url);
+    const child = spawn(process.execPath, [main.pathname], {
+      env: { PATH: '/usr/bin:/bin', ...env },
+      // the channel tells the child when this process dies, whatever ended it
+      stdio: ['ignore', output, output, 'ipc'],
+    });
+    closeSync(output);
+    const ended = new Promise<string>((resolve) => {
+      child.once('error', (error) => resolve(error.message));
+      child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
+    });
+    await readyOrEnded(service, Number(env['CHANCERY_OPS_PORT']), ended);
+    return { service, pid: child.pid ?? 0, ended, stop: () => stopChild(child, ended) };
+  };
+}
+
+async function readyOrEnded(service: ServiceName, opsPort: number, ended: Promise<string>): Promise<void> {
+  const reason = await Promise.race([ended, untilReady(opsPort)]);
+  if (reason !== 'ready') {
+    throw new AppError('unavailable', 'COMPONENT_NOT_STARTED', `${service} did not become ready: ${reason}`);
+  }
+}
+
+async function untilReady(opsPort: number): Promise<string> {
+  const deadline = performance.now() + readyDeadlineMs;
+  while (performance.now() < deadline) {
+    const answer = await fetch(`http://127.0.0.1:${opsPort}/ready`).catch(() => undefined);
+    if (answer?.ok === true) {
+      return 'ready';
+    }
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  return `not ready within ${readyDeadlineMs / 1000} s`;
+}
+
+async function stopChild(child: ChildProcess, ended: Promise<string>): Promise<void> {
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), stopDeadlineMs);
+  await ended;
+  clearTimeout(timer);
+}

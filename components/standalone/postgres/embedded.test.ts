@@ -1,0 +1,126 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createLogger } from '#kit/log/log.ts';
+import { findBinaries } from './binaries.ts';
+import { type Postgres, startPostgres } from './embedded.ts';
+import { chooseLauncher } from './launcher.ts';
+
+const log = createLogger({ service: 'test', level: 'silent' });
+
+async function query<T extends pg.QueryResultRow>(url: string, text: string): Promise<T[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<T>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+describe('embedded PostgreSQL', () => {
+  let root = '';
+  let server: Postgres | undefined;
+  const running = (): Postgres => {
+    if (server === undefined) throw new Error('not started');
+    return server;
+  };
+  const options = () => ({ dataDir: join(root, 'data'), socketDir: join(root, 's'), fsync: false, log });
+
+  beforeAll(async () => {
+    root = mkdtempSync(join(tmpdir(), 'pg-'));
+    server = await startPostgres(options());
+  }, 60_000);
+
+  afterAll(async () => {
+    await server?.stop();
+    rmSync(root, { recursive: true, force: true });
+  }, 30_000);
+
+  it('answers on its socket and has no superuser problem', async () => {
+    const rows = await query<{ version: string; encoding: string }>(
+      running().url('postgres'),
+      `select current_setting('server_version') as version, pg_encoding_to_char(encoding) as encoding
+         from pg_database where datname = 'postgres'`,
+    );
+    expect(rows[0]?.version).toMatch(/^18\./);
+    expect(rows[0]?.encoding).toBe('UTF8');
+    expect(running().pid).toBeGreaterThan(1);
+  });
+
+  it('gives connection strings of other roles and databases', async () => {
+    await query(running().url('postgres'), 'create role "some one" login');
+    const rows = await query<{ who: string }>(
+      running().url('postgres', 'some one'),
+      'select current_user as who',
+    );
+    expect(rows[0]?.who).toBe('some one');
+    expect(new URL(running().url('x/y')).pathname).toBe('/x%2Fy');
+  });
+
+  it('listens on the socket only, in a directory of its owner', async () => {
+    const [row] = await query<{ listen: string }>(
+      running().url('postgres'),
+      `select current_setting('listen_addresses') as listen`,
+    );
+    expect(row?.listen).toBe('');
+    expect(statSync(join(root, 's')).mode & 0o777).toBe(0o700);
+  });
+
+  it('refuses a second server on the same directory', async () => {
+    await expect(startPostgres({ ...options(), lockWaitMs: 0 })).rejects.toMatchObject({
+      kind: 'conflict',
+      code: 'EMBEDDED_POSTGRES_LOCKED',
+    });
+    await query(running().url('postgres'), 'select 1');
+  });
+
+  it('keeps what was committed over a stop and a start', async () => {
+    await query(running().url('postgres'), 'create table kept as select 7 as n');
+    await running().stop();
+    expect(await running().ended).toBe('exit 0');
+    server = await startPostgres(options());
+    const rows = await query<{ n: number }>(server.url('postgres'), 'select n from kept');
+    expect(rows[0]?.n).toBe(7);
+  }, 30_000);
+
+  it('stopping twice is harmless', async () => {
+    await running().stop();
+    await running().stop();
+    server = await startPostgres(options());
+  }, 30_000);
+
+  it('starts again after kill -9 of the server', async () => {
+    process.kill(running().pid, 'SIGKILL');
+    expect(await running().ended).toBe('exit SIGKILL');
+    server = await startPostgres(options());
+    const rows = await query<{ n: number }>(server.url('postgres'), 'select n from kept');
+    expect(rows[0]?.n).toBe(7);
+  }, 30_000);
+
+  it('leaves a directory with other contents alone', async () => {
+    const dataDir = join(root, 'mine');
+    mkdirSync(dataDir);
+    writeFileSync(join(dataDir, 'letter.txt'), 'hello');
+    await expect(startPostgres({ ...options(), dataDir })).rejects.toMatchObject({
+      code: 'EMBEDDED_POSTGRES_FAILED',
+    });
+    expect(existsSync(join(dataDir, 'letter.txt'))).toBe(true);
+  }, 30_000);
+
+  it('refuses a socket directory that no unix socket fits in', async () => {
+    await expect(
+      startPostgres({ ...options(), socketDir: join(root, 'x'.repeat(90)) }),
+    ).rejects.toMatchObject({ code: 'EMBEDDED_POSTGRES_SOCKET_PATH' });
+  });
+
+  it('says what to do on a platform without a package', () => {
+    expect(() => findBinaries('aix', 'ppc64')).toThrow(/DATABASE_URL/);
+  });
+
+  it('starts programs directly where nothing else is needed', () => {
+    expect(chooseLauncher('darwin', 501)).toEqual({ prefix: [] });
+  });
+});

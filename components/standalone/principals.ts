@@ -1,0 +1,52 @@
+import { createServiceTokens } from '#kit/auth/auth.ts';
+import { Cleanup, type Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createRpcClient } from '#kit/rpc/rpc.ts';
+import { connectWorkload, serviceSpiffeId } from '#kit/workload/workload.ts';
+import { PrincipalService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+
+/** Where the operator's identity and the tenant service are reached. */
+export interface PrincipalOptions {
+  readonly operatorSocket: string;
+  readonly tenantGrpc: { readonly host: string; readonly port: number };
+  readonly tenantMtls: { readonly host: string; readonly port: number };
+  readonly runtime: Runtime;
+}
+
+/** Keeps a service principal for each validator, as the operator does in a cluster (decision D28). */
+export async function upsertValidators(
+  options: PrincipalOptions,
+  validatorIds: readonly string[],
+): Promise<void> {
+  const { operatorSocket, tenantGrpc, tenantMtls, runtime } = options;
+  const { log, clock, installation } = runtime;
+  const cleanup = new Cleanup();
+  try {
+    const workload = await connectWorkload({ socket: operatorSocket, log, clock });
+    cleanup.add('workload', () => workload.stop());
+    const token = createServiceTokens({
+      workload,
+      endpoint: tenantMtls,
+      clientId: 'service-operator',
+      clock,
+      log,
+    });
+    const client = createRpcClient(PrincipalService, {
+      address: tenantGrpc,
+      workload,
+      expect: serviceSpiffeId(installation, 'service-tenant'),
+      token,
+      runtime,
+    });
+    cleanup.add('client', () => client.close());
+    for (const clientId of validatorIds) {
+      await client.upsertPrincipal({
+        clientId,
+        serviceName: 'validator',
+        scopes: ['registers:read', 'registers:write', 'dockets:write', 'blueprints:read'],
+        canSignSystem: true,
+      });
+    }
+  } finally {
+    await cleanup.run(log);
+  }
+}

@@ -1,0 +1,214 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Api, createApi } from '../harness/api.ts';
+import { checkEvidence, collectEvidence, type Evidence, flipOneByte } from '../harness/evidence.ts';
+import {
+  createRegister,
+  createWallet,
+  signIn,
+  submitThroughRegister,
+  type Wallet,
+  waitConfirmed,
+  waitCount,
+  waitOnline,
+} from '../harness/journey.ts';
+import { createOutsideKey, signSubmission } from '../harness/outside.ts';
+import { mintWithSvid, refusedWithWrongSvid } from '../harness/service-token.ts';
+import { type LocalSystem, startSystem } from '../harness/system.ts';
+import { verifyAccessToken } from '../harness/token.ts';
+import { inParallel } from '../harness/wait.ts';
+import { createSteps, duration, explain, type Steps } from './steps.ts';
+
+const throughRegister = 200;
+const signedOutside = 50;
+const genesis = 1;
+
+/** The caller's side of a running system. */
+interface Caller {
+  readonly api: Api;
+  readonly token: string;
+}
+
+interface Ledger {
+  readonly registerId: string;
+  readonly confirmedPerSecond: number;
+}
+
+async function signInAndVerify(steps: Steps, system: LocalSystem): Promise<Caller> {
+  const api = createApi(system.state.gatewayUrl);
+  const tokens = await steps.run('sign in as the seeded administrator', async () => {
+    const got = await signIn(api, system.state);
+    return [`access token for ${got.expires_in} s`, got];
+  });
+  await steps.run('verify the token against the published keys', async () => {
+    const { algorithm, keyId, issuer } = await verifyAccessToken(
+      api,
+      tokens.access_token,
+      system.state.installation,
+    );
+    return [`${algorithm} by key ${keyId.slice(0, 8)}…, issuer ${issuer}`, undefined];
+  });
+  return { api, token: tokens.access_token };
+}
+
+async function makeRegister(
+  steps: Steps,
+  { api, token }: Caller,
+): Promise<{ registerId: string; owner: Wallet }> {
+  const owner = await steps.run('create an ED25519 and a NISTP256 wallet', async () => {
+    const ed = await createWallet(api, token, 'ED25519');
+    const p256 = await createWallet(api, token, 'NISTP256');
+    return [`${ed.walletAddress.slice(0, 14)}… and ${p256.walletAddress.slice(0, 14)}…`, ed];
+  });
+  const registerId = await steps.run('initiate a register, attest, finalize', async () => {
+    const id = await createRegister(api, token, 'Demo register', owner);
+    return [`register ${id}`, id];
+  });
+  await steps.run('watch docket 0 seal', async () => {
+    await waitOnline(api, token, registerId);
+    return ['sealed by its validator', undefined];
+  });
+  return { registerId, owner };
+}
+
+async function fillRegister(
+  steps: Steps,
+  caller: Caller,
+  made: { registerId: string; owner: Wallet },
+): Promise<Ledger> {
+  const { api, token } = caller;
+  const { registerId, owner } = made;
+  const startedAt = performance.now();
+  await steps.run(`submit ${throughRegister} transactions through the register service`, async () => {
+    const numbers = Array.from({ length: throughRegister }, (_, n) => n);
+    await inParallel(numbers, 16, (n) =>
+      submitThroughRegister(api, token, {
+        registerId,
+        sender: owner.walletAddress,
+        payload: { n, kind: 'demo' },
+      }),
+    );
+    return ['signed by the wallet service as the caller', undefined];
+  });
+  const ids = await steps.run(`submit ${signedOutside} transactions signed by a key of our own`, async () => {
+    const key = createOutsideKey();
+    const submissions = Array.from({ length: signedOutside }, (_, n) =>
+      signSubmission(key, { registerId, payload: { n, kind: 'outside' } }),
+    );
+    await inParallel(submissions, 16, (json) =>
+      api.expect(200, 'POST', '/api/v1/transactions/validate', { token, json }),
+    );
+    return [`sender ${key.address.slice(0, 14)}…`, submissions.map((submission) => submission.TransactionId)];
+  });
+  const confirmedPerSecond = await steps.run('see them confirmed', async () => {
+    await waitCount(api, token, registerId, genesis + throughRegister + signedOutside);
+    await inParallel(ids, 8, (txId) => waitConfirmed(api, token, registerId, txId));
+    const seconds = (performance.now() - startedAt) / 1000;
+    return [`${throughRegister + signedOutside} confirmed`, (throughRegister + signedOutside) / seconds];
+  });
+  return { registerId, confirmedPerSecond };
+}
+
+async function verifyOffline(steps: Steps, { api, token }: Caller, registerId: string): Promise<Evidence> {
+  const evidence = await steps.run(
+    'fetch dockets, records, inclusion proofs and the checkpoint',
+    async () => {
+      const got = await collectEvidence(api, token, registerId);
+      return [`${got.dockets.length} dockets, ${got.records.size} records, ${got.proofs.size} proofs`, got];
+    },
+  );
+  await steps.run('verify everything offline', async () => {
+    const head = checkEvidence(evidence);
+    return [`head ${head.slice(0, 16)}…`, undefined];
+  });
+  await steps.run('flip one byte of each kind of evidence', async () => {
+    const refusals = flipOneByte(evidence);
+    return [`${refusals.length} of ${refusals.length} refused`, undefined];
+  });
+  return evidence;
+}
+
+async function serviceTokens(steps: Steps, system: LocalSystem): Promise<void> {
+  await steps.run('mint a service token over mTLS with a SPIFFE certificate', async () => {
+    const { clientId, expiresInSeconds } = await mintWithSvid(system.state, 'service-register');
+    return [`${clientId} for ${expiresInSeconds} s`, undefined];
+  });
+  await steps.run('ask with the wrong certificate', async () => {
+    const refusal = await refusedWithWrongSvid(system.state, 'service-wallet', 'service-register');
+    return [`refused: ${refusal}`, undefined];
+  });
+}
+
+async function killAndCompare(
+  steps: Steps,
+  system: LocalSystem,
+  before: Evidence,
+  dataDir: string,
+): Promise<LocalSystem> {
+  await steps.run('kill -9 the whole system', async () => {
+    await system.kill();
+    return [`${system.state.processes.length} processes gone`, undefined];
+  });
+  const again = await steps.run('start it again', async () => {
+    const restarted = await startSystem({ dataDir });
+    return [`ready after ${duration(restarted.startedInMs)}`, restarted];
+  });
+  await steps.run('find every confirmed transaction and the same head', async () => {
+    const api = createApi(again.state.gatewayUrl);
+    const { access_token: token } = await signIn(api, again.state);
+    const after = await collectEvidence(api, token, before.registerId);
+    const missing = [...before.records.keys()].filter((txId) => !after.records.has(txId));
+    const heads = [checkEvidence(before), checkEvidence(after)];
+    if (missing.length > 0 || heads[0] !== heads[1]) {
+      throw new Error(
+        `${missing.length} transactions are missing; head before ${heads[0]}, after ${heads[1]}`,
+      );
+    }
+    return [`${after.records.size} transactions, head ${heads[1]?.slice(0, 16)}…`, undefined];
+  });
+  return again;
+}
+
+async function main(): Promise<void> {
+  const write = (text: string): void => {
+    process.stdout.write(text);
+  };
+  const dataDir = mkdtempSync(join(tmpdir(), 'chancery-demo-'));
+  const steps = createSteps(write);
+  let system: LocalSystem | undefined;
+  write('Chancery: one signed transaction to a sealed docket, and back as a proof anyone can check.\n\n');
+  try {
+    system = await steps.run('start local mode on an empty directory', async () => {
+      const started = await startSystem({ dataDir });
+      return [`gateway ${started.state.gatewayUrl}`, started];
+    });
+    const caller = await signInAndVerify(steps, system);
+    const made = await makeRegister(steps, caller);
+    const ledger = await fillRegister(steps, caller, made);
+    const evidence = await verifyOffline(steps, caller, ledger.registerId);
+    await serviceTokens(steps, system);
+    system = await killAndCompare(steps, system, evidence, dataDir);
+    const seconds = ((performance.now() - steps.startedAt) / 1000).toFixed(1);
+    write(`
+Summary
+  transactions  ${evidence.records.size} sealed in ${evidence.dockets.length} dockets
+  rate          ${ledger.confirmedPerSecond.toFixed(0)} confirmed per second through the gateway
+  head          ${checkEvidence(evidence)}
+  time          ${seconds} s
+  verified
+`);
+  } catch (error) {
+    write(`\n${explain(error)}\n`);
+    process.exitCode = 1;
+  } finally {
+    await system?.stop();
+    if (process.exitCode === 1) {
+      write(`\nState and logs are kept in ${dataDir}\n`);
+    } else {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  }
+}
+
+await main();

@@ -1,0 +1,136 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+
+const localState = z.object({
+  gatewayUrl: z.string(),
+  mtlsTokenUrl: z.string(),
+  internalTokenUrl: z.string(),
+  adminEmail: z.string(),
+  adminPasswordFile: z.string(),
+  serviceSecretsDir: z.string(),
+  installation: z.string(),
+  spiffeSockets: z.record(z.string(), z.string()),
+  processes: z.array(z.object({ name: z.string(), pid: z.number() })),
+});
+
+/** What a running local mode tells programs in `local.json`. */
+export type LocalState = z.output<typeof localState>;
+
+/** Local mode as a child process, seen from outside. */
+export interface LocalSystem {
+  readonly state: LocalState;
+  readonly startedInMs: number;
+  readonly output: () => string;
+  /** Ctrl-C; resolves with the exit code and how long stopping took. */
+  stop(): Promise<{ readonly code: number | null; readonly tookMs: number }>;
+  /** SIGKILL to every process of the system at once; resolves when they are gone. */
+  kill(): Promise<void>;
+  /** SIGKILL to one process by its name in `local.json`. */
+  killOne(name: string): void;
+}
+
+export interface SystemOptions {
+  readonly dataDir: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly deadlineMs?: number;
+}
+
+const main = fileURLToPath(new URL('../../components/standalone/main.ts', import.meta.url));
+
+/** Starts local mode on any free port and waits until it says that it is ready. */
+export async function startSystem(options: SystemOptions): Promise<LocalSystem> {
+  const startedAt = performance.now();
+  const localJson = `${options.dataDir}/local.json`;
+  rmSync(localJson, { force: true });
+  const child = spawn(
+    process.execPath,
+    [main, '--data', options.dataDir, '--port', '0', ...(options.args ?? [])],
+    { env: { ...process.env, ...options.env }, stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  const lines: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on('line', (line) => lines.push(line));
+  }
+  const output = (): string => lines.join('\n');
+  const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+  await ready({ child, localJson, output, ended, deadlineMs: options.deadlineMs ?? 60_000 });
+  const state = localState.parse(JSON.parse(readFileSync(localJson, 'utf8')));
+  return {
+    state,
+    startedInMs: performance.now() - startedAt,
+    output,
+    stop: () => stop(child, ended),
+    kill: () => kill(state, ended),
+    killOne: (name) => killOne(state, name),
+  };
+}
+
+interface Starting {
+  readonly child: ChildProcess;
+  readonly localJson: string;
+  readonly output: () => string;
+  readonly ended: Promise<number | null>;
+  readonly deadlineMs: number;
+}
+
+async function ready({ child, localJson, output, ended, deadlineMs }: Starting): Promise<void> {
+  let gone = false;
+  void ended.then(() => {
+    gone = true;
+  });
+  const deadline = performance.now() + deadlineMs;
+  while (!existsSync(localJson)) {
+    if (gone || performance.now() > deadline) {
+      child.kill('SIGKILL');
+      throw new Error(`local mode did not become ready:\n${output()}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+async function stop(
+  child: ChildProcess,
+  ended: Promise<number | null>,
+): Promise<{ code: number | null; tookMs: number }> {
+  const startedAt = performance.now();
+  child.kill('SIGINT');
+  const code = await ended;
+  return { code, tookMs: performance.now() - startedAt };
+}
+
+function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function kill(state: LocalState, ended: Promise<number | null>): Promise<void> {
+  for (const { pid } of state.processes) {
+    if (alive(pid)) {
+      process.kill(pid, 'SIGKILL');
+    }
+  }
+  await ended;
+  const deadline = performance.now() + 20_000;
+  while (state.processes.some(({ pid }) => alive(pid))) {
+    if (performance.now() > deadline) {
+      throw new Error('a killed process is still there');
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+function killOne(state: LocalState, name: string): void {
+  const found = state.processes.find((one) => one.name === name);
+  if (found === undefined) {
+    throw new Error(`no process ${name} in local.json`);
+  }
+  process.kill(found.pid, 'SIGKILL');
+}

@@ -1,0 +1,125 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createApi } from '../harness/api.ts';
+import {
+  createRegister,
+  createWallet,
+  signIn,
+  submitThroughRegister,
+  waitCount,
+  waitOnline,
+} from '../harness/journey.ts';
+import { fetchSvid } from '../harness/service-token.ts';
+import { type LocalState, startSystem } from '../harness/system.ts';
+import { inParallel } from '../harness/wait.ts';
+
+/** Runs programs that share no code with the product against a running installation, and counts their checks. */
+
+interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+}
+
+const folder = fileURLToPath(new URL('.', import.meta.url));
+const ownPython = fileURLToPath(new URL('../../dist/python3', import.meta.url));
+const python = existsSync(ownPython) ? ownPython : 'python3';
+
+function execute(command: string, args: readonly string[]): Promise<{ code: number | null; output: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const chunks: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+    child.once('error', reject);
+    child.once('exit', (code) => resolve({ code, output: Buffer.concat(chunks).toString() }));
+  });
+}
+
+async function script(name: string, args: readonly string[]): Promise<Counts> {
+  const { code, output } = await execute(python, [join(folder, name), ...args]);
+  process.stdout.write(`\n${name}\n${output}`);
+  const counted = /^(\d+) passed, (\d+) failed$/m.exec(output);
+  const counts = { passed: Number(counted?.[1] ?? 0), failed: Number(counted?.[2] ?? 1) };
+  return code === 0 || counts.failed > 0 ? counts : { ...counts, failed: 1 };
+}
+
+/** openssl must accept the chain of an SVID and find its one URI name. */
+async function certificates(state: LocalState, dir: string): Promise<Counts> {
+  const { cert, ca } = await fetchSvid(state, 'service-register');
+  const [leaf, authority] = [join(dir, 'svid.pem'), join(dir, 'ca.pem')];
+  writeFileSync(leaf, cert);
+  writeFileSync(authority, ca);
+  const verified = await execute('openssl', ['verify', '-purpose', 'sslclient', '-CAfile', authority, leaf]);
+  const names = await execute('openssl', [
+    'x509',
+    '-in',
+    leaf,
+    '-noout',
+    '-ext',
+    'subjectAltName,basicConstraints,keyUsage',
+  ]);
+  const expected = `URI:spiffe://${state.installation}/service/service-register`;
+  const checks = {
+    'openssl verifies the chain of an SVID': verified.code === 0,
+    'openssl finds exactly the SPIFFE id':
+      names.output.split('URI:').length === 2 && names.output.includes(expected),
+    'openssl finds a leaf that may sign':
+      /Digital Signature/.test(names.output) && !/CA:TRUE/.test(names.output),
+  };
+  process.stdout.write('\nopenssl\n');
+  for (const [what, holds] of Object.entries(checks)) {
+    process.stdout.write(`${holds ? 'ok ' : 'NOT'} ${what}\n`);
+  }
+  const passed = Object.values(checks).filter(Boolean).length;
+  return { passed, failed: Object.keys(checks).length - passed };
+}
+
+async function makeRegister(state: LocalState): Promise<string> {
+  const api = createApi(state.gatewayUrl);
+  const { access_token: token } = await signIn(api, state);
+  const owner = await createWallet(api, token, 'ED25519');
+  const p256 = await createWallet(api, token, 'NISTP256');
+  const registerId = await createRegister(api, token, 'Independently verified', owner);
+  await waitOnline(api, token, registerId);
+  const senders = Array.from({ length: 30 }, (_, n) => (n % 3 === 0 ? p256 : owner));
+  await inParallel(senders, 4, (sender, n) =>
+    submitThroughRegister(api, token, {
+      registerId,
+      sender: sender.walletAddress,
+      payload: { n, text: 'zwölf €' },
+    }),
+  );
+  await waitCount(api, token, registerId, 31);
+  return registerId;
+}
+
+async function main(): Promise<void> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'chancery-independent-'));
+  const system = await startSystem({ dataDir });
+  try {
+    const { gatewayUrl, adminEmail, adminPasswordFile, installation } = system.state;
+    const registerId = await makeRegister(system.state);
+    const account = ['--email', adminEmail, '--password-file', adminPasswordFile];
+    const all = [
+      await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
+      await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),
+      await certificates(system.state, dataDir),
+    ];
+    const passed = all.reduce((sum, counts) => sum + counts.passed, 0);
+    const failed = all.reduce((sum, counts) => sum + counts.failed, 0);
+    const reports = process.env['CHANCERY_TEST_REPORTS'];
+    if (reports !== undefined) {
+      mkdirSync(reports, { recursive: true });
+      writeFileSync(join(reports, 'independent.json'), JSON.stringify({ passed, failed }));
+    }
+    process.stdout.write(`\nindependent: ${passed} passed, ${failed} failed\n`);
+    process.exitCode = failed > 0 || passed === 0 ? 1 : 0;
+  } finally {
+    await system.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+await main();

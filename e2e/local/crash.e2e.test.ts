@@ -1,0 +1,88 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, createApi } from '../harness/api.ts';
+import { checkEvidence, collectEvidence } from '../harness/evidence.ts';
+import { createRegister, createWallet, signIn, waitConfirmed, waitOnline } from '../harness/journey.ts';
+import { createOutsideKey, signSubmission } from '../harness/outside.ts';
+import { type LocalSystem, startSystem } from '../harness/system.ts';
+
+const rounds = process.env['CHANCERY_TEST_LENGTH'] === 'full' ? 100 : 5;
+
+/** Sends transactions until the system dies; remembers which ones were accepted and which were seen confirmed. */
+class Load {
+  readonly accepted = new Set<string>();
+  readonly confirmed = new Set<string>();
+  #stopped = false;
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  async run(api: Api, token: string, registerId: string): Promise<void> {
+    const key = createOutsideKey();
+    for (let n = 0; !this.#stopped; n++) {
+      const json = signSubmission(key, { registerId, payload: { n, at: Date.now() } });
+      try {
+        const answer = await api.send('POST', '/api/v1/transactions/validate', { token, json });
+        if (answer.status === 200) {
+          this.accepted.add(json.TransactionId);
+          const path = `/api/registers/${registerId}/transactions/${json.TransactionId}`;
+          const seen = await api.send('GET', path, { token });
+          if (seen.status === 200 && (seen.body as { status: string }).status === 'confirmed') {
+            this.confirmed.add(json.TransactionId);
+          }
+        }
+      } catch {
+        // the connection broke because the system was killed: the answer is unknown, which promises nothing
+        return;
+      }
+    }
+  }
+}
+
+describe('crash', () => {
+  let dataDir = '';
+  beforeAll(() => {
+    dataDir = mkdtempSync(join(tmpdir(), 'chancery-crash-'));
+  });
+  afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+
+  test(`${rounds} kills at random points under load lose nothing that was acknowledged`, async () => {
+    let system: LocalSystem = await startSystem({ dataDir });
+    let api = createApi(system.state.gatewayUrl);
+    let token = (await signIn(api, system.state)).access_token;
+    const owner = await createWallet(api, token, 'ED25519');
+    const registerId = await createRegister(api, token, 'Crash register', owner);
+    await waitOnline(api, token, registerId);
+    const accepted = new Set<string>();
+    const confirmed = new Set<string>();
+    for (let round = 0; round < rounds; round++) {
+      const load = new Load();
+      const workers = [1, 2, 3, 4].map(() => load.run(api, token, registerId));
+      await new Promise((resolve) => setTimeout(resolve, 200 + Math.random() * 1_000));
+      await system.kill();
+      load.stop();
+      await Promise.all(workers);
+      for (const txId of load.accepted) accepted.add(txId);
+      for (const txId of load.confirmed) confirmed.add(txId);
+      system = await startSystem({ dataDir });
+      api = createApi(system.state.gatewayUrl);
+      token = (await signIn(api, system.state)).access_token;
+    }
+    try {
+      expect(accepted.size).toBeGreaterThan(rounds);
+      for (const txId of accepted) {
+        await waitConfirmed(api, token, registerId, txId);
+      }
+      const evidence = await collectEvidence(api, token, registerId);
+      checkEvidence(evidence);
+      const sealed = evidence.dockets.flatMap((docket) => docket.transactionIds);
+      expect(new Set(sealed).size).toBe(sealed.length);
+      expect([...confirmed].filter((txId) => !sealed.includes(txId))).toEqual([]);
+    } finally {
+      await system.stop();
+    }
+  }, 3_600_000);
+});

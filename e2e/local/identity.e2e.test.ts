@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest';
+import { createWallet, signIn } from '../harness/journey.ts';
+import { askToken, fetchSvid, mintWithSvid, refusedWithWrongSvid } from '../harness/service-token.ts';
+import { installation } from '../harness/shared-system.ts';
+import { verifyAccessToken } from '../harness/token.ts';
+import { until } from '../harness/wait.ts';
+
+const here = installation();
+
+describe('identity, from outside', () => {
+  test('identity A1: password grant, claims, published keys', async () => {
+    const tokens = await signIn(here.api, here.state);
+    expect(tokens.expires_in).toBe(3600);
+    const { claims } = await verifyAccessToken(here.api, tokens.access_token, here.state.installation);
+    expect(claims).toMatchObject({
+      token_type: 'user',
+      token_use: 'access',
+      tier: 'platform',
+      client_id: 'first-party',
+    });
+    const wrong = await here.api.send('POST', '/api/service-auth/token', {
+      form: { grant_type: 'password', username: here.state.adminEmail, password: 'not the password' },
+    });
+    expect([wrong.status, wrong.body]).toMatchObject([401, { error: 'invalid_grant' }]);
+    const client = await here.api.send('POST', '/api/service-auth/token', {
+      form: { grant_type: 'client_credentials', client_id: 'service-register', client_secret: 'x' },
+    });
+    expect([client.status, client.body]).toMatchObject([400, { error: 'unsupported_grant_type' }]);
+  });
+
+  test('identity A3: internal paths do not exist at the gateway, however they are written', async () => {
+    const paths = [
+      '/api/internal/service-auth/token',
+      '/API/Internal/service-auth/token',
+      '/api//internal/service-auth/token',
+      '/api/%69nternal/service-auth/token',
+      '/api%2Finternal/service-auth/token',
+      '/api/x/../internal/service-auth/token',
+      '/api/internal/service-auth/token/',
+      '/api/internal/audit/refusals',
+    ];
+    for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
+      for (const path of paths) {
+        expect((await here.api.send(method, path)).status, `${method} ${path}`).toBe(404);
+      }
+    }
+  });
+
+  test('identity A4: a SPIFFE certificate mints its own token and no other', async () => {
+    const { token } = await mintWithSvid(here.state, 'service-register');
+    expect(token.split('.')).toHaveLength(3);
+    expect(await refusedWithWrongSvid(here.state, 'service-wallet', 'service-register')).toBe(
+      '401 invalid_client',
+    );
+    const { ca } = await fetchSvid(here.state, 'service-wallet');
+    await expect(askToken(here.state, { ca }, 'service-wallet')).rejects.toThrow();
+  });
+
+  test('identity A27: a token that was logged out is refused by every service within a second', async () => {
+    const { access_token: token } = await signIn(here.api, here.state);
+    const uses = ['/api/auth/me', '/api/wallets', '/api/registers'];
+    for (const path of uses) {
+      await here.api.expect(200, 'GET', path, { token });
+    }
+    await here.api.expect(200, 'POST', '/api/auth/logout', { token, json: {} });
+    for (const path of uses) {
+      await until(`${path} refuses`, 1_000, async () =>
+        (await here.api.send('GET', path, { token })).status === 401 ? true : undefined,
+      );
+    }
+  });
+
+  test('a refresh token works once; its reuse ends the family', async () => {
+    const tokens = await signIn(here.api, here.state);
+    const refresh = (refreshToken: string) =>
+      here.api.send('POST', '/api/auth/token/refresh', { json: { refreshToken } });
+    const first = await refresh(tokens.refresh_token);
+    expect(first.status).toBe(200);
+    const successor = (first.body as { refresh_token: string }).refresh_token;
+    expect((await refresh(successor)).status).toBe(200);
+    expect((await refresh(tokens.refresh_token)).status).toBe(401);
+    expect((await refresh(successor)).status).toBe(401);
+  });
+
+  test('no token, a broken token and a foreign token are refused with a challenge', async () => {
+    for (const token of [undefined, 'x.y.z', 'eyJhbGciOiJub25lIn0.e30.']) {
+      const answer = await here.api.send('GET', '/api/wallets', { token });
+      expect(answer.status).toBe(401);
+      expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer realm="platform"/);
+    }
+  });
+
+  test('the aggregated API description lists the public routes and no internal one', async () => {
+    const answer = await here.api.expect(200, 'GET', '/openapi.json');
+    const { openapi, paths } = answer.body as { openapi: string; paths: Record<string, unknown> };
+    expect(openapi).toMatch(/^3\.1/);
+    for (const path of [
+      '/api/service-auth/token',
+      '/api/wallets',
+      '/api/registers/initiate',
+      '/api/v1/transactions/validate',
+    ]) {
+      expect(Object.keys(paths)).toContain(path);
+    }
+    expect(Object.keys(paths).filter((path) => path.includes('/internal/'))).toEqual([]);
+    const page = await here.api.send('GET', '/docs/');
+    expect(page.status).toBe(200);
+  });
+
+  test('security headers are on every answer', async () => {
+    const { headers } = await here.api.send('GET', '/api/health');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('x-frame-options')).toBe('DENY');
+    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+  });
+
+  test('wallets of all three kinds sign what the interface verifies', async () => {
+    for (const keyType of ['ED25519', 'NISTP256', 'RSA']) {
+      const wallet = await createWallet(here.api, here.token(), keyType);
+      const data = Buffer.from('a text').toString('base64');
+      const signed = await here.api.expect(200, 'POST', `/api/wallets/${wallet.id}/sign`, {
+        token: here.token(),
+        json: { data, algorithm: wallet.algorithm },
+      });
+      const { signature } = signed.body as { signature: string };
+      const json = { publicKey: wallet.publicKey, data, signature, algorithm: wallet.algorithm };
+      const verified = await here.api.expect(200, 'POST', '/api/wallets/verify', {
+        token: here.token(),
+        json,
+      });
+      expect(verified.body).toMatchObject({ isValid: true });
+    }
+  });
+});

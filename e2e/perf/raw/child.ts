@@ -1,0 +1,27 @@
+import { fork } from 'node:child_process';
+
+/** A raw program in a process of its own: it reports where it listens by its first message. */
+export interface RawProgram {
+  readonly pid: number;
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts a raw program with its settings as JSON in the first argument. */
+export async function startRaw(module: URL, settings: unknown): Promise<RawProgram> {
+  const child = fork(module, [JSON.stringify(settings)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('message', (message) => resolve(String(message)));
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`${module.pathname} ended with ${code}`)));
+  });
+  return {
+    pid: child.pid ?? 0,
+    url,
+    stop: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}

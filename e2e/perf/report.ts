@@ -1,0 +1,65 @@
+/** One measured row: our figure beside the raw program's of the same run. */
+export interface Row {
+  readonly measure: string;
+  /** Figures of the rounds, ours and the raw program's in pairs; raw is empty where a row has none. */
+  readonly ours: readonly number[];
+  readonly raw: readonly number[];
+  readonly unit: string;
+  readonly bound: Bound;
+}
+
+/** What must hold: ours at least a share of raw, at most a multiple of raw, at most an absolute figure, or nothing. */
+export type Bound =
+  | { readonly kind: 'share'; readonly atLeast: number }
+  | { readonly kind: 'multiple'; readonly atMost: number }
+  | { readonly kind: 'absolute'; readonly atMost: number }
+  | { readonly kind: 'printed' };
+
+export interface Judged {
+  readonly line: string;
+  readonly holds: boolean;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const [low, high] = [sorted[middle - 1] ?? 0, sorted[middle] ?? 0];
+  return sorted.length % 2 === 1 ? high : (low + high) / 2;
+}
+
+function ratios(row: Row): readonly number[] {
+  return row.ours.map((value, round) => value / (row.raw[round] ?? Number.NaN));
+}
+
+function figure(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toPrecision(3);
+}
+
+/** Judges by the median of the pairs' ratios, as the machine's speed drifts between rounds. */
+export function judge(row: Row): Judged {
+  const ours = median(row.ours);
+  const { bound } = row;
+  if (bound.kind === 'absolute' || bound.kind === 'printed') {
+    const holds = bound.kind === 'printed' || ours <= bound.atMost;
+    const wanted = bound.kind === 'printed' ? 'printed' : `at most ${bound.atMost} ${row.unit}`;
+    return { holds, line: columns([row.measure, `${figure(ours)} ${row.unit}`, '', wanted], holds) };
+  }
+  const pairs = ratios(row);
+  const ratio = median(pairs);
+  const holds = bound.kind === 'share' ? ratio >= bound.atLeast : ratio <= bound.atMost;
+  const wanted =
+    bound.kind === 'share' ? `at least ${bound.atLeast.toFixed(2)}` : `at most ${bound.atMost.toFixed(2)}`;
+  const spread = `${ratio.toFixed(2)} (${Math.min(...pairs).toFixed(2)} to ${Math.max(...pairs).toFixed(2)})`;
+  const figures = `${figure(ours)} against ${figure(median(row.raw))} ${row.unit}`;
+  return { holds, line: columns([row.measure, figures, spread, wanted], holds) };
+}
+
+function columns(
+  texts: readonly [measure: string, figures: string, ratio: string, wanted: string],
+  holds: boolean,
+): string {
+  const widths = [52, 34, 22, 20];
+  return `${texts.map((text, column) => text.padEnd(widths[column] ?? 0)).join(' ')} ${holds ? 'ok' : 'MISSED'}`;
+}
+
+export const heading = `${'measure'.padEnd(52)} ${'ours against raw (medians)'.padEnd(34)} ${'ratio (spread)'.padEnd(22)} ${'bound'.padEnd(20)}`;
