@@ -9,8 +9,10 @@ const ED25519_SPKI_PREFIX = '302a300506032b6570032100';
 /** DER in front of the 64 coordinate bytes of an uncompressed P-256 point (RFC 5480). */
 const P256_SPKI_PREFIX = '3059301306072a8648ce3d020106082a8648ce3d03010703420004';
 const P256_SPKI_BYTES = 91;
-const RSA_MODULUS_BITS = 4096;
-const RSA_EXPONENT = 65_537n;
+/** DER around the 512 bytes of an RSA modulus of 4096 bits with exponent 65537 (RFC 8017 appendix A.1.1). */
+const RSA_SPKI_PREFIX = '30820222300d06092a864886f70d01010105000382020f003082020a0282020100';
+const RSA_SPKI_SUFFIX = '0203010001';
+const RSA_SPKI_BYTES = 550;
 
 /** SubjectPublicKeyInfo in DER of a key in the form of decision D3. */
 export function spkiOf(algorithm: Algorithm, publicKey: Uint8Array): Uint8Array {
@@ -24,26 +26,24 @@ export function publicKeyBytes(algorithm: Algorithm, key: KeyObject): Uint8Array
   return algorithm === 'ED25519' ? der.subarray(ED25519_SPKI_PREFIX.length / 2) : der;
 }
 
+function startsWith(bytes: Uint8Array, prefixHex: string): boolean {
+  const prefix = Buffer.from(prefixHex, 'hex');
+  return equalBytes(bytes.subarray(0, prefix.length), prefix);
+}
+
+/** One key has one spelling: sizes, parameters and DER are fixed, only point or modulus vary. */
 function hasForm(algorithm: Algorithm, publicKey: Uint8Array): boolean {
   switch (algorithm) {
     case 'ED25519':
       return publicKey.length === 32;
-    case 'NISTP256': {
-      const prefix = Buffer.from(P256_SPKI_PREFIX, 'hex');
-      return publicKey.length === P256_SPKI_BYTES && equalBytes(publicKey.subarray(0, prefix.length), prefix);
+    case 'NISTP256':
+      return publicKey.length === P256_SPKI_BYTES && startsWith(publicKey, P256_SPKI_PREFIX);
+    case 'RSA-4096': {
+      const framed = startsWith(publicKey, RSA_SPKI_PREFIX) && ((publicKey[33] ?? 0) & 0x80) !== 0;
+      const end = publicKey.subarray(RSA_SPKI_BYTES - RSA_SPKI_SUFFIX.length / 2);
+      return publicKey.length === RSA_SPKI_BYTES && framed && startsWith(end, RSA_SPKI_SUFFIX);
     }
-    case 'RSA-4096':
-      return publicKey.length > 512 && publicKey.length < 600;
   }
-}
-
-/** One key has one spelling: what OpenSSL would write is what was read, and the parameters are ours. */
-function isCanonical(algorithm: Algorithm, key: KeyObject, spki: Uint8Array): boolean {
-  if (!equalBytes(key.export({ format: 'der', type: 'spki' }), spki)) return false;
-  const details = key.asymmetricKeyDetails;
-  if (algorithm !== 'RSA-4096') return true;
-  const plain = key.asymmetricKeyType === 'rsa' && details?.modulusLength === RSA_MODULUS_BITS;
-  return plain && details.publicExponent === RSA_EXPONENT;
 }
 
 /**
@@ -54,8 +54,7 @@ export function importPublicKey(algorithm: Algorithm, publicKey: Uint8Array): Ke
   if (!hasForm(algorithm, publicKey)) return undefined;
   const spki = spkiOf(algorithm, publicKey);
   try {
-    const key = createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' });
-    return isCanonical(algorithm, key, spki) ? key : undefined;
+    return createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' });
   } catch {
     return undefined;
   }

@@ -36,6 +36,9 @@ export interface Signer {
 }
 
 function importPrivateKey({ algorithm, privateKey }: PrivateKey): KeyObject {
+  if (algorithm === 'NISTP256' && !p256.utils.isValidSecretKey(privateKey)) {
+    throw new AppError('internal', 'INVALID_PRIVATE_KEY', 'A private key of NISTP256 is out of range');
+  }
   const prefix = { ED25519: ED25519_PKCS8_PREFIX, NISTP256: P256_PKCS8_PREFIX, 'RSA-4096': '' }[algorithm];
   if (prefix !== '' && privateKey.length !== 32) {
     throw new AppError('internal', 'INVALID_PRIVATE_KEY', `A private key of ${algorithm} has 32 bytes`);

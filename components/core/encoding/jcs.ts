@@ -1,5 +1,5 @@
 import { AppError } from '../errors/errors.ts';
-import { compareCodeUnits, utf8 } from './text.ts';
+import { utf8 } from './text.ts';
 
 /** What JSON can say. Members that are undefined count as absent (decision D4). */
 export type JsonValue =
@@ -16,7 +16,11 @@ function refuse(reason: string): never {
   throw new AppError('invalid', 'VAL_STRUCT_012', `Value has no canonical JSON: ${reason}`);
 }
 
+/** Texts that are written as they are: printable ASCII without quote and backslash. */
+const PLAIN_TEXT = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
+
 function writeText(text: string): string {
+  if (PLAIN_TEXT.test(text)) return `"${text}"`;
   if (!text.isWellFormed()) refuse('lone surrogate');
   return JSON.stringify(text);
 }
@@ -30,13 +34,18 @@ function writeArray(items: readonly unknown[], depth: number): string {
   return `${text}]`;
 }
 
-function writeObject(value: object, depth: number): string {
+function isPlain(value: object): value is Readonly<Record<string, unknown>> {
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) refuse('not a plain object');
-  const members = Object.entries(value).filter((entry) => entry[1] !== undefined);
-  members.sort((left, right) => compareCodeUnits(left[0], right[0]));
+  return prototype === Object.prototype || prototype === null;
+}
+
+function writeObject(value: object, depth: number): string {
+  if (!isPlain(value)) refuse('not a plain object');
   let text = '{';
-  for (const [name, member] of members) {
+  // Without a comparator sort() orders by UTF-16 code units, as RFC 8785 section 3.2.3 wants.
+  for (const name of Object.keys(value).sort()) {
+    const member = value[name];
+    if (member === undefined) continue;
     if (text.length > 1) text += ',';
     text += `${writeText(name)}:${write(member, depth + 1)}`;
   }

@@ -118,7 +118,11 @@ describe('dockets', () => {
       expect(docketHash(docket)).toBe(docket.hash);
       expect(encodeHex(logLeaf(docket))).toBe(docket.logLeaf);
       const header = buildHeader(draft, own, log);
-      expect(header).toMatchObject({ hash: docket.hash, merkleRoot: docket.merkleRoot, logRoot: docket.logRoot });
+      expect(header).toMatchObject({
+        hash: docket.hash,
+        merkleRoot: docket.merkleRoot,
+        logRoot: docket.logRoot,
+      });
       expect(judgeSuccession(header, head)).toEqual([]);
       expect(judgeHeader(header, own, log)).toEqual([]);
       log.append(logLeaf(header));
@@ -143,12 +147,15 @@ describe('trees', () => {
     expect(encodeHex(root(leaves.slice(0, Number(size))))).toBe(expected);
   });
 
-  it.each(vectors.tree.inclusion)('inclusion of $leafIndex in $treeSize', ({ leafIndex, treeSize, proofPath }) => {
-    const own = leaves.slice(0, treeSize);
-    expect(presentPath(inclusion(own, leafIndex))).toEqual(proofPath);
-    const claim = { leaf: at(own, leafIndex), leafIndex, treeSize, path: parsePath(proofPath) };
-    expect(rootOfInclusion(claim)).toEqual(root(own));
-  });
+  it.each(vectors.tree.inclusion)(
+    'inclusion of $leafIndex in $treeSize',
+    ({ leafIndex, treeSize, proofPath }) => {
+      const own = leaves.slice(0, treeSize);
+      expect(presentPath(inclusion(own, leafIndex))).toEqual(proofPath);
+      const claim = { leaf: at(own, leafIndex), leafIndex, treeSize, path: parsePath(proofPath) };
+      expect(rootOfInclusion(claim)).toEqual(root(own));
+    },
+  );
 
   it.each(vectors.tree.consistency)('consistency of $from with $to', ({ from, to, path }) => {
     const own = leaves.slice(0, to);
@@ -179,7 +186,9 @@ describe('consensus', () => {
   };
   const certificate: Certificate = vectors.certificate;
   const codeOf = (changed: Partial<Certificate>, changedContext: Partial<CertificateContext> = {}) =>
-    verifyCertificate({ ...certificate, ...changed }, { ...context, ...changedContext }).map(({ code }) => code);
+    verifyCertificate({ ...certificate, ...changed }, { ...context, ...changedContext }).map(
+      ({ code }) => code,
+    );
 
   it('certificate verifies with a quorum of three of four', () => {
     expect(quorum(4)).toBe(3);

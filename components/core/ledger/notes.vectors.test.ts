@@ -51,7 +51,15 @@ describe('notes/ledger.md 7.1', () => {
       validatorAddress: `${validatorAddress}|${txIds[1]}`,
       transactionIds: [txIds[2]],
     };
-    const joined = [registerId, 1, docket1.previousHash, docket1.timestamp, validatorAddress, txIds[1], txIds[2]];
+    const joined = [
+      registerId,
+      1,
+      docket1.previousHash,
+      docket1.timestamp,
+      validatorAddress,
+      txIds[1],
+      txIds[2],
+    ];
     expect(sha256Hex(joined.join('|'))).toBe(docketHash(docket1));
     expect(checkDocketText(ambiguous).map(({ field }) => field)).toEqual(['validatorAddress']);
     expect(() => docketHash(ambiguous)).toThrow(expect.objectContaining({ code: 'HASH_MISMATCH' }));
@@ -60,7 +68,9 @@ describe('notes/ledger.md 7.1', () => {
   const signer = createSigner({ algorithm: 'ED25519', privateKey: new Uint8Array(32).fill(7) });
 
   it('vote', () => {
-    expect(encodeHex(signer.publicKey)).toBe('ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c');
+    expect(encodeHex(signer.publicKey)).toBe(
+      'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c',
+    );
     const facts = {
       docketHash: docket1.previousHash,
       validatorAddress,
@@ -81,7 +91,11 @@ describe('notes/ledger.md 7.1', () => {
     expect(signatureValue).toBe(
       'YnthYwf9sMh/pfnIy6wiSx0UyeVkwQ74mrg2ltLoJCIeVBoZ3n5fEOebecdGYjhYZV5wAIVSYjmdwalTmVztBg==',
     );
-    const signature = { publicKey: encodeBase64(signer.publicKey), signatureValue, algorithm: 'ED25519' } as const;
+    const signature = {
+      publicKey: encodeBase64(signer.publicKey),
+      signatureValue,
+      algorithm: 'ED25519',
+    } as const;
     const verifier = createVerifier(nodeEd25519());
     expect(verifyTransactionSignature(verifier, { txId: txIds[0], payloadHash: hash }, signature)).toBe(true);
   });
@@ -89,7 +103,9 @@ describe('notes/ledger.md 7.1', () => {
   it('trees, and the flaws of the reference that ours has not', () => {
     const [a, b, c] = txIds.map((id) => leafHash(utf8(id)));
     if (a === undefined || b === undefined || c === undefined) throw new Error('three leaves');
-    expect(encodeHex(root([a, b, c]))).toBe('0ce1ac03f6832fce842d2b3324476a13199768c9795651d255cae7de0dfd9151');
+    expect(encodeHex(root([a, b, c]))).toBe(
+      '0ce1ac03f6832fce842d2b3324476a13199768c9795651d255cae7de0dfd9151',
+    );
     expect(encodeHex(emptyRoot())).toBe('e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855');
     expect(encodeHex(root([a, b, c]))).not.toBe(encodeHex(root([a, b, c, c])));
     expect(encodeHex(root([leafHash(root([a, b]))]))).not.toBe(encodeHex(root([a, b])));

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import figures from './ledger.json' with { type: 'json' };
 
 const bytes64 = z.string().length(64);
 const step = z.object({ hash: bytes64, position: z.enum(['Left', 'Right']) });
@@ -55,9 +55,7 @@ const schema = z.strictObject({
   tree: z.object({
     leaves: z.string(),
     roots: z.record(z.string(), bytes64),
-    inclusion: z.array(
-      z.object({ leafIndex: z.number(), treeSize: z.number(), proofPath: z.array(step) }),
-    ),
+    inclusion: z.array(z.object({ leafIndex: z.number(), treeSize: z.number(), proofPath: z.array(step) })),
     consistency: z.array(z.object({ from: z.number(), to: z.number(), path: z.array(bytes64) })),
   }),
   consensus: z.array(
@@ -112,8 +110,7 @@ export type LedgerVectors = z.output<typeof schema>;
 
 /** The figures that an independent program made for every hashed or signed format; an unread member is an error. */
 export function readLedgerVectors(): LedgerVectors {
-  const text = readFileSync(new URL('./ledger.json', import.meta.url), 'utf8');
-  return schema.parse(JSON.parse(text));
+  return schema.parse(figures);
 }
 
 /** An element that a vector file must have. */

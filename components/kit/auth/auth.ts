@@ -1,0 +1,86 @@
+import type { App } from '#kit/http/http.ts';
+import {
+  type Authenticator,
+  type AuthenticatorOptions,
+  createAuthenticator as build,
+} from './authenticator.ts';
+import {
+  remoteKeys as fetchedKeys,
+  givenKeys as keysOf,
+  type RemoteKeysOptions,
+  type TokenKeys,
+} from './keys.ts';
+import { enforcePolicies } from './plugin.ts';
+import {
+  type RevocationView,
+  type RevocationViewOptions,
+  createRevocationView as viewOf,
+} from './revocations.ts';
+import { type ServiceTokensOptions, createServiceTokens as tokensOf } from './service-tokens.ts';
+import { openTenantSession, type TenantSession, type TenantSessionOptions } from './tenant.ts';
+
+export type { Authenticator, AuthenticatorOptions } from './authenticator.ts';
+export type { RemoteKeysOptions, TokenKeys } from './keys.ts';
+export type {
+  Revocation,
+  RevocationCursor,
+  RevocationKind,
+  RevocationPage,
+  RevocationSource,
+  RevocationView,
+  RevocationViewOptions,
+} from './revocations.ts';
+export type { ServiceTokensOptions } from './service-tokens.ts';
+export type { TenantSession, TenantSessionOptions } from './tenant.ts';
+
+/**
+ * Verifies access tokens (notes/identity.md 3.1): ES256 only, `typ` at+jwt, issuer and audience of the installation,
+ * 30 s of skew, not revoked. Verified tokens are remembered by their text; expiry and revocation are judged each time.
+ *
+ * Errors of authenticate: unauthenticated/UNAUTHORIZED, unavailable/REVOCATIONS_STALE,
+ * unavailable/TOKEN_KEYS_UNAVAILABLE.
+ */
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  return build(options);
+}
+
+/** Keys of a JWKS at hand: the tenant service's own, or a test's. A new object from the function is a new set. */
+export function givenKeys(jwks: () => unknown): TokenKeys {
+  return keysOf(jwks);
+}
+
+/** Keys of a JWKS document elsewhere, cached for 5 minutes, fetched for unknown key ids at most every 5 s. */
+export function remoteKeys(options: RemoteKeysOptions): TokenKeys {
+  return fetchedKeys(options);
+}
+
+/**
+ * A copy of the revocations in force (decision D32): doorbell and a 500 ms poll; without a snapshot younger than 60 s
+ * it throws unavailable/REVOCATIONS_STALE, which makes requests 503 and the service not ready.
+ */
+export function createRevocationView(options: RevocationViewOptions): RevocationView {
+  return viewOf(options);
+}
+
+/**
+ * Enforces `config.policy` of every route before its body is read and sets `request.caller`: 401 with
+ * `WWW-Authenticate: Bearer realm="platform"` (and `error="invalid_token"` when a token was sent), 403, 503 while
+ * revocations are stale. Anonymous routes and unknown paths pass.
+ */
+export function authPlugin(app: App, authenticator: Authenticator): void {
+  enforcePolicies(app, authenticator);
+}
+
+/** This service's own tokens, minted over the tenant service's mTLS listener with the SVID and kept to 80 % of life. */
+export function createServiceTokens(options: ServiceTokensOptions): () => Promise<string> {
+  return tokensOf(options);
+}
+
+/**
+ * Everything a component other than the tenant service needs to know who calls it: keys over mutual TLS, revocations
+ * over gRPC, the authenticator, its own tokens. Opens nothing yet: `await it.revocations.start()` follows, and
+ * `it.revocations.assertFresh` is the readiness check.
+ */
+export function tenantSession(options: TenantSessionOptions): TenantSession {
+  return openTenantSession(options);
+}

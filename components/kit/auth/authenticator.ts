@@ -1,0 +1,118 @@
+import { errors, type JWTVerifyResult, jwtVerify } from 'jose';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type Caller, callerOf, parseAccessClaims } from '#core/identity/claims.ts';
+import { issuerOf } from '#core/identity/tiers.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { TokenKeys } from './keys.ts';
+import type { RevocationView } from './revocations.ts';
+
+const SKEW_SECONDS = 30;
+// tokens are minted at 4 KiB at most
+const TOKEN_LIMIT_CHARACTERS = 8_192;
+const CACHE_LIMIT = 10_000;
+
+export interface Authenticator {
+  /**
+   * Verifies an access token.
+   *
+   * Errors: unauthenticated/UNAUTHORIZED (whatever is wrong with the token), unavailable/REVOCATIONS_STALE,
+   * unavailable/TOKEN_KEYS_UNAVAILABLE.
+   */
+  authenticate(token: string): Promise<Caller>;
+}
+
+export interface AuthenticatorOptions {
+  readonly installation: string;
+  readonly keys: TokenKeys;
+  readonly revocations: Pick<RevocationView, 'isRevoked' | 'assertFresh'>;
+  readonly clock: Clock;
+}
+
+/**
+ * Verifies access tokens of an installation (notes/identity.md 3.1): ES256 only, `typ` at+jwt, issuer and audience of
+ * the installation, 30 s of skew, not revoked (RFC 9068, RFC 8725). Verified tokens are remembered by their text;
+ * expiry and revocation are judged at every call.
+ */
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  const { keys, revocations, clock, installation } = options;
+  const verified = new Map<string, Caller>();
+
+  const verify = async (token: string): Promise<Caller> => {
+    const { payload } = await verifySignature(token, { keys, clock, issuer: issuerOf(installation) });
+    const caller = callerOf(parseAccessClaims(payload), installation);
+    if (caller.issuedAtMs > clock.nowMs() + SKEW_SECONDS * 1000) throw refused('it was issued in the future');
+    return caller;
+  };
+
+  return {
+    authenticate: async (token) => {
+      revocations.assertFresh();
+      if (token.length > TOKEN_LIMIT_CHARACTERS) throw refused('it is too long');
+      const known = verified.get(token);
+      const caller = known ?? (await verify(token));
+      if (clock.nowMs() >= caller.expiresAtMs + SKEW_SECONDS * 1000) {
+        verified.delete(token);
+        throw refused('it has expired');
+      }
+      if (revocations.isRevoked(caller)) throw refused('it was revoked');
+      if (known === undefined) remember(verified, token, caller);
+      return caller;
+    },
+  };
+}
+
+/** The oldest entry makes room: a Map iterates in the order of insertion. */
+function remember(verified: Map<string, Caller>, token: string, caller: Caller): void {
+  if (verified.size >= CACHE_LIMIT) {
+    for (const oldest of verified.keys()) {
+      verified.delete(oldest);
+      break;
+    }
+  }
+  verified.set(token, caller);
+}
+
+interface Expectation {
+  readonly keys: TokenKeys;
+  readonly clock: Clock;
+  readonly issuer: string;
+}
+
+async function verifySignature(
+  token: string,
+  { keys, clock, issuer }: Expectation,
+): Promise<JWTVerifyResult> {
+  try {
+    return await jwtVerify(
+      token,
+      async ({ kid }) => {
+        const key = kid === undefined ? undefined : await keys.find(kid);
+        if (key === undefined) throw refused('it is signed by an unknown key');
+        return key;
+      },
+      {
+        algorithms: ['ES256'],
+        typ: 'at+jwt',
+        issuer,
+        clockTolerance: SKEW_SECONDS,
+        currentDate: new Date(clock.nowMs()),
+        requiredClaims: ['exp', 'iat', 'sub', 'aud', 'jti'],
+      },
+    );
+  } catch (error) {
+    if (isAppError(error)) throw error;
+    throw refused(reasonOf(error), error);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof errors.JWTExpired) return 'it has expired';
+  if (error instanceof errors.JWTClaimValidationFailed) return `its ${error.claim} is not accepted`;
+  if (error instanceof errors.JOSEAlgNotAllowed) return 'its algorithm is not accepted';
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'its signature is wrong';
+  return 'it is malformed';
+}
+
+function refused(reason: string, cause?: unknown): AppError {
+  return new AppError('unauthenticated', 'UNAUTHORIZED', `Token refused: ${reason}`, { cause });
+}

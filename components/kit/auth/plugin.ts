@@ -1,0 +1,30 @@
+import { AppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import { decide } from '#core/identity/policies.ts';
+import type { App } from '#kit/http/http.ts';
+import type { Authenticator } from './authenticator.ts';
+
+const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
+
+/** Implements authPlugin of auth.ts. */
+export function enforcePolicies(app: App, authenticator: Authenticator): void {
+  app.addHook('onRequest', async (request) => {
+    const { policy } = request.routeOptions.config;
+    // paths that nothing serves have no policy; they are answered 404
+    if (policy === undefined || policy === 'Anonymous') return;
+    request.caller = await identify(authenticator, request.headers.authorization);
+    if (decide(policy, request.caller) === 'allow') return;
+    throw new AppError('forbidden', 'FORBIDDEN', 'You may not do this.');
+  });
+}
+
+// the challenge of a 401 is the business of kit/http
+async function identify(authenticator: Authenticator, authorization: string | undefined): Promise<Caller> {
+  if (authorization === undefined) {
+    throw new AppError('unauthenticated', 'UNAUTHORIZED', 'Authentication is required.');
+  }
+  const [, token] = BEARER.exec(authorization) ?? [];
+  if (token === undefined)
+    throw new AppError('unauthenticated', 'UNAUTHORIZED', 'A bearer token is required.');
+  return await authenticator.authenticate(token);
+}

@@ -1,0 +1,220 @@
+import { AppError } from '#core/errors/errors.ts';
+import { SUBJECTS } from '#core/events/subjects.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import type { Bus } from '#kit/bus/bus.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Logger } from '#kit/log/log.ts';
+
+const POLL_MS = 500;
+const STALE_AFTER_MS = 60_000;
+const FIRST_SNAPSHOT_TIMEOUT_MS = 30_000;
+const PRUNE_EVERY_MS = 60_000;
+
+export type RevocationKind = 'token' | 'family' | 'identity' | 'platform_user' | 'organization';
+
+export interface Revocation {
+  readonly kind: RevocationKind;
+  /** jti, sid, sub, platform_user_id or org_id. */
+  readonly key: string;
+  /** Tokens issued at or before this instant are dead, milliseconds since the epoch; not read for token and family. */
+  readonly notBeforeMs: number;
+  /** When no living token can match any more, milliseconds since the epoch. */
+  readonly expiresAtMs: number;
+}
+
+/** Position in the tenant service's revocation log. */
+export interface RevocationCursor {
+  readonly transactionId: bigint;
+  readonly sequence: bigint;
+}
+
+export interface RevocationPage {
+  readonly revocations: readonly Revocation[];
+  readonly next: RevocationCursor | undefined;
+  /** False when more can be read at once. */
+  readonly complete: boolean;
+}
+
+export interface RevocationSource {
+  /** Revocations after the cursor, oldest first; without one everything still in force. */
+  list(cursor: RevocationCursor | undefined): Promise<RevocationPage>;
+}
+
+export interface RevocationView {
+  /**
+   * Begins to follow; resolves when the first whole snapshot is there.
+   * Errors: unavailable/REVOCATIONS_STALE after 30 s without one (following goes on until stop).
+   */
+  start(): Promise<void>;
+  stop(): void;
+  /** Whether the caller's token, its family, person, organisation or principal was revoked. */
+  isRevoked(caller: Caller): boolean;
+  /** Errors: unavailable/REVOCATIONS_STALE without a snapshot younger than 60 s. Also the readiness check. */
+  assertFresh(): void;
+}
+
+export interface RevocationViewOptions {
+  readonly source: RevocationSource;
+  /** Its doorbell saves waiting for the next poll; optional. */
+  readonly bus?: Bus | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Milliseconds; default 500. */
+  readonly pollMs?: number;
+}
+
+/**
+ * A copy of the revocations in force, at most half a second old (decision D32). It fails closed: without a snapshot,
+ * or with one older than 60 s, requests are refused with 503 and the service is not ready.
+ */
+export function createRevocationView(options: RevocationViewOptions): RevocationView {
+  return new PolledView(options);
+}
+
+interface Entry {
+  notBeforeMs: number;
+  expiresAtMs: number;
+}
+
+class PolledView implements RevocationView {
+  readonly #options: RevocationViewOptions;
+  readonly #entries: Readonly<Record<RevocationKind, Map<string, Entry>>> = {
+    token: new Map(),
+    family: new Map(),
+    identity: new Map(),
+    platform_user: new Map(),
+    organization: new Map(),
+  };
+  readonly #first = Promise.withResolvers<void>();
+  #cursor: RevocationCursor | undefined;
+  #freshAtMs: number | undefined;
+  #prunedAtMs = 0;
+  #following = false;
+  #rung = false;
+  #wake: (() => void) | undefined;
+  #unsubscribe: (() => void) | undefined;
+  #failing = false;
+
+  constructor(options: RevocationViewOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    if (!this.#following) {
+      this.#following = true;
+      this.#unsubscribe = this.#options.bus?.subscribe(SUBJECTS.tenantRevocations, () => this.#ring());
+      this.#follow().catch((error: unknown) =>
+        this.#options.log.error({ err: error }, 'revocations stopped'),
+      );
+    }
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => reject(stale()), FIRST_SNAPSHOT_TIMEOUT_MS);
+    try {
+      await Promise.race([this.#first.promise, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  stop(): void {
+    this.#following = false;
+    this.#unsubscribe?.();
+    this.#ring();
+  }
+
+  assertFresh(): void {
+    const ageMs = this.#options.clock.nowMs() - (this.#freshAtMs ?? Number.NEGATIVE_INFINITY);
+    if (ageMs > STALE_AFTER_MS) throw stale();
+  }
+
+  isRevoked(caller: Caller): boolean {
+    const { token, family, identity, platform_user: platformUser, organization } = this.#entries;
+    const dead = (entries: Map<string, Entry>, key: string | undefined): boolean => {
+      const entry = key === undefined ? undefined : entries.get(key);
+      return entry !== undefined && caller.issuedAtMs <= entry.notBeforeMs;
+    };
+    return (
+      token.has(caller.tokenId) ||
+      (caller.sessionId !== undefined && family.has(caller.sessionId)) ||
+      dead(identity, caller.subject) ||
+      dead(identity, caller.delegatedUserId) ||
+      dead(platformUser, caller.delegatedUserId) ||
+      dead(platformUser, caller.platformUserId) ||
+      dead(organization, caller.organizationId) ||
+      dead(organization, caller.delegatedOrganizationId)
+    );
+  }
+
+  #ring(): void {
+    this.#rung = true;
+    this.#wake?.();
+  }
+
+  async #follow(): Promise<void> {
+    while (this.#following) {
+      this.#rung = false;
+      await this.#readAll();
+      // a ring during the read may be about something committed after it
+      if (this.#following && !this.#rung) await this.#pause();
+    }
+  }
+
+  async #readAll(): Promise<void> {
+    const askedAtMs = this.#options.clock.nowMs();
+    try {
+      for (let complete = false; !complete && this.#following; ) {
+        const page = await this.#options.source.list(this.#cursor);
+        for (const revocation of page.revocations) this.#add(revocation);
+        this.#cursor = page.next ?? this.#cursor;
+        complete = page.complete;
+      }
+      if (this.#failing) this.#options.log.info('revocations are read again');
+      this.#failing = false;
+      this.#freshAtMs = askedAtMs;
+      this.#first.resolve();
+      this.#prune(askedAtMs);
+    } catch (error) {
+      if (!this.#failing) this.#options.log.warn({ err: error }, 'revocations cannot be read');
+      this.#failing = true;
+    }
+  }
+
+  #add({ kind, key, notBeforeMs, expiresAtMs }: Revocation): void {
+    const entries = this.#entries[kind];
+    const before = entries.get(key);
+    entries.set(key, {
+      notBeforeMs: Math.max(notBeforeMs, before?.notBeforeMs ?? notBeforeMs),
+      expiresAtMs: Math.max(expiresAtMs, before?.expiresAtMs ?? expiresAtMs),
+    });
+  }
+
+  #prune(nowMs: number): void {
+    if (nowMs - this.#prunedAtMs < PRUNE_EVERY_MS) return;
+    this.#prunedAtMs = nowMs;
+    for (const entries of Object.values(this.#entries)) {
+      for (const [key, entry] of entries) {
+        // a minute later than said: verifiers tolerate clocks that are a little off
+        if (entry.expiresAtMs + PRUNE_EVERY_MS < nowMs) entries.delete(key);
+      }
+    }
+  }
+
+  async #pause(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, this.#options.pollMs ?? POLL_MS);
+    timer.unref();
+    await promise;
+    this.#wake = undefined;
+    clearTimeout(timer);
+  }
+}
+
+function stale(): AppError {
+  return new AppError(
+    'unavailable',
+    'REVOCATIONS_STALE',
+    'revocations of tokens are not known well enough to accept a token',
+    { retryAfterSeconds: 5 },
+  );
+}

@@ -1,0 +1,193 @@
+import { readFileSync } from 'node:fs';
+import { inspect } from 'node:util';
+import { z } from 'zod';
+
+/** Environment of a process: names to text. Passed in, so that several processes' settings fit into one. */
+export type Env = Readonly<Record<string, string | undefined>>;
+
+/** One fault of a configuration. `name` is the environment variable; `message` never repeats its value. */
+export interface ConfigIssue {
+  readonly name: string;
+  readonly message: string;
+}
+
+/** Invalid configuration with every fault found, not only the first. A process ends with code 78 on it. */
+export class ConfigError extends Error {
+  readonly issues: readonly ConfigIssue[];
+
+  constructor(issues: readonly ConfigIssue[]) {
+    const lines = issues.map((issue) => `  ${issue.name}: ${issue.message}`);
+    super(`invalid configuration (${issues.length})\n${lines.join('\n')}`);
+    this.name = 'ConfigError';
+    this.issues = issues;
+  }
+}
+
+/** Bytes that no log, message or JSON may show: every way of printing it gives `[redacted]`. */
+export class Secret {
+  readonly #value: Buffer;
+
+  constructor(value: Uint8Array | string) {
+    this.#value = typeof value === 'string' ? Buffer.from(value, 'utf8') : Buffer.from(value);
+  }
+
+  /** A copy of the exact bytes. */
+  reveal(): Buffer {
+    return Buffer.from(this.#value);
+  }
+
+  /** The bytes as UTF-8 without the line end that editors and `echo` leave behind. */
+  text(): string {
+    return this.#value.toString('utf8').replace(/\r?\n$/, '');
+  }
+
+  toString(): string {
+    return '[redacted]';
+  }
+
+  toJSON(): string {
+    return '[redacted]';
+  }
+
+  [inspect.custom](): string {
+    return '[redacted]';
+  }
+}
+
+/** A setting that names a file; its content becomes a `Secret`. Missing, unreadable and empty files are faults. */
+export const secretFile = z.string().transform((path, context): Secret => {
+  const content = readSecret(path);
+  if (typeof content === 'string') {
+    context.addIssue({ code: 'custom', message: content });
+    return z.NEVER;
+  }
+  return new Secret(content);
+});
+
+function readSecret(path: string): Buffer | string {
+  try {
+    const content = readFileSync(path);
+    return content.length === 0 ? 'the secret file is empty' : content;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    return `the secret file cannot be read (${code})`;
+  }
+}
+
+/** Address of another process. */
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** `host:port` or `[ipv6]:port` to `{host, port}`; the port is 1 to 65535. */
+export const endpoint = z.string().transform((text, context): Endpoint => {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:/[\]]+)):(\d{1,5})$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  if (host === undefined || port < 1 || port > 65_535) {
+    context.addIssue({ code: 'custom', message: 'expected host:port' });
+    return z.NEVER;
+  }
+  return { host, port };
+});
+
+/** A listening port: 0 (any free one) to 65535. */
+export const port = z.coerce.number().int().min(0).max(65_535);
+
+/** `true`, `false`, `1`, `0`, `yes` or `no`. */
+export const flag = z.stringbool({ truthy: ['true', '1', 'yes'], falsy: ['false', '0', 'no'] });
+
+/** Settings that every process has. Spread it into the schema of a component. */
+export const commonSettings = {
+  CHANCERY_INSTALLATION: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/, 'expected a DNS name')
+    .describe('Name of the installation: SPIFFE trust domain and issuer of tokens.'),
+  CHANCERY_LISTEN_HOST: z.string().default('0.0.0.0').describe('Address that the listeners bind to.'),
+  CHANCERY_OPS_PORT: port
+    .default(9090)
+    .describe('Plain HTTP port of /alive, /ready, /health and /metrics; 0 takes any free one.'),
+  CHANCERY_HTTPS_PORT: port.default(7443).describe('Mutual-TLS HTTP port; 0 takes any free one.'),
+  CHANCERY_GRPC_PORT: port.default(7000).describe('Mutual-TLS gRPC port; 0 takes any free one.'),
+  CHANCERY_LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe('Lowest level that is logged.'),
+  CHANCERY_RATE_LIMIT_PROFILE: z
+    .enum(['production', 'development'])
+    .default('production')
+    .describe('development switches throughput limits off; caps on guessing stay.'),
+  SPIFFE_ENDPOINT_SOCKET: z
+    .string()
+    .regex(/^unix:/, 'expected unix:/path')
+    .describe('SPIFFE Workload API, as unix:/path.'),
+  NATS_URL: z.string().min(1).describe('NATS servers of the doorbells, nats://host:port.'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .url()
+    .optional()
+    .describe('OpenTelemetry collector (OTLP over HTTP); tracing is off without it.'),
+};
+
+/** Settings of a component that stores. */
+export const databaseSettings = {
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'expected postgres://')
+    .describe('PostgreSQL connection of the component; its role may create its schema.'),
+};
+
+/**
+ * Validates the settings of one process. Schema keys are environment names; empty text counts as absent;
+ * an unknown `CHANCERY_*` name is a fault.
+ *
+ * @throws ConfigError with all faults, none of which repeats a value.
+ */
+export function loadConfig<S extends z.ZodObject>(schema: S, env: Env): z.output<S> {
+  const names = Object.keys(schema.shape);
+  const given = Object.fromEntries(
+    names.flatMap((name) => (env[name] === undefined || env[name] === '' ? [] : [[name, env[name]]])),
+  );
+  const result = schema.safeParse(given);
+  const issues = [...unknownNames(names, env), ...(result.success ? [] : faults(result.error, given))];
+  if (!result.success || issues.length > 0) {
+    throw new ConfigError(issues);
+  }
+  return result.data;
+}
+
+function unknownNames(known: readonly string[], env: Env): ConfigIssue[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith('CHANCERY_') && env[name] !== undefined && !known.includes(name))
+    .map((name) => ({ name, message: 'unknown setting' }));
+}
+
+function faults(error: z.ZodError, given: Readonly<Record<string, unknown>>): ConfigIssue[] {
+  return error.issues.map((issue) => {
+    const name = String(issue.path[0] ?? 'configuration');
+    const absent = issue.path.length > 0 && given[name] === undefined;
+    return { name, message: absent ? 'required' : issue.message };
+  });
+}
+
+/** A row of the settings tables in README and chart. */
+export interface SettingRow {
+  readonly name: string;
+  readonly description: string;
+  readonly required: boolean;
+  readonly defaultValue: string | undefined;
+}
+
+/** Lists the settings of a schema in its order, for documentation. Secrets have no default to show. */
+export function describeSettings(schema: z.ZodObject): SettingRow[] {
+  return Object.entries(schema.shape).map(([name, type]) => {
+    const bare = type.safeParse(undefined);
+    const value = bare.success ? bare.data : undefined;
+    return {
+      name,
+      description: type.description ?? '',
+      required: !bare.success,
+      defaultValue: value === undefined ? undefined : String(value),
+    };
+  });
+}

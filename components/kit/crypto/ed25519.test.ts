@@ -1,0 +1,14 @@
+import { expect, it } from 'vitest';
+import { nodeEd25519 } from '#core/crypto/verify.ts';
+import { ed25519Contract } from './ed25519.contract.ts';
+import { findSodiumEd25519, loadEd25519 } from './ed25519.ts';
+
+ed25519Contract('node:crypto', nodeEd25519());
+
+const sodium = findSodiumEd25519();
+if (sodium !== undefined) ed25519Contract('libsodium', sodium);
+
+it('loads what is asked for', () => {
+  expect(loadEd25519('node').name).toBe('node');
+  expect(loadEd25519().name).toBe(sodium === undefined ? 'node' : 'sodium');
+});

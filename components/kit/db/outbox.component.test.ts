@@ -1,0 +1,164 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { testDatabase } from '#kit/testing/database.ts';
+import { testRuntime } from '#kit/testing/runtime.ts';
+import { waitFor } from '#kit/testing/wait.ts';
+import { type Database, openDatabase } from './db.ts';
+import {
+  appendEvent,
+  formatCursor,
+  latestCursor,
+  type OutboxCursor,
+  outboxMigration,
+  outboxStart,
+  parseCursor,
+  pruneEvents,
+  readEvents,
+} from './outbox.ts';
+
+type Empty = Record<never, never>;
+
+describe('outbox', () => {
+  let db: Database<Empty>;
+  beforeEach(async () => {
+    const { log, telemetry } = testRuntime('service-outbox');
+    db = await openDatabase<Empty>({
+      url: await testDatabase('outbox'),
+      schema: 'outboxed',
+      log,
+      telemetry,
+      migrations: [outboxMigration('0001-outbox')],
+    });
+  });
+  afterEach(() => db.close());
+
+  const write = (...keys: string[]) =>
+    db.transact(async (tx) => {
+      for (const key of keys) {
+        await appendEvent(tx, { kind: 'written', key, data: { key } });
+      }
+    });
+
+  /** A transaction that writes `key` at once and commits when told. */
+  async function openWrite(key: string) {
+    const written = Promise.withResolvers<void>();
+    const mayCommit = Promise.withResolvers<void>();
+    const done = db.transact(async (tx) => {
+      await appendEvent(tx, { kind: 'written', key, data: null });
+      written.resolve();
+      await mayCommit.promise;
+    });
+    await written.promise;
+    return {
+      commit: async () => {
+        mayCommit.resolve();
+        await done;
+      },
+      abort: async () => {
+        mayCommit.reject(new Error('aborted'));
+        await done.catch(() => undefined);
+      },
+    };
+  }
+
+  /** Transactions of other databases of the server hold events back too, so a test waits for what it expects. */
+  async function expectKeys(cursor: OutboxCursor, keys: readonly string[]) {
+    const found = await waitFor(async () => {
+      const seen = await keysAfter(cursor);
+      return seen.length >= keys.length ? seen : undefined;
+    });
+    expect(found).toEqual(keys);
+  }
+
+  async function keysAfter(cursor: OutboxCursor, limit = 100) {
+    return (await readEvents(db.read, cursor, limit)).map((event) => event.key);
+  }
+
+  it('gives events in order, by pages, each once', async () => {
+    await write('a', 'b', 'c');
+    await write('d', 'e');
+    await expectKeys(outboxStart, ['a', 'b', 'c', 'd', 'e']);
+    const seen: string[] = [];
+    let cursor = outboxStart;
+    for (let events = await readEvents(db.read, cursor, 2); events.length > 0; ) {
+      seen.push(...events.map((event) => event.key));
+      cursor = events.at(-1)?.cursor ?? cursor;
+      events = await readEvents(db.read, cursor, 2);
+    }
+    expect(seen).toEqual(['a', 'b', 'c', 'd', 'e']);
+    expect(await latestCursor(db.read)).toEqual(cursor);
+  });
+
+  it('carries kind, key, data and time', async () => {
+    await write('a');
+    await expectKeys(outboxStart, ['a']);
+    const [event] = await readEvents(db.read, outboxStart, 1);
+    expect(event).toMatchObject({ kind: 'written', key: 'a', data: { key: 'a' } });
+    expect(event?.createdAt).toBeInstanceOf(Date);
+  });
+
+  it('never skips a transaction that starts first and commits last', async () => {
+    const early = await openWrite('early');
+    const late = await openWrite('late');
+    await late.commit();
+    // A reader that trusted commits would now move its cursor past `early` and never see it.
+    expect(await keysAfter(outboxStart)).toEqual([]);
+    expect(await latestCursor(db.read)).toEqual(outboxStart);
+    await early.commit();
+    await expectKeys(outboxStart, ['early', 'late']);
+  });
+
+  it('holds back only what started after the oldest running transaction', async () => {
+    await write('before');
+    await expectKeys(outboxStart, ['before']);
+    const running = await openWrite('running');
+    await write('after');
+    const [before] = await readEvents(db.read, outboxStart, 10);
+    expect(before?.key).toBe('before');
+    expect(await keysAfter(before?.cursor ?? outboxStart)).toEqual([]);
+    await running.abort();
+    await expectKeys(before?.cursor ?? outboxStart, ['after']);
+  });
+
+  it('loses nothing to a consumer that reads while many writers commit', async () => {
+    const seen: string[] = [];
+    let cursor = outboxStart;
+    const readAll = async () => {
+      for (const event of await readEvents(db.read, cursor, 7)) {
+        seen.push(event.key);
+        cursor = event.cursor;
+      }
+    };
+    const keys = Array.from({ length: 60 }, (_, index) => `k${index}`);
+    let writing = true;
+    const writers = Promise.all(keys.map((key) => write(key))).finally(() => {
+      writing = false;
+    });
+    while (writing) {
+      await readAll();
+    }
+    await writers;
+    await waitFor(async () => {
+      await readAll();
+      return seen.length >= keys.length;
+    });
+    expect([...seen].sort()).toEqual([...keys].sort());
+  });
+
+  it('forgets old events only', async () => {
+    await write('new');
+    expect(await db.transact((tx) => pruneEvents(tx, 7))).toBe(0);
+    await expectKeys(outboxStart, ['new']);
+  });
+});
+
+describe('cursors as text', () => {
+  it('come back as they were', () => {
+    const cursor = { transactionId: 18_446_744_073_709_551_615n, sequence: 9_223_372_036_854_775_807n };
+    expect(parseCursor(formatCursor(cursor))).toEqual(cursor);
+    expect(parseCursor('')).toEqual(outboxStart);
+  });
+
+  it.each(['1', '1.', 'x.1', '1.1.1', '-1.1'])('are refused when malformed: %s', (text) => {
+    expect(parseCursor(text)).toBeUndefined();
+  });
+});

@@ -1,0 +1,124 @@
+import { sql } from 'kysely';
+import type { Migration, Reader, Transactor } from './db.ts';
+
+/** Where a consumer stands in a producer's outbox: it has seen this event and everything before it. */
+export interface OutboxCursor {
+  /** 64-bit transaction id. */
+  readonly transactionId: bigint;
+  readonly sequence: bigint;
+}
+
+/** A fact that a component made known. `key` names the resource, `data` what readers need about it. */
+export interface OutboxEvent {
+  readonly cursor: OutboxCursor;
+  readonly kind: string;
+  readonly key: string;
+  readonly data: unknown;
+  readonly createdAt: Date;
+}
+
+/** What `appendEvent` writes. `data` is JSON. */
+export interface NewEvent {
+  readonly kind: string;
+  readonly key: string;
+  readonly data: unknown;
+}
+
+interface OutboxRow {
+  readonly transaction_id: string;
+  readonly sequence: string;
+  readonly kind: string;
+  readonly key: string;
+  readonly data: unknown;
+  readonly created_at: Date;
+}
+
+/** Before the first event. */
+export const outboxStart: OutboxCursor = { transactionId: 0n, sequence: 0n };
+
+/** The migration that makes the table `outbox`; place it in the component's list under a name of its order. */
+export function outboxMigration(name: string): Migration {
+  return {
+    name,
+    up: async (db) => {
+      await sql`create table outbox (
+        transaction_id xid8 not null default pg_current_xact_id(),
+        sequence bigint generated always as identity,
+        kind text not null,
+        key text not null,
+        data jsonb not null,
+        created_at timestamptz not null default now(),
+        primary key (transaction_id, sequence))`.execute(db);
+      await sql`create index outbox_created_at on outbox (created_at)`.execute(db);
+    },
+  };
+}
+
+/** Writes a fact with the state change that it tells about; both commit or neither does. */
+export async function appendEvent<DB>(tx: Transactor<DB>, event: NewEvent): Promise<void> {
+  await sql`insert into outbox (kind, key, data)
+    values (${event.kind}, ${event.key}, ${JSON.stringify(event.data)}::jsonb)`.execute(tx);
+}
+
+/**
+ * Events after `cursor` in the order of (transaction id, sequence). It reads strictly below the oldest transaction
+ * still running (`pg_snapshot_xmin`), so an event that commits late is never behind a cursor (D32); the price is
+ * that a long transaction delays the events that started after it.
+ *
+ * @param limit most events, 1 or more.
+ */
+export async function readEvents<DB>(
+  db: Reader<DB>,
+  cursor: OutboxCursor,
+  limit: number,
+): Promise<readonly OutboxEvent[]> {
+  const { rows } =
+    await sql<OutboxRow>`select transaction_id::text, sequence::text, kind, key, data, created_at
+    from outbox
+    where transaction_id < pg_snapshot_xmin(pg_current_snapshot())
+      and (transaction_id, sequence) > (${cursor.transactionId.toString()}::xid8, ${cursor.sequence.toString()}::bigint)
+    order by transaction_id, sequence
+    limit ${limit}`.execute(db);
+  return rows.map((row) => ({
+    cursor: { transactionId: BigInt(row.transaction_id), sequence: BigInt(row.sequence) },
+    kind: row.kind,
+    key: row.key,
+    data: row.data,
+    createdAt: row.created_at,
+  }));
+}
+
+/** The cursor after everything that can be read at this moment; a new consumer that wants no history starts here. */
+export async function latestCursor<DB>(db: Reader<DB>): Promise<OutboxCursor> {
+  const { rows } = await sql<{ transaction_id: string; sequence: string }>`
+    select transaction_id::text, sequence::text from outbox
+    where transaction_id < pg_snapshot_xmin(pg_current_snapshot())
+    order by transaction_id desc, sequence desc limit 1`.execute(db);
+  const [row] = rows;
+  return row === undefined
+    ? outboxStart
+    : { transactionId: BigInt(row.transaction_id), sequence: BigInt(row.sequence) };
+}
+
+/** Cursor as text for the wire and for a consumer's table: `<transaction id>.<sequence>`. */
+export function formatCursor(cursor: OutboxCursor): string {
+  return `${cursor.transactionId}.${cursor.sequence}`;
+}
+
+/** Reads what `formatCursor` wrote; empty text is the start. Returns undefined for anything else. */
+export function parseCursor(text: string): OutboxCursor | undefined {
+  if (text === '') {
+    return outboxStart;
+  }
+  const match = /^(\d{1,20})\.(\d{1,19})$/.exec(text);
+  return match === null
+    ? undefined
+    : { transactionId: BigInt(match[1] ?? '0'), sequence: BigInt(match[2] ?? '0') };
+}
+
+/** Deletes events older than `days`; a consumer that lags further starts from a fresh snapshot of its own. */
+export async function pruneEvents<DB>(tx: Transactor<DB>, days: number): Promise<number> {
+  const result =
+    await sql`delete from outbox where created_at < now() - make_interval(days => ${days})`.execute(tx);
+  return Number(result.numAffectedRows ?? 0n);
+}

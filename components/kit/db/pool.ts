@@ -1,0 +1,129 @@
+import type { PostgresPool, PostgresPoolClient } from 'kysely';
+import pg from 'pg';
+import { AppError, genericCode } from '#core/errors/errors.ts';
+import type { Logger } from '#kit/log/log.ts';
+
+export interface PoolOptions {
+  readonly url: string;
+  readonly schema: string;
+  readonly log: Logger;
+  readonly maxConnections?: number;
+  readonly statementTimeoutMs?: number;
+}
+
+/** Opens the connections of a schema. Loss of a connection is logged and never ends the process. */
+export function openPool(options: PoolOptions): pg.Pool {
+  if (!/^[a-z][a-z0-9_]{0,62}$/.test(options.schema)) {
+    throw new Error(`not a schema name: ${options.schema}`);
+  }
+  if (/[?&]options=/.test(options.url)) {
+    throw new Error('DATABASE_URL may not carry options: they would replace the search path');
+  }
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.maxConnections ?? 10,
+    connectionTimeoutMillis: 10_000,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    application_name: `chancery-${options.schema}`,
+    statement_timeout: options.statementTimeoutMs ?? 30_000,
+    idle_in_transaction_session_timeout: 60_000,
+    options: `-c search_path=${options.schema}`,
+    types: { getTypeParser },
+  });
+  // When PostgreSQL goes away, connections report it beside their queries: idle ones through the pool, those in use
+  // by themselves. Without both listeners such a report ends the process.
+  pool.on('error', (error) => options.log.warn({ err: error }, 'idle database connection lost'));
+  pool.on('connect', (client) => {
+    client.on('error', (error) => options.log.debug({ err: error }, 'database connection lost'));
+  });
+  return pool;
+}
+
+type TextParser = (text: string) => unknown;
+
+function getTypeParser(oid: number, format?: 'text' | 'binary'): TextParser {
+  return oid === pg.types.builtins.INT8 && format !== 'binary'
+    ? parseInt8
+    : pg.types.getTypeParser(oid, format);
+}
+
+function parseInt8(text: string): number | bigint {
+  const value = Number(text);
+  return Number.isSafeInteger(value) ? value : BigInt(text);
+}
+
+/** The pool as kysely sees it: every error that means "PostgreSQL is away" is an AppError `unavailable`. */
+export function reportingPool(pool: pg.Pool): PostgresPool {
+  // kysely knows connections by identity, so each client keeps one face.
+  const faces = new WeakMap<pg.PoolClient, PostgresPoolClient>();
+  return {
+    options: pool.options,
+    end: () => pool.end(),
+    connect: async () => {
+      const client = await pool.connect().catch((error: unknown) => {
+        throw unavailable(error) ?? error;
+      });
+      const face = faces.get(client) ?? reportingClient(client);
+      faces.set(client, face);
+      return face;
+    },
+  };
+}
+
+function reportingClient(client: pg.PoolClient): PostgresPoolClient {
+  let lost = false;
+  const query = async (text: string, values: unknown[]) => {
+    try {
+      return await client.query(text, values);
+    } catch (error) {
+      const away = unavailable(error);
+      lost ||= away !== undefined;
+      throw away ?? error;
+    }
+  };
+  return {
+    query: query as unknown as PostgresPoolClient['query'],
+    // A connection that failed may look usable until its end is noticed; it must not serve the next request.
+    release: (destroy) => client.release(lost || destroy),
+  };
+}
+
+/** SQLSTATE of an error from PostgreSQL; undefined for any other value. */
+export function sqlState(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined;
+}
+
+const networkCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'ENOTFOUND',
+  'ETIMEDOUT',
+  'EPIPE',
+  'EAI_AGAIN',
+]);
+const lostConnection =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered)/;
+
+/** The AppError for an error that means "PostgreSQL is away"; undefined for every other error. */
+export function unavailable(error: unknown): AppError | undefined {
+  if (!(error instanceof Error)) {
+    return undefined;
+  }
+  const state = sqlState(error);
+  const code = 'code' in error ? String(error.code) : '';
+  const away =
+    state === undefined ? networkCodes.has(code) || lostConnection.test(error.message) : awayState(state);
+  return away
+    ? new AppError('unavailable', genericCode('unavailable'), 'The database is not available.', {
+        cause: error,
+        retryAfterSeconds: 1,
+      })
+    : undefined;
+}
+
+/** Class 08 connection exceptions, 57P0x shutdown and start-up, 53300 too many connections. */
+function awayState(state: string): boolean {
+  return state.startsWith('08') || state.startsWith('57P0') || state === '53300';
+}

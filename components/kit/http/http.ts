@@ -1,0 +1,291 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyTypeProvider,
+} from 'fastify';
+import type { z } from 'zod';
+import { scanJson } from '#core/encoding/json.ts';
+import { AppError, genericCode, isAppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import type { PolicyName } from '#core/identity/policies.ts';
+import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
+import { createObserver, inTrace, type Observation, traceIdOf } from './observe.ts';
+import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
+import { createOpsServer } from './ops.ts';
+import { page, pageSchema, pageWindow, paging } from './paging.ts';
+import {
+  inputError,
+  kindStatus,
+  malformed,
+  methodNotAllowed,
+  notFound,
+  problemOf,
+  problemSchema,
+  type Refusal,
+  refusalOf,
+} from './problem.ts';
+import { allowedMethods } from './routes.ts';
+import { mutualTlsServer, peerSpiffeId, plainServer, type TlsSource } from './tls.ts';
+
+export type { OpsServer, ReadinessCheck } from './ops.ts';
+export type { Page, PageQuery } from './paging.ts';
+export type { Problem } from './problem.ts';
+export type { TlsMaterial, TlsSource } from './tls.ts';
+export { createOpsServer, kindStatus, page, pageSchema, pageWindow, paging, peerSpiffeId, problemSchema };
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Who may call the route. Every route has one. */
+    policy?: PolicyName;
+    /** Throughput limit of the route. */
+    rateLimit?: RateLimitPolicy;
+    /** Keeps the JSON text in `request.rawBody`; `only` also skips parsing it into `request.body`. */
+    rawBody?: boolean | 'only';
+  }
+
+  interface FastifyRequest {
+    /** Who calls, once the authenticator has looked; undefined for anonymous requests. */
+    caller: Caller | undefined;
+    /** Text of a JSON body, exactly as sent, for routes that ask for it. */
+    rawBody: string | undefined;
+    /** W3C trace id of the request. */
+    readonly traceId: string;
+    observation: Observation | undefined;
+  }
+}
+
+/**
+ * Connects zod schemas of a route with the types of its request and answer. Text and bytes may be sent in any case;
+ * so may a handler return the reply itself.
+ */
+interface ZodTypes extends FastifyTypeProvider {
+  validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown;
+  serializer: this['schema'] extends z.ZodType
+    ? z.output<this['schema']> | string | Uint8Array | SentReply
+    : unknown;
+}
+
+/** What a FastifyReply is to a handler's return type. */
+interface SentReply {
+  then(fulfilled: () => void, rejected: (error: Error) => void): void;
+}
+
+/** An HTTP application of a component. Routes declare `config: { policy }` and zod schemas. */
+export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, ZodTypes>;
+
+export interface HttpServerOptions {
+  readonly runtime: Runtime;
+  /** Title of the OpenAPI document at `/openapi.json`. */
+  readonly title: string;
+  /** Largest request body; 1 MiB when absent. */
+  readonly bodyLimitBytes?: number;
+  /** Mutual TLS 1.3; plain HTTP when absent. */
+  readonly https?: TlsSource;
+  /** Takes the client's address from the last entry of `X-Forwarded-For`, the one the gateway wrote. */
+  readonly trustForwarded?: boolean;
+}
+
+/**
+ * Builds the HTTP application of a component: validation by zod, answers by JSON.stringify, refusals as
+ * `application/problem+json` (D38), traces, metrics, request log, OpenAPI 3.1 at `/openapi.json`.
+ * Registering a route without a policy throws.
+ */
+export function createHttpServer(options: HttpServerOptions): App {
+  const { https } = options;
+  const app: App = fastify({
+    bodyLimit: options.bodyLimitBytes ?? 1_048_576,
+    trustProxy: options.trustForwarded === true && ((_address: string, hop: number) => hop === 0),
+    exposeHeadRoutes: true,
+    return503OnClosing: true,
+    routerOptions: { maxParamLength: 512 },
+    frameworkErrors: (error, request, reply) =>
+      sendRefusal(options.runtime, refusalOf(error), request, reply),
+    clientErrorHandler: refuseConnection,
+    serverFactory: (handler) =>
+      https === undefined ? plainServer(handler) : mutualTlsServer(https, handler),
+  }).withTypeProvider<ZodTypes>();
+  const routes = collectRoutes(app);
+  addParsers(app);
+  addObservation(app, options.runtime);
+  addRefusals(app, options.runtime, routes);
+  addCloseDeadline(app);
+  let document: Promise<object> | undefined;
+  app.get(
+    '/openapi.json',
+    { config: { policy: 'Anonymous' }, schema: { hide: true } },
+    async (_request, reply) => {
+      document ??= buildOpenApi(options.title, routes);
+      return reply.send(await document);
+    },
+  );
+  return app;
+}
+
+/** Starts listening; port 0 takes any free one. Returns the port. */
+export async function listenHttp(
+  app: App,
+  address: { readonly host: string; readonly port: number },
+): Promise<number> {
+  await app.listen({ host: address.host, port: address.port });
+  const bound = app.server.address() as AddressInfo;
+  return bound.port;
+}
+
+/** The caller of a route whose policy demands one. Throws `unauthenticated` when there is none. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (request.caller === undefined) {
+    throw new AppError('unauthenticated', genericCode('unauthenticated'), 'Authentication is required.');
+  }
+  return request.caller;
+}
+
+function collectRoutes(app: App): DocumentedRoute[] {
+  const routes: DocumentedRoute[] = [];
+  app.addHook('onRoute', (route) => {
+    const policy = route.config?.policy;
+    if (policy === undefined) {
+      throw new Error(`route ${String(route.method)} ${route.url} declares no policy`);
+    }
+    for (const method of [route.method].flat()) {
+      if (method !== 'HEAD') {
+        routes.push({ method, url: route.url, policy, schema: route.schema });
+      }
+    }
+  });
+  return routes;
+}
+
+function addParsers(app: App): void {
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+    if (!isUtf8(body)) {
+      done(malformed('The body is not valid UTF-8.'));
+      return;
+    }
+    const text = body.toString('utf8');
+    const { rawBody } = request.routeOptions.config;
+    if (rawBody !== undefined && rawBody !== false) {
+      request.rawBody = text;
+    }
+    if (rawBody === 'only' || text === '') {
+      done(null, undefined);
+      return;
+    }
+    try {
+      // What JSON.parse lets through: duplicate members, deep nesting, lone surrogates.
+      scanJson(text);
+    } catch (error) {
+      done(malformed(isAppError(error) ? error.message : 'The body is not valid JSON.'));
+      return;
+    }
+    parseJson(request, text, (error, value) =>
+      error === null ? done(null, value) : done(malformed('The body is not valid JSON.')),
+    );
+  });
+  app.setValidatorCompiler<z.ZodType>(({ schema, httpPart }) => (data) => {
+    const result = schema.safeParse(data);
+    return result.success ? { value: result.data } : { error: inputError(result.error, httpPart) };
+  });
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
+}
+
+function addObservation(app: App, runtime: Runtime): void {
+  const observer = createObserver(runtime);
+  app.decorateRequest('caller', undefined);
+  app.decorateRequest('rawBody', undefined);
+  app.decorateRequest('observation', undefined);
+  app.decorateRequest('traceId', {
+    getter(this: FastifyRequest) {
+      return traceIdOf(this, this.observation);
+    },
+  });
+  app.addHook('onRequest', (request, _reply, done) => {
+    request.observation = observer.begin(request);
+    inTrace(request.observation, done);
+  });
+  // Reading a body leaves the asynchronous context of the request; this comes back to it.
+  app.addHook('preValidation', (request, _reply, done) => inTrace(request.observation, done));
+  app.addHook('onResponse', (request, reply, done) => {
+    if (request.observation !== undefined) {
+      observer.end(request, reply, request.observation);
+    }
+    done();
+  });
+}
+
+function addRefusals(app: App, runtime: Runtime, routes: readonly DocumentedRoute[]): void {
+  app.setErrorHandler((error, request, reply) => sendRefusal(runtime, refusalOf(error), request, reply));
+  app.setNotFoundHandler((request, reply) => {
+    const methods = allowedMethods(routes, request.url);
+    if (methods.length === 0) {
+      sendRefusal(runtime, notFound, request, reply);
+    } else {
+      reply.header('allow', methods.join(', '));
+      sendRefusal(runtime, methodNotAllowed(), request, reply);
+    }
+  });
+}
+
+function sendRefusal(runtime: Runtime, refusal: Refusal, request: FastifyRequest, reply: FastifyReply): void {
+  const path = request.url.split('?', 1)[0] ?? '/';
+  const { traceId } = request;
+  if (refusal.fault !== undefined) {
+    const level = refusal.status === 500 ? 'error' : 'warn';
+    runtime.log[level]({ err: refusal.fault, status: refusal.status, traceId, path }, 'request failed');
+  }
+  if (refusal.status === 401 && !reply.hasHeader('www-authenticate')) {
+    const presented = request.headers.authorization !== undefined;
+    reply.header('www-authenticate', `Bearer realm="platform"${presented ? ', error="invalid_token"' : ''}`);
+  }
+  if (refusal.retryAfterSeconds !== undefined) {
+    reply.header('retry-after', String(Math.max(1, Math.ceil(refusal.retryAfterSeconds))));
+  }
+  const problem = problemOf(refusal, { path, traceId, nowMs: runtime.clock.nowMs() });
+  reply
+    .code(refusal.status)
+    .header('cache-control', 'no-store')
+    .type('application/problem+json')
+    .send(JSON.stringify(problem));
+}
+
+/** Requests that are not HTTP, or exceed the header limit, get an answer too. */
+function refuseConnection(
+  error: NodeJS.ErrnoException,
+  socket: NodeJS.WritableStream & { destroy(): void },
+): void {
+  const status =
+    error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request';
+  const body = JSON.stringify({
+    type: 'urn:platform:error:invalid-request',
+    title: status.slice(4),
+    status: Number(status.slice(0, 3)),
+    detail: 'The request is malformed.',
+    error: 'The request is malformed.',
+    code: 'INVALID_REQUEST',
+  });
+  if (socket.writable && error.code !== 'ECONNRESET') {
+    socket.write(
+      `HTTP/1.1 ${status}\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    );
+  }
+  socket.destroy();
+}
+
+/** Requests in flight get this long to end when the application closes. */
+const closeDeadlineMs = 3_000;
+
+function addCloseDeadline(app: App): void {
+  app.addHook('preClose', (done) => {
+    const timer = setTimeout(() => app.server.closeAllConnections(), closeDeadlineMs);
+    timer.unref();
+    app.server.once('close', () => clearTimeout(timer));
+    done();
+  });
+}

@@ -1,0 +1,88 @@
+import swagger from '@fastify/swagger';
+import fastify, { type FastifySchema, type RouteOptions } from 'fastify';
+import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
+import type { PolicyName } from '#core/identity/policies.ts';
+import { problemSchema } from './problem.ts';
+
+/** A route as it was registered, with what the reference needs. */
+export interface DocumentedRoute {
+  readonly method: string;
+  readonly url: string;
+  readonly policy: PolicyName;
+  readonly schema: FastifySchema | undefined;
+}
+
+/** The members of an OpenAPI 3.1 document that the kit touches. */
+interface Document {
+  readonly components?: { readonly schemas?: Readonly<Record<string, unknown>> };
+}
+
+/**
+ * Builds the OpenAPI 3.1 document of a set of routes. The routes are replayed on a bare application, so that a
+ * service pays for its reference only when somebody asks for it.
+ */
+export async function buildOpenApi(title: string, routes: readonly DocumentedRoute[]): Promise<object> {
+  const app = fastify({ exposeHeadRoutes: false });
+  app.setValidatorCompiler(() => () => true);
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title, version: '1' },
+      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },
+    },
+    transform: jsonSchemaTransform,
+    transformObject: jsonSchemaTransformObject,
+  });
+  for (const route of routes) {
+    app.route(replay(route));
+  }
+  await app.ready();
+  const document = withoutUnusedSchemas(app.swagger());
+  await app.close();
+  return document;
+}
+
+function replay(route: DocumentedRoute): RouteOptions {
+  const responses = route.schema?.response;
+  const declared = typeof responses === 'object' && responses !== null ? responses : {};
+  const problem = {
+    description: 'Refusal',
+    content: { 'application/problem+json': { schema: problemSchema } },
+  };
+  return {
+    method: route.method,
+    url: route.url,
+    schema: {
+      ...route.schema,
+      response: { ...declared, default: problem },
+      security: route.policy === 'Anonymous' ? [] : [{ bearer: [] }],
+      ...(route.schema?.description === undefined ? { description: `Policy: ${route.policy}.` } : {}),
+    },
+    handler: () => undefined,
+  };
+}
+
+/** zod keeps named schemas per process; a document shows those that its own routes refer to. */
+function withoutUnusedSchemas(document: object & Document): object {
+  const { schemas = {}, ...otherComponents } = document.components ?? {};
+  const used = new Set<string>();
+  const pending: unknown[] = [{ ...document, components: {} }];
+  for (let part = pending.pop(); part !== undefined; part = pending.pop()) {
+    for (const name of referredSchemas(part)) {
+      if (!used.has(name)) {
+        used.add(name);
+        pending.push(schemas[name]);
+      }
+    }
+  }
+  const kept = Object.fromEntries(Object.entries(schemas).filter(([name]) => used.has(name)));
+  return { ...document, components: { ...otherComponents, schemas: kept } };
+}
+
+function referredSchemas(part: unknown): string[] {
+  const text = JSON.stringify(part) ?? '';
+  return [...text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map((match) =>
+    decodeURIComponent(match[1] ?? ''),
+  );
+}

@@ -1,0 +1,107 @@
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+
+/** Something that must work for the component to serve. A throw says that it does not. */
+export interface ReadinessCheck {
+  readonly name: string;
+  check(): Promise<void> | void;
+}
+
+export interface OpsServerOptions {
+  readonly runtime: Runtime;
+  readonly host: string;
+  readonly port: number;
+  readonly checks: readonly ReadinessCheck[];
+  /** Longest time one check may take; 2000 when absent. */
+  readonly checkTimeoutMs?: number;
+}
+
+/** The plain listener for probes and scraping. */
+export interface OpsServer {
+  readonly port: number;
+  /** `host:port` to reach it at. */
+  readonly address: string;
+  stop(): Promise<void>;
+}
+
+interface CheckResult {
+  readonly name: string;
+  readonly status: 'Healthy' | 'Unhealthy';
+  readonly durationMs: number;
+  readonly error?: string;
+}
+
+/**
+ * Serves `/alive` (200 while the process turns), `/ready` (200 or 503), `/health` (the checks one by one, 200 or
+ * 503) and `/metrics` (Prometheus text). Resolves when it listens.
+ */
+export async function createOpsServer(options: OpsServerOptions): Promise<OpsServer> {
+  const { runtime } = options;
+  const server = createServer((request, response) => {
+    const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
+    answer(options, path, response).catch((error: unknown) => {
+      runtime.log.error({ err: error, path }, 'operations request failed');
+      response.destroy();
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    address: `${options.host}:${port}`,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(options: OpsServerOptions, path: string, response: ServerResponse): Promise<void> {
+  const { runtime } = options;
+  switch (path) {
+    case '/alive':
+      return json(response, 200, { status: 'Healthy', service: runtime.service });
+    case '/ready':
+    case '/health': {
+      const checks = await Promise.all(
+        options.checks.map((check) => runCheck(check, options.checkTimeoutMs ?? 2_000)),
+      );
+      const healthy = checks.every((check) => check.status === 'Healthy');
+      const status = healthy ? 'Healthy' : 'Unhealthy';
+      return json(response, healthy ? 200 : 503, { status, service: runtime.service, checks });
+    }
+    case '/metrics': {
+      const text = await runtime.telemetry.registry.metrics();
+      response.writeHead(200, { 'content-type': runtime.telemetry.registry.contentType }).end(text);
+      return;
+    }
+    default:
+      return json(response, 404, { error: 'not found' });
+  }
+}
+
+function json(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end(JSON.stringify(body));
+}
+
+async function runCheck(check: ReadinessCheck, timeoutMs: number): Promise<CheckResult> {
+  const startedAt = performance.now();
+  const durationMs = () => Math.round(performance.now() - startedAt);
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+  try {
+    await Promise.race([(async () => check.check())(), late.promise]);
+    return { name: check.name, status: 'Healthy', durationMs: durationMs() };
+  } catch (error) {
+    const text = error instanceof Error ? error.message : 'failed';
+    return { name: check.name, status: 'Unhealthy', durationMs: durationMs(), error: text };
+  } finally {
+    clearTimeout(timer);
+  }
+}

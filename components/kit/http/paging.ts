@@ -1,0 +1,75 @@
+import { z } from 'zod';
+
+export interface PagingOptions {
+  /** Size when the client names none; 20 when absent. */
+  readonly defaultSize?: number;
+  /** Largest size; 100 when absent. */
+  readonly maxSize?: number;
+  /** Document 2 refuses sizes out of range (L-08), document 1 clamps them (identity.md 2.3). */
+  readonly outOfRange?: 'refuse' | 'clamp';
+}
+
+/** Where a page starts and how long it is, as a query asks. */
+export interface PageQuery {
+  /** From 1. */
+  readonly page: number;
+  readonly pageSize: number;
+}
+
+/** The answer of a list route. */
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly page: number;
+  readonly pageSize: number;
+  readonly totalCount: number;
+  readonly totalPages: number;
+  readonly hasMore: boolean;
+}
+
+/** Largest page number: keeps offsets inside safe integers. */
+const maxPage = 10_000_000;
+
+/** zod object of the query members `page` and `pageSize`; extend it with the filters of a route. */
+export function paging(options: PagingOptions = {}) {
+  const { defaultSize = 20, maxSize = 100, outOfRange = 'refuse' } = options;
+  const bounded = (max: number) => {
+    const integer = z.coerce.number().int();
+    return outOfRange === 'refuse'
+      ? integer.min(1).max(max)
+      : integer.transform((value) => Math.min(Math.max(value, 1), max));
+  };
+  return z.object({
+    page: bounded(maxPage).default(1).describe('Page, from 1.'),
+    pageSize: bounded(maxSize).default(defaultSize).describe(`Items per page, 1 to ${maxSize}.`),
+  });
+}
+
+/** Rows to skip and to take for a page. */
+export function pageWindow(query: PageQuery): { readonly offset: number; readonly limit: number } {
+  return { offset: (query.page - 1) * query.pageSize, limit: query.pageSize };
+}
+
+/** Presents a page; `totalCount` is the filtered total. */
+export function page<T>(items: readonly T[], query: PageQuery, totalCount: number): Page<T> {
+  const totalPages = Math.ceil(totalCount / query.pageSize);
+  return {
+    items,
+    page: query.page,
+    pageSize: query.pageSize,
+    totalCount,
+    totalPages,
+    hasMore: query.page < totalPages,
+  };
+}
+
+/** Schema of a page of `item` for OpenAPI. */
+export function pageSchema<S extends z.ZodType>(item: S) {
+  return z.object({
+    items: z.array(item),
+    page: z.int(),
+    pageSize: z.int(),
+    totalCount: z.int(),
+    totalPages: z.int(),
+    hasMore: z.boolean(),
+  });
+}

@@ -1,0 +1,221 @@
+import { STATUS_CODES } from 'node:http';
+import { z } from 'zod';
+import { AppError, type ErrorKind, genericCode, type Violation } from '#core/errors/errors.ts';
+
+/** HTTP status of each kind of refusal. */
+export const kindStatus: Readonly<Record<ErrorKind, number>> = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  gone: 410,
+  too_large: 413,
+  unprocessable: 422,
+  rate_limited: 429,
+  internal: 500,
+  bad_gateway: 502,
+  unavailable: 503,
+  timeout: 504,
+};
+
+/** One answer of an error: body of `application/problem+json` with the specification's members (D38). */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly instance: string;
+  readonly error: string;
+  readonly code: string;
+  readonly timestamp: string;
+  readonly path: string;
+  readonly traceId: string;
+  /** Text by field on invalid input; the list of violations on a failed validation. */
+  readonly errors?: Readonly<Record<string, readonly string[]>> | readonly Violation[];
+  readonly isValid?: false;
+  readonly added?: false;
+  readonly [detail: string]: unknown;
+}
+
+/** Schema of the problem body for OpenAPI. */
+export const problemSchema = z.object({
+  type: z.string().describe('urn:platform:error:<code>'),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  instance: z.string(),
+  error: z.string().describe('Human text; equals detail.'),
+  code: z.string(),
+  timestamp: z.string(),
+  path: z.string(),
+  traceId: z.string(),
+  errors: z.unknown().optional().describe('Texts by field, or the violations of a validation.'),
+});
+
+/** Where and when an error was answered. `path` carries no query string. */
+export interface ProblemPlace {
+  readonly path: string;
+  readonly traceId: string;
+  readonly nowMs: number;
+}
+
+/** A refusal in HTTP terms: what every thrown value becomes before it is answered. */
+export interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+  readonly fields?: Readonly<Record<string, readonly string[]>>;
+  readonly violations?: readonly Violation[];
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly retryAfterSeconds?: number;
+  /** The value to log; set for faults of ours only. */
+  readonly fault?: unknown;
+}
+
+const internalRefusal = {
+  status: 500,
+  code: genericCode('internal'),
+  message: 'An internal error occurred.',
+} as const;
+
+/** Turns whatever was thrown into a refusal. Text of internal errors and of unknown values stays inside. */
+export function refusalOf(thrown: unknown): Refusal {
+  if (thrown instanceof InputError) {
+    return thrown.refusal;
+  }
+  if (thrown instanceof AppError) {
+    return refusalOfAppError(thrown);
+  }
+  return refusalOfFramework(thrown) ?? { ...internalRefusal, fault: thrown };
+}
+
+function refusalOfAppError(error: AppError): Refusal {
+  const status = kindStatus[error.kind];
+  if (error.kind === 'internal') {
+    return { ...internalRefusal, fault: error };
+  }
+  return {
+    status,
+    // D38: a validation answers with the code of its first violation.
+    code: error.violations?.[0]?.code ?? error.code,
+    message: error.message,
+    ...(error.violations === undefined ? {} : { violations: error.violations }),
+    ...(error.details === undefined ? {} : { details: error.details }),
+    ...(error.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: error.retryAfterSeconds }),
+    ...(status >= 500 ? { fault: error } : {}),
+  };
+}
+
+/** Errors that fastify and its body parsers throw carry a status; only 4xx texts are fit for clients. */
+function refusalOfFramework(thrown: unknown): Refusal | undefined {
+  if (!(thrown instanceof Error) || !('statusCode' in thrown)) {
+    return undefined;
+  }
+  switch (thrown.statusCode) {
+    case 400:
+      return { status: 400, code: genericCode('invalid'), message: 'The request is malformed.' };
+    case 404:
+      return notFound;
+    case 413:
+      return { status: 413, code: genericCode('too_large'), message: 'The request body is too large.' };
+    case 415:
+      return { status: 415, code: 'UNSUPPORTED_MEDIA_TYPE', message: 'The content type is not supported.' };
+    case 503:
+      return { status: 503, code: genericCode('unavailable'), message: 'The service is stopping.' };
+    default:
+      return undefined;
+  }
+}
+
+/** The answer to paths that nothing serves. */
+export const notFound: Refusal = {
+  status: 404,
+  code: genericCode('not_found'),
+  message: 'The resource does not exist.',
+};
+
+/** The answer to a method that a served path does not have. */
+export function methodNotAllowed(): Refusal {
+  return { status: 405, code: 'METHOD_NOT_ALLOWED', message: 'The method is not allowed here.' };
+}
+
+/** Input that does not have the declared shape. */
+export class InputError extends Error {
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    super(refusal.message);
+    this.name = 'InputError';
+    this.refusal = refusal;
+  }
+}
+
+/** Malformed JSON and other faults found before the shape is looked at. */
+export function malformed(message: string): InputError {
+  return new InputError({ status: 400, code: genericCode('invalid'), message });
+}
+
+/**
+ * The refusal of zod issues. A malformed path parameter names no resource, so it is 404; everything else is 400
+ * with the texts by field (`items[0].name`).
+ */
+export function inputError(error: z.core.$ZodError, part: string | undefined): InputError {
+  if (part === 'params') {
+    return new InputError(notFound);
+  }
+  const fields: Record<string, string[]> = {};
+  for (const issue of error.issues) {
+    const field = fieldName(issue.path);
+    const texts = Object.hasOwn(fields, field) ? (fields[field] ?? []) : [];
+    Object.defineProperty(fields, field, {
+      value: [...texts, issue.message],
+      enumerable: true,
+      configurable: true,
+    });
+  }
+  const [first] = Object.entries(fields);
+  const message = first === undefined ? 'The input is invalid.' : `${first[0]}: ${first[1][0] ?? 'invalid'}`;
+  return new InputError({ status: 400, code: genericCode('invalid'), message, fields });
+}
+
+function fieldName(path: readonly PropertyKey[]): string {
+  const text = path
+    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+    .join('')
+    .replace(/^\./, '');
+  return text === '' ? 'body' : text;
+}
+
+/** Builds the body of a refusal. Details may add members but never replace the standard ones. */
+export function problemOf(refusal: Refusal, place: ProblemPlace): Problem {
+  return {
+    ...refusal.details,
+    type: `urn:platform:error:${kebab(refusal.code)}`,
+    title: STATUS_CODES[refusal.status] ?? 'Error',
+    status: refusal.status,
+    detail: refusal.message,
+    instance: place.path,
+    error: refusal.message,
+    code: refusal.code,
+    timestamp: new Date(place.nowMs).toISOString(),
+    path: place.path,
+    traceId: place.traceId,
+    ...(refusal.fields === undefined ? {} : { errors: refusal.fields }),
+    ...(refusal.violations === undefined
+      ? {}
+      : { isValid: false, added: false, errors: refusal.violations.map(presentViolation) }),
+  };
+}
+
+function presentViolation(violation: Violation): Violation {
+  const { code, message, field, severity } = violation;
+  return { code, message, ...(field === undefined ? {} : { field }), severity };
+}
+
+function kebab(code: string): string {
+  return code
+    .replaceAll(/[^A-Za-z0-9]+/g, '-')
+    .toLowerCase()
+    .replaceAll(/^-|-$/g, '');
+}

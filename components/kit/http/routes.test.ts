@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import { allowedMethods } from './routes.ts';
+
+const routes = [
+  { method: 'GET', url: '/a' },
+  { method: 'POST', url: '/a' },
+  { method: 'GET', url: '/a/:id' },
+  { method: 'GET', url: '/a/:id' },
+  { method: 'PUT', url: '/files/*' },
+  { method: 'GET', url: '/a/:id.json/b' },
+];
+
+describe('allowedMethods', () => {
+  it.each([
+    ['/a', ['GET', 'POST']],
+    ['/a?x=/b', ['GET', 'POST']],
+    ['/a/7', ['GET']],
+    ['/a/7.json/b', ['GET']],
+    ['/files/x/y', ['PUT']],
+    ['/a/', ['GET']],
+    ['/b', []],
+    ['/a/7/8', []],
+    ['/', []],
+  ])('of %s are %j', (url, methods) => {
+    expect(allowedMethods(routes, url)).toEqual(methods);
+  });
+});

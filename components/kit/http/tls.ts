@@ -1,0 +1,101 @@
+import { createServer, type Server } from 'node:http';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
+import { TLSSocket } from 'node:tls';
+import type { FastifyRequest } from 'fastify';
+import { AppError, genericCode } from '#core/errors/errors.ts';
+import { readSvid, type SvidFacts } from '#kit/workload/svid.ts';
+
+/** Certificate material of a listener, PEM. `ca` is what client certificates are verified against. */
+export interface TlsMaterial {
+  readonly key: string;
+  readonly cert: string;
+  readonly ca: string;
+}
+
+/** Supplier of rotating certificates, such as a workload identity. */
+export interface TlsSource {
+  current(): TlsMaterial;
+  /** Calls back after each rotation; the returned function ends that. */
+  onRotate(callback: () => void): () => void;
+}
+
+type Handler = Parameters<typeof createServer>[1];
+
+/** Bounds of every listener: requests that exceed them are refused before any handler sees them. */
+export const listenerLimits = {
+  maxHeaderSize: 16 * 1024,
+  keepAliveTimeout: 65_000,
+  headersTimeout: 30_000,
+  requestTimeout: 120_000,
+} as const;
+
+/** A plain listener. */
+export function plainServer(handler: Handler): Server {
+  return createServer(listenerLimits, handler);
+}
+
+/**
+ * A listener with mutual TLS 1.3 that requires a client certificate of the same trust domain and speaks HTTP/1.1.
+ * Certificates are replaced in place on rotation; connections that are open stay.
+ */
+export function mutualTlsServer(source: TlsSource, handler: Handler): Server {
+  const options: ServerOptions = {
+    ...listenerLimits,
+    ...material(source),
+    requestCert: true,
+    rejectUnauthorized: true,
+    minVersion: 'TLSv1.3',
+    ALPNProtocols: ['http/1.1'],
+  };
+  const server = createTlsServer(options, handler);
+  const stopListening = source.onRotate(() =>
+    server.setSecureContext({ ...material(source), minVersion: 'TLSv1.3' }),
+  );
+  server.on('close', stopListening);
+  return server;
+}
+
+function material(source: TlsSource): TlsMaterial {
+  const { key, cert, ca } = source.current();
+  return { key, cert, ca };
+}
+
+const peerKey = Symbol('peer');
+
+interface IdentifiedSocket extends TLSSocket {
+  /** Read once per connection. */
+  [peerKey]?: SvidFacts;
+}
+
+/**
+ * SPIFFE id of the client certificate of a mutual-TLS request.
+ *
+ * @returns `spiffe://<trust domain>/<path>`.
+ * @throws AppError `unauthenticated` without a verified X.509-SVID (no URI SAN, several, a CA certificate, the wrong
+ *   key usage), and when it has expired while the connection stayed open.
+ */
+export function peerSpiffeId(request: FastifyRequest): string {
+  const socket: unknown = request.raw.socket;
+  if (!(socket instanceof TLSSocket)) {
+    throw refused('The connection carries no client certificate.');
+  }
+  const identified: IdentifiedSocket = socket;
+  identified[peerKey] ??= svidOf(socket);
+  // TLS judged the certificate by the machine's clock; so does this.
+  if (identified[peerKey].expiresAtMs <= Date.now()) {
+    throw refused('The client certificate has expired.');
+  }
+  return identified[peerKey].id;
+}
+
+function svidOf(socket: TLSSocket): SvidFacts {
+  const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
+  if (certificate === undefined) {
+    throw refused('The connection carries no verified client certificate.');
+  }
+  return readSvid(certificate.raw);
+}
+
+function refused(message: string): AppError {
+  return new AppError('unauthenticated', genericCode('unauthenticated'), message);
+}

@@ -1,0 +1,146 @@
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { z } from 'zod';
+import { manualClock } from '#kit/clock/clock.ts';
+import { ConfigError, commonSettings } from '#kit/config/config.ts';
+import { testRuntime } from '#kit/testing/runtime.ts';
+import { Cleanup, type Component, type Create, type Runtime, start } from './lifecycle.ts';
+
+const env = {
+  CHANCERY_INSTALLATION: 'test.local',
+  SPIFFE_ENDPOINT_SOCKET: 'unix:/run/spiffe.sock',
+  NATS_URL: 'nats://127.0.0.1:4222',
+};
+const schema = z.object({ ...commonSettings, CHANCERY_COLOUR: z.string().default('red') });
+
+describe('start', () => {
+  it('hands configuration and plumbing to the component, and stops it once', async () => {
+    let received: Runtime | undefined;
+    let stops = 0;
+    const create: Create<z.output<typeof schema>> = async (config, runtime) => {
+      received = runtime;
+      return {
+        name: config.CHANCERY_COLOUR,
+        addresses: { ops: '127.0.0.1:1' },
+        stop: async () => {
+          stops += 1;
+        },
+      };
+    };
+    const { log, lines } = testRuntime('service-test');
+    const clock = manualClock(5);
+    const component = await start({ service: 'service-test', schema, create, env, log, clock });
+    expect(component).toMatchObject({ name: 'red', addresses: { ops: '127.0.0.1:1' } });
+    expect(received).toMatchObject({ service: 'service-test', installation: 'test.local', clock, log });
+    expect(lines.at(-1)).toMatchObject({ msg: 'started', ops: '127.0.0.1:1' });
+    await Promise.all([component.stop(), component.stop()]);
+    expect(stops).toBe(1);
+  });
+
+  it('refuses bad settings before the component opens anything', async () => {
+    let created = false;
+    const create = async (): Promise<Component> => {
+      created = true;
+      throw new Error('not reached');
+    };
+    const bad = { ...env, CHANCERY_OPS_PORT: 'x' };
+    await expect(start({ service: 'service-test', schema, create, env: bad })).rejects.toThrow(ConfigError);
+    expect(created).toBe(false);
+  });
+
+  it('passes on what a component throws', async () => {
+    const create = async (): Promise<Component> => {
+      throw new Error('port taken');
+    };
+    await expect(start({ service: 'service-test', schema, create, env })).rejects.toThrow('port taken');
+  });
+});
+
+describe('Cleanup', () => {
+  it('closes in reverse, once, in spite of failures', async () => {
+    const runtime = testRuntime('service-test');
+    const closed: string[] = [];
+    const cleanup = new Cleanup();
+    cleanup.add('database', () => void closed.push('database'));
+    cleanup.add('broken', () => {
+      throw new Error('stuck');
+    });
+    cleanup.add('server', async () => {
+      await Promise.resolve();
+      closed.push('server');
+    });
+    await Promise.all([cleanup.run(runtime.log), cleanup.run(runtime.log)]);
+    expect(closed).toEqual(['server', 'database']);
+    expect(runtime.lines).toEqual([expect.objectContaining({ msg: 'closing failed', step: 'broken' })]);
+  });
+});
+
+describe('run', () => {
+  const program = (create: string) => `
+    import { z } from 'zod';
+    import { run } from '#kit/lifecycle/lifecycle.ts';
+    import { commonSettings } from '#kit/config/config.ts';
+    await run({ service: 'service-test', schema: z.object(commonSettings), create: ${create} });`;
+  const working = `async () => {
+    const timer = setInterval(() => undefined, 1000);
+    return { name: 'x', addresses: {}, stop: async () => { clearInterval(timer); console.log('stopped in order'); } };
+  }`;
+
+  function launch(create: string, settings: NodeJS.ProcessEnv) {
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program(create)], {
+      env: settings,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const output: string[] = [];
+    const started = Promise.withResolvers<void>();
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface({ input: stream }).on('line', (line) => {
+        output.push(line);
+        if (line.includes('"started"')) {
+          started.resolve();
+        }
+      });
+    }
+    const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
+    return { child, output, started: started.promise, ended };
+  }
+
+  it('stops in order on SIGTERM and ends with 0', { timeout: 20_000 }, async () => {
+    const { child, output, started, ended } = launch(working, env);
+    await started;
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+    expect(output.join('\n')).toContain('stopped in order');
+  });
+
+  it('ends with 78 and names every fault on bad settings', { timeout: 20_000 }, async () => {
+    const { output, ended } = launch(working, {
+      ...env,
+      NATS_URL: '',
+      CHANCERY_OPS_PORT: 'x',
+      CHANCERY_COLOUR: 'red',
+    });
+    expect(await ended).toBe(78);
+    const text = output.join('\n');
+    expect(text).toContain('service-test: invalid configuration (3)');
+    expect(text).toContain('NATS_URL: required');
+    expect(text).not.toContain('at file:');
+  });
+
+  it('ends with 1 when the component cannot start', { timeout: 20_000 }, async () => {
+    const { output, ended } = launch(`async () => { throw new Error('port taken'); }`, env);
+    expect(await ended).toBe(1);
+    expect(output.join('\n')).toContain('port taken');
+  });
+
+  it('ends with 1 when a stop fails', { timeout: 20_000 }, async () => {
+    const stuck = working.replace(/clearInterval.*in order'\);/, `throw new Error('stuck');`);
+    const { child, output, started, ended } = launch(stuck, env);
+    await started;
+    child.kill('SIGINT');
+    expect(await ended).toBe(1);
+    expect(output.join('\n')).toContain('stuck');
+  });
+});

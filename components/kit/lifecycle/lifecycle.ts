@@ -1,0 +1,186 @@
+import { env } from 'node:process';
+import type { z } from 'zod';
+import { type Clock, systemClock } from '#kit/clock/clock.ts';
+import { ConfigError, commonSettings, type Env, loadConfig } from '#kit/config/config.ts';
+import { createLogger, type Logger } from '#kit/log/log.ts';
+import { createTelemetry, type Telemetry } from '#kit/telemetry/telemetry.ts';
+import { startTracing } from '#kit/telemetry/tracing.ts';
+
+/** What the kit hands to a component: its name and its plumbing. */
+export interface Runtime {
+  readonly service: string;
+  readonly installation: string;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+}
+
+/** A running component. Addresses are `host:port` of what it listens on. */
+export interface Component {
+  readonly name: string;
+  readonly addresses: {
+    readonly ops?: string;
+    readonly https?: string;
+    readonly grpc?: string;
+    readonly [listener: string]: string | undefined;
+  };
+  /** Stops listening, finishes what is in flight, closes what it opened. Calling it again gives the same promise. */
+  stop(): Promise<void>;
+}
+
+/** Builds a component; resolves when it listens and is ready. On a throw nothing stays open. */
+export type Create<C> = (config: C, runtime: Runtime) => Promise<Component>;
+
+/** What `run` and `start` need to know about a component. */
+export interface Definition<S extends z.ZodObject> {
+  readonly service: string;
+  readonly schema: S;
+  readonly create: Create<z.output<S>>;
+}
+
+export interface StartOptions<S extends z.ZodObject> extends Definition<S> {
+  readonly env: Env;
+  readonly log?: Logger;
+  readonly clock?: Clock;
+  /** Memory, CPU and event loop of the process in this component's metrics. */
+  readonly processMetrics?: boolean;
+}
+
+/**
+ * Starts a component inside this process with settings from a record, as local mode and tests do.
+ *
+ * @throws ConfigError before anything opens, or what `create` throws.
+ */
+export async function start<S extends z.ZodObject>(options: StartOptions<S>): Promise<Component> {
+  const config = loadConfig(options.schema, options.env);
+  const level = commonSettings.CHANCERY_LOG_LEVEL.parse(options.env['CHANCERY_LOG_LEVEL'] || undefined);
+  const log = options.log ?? createLogger({ service: options.service, level });
+  const telemetry = createTelemetry({
+    service: options.service,
+    processMetrics: options.processMetrics ?? false,
+  });
+  const startedAt = performance.now();
+  const component = await options.create(config, {
+    service: options.service,
+    installation: options.env['CHANCERY_INSTALLATION'] ?? '',
+    log,
+    clock: options.clock ?? systemClock(),
+    telemetry,
+  });
+  log.info({ durationMs: Math.round(performance.now() - startedAt), ...component.addresses }, 'started');
+  return stopOnce(component, () => telemetry.shutdown());
+}
+
+function stopOnce(component: Component, after: () => void): Component {
+  let stopped: Promise<void> | undefined;
+  return {
+    name: component.name,
+    addresses: component.addresses,
+    stop: () => {
+      stopped ??= component.stop().finally(after);
+      return stopped;
+    },
+  };
+}
+
+/** Exit codes of `run`: sysexits EX_CONFIG, and 1 for everything else that fails. */
+const exitCodes = { configuration: 78, failure: 1 } as const;
+
+/** Time a stop may take before the process gives up on it. */
+const stopDeadlineMs = 25_000;
+
+/**
+ * Entry of a `main.ts`: reads the environment, starts the component, stops it in order on SIGTERM and SIGINT.
+ * Ends the process with 0 after a clean stop, 78 on invalid configuration, 1 otherwise; a second signal ends it at once.
+ */
+export async function run<S extends z.ZodObject>(definition: Definition<S>): Promise<void> {
+  const log = createLogger({ service: definition.service, level: 'info' });
+  process.once('uncaughtException', (error) => {
+    log.fatal({ err: error }, 'uncaught');
+    process.exit(exitCodes.failure);
+  });
+  // From the first moment: a signal during the start stops the component as soon as it is whole.
+  const asked = untilSignal(log);
+  try {
+    const stopTracing = await startTracing(env, definition.service);
+    const component = await start({ ...definition, env, processMetrics: true });
+    await asked;
+    const ended = await within(stopDeadlineMs, log, () => component.stop());
+    await within(2_000, log, stopTracing);
+    finish(ended ? 0 : exitCodes.failure);
+  } catch (error) {
+    if (error instanceof ConfigError) {
+      process.stderr.write(`${definition.service}: ${error.message}\n`);
+      finish(exitCodes.configuration);
+    } else {
+      log.fatal({ err: error }, 'cannot run');
+      finish(exitCodes.failure);
+    }
+  }
+}
+
+function finish(code: number): void {
+  process.exitCode = code;
+  // Whatever still holds the loop after an orderly stop must not keep a dead process around.
+  setTimeout(() => process.exit(code), 1_000).unref();
+}
+
+function untilSignal(log: Logger): Promise<void> {
+  return new Promise((resolve) => {
+    let asked = false;
+    const onSignal = (signal: NodeJS.Signals) => {
+      if (asked) {
+        process.exit(exitCodes.failure);
+      }
+      asked = true;
+      log.info({ signal }, 'stopping');
+      resolve();
+    };
+    process.on('SIGTERM', onSignal);
+    process.on('SIGINT', onSignal);
+    // a process that was forked with a channel ends with its parent, whatever ended that one
+    process.once('disconnect', () => onSignal('SIGTERM'));
+  });
+}
+
+/** Whether `act` ended well within its time; what went wrong is logged. */
+async function within(deadlineMs: number, log: Logger, act: () => Promise<void>): Promise<boolean> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`not done within ${deadlineMs} ms`)), deadlineMs);
+  try {
+    await Promise.race([act(), late.promise]);
+    return true;
+  } catch (error) {
+    log.error({ err: error }, 'stopping failed');
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Things to close, in the reverse order of opening. Also the way a half-built component cleans up after a throw. */
+export class Cleanup {
+  readonly #steps: { readonly name: string; readonly act: () => void | Promise<void> }[] = [];
+  #running: Promise<void> | undefined;
+
+  /** Remembers how to close `name`. */
+  add(name: string, act: () => void | Promise<void>): void {
+    this.#steps.push({ name, act });
+  }
+
+  /** Closes everything once, last opened first. A step that fails is logged and does not stop the others. */
+  run(log: Logger): Promise<void> {
+    this.#running ??= this.#runSteps(log);
+    return this.#running;
+  }
+
+  async #runSteps(log: Logger): Promise<void> {
+    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
+      try {
+        await step.act();
+      } catch (error) {
+        log.error({ err: error, step: step.name }, 'closing failed');
+      }
+    }
+  }
+}

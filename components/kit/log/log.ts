@@ -1,0 +1,70 @@
+import { trace } from '@opentelemetry/api';
+import {
+  type DestinationStream,
+  type LoggerOptions,
+  type Logger as PinoLogger,
+  pino,
+  stdTimeFunctions,
+} from 'pino';
+
+/**
+ * Structured log of one component. Fields of the dictionary: `service`, `component`, `requestId`, `traceId`,
+ * `method`, `route`, `status`, `durationMs`, `registerId`, `txId`, `docketNumber`, `organizationId`, `userId`,
+ * `clientId`, `peer`, `subject`, `attempt`, `count`, `err`. Values never carry a secret or a payload.
+ */
+export type Logger = PinoLogger;
+
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
+
+export interface LoggerSettings {
+  readonly service: string;
+  readonly level: LogLevel;
+  /** Where lines go; standard output when absent. */
+  readonly destination?: DestinationStream;
+}
+
+const secretNames = [
+  'password',
+  'passphrase',
+  'secret',
+  'clientSecret',
+  'client_secret',
+  'token',
+  'accessToken',
+  'access_token',
+  'refreshToken',
+  'refresh_token',
+  'subjectToken',
+  'authorization',
+  'cookie',
+  'privateKey',
+  'private_key',
+  'mnemonic',
+  'seed',
+];
+
+const redactedPaths = [
+  ...secretNames.flatMap((name) => [name, `*.${name}`]),
+  'headers["set-cookie"]',
+  '*.headers.authorization',
+  '*.headers.cookie',
+  '*.headers["x-subject-token"]',
+];
+
+/** Makes the JSON logger of a component: ISO times, level names, the active trace id, known secrets redacted. */
+export function createLogger(settings: LoggerSettings): Logger {
+  const options: LoggerOptions = {
+    level: settings.level,
+    base: { service: settings.service },
+    timestamp: stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+    redact: { paths: redactedPaths, censor: '[redacted]' },
+    mixin: activeTrace,
+  };
+  return settings.destination === undefined ? pino(options) : pino(options, settings.destination);
+}
+
+function activeTrace(): Record<string, string> {
+  const span = trace.getActiveSpan();
+  return span === undefined ? {} : { traceId: span.spanContext().traceId };
+}

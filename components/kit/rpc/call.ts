@@ -1,0 +1,84 @@
+import type { DescMessage, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
+import type { GenServiceMethods } from '@bufbuild/protobuf/codegenv2';
+import type { Caller } from '#core/identity/claims.ts';
+
+/** The process at the other end of a connection, as its X.509-SVID names it. */
+export interface RpcPeer {
+  readonly spiffeId: string;
+  /** Client id of `spiffe://{installation}/service/{client_id}`. */
+  readonly clientId: string;
+}
+
+/** What a handler knows about its call. */
+export interface RpcContext {
+  readonly peer: RpcPeer;
+  /** The peer's own service token, verified; its client_id equals the SVID's (decision D29). */
+  readonly caller?: Caller;
+  /** The user on whose behalf the peer calls, from a verified `x-subject-token`. */
+  readonly subject?: Caller;
+  readonly subjectToken?: string;
+  readonly traceparent?: string;
+  /** Aborted when the call is cancelled, its deadline passes or the peer's certificate expires. */
+  readonly signal: AbortSignal;
+  /** Milliseconds since the epoch; absent when the client set none. */
+  readonly deadline?: number;
+}
+
+/** One method of a generated service descriptor. */
+export interface RpcMethod {
+  readonly input: DescMessage;
+  readonly output: DescMessage;
+  readonly methodKind: 'unary' | 'server_streaming' | 'client_streaming' | 'bidi_streaming';
+}
+
+type Input<M extends RpcMethod> = MessageShape<M['input']>;
+type Output<M extends RpcMethod> = MessageShape<M['output']>;
+type InputInit<M extends RpcMethod> = MessageInitShape<M['input']>;
+type OutputInit<M extends RpcMethod> = MessageInitShape<M['output']>;
+
+interface HandlerKinds<M extends RpcMethod> {
+  unary: (request: Input<M>, context: RpcContext) => Promise<OutputInit<M>>;
+  server_streaming: (request: Input<M>, context: RpcContext) => AsyncIterable<OutputInit<M>>;
+  client_streaming: (requests: AsyncIterable<Input<M>>, context: RpcContext) => Promise<OutputInit<M>>;
+  bidi_streaming: (requests: AsyncIterable<Input<M>>, context: RpcContext) => AsyncIterable<OutputInit<M>>;
+}
+
+/** One function a method, by the method's kind. */
+export type RpcHandlers<S extends GenServiceMethods> = {
+  readonly [K in keyof S]: HandlerKinds<S[K]>[S[K]['methodKind']];
+};
+
+export interface CallOptions {
+  /** The user's access token; sent as `x-subject-token`. */
+  readonly subjectToken?: string | undefined;
+  /** Milliseconds; 10 s for a unary call when absent, none for a stream. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An open bidirectional stream. */
+export interface RpcStream<I, O> {
+  /** Resolves when the message may be followed by another one; throws once the stream has ended. */
+  send(message: I): Promise<void>;
+  /** What the server sends; ends with the stream, throws what ended it. Read it once. */
+  readonly responses: AsyncIterable<O>;
+  /** Says that nothing more will be sent; responses go on. */
+  close(): void;
+  /** Ends the stream at once. */
+  cancel(): void;
+}
+
+interface ClientKinds<M extends RpcMethod> {
+  unary: (request: InputInit<M>, options?: CallOptions) => Promise<Output<M>>;
+  server_streaming: (request: InputInit<M>, options?: CallOptions) => AsyncIterable<Output<M>>;
+  client_streaming: (requests: AsyncIterable<InputInit<M>>, options?: CallOptions) => Promise<Output<M>>;
+  bidi_streaming: { open(options?: CallOptions): Promise<RpcStream<InputInit<M>, Output<M>>> };
+}
+
+/** The methods of a service as a client sees them. */
+export type RpcClient<S extends GenServiceMethods> = {
+  readonly [K in keyof S]: ClientKinds<S[K]>[S[K]['methodKind']];
+} & {
+  /** Ends the connection; calls in flight may finish. */
+  close(): void;
+};

@@ -1,0 +1,228 @@
+import { type DescMethod, fromBinary } from '@bufbuild/protobuf';
+import type { GenService, GenServiceMethods } from '@bufbuild/protobuf/codegenv2';
+import {
+  type ClientDuplexStream,
+  type ClientReadableStream,
+  type CallOptions as GrpcOptions,
+  Metadata,
+  type ServiceError,
+} from '@grpc/grpc-js';
+import type { Histogram } from 'prom-client';
+import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { currentTraceparent, withSpan } from '#kit/telemetry/telemetry.ts';
+import type { Workload } from '#kit/workload/workload.ts';
+import type { CallOptions, RpcClient, RpcStream } from './call.ts';
+import { type Lease, RotatingChannel } from './channel.ts';
+import { clientStream, followSignal, receive } from './client-stream.ts';
+import { callDuration } from './metrics.ts';
+import { appErrorOf, fromStatus } from './status.ts';
+import { encodeMessage, methodPath } from './wire.ts';
+
+const UNARY_TIMEOUT_MS = 10_000;
+
+export interface ClientOptions {
+  readonly address: string | { readonly host: string; readonly port: number };
+  readonly workload: Workload;
+  readonly expect: string | ((spiffeId: string) => boolean);
+  readonly token?: (() => Promise<string>) | undefined;
+  readonly runtime: Runtime;
+}
+
+/** Implements createRpcClient of rpc.ts. */
+export function buildClient<S extends GenServiceMethods>(
+  service: GenService<S>,
+  options: ClientOptions,
+): RpcClient<S> {
+  const caller = new MethodCaller(options);
+  const members: Record<string, unknown> = { close: () => caller.close() };
+  for (const method of service.methods) members[method.localName] = bind(caller, method);
+  return members as RpcClient<S>;
+}
+
+function bind(caller: MethodCaller, method: DescMethod): unknown {
+  switch (method.methodKind) {
+    case 'unary':
+      return (request: unknown, options?: CallOptions) => caller.unary(method, request, options ?? {});
+    case 'server_streaming':
+      return (request: unknown, options?: CallOptions) => caller.receive(method, request, options ?? {});
+    case 'client_streaming':
+      return (requests: AsyncIterable<unknown>, options?: CallOptions) =>
+        caller.upload(method, requests, options ?? {});
+    case 'bidi_streaming':
+      return { open: (options?: CallOptions) => caller.open(method, options ?? {}) };
+  }
+}
+
+interface WireCall {
+  readonly path: string;
+  readonly encode: (value: unknown) => Buffer;
+  readonly decode: (bytes: Buffer) => unknown;
+}
+
+class MethodCaller {
+  readonly #options: ClientOptions;
+  readonly #channel: RotatingChannel;
+  readonly #duration: Histogram;
+
+  constructor(options: ClientOptions) {
+    const { address, workload, expect, runtime } = options;
+    const accepts = typeof expect === 'string' ? (id: string) => id === expect : expect;
+    this.#options = options;
+    this.#channel = new RotatingChannel(addressText(address), workload, accepts);
+    this.#duration = callDuration(runtime.telemetry, 'client');
+  }
+
+  close(): void {
+    this.#channel.close();
+  }
+
+  unary(method: DescMethod, request: unknown, options: CallOptions): Promise<unknown> {
+    return this.#measured(method, async () => {
+      const metadata = await this.#metadata(options);
+      const wire = wireCall(method);
+      return await this.#leased((lease) => {
+        const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+        const call = lease.client.makeUnaryRequest(
+          wire.path,
+          wire.encode,
+          wire.decode,
+          request,
+          metadata,
+          deadlineOf(options, UNARY_TIMEOUT_MS),
+          (error: ServiceError | null, value?: unknown) =>
+            error === null ? resolve(value) : reject(fromStatus(error)),
+        );
+        const forget = followSignal(call, options.signal);
+        return promise.finally(forget);
+      });
+    });
+  }
+
+  upload(method: DescMethod, requests: AsyncIterable<unknown>, options: CallOptions): Promise<unknown> {
+    return this.#measured(method, async () => {
+      const metadata = await this.#metadata(options);
+      const wire = wireCall(method);
+      return await this.#leased(async (lease) => {
+        const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+        const call = lease.client.makeClientStreamRequest(
+          wire.path,
+          wire.encode,
+          wire.decode,
+          metadata,
+          deadlineOf(options),
+          (error: ServiceError | null, value?: unknown) =>
+            error === null ? resolve(value) : reject(fromStatus(error)),
+        );
+        const forget = followSignal(call, options.signal);
+        const stream = clientStream(call);
+        const sent = (async () => {
+          for await (const request of requests) await stream.send(request);
+          stream.close();
+        })();
+        sent.catch(() => call.cancel());
+        return await promise.finally(forget);
+      });
+    });
+  }
+
+  async *receive(method: DescMethod, request: unknown, options: CallOptions): AsyncGenerator<unknown> {
+    const metadata = await this.#metadata(options);
+    const wire = wireCall(method);
+    const lease = this.#channel.lease();
+    let call: ClientReadableStream<unknown> | undefined;
+    let forget = () => {};
+    try {
+      call = lease.client.makeServerStreamRequest(
+        wire.path,
+        wire.encode,
+        wire.decode,
+        request,
+        metadata,
+        deadlineOf(options),
+      );
+      forget = followSignal(call, options.signal);
+      yield* receive(call);
+    } finally {
+      forget();
+      call?.cancel();
+      lease.release();
+    }
+  }
+
+  async open(method: DescMethod, options: CallOptions): Promise<RpcStream<unknown, unknown>> {
+    const metadata = await this.#metadata(options);
+    const wire = wireCall(method);
+    const lease = this.#channel.lease();
+    const call: ClientDuplexStream<unknown, unknown> = lease.client.makeBidiStreamRequest(
+      wire.path,
+      wire.encode,
+      wire.decode,
+      metadata,
+      deadlineOf(options),
+    );
+    const forget = followSignal(call, options.signal);
+    call.once('status', () => {
+      forget();
+      lease.release();
+    });
+    const { send, close } = clientStream(call);
+    return { send, close, responses: receive(call), cancel: () => call.cancel() };
+  }
+
+  async #leased<T>(act: (lease: Lease) => Promise<T>): Promise<T> {
+    const lease = this.#channel.lease();
+    try {
+      return await act(lease);
+    } finally {
+      lease.release();
+    }
+  }
+
+  async #metadata(options: CallOptions): Promise<Metadata> {
+    const metadata = new Metadata();
+    const token = await this.#options.token?.();
+    if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
+    if (options.subjectToken !== undefined) metadata.set('x-subject-token', options.subjectToken);
+    const traceparent = currentTraceparent();
+    if (traceparent !== undefined) metadata.set('traceparent', traceparent);
+    return metadata;
+  }
+
+  async #measured<T>(method: DescMethod, act: () => Promise<T>): Promise<T> {
+    const startedAt = performance.now();
+    const path = methodPath(method);
+    let outcome = 'ok';
+    try {
+      const attributes = { 'rpc.system': 'grpc', 'rpc.method': path };
+      return await withSpan(
+        this.#options.runtime.telemetry.tracer,
+        path,
+        { kind: 'client', attributes },
+        act,
+      );
+    } catch (error) {
+      outcome = appErrorOf(error).kind;
+      throw error;
+    } finally {
+      this.#duration.observe({ method: path, outcome }, (performance.now() - startedAt) / 1000);
+    }
+  }
+}
+
+function wireCall(method: DescMethod): WireCall {
+  return {
+    path: methodPath(method),
+    encode: (value) => encodeMessage(method.input, value),
+    decode: (bytes) => fromBinary(method.output, bytes),
+  };
+}
+
+function addressText(address: ClientOptions['address']): string {
+  if (typeof address === 'string') return address;
+  return address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
+}
+
+function deadlineOf(options: CallOptions, otherwiseMs?: number): GrpcOptions {
+  const timeoutMs = options.timeoutMs ?? otherwiseMs;
+  return timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs };
+}

@@ -1,0 +1,99 @@
+import { once } from 'node:events';
+import type {
+  ServerDuplexStream,
+  ServerReadableStream,
+  ServerUnaryCall,
+  ServerWritableStream,
+} from '@grpc/grpc-js';
+import { AppError } from '#core/errors/errors.ts';
+import { Inbox } from './inbox.ts';
+
+const TIMER_LIMIT_MS = 2 ** 31 - 1;
+
+type Reading = ServerReadableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
+type Writing = ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
+export type AnyServerCall = ServerUnaryCall<unknown, unknown> | Reading | Writing;
+
+interface Events {
+  once(event: string, listener: (value: unknown) => void): unknown;
+  on(event: string, listener: (value: unknown) => void): unknown;
+  off(event: string, listener: (value: unknown) => void): unknown;
+}
+
+export interface CallWatch {
+  readonly signal: AbortSignal;
+  /** Aborts the call now. */
+  abort(reason: AppError): void;
+  /** Aborts the call after this many milliseconds, when the peer's certificate ends. */
+  endAt(afterMs: number): void;
+  close(): void;
+}
+
+/** An abort signal that follows cancellation by the client, deadline, lost connection and the certificate's end. */
+export function watchCall(call: Events): CallWatch {
+  const controller = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const cancelled = () =>
+    controller.abort(new AppError('unavailable', 'RPC_CANCELLED', 'the call was cancelled'));
+  call.once('cancelled', cancelled);
+  return {
+    signal: controller.signal,
+    abort: (reason) => controller.abort(reason),
+    endAt: (afterMs) => {
+      if (afterMs > TIMER_LIMIT_MS) return;
+      const expired = new AppError(
+        'unavailable',
+        'RPC_CERTIFICATE_EXPIRED',
+        'the certificate that opened this stream has expired; open it again',
+      );
+      timer = setTimeout(() => controller.abort(expired), Math.max(0, afterMs));
+      timer.unref();
+    },
+    close: () => {
+      clearTimeout(timer);
+      call.off('cancelled', cancelled);
+    },
+  };
+}
+
+/** The client's messages; ends at its half-close, throws the signal's reason when the call is aborted. */
+export function requestsOf(call: Reading & Events, signal: AbortSignal): AsyncIterable<unknown> {
+  const inbox = new Inbox<unknown>(call);
+  call.on('data', (message: unknown) => inbox.push(message));
+  // a reset stream also ends its reading side, a moment before it says that it was cancelled: without the wait a
+  // client that died would look like one that has finished
+  call.once('end', () => setImmediate(() => inbox.end()));
+  call.once('error', (error: unknown) => inbox.end(error));
+  if (signal.aborted) inbox.end(signal.reason);
+  else signal.addEventListener('abort', () => inbox.end(signal.reason), { once: true });
+  return inbox;
+}
+
+/** Writes a handler's responses as fast as the client takes them. */
+export async function pump(call: Writing, responses: unknown, signal: AbortSignal): Promise<void> {
+  const iterator = (responses as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const step = await orAbort(iterator.next(), signal);
+      if (step.done === true) return;
+      if (!call.write(step.value)) await orAbort(once(call, 'drain', { signal }), signal);
+    }
+  } catch (error) {
+    // not awaited: a handler that waits for something else runs its finally clauses when that wait ends
+    iterator.return?.().catch(() => undefined);
+    throw signal.aborted ? signal.reason : error;
+  }
+}
+
+/** The result of work, or the signal's reason when that comes first. */
+export async function orAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) throw signal.reason;
+  const { promise, reject } = Promise.withResolvers<never>();
+  const aborted = () => reject(signal.reason);
+  signal.addEventListener('abort', aborted, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener('abort', aborted);
+  }
+}

@@ -1,0 +1,126 @@
+import { Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { AppError, type ErrorKind, genericCode, type Violation } from '#core/errors/errors.ts';
+
+const DETAIL_KEY = 'chancery-error-bin';
+// HTTP/2 peers limit the header list to 64 KiB; the rest of the trailers fits beside this
+const DETAIL_LIMIT_BYTES = 16_384;
+const VIOLATIONS_KEPT = 20;
+
+const STATUS_OF_KIND: Readonly<Record<ErrorKind, status>> = {
+  invalid: status.INVALID_ARGUMENT,
+  unauthenticated: status.UNAUTHENTICATED,
+  forbidden: status.PERMISSION_DENIED,
+  not_found: status.NOT_FOUND,
+  conflict: status.ABORTED,
+  gone: status.FAILED_PRECONDITION,
+  unprocessable: status.FAILED_PRECONDITION,
+  too_large: status.RESOURCE_EXHAUSTED,
+  rate_limited: status.RESOURCE_EXHAUSTED,
+  unavailable: status.UNAVAILABLE,
+  timeout: status.DEADLINE_EXCEEDED,
+  bad_gateway: status.UNAVAILABLE,
+  internal: status.INTERNAL,
+};
+
+/** For statuses that arrive without our detail: grpc-js itself, a proxy, another implementation. */
+const KIND_OF_STATUS: Readonly<Partial<Record<status, ErrorKind>>> = {
+  [status.INVALID_ARGUMENT]: 'invalid',
+  [status.OUT_OF_RANGE]: 'invalid',
+  [status.UNAUTHENTICATED]: 'unauthenticated',
+  [status.PERMISSION_DENIED]: 'forbidden',
+  [status.NOT_FOUND]: 'not_found',
+  [status.ALREADY_EXISTS]: 'conflict',
+  [status.ABORTED]: 'conflict',
+  [status.FAILED_PRECONDITION]: 'unprocessable',
+  [status.RESOURCE_EXHAUSTED]: 'too_large',
+  [status.UNAVAILABLE]: 'unavailable',
+  [status.CANCELLED]: 'unavailable',
+  [status.DEADLINE_EXCEEDED]: 'timeout',
+};
+
+interface Detail {
+  kind: ErrorKind;
+  code: string;
+  message: string;
+  details?: Readonly<Record<string, unknown>> | undefined;
+  violations?: readonly Violation[] | undefined;
+  retryAfterSeconds?: number | undefined;
+}
+
+/** What grpc-js sends as status and trailers. */
+export interface StatusError extends Error {
+  code: status;
+  details: string;
+  metadata: Metadata;
+}
+
+/** Turns anything thrown into an AppError; what is none becomes `internal`, which hides its text. */
+export function appErrorOf(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  return new AppError('internal', genericCode('internal'), 'internal error', { cause: error });
+}
+
+/** AppError to gRPC status; the whole error travels in the trailer `chancery-error-bin` as JSON. */
+export function toStatus(error: AppError): StatusError {
+  const message = error.kind === 'internal' ? 'internal error' : error.message;
+  const metadata = new Metadata();
+  metadata.set(DETAIL_KEY, encodeDetail(error, message));
+  return Object.assign(new Error(message), { code: STATUS_OF_KIND[error.kind], details: message, metadata });
+}
+
+function encodeDetail(error: AppError, message: string): Buffer {
+  const hidden = error.kind === 'internal';
+  const detail: Detail = {
+    kind: error.kind,
+    code: hidden ? genericCode('internal') : error.code,
+    message,
+    details: hidden ? undefined : error.details,
+    violations: hidden ? undefined : error.violations,
+    retryAfterSeconds: error.retryAfterSeconds,
+  };
+  const whole = Buffer.from(JSON.stringify(detail));
+  if (whole.length <= DETAIL_LIMIT_BYTES) return whole;
+  const fewer = { ...detail, details: undefined, violations: detail.violations?.slice(0, VIOLATIONS_KEPT) };
+  const part = Buffer.from(JSON.stringify(fewer));
+  if (part.length <= DETAIL_LIMIT_BYTES) return part;
+  return Buffer.from(JSON.stringify({ kind: error.kind, code: error.code, message: message.slice(0, 1024) }));
+}
+
+/** gRPC status to AppError, with our detail where the server sent it. */
+export function fromStatus(error: ServiceError): AppError {
+  const detail = decodeDetail(error.metadata);
+  if (detail !== undefined) {
+    return new AppError(detail.kind, detail.code, detail.message, {
+      cause: error,
+      details: detail.details,
+      violations: detail.violations,
+      retryAfterSeconds: detail.retryAfterSeconds,
+    });
+  }
+  const kind = KIND_OF_STATUS[error.code] ?? 'internal';
+  return new AppError(kind, genericCode(kind), `remote call failed: ${error.details || error.message}`, {
+    cause: error,
+  });
+}
+
+function decodeDetail(metadata: Metadata | undefined): Detail | undefined {
+  const [value] = metadata?.get(DETAIL_KEY) ?? [];
+  if (!Buffer.isBuffer(value)) return undefined;
+  try {
+    const parsed: unknown = JSON.parse(value.toString('utf8'));
+    return isDetail(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isDetail(value: unknown): value is Detail {
+  if (typeof value !== 'object' || value === null) return false;
+  const { kind, code, message } = value as Partial<Detail>;
+  return (
+    typeof kind === 'string' &&
+    Object.hasOwn(STATUS_OF_KIND, kind) &&
+    typeof code === 'string' &&
+    typeof message === 'string'
+  );
+}

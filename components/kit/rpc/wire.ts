@@ -1,0 +1,47 @@
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type MessageInitShape,
+  toBinary,
+} from '@bufbuild/protobuf';
+import type { ChannelOptions } from '@grpc/grpc-js';
+
+const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
+const KEEPALIVE_MS = 10_000;
+
+const BOTH_SIDES: ChannelOptions = {
+  'grpc.max_receive_message_length': MESSAGE_LIMIT_BYTES,
+  'grpc.max_send_message_length': MESSAGE_LIMIT_BYTES,
+  'grpc.keepalive_time_ms': KEEPALIVE_MS,
+  'grpc.keepalive_timeout_ms': KEEPALIVE_MS,
+  'grpc.enable_channelz': 0,
+};
+
+export const SERVER_OPTIONS: ChannelOptions = { ...BOTH_SIDES, 'grpc.max_concurrent_streams': 1024 };
+
+export const CLIENT_OPTIONS: ChannelOptions = {
+  ...BOTH_SIDES,
+  'grpc.keepalive_permit_without_calls': 1,
+  // TLS server names may not be IP addresses; the name is fixed and the SPIFFE id is what is checked
+  'grpc.ssl_target_name_override': 'chancery.internal',
+  'grpc.default_authority': 'chancery.internal',
+  'grpc.enable_http_proxy': 0,
+  'grpc.enable_retries': 0,
+  'grpc.service_config_disable_resolution': 1,
+  'grpc.use_local_subchannel_pool': 1,
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.min_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 2_000,
+};
+
+/** `/package.Service/Method`. */
+export function methodPath(method: DescMethod): string {
+  return `/${method.parent.typeName}/${method.name}`;
+}
+
+/** Bytes of a message or of what makes one. */
+export function encodeMessage(schema: DescMessage, value: unknown): Buffer {
+  const bytes = toBinary(schema, create(schema, value as MessageInitShape<DescMessage>));
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
