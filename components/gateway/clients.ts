@@ -1,0 +1,53 @@
+import { AppError } from '#core/errors/errors.ts';
+import type { Upstream, Upstreams } from './forwarding/upstreams.ts';
+import type { Probe } from './health/health.ts';
+import type { FetchDocument } from './openapi/documents.ts';
+import type { ServiceName } from './routing/table.ts';
+
+const documentTimeoutMs = 2000;
+const documentLimitBytes = 8 * 1024 * 1024;
+
+/** A service works when it answers over mutual TLS with anything but a 5xx: its own readiness stops its listener. */
+export function probeWith(upstreams: Upstreams): Probe {
+  return async (service, signal) => {
+    const { statusCode, body } = await found(upstreams, service)
+      .pool()
+      .request({ path: '/health', method: 'GET', signal });
+    await body.dump();
+    if (statusCode >= 500) throw unavailable(service);
+  };
+}
+
+/** Reads `/openapi.json` of a service; `own` gives the gateway's. */
+export function fetchFrom(upstreams: Upstreams, own: () => Promise<unknown>): FetchDocument {
+  return async (service) => {
+    if (service === 'gateway') return own();
+    const { statusCode, body } = await found(upstreams, service)
+      .pool()
+      .request({
+        path: '/openapi.json',
+        method: 'GET',
+        signal: AbortSignal.timeout(documentTimeoutMs),
+      });
+    const chunks: Buffer[] = [];
+    let sizeBytes = 0;
+    for await (const chunk of body) {
+      const bytes = Buffer.from(chunk);
+      sizeBytes += bytes.length;
+      if (sizeBytes > documentLimitBytes) throw unavailable(service);
+      chunks.push(bytes);
+    }
+    if (statusCode !== 200) throw unavailable(service);
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
+  };
+}
+
+function found(upstreams: Upstreams, service: ServiceName): Upstream {
+  const upstream = upstreams.find(service);
+  if (upstream === undefined) throw unavailable(service);
+  return upstream;
+}
+
+function unavailable(service: string): AppError {
+  return new AppError('unavailable', 'SERVICE_UNAVAILABLE', `the ${service} service does not answer`);
+}

@@ -1,0 +1,358 @@
+import { once } from 'node:events';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { connect, createServer } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { waitFor } from '#kit/testing/wait.ts';
+import {
+  call,
+  createTestWorld,
+  sendRaw,
+  spiffeId,
+  type TestGateway,
+  type TestService,
+  type TestWorld,
+} from './testing/world.ts';
+
+const megabyte = 1024 * 1024;
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+async function echo(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const body = await bodyOf(request);
+  response.writeHead(201, { 'content-type': 'application/json', server: 'leaky', 'x-powered-by': 'leaky' });
+  const { url, method, headers } = request;
+  response.end(JSON.stringify({ url, method, headers, bytes: body.length }));
+}
+
+describe('forwarding', () => {
+  let world: TestWorld;
+  let register: TestService;
+  let gateway: TestGateway;
+  /** Released by a test to let a held answer go. */
+  const held: (() => void)[] = [];
+  const answers: Record<string, RequestListener> = {
+    plain: (_request, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end('plain'),
+    nothing: (_request, response) => response.writeHead(204).end(),
+    large: (_request, response) => response.end(Buffer.alloc(8 * megabyte, 'x')),
+    reset: (request) => request.socket.destroy(),
+    echo: (request, response) => void echo(request, response).catch(() => response.destroy()),
+    hop: (_request, response) => {
+      const headers = [
+        'connection',
+        'close, x-private',
+        'x-private',
+        '1',
+        'set-cookie',
+        'a=1',
+        'set-cookie',
+        'b=2',
+      ];
+      response
+        .writeHead(200, [...headers, 'x-frame-options', 'ALLOWALL', 'proxy-authenticate', 'Basic'])
+        .end('ok');
+    },
+    stream: (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: first\n\n');
+      held.push(() => response.end('data: last\n\n'));
+    },
+    break: (request, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('half');
+      setImmediate(() => request.socket.destroy());
+    },
+    early: (_request, response) => {
+      response.writeHead(409, { 'content-type': 'application/problem+json', connection: 'close' });
+      response.end('{"code":"CONFLICT"}');
+    },
+  };
+
+  beforeAll(async () => {
+    world = await createTestWorld();
+    register = await world.startService('register', (request, response) => {
+      const path = request.url?.split('?')[0] ?? '';
+      const answer = answers[path.slice('/api/registers/'.length)] ?? answers['plain'];
+      answer?.(request, response);
+    });
+    gateway = await world.startGateway({ register: register.address, wallet: '127.0.0.1:9' });
+  });
+
+  afterAll(() => world.stop());
+
+  it('carries method, path and query unchanged and adds what the service needs to know', async () => {
+    const answer = await call(gateway.port, '/api/registers/echo?x=%2f&y=1', {
+      method: 'POST',
+      body: '{"a":1}',
+      headers: {
+        'content-type': 'application/json',
+        authorization: 'Bearer abc',
+        'x-forwarded-for': '6.6.6.6',
+        'x-forwarded-proto': 'https',
+        'x-real-ip': '6.6.6.6',
+        forwarded: 'for=6.6.6.6',
+        te: 'trailers',
+        traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      },
+    });
+    expect(answer.status).toBe(201);
+    const seen = answer.json() as {
+      url: string;
+      method: string;
+      bytes: number;
+      headers: Record<string, string>;
+    };
+    expect(seen).toMatchObject({ url: '/api/registers/echo?x=%2f&y=1', method: 'POST', bytes: 7 });
+    expect(seen.headers).toMatchObject({
+      authorization: 'Bearer abc',
+      host: `127.0.0.1:${gateway.port}`,
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-proto': 'http',
+      'x-forwarded-host': `127.0.0.1:${gateway.port}`,
+    });
+    expect(seen.headers['traceparent']).toMatch(/^00-0af7651916cd43dd8448eb211c80319c-[0-9a-f]{16}-01$/);
+    expect(seen.headers['traceparent']).not.toContain('b7ad6b7169203331');
+    for (const name of ['te', 'forwarded', 'x-real-ip']) expect(seen.headers[name]).toBeUndefined();
+  });
+
+  it('begins a trace where there is none, or none that can be believed', async () => {
+    for (const traceparent of [undefined, 'nonsense', `00-${'0'.repeat(32)}-b7ad6b7169203331-01`]) {
+      const headers = traceparent === undefined ? {} : { traceparent };
+      const answer = await call(gateway.port, '/api/registers/echo', { headers });
+      const seen = answer.json() as { headers: Record<string, string> };
+      expect(seen.headers['traceparent']).toMatch(/^00-(?!0{32})[0-9a-f]{32}-[0-9a-f]{16}-00$/);
+    }
+  });
+
+  it('lays security headers over every answer and drops what names the software', async () => {
+    for (const path of ['/api/registers/echo', '/health', '/api/internal/x', '/api/wallets']) {
+      const { headers } = await call(gateway.port, path);
+      expect(headers).toMatchObject({
+        'x-api-version': '1',
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'strict-origin-when-cross-origin',
+        'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      });
+      expect(headers['permissions-policy']).toBeDefined();
+      expect(headers['server']).toBeUndefined();
+      expect(headers['x-powered-by']).toBeUndefined();
+      expect(headers['strict-transport-security']).toBeUndefined();
+    }
+  });
+
+  it('drops hop-by-hop headers of an answer and keeps repeated ones', async () => {
+    const { headers, status } = await call(gateway.port, '/api/registers/hop', {
+      headers: { connection: 'close' },
+    });
+    expect(status).toBe(200);
+    expect(headers['x-private']).toBeUndefined();
+    expect(headers['proxy-authenticate']).toBeUndefined();
+    expect(headers['x-frame-options']).toBe('DENY');
+    expect(headers['set-cookie']).toEqual(['a=1', 'b=2']);
+  });
+
+  it('drops what the client names in Connection, but not what authenticates it', async () => {
+    const answer = await call(gateway.port, '/api/registers/echo', {
+      headers: {
+        connection: 'close, x-drop, authorization, host',
+        'x-drop': '1',
+        authorization: 'Bearer kept',
+      },
+    });
+    const seen = answer.json() as { headers: Record<string, string> };
+    expect(seen.headers['x-drop']).toBeUndefined();
+    expect(seen.headers['authorization']).toBe('Bearer kept');
+    expect(seen.headers['host']).toBeDefined();
+  });
+
+  it('answers HEAD and 204 without a body', async () => {
+    expect(await call(gateway.port, '/api/registers/plain', { method: 'HEAD' })).toMatchObject({
+      status: 200,
+      text: '',
+    });
+    expect(await call(gateway.port, '/api/registers/nothing')).toMatchObject({ status: 204, text: '' });
+  });
+
+  it('streams an answer as it comes', async () => {
+    const socket = connect(gateway.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+    });
+    socket.write('GET /api/registers/stream HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n');
+    await waitFor(() => text.includes('data: first'), { what: 'the first event' });
+    expect(text).not.toContain('data: last');
+    await waitFor(() => held.length > 0);
+    held.shift()?.();
+    await waitFor(() => text.includes('data: last'));
+    socket.destroy();
+  });
+
+  it('carries large answers whole', async () => {
+    const answer = await call(gateway.port, '/api/registers/large');
+    expect(answer.text.length).toBe(8 * megabyte);
+  });
+
+  it.each([0, 1, 65_536, 65_537, 10 * megabyte])('carries a body of %d bytes', async (sizeBytes) => {
+    const answer = await call(gateway.port, '/api/registers/echo', {
+      method: 'POST',
+      body: Buffer.alloc(sizeBytes, 'x'),
+    });
+    expect(answer).toMatchObject({ status: 201 });
+    expect(answer.json()['bytes']).toBe(sizeBytes);
+  });
+
+  it('carries a chunked body', async () => {
+    const text = await sendRaw(
+      gateway.port,
+      'POST /api/registers/echo HTTP/1.1\r\nhost: h\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n',
+    );
+    expect(text).toMatch(/^HTTP\/1\.1 201 /);
+    expect(text).toContain('"bytes":5');
+  });
+
+  it('refuses 10 MB + 1 byte with 413 before the service sees anything', async () => {
+    const before = register.seen.length;
+    const answer = await sendRaw(
+      gateway.port,
+      `POST /api/registers/echo HTTP/1.1\r\nhost: h\r\ncontent-length: ${10 * megabyte + 1}\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+    expect(answer).toContain('"code":"PAYLOAD_TOO_LARGE"');
+    expect(answer.toLowerCase()).toContain('connection: close');
+    expect(register.seen.length).toBe(before);
+  });
+
+  it('refuses 10 MB + 1 byte with 413 when nothing announced the length', async () => {
+    const socket = connect(gateway.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+    });
+    socket.on('error', () => undefined);
+    socket.write('POST /api/registers/echo HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n');
+    const chunk = Buffer.alloc(megabyte, 'x');
+    for (let sent = 0; sent < 11 && !socket.destroyed; sent++) {
+      socket.write(`${megabyte.toString(16)}\r\n`);
+      if (!socket.write(Buffer.concat([chunk, Buffer.from('\r\n')]))) {
+        await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined);
+      }
+    }
+    await waitFor(() => text.includes('\r\n\r\n'));
+    expect(text).toMatch(/^HTTP\/1\.1 413 /);
+    socket.destroy();
+  });
+
+  it('passes an early refusal of the service on while the body is still coming', async () => {
+    const text = await sendRaw(
+      gateway.port,
+      `POST /api/registers/early HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: ${megabyte}\r\n\r\n${'x'.repeat(megabyte)}`,
+    );
+    expect(text).toMatch(/^HTTP\/1\.1 409 /);
+  });
+
+  it('answers 100-continue only for bodies it takes', async () => {
+    const head = 'host: h\r\nconnection: close\r\nexpect: 100-continue\r\n';
+    const refused = await sendRaw(
+      gateway.port,
+      `POST /api/registers/echo HTTP/1.1\r\n${head}content-length: ${11 * megabyte}\r\n\r\n`,
+    );
+    expect(refused).toMatch(/^HTTP\/1\.1 413 /);
+    const taken = await sendRaw(
+      gateway.port,
+      `POST /api/registers/echo HTTP/1.1\r\n${head}content-length: 2\r\n\r\nok`,
+    );
+    expect(taken).toMatch(/^HTTP\/1\.1 100 Continue/);
+    expect(taken).toContain('HTTP/1.1 201 ');
+  });
+
+  it('breaks the answer off when the service breaks off, and answers 502 when there is none', async () => {
+    await expect(call(gateway.port, '/api/registers/break')).rejects.toThrow();
+    const reset = await call(gateway.port, '/api/registers/reset');
+    expect(reset.status).toBe(502);
+    expect(reset.headers['content-type']).toBe('application/problem+json');
+    expect(reset.json()).toMatchObject({ code: 'BAD_GATEWAY', status: 502, path: '/api/registers/reset' });
+  });
+
+  it('answers 503 for a service that is down and for one that is not configured', async () => {
+    for (const path of ['/api/wallets?token=secret', '/api/blueprints/x/versions']) {
+      const answer = await call(gateway.port, path);
+      expect(answer.status).toBe(503);
+      expect(answer.headers['retry-after']).toBe('1');
+      expect(answer.json()).toMatchObject({ code: 'SERVICE_UNAVAILABLE', path: path.split('?')[0] });
+      expect(answer.text).not.toContain('127.0.0.1');
+    }
+  });
+
+  it('gives up the call when the client goes away', async () => {
+    const before = register.seen.length;
+    const socket = connect(gateway.port, '127.0.0.1');
+    socket.write('GET /api/registers/stream HTTP/1.1\r\nhost: h\r\n\r\n');
+    const request = await waitFor(() => register.seen[before]);
+    socket.destroy();
+    await waitFor(() => request.socket.destroyed, { what: 'the call to be given up' });
+    held.length = 0;
+  });
+
+  it('logs neither queries nor headers', async () => {
+    await call(gateway.port, '/api/registers/plain?access_token=verysecret', {
+      headers: { authorization: 'Bearer topsecret', cookie: 'session=hidden' },
+    });
+    await call(gateway.port, '/api/unknown?access_token=verysecret');
+    const entry = await waitFor(() => world.runtime.lines.find((line) => line['path'] === '/api/unknown'));
+    expect(entry).toMatchObject({ method: 'GET', status: 404, peer: 'none', msg: 'request' });
+    expect(JSON.stringify(world.runtime.lines)).not.toMatch(/verysecret|topsecret|session=hidden/);
+  });
+
+  it('takes over a rotated SVID without losing a request', async () => {
+    const before = register.seen.length;
+    const calls = Array.from({ length: 60 }, async (_unused, position) => {
+      if (position % 20 === 10) await gateway.rotate();
+      return call(gateway.port, '/api/registers/echo', { method: 'POST', body: 'x'.repeat(position) });
+    });
+    const answers = await Promise.all(calls);
+    expect(answers.map((answer) => answer.status)).toEqual(Array(60).fill(201));
+    expect(register.seen.length - before).toBe(60);
+  });
+
+  it('does not speak to a service with another identity', async () => {
+    const impostors = [
+      await world.authority.issue(spiffeId('service-wallet')),
+      await world.authority.issue('spiffe://other.example/service/service-tenant'),
+      await world.authority.issue(spiffeId('service-tenant'), spiffeId('service-wallet')),
+    ];
+    for (const identity of impostors) {
+      const impostor = await world.startService('tenant', (_request, response) => response.end('stolen'), {
+        identity,
+      });
+      const other = await world.startGateway({ tenant: impostor.address });
+      const answer = await call(other.port, '/api/auth/me', { headers: { authorization: 'Bearer x' } });
+      expect(answer.status).toBe(502);
+      expect(impostor.seen.length).toBe(0);
+    }
+  });
+
+  it('tries an idempotent call a second time when it finds no connection, and a POST never', async () => {
+    const probe = await world.startService('tenant', (_request, response) => response.end());
+    const port = Number(probe.address.split(':')[1]);
+    await probe.stop();
+    let connections = 0;
+    const refuser = createServer((socket) => {
+      connections++;
+      socket.resetAndDestroy();
+    });
+    refuser.listen(port, '127.0.0.1');
+    await once(refuser, 'listening');
+    const other = await world.startGateway({ tenant: `127.0.0.1:${port}` });
+    expect((await call(other.port, '/api/auth/me')).status).toBe(503);
+    expect(connections).toBe(2);
+    connections = 0;
+    expect((await call(other.port, '/api/auth/login', { method: 'POST', body: '{}' })).status).toBe(503);
+    expect(connections).toBe(1);
+    refuser.close();
+  });
+});

@@ -1,0 +1,39 @@
+import { AppError } from '#core/errors/errors.ts';
+import type { ProblemCode } from '../problem.ts';
+import type { CallFailure } from './exchange.ts';
+
+const timeouts = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
+
+/** Errors of the network before TLS: the service is not there, rather than wrong. */
+const absent = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_CLOSED',
+  'UND_ERR_DESTROYED',
+]);
+
+/** What the client is told about a failed call: never the service's address or the error's text. */
+export function judgeFailure(failure: CallFailure): { readonly code: ProblemCode; readonly detail: string } {
+  const { error, stage } = failure;
+  if (error instanceof AppError && error.kind === 'too_large') {
+    return { code: 'PAYLOAD_TOO_LARGE', detail: 'The request body is too large.' };
+  }
+  const code = errorCode(error);
+  if (timeouts.has(code)) return { code: 'GATEWAY_TIMEOUT', detail: 'The service did not answer in time.' };
+  if (stage === 'connect' && absent.has(code)) {
+    return { code: 'SERVICE_UNAVAILABLE', detail: 'The service cannot be reached.' };
+  }
+  return { code: 'BAD_GATEWAY', detail: 'The service did not give a usable answer.' };
+}
+
+function errorCode(error: Error): string {
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  if (error instanceof AggregateError && error.errors[0] instanceof Error) return errorCode(error.errors[0]);
+  return '';
+}

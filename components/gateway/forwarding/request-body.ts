@@ -1,0 +1,60 @@
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { AppError } from '#core/errors/errors.ts';
+
+/** Bodies up to here are taken whole before the service is called: one write, and a slow client holds no connection. */
+export const wholeBodyBytes = 65_536;
+
+/** Whether a request announces a body. */
+export function announcesBody(request: IncomingMessage): boolean {
+  if (request.headers['transfer-encoding'] !== undefined) return true;
+  const length = request.headers['content-length'];
+  return length !== undefined && length !== '0';
+}
+
+/** Takes a small body (with `content-length` up to `wholeBodyBytes`) whole; undefined when the client went away. */
+export function takeBody(request: IncomingMessage, done: (body: Buffer | undefined) => void): void {
+  const chunks: Buffer[] = [];
+  let settled = false;
+  const settle = (body: Buffer | undefined) => {
+    if (settled) return;
+    settled = true;
+    done(body);
+  };
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.once('end', () => settle(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+  request.once('error', () => settle(undefined));
+  request.once('close', () => settle(undefined));
+}
+
+/**
+ * A large or unmeasured body as a stream of its own: counts bytes against the limit, and may be destroyed by the
+ * sender without breaking the client's connection.
+ */
+export function streamBody(request: IncomingMessage, limitBytes: number): Readable {
+  let seenBytes = 0;
+  const body = new Readable({
+    highWaterMark: 65_536,
+    read: () => {
+      request.resume();
+    },
+  });
+  request.on('data', (chunk: Buffer) => {
+    seenBytes += chunk.length;
+    if (seenBytes > limitBytes) {
+      body.destroy(new AppError('too_large', 'PAYLOAD_TOO_LARGE', 'request body exceeds the limit'));
+      request.pause();
+      return;
+    }
+    if (!body.destroyed && !body.push(chunk)) request.pause();
+  });
+  request.once('end', () => {
+    if (!body.destroyed) body.push(null);
+  });
+  request.once('error', (error) => body.destroy(error));
+  request.once('close', () => {
+    if (!request.complete) body.destroy(new Error('client closed the connection'));
+  });
+  request.pause();
+  return body;
+}

@@ -1,0 +1,68 @@
+import type { IncomingMessage } from 'node:http';
+import type { ClientFacts } from './client-address.ts';
+
+/** Hop-by-hop headers (RFC 9110 7.6.1), and everything a client could pretend about where it comes from. */
+const dropped = new Set([
+  'connection',
+  'expect',
+  'forwarded',
+  'http2-settings',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'traceparent',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'via',
+  'x-real-ip',
+]);
+
+/**
+ * The headers a service gets, as a flat list: the client's, without hop-by-hop and forwarding ones, with ours added.
+ * Reads the raw list, so repeated headers stay repeated.
+ */
+export function serviceHeaders(request: IncomingMessage, client: ClientFacts, traceparent: string): string[] {
+  const flat = keptHeaders(request.rawHeaders, request.headers.connection);
+  flat.push('x-forwarded-for', client.clientAddress);
+  flat.push('x-forwarded-proto', client.secure ? 'https' : 'http');
+  flat.push('x-forwarded-host', client.host);
+  flat.push('traceparent', traceparent);
+  return flat;
+}
+
+/** The same for a WebSocket handshake, which keeps its upgrade. */
+export function handshakeHeaders(
+  request: IncomingMessage,
+  client: ClientFacts,
+  traceparent: string,
+): string[] {
+  const kept = serviceHeaders(request, client, traceparent);
+  kept.push('connection', 'Upgrade', 'upgrade', 'websocket');
+  return kept;
+}
+
+function keptHeaders(raw: readonly string[], connection: string | undefined): string[] {
+  const named = namedByConnection(connection);
+  const flat: string[] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? '';
+    const lower = name.toLowerCase();
+    if (dropped.has(lower) || lower.startsWith('x-forwarded-') || named?.includes(lower)) continue;
+    flat.push(lower, raw[i + 1] ?? '');
+  }
+  return flat;
+}
+
+/** A client may name any header in `Connection`, but not talk us out of these. */
+const notDroppable = new Set(['authorization', 'content-length', 'content-type', 'host', 'cookie']);
+
+function namedByConnection(connection: string | undefined): string[] | undefined {
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
+  return connection
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => !notDroppable.has(name));
+}

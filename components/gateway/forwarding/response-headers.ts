@@ -1,0 +1,59 @@
+type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** On every answer of the gateway, its own and the services' (notes/identity.md 4.17), as a flat list. */
+export const securityHeaders: readonly string[] = [
+  'x-api-version',
+  '1',
+  'x-content-type-options',
+  'nosniff',
+  'x-frame-options',
+  'DENY',
+  'referrer-policy',
+  'strict-origin-when-cross-origin',
+  'content-security-policy',
+  "default-src 'none'; frame-ancestors 'none'",
+  'permissions-policy',
+  'camera=(), geolocation=(), microphone=(), payment=()',
+];
+
+/** Added where the client's connection is known to be TLS. */
+export const strictTransport: readonly string[] = [
+  'strict-transport-security',
+  'max-age=31536000; includeSubDomains',
+];
+
+const dropped = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'server',
+  'x-powered-by',
+  ...securityHeaders.filter((_text, position) => position % 2 === 0),
+]);
+
+/** The headers the client gets: the service's, without hop-by-hop ones, with the security headers laid over them. */
+export function clientHeaders(headers: ResponseHeaders, secure: boolean): string[] {
+  const named = namedByConnection(headers['connection']);
+  const flat: string[] = [];
+  for (const name in headers) {
+    const value = headers[name];
+    if (value === undefined || dropped.has(name) || named?.includes(name)) continue;
+    if (typeof value === 'string') flat.push(name, value);
+    else for (const one of value) flat.push(name, one);
+  }
+  flat.push(...securityHeaders);
+  if (secure) flat.push(...strictTransport);
+  return flat;
+}
+
+function namedByConnection(value: string | string[] | undefined): string[] | undefined {
+  if (value === undefined || value === 'keep-alive' || value === 'close') return undefined;
+  return String(value)
+    .split(',')
+    .map((name) => name.trim().toLowerCase());
+}

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+
+const jsonObject = z.record(z.string(), z.unknown());
+type JsonObject = z.output<typeof jsonObject>;
+
+/** The members of an OpenAPI 3.1 document that merging looks at; everything else is carried along. */
+const documentSchema = z.looseObject({
+  openapi: z.string().regex(/^3\.1\./),
+  paths: z.record(z.string(), jsonObject).default({}),
+  components: z.record(z.string(), jsonObject).default({}),
+});
+
+export type OpenApiDocument = z.output<typeof documentSchema>;
+
+/** Parses what a service serves at `/openapi.json`; throws a ZodError for anything that is not OpenAPI 3.1. */
+export function parseDocument(value: unknown): OpenApiDocument {
+  return documentSchema.parse(value);
+}
+
+/** One service's document as the public sees it. */
+export interface ServiceDocument {
+  readonly service: string;
+  readonly document: OpenApiDocument;
+}
+
+/** Whether the gateway sends this public path to this service. */
+export type IsRouted = (service: string, path: string) => boolean;
+
+/** Component sections whose names are shared rather than prefixed: the platform has one way to authenticate. */
+const sharedSections = new Set(['securitySchemes']);
+
+const methods = new Set(['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']);
+
+/**
+ * One service's document without the paths that the gateway does not route to it, its component names and operation
+ * ids prefixed with the service's name. Public paths stay as they are.
+ */
+export function publicDocument(source: ServiceDocument, isRouted: IsRouted): OpenApiDocument {
+  const prefix = pascal(source.service);
+  const { document } = source;
+  const paths = Object.fromEntries(
+    Object.entries(document.paths)
+      .filter(([path]) => isRouted(source.service, path))
+      .map(([path, item]) => [path, prefixOperations(renameRefs(item, prefix), prefix)]),
+  );
+  const components = Object.fromEntries(
+    Object.entries(document.components).map(([section, entries]) => [
+      section,
+      sharedSections.has(section) ? entries : prefixNames(renameRefs(entries, prefix), prefix),
+    ]),
+  );
+  return { ...document, paths, components, servers: [{ url: '/' }] };
+}
+
+/** All documents as one. A path that two services declare stays the first one's. */
+export function mergeDocuments(documents: readonly OpenApiDocument[], info: JsonObject): OpenApiDocument {
+  const paths: Record<string, JsonObject> = {};
+  const components: Record<string, JsonObject> = {};
+  const tags = new Map<string, unknown>();
+  for (const document of documents) {
+    for (const [path, item] of Object.entries(document.paths)) paths[path] = { ...item, ...paths[path] };
+    for (const [section, entries] of Object.entries(document.components)) {
+      components[section] = { ...entries, ...components[section] };
+    }
+    for (const tag of Array.isArray(document['tags']) ? document['tags'] : []) {
+      const name = jsonObject.safeParse(tag).data?.['name'];
+      if (typeof name === 'string' && !tags.has(name)) tags.set(name, tag);
+    }
+  }
+  return {
+    openapi: '3.1.0',
+    info,
+    servers: [{ url: '/' }],
+    ...(tags.size > 0 ? { tags: [...tags.values()] } : {}),
+    paths: Object.fromEntries(Object.entries(paths).sort(([a], [b]) => (a < b ? -1 : 1))),
+    components,
+  };
+}
+
+function pascal(service: string): string {
+  return service
+    .split('-')
+    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
+    .join('');
+}
+
+function prefixNames(entries: JsonObject, prefix: string): JsonObject {
+  return Object.fromEntries(Object.entries(entries).map(([name, value]) => [`${prefix}${name}`, value]));
+}
+
+function prefixOperations(item: JsonObject, prefix: string): JsonObject {
+  return Object.fromEntries(
+    Object.entries(item).map(([key, value]) => {
+      const operation = methods.has(key) ? jsonObject.safeParse(value).data : undefined;
+      const id = operation?.['operationId'];
+      return [key, typeof id === 'string' ? { ...operation, operationId: `${prefix}${id}` } : value];
+    }),
+  );
+}
+
+const componentRef = /^#\/components\/([^/]+)\/([^/]+)(.*)$/;
+
+function renameRefs(value: JsonObject, prefix: string): JsonObject {
+  const result: JsonObject = {};
+  for (const [key, member] of Object.entries(value)) {
+    const renamed =
+      typeof member === 'string' ? renameText(key, member, prefix) : renameValue(member, prefix);
+    Object.defineProperty(result, key, {
+      value: renamed,
+      enumerable: true,
+      writable: true,
+      configurable: true,
+    });
+  }
+  return result;
+}
+
+function renameValue(value: unknown, prefix: string): unknown {
+  if (Array.isArray(value)) return value.map((item) => renameValue(item, prefix));
+  const object = jsonObject.safeParse(value);
+  return object.success ? renameRefs(object.data, prefix) : value;
+}
+
+/** `$ref` is a reference; so is every value of a discriminator's `mapping`, which begins in the same way. */
+function renameText(key: string, text: string, prefix: string): string {
+  const found = componentRef.exec(text);
+  if (found === null || key === 'description' || key === 'example') return text;
+  const [, section = '', name = '', rest = ''] = found;
+  return sharedSections.has(section) ? text : `#/components/${section}/${prefix}${name}${rest}`;
+}

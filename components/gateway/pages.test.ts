@@ -1,0 +1,166 @@
+import type { RequestListener } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call, createTestWorld, type TestGateway, type TestWorld } from './testing/world.ts';
+
+const okay: RequestListener = (_request, response) => response.writeHead(404).end();
+
+function serving(document: unknown): RequestListener {
+  return (request, response) => {
+    if (request.url === '/openapi.json') response.end(JSON.stringify(document));
+    else response.writeHead(404).end();
+  };
+}
+
+const tenantDocument = {
+  openapi: '3.1.0',
+  info: { title: 'Tenant', version: '1' },
+  paths: {
+    '/api/auth/me': {
+      get: {
+        operationId: 'me',
+        responses: {
+          200: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Item' } } } },
+        },
+      },
+    },
+    '/api/internal/service-auth/token': { post: {} },
+    '/api/registers/stolen': { get: {} },
+  },
+  components: {
+    securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+    schemas: { Item: { type: 'object', properties: { next: { $ref: '#/components/schemas/Item' } } } },
+  },
+};
+
+const registerDocument = {
+  openapi: '3.1.0',
+  info: { title: 'Register', version: '1' },
+  paths: {
+    '/api/registers/{id}': { get: { responses: { 200: { $ref: '#/components/responses/One' } } } },
+    '/api/registers/{id}/cache': { delete: {} },
+  },
+  components: {
+    securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+    responses: {
+      One: {
+        description: 'one',
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/Item' } } },
+      },
+    },
+    schemas: { Item: { type: 'string' } },
+  },
+};
+
+describe('pages of the gateway', () => {
+  let world: TestWorld;
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    world = await createTestWorld();
+    const tenant = await world.startService('tenant', serving(tenantDocument));
+    const register = await world.startService('register', serving(registerDocument));
+    gateway = await world.startGateway({
+      tenant: tenant.address,
+      register: register.address,
+      wallet: '127.0.0.1:9',
+    });
+  });
+
+  afterAll(() => world.stop());
+
+  it('says that it answers itself', async () => {
+    const answer = await call(gateway.port, '/health');
+    expect(answer.status).toBe(200);
+    expect(answer.json()).toMatchObject({ status: 'healthy', service: 'gateway' });
+  });
+
+  it('is degraded when an inessential service is down, and does not say where it is', async () => {
+    const answer = await call(gateway.port, '/api/health');
+    expect(answer.status).toBe(200);
+    expect(answer.json()).toMatchObject({
+      status: 'degraded',
+      services: {
+        tenant: { status: 'healthy' },
+        register: { status: 'healthy' },
+        wallet: { status: 'unhealthy' },
+      },
+    });
+    expect(answer.text).not.toMatch(/127\.0\.0\.1|endpoint|error/i);
+  });
+
+  it('is unhealthy with 503 when the tenant or the register service is down or answers 5xx', async () => {
+    const good = await world.startService('tenant', okay);
+    const bad = await world.startService('register', (_request, response) => response.writeHead(503).end());
+    for (const services of [
+      { tenant: good.address, register: '127.0.0.1:9' },
+      { tenant: good.address, register: bad.address },
+      { tenant: good.address },
+    ]) {
+      const other = await world.startGateway(services);
+      const answer = await call(other.port, '/api/health');
+      expect(answer.status).toBe(503);
+      expect(answer.json()['status']).toBe('unhealthy');
+    }
+  });
+
+  it('merges the documents of all services under their public paths', async () => {
+    const answer = await call(gateway.port, '/openapi.json');
+    expect(answer.status).toBe(200);
+    const document = answer.json() as {
+      openapi: string;
+      paths: Record<string, unknown>;
+      components: Record<string, Record<string, unknown>>;
+    };
+    expect(document.openapi).toBe('3.1.0');
+    expect(Object.keys(document.paths)).toEqual(
+      expect.arrayContaining(['/api/auth/me', '/api/health', '/api/registers/{id}', '/health']),
+    );
+    expect(answer.text).not.toMatch(/api\/internal|stolen|\/cache/);
+    expect(Object.keys(document.components['schemas'] ?? {})).toEqual(
+      expect.arrayContaining(['TenantItem', 'RegisterItem']),
+    );
+    expect(Object.keys(document.components['securitySchemes'] ?? {})).toEqual(['bearer']);
+    expect(document.paths['/api/auth/me']).toMatchObject({ get: { operationId: 'Tenantme' } });
+    const refs = [...answer.text.matchAll(/"\$ref":"#\/components\/([^/"]+)\/([^/"]+)"/g)];
+    expect(refs.length).toBeGreaterThan(3);
+    for (const [, section = '', name = ''] of refs)
+      expect(document.components[section]?.[name], name).toBeDefined();
+  });
+
+  it('serves one document per service', async () => {
+    const register = await call(gateway.port, '/openapi/register.json');
+    expect(register.status).toBe(200);
+    expect(Object.keys(register.json()['paths'] as object)).toEqual(['/api/registers/{id}']);
+    for (const name of ['wallet', 'blueprint', 'nobody', '..', 'register.yaml']) {
+      expect((await call(gateway.port, `/openapi/${name}.json`)).status, name).toBe(404);
+    }
+  });
+
+  it('serves the reference page from its own files, with a policy that allows no other', async () => {
+    const page = await call(gateway.port, '/docs');
+    expect(page.status).toBe(200);
+    expect(page.headers['content-type']).toContain('text/html');
+    expect(page.headers['content-security-policy']).toContain("script-src 'self'");
+    expect(page.text).not.toMatch(/(?:src|href)="(?:https?:)?\/\//);
+    const assets = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
+    expect(assets.length).toBeGreaterThan(4);
+    for (const asset of assets) {
+      const answer = await call(gateway.port, new URL(asset, 'http://h/docs').pathname);
+      expect(answer.status, asset).toBe(200);
+    }
+    const json = await call(gateway.port, '/docs/json');
+    expect(json.status).toBe(302);
+    expect(json.headers.location).toBe('/openapi.json');
+    expect((await call(gateway.port, '/docs/static/../../package.json')).status).toBe(404);
+    expect((await call(gateway.port, '/api/health')).headers['content-security-policy']).not.toContain(
+      'script-src',
+    );
+  });
+
+  it('has operations pages on their own listener only', async () => {
+    const ops = gateway.component.addresses.ops?.split(':').at(-1);
+    expect((await call(Number(ops), '/ready')).status).toBe(200);
+    expect((await call(Number(ops), '/metrics')).text).toContain('chancery_gateway_request_seconds');
+    expect((await call(gateway.port, '/metrics')).status).toBe(404);
+  });
+});

@@ -1,0 +1,85 @@
+import type { ServerResponse } from 'node:http';
+import { securityHeaders } from './forwarding/response-headers.ts';
+
+/** What the gateway itself answers instead of a service; code -> status and title. */
+export const gatewayProblems = {
+  INVALID_REQUEST: { status: 400, title: 'Invalid request' },
+  NOT_FOUND: { status: 404, title: 'Not found' },
+  METHOD_NOT_ALLOWED: { status: 405, title: 'Method not allowed' },
+  REQUEST_TIMEOUT: { status: 408, title: 'Request timeout' },
+  PAYLOAD_TOO_LARGE: { status: 413, title: 'Payload too large' },
+  HEADERS_TOO_LARGE: { status: 431, title: 'Request header fields too large' },
+  INTERNAL_ERROR: { status: 500, title: 'Internal error' },
+  BAD_GATEWAY: { status: 502, title: 'Bad gateway' },
+  SERVICE_UNAVAILABLE: { status: 503, title: 'Service unavailable' },
+  GATEWAY_TIMEOUT: { status: 504, title: 'Gateway timeout' },
+} as const;
+
+export type ProblemCode = keyof typeof gatewayProblems;
+
+export interface Problem {
+  readonly code: ProblemCode;
+  readonly detail: string;
+  /** Path without query. */
+  readonly path: string;
+  readonly traceId: string;
+  readonly nowMs: number;
+  /** Ends the connection after the answer, because the rest of the request is not wanted. */
+  readonly close?: boolean;
+}
+
+/** The problem+json text of specification 1, section 7, with the members of RFC 9457. */
+export function problemBody(problem: Problem): string {
+  const { status, title } = gatewayProblems[problem.code];
+  return JSON.stringify({
+    type: `urn:platform:error:${problem.code.toLowerCase().replaceAll('_', '-')}`,
+    title,
+    status,
+    detail: problem.detail,
+    instance: problem.path,
+    error: problem.detail,
+    code: problem.code,
+    timestamp: new Date(problem.nowMs).toISOString(),
+    path: problem.path,
+    traceId: problem.traceId,
+  });
+}
+
+/** Headers of a problem answer, as a flat list. */
+export function problemHeaders(problem: Problem, body: string): string[] {
+  const headers = [
+    'content-type',
+    'application/problem+json',
+    'content-length',
+    String(Buffer.byteLength(body)),
+    'cache-control',
+    'no-store',
+    ...securityHeaders,
+  ];
+  if (problem.code === 'SERVICE_UNAVAILABLE') headers.push('retry-after', '1');
+  if (problem.close === true) headers.push('connection', 'close');
+  return headers;
+}
+
+/** Answers with a problem; breaks the connection instead when an answer has already begun. Returns the status. */
+export function sendProblem(response: ServerResponse, problem: Problem): number {
+  const { status } = gatewayProblems[problem.code];
+  if (response.headersSent) {
+    response.destroy();
+    return status;
+  }
+  const body = problemBody(problem);
+  response.writeHead(status, problemHeaders(problem, body));
+  response.end(response.req.method === 'HEAD' ? undefined : body);
+  return status;
+}
+
+/** The same answer as raw bytes, for sockets that have no response object. */
+export function rawProblem(problem: Problem): string {
+  const { status, title } = gatewayProblems[problem.code];
+  const body = problemBody(problem);
+  const headers = problemHeaders({ ...problem, close: true }, body);
+  const lines = [`HTTP/1.1 ${status} ${title}`];
+  for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
+  return `${lines.join('\r\n')}\r\n\r\n${body}`;
+}
