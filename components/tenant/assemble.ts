@@ -1,0 +1,178 @@
+import { isAppError } from '#core/errors/errors.ts';
+import { SUBJECTS } from '#core/events/subjects.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
+import type { RevocationView } from '#kit/auth/auth.ts';
+import { type Authenticator, createAuthenticator, createRevocationView, givenKeys } from '#kit/auth/auth.ts';
+import type { Bus } from '#kit/bus/bus.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createRateLimiter, type RateLimiter } from '#kit/rate-limit/rate-limit.ts';
+import { createMintLog, type MintLog } from './audit/mint-log.ts';
+import { appendAudit } from './audit/store.ts';
+import type { TenantConfig } from './config.ts';
+import type { TenantDatabase } from './database/schema.ts';
+import type { Deps } from './http.ts';
+import { createProtection } from './keys/protection.ts';
+import { createKeyRing, type KeyRing } from './keys/ring.ts';
+import { createPasswordPolicy } from './passwords/policy.ts';
+import { createPasswords, type Passwords } from './passwords/queue.ts';
+import { createPrincipalDirectory, type PrincipalDirectory } from './principals/directory.ts';
+import type { MintDeps } from './principals/mint.ts';
+import { findPrincipal } from './principals/store.ts';
+import type { UpsertDeps } from './principals/upsert.ts';
+import { createIdempotency } from './requests/idempotency.ts';
+import { logStart } from './revocations/revocation.ts';
+import { listRevocations } from './revocations/store.ts';
+import { seed } from './seeding/seed.ts';
+import { readServiceSecrets } from './seeding/service-secrets.ts';
+import { createGuessCap } from './sign-in/guess-cap.ts';
+import { createTokenIssuer, type TokenIssuer } from './tokens/issue.ts';
+import type { RevokeDeps } from './tokens/revoke.ts';
+
+/** What the tenant is built from; tests bring their own database and bus. */
+export interface Parts {
+  readonly config: TenantConfig;
+  readonly runtime: Runtime;
+  readonly db: Database<TenantDatabase>;
+  readonly bus: Bus;
+}
+
+/** The tenant without its listeners. */
+export interface Tenant {
+  readonly deps: Deps;
+  readonly mint: MintDeps;
+  readonly upsert: UpsertDeps;
+  readonly keys: KeyRing;
+  readonly principals: PrincipalDirectory;
+  readonly mintLog: MintLog;
+  readonly limiter: RateLimiter;
+  readonly authenticator: Authenticator;
+  readonly revocations: RevocationView;
+}
+
+const dayMs = 86_400_000;
+/** Two of the four threads that hash also read files and names. */
+const passwordQueue = { concurrent: 2, waiting: 64 } as const;
+const revocationPageSize = 1_000;
+
+/** Builds and seeds everything that needs the database; listens to nothing yet. */
+export async function assembleTenant(parts: Parts): Promise<Tenant> {
+  const { config, runtime, db, bus } = parts;
+  const { clock, installation } = runtime;
+  const protection = createProtection(config.CHANCERY_PROTECTION_KEY_FILE.reveal());
+  const rotationMs = config.CHANCERY_SIGNING_KEY_ROTATION_DAYS * dayMs;
+  const keys = await createKeyRing({ db, protection, clock, rotationMs });
+  const passwords = await createPasswords(passwordQueue);
+  await seed({ db, clock, passwords }, await seedOf(config));
+  const revocations = localRevocations(parts);
+  const tokenKeys = givenKeys(() => keys.jwks());
+  const authenticator = createAuthenticator({ installation, keys: tokenKeys, revocations, clock });
+  const issuer = createTokenIssuer({
+    installation,
+    clock,
+    signingKey: () => keys.current(),
+    serviceLifetimeSeconds: config.CHANCERY_SERVICE_TOKEN_LIFETIME_SECONDS,
+  });
+  const principals = createPrincipalDirectory((clientId) => findPrincipal(db.read, clientId), clock);
+  const mintLog = createMintLog({
+    clock,
+    organizationId: SYSTEM_ORGANIZATION_ID,
+    append: (events) => db.transact((tx) => appendAudit(tx, ...events)),
+  });
+  const limiter = createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock });
+  const ringPrincipals = () => bus.publish(SUBJECTS.tenantEvents);
+  const sharedSecretsDisabled = config.ServiceAuth__DisableSharedSecrets;
+  const mint: MintDeps = {
+    db,
+    clock,
+    log: runtime.log,
+    installation,
+    principals,
+    issuer,
+    mintLog,
+    sharedSecretsDisabled,
+    takeToken: (clientId) => limiter.take('Token', clientId),
+    findCaller: (token) => findCaller(authenticator, token),
+  };
+  const upsert = { db, clock, principals, ring: ringPrincipals };
+  const rotate = { ...upsert, sharedSecretsDisabled };
+  const wiring = { parts, keys, passwords, issuer, authenticator, refreshKey: protection.refreshKey };
+  const deps = { ...publicDeps(wiring), internal: { mint, rotate, log: runtime.log } };
+  return { deps, mint, upsert, keys, principals, mintLog, limiter, authenticator, revocations };
+}
+
+interface Wiring {
+  readonly parts: Parts;
+  readonly keys: KeyRing;
+  readonly passwords: Passwords;
+  readonly issuer: TokenIssuer;
+  readonly authenticator: Authenticator;
+  readonly refreshKey: Uint8Array;
+}
+
+function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
+  const { parts, issuer, refreshKey, passwords } = wiring;
+  const { config, runtime, db, bus } = parts;
+  const { clock, log, installation } = runtime;
+  const ring = () => bus.publish(SUBJECTS.tenantRevocations);
+  const idempotency = createIdempotency(db, clock);
+  const signIn = {
+    db,
+    clock,
+    passwords,
+    guessCap: createGuessCap(db),
+    lockoutSteps: config.CHANCERY_LOCKOUT_STEPS,
+    issuer,
+    refreshKey,
+  };
+  const findTokenCaller = (token: string) => findCaller(wiring.authenticator, token);
+  const revoke: RevokeDeps = { db, clock, refreshKey, ring, findCaller: findTokenCaller };
+  const passwordPolicy = createPasswordPolicy(config.CHANCERY_PASSWORD_MIN_LENGTH);
+  const grant = {
+    signIn,
+    refresh: { db, clock, issuer, refreshKey, ring },
+    passwordGrantEnabled: config.CHANCERY_PASSWORD_GRANT_ENABLED,
+  };
+  return {
+    metadata: { keys: wiring.keys, installation, baseUrl: config.CHANCERY_BASE_URL },
+    organizations: { db, clock, idempotency },
+    users: { db, clock, passwords, passwordPolicy, idempotency },
+    signIn: { signIn, revoke },
+    tokens: { grant, revoke, log },
+  };
+}
+
+async function seedOf(config: TenantConfig) {
+  return {
+    adminEmail: config.CHANCERY_ADMIN_EMAIL,
+    adminPassword: config.CHANCERY_ADMIN_PASSWORD_FILE.text(),
+    publicOrgEnabled: config.CHANCERY_PUBLIC_ORG_ENABLED,
+    serviceSecrets: await readServiceSecrets(config.CHANCERY_SERVICE_SECRETS_DIR),
+  };
+}
+
+/** The same view as every other service has, fed from the own table. */
+function localRevocations({ runtime, db, bus }: Parts): RevocationView {
+  const { clock, log } = runtime;
+  return createRevocationView({
+    source: {
+      list: (cursor) => {
+        const query = { limit: revocationPageSize, nowMs: clock.nowMs() };
+        return listRevocations(db.read, cursor ?? logStart, query);
+      },
+    },
+    bus,
+    clock,
+    log,
+  });
+}
+
+async function findCaller(authenticator: Authenticator, token: string): Promise<Caller | undefined> {
+  try {
+    return await authenticator.authenticate(token);
+  } catch (error) {
+    if (isAppError(error, 'unauthenticated')) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,160 @@
+import { SUBJECTS } from '#core/events/subjects.ts';
+import { authPlugin } from '#kit/auth/auth.ts';
+import { connectBus } from '#kit/bus/bus.ts';
+import { openDatabase } from '#kit/db/db.ts';
+import { type App, createHttpServer, createOpsServer, listenHttp } from '#kit/http/http.ts';
+import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createRpcServer } from '#kit/rpc/rpc.ts';
+import { createTelemetry } from '#kit/telemetry/telemetry.ts';
+import { connectWorkload, type Workload } from '#kit/workload/workload.ts';
+import { PrincipalService, RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import { assembleTenant, type Parts, type Tenant } from './assemble.ts';
+import type { TenantConfig } from './config.ts';
+import { migrations } from './database/migrations/list.ts';
+import type { TenantDatabase } from './database/schema.ts';
+import { mountInternalRoutes, mountRoutes } from './http.ts';
+import { startJobs } from './jobs.ts';
+import { mintDelegatedToken } from './principals/delegate.ts';
+import { mintServiceToken } from './principals/mint.ts';
+import { mayUpsertPrincipals, principalRpc } from './principals/rpc.ts';
+import { startTokenListener } from './principals/token-listener.ts';
+import { revocationRpc } from './revocations/rpc.ts';
+import { upkeepJobs } from './upkeep.ts';
+
+/** The tenant service: resolves when it listens and is ready. */
+export const createTenant: Create<TenantConfig> = async (config, runtime) => {
+  const cleanup = new Cleanup();
+  try {
+    return await compose(config, runtime, cleanup);
+  } catch (error) {
+    await cleanup.run(runtime.log);
+    throw error;
+  }
+};
+
+interface Built {
+  readonly config: TenantConfig;
+  readonly runtime: Runtime;
+  readonly tenant: Tenant;
+  readonly workload: Workload;
+  readonly parts: Parts;
+  readonly cleanup: Cleanup;
+}
+
+async function compose(config: TenantConfig, runtime: Runtime, cleanup: Cleanup): Promise<Component> {
+  const { log, clock, telemetry } = runtime;
+  const db = await openDatabase<TenantDatabase>({
+    url: config.DATABASE_URL,
+    schema: 'tenant',
+    log,
+    telemetry,
+    migrations,
+  });
+  cleanup.add('database', () => db.close());
+  const workload = await connectWorkload({ socket: config.SPIFFE_ENDPOINT_SOCKET, log, clock });
+  cleanup.add('workload', () => workload.stop());
+  const bus = await connectBus({ url: config.NATS_URL, name: runtime.service, log });
+  cleanup.add('bus', () => bus.close());
+  const parts = { config, runtime, db, bus };
+  const tenant = await assembleTenant(parts);
+  cleanup.add(
+    'doorbell',
+    bus.subscribe(SUBJECTS.tenantEvents, () => tenant.principals.invalidate()),
+  );
+  await tenant.revocations.start();
+  cleanup.add('revocations', () => tenant.revocations.stop());
+  cleanup.add('mint log', () => tenant.mintLog.flush());
+  const jobs = startJobs(upkeepJobs(parts, tenant), log);
+  cleanup.add('jobs', () => jobs.stop());
+  const addresses = await listen({ config, runtime, tenant, workload, parts, cleanup });
+  return { name: 'tenant', addresses, stop: () => cleanup.run(log) };
+}
+
+async function listen(built: Built): Promise<Component['addresses']> {
+  const { config, runtime, tenant, workload, parts, cleanup } = built;
+  const host = config.CHANCERY_LISTEN_HOST;
+  const publicApp = createHttpServer({ runtime, title: 'Tenant', https: workload, trustForwarded: true });
+  authPlugin(publicApp, tenant.authenticator);
+  tenant.limiter.install(publicApp);
+  mountRoutes(publicApp, tenant.deps);
+  const https = await listenApp(publicApp, { host, port: config.CHANCERY_HTTPS_PORT }, cleanup);
+  const { registry } = runtime.telemetry;
+  // Metrics of the two listeners have names of their own in the one registry of the process.
+  const internalRuntime = {
+    ...runtime,
+    telemetry: createTelemetry({ service: 'tenant-internal', registry }),
+  };
+  const internalApp = createHttpServer({
+    runtime: internalRuntime,
+    title: 'Tenant, internal',
+    bodyLimitBytes: 16_384,
+  });
+  authPlugin(internalApp, tenant.authenticator);
+  mountInternalRoutes(internalApp, tenant.deps);
+  const internal = await listenApp(
+    internalApp,
+    { host, port: config.CHANCERY_TENANT_INTERNAL_PORT },
+    cleanup,
+  );
+  const mtls = await listenTokens(built, host);
+  const grpc = await listenRpc(built, host);
+  const ops = await createOpsServer({
+    runtime,
+    host,
+    port: config.CHANCERY_OPS_PORT,
+    checks: [
+      { name: 'database', check: () => parts.db.ping() },
+      { name: 'revocations', check: () => tenant.revocations.assertFresh() },
+      { name: 'identity', check: () => void workload.current() },
+    ],
+  });
+  cleanup.add('ops', () => ops.stop());
+  return { ops: ops.address, https, grpc, mtls, internal };
+}
+
+async function listenApp(
+  app: App,
+  address: { readonly host: string; readonly port: number },
+  cleanup: Cleanup,
+): Promise<string> {
+  cleanup.add('http', () => app.close());
+  return `${address.host}:${await listenHttp(app, address)}`;
+}
+
+async function listenTokens(
+  { config, runtime, tenant, workload, cleanup }: Built,
+  host: string,
+): Promise<string> {
+  const listener = await startTokenListener({
+    tls: workload,
+    host,
+    port: config.CHANCERY_TENANT_MTLS_PORT,
+    clock: runtime.clock,
+    log: runtime.log,
+    mint: (request) => mintServiceToken(tenant.mint, request),
+    mintDelegated: (request) => mintDelegatedToken(tenant.mint, request),
+  });
+  cleanup.add('token listener', () => listener.stop());
+  return `${host}:${listener.port}`;
+}
+
+async function listenRpc(built: Built, host: string): Promise<string> {
+  const { config, runtime, tenant, workload, parts, cleanup } = built;
+  const server = createRpcServer({
+    runtime,
+    workload,
+    host,
+    port: config.CHANCERY_GRPC_PORT,
+    authenticate: (token) => tenant.authenticator.authenticate(token),
+  });
+  // Revocations are public among services: the SVID is enough, so that nobody needs a token to learn of dead ones.
+  server.add(RevocationService, revocationRpc({ read: parts.db.read, clock: runtime.clock }), {
+    allow: () => true,
+  });
+  server.add(PrincipalService, principalRpc(tenant.upsert), {
+    allow: mayUpsertPrincipals,
+    requireToken: true,
+  });
+  cleanup.add('rpc', () => server.stop());
+  return `${host}:${await server.listen()}`;
+}

@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import { commonSettings, databaseSettings, flag, secretFile } from '#kit/config/config.ts';
+import { defaultLockoutSteps, lockoutSteps } from './sign-in/lockout.ts';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+
+/** Every setting of the tenant process. */
+export const tenantSettings = z.object({
+  ...commonSettings,
+  ...databaseSettings,
+  CHANCERY_TENANT_MTLS_PORT: port
+    .default(8443)
+    .describe('Mutual-TLS listener of the two internal token routes; 0 takes any free port.'),
+  CHANCERY_TENANT_INTERNAL_PORT: port
+    .default(8081)
+    .describe(
+      'Plain listener of the internal routes, reachable inside the network only; 0 takes any free port.',
+    ),
+  CHANCERY_BASE_URL: z
+    .url()
+    .default('http://127.0.0.1:8080')
+    .transform((text) => text.replace(/\/+$/, ''))
+    .describe('Public address of the gateway, for the token server metadata.'),
+  CHANCERY_ADMIN_EMAIL: z
+    .email()
+    .max(254)
+    .describe('E-mail address of the administrator that is seeded when the database has none.'),
+  CHANCERY_ADMIN_PASSWORD_FILE: secretFile.describe(
+    'File with the seeded administrator’s password; an existing account keeps its own.',
+  ),
+  CHANCERY_SERVICE_SECRETS_DIR: z
+    .string()
+    .optional()
+    .describe(
+      'Directory with one file per client id holding its secret; read at seeding, for principals without one.',
+    ),
+  CHANCERY_PROTECTION_KEY_FILE: secretFile
+    .refine((secret) => secret.reveal().length === 32, 'the file must hold exactly 32 bytes')
+    .describe('File of 32 random bytes that protect signing keys at rest and authenticate refresh tokens.'),
+  ServiceAuth__DisableSharedSecrets: flag
+    .default(false)
+    .describe('Refuses client secrets on every listener; certificates are the only credential of services.'),
+  CHANCERY_PUBLIC_ORG_ENABLED: flag
+    .default(false)
+    .describe('Opens the Public organisation when it is seeded.'),
+  CHANCERY_LOCKOUT_STEPS: lockoutSteps
+    .default(defaultLockoutSteps)
+    .describe(
+      'Lockout ladder as JSON: [{"failures":5,"seconds":300}, ...], seconds may be "until-unlocked".',
+    ),
+  CHANCERY_PASSWORD_MIN_LENGTH: z.coerce
+    .number()
+    .int()
+    .min(8)
+    .max(64)
+    .default(12)
+    .describe('Shortest password in characters; 15 is recommended where it is the only factor.'),
+  CHANCERY_PASSWORD_GRANT_ENABLED: flag
+    .default(true)
+    .describe('Serves the password grant at the public token endpoint.'),
+  CHANCERY_SERVICE_TOKEN_LIFETIME_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(60)
+    .max(28_800)
+    .default(3600)
+    .describe('Life of service tokens.'),
+  CHANCERY_SIGNING_KEY_ROTATION_DAYS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(365)
+    .default(90)
+    .describe('Days until the next signing key becomes the current one.'),
+});
+
+export type TenantConfig = z.output<typeof tenantSettings>;

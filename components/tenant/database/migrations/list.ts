@@ -1,0 +1,6 @@
+import type { Migration } from '#kit/db/db.ts';
+import { accounts } from './0001-accounts.ts';
+import { credentials } from './0002-credentials.ts';
+import { securityCaps } from './0003-security-caps.ts';
+
+export const migrations: readonly Migration[] = [accounts, credentials, securityCaps];

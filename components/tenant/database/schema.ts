@@ -1,0 +1,144 @@
+import type { ColumnType, Generated } from 'kysely';
+
+/** A column PostgreSQL fills and nobody writes. */
+type Assigned<T> = ColumnType<T, never, never>;
+type Json<T> = ColumnType<T, string, string>;
+
+export interface Branding {
+  readonly primaryColor?: string | undefined;
+  readonly secondaryColor?: string | undefined;
+  readonly companyTagline?: string | undefined;
+  readonly logoUrl?: string | undefined;
+}
+
+export interface OrganizationTable {
+  id: string;
+  name: string;
+  subdomain: string;
+  status: string;
+  org_type: string;
+  is_platform_org: boolean;
+  self_registration_enabled: boolean;
+  audit_retention_months: Generated<number>;
+  branding: Json<Branding>;
+  creator_identity_id: string | null;
+  created_at: Date;
+  deleted_at: Date | null;
+}
+
+export interface PlatformUserTable {
+  id: string;
+  email: string;
+  display_name: string;
+  password_hash: string | null;
+  password_changed_at: Date | null;
+  email_verified: boolean;
+  failed_login_count: Generated<number>;
+  locked_until: Date | null;
+  locked_permanently: Generated<boolean>;
+  created_orgs_count: Generated<number>;
+  status: string;
+  default_organization_id: string | null;
+  created_at: Date;
+  last_login_at: Date | null;
+}
+
+export interface UserIdentityTable {
+  id: string;
+  organization_id: string;
+  platform_user_id: string;
+  email: string;
+  display_name: string;
+  roles: string[];
+  status: string;
+  provisioned_via: string;
+  created_at: Date;
+  last_login_at: Date | null;
+}
+
+export interface RefreshFamilyTable {
+  id: string;
+  generation: number;
+  last_rotated_at: Date;
+  platform_user_id: string;
+  identity_id: string;
+  organization_id: string;
+  tier: string;
+  amr: string[];
+  auth_time: Date;
+  created_at: Date;
+  expires_at: Date;
+  revoked_at: Date | null;
+  revoke_reason: string | null;
+}
+
+export interface ServicePrincipalTable {
+  id: string;
+  client_id: string;
+  service_name: string;
+  secret_hash: Buffer | null;
+  scopes: string[];
+  can_sign_system: boolean;
+  status: string;
+  created_at: Date;
+  secret_rotated_at: Date | null;
+}
+
+export interface SigningKeyTable {
+  kid: string;
+  state: string;
+  public_jwk: Json<Record<string, string>>;
+  sealed_private_key: Buffer;
+  created_at: Date;
+  activated_at: Date | null;
+  retired_at: Date | null;
+}
+
+export interface RevocationTable {
+  transaction_id: Assigned<string>;
+  sequence: Assigned<string>;
+  kind: string;
+  key: string;
+  not_before_ms: string | number;
+  expires_at_ms: string | number;
+}
+
+export interface AuditEventTable {
+  id: Assigned<string>;
+  organization_id: string;
+  occurred_at: Date;
+  event_type: string;
+  identity_id: string | null;
+  platform_user_id: string | null;
+  ip_address: string | null;
+  user_agent: string | null;
+  success: boolean;
+  details: Json<Record<string, unknown>>;
+}
+
+export interface PlatformSettingsTable {
+  id: number;
+  public_org_enabled: boolean;
+  max_orgs_per_user: number;
+  updated_at: Date;
+}
+
+export interface IdempotencyTable {
+  key_hash: Buffer;
+  body_hash: Buffer;
+  answer: string | null;
+  created_at: Date;
+}
+
+export interface TenantDatabase {
+  organizations: OrganizationTable;
+  platform_users: PlatformUserTable;
+  user_identities: UserIdentityTable;
+  refresh_families: RefreshFamilyTable;
+  service_principals: ServicePrincipalTable;
+  signing_keys: SigningKeyTable;
+  revocations: RevocationTable;
+  audit_events: AuditEventTable;
+  platform_settings: PlatformSettingsTable;
+  idempotency_keys: IdempotencyTable;
+}

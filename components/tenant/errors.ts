@@ -1,0 +1,38 @@
+import { AppError } from '#core/errors/errors.ts';
+
+/** Codes of this component beyond the generic ones; the kind decides the status. */
+const table = {
+  INVALID_CREDENTIALS: ['unauthenticated', 'The e-mail address or the password is wrong.'],
+  TOO_MANY_FAILURES: ['rate_limited', 'Too many failed sign-ins for this e-mail address.'],
+  TIER_NOT_ENTITLED: ['forbidden', 'The account is not entitled to the requested tier.'],
+  INVALID_REFRESH_TOKEN: ['unauthenticated', 'The refresh token is invalid, used or expired.'],
+  EMAIL_NOT_VERIFIED: ['forbidden', 'The e-mail address of the account is not verified.'],
+  ORG_LIMIT_REACHED: ['forbidden', 'The account has created as many organisations as it may.'],
+  SUBDOMAIN_CONFLICT: ['conflict', 'The subdomain is taken.'],
+  SUBDOMAIN_RESERVED: ['invalid', 'The subdomain is reserved.'],
+  ALREADY_A_MEMBER: ['conflict', 'The user already belongs to the organisation.'],
+  PASSWORD_REFUSED: ['invalid', 'The password does not satisfy the policy.'],
+  UNKNOWN_ROLE: ['invalid', 'The role does not exist.'],
+  ROLE_NOT_GRANTABLE: ['forbidden', 'The caller may not grant this role.'],
+  FOREIGN_ORGANIZATION: ['forbidden', 'The organisation is not the caller’s.'],
+  ORGANIZATION_NOT_FOUND: ['not_found', 'The organisation does not exist.'],
+  USER_NOT_FOUND: ['not_found', 'The user does not exist.'],
+  SHARED_SECRETS_DISABLED: ['conflict', 'shared secrets are disabled'],
+  INVALID_CLIENT: ['unauthenticated', 'The client is unknown or its credential is wrong.'],
+  UNKNOWN_SCOPE: ['invalid', 'A scope does not exist.'],
+  IDEMPOTENCY_KEY_REUSED: ['conflict', 'The idempotency key was used with another request.'],
+} as const;
+
+export type TenantCode = keyof typeof table;
+
+interface RefusalOptions {
+  readonly details?: Record<string, unknown>;
+  readonly retryAfterSeconds?: number;
+  readonly cause?: unknown;
+}
+
+/** The refusal with this code, its kind and its text. */
+export function refusal(code: TenantCode, options: RefusalOptions = {}): AppError {
+  const [kind, message] = table[code];
+  return new AppError(kind, code, message, options);
+}

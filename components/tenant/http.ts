@@ -1,0 +1,30 @@
+import type { App } from '#kit/http/http.ts';
+import { type MetadataDeps, mountMetadata } from './metadata/routes.ts';
+import { mountOrganizations, type OrganizationDeps } from './organizations/routes.ts';
+import { type InternalDeps, mountInternal } from './principals/routes.ts';
+import { mountSignIn, type SignInRouteDeps } from './sign-in/routes.ts';
+import { mountTokens, type TokenRouteDeps } from './tokens/routes.ts';
+import { mountUsers, type UserDeps } from './users/routes.ts';
+
+export interface Deps {
+  readonly metadata: MetadataDeps;
+  readonly organizations: OrganizationDeps;
+  readonly users: UserDeps;
+  readonly signIn: SignInRouteDeps;
+  readonly tokens: TokenRouteDeps;
+  readonly internal: InternalDeps;
+}
+
+/** The public routes, behind the gateway. */
+export function mountRoutes(app: App, deps: Deps): void {
+  mountMetadata(app, deps.metadata);
+  mountOrganizations(app, deps.organizations);
+  mountUsers(app, deps.users);
+  mountSignIn(app, deps.signIn);
+  mountTokens(app, deps.tokens);
+}
+
+/** The routes of the plain internal listener. */
+export function mountInternalRoutes(app: App, deps: Deps): void {
+  mountInternal(app, deps.internal);
+}

@@ -1,0 +1,40 @@
+export type KeyState = 'next' | 'current' | 'retired';
+
+export interface KeyRow {
+  readonly kid: string;
+  readonly state: KeyState;
+  readonly createdAtMs: number;
+  readonly activatedAtMs: number | undefined;
+  readonly retiredAtMs: number | undefined;
+}
+
+/** What a round of upkeep does to the rows, in this order. */
+export interface KeyPlan {
+  readonly remove: readonly string[];
+  readonly retire: string | undefined;
+  /** The published next key that becomes the current one; 'new' when there is none. */
+  readonly promote: string | 'new' | undefined;
+  readonly makeNext: boolean;
+}
+
+/** The longest token lives 8 h; its key stays published an hour longer. */
+export const retiredKeptMs = 9 * 3_600_000;
+/** Every verifier has fetched a key that was published this long. */
+const publishedLongEnoughMs = 600_000;
+
+/** Two keys are published at any time: verifiers know the next one long before the first token signed with it. */
+export function planKeys(rows: readonly KeyRow[], nowMs: number, rotationMs: number): KeyPlan {
+  const current = rows.find((row) => row.state === 'current');
+  const next = rows.find((row) => row.state === 'next');
+  const remove = rows
+    .filter((row) => row.state === 'retired' && nowMs - (row.retiredAtMs ?? 0) >= retiredKeptMs)
+    .map((row) => row.kid);
+  if (current === undefined) {
+    return { remove, retire: undefined, promote: next?.kid ?? 'new', makeNext: true };
+  }
+  const due = nowMs - (current.activatedAtMs ?? current.createdAtMs) >= rotationMs;
+  const ready = next !== undefined && nowMs - next.createdAtMs >= publishedLongEnoughMs;
+  return due && ready
+    ? { remove, retire: current.kid, promote: next.kid, makeNext: true }
+    : { remove, retire: undefined, promote: undefined, makeNext: next === undefined };
+}

@@ -1,0 +1,41 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+
+/** What one 32-byte installation secret protects: rows at rest, and the authentication of refresh tokens. */
+export interface Protection {
+  readonly refreshKey: Uint8Array;
+  /** `place` binds the ciphertext to table, column and row. */
+  seal(plain: Uint8Array, place: string): Buffer;
+  /** Throws when the key is another one or the row was tampered with. */
+  open(sealed: Uint8Array, place: string): Buffer;
+}
+
+const version = 1;
+const nonceBytes = 12;
+const tagBytes = 16;
+
+/** AES-256-GCM: version byte ‖ 96-bit random nonce ‖ ciphertext ‖ tag. */
+export function createProtection(secret: Uint8Array): Protection {
+  const rowKey = derive(secret, 'rows at rest');
+  return {
+    refreshKey: derive(secret, 'refresh tokens'),
+    seal(plain, place) {
+      const nonce = randomBytes(nonceBytes);
+      const cipher = createCipheriv('aes-256-gcm', rowKey, nonce).setAAD(Buffer.from(place));
+      const body = Buffer.concat([cipher.update(plain), cipher.final()]);
+      return Buffer.concat([Buffer.of(version), nonce, body, cipher.getAuthTag()]);
+    },
+    open(sealed, place) {
+      const bytes = Buffer.from(sealed);
+      if (bytes[0] !== version || bytes.length < 1 + nonceBytes + tagBytes)
+        throw new RangeError('not a sealed value');
+      const nonce = bytes.subarray(1, 1 + nonceBytes);
+      const decipher = createDecipheriv('aes-256-gcm', rowKey, nonce, { authTagLength: tagBytes });
+      decipher.setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-tagBytes));
+      return Buffer.concat([decipher.update(bytes.subarray(1 + nonceBytes, -tagBytes)), decipher.final()]);
+    },
+  };
+}
+
+function derive(secret: Uint8Array, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(0), `chancery tenant ${purpose} v1`, 32));
+}

@@ -1,0 +1,107 @@
+import { z } from 'zod';
+import { apiTimestamp } from '#core/encoding/timestamp.ts';
+import type { Database } from '#kit/db/db.ts';
+import { type App, callerOf } from '#kit/http/http.ts';
+import type { TenantDatabase } from '../database/schema.ts';
+import type { Idempotency } from '../requests/idempotency.ts';
+import { originOf } from '../requests/origin.ts';
+import { type CreateOrganizationDeps, createOrganization } from './create.ts';
+import { getOpenOrganization, getVisibleOrganization, listVisibleOrganizations } from './list.ts';
+import { type Organization, subdomainPattern } from './organization.ts';
+
+const colour = z.string().regex(/^#[0-9A-Fa-f]{6}$/, 'expected #rrggbb');
+
+const branding = z.object({
+  primaryColor: colour.optional(),
+  secondaryColor: colour.optional(),
+  companyTagline: z.string().max(200).optional(),
+  logoUrl: z
+    .url({ protocol: /^https$/ })
+    .max(2048)
+    .optional(),
+});
+
+const organizationSchema = z.object({
+  id: z.uuid(),
+  name: z.string(),
+  subdomain: z.string(),
+  status: z.enum(['Active', 'Suspended']),
+  createdAt: z.string().describe('ISO 8601, UTC.'),
+  branding,
+});
+
+const newOrganizationSchema = z.object({
+  name: z.string().trim().min(3).max(100),
+  subdomain: z.string().trim().toLowerCase().regex(subdomainPattern, '3 to 50 letters, digits and hyphens'),
+  branding: branding.default({}),
+});
+
+const idParameter = z.object({ id: z.guid().toLowerCase() });
+
+export interface OrganizationDeps extends CreateOrganizationDeps {
+  readonly db: Database<TenantDatabase>;
+  readonly idempotency: Idempotency;
+}
+
+export function mountOrganizations(app: App, deps: OrganizationDeps): void {
+  const tags = ['organizations'];
+  app.get(
+    '/api/organizations',
+    {
+      config: { policy: 'RequireAdministrator', rateLimit: 'Api' },
+      schema: { tags, response: { 200: z.object({ organizations: z.array(organizationSchema) }) } },
+    },
+    async (request) => {
+      const organizations = await listVisibleOrganizations(deps.db.read, callerOf(request));
+      return { organizations: organizations.map(present) };
+    },
+  );
+  app.get(
+    '/api/organizations/:id',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, params: idParameter, response: { 200: organizationSchema } },
+    },
+    async (request) =>
+      present(await getVisibleOrganization(deps.db.read, callerOf(request), request.params.id)),
+  );
+  app.get(
+    '/api/organizations/by-subdomain/:subdomain',
+    {
+      config: { policy: 'Anonymous', rateLimit: 'Api' },
+      schema: {
+        tags,
+        params: z.object({ subdomain: z.string().max(64) }),
+        response: { 200: organizationSchema },
+      },
+    },
+    async (request) => present(await getOpenOrganization(deps.db.read, request.params.subdomain)),
+  );
+  app.post(
+    '/api/organizations',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: { tags, body: newOrganizationSchema, response: { 201: organizationSchema } },
+    },
+    async (request, reply) => {
+      const caller = callerOf(request);
+      const created = await deps.idempotency.once(request, async () => {
+        const wanted = { ...request.body, origin: originOf(request) };
+        return present(await createOrganization(deps, caller, wanted));
+      });
+      return reply.code(201).header('location', `/api/organizations/${created.id}`).send(created);
+    },
+  );
+}
+
+function present(organization: Organization): z.output<typeof organizationSchema> {
+  const { id, name, subdomain, status } = organization;
+  return {
+    id,
+    name,
+    subdomain,
+    status,
+    createdAt: apiTimestamp(organization.createdAtMs),
+    branding: organization.branding,
+  };
+}

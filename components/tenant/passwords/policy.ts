@@ -1,0 +1,104 @@
+import { commonPasswords } from './common-passwords.ts';
+
+export type PasswordFault = 'too_short' | 'too_long' | 'breached' | 'contextual';
+
+export const maxPasswordLength = 256;
+
+/** Words the account is known by: e-mail local part, display name, organisation name, subdomain. */
+export interface PasswordContext {
+  readonly words: readonly string[];
+}
+
+export interface PasswordPolicy {
+  /** Empty when the password may be used. NIST SP 800-63B-4: length and blocklist, no composition rules. */
+  judge(password: string, context: PasswordContext): PasswordFault[];
+}
+
+/** Only a residue this short around a listed word counts as decoration of it. */
+const maxDecoration = 8;
+
+export function createPasswordPolicy(minLength: number): PasswordPolicy {
+  const listed = new Set(commonPasswords.split(/\s+/).filter((word) => word.length > 0));
+  return {
+    judge(password, context) {
+      const text = normalizePassword(password);
+      const length = [...text].length;
+      const faults: PasswordFault[] = [];
+      if (length < minLength) faults.push('too_short');
+      if (length > maxPasswordLength) return [...faults, 'too_long'];
+      if (isCommon(text, listed)) faults.push('breached');
+      if (isContextual(text, context)) faults.push('contextual');
+      return faults;
+    },
+  };
+}
+
+/** NFC, so that the same text typed on two keyboards is the same password. */
+export function normalizePassword(password: string): string {
+  return password.normalize('NFC');
+}
+
+function isCommon(text: string, listed: ReadonlySet<string>): boolean {
+  const lower = text.toLowerCase();
+  const plain = undecorated(lower);
+  const candidates = [lower, plain, unleet(lower), undecorated(unleet(lower)), unleet(plain)];
+  return candidates.some((one) => listed.has(one) || isRepeated(one, listed)) || isMonotonous(lower);
+}
+
+/** "Password2024!" is "password" to everybody who guesses. */
+function undecorated(text: string): string {
+  const core = text.replace(/^[^\p{L}]+|[^\p{L}]+$/gu, '');
+  return text.length - core.length <= maxDecoration ? core : text;
+}
+
+const leet: Readonly<Record<string, string>> = {
+  '0': 'o',
+  '1': 'i',
+  '3': 'e',
+  '4': 'a',
+  '5': 's',
+  '7': 't',
+  '@': 'a',
+  $: 's',
+  '!': 'i',
+};
+
+function unleet(text: string): string {
+  return text.replace(/[013457@$!]/g, (one) => leet[one] ?? one);
+}
+
+/** A listed word, or one short run, again and again. */
+function isRepeated(text: string, listed: ReadonlySet<string>): boolean {
+  for (let size = 1; size <= text.length / 2; size++) {
+    if (text.length % size !== 0) continue;
+    const unit = text.slice(0, size);
+    if (unit.repeat(text.length / size) === text) return size <= 4 || listed.has(unit);
+  }
+  return false;
+}
+
+const runs = [
+  'abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz',
+  '01234567890123456789012345678901234567890',
+  'qwertyuiopasdfghjklzxcvbnm',
+  'qwertzuiopasdfghjklyxcvbnm',
+  'azertyuiopqsdfghjklmwxcvbn',
+  '1q2w3e4r5t6y7u8i9o0p',
+  '1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik',
+  'qazwsxedcrfvtgbyhnujmikolp',
+];
+
+function isMonotonous(text: string): boolean {
+  if (text.length < 4) return false;
+  return runs.some((run) => run.includes(text) || [...run].reverse().join('').includes(text));
+}
+
+function isContextual(text: string, context: PasswordContext): boolean {
+  const core = undecorated(unleet(text.toLowerCase())).replace(/[^\p{L}\p{N}]/gu, '');
+  const lower = text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+  return ['platform', 'chancery', ...context.words].some((word) => {
+    const plain = word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+    if (plain.length < 4) return false;
+    return [core, lower].some((one) => one.includes(plain) && one.length - plain.length <= maxDecoration);
+  });
+}

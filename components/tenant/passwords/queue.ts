@@ -1,0 +1,61 @@
+import { AppError } from '#core/errors/errors.ts';
+import { defaultHashCost, type HashCost, hashPassword, needsRehash, verifyPassword } from './hash.ts';
+
+export interface PasswordVerdict {
+  readonly correct: boolean;
+  /** The same password hashed at today's cost, when the stored hash is older than that. */
+  readonly rehashed?: string | undefined;
+}
+
+/** Slow hashes in a queue of their own, so that a flood of logins starves nothing else. */
+export interface Passwords {
+  hash(password: string): Promise<string>;
+  /** Without a stored hash a dummy is verified: an unknown account takes as long as a known one. */
+  verify(password: string, stored: string | undefined): Promise<PasswordVerdict>;
+}
+
+export interface PasswordQueueOptions {
+  readonly concurrent: number;
+  readonly waiting: number;
+  readonly cost?: HashCost;
+}
+
+/** Throws AppError('unavailable') when the queue is full. */
+export async function createPasswords(options: PasswordQueueOptions): Promise<Passwords> {
+  const cost = options.cost ?? defaultHashCost;
+  const dummy = await hashPassword('nobody has this password', cost);
+  const enter = createGate(options);
+  return {
+    hash: (password) => enter(() => hashPassword(password, cost)),
+    verify: (password, stored) =>
+      enter(async () => {
+        const matches = await verifyPassword(password, stored ?? dummy);
+        const correct = matches && stored !== undefined;
+        if (!correct || !needsRehash(stored, cost)) return { correct };
+        return { correct, rehashed: await hashPassword(password, cost) };
+      }),
+  };
+}
+
+function createGate(options: PasswordQueueOptions): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async (work) => {
+    if (running >= options.concurrent) {
+      if (waiting.length >= options.waiting) {
+        const message = 'Too many sign-ins are being processed; try again shortly.';
+        throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', message, { retryAfterSeconds: 1 });
+      }
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    } else {
+      running++;
+    }
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    }
+  };
+}

@@ -1,0 +1,86 @@
+import { appendAudit } from '../audit/store.ts';
+import type { Delegation } from '../tokens/claims.ts';
+import { OAuthError } from '../tokens/oauth.ts';
+import { grantScopes, type Parameters } from '../tokens/parameters.ts';
+import type { Membership } from '../users/account.ts';
+import { findMembership, findMembershipIn } from '../users/store.ts';
+import {
+  authenticateClient,
+  type MintDeps,
+  type MintRequest,
+  present,
+  type ServiceTokenAnswer,
+} from './mint.ts';
+import type { Principal } from './principal.ts';
+
+const tokenExchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/**
+ * A token of a service that acts for a user: by the user's own token, or by the user's id for a principal with scope
+ * `tenant:delegate`. The subject stays the service. Throws OAuthError.
+ */
+export async function mintDelegatedToken(deps: MintDeps, request: MintRequest): Promise<ServiceTokenAnswer> {
+  const { parameters } = request;
+  const grantType = parameters.get('grant_type') ?? tokenExchange;
+  if (grantType !== tokenExchange && grantType !== 'client_credentials') {
+    throw new OAuthError(400, 'unsupported_grant_type', 'only token exchange is served here');
+  }
+  const { principal, credential } = await authenticateClient(deps, request);
+  const scopes = grantScopes(parameters.get('scope'), principal.scopes);
+  const user = await findUser(deps, parameters, principal);
+  const delegation: Delegation = { userId: user.identityId, organizationId: user.organizationId };
+  const token = deps.issuer.forService(principal, { scopes, delegation });
+  await deps.db.transact((tx) =>
+    appendAudit(tx, {
+      organizationId: user.organizationId,
+      occurredAtMs: deps.clock.nowMs(),
+      type: 'TokenIssued',
+      identityId: user.identityId,
+      platformUserId: user.platformUserId,
+      origin: request.origin,
+      success: true,
+      details: { delegated: true, clientId: principal.clientId, credential, scopes },
+    }),
+  );
+  return present(token, scopes);
+}
+
+async function findUser(deps: MintDeps, parameters: Parameters, principal: Principal): Promise<Membership> {
+  const subjectToken = parameters.get('subject_token');
+  const user =
+    subjectToken === undefined
+      ? await findNamedUser(deps, parameters, principal)
+      : await findTokenUser(deps, subjectToken);
+  if (user?.isActive !== true) {
+    throw new OAuthError(401, 'invalid_grant', 'the user is unknown or not active');
+  }
+  return user;
+}
+
+async function findTokenUser(deps: MintDeps, subjectToken: string): Promise<Membership | undefined> {
+  const caller = await deps.findCaller(subjectToken);
+  if (caller?.kind !== 'user') {
+    throw new OAuthError(401, 'invalid_grant', 'subject_token is no living user token');
+  }
+  return findMembership(deps.db.read, caller.subject);
+}
+
+async function findNamedUser(
+  deps: MintDeps,
+  parameters: Parameters,
+  principal: Principal,
+): Promise<Membership | undefined> {
+  const userId = parameters.get('delegated_user_id');
+  if (userId === undefined) {
+    throw new OAuthError(400, 'invalid_request', 'subject_token or delegated_user_id is required');
+  }
+  if (!principal.scopes.includes('tenant:delegate')) {
+    throw new OAuthError(400, 'invalid_scope', 'the client needs scope tenant:delegate');
+  }
+  const organizationId = parameters.get('delegated_organization_id');
+  if (![userId, organizationId ?? userId].every((id) => uuidPattern.test(id))) return undefined;
+  return organizationId === undefined
+    ? findMembership(deps.db.read, userId)
+    : findMembershipIn(deps.db.read, organizationId, userId);
+}

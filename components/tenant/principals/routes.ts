@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import type { App } from '#kit/http/http.ts';
+import type { Logger } from '#kit/log/log.ts';
+import { originOf } from '../requests/origin.ts';
+import { unstored } from '../sign-in/routes.ts';
+import { acceptForms, parametersOf } from '../tokens/form-body.ts';
+import { oauthErrorHandler } from '../tokens/oauth-reply.ts';
+import { mintDelegatedToken } from './delegate.ts';
+import { type MintDeps, type MintRequest, mintServiceToken } from './mint.ts';
+import { type RotateDeps, rotateSecret } from './rotate-secret.ts';
+import { delegatedTokenPath, tokenPath } from './token-listener.ts';
+
+export interface InternalDeps {
+  readonly mint: MintDeps;
+  readonly rotate: RotateDeps;
+  readonly log: Logger;
+}
+
+const answerSchema = z.object({
+  access_token: z.string(),
+  token_type: z.literal('Bearer'),
+  expires_in: z.int().describe('Seconds.'),
+  scope: z.string(),
+});
+
+/** The internal routes as the plain listener serves them: a client secret is required. */
+export function mountInternal(app: App, deps: InternalDeps): void {
+  const tags = ['internal'];
+  const acts = [
+    [tokenPath, mintServiceToken],
+    [delegatedTokenPath, mintDelegatedToken],
+  ] as const;
+  app.register(async (scope: App) => {
+    acceptForms(scope);
+    for (const [path, mint] of acts) {
+      scope.post(
+        path,
+        {
+          config: { policy: 'Anonymous' },
+          errorHandler: oauthErrorHandler(() => deps.log),
+          schema: { tags, body: z.unknown(), response: { 200: answerSchema } },
+        },
+        async (request, reply) => {
+          const wanted: MintRequest = {
+            parameters: parametersOf(request.body),
+            authorization: request.headers.authorization,
+            certificate: undefined,
+            origin: originOf(request),
+          };
+          return unstored(reply).send(await mint(deps.mint, wanted));
+        },
+      );
+    }
+  });
+  mountRotation(app, deps);
+}
+
+const rotationSchema = z.object({
+  clientId: z.string().min(1).max(128).optional(),
+  currentSecret: z.string().min(1).max(512),
+});
+
+function mountRotation(app: App, deps: InternalDeps): void {
+  app.post(
+    '/api/internal/service-auth/rotate-secret',
+    {
+      config: { policy: 'Anonymous' },
+      schema: {
+        tags: ['internal'],
+        querystring: z.object({ clientId: z.string().min(1).max(128).optional() }),
+        body: rotationSchema,
+        response: {
+          200: z.object({ clientId: z.string(), newClientSecret: z.string(), warning: z.string() }),
+        },
+      },
+    },
+    async (request, reply) => {
+      const clientId = request.body.clientId ?? request.query.clientId ?? '';
+      deps.mint.takeToken(clientId);
+      const { currentSecret } = request.body;
+      const newClientSecret = await rotateSecret(deps.rotate, {
+        clientId,
+        currentSecret,
+        origin: originOf(request),
+      });
+      const warning = 'The secret is shown once; the one before is not valid any more.';
+      return unstored(reply).send({ clientId, newClientSecret, warning });
+    },
+  );
+}

@@ -1,0 +1,97 @@
+import type { Selectable } from 'kysely';
+import type { Reader, Transactor } from '#kit/db/db.ts';
+import type { ServicePrincipalTable, TenantDatabase } from '../database/schema.ts';
+import type { Principal } from './principal.ts';
+
+type DB = TenantDatabase;
+
+export async function findPrincipal(db: Reader<DB>, clientId: string): Promise<Principal | undefined> {
+  const row = await db
+    .selectFrom('service_principals')
+    .selectAll()
+    .where('client_id', '=', clientId)
+    .executeTakeFirst();
+  return row && toPrincipal(row);
+}
+
+export interface PrincipalRow {
+  readonly id: string;
+  readonly clientId: string;
+  readonly serviceName: string;
+  readonly scopes: readonly string[];
+  readonly canSignSystem: boolean;
+  readonly secretHash?: Buffer | undefined;
+  readonly createdAtMs: number;
+}
+
+/** Leaves a principal that exists as it is, except that its first secret is filled in. */
+export async function insertPrincipal(tx: Transactor<DB>, row: PrincipalRow): Promise<void> {
+  const hash = row.secretHash ?? null;
+  await tx
+    .insertInto('service_principals')
+    .values({ ...columnsOf(row), secret_hash: hash })
+    .onConflict((conflict) =>
+      conflict
+        .column('client_id')
+        .doUpdateSet({ secret_hash: hash })
+        .where('service_principals.secret_hash', 'is', null),
+    )
+    .execute();
+}
+
+/** Creates the principal or replaces its scopes and claims; returns its id. */
+export async function upsertPrincipal(tx: Transactor<DB>, row: PrincipalRow): Promise<string> {
+  const stored = await tx
+    .insertInto('service_principals')
+    .values({ ...columnsOf(row), secret_hash: null })
+    .onConflict((conflict) =>
+      conflict.column('client_id').doUpdateSet({
+        service_name: row.serviceName,
+        scopes: [...row.scopes],
+        can_sign_system: row.canSignSystem,
+      }),
+    )
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  return stored.id;
+}
+
+/** False when the stored secret is not the expected one any more. */
+export async function replaceSecret(
+  tx: Transactor<DB>,
+  clientId: string,
+  change: { readonly from: Buffer; readonly to: Buffer; readonly atMs: number },
+): Promise<boolean> {
+  const result = await tx
+    .updateTable('service_principals')
+    .set({ secret_hash: change.to, secret_rotated_at: new Date(change.atMs) })
+    .where('client_id', '=', clientId)
+    .where('secret_hash', '=', change.from)
+    .executeTakeFirst();
+  return result.numUpdatedRows === 1n;
+}
+
+function columnsOf(row: PrincipalRow) {
+  return {
+    id: row.id,
+    client_id: row.clientId,
+    service_name: row.serviceName,
+    scopes: [...row.scopes],
+    can_sign_system: row.canSignSystem,
+    status: 'Active',
+    created_at: new Date(row.createdAtMs),
+    secret_rotated_at: null,
+  };
+}
+
+function toPrincipal(row: Selectable<ServicePrincipalTable>): Principal {
+  return {
+    principalId: row.id,
+    clientId: row.client_id,
+    serviceName: row.service_name,
+    secretHash: row.secret_hash ?? undefined,
+    scopes: row.scopes,
+    canSignSystem: row.can_sign_system,
+    isActive: row.status === 'Active',
+  };
+}

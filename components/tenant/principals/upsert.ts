@@ -1,0 +1,63 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { AppError, genericCode } from '#core/errors/errors.ts';
+import { findServiceName, isScope, mayHoldSystemSigning } from '#core/identity/scopes.ts';
+import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import { appendAudit } from '../audit/store.ts';
+import type { TenantDatabase } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import type { PrincipalDirectory } from './directory.ts';
+import { upsertPrincipal } from './store.ts';
+
+export interface PrincipalWish {
+  readonly clientId: string;
+  readonly serviceName: string;
+  readonly scopes: readonly string[];
+  readonly canSignSystem: boolean;
+}
+
+export interface UpsertDeps {
+  readonly db: Database<TenantDatabase>;
+  readonly clock: Clock;
+  readonly principals: PrincipalDirectory;
+  /** Tells the other replicas that a principal changed. */
+  readonly ring: () => void;
+}
+
+/** Creates the principal or replaces its scopes and claims; returns its id. Throws invalid, UNKNOWN_SCOPE. */
+export async function upsert(deps: UpsertDeps, wish: PrincipalWish, by: string): Promise<string> {
+  judge(wish);
+  const atMs = deps.clock.nowMs();
+  const id = await deps.db.transact(async (tx) => {
+    const row = { id: randomUUIDv7(), ...wish, createdAtMs: atMs };
+    const principalId = await upsertPrincipal(tx, row);
+    await appendAudit(tx, {
+      organizationId: SYSTEM_ORGANIZATION_ID,
+      occurredAtMs: atMs,
+      type: 'ServicePrincipalUpserted',
+      success: true,
+      details: { ...wish, principalId, by },
+    });
+    return principalId;
+  });
+  deps.principals.invalidate();
+  deps.ring();
+  return id;
+}
+
+function judge(wish: PrincipalWish): void {
+  const service = findServiceName(wish.clientId);
+  if (service === undefined || wish.clientId.length > 128 || wish.serviceName === '') {
+    throw new AppError('invalid', genericCode('invalid'), 'The client id or the service name is not usable.');
+  }
+  if (!wish.scopes.every((scope) => isScope(scope) || scope === 'tenant:delegate'))
+    throw refusal('UNKNOWN_SCOPE');
+  if (wish.canSignSystem && !mayHoldSystemSigning(service)) {
+    throw new AppError(
+      'invalid',
+      genericCode('invalid'),
+      'This service may not hold the system signing claim.',
+    );
+  }
+}

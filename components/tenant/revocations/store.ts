@@ -1,0 +1,87 @@
+import { sql } from 'kysely';
+import type { Reader, Transactor } from '#kit/db/db.ts';
+import type { TenantDatabase } from '../database/schema.ts';
+import type { Revocation, RevocationCursor, RevocationKind } from './revocation.ts';
+
+type DB = TenantDatabase;
+
+export async function appendRevocation(tx: Transactor<DB>, revocation: Revocation): Promise<void> {
+  await tx
+    .insertInto('revocations')
+    .values({
+      kind: revocation.kind,
+      key: revocation.key,
+      not_before_ms: revocation.notBeforeMs,
+      expires_at_ms: revocation.expiresAtMs,
+    })
+    .execute();
+}
+
+export interface RevocationPage {
+  readonly revocations: readonly Revocation[];
+  readonly next: RevocationCursor;
+  readonly complete: boolean;
+}
+
+/** What came after the cursor and is still in force; only below the snapshot's xmin, so a late commit is never skipped. */
+export async function listRevocations(
+  db: Reader<DB>,
+  after: RevocationCursor,
+  query: { readonly limit: number; readonly nowMs: number },
+): Promise<RevocationPage> {
+  const { rows } = await sql<RevocationRow>`
+    SELECT transaction_id::text, sequence::text, kind, key, not_before_ms, expires_at_ms
+    FROM revocations
+    WHERE transaction_id < pg_snapshot_xmin(pg_current_snapshot())
+      AND (transaction_id, sequence) > (${String(after.transactionId)}::xid8, ${String(after.sequence)}::bigint)
+      AND expires_at_ms > ${query.nowMs}
+    ORDER BY transaction_id, sequence
+    LIMIT ${query.limit}`.execute(db);
+  const last = rows.at(-1);
+  return {
+    revocations: rows.map(toRevocation),
+    next:
+      last === undefined
+        ? after
+        : { transactionId: BigInt(last.transaction_id), sequence: BigInt(last.sequence) },
+    complete: rows.length < query.limit,
+  };
+}
+
+/** When tokens of these keys were last declared dead: the newest instant, undefined when never. */
+export async function findNotBefore(
+  db: Reader<DB>,
+  keys: readonly string[],
+  nowMs: number,
+): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('revocations')
+    .select(sql<number | null>`max(not_before_ms)`.as('at'))
+    .where('key', 'in', keys)
+    .where('kind', 'in', ['identity', 'platform_user', 'organization'])
+    .where('expires_at_ms', '>', nowMs)
+    .executeTakeFirst();
+  return row?.at ?? undefined;
+}
+
+export async function pruneRevocations(tx: Transactor<DB>, nowMs: number): Promise<void> {
+  await tx.deleteFrom('revocations').where('expires_at_ms', '<', nowMs).execute();
+}
+
+interface RevocationRow {
+  readonly transaction_id: string;
+  readonly sequence: string;
+  readonly kind: RevocationKind;
+  readonly key: string;
+  readonly not_before_ms: number;
+  readonly expires_at_ms: number;
+}
+
+function toRevocation(row: RevocationRow): Revocation {
+  return {
+    kind: row.kind,
+    key: row.key,
+    notBeforeMs: Number(row.not_before_ms),
+    expiresAtMs: Number(row.expires_at_ms),
+  };
+}

@@ -1,0 +1,132 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { ROLES } from '#core/identity/roles.ts';
+import { defaultScopes, mayHoldSystemSigning } from '#core/identity/scopes.ts';
+import {
+  DEFAULT_ADMIN_ID,
+  PUBLIC_ORGANIZATION_ID,
+  SEEDED_PRINCIPAL_IDS,
+  SYSTEM_ORGANIZATION_ID,
+} from '#core/identity/well-known.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database, Transactor } from '#kit/db/db.ts';
+import type { TenantDatabase } from '../database/schema.ts';
+import { insertOrganization } from '../organizations/store.ts';
+import type { Passwords } from '../passwords/queue.ts';
+import { hashSecret } from '../principals/principal.ts';
+import { insertPrincipal } from '../principals/store.ts';
+import { normalizeEmail } from '../users/account.ts';
+import { findAccountByEmail, insertAccount, insertIdentity } from '../users/store.ts';
+import { hasIdentity, insertSettings, lockSeeding } from './store.ts';
+
+export interface Seed {
+  readonly adminEmail: string;
+  readonly adminPassword: string;
+  readonly publicOrgEnabled: boolean;
+  /** Secrets by client id, for principals that have none yet. */
+  readonly serviceSecrets: ReadonlyMap<string, string>;
+}
+
+export interface SeedDeps {
+  readonly db: Database<TenantDatabase>;
+  readonly clock: Clock;
+  readonly passwords: Passwords;
+}
+
+/** Organisations a person may create: generous where anybody may join, one otherwise. */
+const maxOrgsPerUser = { publicEnabled: 100, publicDisabled: 1 } as const;
+
+/** Puts in what is missing and changes nothing that is there, so that every start may run it. */
+export async function seed(deps: SeedDeps, wanted: Seed): Promise<void> {
+  const isNew = await deps.db.transact(async (tx) => {
+    await lockSeeding(tx);
+    const atMs = deps.clock.nowMs();
+    await seedOrganizations(tx, wanted, atMs);
+    await seedPrincipals(tx, wanted.serviceSecrets, atMs);
+    return !(await hasIdentity(tx, DEFAULT_ADMIN_ID));
+  });
+  if (isNew) await seedAdministrator(deps, wanted);
+}
+
+async function seedOrganizations(tx: Transactor<TenantDatabase>, wanted: Seed, atMs: number): Promise<void> {
+  const { publicOrgEnabled } = wanted;
+  const row = { isPlatformOrg: true, branding: {}, createdAtMs: atMs };
+  await insertOrganization(tx, {
+    ...row,
+    id: SYSTEM_ORGANIZATION_ID,
+    name: 'System Admin',
+    subdomain: 'system',
+    orgType: 'Standard',
+    status: 'Active',
+    selfRegistrationEnabled: false,
+  });
+  await insertOrganization(tx, {
+    ...row,
+    id: PUBLIC_ORGANIZATION_ID,
+    name: 'Public',
+    subdomain: 'public',
+    orgType: 'Public',
+    status: publicOrgEnabled ? 'Active' : 'Suspended',
+    selfRegistrationEnabled: publicOrgEnabled,
+  });
+  await insertSettings(tx, {
+    publicOrgEnabled,
+    maxOrgsPerUser: publicOrgEnabled ? maxOrgsPerUser.publicEnabled : maxOrgsPerUser.publicDisabled,
+    atMs,
+  });
+}
+
+const services = [
+  'blueprint',
+  'wallet',
+  'register',
+  'peer',
+  'validator',
+  'tenant',
+  'credential',
+  'gateway',
+  'operator',
+] as const;
+
+async function seedPrincipals(
+  tx: Transactor<TenantDatabase>,
+  secrets: ReadonlyMap<string, string>,
+  atMs: number,
+): Promise<void> {
+  for (const service of services) {
+    // Further validators are upserted by whoever runs them; the first one has its seat.
+    const clientId = service === 'validator' ? 'validator-0' : `service-${service}`;
+    const secret = secrets.get(clientId);
+    await insertPrincipal(tx, {
+      id: SEEDED_PRINCIPAL_IDS[service],
+      clientId,
+      serviceName: service,
+      scopes: defaultScopes(service),
+      canSignSystem: mayHoldSystemSigning(service),
+      secretHash: secret === undefined ? undefined : hashSecret(secret),
+      createdAtMs: atMs,
+    });
+  }
+}
+
+async function seedAdministrator(deps: SeedDeps, wanted: Seed): Promise<void> {
+  const email = normalizeEmail(wanted.adminEmail);
+  const passwordHash = await deps.passwords.hash(wanted.adminPassword);
+  const createdAtMs = deps.clock.nowMs();
+  const displayName = 'Administrator';
+  await deps.db.transact(async (tx) => {
+    await lockSeeding(tx);
+    const id = randomUUIDv7();
+    await insertAccount(tx, { id, email, displayName, passwordHash, emailVerified: true, createdAtMs });
+    const account = await findAccountByEmail(tx, email);
+    await insertIdentity(tx, {
+      id: DEFAULT_ADMIN_ID,
+      organizationId: SYSTEM_ORGANIZATION_ID,
+      platformUserId: account?.id ?? id,
+      email,
+      displayName,
+      roles: ROLES,
+      provisionedVia: 'Local',
+      createdAtMs,
+    });
+  });
+}

@@ -1,0 +1,71 @@
+import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
+import { type App, callerOf } from '#kit/http/http.ts';
+import { originOf } from '../requests/origin.ts';
+import { logOut, type RevokeDeps } from '../tokens/revoke.ts';
+import { presentTokens, tokenSchema } from '../tokens/token-response.ts';
+import { presentCaller } from './me.ts';
+import { type SignInDeps, signIn } from './sign-in.ts';
+
+const loginSchema = z.object({
+  email: z.string().min(1).max(254),
+  password: z.string().min(1).max(1024),
+  organizationSubdomain: z.string().max(64).optional(),
+  tier: z.string().max(64).optional(),
+  returnTo: z.string().max(2048).optional(),
+});
+
+const meSchema = z.object({
+  userId: z.string(),
+  email: z.string().optional(),
+  displayName: z.string().optional(),
+  organizationId: z.string().optional(),
+  organizationName: z.string().optional(),
+  roles: z.array(z.string()),
+  tokenType: z.enum(['user', 'service']),
+  scopes: z.array(z.string()),
+  authMethod: z.string().optional(),
+  platformUserId: z.string().optional(),
+  tier: z.string(),
+  walletAddress: z.string().optional(),
+});
+
+export const doneSchema = z.object({ success: z.boolean(), message: z.string() });
+
+export interface SignInRouteDeps {
+  readonly signIn: SignInDeps;
+  readonly revoke: RevokeDeps;
+}
+
+export function mountSignIn(app: App, deps: SignInRouteDeps): void {
+  const tags = ['sign-in'];
+  app.post(
+    '/api/auth/login',
+    {
+      config: { policy: 'Anonymous', rateLimit: 'Authentication' },
+      schema: { tags, body: loginSchema, response: { 200: tokenSchema } },
+    },
+    async (request, reply) => {
+      const tokens = await signIn(deps.signIn, { ...request.body, origin: originOf(request) });
+      return unstored(reply).send(presentTokens(tokens));
+    },
+  );
+  app.get(
+    '/api/auth/me',
+    { config: { policy: 'RequireAuthenticated' }, schema: { tags, response: { 200: meSchema } } },
+    async (request, reply) => unstored(reply).send(presentCaller(callerOf(request))),
+  );
+  app.post(
+    '/api/auth/logout',
+    { config: { policy: 'RequireAuthenticated' }, schema: { tags, response: { 200: doneSchema } } },
+    async (request) => {
+      await logOut(deps.revoke, callerOf(request), originOf(request));
+      return { success: true, message: 'Signed out.' };
+    },
+  );
+}
+
+/** Answers with tokens or about them are never stored. */
+export function unstored(reply: FastifyReply): FastifyReply {
+  return reply.headers({ 'cache-control': 'no-store', pragma: 'no-cache' });
+}

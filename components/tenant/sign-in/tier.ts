@@ -1,0 +1,38 @@
+import type { Role } from '#core/identity/roles.ts';
+import {
+  findHumanTier,
+  type HumanTier,
+  isEntitledToPlatform,
+  type OrganizationType,
+} from '#core/identity/tiers.ts';
+
+export interface TierQuestion {
+  /** The explicit wish; values other than consumer and platform are ignored. */
+  readonly tier?: string | undefined;
+  /** Where the caller goes afterwards: a path or an allowed external address. */
+  readonly returnTo?: string | undefined;
+  readonly roles: readonly Role[];
+  readonly orgType: OrganizationType;
+}
+
+/** 'refused' only for an explicit wish beyond the entitlement; everything else is lowered silently. */
+export function resolveTier(question: TierQuestion): HumanTier | 'refused' {
+  const entitled = isEntitledToPlatform(question.orgType, question.roles);
+  const wish = findHumanTier(question.tier);
+  if (wish === 'consumer') return 'consumer';
+  if (wish === 'platform') return entitled ? 'platform' : 'refused';
+  const destination = question.returnTo === undefined ? 'platform' : tierOfDestination(question.returnTo);
+  return entitled ? destination : 'consumer';
+}
+
+function tierOfDestination(returnTo: string): HumanTier {
+  const isPath = returnTo.startsWith('/') && !returnTo.startsWith('//');
+  const path = isPath ? returnTo.split(/[?#]/)[0] : pathOf(returnTo);
+  if (path === '/wallet' || path?.startsWith('/wallet/') === true) return 'consumer';
+  if (path?.startsWith('/app') === true) return 'platform';
+  return isPath || path === undefined ? 'platform' : 'consumer';
+}
+
+function pathOf(address: string): string | undefined {
+  return URL.parse(address)?.pathname;
+}

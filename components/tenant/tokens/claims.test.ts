@@ -1,0 +1,65 @@
+import { expect, it } from 'vitest';
+import { serviceClaims, userClaims } from './claims.ts';
+
+const frame = { issuedAt: 1_000, notBefore: 1_000, lifetimeSeconds: 3600, tokenId: 'jti-1' };
+const subject = {
+  identityId: 'identity-1',
+  platformUserId: 'human-1',
+  organizationId: 'org-1',
+  organizationName: 'Org',
+  email: 'a@example.org',
+  emailVerified: true,
+  displayName: 'A',
+  roles: ['Administrator'],
+};
+
+it('a platform token carries every claim of the table', () => {
+  const grant = { tier: 'platform', familyId: 'family-1', amr: ['pwd'], authTime: 999 } as const;
+  expect(userClaims('demo', frame, subject, grant)).toEqual({
+    iss: 'urn:platform:demo',
+    aud: ['demo:platform'],
+    iat: 1_000,
+    nbf: 1_000,
+    exp: 4_600,
+    jti: 'jti-1',
+    sub: 'identity-1',
+    platform_user_id: 'human-1',
+    org_id: 'org-1',
+    org_name: 'Org',
+    email: 'a@example.org',
+    email_verified: true,
+    name: 'A',
+    roles: ['Administrator'],
+    token_type: 'user',
+    token_use: 'access',
+    tier: 'platform',
+    client_id: 'first-party',
+    auth_time: 999,
+    amr: ['pwd'],
+    acr: 'basic',
+    sid: 'family-1',
+  });
+});
+
+it('a consumer token never carries roles and names both audiences', () => {
+  const grant = { tier: 'consumer', familyId: 'family-1', amr: ['pwd', 'otp'], authTime: 999 } as const;
+  const claims = userClaims('demo', frame, subject, grant);
+  expect(claims).not.toHaveProperty('roles');
+  expect(claims).toMatchObject({ aud: ['demo:consumer', 'platform:citizen-wallet'], acr: 'strong' });
+});
+
+it('a service token says who signs for the system and on whose behalf', () => {
+  const service = { principalId: 'p', clientId: 'service-x', serviceName: 'x', canSignSystem: false };
+  const plain = serviceClaims('demo', frame, service, { scopes: ['a', 'b'] });
+  expect(plain).toMatchObject({ aud: ['demo:service'], scope: 'a b', tier: 'service', sub: 'p' });
+  expect(plain).not.toHaveProperty('can_sign_system');
+  expect(plain).not.toHaveProperty('delegated_user_id');
+  const delegated = serviceClaims(
+    'demo',
+    frame,
+    { ...service, canSignSystem: true },
+    { scopes: [], delegation: { userId: 'u' } },
+  );
+  expect(delegated).toMatchObject({ can_sign_system: true, delegated_user_id: 'u', sub: 'p' });
+  expect(delegated).not.toHaveProperty('delegated_org_id');
+});

@@ -1,0 +1,36 @@
+import type { Origin } from '../audit/audit.ts';
+import { type IssuedTokens, type SignInDeps, signIn } from '../sign-in/sign-in.ts';
+import { OAuthError } from './oauth.ts';
+import { getParameter, type Parameters } from './parameters.ts';
+import { type RefreshDeps, refresh } from './refresh.ts';
+
+export interface GrantDeps {
+  readonly signIn: SignInDeps;
+  readonly refresh: RefreshDeps;
+  readonly passwordGrantEnabled: boolean;
+}
+
+const maxPasswordLength = 1024;
+
+/** The public token endpoint: password and refresh_token. Throws OAuthError and the refusals of both use cases. */
+export async function grantTokens(
+  deps: GrantDeps,
+  parameters: Parameters,
+  origin: Origin,
+): Promise<IssuedTokens> {
+  const grantType = getParameter(parameters, 'grant_type');
+  const tier = parameters.get('tier');
+  if (grantType === 'refresh_token') {
+    return refresh(deps.refresh, { refreshToken: getParameter(parameters, 'refresh_token'), tier, origin });
+  }
+  if (grantType !== 'password' || !deps.passwordGrantEnabled) {
+    throw new OAuthError(400, 'unsupported_grant_type', 'the grant type is not served here');
+  }
+  const email = getParameter(parameters, 'username');
+  const password = getParameter(parameters, 'password');
+  if (email.length > 254 || password.length > maxPasswordLength) {
+    throw new OAuthError(400, 'invalid_request', 'username or password is too long');
+  }
+  const organizationSubdomain = parameters.get('organization_subdomain');
+  return signIn(deps.signIn, { email, password, organizationSubdomain, tier, origin });
+}

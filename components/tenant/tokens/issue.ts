@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '#kit/clock/clock.ts';
+import { type SigningKey, signToken } from '../keys/jwt.ts';
+import {
+  type Delegation,
+  delegatedTokenLifetimeSeconds,
+  type ServiceSubject,
+  serviceClaims,
+  type TokenFrame,
+  type UserGrant,
+  type UserSubject,
+  userClaims,
+  userTokenLifetimeSeconds,
+} from './claims.ts';
+
+/** An access token and how many seconds it lives. */
+export interface IssuedToken {
+  readonly accessToken: string;
+  readonly expiresIn: number;
+}
+
+export interface ServiceGrant {
+  readonly scopes: readonly string[];
+  readonly delegation?: Delegation | undefined;
+}
+
+/** The only place where access tokens are made. */
+export interface TokenIssuer {
+  /** `revokedBeforeMs`: tokens issued up to then are dead, so this one is issued after it. */
+  forUser(subject: UserSubject, grant: UserGrant, revokedBeforeMs?: number): IssuedToken;
+  forService(subject: ServiceSubject, grant: ServiceGrant): IssuedToken;
+}
+
+export interface TokenIssuerOptions {
+  readonly installation: string;
+  readonly clock: Clock;
+  readonly signingKey: () => SigningKey;
+  readonly serviceLifetimeSeconds: number;
+}
+
+export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
+  const { installation } = options;
+  const frame = (lifetimeSeconds: number, revokedBeforeMs = -1): TokenFrame => {
+    const notBefore = Math.floor(options.clock.nowMs() / 1000);
+    const firstAlive = Math.floor(revokedBeforeMs / 1000) + 1;
+    return { notBefore, issuedAt: Math.max(notBefore, firstAlive), lifetimeSeconds, tokenId: randomUUID() };
+  };
+  return {
+    forUser(subject, grant, revokedBeforeMs) {
+      const expiresIn = userTokenLifetimeSeconds;
+      const claims = userClaims(installation, frame(expiresIn, revokedBeforeMs), subject, grant);
+      return { accessToken: signToken(options.signingKey(), claims), expiresIn };
+    },
+    forService(subject, grant) {
+      const expiresIn = grant.delegation ? delegatedTokenLifetimeSeconds : options.serviceLifetimeSeconds;
+      const claims = serviceClaims(installation, frame(expiresIn), subject, grant);
+      return { accessToken: signToken(options.signingKey(), claims), expiresIn };
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest';
+import { OAuthError } from './oauth.ts';
+import { grantScopes, parametersOfJson, parseClient, parseForm } from './parameters.ts';
+
+const refused = (act: () => unknown): string => {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof OAuthError) return error.error;
+    throw error;
+  }
+  return 'accepted';
+};
+
+it('reads a form, leaves out what is empty, refuses what is repeated', () => {
+  expect([...parseForm('a=1&b=&c=x%20y+z')]).toEqual([
+    ['a', '1'],
+    ['c', 'x y z'],
+  ]);
+  expect(refused(() => parseForm('grant_type=a&grant_type=b'))).toBe('invalid_request');
+  expect(refused(() => parseForm('a=&a='))).toBe('invalid_request');
+});
+
+it('reads JSON in both spellings', () => {
+  expect([...parametersOfJson({ grantType: 'password', user_name: 'x', n: 1 })]).toEqual([
+    ['grant_type', 'password'],
+    ['user_name', 'x'],
+  ]);
+  expect(refused(() => parametersOfJson({ clientId: 'a', client_id: 'b' }))).toBe('invalid_request');
+  expect(refused(() => parametersOfJson([]))).toBe('invalid_request');
+  expect(refused(() => parametersOfJson(undefined))).toBe('invalid_request');
+});
+
+it('takes the client from the body or from HTTP Basic', () => {
+  const basic = `Basic ${Buffer.from('service-x:a%2Bb').toString('base64')}`;
+  expect(parseClient(parseForm(''), basic)).toEqual({ clientId: 'service-x', secret: 'a+b' });
+  expect(parseClient(parseForm('client_id=y'), undefined)).toEqual({ clientId: 'y', secret: undefined });
+  expect(refused(() => parseClient(parseForm('client_id=y'), basic))).toBe('invalid_request');
+  expect(refused(() => parseClient(parseForm('client_secret=y'), basic))).toBe('invalid_request');
+  expect(refused(() => parseClient(parseForm(''), undefined))).toBe('invalid_request');
+  expect(refused(() => parseClient(parseForm(''), `Basic ${btoa('%:x')}`))).toBe('invalid_request');
+});
+
+it('grants requested scopes that are allowed, all of them without a request', () => {
+  expect(grantScopes(undefined, ['a', 'b'])).toEqual(['a', 'b']);
+  expect(grantScopes('b b', ['a', 'b'])).toEqual(['b']);
+  expect(refused(() => grantScopes('b c', ['a', 'b']))).toBe('invalid_scope');
+  expect(refused(() => grantScopes(' ', ['a']))).toBe('invalid_scope');
+});

@@ -1,0 +1,83 @@
+import { OAuthError } from './oauth.ts';
+
+/** Parameters of a token request, one value each; a parameter without a value counts as omitted (RFC 6749, 3.2). */
+export type Parameters = ReadonlyMap<string, string>;
+
+const maxParameters = 32;
+
+/** Form parameters. Throws invalid_request when one is given twice. */
+export function parseForm(text: string): Parameters {
+  const parameters = new Map<string, string>();
+  const seen = new Set<string>();
+  for (const [name, value] of new URLSearchParams(text)) {
+    if (seen.has(name)) throw invalid(`parameter ${quoted(name)} is repeated`);
+    seen.add(name);
+    if (seen.size > maxParameters) throw invalid('too many parameters');
+    if (value !== '') parameters.set(name, value);
+  }
+  return parameters;
+}
+
+/** The same parameters as members of a JSON object, also in camelCase; other members are ignored. */
+export function parametersOfJson(body: unknown): Parameters {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw invalid('the body is no object');
+  const parameters = new Map<string, string>();
+  for (const [member, value] of Object.entries(body)) {
+    const name = member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    if (parameters.has(name)) throw invalid(`parameter ${quoted(name)} is repeated`);
+    if (typeof value === 'string' && value !== '') parameters.set(name, value);
+  }
+  return parameters;
+}
+
+/** Throws invalid_request when the parameter is missing. */
+export function getParameter(parameters: Parameters, name: string): string {
+  const value = parameters.get(name);
+  if (value === undefined) throw invalid(`parameter ${name} is missing`);
+  return value;
+}
+
+/** The client's name and secret: in the body, or in HTTP Basic (RFC 6749, 2.3.1), not both. */
+export function parseClient(
+  parameters: Parameters,
+  authorization: string | undefined,
+): { readonly clientId: string; readonly secret: string | undefined } {
+  const basic = /^basic +(.*)$/i.exec(authorization ?? '')?.[1];
+  if (basic === undefined) {
+    return { clientId: getParameter(parameters, 'client_id'), secret: parameters.get('client_secret') };
+  }
+  if (parameters.has('client_secret')) throw invalid('two client credentials are present');
+  const [clientId = '', ...rest] = Buffer.from(basic, 'base64').toString('utf8').split(':');
+  const named = parameters.get('client_id');
+  const id = formDecoded(clientId);
+  if (named !== undefined && named !== id) throw invalid('client_id contradicts the authorization header');
+  const secret = formDecoded(rest.join(':'));
+  return { clientId: id, secret: secret === '' ? undefined : secret };
+}
+
+function formDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    throw invalid('the authorization header is malformed');
+  }
+}
+
+/** The requested scopes, each of which must be allowed; all allowed ones when none is requested. */
+export function grantScopes(requested: string | undefined, allowed: readonly string[]): readonly string[] {
+  if (requested === undefined) return allowed;
+  const wanted = [...new Set(requested.split(' ').filter((scope) => scope !== ''))];
+  if (wanted.length === 0 || !wanted.every((scope) => allowed.includes(scope))) {
+    throw new OAuthError(400, 'invalid_scope', 'a requested scope is not granted to the client');
+  }
+  return wanted;
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name.slice(0, 64));
+}
+
+function invalid(description: string): OAuthError {
+  return new OAuthError(400, 'invalid_request', description);
+}

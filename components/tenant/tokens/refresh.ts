@@ -1,0 +1,145 @@
+import { findHumanTier, type HumanTier } from '#core/identity/tiers.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database, Transactor } from '#kit/db/db.ts';
+import type { AuditEvent, Origin } from '../audit/audit.ts';
+import { appendAudit } from '../audit/store.ts';
+import type { TenantDatabase } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { longestTokenLifeMs } from '../revocations/revocation.ts';
+import { appendRevocation, findNotBefore } from '../revocations/store.ts';
+import type { IssuedTokens } from '../sign-in/sign-in.ts';
+import { resolveTier } from '../sign-in/tier.ts';
+import type { Membership } from '../users/account.ts';
+import { findMembership, lockAccount } from '../users/store.ts';
+import type { TokenIssuer } from './issue.ts';
+import { formatRefreshToken, parseRefreshToken } from './refresh-token.ts';
+import { judgeRotation } from './rotation.ts';
+import { lockFamily, type RefreshFamily, revokeFamilies, rotateFamily } from './store.ts';
+
+export interface RefreshDeps {
+  readonly db: Database<TenantDatabase>;
+  readonly clock: Clock;
+  readonly issuer: TokenIssuer;
+  readonly refreshKey: Uint8Array;
+  /** Tells every service that there are new revocations. */
+  readonly ring: () => void;
+}
+
+export interface RefreshRequest {
+  readonly refreshToken: string;
+  readonly tier?: string | undefined;
+  readonly origin: Origin;
+}
+
+type Tx = Transactor<TenantDatabase>;
+
+interface Renewed {
+  readonly family: RefreshFamily;
+  readonly membership: Membership;
+  readonly emailVerified: boolean;
+  readonly tier: HumanTier;
+  readonly generation: number;
+  readonly revokedBeforeMs: number | undefined;
+}
+
+type Outcome = Renewed | 'dead' | 'reuse' | 'tier-refused';
+
+/**
+ * Exchanges a refresh token for new tokens; claims are built again from the database. A used token kills its family
+ * unless it is the repetition of a lost answer. Throws INVALID_REFRESH_TOKEN or TIER_NOT_ENTITLED.
+ */
+export async function refresh(deps: RefreshDeps, request: RefreshRequest): Promise<IssuedTokens> {
+  const token = parseRefreshToken(request.refreshToken, deps.refreshKey);
+  if (token === undefined) throw refusal('INVALID_REFRESH_TOKEN');
+  const outcome = await deps.db.transact(async (tx): Promise<Outcome> => {
+    const family = await lockFamily(tx, token.familyId);
+    if (family === undefined) return 'dead';
+    const verdict = judgeRotation(token.generation, family, deps.clock.nowMs());
+    if (verdict === 'dead') return 'dead';
+    if (verdict === 'reuse') return endReusedFamily(deps, { tx, family, origin: request.origin });
+    return renew(deps, { tx, family, request, rotates: verdict === 'rotate' });
+  });
+  if (outcome === 'reuse') deps.ring();
+  if (outcome === 'dead' || outcome === 'reuse') throw refusal('INVALID_REFRESH_TOKEN');
+  if (outcome === 'tier-refused') throw refusal('TIER_NOT_ENTITLED');
+  const { family, membership, tier, generation } = outcome;
+  const authTime = Math.floor(family.authTimeMs / 1000);
+  const access = deps.issuer.forUser(
+    { ...membership, emailVerified: outcome.emailVerified },
+    { tier, familyId: family.id, amr: family.amr, authTime },
+    outcome.revokedBeforeMs,
+  );
+  const refreshToken = formatRefreshToken({ familyId: family.id, generation }, deps.refreshKey);
+  return { ...access, refreshToken };
+}
+
+interface Rotation {
+  readonly tx: Tx;
+  readonly family: RefreshFamily;
+  readonly request: RefreshRequest;
+  /** False for the repetition of a lost answer, which gets the successor that exists. */
+  readonly rotates: boolean;
+}
+
+async function renew(deps: RefreshDeps, rotation: Rotation): Promise<Outcome> {
+  const { tx, family, request } = rotation;
+  const nowMs = deps.clock.nowMs();
+  const account = await lockAccount(tx, family.platformUserId);
+  const membership = await findMembership(tx, family.identityId);
+  if (account?.isActive !== true || membership?.isActive !== true) return 'dead';
+  // Without a wish the tier stays, lowered when the entitlement is gone.
+  const wish = findHumanTier(request.tier) ?? (family.tier === 'consumer' ? 'consumer' : undefined);
+  const tier = resolveTier({ tier: wish, roles: membership.roles, orgType: membership.orgType });
+  if (tier === 'refused') return 'tier-refused';
+  const generation = family.generation + (rotation.rotates ? 1 : 0);
+  if (rotation.rotates) {
+    await rotateFamily(tx, family.id, { generation, tier, atMs: nowMs });
+    await appendAudit(tx, auditOf(family, { type: 'TokenRefreshed', atMs: nowMs, origin: request.origin }));
+  }
+  const keys = [family.identityId, family.platformUserId, family.organizationId];
+  const revokedBeforeMs = await findNotBefore(tx, keys, nowMs);
+  return { family, membership, emailVerified: account.emailVerified, tier, generation, revokedBeforeMs };
+}
+
+async function endReusedFamily(
+  deps: RefreshDeps,
+  reuse: { readonly tx: Tx; readonly family: RefreshFamily; readonly origin: Origin },
+): Promise<'reuse'> {
+  const { tx, family, origin } = reuse;
+  const atMs = deps.clock.nowMs();
+  await revokeFamilies(tx, { id: family.id }, { reason: 'refresh_reuse', atMs });
+  await appendRevocation(tx, {
+    kind: 'family',
+    key: family.id,
+    notBeforeMs: atMs,
+    expiresAtMs: atMs + longestTokenLifeMs,
+  });
+  const reason = 'refresh_reuse';
+  await appendAudit(
+    tx,
+    { ...auditOf(family, { type: 'RefreshTokenReuseDetected', atMs, origin }), success: false },
+    auditOf(family, { type: 'TokenRevoked', atMs, origin, reason }),
+  );
+  return 'reuse';
+}
+
+function auditOf(
+  family: RefreshFamily,
+  happened: {
+    readonly type: AuditEvent['type'];
+    readonly atMs: number;
+    readonly origin: Origin;
+    readonly reason?: string;
+  },
+): AuditEvent {
+  return {
+    organizationId: family.organizationId,
+    occurredAtMs: happened.atMs,
+    type: happened.type,
+    identityId: family.identityId,
+    platformUserId: family.platformUserId,
+    origin: happened.origin,
+    success: true,
+    details: { familyId: family.id, ...(happened.reason === undefined ? {} : { reason: happened.reason }) },
+  };
+}

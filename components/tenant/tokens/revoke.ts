@@ -1,0 +1,203 @@
+import type { Caller } from '#core/identity/claims.ts';
+import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database, Transactor } from '#kit/db/db.ts';
+import type { Origin } from '../audit/audit.ts';
+import { appendAudit } from '../audit/store.ts';
+import type { TenantDatabase } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { isSystemAdministrator } from '../organizations/authority.ts';
+import { longestTokenLifeMs, type RevocationKind } from '../revocations/revocation.ts';
+import { appendRevocation } from '../revocations/store.ts';
+import { findMembership, findMembershipIn, listMemberships } from '../users/store.ts';
+import { looksLikeRefreshToken, parseRefreshToken } from './refresh-token.ts';
+import { type FamilyFilter, findFamily, type RefreshFamily, revokeFamilies } from './store.ts';
+
+export interface RevokeDeps {
+  readonly db: Database<TenantDatabase>;
+  readonly clock: Clock;
+  readonly refreshKey: Uint8Array;
+  /** The caller of a token of ours that is alive, undefined for any other text. */
+  readonly findCaller: (token: string) => Promise<Caller | undefined>;
+  /** Tells every service that there are new revocations. */
+  readonly ring: () => void;
+}
+
+interface Ending {
+  readonly kind: RevocationKind;
+  readonly key: string;
+  readonly families?: FamilyFilter | undefined;
+  readonly reason: string;
+  readonly organizationId?: string | undefined;
+  readonly by: Caller;
+  readonly origin: Origin;
+}
+
+/** RFC 7009: an unknown token and somebody else's token have no effect and the same answer. */
+export async function revokeToken(
+  deps: RevokeDeps,
+  by: Caller,
+  request: { readonly token: string; readonly origin: Origin },
+): Promise<void> {
+  if (looksLikeRefreshToken(request.token)) return revokeRefreshToken(deps, by, request);
+  const target = await deps.findCaller(request.token);
+  if (target === undefined || !mayRevoke(by, target)) return;
+  await end(deps, {
+    kind: 'token',
+    key: target.tokenId,
+    reason: 'revoked',
+    organizationId: target.organizationId,
+    by,
+    origin: request.origin,
+  });
+}
+
+async function revokeRefreshToken(
+  deps: RevokeDeps,
+  by: Caller,
+  request: { readonly token: string; readonly origin: Origin },
+): Promise<void> {
+  const token = parseRefreshToken(request.token, deps.refreshKey);
+  const family = token && (await findFamily(deps.db.read, token.familyId));
+  if (family === undefined || family.revoked || !mayRevoke(by, ownerOf(family))) return;
+  await end(deps, {
+    kind: 'family',
+    key: family.id,
+    families: { id: family.id },
+    reason: 'revoked',
+    organizationId: family.organizationId,
+    by,
+    origin: request.origin,
+  });
+}
+
+/** Ends the presented token and the refresh family it came from. */
+export async function logOut(deps: RevokeDeps, by: Caller, origin: Origin): Promise<void> {
+  const { sessionId } = by;
+  const family = sessionId === undefined ? undefined : { id: sessionId };
+  await deps.db.transact(async (tx) => {
+    await record(tx, deps, { kind: 'token', key: by.tokenId, reason: 'logout', by, origin });
+    if (family !== undefined) {
+      const ending = {
+        kind: 'family',
+        key: family.id,
+        families: family,
+        reason: 'logout',
+        by,
+        origin,
+      } as const;
+      await record(tx, deps, ending);
+    }
+    await audit(tx, deps, { type: 'Logout', reason: 'logout', by, origin });
+  });
+  deps.ring();
+}
+
+/** All tokens of one user of the caller's organisation. */
+export async function revokeUser(
+  deps: RevokeDeps,
+  by: Caller,
+  request: { readonly userId: string; readonly origin: Origin },
+): Promise<void> {
+  const { db } = deps;
+  const { userId, origin } = request;
+  const memberships = isSystemAdministrator(by)
+    ? [await findMembership(db.read, userId), ...(await listMemberships(db.read, userId))]
+    : [by.organizationId && (await findMembershipIn(db.read, by.organizationId, userId))];
+  const targets = memberships.filter((one) => typeof one === 'object');
+  if (targets.length === 0) throw refusal('FOREIGN_ORGANIZATION');
+  for (const target of targets) {
+    await end(deps, {
+      kind: 'identity',
+      key: target.identityId,
+      families: { identityId: target.identityId },
+      reason: 'revoke-user',
+      organizationId: target.organizationId,
+      by,
+      origin,
+    });
+  }
+}
+
+/** All tokens of all users in the context of one organisation. */
+export async function revokeOrganization(
+  deps: RevokeDeps,
+  by: Caller,
+  request: { readonly organizationId: string; readonly origin: Origin },
+): Promise<void> {
+  const { organizationId, origin } = request;
+  if (organizationId !== by.organizationId && !isSystemAdministrator(by))
+    throw refusal('FOREIGN_ORGANIZATION');
+  await end(deps, {
+    kind: 'organization',
+    key: organizationId,
+    families: { organizationId },
+    reason: 'revoke-organization',
+    organizationId,
+    by,
+    origin,
+  });
+}
+
+async function end(deps: RevokeDeps, ending: Ending): Promise<void> {
+  await deps.db.transact(async (tx) => {
+    await record(tx, deps, ending);
+    await audit(tx, deps, { type: 'TokenRevoked', ...ending });
+  });
+  deps.ring();
+}
+
+async function record(tx: Transactor<TenantDatabase>, deps: RevokeDeps, ending: Ending): Promise<void> {
+  const atMs = deps.clock.nowMs();
+  if (ending.families !== undefined) {
+    await revokeFamilies(tx, ending.families, { reason: ending.reason, atMs });
+  }
+  await appendRevocation(tx, {
+    kind: ending.kind,
+    key: ending.key,
+    notBeforeMs: atMs,
+    expiresAtMs: atMs + longestTokenLifeMs,
+  });
+}
+
+interface Ended extends Omit<Ending, 'kind' | 'key' | 'families'> {
+  readonly type: 'TokenRevoked' | 'Logout';
+  readonly kind?: RevocationKind;
+  readonly key?: string;
+}
+
+async function audit(tx: Transactor<TenantDatabase>, deps: RevokeDeps, ended: Ended): Promise<void> {
+  const { by } = ended;
+  await appendAudit(tx, {
+    organizationId: ended.organizationId ?? by.organizationId ?? SYSTEM_ORGANIZATION_ID,
+    occurredAtMs: deps.clock.nowMs(),
+    type: ended.type,
+    identityId: by.kind === 'user' ? by.subject : undefined,
+    platformUserId: by.platformUserId,
+    origin: ended.origin,
+    success: true,
+    details: { reason: ended.reason, kind: ended.kind, key: ended.key, by: by.clientId },
+  });
+}
+
+interface TokenOwner {
+  readonly platformUserId?: string | undefined;
+  readonly organizationId?: string | undefined;
+  readonly subject: string;
+}
+
+function ownerOf(family: RefreshFamily): TokenOwner {
+  return {
+    platformUserId: family.platformUserId,
+    organizationId: family.organizationId,
+    subject: family.identityId,
+  };
+}
+
+/** The own tokens; an administrator any of the organisation; a service any. */
+function mayRevoke(by: Caller, owner: TokenOwner): boolean {
+  if (by.kind === 'service' || isSystemAdministrator(by)) return true;
+  if (owner.platformUserId !== undefined && owner.platformUserId === by.platformUserId) return true;
+  const administers = by.tier === 'platform' && by.roles.includes('Administrator');
+  return administers && owner.organizationId !== undefined && owner.organizationId === by.organizationId;
+}

@@ -1,0 +1,128 @@
+import { z } from 'zod';
+import { type App, callerOf } from '#kit/http/http.ts';
+import type { Logger } from '#kit/log/log.ts';
+import { originOf } from '../requests/origin.ts';
+import { doneSchema, unstored } from '../sign-in/routes.ts';
+import { acceptForms, parametersOf } from './form-body.ts';
+import { type GrantDeps, grantTokens } from './grant.ts';
+import { presentIntrospection } from './introspect.ts';
+import { oauthErrorHandler } from './oauth-reply.ts';
+import { getParameter } from './parameters.ts';
+import { refresh } from './refresh.ts';
+import { type RevokeDeps, revokeOrganization, revokeToken, revokeUser } from './revoke.ts';
+import { presentTokens, tokenSchema } from './token-response.ts';
+
+const anyBody = z.unknown();
+const refreshSchema = z.object({
+  refreshToken: z.string().min(1).max(512),
+  tier: z.string().max(64).optional(),
+});
+const id = z.guid().toLowerCase();
+
+export interface TokenRouteDeps {
+  readonly grant: GrantDeps;
+  readonly revoke: RevokeDeps;
+  readonly log: Logger;
+}
+
+export function mountTokens(app: App, deps: TokenRouteDeps): void {
+  mountGrants(app, deps);
+  mountForms(app, deps);
+  mountRevocations(app, deps);
+}
+
+const tags = ['tokens'];
+
+function mountGrants(app: App, deps: TokenRouteDeps): void {
+  app.post(
+    '/api/auth/token/refresh',
+    {
+      config: { policy: 'Anonymous', rateLimit: 'Authentication' },
+      schema: { tags, body: refreshSchema, response: { 200: tokenSchema } },
+    },
+    async (request, reply) => {
+      const tokens = await refresh(deps.grant.refresh, { ...request.body, origin: originOf(request) });
+      return unstored(reply).send(presentTokens(tokens));
+    },
+  );
+}
+
+/** Routes that OAuth clients call with forms. */
+function mountForms(app: App, deps: TokenRouteDeps): void {
+  app.register(async (scope: App) => {
+    acceptForms(scope);
+    scope.post(
+      '/api/service-auth/token',
+      {
+        config: { policy: 'Anonymous', rateLimit: 'Authentication' },
+        errorHandler: oauthErrorHandler(() => deps.log),
+        schema: {
+          tags,
+          consumes: ['application/x-www-form-urlencoded', 'application/json'],
+          description:
+            'grant_type password (username, password) or refresh_token (refresh_token); optional tier.',
+          body: anyBody,
+          response: { 200: tokenSchema },
+        },
+      },
+      async (request, reply) => {
+        const tokens = await grantTokens(deps.grant, parametersOf(request.body), originOf(request));
+        return unstored(reply).send(presentTokens(tokens));
+      },
+    );
+    scope.post(
+      '/api/auth/token/introspect',
+      {
+        config: { policy: 'RequireService' },
+        errorHandler: oauthErrorHandler(() => deps.log),
+        schema: { tags, body: anyBody, response: { 200: z.looseObject({ active: z.boolean() }) } },
+      },
+      async (request, reply) => {
+        const token = getParameter(parametersOf(request.body), 'token');
+        const caller = await deps.revoke.findCaller(token);
+        return unstored(reply).send(JSON.stringify(presentIntrospection(caller)));
+      },
+    );
+    scope.post(
+      '/api/auth/token/revoke',
+      {
+        config: { policy: 'RequireAuthenticated' },
+        errorHandler: oauthErrorHandler(() => deps.log),
+        schema: { tags, body: anyBody, response: { 200: doneSchema } },
+      },
+      async (request) => {
+        const token = getParameter(parametersOf(request.body), 'token');
+        await revokeToken(deps.revoke, callerOf(request), { token, origin: originOf(request) });
+        return { success: true, message: 'The token is not valid any more.' };
+      },
+    );
+  });
+}
+
+function mountRevocations(app: App, deps: TokenRouteDeps): void {
+  app.post(
+    '/api/auth/token/revoke-user',
+    {
+      config: { policy: 'RequireAdministrator', rateLimit: 'Strict' },
+      schema: { tags, body: z.object({ userId: id }), response: { 200: doneSchema } },
+    },
+    async (request) => {
+      await revokeUser(deps.revoke, callerOf(request), { ...request.body, origin: originOf(request) });
+      return { success: true, message: 'All tokens of the user are revoked.' };
+    },
+  );
+  app.post(
+    '/api/auth/token/revoke-organization',
+    {
+      config: { policy: 'RequireAdministrator', rateLimit: 'Strict' },
+      schema: { tags, body: z.object({ organizationId: id }), response: { 200: doneSchema } },
+    },
+    async (request) => {
+      await revokeOrganization(deps.revoke, callerOf(request), {
+        ...request.body,
+        origin: originOf(request),
+      });
+      return { success: true, message: 'All tokens of the organisation are revoked.' };
+    },
+  );
+}

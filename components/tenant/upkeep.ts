@@ -1,0 +1,48 @@
+import { pruneCaps } from '#kit/rate-limit/security-cap.ts';
+import type { Parts, Tenant } from './assemble.ts';
+import { pruneAudit } from './audit/store.ts';
+import type { Job } from './jobs.ts';
+import { idempotencyLifeMs } from './requests/idempotency.ts';
+import { pruneKeys } from './requests/store.ts';
+import { pruneRevocations } from './revocations/store.ts';
+import { pruneFamilies } from './tokens/store.ts';
+
+const minuteMs = 60_000;
+const dayMs = 86_400_000;
+const auditBatch = 5_000;
+
+/** What the service does by the clock: signing keys, the log of mints, and rows that have served. */
+export function upkeepJobs(
+  parts: Pick<Parts, 'db' | 'runtime'>,
+  tenant: Pick<Tenant, 'keys' | 'mintLog'>,
+): Job[] {
+  const { db, runtime } = parts;
+  const { clock } = runtime;
+  return [
+    { name: 'signing-keys', everyMs: minuteMs, run: () => tenant.keys.refresh() },
+    { name: 'mint-log', everyMs: 1_000, run: () => tenant.mintLog.flush() },
+    {
+      name: 'expired-rows',
+      everyMs: 10 * minuteMs,
+      run: async () => {
+        const nowMs = clock.nowMs();
+        await pruneCaps(db);
+        await db.transact(async (tx) => {
+          await pruneRevocations(tx, nowMs);
+          await pruneFamilies(tx, nowMs - dayMs);
+          await pruneKeys(tx, nowMs - idempotencyLifeMs);
+        });
+      },
+    },
+    {
+      name: 'audit-retention',
+      everyMs: 60 * minuteMs,
+      run: async () => {
+        let removed = auditBatch;
+        while (removed === auditBatch) {
+          removed = await db.transact((tx) => pruneAudit(tx, clock.nowMs(), auditBatch));
+        }
+      },
+    },
+  ];
+}

@@ -1,0 +1,48 @@
+import type { Role } from '#core/identity/roles.ts';
+import type { OrganizationType } from '#core/identity/tiers.ts';
+
+/** A person, across all organisations. */
+export interface Account {
+  readonly id: string;
+  readonly email: string;
+  readonly displayName: string;
+  readonly passwordHash: string | undefined;
+  readonly emailVerified: boolean;
+  readonly failedLoginCount: number;
+  readonly lockedUntilMs: number | undefined;
+  readonly lockedPermanently: boolean;
+  readonly createdOrganizations: number;
+  readonly isActive: boolean;
+  readonly defaultOrganizationId: string | undefined;
+}
+
+/** A person in one organisation: the subject of tokens. */
+export interface Membership {
+  readonly identityId: string;
+  readonly platformUserId: string;
+  readonly organizationId: string;
+  readonly organizationName: string;
+  readonly organizationSubdomain: string;
+  readonly orgType: OrganizationType;
+  /** Identity and organisation both Active. */
+  readonly isActive: boolean;
+  readonly email: string;
+  readonly displayName: string;
+  readonly roles: readonly Role[];
+  readonly createdAtMs: number;
+}
+
+/** A user as an organisation lists it. */
+export interface OrganizationUser {
+  readonly id: string;
+  readonly email: string;
+  readonly displayName: string;
+  readonly roles: readonly string[];
+  readonly status: string;
+  readonly createdAtMs: number;
+  readonly lastLoginAtMs: number | undefined;
+}
+
+export function normalizeEmail(email: string): string {
+  return email.trim().toLowerCase();
+}

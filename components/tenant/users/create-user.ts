@@ -1,0 +1,134 @@
+import { randomUUIDv7 } from 'node:crypto';
+import type { Caller } from '#core/identity/claims.ts';
+import type { Role } from '#core/identity/roles.ts';
+import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database, Transactor } from '#kit/db/db.ts';
+import type { Origin } from '../audit/audit.ts';
+import { appendAudit } from '../audit/store.ts';
+import type { TenantDatabase } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { requireCallerOrganization } from '../organizations/authority.ts';
+import type { Organization } from '../organizations/organization.ts';
+import { findOrganization } from '../organizations/store.ts';
+import type { PasswordPolicy } from '../passwords/policy.ts';
+import type { Passwords } from '../passwords/queue.ts';
+import { normalizeEmail, type OrganizationUser } from './account.ts';
+import { mayGrant, parseRole } from './roles.ts';
+import { findAccountByEmail, insertAccount, insertIdentity } from './store.ts';
+
+export interface NewUser {
+  readonly organizationId: string;
+  readonly email: string;
+  readonly displayName: string;
+  readonly password: string;
+  /** Empty means User. */
+  readonly roles: readonly string[];
+  readonly origin: Origin;
+}
+
+export interface CreateUserDeps {
+  readonly db: Database<TenantDatabase>;
+  readonly clock: Clock;
+  readonly passwords: Passwords;
+  readonly passwordPolicy: PasswordPolicy;
+}
+
+/**
+ * Adds a person to an organisation. Somebody who has an account keeps it and its password. Throws
+ * FOREIGN_ORGANIZATION, ORGANIZATION_NOT_FOUND, UNKNOWN_ROLE, ROLE_NOT_GRANTABLE, PASSWORD_REFUSED, ALREADY_A_MEMBER.
+ */
+export async function createUser(
+  deps: CreateUserDeps,
+  caller: Caller,
+  wanted: NewUser,
+): Promise<OrganizationUser> {
+  requireCallerOrganization(caller, wanted.organizationId);
+  const organization = await findOrganization(deps.db.read, wanted.organizationId);
+  if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
+  const roles = grantedRoles(caller, wanted);
+  const email = normalizeEmail(wanted.email);
+  // An account that exists keeps its password, so the given one is neither judged nor hashed.
+  const isNew = (await findAccountByEmail(deps.db.read, email)) === undefined;
+  const passwordHash = isNew ? await hashOf(deps, wanted, organization) : undefined;
+  const user = {
+    id: randomUUIDv7(),
+    email,
+    displayName: wanted.displayName,
+    roles,
+    status: 'Active',
+    createdAtMs: deps.clock.nowMs(),
+    lastLoginAtMs: undefined,
+  };
+  await deps.db.transact((tx) => insert(tx, user, { passwordHash, wanted, caller }));
+  return user;
+}
+
+function grantedRoles(caller: Caller, wanted: NewUser): Role[] {
+  const names = wanted.roles.length === 0 ? ['User'] : wanted.roles;
+  const roles = names.map((name) => {
+    const role = parseRole(name);
+    if (role === undefined) throw refusal('UNKNOWN_ROLE', { details: { errors: { roles: [name] } } });
+    return role;
+  });
+  const inSystem = wanted.organizationId === SYSTEM_ORGANIZATION_ID;
+  if (!roles.every((role) => mayGrant(caller.roles, role, inSystem))) throw refusal('ROLE_NOT_GRANTABLE');
+  return [...new Set(roles)];
+}
+
+async function hashOf(deps: CreateUserDeps, wanted: NewUser, organization: Organization): Promise<string> {
+  const localPart = wanted.email.split('@')[0] ?? '';
+  const words = [localPart, wanted.displayName, organization.name, organization.subdomain];
+  const faults = deps.passwordPolicy.judge(wanted.password, { words });
+  if (faults.length > 0) throw refusal('PASSWORD_REFUSED', { details: { errors: { password: faults } } });
+  return deps.passwords.hash(wanted.password);
+}
+
+interface Admission {
+  readonly passwordHash: string | undefined;
+  readonly wanted: NewUser;
+  readonly caller: Caller;
+}
+
+async function insert(
+  tx: Transactor<TenantDatabase>,
+  user: OrganizationUser & { readonly roles: readonly Role[] },
+  admission: Admission,
+): Promise<void> {
+  const { passwordHash, wanted, caller } = admission;
+  const { email, displayName, createdAtMs } = user;
+  if (passwordHash !== undefined) {
+    const account = {
+      id: randomUUIDv7(),
+      email,
+      displayName,
+      passwordHash,
+      emailVerified: false,
+      createdAtMs,
+    };
+    await insertAccount(tx, account);
+  }
+  const account = await findAccountByEmail(tx, email);
+  if (account === undefined) throw refusal('USER_NOT_FOUND');
+  const added = await insertIdentity(tx, {
+    id: user.id,
+    organizationId: wanted.organizationId,
+    platformUserId: account.id,
+    email,
+    displayName,
+    roles: user.roles,
+    provisionedVia: 'AdminCreated',
+    createdAtMs,
+  });
+  if (!added) throw refusal('ALREADY_A_MEMBER');
+  await appendAudit(tx, {
+    organizationId: wanted.organizationId,
+    occurredAtMs: createdAtMs,
+    type: 'UserAddedToOrganization',
+    identityId: user.id,
+    platformUserId: account.id,
+    origin: wanted.origin,
+    success: true,
+    details: { roles: user.roles, by: caller.subject },
+  });
+}

@@ -1,0 +1,269 @@
+import { type Selectable, sql } from 'kysely';
+import { isRole } from '#core/identity/roles.ts';
+import type { Reader, Transactor } from '#kit/db/db.ts';
+import type { PlatformUserTable, TenantDatabase } from '../database/schema.ts';
+import type { Account, Membership, OrganizationUser } from './account.ts';
+
+type DB = TenantDatabase;
+
+export async function findAccountByEmail(db: Reader<DB>, email: string): Promise<Account | undefined> {
+  const row = await db.selectFrom('platform_users').selectAll().where('email', '=', email).executeTakeFirst();
+  return row && toAccount(row);
+}
+
+/** Holds the row until the transaction ends. */
+export async function lockAccount(tx: Transactor<DB>, id: string): Promise<Account | undefined> {
+  const row = await tx
+    .selectFrom('platform_users')
+    .selectAll()
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+  return row && toAccount(row);
+}
+
+export interface NewAccountRow {
+  readonly id: string;
+  readonly email: string;
+  readonly displayName: string;
+  readonly passwordHash: string;
+  readonly emailVerified: boolean;
+  readonly createdAtMs: number;
+}
+
+/** False when the e-mail address has an account. */
+export async function insertAccount(tx: Transactor<DB>, row: NewAccountRow): Promise<boolean> {
+  const inserted = await tx
+    .insertInto('platform_users')
+    .values({
+      id: row.id,
+      email: row.email,
+      display_name: row.displayName,
+      password_hash: row.passwordHash,
+      password_changed_at: new Date(row.createdAtMs),
+      email_verified: row.emailVerified,
+      locked_until: null,
+      status: 'Active',
+      default_organization_id: null,
+      created_at: new Date(row.createdAtMs),
+      last_login_at: null,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('id')
+    .executeTakeFirst();
+  return inserted !== undefined;
+}
+
+export interface NewIdentityRow {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly platformUserId: string;
+  readonly email: string;
+  readonly displayName: string;
+  readonly roles: readonly string[];
+  readonly provisionedVia: 'Local' | 'AdminCreated';
+  readonly createdAtMs: number;
+}
+
+/** False when the person already is in the organisation. */
+export async function insertIdentity(tx: Transactor<DB>, row: NewIdentityRow): Promise<boolean> {
+  const inserted = await tx
+    .insertInto('user_identities')
+    .values({
+      id: row.id,
+      organization_id: row.organizationId,
+      platform_user_id: row.platformUserId,
+      email: row.email,
+      display_name: row.displayName,
+      roles: [...row.roles],
+      status: 'Active',
+      provisioned_via: row.provisionedVia,
+      created_at: new Date(row.createdAtMs),
+      last_login_at: null,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('id')
+    .executeTakeFirst();
+  return inserted !== undefined;
+}
+
+export async function listMemberships(db: Reader<DB>, platformUserId: string): Promise<Membership[]> {
+  const rows = await memberships(db).where('i.platform_user_id', '=', platformUserId).execute();
+  return rows.map(toMembership);
+}
+
+export async function findMembership(db: Reader<DB>, identityId: string): Promise<Membership | undefined> {
+  const row = await memberships(db).where('i.id', '=', identityId).executeTakeFirst();
+  return row && toMembership(row);
+}
+
+/** By identity id or by platform user id, inside one organisation. */
+export async function findMembershipIn(
+  db: Reader<DB>,
+  organizationId: string,
+  userId: string,
+): Promise<Membership | undefined> {
+  const row = await memberships(db)
+    .where('i.organization_id', '=', organizationId)
+    .where((where) => where.or([where('i.id', '=', userId), where('i.platform_user_id', '=', userId)]))
+    .executeTakeFirst();
+  return row && toMembership(row);
+}
+
+export async function listUsers(
+  db: Reader<DB>,
+  organizationId: string,
+  window: { readonly offset: number; readonly limit: number },
+): Promise<{ users: OrganizationUser[]; totalCount: number }> {
+  const inOrganization = db
+    .selectFrom('user_identities')
+    .where('organization_id', '=', organizationId)
+    .where('status', '<>', 'Deleted');
+  const { total } = await inOrganization
+    .select(sql<number>`count(*)::int`.as('total'))
+    .executeTakeFirstOrThrow();
+  const rows = await inOrganization
+    .selectAll()
+    .orderBy('created_at')
+    .orderBy('id')
+    .offset(window.offset)
+    .limit(window.limit)
+    .execute();
+  const users = rows.map((row) => ({
+    id: row.id,
+    email: row.email,
+    displayName: row.display_name,
+    roles: row.roles,
+    status: row.status,
+    createdAtMs: row.created_at.getTime(),
+    lastLoginAtMs: row.last_login_at?.getTime(),
+  }));
+  return { users, totalCount: total };
+}
+
+/** Counts one more failure; returns how many there are in a row now. */
+export async function addFailure(tx: Transactor<DB>, accountId: string): Promise<number> {
+  const row = await tx
+    .updateTable('platform_users')
+    .set({ failed_login_count: sql`failed_login_count + 1` })
+    .where('id', '=', accountId)
+    .returning('failed_login_count')
+    .executeTakeFirstOrThrow();
+  return row.failed_login_count;
+}
+
+export async function setLock(
+  tx: Transactor<DB>,
+  accountId: string,
+  lock: { readonly lockedUntilMs: number | undefined; readonly lockedPermanently: boolean },
+): Promise<void> {
+  await tx
+    .updateTable('platform_users')
+    .set({
+      locked_until: lock.lockedUntilMs === undefined ? null : new Date(lock.lockedUntilMs),
+      locked_permanently: lock.lockedPermanently,
+    })
+    .where('id', '=', accountId)
+    .execute();
+}
+
+/** Opens the lock and forgets the failures. */
+export async function clearFailures(tx: Transactor<DB>, accountId: string): Promise<void> {
+  await tx
+    .updateTable('platform_users')
+    .set({ failed_login_count: 0, locked_until: null, locked_permanently: false })
+    .where('id', '=', accountId)
+    .execute();
+}
+
+export interface SignedIn {
+  readonly accountId: string;
+  readonly identityId: string;
+  readonly organizationId: string;
+  readonly atMs: number;
+  readonly rehashed?: string | undefined;
+}
+
+export async function recordSignIn(tx: Transactor<DB>, signedIn: SignedIn): Promise<void> {
+  const at = new Date(signedIn.atMs);
+  await tx
+    .updateTable('platform_users')
+    .set({
+      last_login_at: at,
+      default_organization_id: signedIn.organizationId,
+      ...(signedIn.rehashed === undefined ? {} : { password_hash: signedIn.rehashed }),
+    })
+    .where('id', '=', signedIn.accountId)
+    .execute();
+  await tx
+    .updateTable('user_identities')
+    .set({ last_login_at: at })
+    .where('id', '=', signedIn.identityId)
+    .execute();
+}
+
+export async function countCreatedOrganization(tx: Transactor<DB>, accountId: string): Promise<void> {
+  await tx
+    .updateTable('platform_users')
+    .set({ created_orgs_count: sql`created_orgs_count + 1` })
+    .where('id', '=', accountId)
+    .execute();
+}
+
+function memberships(db: Reader<DB>) {
+  return db
+    .selectFrom('user_identities as i')
+    .innerJoin('organizations as o', 'o.id', 'i.organization_id')
+    .where('o.deleted_at', 'is', null)
+    .where('i.status', '<>', 'Deleted')
+    .orderBy('i.created_at')
+    .orderBy('i.id')
+    .select([
+      'i.id as identity_id',
+      'i.platform_user_id',
+      'i.organization_id',
+      'i.email',
+      'i.display_name',
+      'i.roles',
+      'i.status',
+      'i.created_at',
+      'o.name as org_name',
+      'o.subdomain as org_subdomain',
+      'o.status as org_status',
+      'o.org_type',
+    ]);
+}
+
+type MembershipRow = Awaited<ReturnType<ReturnType<typeof memberships>['execute']>>[number];
+
+function toMembership(row: MembershipRow): Membership {
+  return {
+    identityId: row.identity_id,
+    platformUserId: row.platform_user_id,
+    organizationId: row.organization_id,
+    organizationName: row.org_name,
+    organizationSubdomain: row.org_subdomain,
+    orgType: row.org_type === 'Public' ? 'Public' : 'Standard',
+    isActive: row.status === 'Active' && row.org_status === 'Active',
+    email: row.email,
+    displayName: row.display_name,
+    roles: row.roles.filter(isRole),
+    createdAtMs: row.created_at.getTime(),
+  };
+}
+
+function toAccount(row: Selectable<PlatformUserTable>): Account {
+  return {
+    id: row.id,
+    email: row.email,
+    displayName: row.display_name,
+    passwordHash: row.password_hash ?? undefined,
+    emailVerified: row.email_verified,
+    failedLoginCount: row.failed_login_count,
+    lockedUntilMs: row.locked_until?.getTime(),
+    lockedPermanently: row.locked_permanently,
+    createdOrganizations: row.created_orgs_count,
+    isActive: row.status === 'Active',
+    defaultOrganizationId: row.default_organization_id ?? undefined,
+  };
+}
