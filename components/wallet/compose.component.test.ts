@@ -1,0 +1,237 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ConfigError } from '#kit/config/config.ts';
+import { Cleanup, type Component, start } from '#kit/lifecycle/lifecycle.ts';
+import { createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
+import { testDatabase } from '#kit/testing/database.ts';
+import { testRuntime } from '#kit/testing/runtime.ts';
+import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
+import { SystemSignerService, WalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { startBroker } from '../standalone/bus/broker.ts';
+import { createWallet } from './compose.ts';
+import { walletSettings } from './config.ts';
+import { startTenantDouble, type TenantDouble } from './testing/tenant-double.ts';
+
+const CONTROL = 'platform:register-control';
+
+describe('the wallet service, started', () => {
+  const runtime = testRuntime('test');
+  const cleanup = new Cleanup();
+  let tenant: TenantDouble;
+  let env: Record<string, string>;
+  let wallet: Component;
+
+  beforeAll(async () => {
+    tenant = await startTenantDouble();
+    cleanup.add('tenant', () => tenant.stop());
+    const broker = await startBroker({ host: '127.0.0.1', port: 0, log: runtime.log });
+    cleanup.add('broker', () => broker.stop());
+    const dir = mkdtempSync(join(tmpdir(), 'chy-'));
+    cleanup.add('directory', () => rmSync(dir, { recursive: true, force: true }));
+    const kek = join(dir, 'kek');
+    writeFileSync(kek, randomBytes(32), { mode: 0o600 });
+    env = {
+      ...(await tenant.env('service-wallet')),
+      NATS_URL: broker.url,
+      DATABASE_URL: await testDatabase('wallet_compose'),
+      CHANCERY_KEK_FILE: kek,
+    };
+    wallet = await startWallet(env);
+    cleanup.add('wallet', () => wallet.stop());
+  });
+
+  afterAll(() => cleanup.run(runtime.log));
+
+  function startWallet(settings: Record<string, string>): Promise<Component> {
+    return start({ service: 'service-wallet', schema: walletSettings, create: createWallet, env: settings });
+  }
+
+  async function signerClient(clientId: string, claims: object = {}, component = wallet) {
+    const workload = await tenant.workload(clientId);
+    const token = await tenant.token('service', { client_id: clientId, can_sign_system: true, ...claims });
+    return client(workload, token, component);
+  }
+
+  function client(
+    workload: Workload,
+    token: string,
+    component: Component,
+  ): RpcClient<typeof SystemSignerService.method> {
+    const rpc = createRpcClient(SystemSignerService, {
+      address: component.addresses.grpc ?? '',
+      workload,
+      expect: serviceSpiffeId(workload.trustDomain, 'service-wallet'),
+      token: async () => token,
+      runtime,
+    });
+    cleanup.add('client', () => rpc.close());
+    return rpc;
+  }
+
+  function control() {
+    return {
+      registerId: randomBytes(16).toString('hex'),
+      transactionId: randomBytes(32).toString('hex'),
+      payloadHash: randomBytes(32).toString('hex'),
+      derivationPath: CONTROL,
+      transactionType: 'Genesis',
+    };
+  }
+
+  function overHttps(
+    workload: Workload,
+    path: string,
+    token?: string,
+  ): Promise<{ status: number; body: string }> {
+    const [host, port] = (wallet.addresses.https ?? '').split(':');
+    const { key, cert, ca } = workload.current();
+    const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string }>();
+    const options = {
+      host,
+      port,
+      path,
+      key,
+      cert,
+      ca,
+      agent: false,
+      checkServerIdentity: () => undefined,
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    };
+    request(options, async (response) =>
+      resolve({ status: response.statusCode ?? 0, body: await text(response) }),
+    )
+      .on('error', reject)
+      .end();
+    return promise;
+  }
+
+  test('is ready, and a second replica on the same database has the same control key', async () => {
+    const ready = await fetch(`http://${wallet.addresses.ops}/ready`);
+    expect(ready.status).toBe(200);
+    const second = await startWallet(env);
+    cleanup.add('second', () => second.stop());
+    const here = await (await signerClient('service-register')).getSystemKey({ derivationPath: CONTROL });
+    const there = await (await signerClient('service-register', {}, second)).getSystemKey({
+      derivationPath: CONTROL,
+    });
+    expect(there.key).toEqual(here.key);
+  });
+
+  test('over real certificates: the claim is in the token, the identity in the SVID', async () => {
+    const register = await signerClient('service-register');
+    expect((await register.signControl(control())).signature).toHaveLength(64);
+    const without = await signerClient('service-register', { can_sign_system: false });
+    await expect(without.signControl(control())).rejects.toMatchObject({ code: 'SIGNING_CLAIM_MISSING' });
+    const borrowed = client(
+      await tenant.workload('service-peer'),
+      await tenant.token('service', { client_id: 'service-register', can_sign_system: true }),
+      wallet,
+    );
+    await expect(borrowed.signControl(control())).rejects.toMatchObject({ kind: 'unauthenticated' });
+    const human = await tenant.token('platform', {
+      client_id: 'service-register',
+      can_sign_system: true,
+      roles: ['User'],
+    });
+    const posing = client(await tenant.workload('service-register'), human, wallet);
+    await expect(posing.signControl(control())).rejects.toMatchObject({ kind: 'unauthenticated' });
+  });
+
+  test('a validator stream over the wire: opened, signed, refused, fenced and ended', async () => {
+    const first = await (await signerClient('validator-0')).signConsensus.open();
+    await first.send({ requestId: 1n, message: { case: 'open', value: { validatorId: 'validator-0' } } });
+    const answers = first.responses[Symbol.asyncIterator]();
+    const opened = await answers.next();
+    expect(opened.value?.result).toMatchObject({ case: 'opened', value: { epoch: 1n } });
+    const value = {
+      type: 3,
+      networkId: 'acme',
+      registerId: randomBytes(16).toString('hex'),
+      height: 1n,
+      round: 0,
+      polRound: -1,
+      docketHash: 'aa'.repeat(32),
+      merkleRoot: 'bb'.repeat(32),
+      logRoot: 'cc'.repeat(32),
+      validatorSetHash: 'dd'.repeat(32),
+      timestamp: '2026-11-21T12:00:00.0000000+00:00',
+    };
+    const vote = async (requestId: bigint, change: object) => {
+      await first.send({ requestId, message: { case: 'consensus', value: { ...value, ...change } } });
+      return (await answers.next()).value?.result;
+    };
+    expect(await vote(2n, {})).toMatchObject({ case: 'signed' });
+    expect(await vote(3n, { docketHash: 'ee'.repeat(32) })).toMatchObject({
+      case: 'refusal',
+      value: { code: 'DOUBLE_SIGN_REFUSED', message: 'height 1, round 0, step 3 is signed already' },
+    });
+    const second = await (await signerClient('validator-0')).signConsensus.open();
+    await second.send({ requestId: 1n, message: { case: 'open', value: { validatorId: 'validator-0' } } });
+    for await (const { result } of second.responses) {
+      expect(result).toMatchObject({ case: 'opened', value: { epoch: 2n } });
+      break;
+    }
+    expect(await vote(4n, { height: 2n })).toMatchObject({
+      case: 'refusal',
+      value: { code: 'SIGNER_FENCED' },
+    });
+    expect((await answers.next()).done).toBe(true);
+    second.close();
+  });
+
+  test('people reach it with a bearer through a service of the installation; SignDigest takes their token', async () => {
+    const gateway = await tenant.workload('service-gateway');
+    expect((await overHttps(gateway, '/api/wallets')).status).toBe(401);
+    const alice = await tenant.token('platform', { platform_user_id: crypto.randomUUID(), roles: ['User'] });
+    const listed = await overHttps(gateway, '/api/v1/wallets', alice);
+    expect(listed.status).toBe(200);
+    expect(JSON.parse(listed.body)).toMatchObject({ items: [], totalCount: 0 });
+    const document = JSON.parse((await overHttps(gateway, '/openapi.json')).body);
+    expect(Object.keys(document.paths)).toContain('/api/v1/wallets/{id}/access/{subject}/check');
+    const workload = await tenant.workload('service-register');
+    const token = await tenant.token('service', { client_id: 'service-register' });
+    const rpc = createRpcClient(WalletService, {
+      address: wallet.addresses.grpc ?? '',
+      workload,
+      expect: serviceSpiffeId(workload.trustDomain, 'service-wallet'),
+      token: async () => token,
+      runtime,
+    });
+    cleanup.add('client', () => rpc.close());
+    expect((await rpc.listSubjectWallets({}, { subjectToken: alice })).wallets).toEqual([]);
+    await expect(rpc.listSubjectWallets({})).rejects.toMatchObject({ kind: 'unauthenticated' });
+    const request = { walletAddress: 'w1nothing', digest: new Uint8Array(32) };
+    await expect(rpc.signDigest(request, { subjectToken: alice })).rejects.toMatchObject({
+      code: 'WALLET_NOT_FOUND',
+    });
+  });
+
+  test('wrong settings: every fault at once; a KEK of another size and another KEK than the rows have', async () => {
+    const broken = {
+      ...env,
+      CHANCERY_KEK_FILE: '/nowhere',
+      CHANCERY_CONTROL_SIGNATURES_PER_MINUTE: '0',
+      CHANCERY_ODD: '1',
+    };
+    const failure: unknown = await startWallet(broken).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(ConfigError);
+    expect(String(failure)).toContain('CHANCERY_KEK_FILE');
+    expect(String(failure)).toContain('CHANCERY_CONTROL_SIGNATURES_PER_MINUTE');
+    expect(String(failure)).toContain('CHANCERY_ODD');
+    const dir = mkdtempSync(join(tmpdir(), 'chy-'));
+    cleanup.add('directory', () => rmSync(dir, { recursive: true, force: true }));
+    for (const [sizeBytes, code] of [
+      [31, 'KEK_INVALID'],
+      [32, 'KEK_UNKNOWN'],
+    ] as const) {
+      const kek = join(dir, code);
+      writeFileSync(kek, randomBytes(sizeBytes));
+      await expect(startWallet({ ...env, CHANCERY_KEK_FILE: kek })).rejects.toMatchObject({ code });
+    }
+  });
+});

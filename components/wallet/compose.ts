@@ -1,0 +1,138 @@
+import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
+import { authPlugin, type TenantSession, tenantSession } from '#kit/auth/auth.ts';
+import { connectBus } from '#kit/bus/bus.ts';
+import { type Database, openDatabase } from '#kit/db/db.ts';
+import { createHttpServer, createOpsServer, listenHttp } from '#kit/http/http.ts';
+import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
+import { createRpcServer } from '#kit/rpc/rpc.ts';
+import { connectWorkload, type Workload } from '#kit/workload/workload.ts';
+import { SystemSignerService, WalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import type { WalletConfig } from './config.ts';
+import { fileKek } from './custody/kek.ts';
+import { Keyring } from './custody/keyring.ts';
+import { migrations } from './database/migrations/list.ts';
+import type { WalletDatabase } from './database/schema.ts';
+import { mountRoutes, type WalletHttpDeps } from './http.ts';
+import { walletHandlers } from './signing/rpc.ts';
+import { controlKey } from './system-signer/keys.ts';
+import { systemSignerHandlers } from './system-signer/rpc.ts';
+import type { SignControlDeps } from './system-signer/sign-control.ts';
+import { createSignerStore } from './system-signer/store.ts';
+import { findSecret } from './wallets/store.ts';
+
+const CLIENT_ID = 'service-wallet';
+const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
+
+type Deps = WalletHttpDeps & SignControlDeps;
+
+interface Plumbing {
+  readonly config: WalletConfig;
+  readonly runtime: Runtime;
+  readonly workload: Workload;
+  readonly session: TenantSession;
+}
+
+/** Builds the wallet service; resolves when it listens, its key for register control exists and tokens can be judged. */
+export const createWallet: Create<WalletConfig> = async (config, runtime) => {
+  const cleanup = new Cleanup();
+  try {
+    return await open(config, runtime, cleanup);
+  } catch (error) {
+    await cleanup.run(runtime.log);
+    throw error;
+  }
+};
+
+async function open(config: WalletConfig, runtime: Runtime, cleanup: Cleanup): Promise<Component> {
+  const { log, clock, telemetry } = runtime;
+  const kek = fileKek(config.CHANCERY_KEK_FILE.reveal());
+  const workload = await connectWorkload({ socket: config.SPIFFE_ENDPOINT_SOCKET, log, clock });
+  cleanup.add('workload', () => workload.stop());
+  const bus = await connectBus({ url: config.NATS_URL, name: CLIENT_ID, log });
+  cleanup.add('bus', () => bus.close());
+  const db = await openDatabase<WalletDatabase>({
+    url: config.DATABASE_URL,
+    schema: 'wallet',
+    log,
+    telemetry,
+    migrations,
+  });
+  cleanup.add('database', () => db.close());
+  const session = tenantSession({ runtime, workload, bus, config, clientId: CLIENT_ID });
+  cleanup.add('tenant session', () => session.stop());
+  await session.revocations.start();
+  const keyring = new Keyring({ kek, clock, load: (walletId) => findSecret(db.read, walletId) });
+  const deps: Deps = {
+    db,
+    kek,
+    keyring,
+    clock,
+    log,
+    verifier: createVerifier(nodeEd25519()),
+    store: createSignerStore(db.pool),
+    installation: runtime.installation,
+    controlPerMinute: config.CHANCERY_CONTROL_SIGNATURES_PER_MINUTE,
+    checkpointsPerMinute: config.CHANCERY_CHECKPOINT_SIGNATURES_PER_MINUTE,
+  };
+  await controlKey(deps);
+  return listen(deps, { config, runtime, workload, session }, cleanup);
+}
+
+async function listen(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): Promise<Component> {
+  const { config, runtime } = plumbing;
+  const host = config.CHANCERY_LISTEN_HOST;
+  const grpcPort = await listenRpc(deps, plumbing, cleanup);
+  const httpsPort = await listenRoutes(deps, plumbing, cleanup);
+  const ops = await createOpsServer({
+    runtime,
+    host,
+    port: config.CHANCERY_OPS_PORT,
+    checks: readinessChecks(deps.db, plumbing.session),
+  });
+  cleanup.add('operations', () => ops.stop());
+  return {
+    name: 'wallet',
+    addresses: { ops: ops.address, https: `${host}:${httpsPort}`, grpc: `${host}:${grpcPort}` },
+    stop: () => cleanup.run(runtime.log),
+  };
+}
+
+async function listenRpc(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): Promise<number> {
+  const { config, runtime, workload, session } = plumbing;
+  const server = createRpcServer({
+    runtime,
+    workload,
+    host: config.CHANCERY_LISTEN_HOST,
+    port: config.CHANCERY_GRPC_PORT,
+    authenticate: session.authenticate,
+  });
+  // Any service of the installation reaches the handlers; the signing component refuses inside, where it can audit.
+  server.add(WalletService, walletHandlers(deps), { allow: () => true, requireToken: true });
+  server.add(SystemSignerService, systemSignerHandlers(deps), { allow: () => true });
+  cleanup.add('gRPC', () => server.stop());
+  return server.listen();
+}
+
+async function listenRoutes(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): Promise<number> {
+  const { config, runtime, workload, session } = plumbing;
+  const app = createHttpServer({
+    runtime,
+    title: 'Chancery wallet service',
+    bodyLimitBytes: BODY_LIMIT_BYTES,
+    https: workload,
+    trustForwarded: true,
+  });
+  authPlugin(app, session.authenticator);
+  createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock: runtime.clock }).install(app);
+  mountRoutes(app, deps);
+  cleanup.add('HTTPS', () => app.close());
+  return listenHttp(app, { host: config.CHANCERY_LISTEN_HOST, port: config.CHANCERY_HTTPS_PORT });
+}
+
+function readinessChecks(db: Database<WalletDatabase>, session: TenantSession) {
+  return [
+    { name: 'database', check: () => db.ping() },
+    { name: 'revocations', check: () => session.revocations.assertFresh() },
+  ];
+}

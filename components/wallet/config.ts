@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import { commonSettings, databaseSettings, endpoint, secretFile } from '#kit/config/config.ts';
+
+/** Every setting of the wallet service. */
+export const walletSettings = z.object({
+  ...commonSettings,
+  ...databaseSettings,
+  CHANCERY_KEK_FILE: secretFile.describe('File with the 32-byte key that wraps the data key of each wallet'),
+  CHANCERY_CONTROL_SIGNATURES_PER_MINUTE: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(10)
+    .describe('Control signatures of one register in any minute, over all replicas'),
+  CHANCERY_CHECKPOINT_SIGNATURES_PER_MINUTE: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(600)
+    .describe('Checkpoint signatures of one register in any minute, over all replicas'),
+  CHANCERY_TENANT_HTTPS: endpoint.describe('Tenant service: keys of tokens (host:port)'),
+  CHANCERY_TENANT_GRPC: endpoint.describe('Tenant service: revocations (host:port)'),
+  CHANCERY_TENANT_MTLS: endpoint.describe('Tenant service: token listener (host:port)'),
+});
+
+export type WalletConfig = z.output<typeof walletSettings>;

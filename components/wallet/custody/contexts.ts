@@ -1,0 +1,55 @@
+/**
+ * Names of derivation contexts and their slots (notes/workflow.md 10.3). This is the only list: a misspelt name
+ * would derive a valid key that nobody expects. `use` says who may ask for a key of the slot.
+ */
+const CONTEXTS = {
+  'platform:register-attestation': { slot: 100, use: 'signing' },
+  'platform:register-control': { slot: 101, use: 'system' },
+  'platform:docket-signing': { slot: 102, use: 'system' },
+  'platform:blueprint-publish': { slot: 103, use: 'signing' },
+  'platform:persona-vault': { slot: 104, use: 'reserved' },
+  'platform:credential-holder-binding': { slot: 105, use: 'signing' },
+  'platform:haip-issuer-signing': { slot: 106, use: 'signing' },
+  'platform:tenant-ca-signing': { slot: 107, use: 'signing' },
+  'platform:citizen-holder': { slot: 108, use: 'signing' },
+  'platform:citizen-status-signing': { slot: 109, use: 'signing' },
+  'platform:payload-encryption': { slot: 110, use: 'encryption' },
+  'platform:status-list-signing': { slot: 111, use: 'signing' },
+} as const;
+
+export type ContextName = keyof typeof CONTEXTS;
+export type ContextUse = (typeof CONTEXTS)[ContextName]['use'];
+
+export const PRIMARY_SLOT = 0;
+export const REGISTER_ATTESTATION: ContextName = 'platform:register-attestation';
+export const REGISTER_CONTROL: ContextName = 'platform:register-control';
+export const DOCKET_SIGNING: ContextName = 'platform:docket-signing';
+export const PAYLOAD_ENCRYPTION: ContextName = 'platform:payload-encryption';
+
+/** `undefined` for a name that is not in the list; the comparison is exact. */
+export function findContext(name: string): { name: ContextName; slot: number; use: ContextUse } | undefined {
+  if (!Object.hasOwn(CONTEXTS, name)) return undefined;
+  const known = name as ContextName;
+  return { name: known, ...CONTEXTS[known] };
+}
+
+export function contextSlot(name: ContextName): number {
+  return CONTEXTS[name].slot;
+}
+
+/** The path of a slot: every level hardened, for SLIP-0010 Ed25519 has no other children. */
+export function slotPath(slot: number): string {
+  return `m/44'/0'/0'/0'/${slot}'`;
+}
+
+const RAW_PATH = /^m(\/(0|[1-9][0-9]{0,9})['hH]){1,10}$/;
+const HARDENED_LIMIT = 2 ** 31;
+
+/** A raw path of at most ten hardened levels in the form `m/44'/0'`, or `undefined` when the text is not one. */
+export function parseRawPath(text: string): string | undefined {
+  if (!RAW_PATH.test(text)) return undefined;
+  const levels = text.split('/').slice(1);
+  const indexes = levels.map((level) => Number(level.slice(0, -1)));
+  if (indexes.some((index) => index >= HARDENED_LIMIT)) return undefined;
+  return `m/${indexes.map((index) => `${index}'`).join('/')}`;
+}

@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { findContext, parseRawPath } from './contexts.ts';
+import { openSecret, type SecretOwner, sealSecret } from './envelope.ts';
+import { fileKek } from './kek.ts';
+
+const OWNER: SecretOwner = { address: 'w1example', purpose: 'seed' };
+
+function flipped(bytes: Buffer, index: number): Buffer {
+  const copy = Buffer.from(bytes);
+  copy.writeUInt8(copy.readUInt8(index) ^ 1, index);
+  return copy;
+}
+
+describe('sealed secrets', () => {
+  const kek = fileKek(randomBytes(32));
+  const secret = randomBytes(64);
+
+  test('open again, and never look alike', async () => {
+    const first = await sealSecret(kek, OWNER, secret);
+    const second = await sealSecret(kek, OWNER, secret);
+    expect(await openSecret(kek, OWNER, first)).toEqual(secret);
+    expect(first.sealed.equals(second.sealed)).toBe(false);
+    expect(first.wrappedKey.equals(second.wrappedKey)).toBe(false);
+    expect(first.kekId).toBe(kek.currentId);
+  });
+
+  test('any flipped byte of ciphertext or wrapped key is refused', async () => {
+    const sealed = await sealSecret(kek, OWNER, secret);
+    for (let i = 0; i < sealed.sealed.length; i += 1) {
+      const changed = { ...sealed, sealed: flipped(sealed.sealed, i) };
+      await expect(openSecret(kek, OWNER, changed)).rejects.toMatchObject({ code: 'CUSTODY_TAMPERED' });
+    }
+    for (let i = 0; i < sealed.wrappedKey.length; i += 1) {
+      const changed = { ...sealed, wrappedKey: flipped(sealed.wrappedKey, i) };
+      await expect(openSecret(kek, OWNER, changed)).rejects.toMatchObject({ code: 'CUSTODY_TAMPERED' });
+    }
+    const cut = { ...sealed, sealed: sealed.sealed.subarray(0, 20) };
+    await expect(openSecret(kek, OWNER, cut)).rejects.toMatchObject({ code: 'CUSTODY_TAMPERED' });
+  });
+
+  test('a secret belongs to one wallet and one purpose', async () => {
+    const sealed = await sealSecret(kek, OWNER, secret);
+    const others: SecretOwner[] = [
+      { ...OWNER, address: 'w1other' },
+      { ...OWNER, purpose: 'pkcs8' },
+    ];
+    for (const other of others) {
+      await expect(openSecret(kek, other, sealed)).rejects.toMatchObject({ code: 'CUSTODY_TAMPERED' });
+    }
+  });
+
+  test('another key-encryption key is named, not tried', async () => {
+    const sealed = await sealSecret(kek, OWNER, secret);
+    const other = fileKek(randomBytes(32));
+    await expect(openSecret(other, OWNER, sealed)).rejects.toMatchObject({ code: 'KEK_UNKNOWN' });
+    expect(() => fileKek(randomBytes(31))).toThrow('32 bytes');
+  });
+});
+
+describe('derivation contexts', () => {
+  test('only exact names', () => {
+    expect(findContext('platform:register-attestation')).toMatchObject({ slot: 100, use: 'signing' });
+    for (const name of [
+      '',
+      'register-attestation',
+      'platform:Register-Attestation',
+      'toString',
+      '__proto__',
+    ]) {
+      expect(findContext(name)).toBeUndefined();
+    }
+  });
+
+  test('raw paths are hardened and bounded', () => {
+    expect(parseRawPath("m/44'/0h/7H")).toBe("m/44'/0'/7'");
+    expect(parseRawPath("m/2147483647'")).toBe("m/2147483647'");
+    for (const path of [
+      'm',
+      "m/2147483648'",
+      "44'/0'",
+      'm/44/0',
+      "m/44'//0'",
+      "m/01'",
+      "m/44'/0'/",
+      "m/-1'",
+    ]) {
+      expect(parseRawPath(path)).toBeUndefined();
+    }
+  });
+});

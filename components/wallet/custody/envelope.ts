@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto';
+import { type KekProvider, openBytes, sealBytes } from './kek.ts';
+
+/** What is kept of a secret: ciphertext under a data key of its own, the data key wrapped by a named KEK. */
+export interface SealedSecret {
+  readonly kekId: string;
+  readonly wrappedKey: Buffer;
+  readonly sealed: Buffer;
+}
+
+/** `seed`: 64-byte BIP-39 seed. `pkcs8`: DER of a key that cannot be derived (RSA). */
+export type SecretPurpose = 'seed' | 'pkcs8';
+
+/** The row a secret belongs to; bound into the ciphertext, so a secret moved to another wallet does not open. */
+export interface SecretOwner {
+  readonly address: string;
+  readonly purpose: SecretPurpose;
+}
+
+const DATA_KEY_BYTES = 32;
+
+export async function sealSecret(
+  kek: KekProvider,
+  owner: SecretOwner,
+  secret: Buffer,
+): Promise<SealedSecret> {
+  const dataKey = randomBytes(DATA_KEY_BYTES);
+  try {
+    const kekId = kek.currentId;
+    const wrappedKey = await kek.wrap(dataKey, additionalData('data-key', owner));
+    return { kekId, wrappedKey, sealed: sealBytes(dataKey, secret, additionalData('secret', owner)) };
+  } finally {
+    dataKey.fill(0);
+  }
+}
+
+/** The caller wipes the returned buffer. Throws `internal` KEK_UNKNOWN or CUSTODY_TAMPERED. */
+export async function openSecret(
+  kek: KekProvider,
+  owner: SecretOwner,
+  secret: SealedSecret,
+): Promise<Buffer> {
+  const dataKey = await kek.unwrap(secret.kekId, secret.wrappedKey, additionalData('data-key', owner));
+  try {
+    return openBytes(dataKey, secret.sealed, additionalData('secret', owner));
+  } finally {
+    dataKey.fill(0);
+  }
+}
+
+function additionalData(layer: 'data-key' | 'secret', owner: SecretOwner): Buffer {
+  return Buffer.from(`chancery:wallet:v1\n${layer}\n${owner.address}\n${owner.purpose}`);
+}

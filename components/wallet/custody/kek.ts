@@ -1,0 +1,73 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { AppError } from '#core/errors/errors.ts';
+
+/** The root of the key hierarchy: wraps the data key of each wallet and never shows itself. */
+export interface KekProvider {
+  /** Name of the key that wraps new data keys; stored beside each wrapped key. */
+  readonly currentId: string;
+  wrap(dataKey: Buffer, aad: Buffer): Promise<Buffer>;
+  /** Refuses (`internal`, KEK_UNKNOWN or CUSTODY_TAMPERED) a key it did not wrap for this `aad`. */
+  unwrap(kekId: string, wrapped: Buffer, aad: Buffer): Promise<Buffer>;
+}
+
+export const NONCE_BYTES = 12;
+export const TAG_BYTES = 16;
+const KEY_BYTES = 32;
+
+/** AES-256-GCM: `nonce(12) || ciphertext || tag(16)`; a fresh random nonce each time. */
+export function sealBytes(key: Buffer, plain: Buffer, aad: Buffer): Buffer {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(aad);
+  return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** Opens what `sealBytes` made. Throws `internal` CUSTODY_TAMPERED when a bit of key, text or `aad` differs. */
+export function openBytes(key: Buffer, sealed: Buffer, aad: Buffer): Buffer {
+  if (sealed.length < NONCE_BYTES + TAG_BYTES) throw tampered();
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), {
+    authTagLength: TAG_BYTES,
+  });
+  decipher.setAAD(aad);
+  decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES));
+  try {
+    const plain = decipher.update(sealed.subarray(NONCE_BYTES, sealed.length - TAG_BYTES));
+    return Buffer.concat([plain, decipher.final()]);
+  } catch (cause) {
+    throw tampered(cause);
+  }
+}
+
+/** A provider over one 32-byte key that a file (a Kubernetes Secret) holds. */
+export function fileKek(key: Buffer): KekProvider {
+  if (key.length !== KEY_BYTES) {
+    throw new AppError('internal', 'KEK_INVALID', `the key-encryption key must be ${KEY_BYTES} bytes`);
+  }
+  const currentId = `file:${fingerprint(key)}`;
+  return {
+    currentId,
+    wrap: async (dataKey, aad) => sealBytes(key, dataKey, aad),
+    unwrap: async (kekId, wrapped, aad) => {
+      if (kekId !== currentId) {
+        throw new AppError(
+          'internal',
+          'KEK_UNKNOWN',
+          'a wallet is wrapped under another key-encryption key',
+          {
+            details: { kekId },
+          },
+        );
+      }
+      return openBytes(key, wrapped, aad);
+    },
+  };
+}
+
+// Domain-separated, so that the identifier says nothing that helps against any other use of the key.
+function fingerprint(key: Buffer): string {
+  return createHash('sha256').update('chancery:kek-id:v1\n').update(key).digest('hex').slice(0, 16);
+}
+
+function tampered(cause?: unknown): AppError {
+  return new AppError('internal', 'CUSTODY_TAMPERED', 'stored key material does not open', { cause });
+}

@@ -1,0 +1,103 @@
+import { createSigner, type PrivateKey, type Signer } from '#core/crypto/sign.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { KeyType } from '../database/schema.ts';
+import { slotPath } from './contexts.ts';
+import { openSecret, type SealedSecret, type SecretPurpose } from './envelope.ts';
+import type { KekProvider } from './kek.ts';
+import { privateKeyAt } from './material.ts';
+
+/** What custody must know of a wallet to open it. */
+export interface KeyOwner {
+  readonly id: string;
+  readonly address: string;
+  readonly keyType: KeyType;
+  readonly slot: number;
+  readonly publicKey: Buffer;
+}
+
+export interface KeyringOptions {
+  readonly kek: KekProvider;
+  readonly load: (
+    walletId: string,
+  ) => Promise<(SealedSecret & { readonly purpose: SecretPurpose }) | undefined>;
+  readonly clock: Clock;
+  /** unwrapped keys kept at a time */
+  readonly capacity?: number;
+  readonly ttlMs?: number;
+}
+
+interface Entry {
+  readonly signer: Promise<Signer>;
+  readonly expiresAtMs: number;
+}
+
+/**
+ * Opens wallets. Signers stay in memory in a small cache, so that a hot key costs no unwrapping; whether the wallet
+ * may be used is judged by callers each time, never by the presence of a key here.
+ */
+export class Keyring {
+  readonly #options: Required<KeyringOptions>;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(options: KeyringOptions) {
+    this.#options = { capacity: 256, ttlMs: 10 * 60 * 1000, ...options };
+  }
+
+  /** @throws AppError internal CUSTODY_TAMPERED, CUSTODY_KEY_MISMATCH, KEK_UNKNOWN or CUSTODY_MISSING. */
+  signer(owner: KeyOwner, path: string): Promise<Signer> {
+    const name = `${owner.id} ${path}`;
+    const nowMs = this.#options.clock.nowMs();
+    const known = this.#entries.get(name);
+    this.#entries.delete(name);
+    if (known !== undefined && nowMs < known.expiresAtMs) {
+      this.#entries.set(name, known);
+      return known.signer;
+    }
+    const signer = this.privateKey(owner, path).then(createSigner);
+    this.#remember(name, { signer, expiresAtMs: nowMs + this.#options.ttlMs });
+    return signer;
+  }
+
+  /** A private key that is not kept: for decryption and exports to a cipher. */
+  async privateKey(owner: KeyOwner, path: string): Promise<PrivateKey> {
+    const stored = await this.#options.load(owner.id);
+    if (stored === undefined) {
+      throw new AppError('internal', 'CUSTODY_MISSING', 'a wallet has no key material', {
+        details: { walletId: owner.id },
+      });
+    }
+    const { address } = owner;
+    const secret = await openSecret(this.#options.kek, { address, purpose: stored.purpose }, stored);
+    try {
+      const material = { purpose: stored.purpose, secret };
+      assertOwnKey(owner, privateKeyAt(owner.keyType, material, slotPath(owner.slot)));
+      const key = privateKeyAt(owner.keyType, material, path);
+      return { algorithm: key.algorithm, privateKey: Buffer.from(key.privateKey) };
+    } finally {
+      secret.fill(0);
+    }
+  }
+
+  #remember(name: string, entry: Entry): void {
+    this.#entries.set(name, entry);
+    const oldest = this.#entries.keys().next();
+    if (this.#entries.size > this.#options.capacity && !oldest.done) this.#entries.delete(oldest.value);
+    entry.signer.catch(() => {
+      if (this.#entries.get(name) === entry) this.#entries.delete(name);
+    });
+  }
+}
+
+// A wallet whose key does not make its address signs for nobody: the row was changed or the secret restored wrongly.
+function assertOwnKey(owner: KeyOwner, key: PrivateKey): void {
+  if (owner.publicKey.equals(createSigner(key).publicKey)) return;
+  throw new AppError(
+    'internal',
+    'CUSTODY_KEY_MISMATCH',
+    'stored key material does not belong to the wallet',
+    {
+      details: { walletId: owner.id },
+    },
+  );
+}

@@ -1,0 +1,66 @@
+import { generateKeyPair, randomBytes } from 'node:crypto';
+import { promisify } from 'node:util';
+import { mnemonicFromEntropy, seedFromMnemonic } from '#core/crypto/bip39.ts';
+import type { PrivateKey } from '#core/crypto/sign.ts';
+import { deriveNode } from '#core/crypto/slip10.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { KeyType } from '../database/schema.ts';
+import { PRIMARY_SLOT, slotPath } from './contexts.ts';
+import type { SecretPurpose } from './envelope.ts';
+
+/** The secret that every key of a wallet comes from. Whoever holds one wipes `secret` when done. */
+export interface KeyMaterial {
+  readonly purpose: SecretPurpose;
+  readonly secret: Buffer;
+}
+
+export interface NewMaterial {
+  readonly material: KeyMaterial;
+  /** shown to the owner once and kept nowhere; absent for RSA, which no words can restore */
+  readonly mnemonic: string | undefined;
+}
+
+const ENTROPY_BYTES = { 12: 16, 24: 32 } as const;
+const RSA_BITS = 4096;
+const generate = promisify(generateKeyPair);
+
+/** Fresh key material; RSA takes about a second on a thread of its own. */
+export async function createMaterial(
+  keyType: KeyType,
+  words: 12 | 24,
+  passphrase: string,
+): Promise<NewMaterial> {
+  if (keyType === 'RSA') {
+    const { privateKey } = await generate('rsa', { modulusLength: RSA_BITS, publicExponent: 65_537 });
+    const secret = privateKey.export({ type: 'pkcs8', format: 'der' });
+    return { material: { purpose: 'pkcs8', secret }, mnemonic: undefined };
+  }
+  const entropy = randomBytes(ENTROPY_BYTES[words]);
+  const mnemonic = mnemonicFromEntropy(entropy);
+  entropy.fill(0);
+  return { material: recoverMaterial(mnemonic, passphrase), mnemonic };
+}
+
+/** @throws AppError invalid INVALID_MNEMONIC */
+export function recoverMaterial(mnemonic: string, passphrase: string): KeyMaterial {
+  return { purpose: 'seed', secret: Buffer.from(seedFromMnemonic(mnemonic, passphrase)) };
+}
+
+/**
+ * The private key at a path of hardened levels.
+ * @throws AppError unprocessable DERIVATION_UNSUPPORTED for RSA and any path but the primary one
+ */
+export function privateKeyAt(keyType: KeyType, material: KeyMaterial, path: string): PrivateKey {
+  if (keyType === 'RSA') {
+    if (path !== slotPath(PRIMARY_SLOT)) {
+      throw new AppError(
+        'unprocessable',
+        'DERIVATION_UNSUPPORTED',
+        'an RSA wallet has one key and derives none',
+      );
+    }
+    return { algorithm: 'RSA-4096', privateKey: material.secret };
+  }
+  const curve = keyType === 'ED25519' ? 'ed25519' : 'nist256p1';
+  return { algorithm: keyType, privateKey: deriveNode(curve, material.secret, path).privateKey };
+}

@@ -1,0 +1,109 @@
+import type { ColumnType, Generated } from 'kysely';
+
+export type WalletKind = 'User' | 'Organization' | 'System';
+export type WalletStatus = 'Active' | 'Locked';
+export type KeyType = 'ED25519' | 'NISTP256' | 'RSA';
+export type AccessRight = 'ReadOnly' | 'ReadWrite' | 'Owner';
+
+type WriteOnce<T> = ColumnType<T, T, never>;
+
+export interface WalletTable {
+  id: WriteOnce<string>;
+  address: WriteOnce<string>;
+  kind: WriteOnce<WalletKind>;
+  /** platform user of a User wallet */
+  owner_user_id: WriteOnce<string | null>;
+  /** organisation of an Organization wallet */
+  owner_organization_id: WriteOnce<string | null>;
+  /** role of a System wallet: `register-control` or the name of a validator */
+  system_identity: WriteOnce<string | null>;
+  title: string;
+  description: string | null;
+  key_type: WriteOnce<KeyType>;
+  /** slot of the key that `address` and `public_key` name: 0, or the context of a System wallet */
+  slot: WriteOnce<number>;
+  public_key: WriteOnce<Buffer>;
+  /** X25519 (32 bytes) or P-256 SPKI of slot 110; null for RSA, which encrypts to its only key */
+  encryption_key: WriteOnce<Buffer | null>;
+  status: WalletStatus;
+  created_by: WriteOnce<string>;
+  created_at: WriteOnce<Date>;
+}
+
+export interface WalletSecretTable {
+  wallet_id: WriteOnce<string>;
+  purpose: WriteOnce<'seed' | 'pkcs8'>;
+  kek_id: string;
+  wrapped_key: Buffer;
+  sealed: Buffer;
+}
+
+export interface WalletGrantTable {
+  id: WriteOnce<string>;
+  wallet_id: WriteOnce<string>;
+  subject: WriteOnce<string>;
+  access_right: WriteOnce<AccessRight>;
+  reason: WriteOnce<string | null>;
+  granted_by: WriteOnce<string>;
+  granted_at: WriteOnce<Date>;
+  expires_at: WriteOnce<Date | null>;
+  allowed_contexts: WriteOnce<string[]>;
+  /** set once: by revocation, or when a new grant replaces an expired one */
+  ended_at: Date | null;
+}
+
+export interface IdempotencyTable {
+  owner: WriteOnce<string>;
+  key: WriteOnce<string>;
+  body_hash: WriteOnce<Buffer>;
+  resource_id: WriteOnce<string>;
+  created_at: WriteOnce<Date>;
+}
+
+export interface SigningAuditTable {
+  id: Generated<number>;
+  at: Generated<Date>;
+  caller: string;
+  caller_subject: string;
+  register_id: string;
+  transaction_type: string;
+  transaction_id: string;
+  derivation_path: string;
+  decision: 'Signed' | 'Refused';
+  reason: string | null;
+}
+
+/** Times of the signatures of the last window, oldest first: an exact sliding window in one row. */
+export interface SigningBucketTable {
+  register_id: string;
+  derivation_path: string;
+  recent: Date[];
+}
+
+/** Last consensus message signed: notes/ledger.md 4.3. */
+export interface SigningGuardTable {
+  register_id: string;
+  validator_id: string;
+  height: string;
+  round: number;
+  step: number;
+  digest: Buffer;
+  signature: Buffer;
+}
+
+export interface SignerEpochTable {
+  validator_id: string;
+  epoch: string;
+  opened_at: Date;
+}
+
+export interface WalletDatabase {
+  wallets: WalletTable;
+  wallet_secrets: WalletSecretTable;
+  wallet_grants: WalletGrantTable;
+  idempotency_keys: IdempotencyTable;
+  signing_audit: SigningAuditTable;
+  signing_buckets: SigningBucketTable;
+  signing_guard: SigningGuardTable;
+  signer_epochs: SignerEpochTable;
+}

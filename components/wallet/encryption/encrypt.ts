@@ -1,0 +1,54 @@
+import type { Caller } from '#core/identity/claims.ts';
+import { contextSlot, PAYLOAD_ENCRYPTION, PRIMARY_SLOT, slotPath } from '../custody/contexts.ts';
+import type { Keyring } from '../custody/keyring.ts';
+import { refuse } from '../errors.ts';
+import { type AuthorityDeps, authorizeUse, authorizeView } from '../grants/authority.ts';
+import { getWallet } from '../wallets/store.ts';
+import type { Wallet } from '../wallets/wallet.ts';
+import { decryptWith, encryptFor, requestedKey } from './jwe.ts';
+
+export interface DecryptDeps extends AuthorityDeps {
+  readonly keyring: Keyring;
+}
+
+/** A compact JWE of `text` for the recipient, made by someone who may see the wallet they write from. */
+export async function encryptFrom(
+  deps: AuthorityDeps,
+  caller: Caller,
+  sender: string,
+  message: { readonly recipient: string; readonly text: string },
+): Promise<{ jwe: string; recipient: Wallet }> {
+  await authorizeView(deps, caller, await getWallet(deps.db.read, sender));
+  const recipient = await getWallet(deps.db.read, message.recipient);
+  return { jwe: await encryptFor(recipient, message.text), recipient };
+}
+
+/**
+ * The text of a compact JWE for the wallet. The owner opens either key; a delegate needs a grant that names
+ * `platform:payload-encryption` and opens that key only.
+ */
+export async function decryptAs(
+  deps: DecryptDeps,
+  caller: Caller,
+  idOrAddress: string,
+  jwe: string,
+): Promise<string> {
+  const wallet = await getWallet(deps.db.read, idOrAddress);
+  const authority = await authorizeUse(deps, caller, wallet, {
+    act: 'wallet.decrypt',
+    derivationPath: PAYLOAD_ENCRYPTION,
+    context: PAYLOAD_ENCRYPTION,
+    hybridMode: false,
+  });
+  if (wallet.status === 'Locked') throw refuse('WALLET_LOCKED');
+  const requested = requestedKey(jwe, wallet.address);
+  const primary = requested === 'primary';
+  if (authority === 'delegate' && primary) throw refuse('WALLET_ACCESS_DENIED');
+  const slot = primary ? PRIMARY_SLOT : contextSlot(PAYLOAD_ENCRYPTION);
+  const key = await deps.keyring.privateKey(wallet, slotPath(slot));
+  try {
+    return await decryptWith(key, jwe);
+  } finally {
+    key.privateKey.fill(0);
+  }
+}

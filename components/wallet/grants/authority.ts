@@ -1,0 +1,96 @@
+import type { Caller } from '#core/identity/claims.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { Logger } from '#kit/log/log.ts';
+import type { WalletDatabase } from '../database/schema.ts';
+import { refuse } from '../errors.ts';
+import { administers, isOwner, type Wallet } from '../wallets/wallet.ts';
+import { isActiveGrant, judgeDelegatedUse } from './delegation.ts';
+import { findOpenGrant } from './store.ts';
+
+export interface AuthorityDeps {
+  readonly db: Pick<Database<WalletDatabase>, 'read'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** One use of a wallet's keys by a caller. */
+export interface KeyUse {
+  readonly act: 'wallet.sign' | 'wallet.decrypt';
+  /** as the caller wrote it, for the audit line */
+  readonly derivationPath: string;
+  /** the name it resolved to */
+  readonly context: string | undefined;
+  readonly hybridMode: boolean;
+}
+
+/** The platform user of a human token. Throws `forbidden` PERSON_REQUIRED for any other. */
+export function personOf(caller: Caller): string {
+  if (caller.kind !== 'user' || caller.platformUserId === undefined) throw refuse('PERSON_REQUIRED');
+  return caller.platformUserId;
+}
+
+/**
+ * Lets the owner pass, and others under the conditions of delegated signing.
+ * @throws AppError forbidden WALLET_ACCESS_DENIED after a security-audit line that names the failed condition
+ */
+export async function authorizeUse(
+  deps: AuthorityDeps,
+  caller: Caller,
+  wallet: Wallet,
+  use: KeyUse,
+): Promise<'owner' | 'delegate'> {
+  const person = personOf(caller);
+  if (isOwner(wallet, caller)) return 'owner';
+  const refusal = judgeDelegatedUse({
+    owningOrganizationId: wallet.ownerOrganizationId,
+    callerOrganizationId: caller.organizationId,
+    callerIsAdministrator: caller.roles.includes('Administrator'),
+    grant: await findOpenGrant(deps.db.read, wallet.id, person),
+    context: use.context,
+    hybridMode: use.hybridMode,
+    nowMs: deps.clock.nowMs(),
+  });
+  if (refusal === undefined) return 'delegate';
+  deps.log.warn(
+    {
+      securityAudit: use.act,
+      reason: refusal,
+      walletAddress: wallet.address,
+      userId: person,
+      organizationId: caller.organizationId,
+      derivationPath: use.derivationPath,
+    },
+    'use of a wallet refused',
+  );
+  throw refuse('WALLET_ACCESS_DENIED');
+}
+
+/** Owner, or Administrator of the owning organisation: they see a wallet and manage its grants. */
+export function governs(wallet: Wallet, caller: Caller): boolean {
+  return isOwner(wallet, caller) || administers(wallet, caller);
+}
+
+/** Throws `forbidden` WALLET_ACCESS_DENIED, with an audit line, unless the caller governs the wallet. */
+export function authorizeGovernance(deps: AuthorityDeps, caller: Caller, wallet: Wallet): void {
+  const person = personOf(caller);
+  if (governs(wallet, caller)) return;
+  deps.log.warn(
+    {
+      securityAudit: 'wallet.access',
+      walletAddress: wallet.address,
+      userId: person,
+      organizationId: caller.organizationId,
+    },
+    'management of a wallet refused',
+  );
+  throw refuse('WALLET_ACCESS_DENIED');
+}
+
+/** Governors and holders of any active grant see a wallet; to others it does not exist. */
+export async function authorizeView(deps: AuthorityDeps, caller: Caller, wallet: Wallet): Promise<void> {
+  const person = personOf(caller);
+  if (governs(wallet, caller)) return;
+  const grant = await findOpenGrant(deps.db.read, wallet.id, person);
+  if (grant === undefined || !isActiveGrant(grant, deps.clock.nowMs())) throw refuse('WALLET_NOT_FOUND');
+}

@@ -1,0 +1,72 @@
+import type { AccessRight } from '../database/schema.ts';
+
+/** A grant as the rules see it; times in milliseconds since the epoch. */
+export interface GrantFacts {
+  readonly accessRight: AccessRight;
+  readonly expiresAtMs: number | undefined;
+  readonly ended: boolean;
+  readonly allowedContexts: readonly string[];
+}
+
+export interface DelegatedUse {
+  /** organisation that owns the wallet; absent when a person does */
+  readonly owningOrganizationId: string | undefined;
+  readonly callerOrganizationId: string | undefined;
+  readonly callerIsAdministrator: boolean;
+  readonly grant: GrantFacts | undefined;
+  /** name of the context the derivation path resolved to; absent for the default key and raw paths */
+  readonly context: string | undefined;
+  readonly hybridMode: boolean;
+  readonly nowMs: number;
+}
+
+export type DelegationRefusal =
+  | 'GRANT_MISSING'
+  | 'GRANT_INSUFFICIENT'
+  | 'ORGANIZATION_MISMATCH'
+  | 'ADMINISTRATOR_REQUIRED'
+  | 'CONTEXT_NOT_GRANTED'
+  | 'HYBRID_MODE_REFUSED';
+
+/**
+ * May someone who does not own the wallet use its keys? All conditions hold at the time of use (specification,
+ * document 3, section 4): an active ReadWrite grant; for a wallet of an organisation the caller's token is of that
+ * organisation and carries Administrator; the path resolves to a context the grant names; no hybrid mode.
+ * `undefined` allows; otherwise the first condition that failed.
+ */
+export function judgeDelegatedUse(use: DelegatedUse): DelegationRefusal | undefined {
+  const { grant } = use;
+  if (use.hybridMode) return 'HYBRID_MODE_REFUSED';
+  if (grant === undefined || !isActiveGrant(grant, use.nowMs)) return 'GRANT_MISSING';
+  if (!includesRight(grant.accessRight, 'ReadWrite')) return 'GRANT_INSUFFICIENT';
+  if (use.owningOrganizationId !== undefined) {
+    if (use.callerOrganizationId !== use.owningOrganizationId) return 'ORGANIZATION_MISMATCH';
+    if (!use.callerIsAdministrator) return 'ADMINISTRATOR_REQUIRED';
+  }
+  const granted = use.context !== undefined && grant.allowedContexts.includes(use.context);
+  return granted ? undefined : 'CONTEXT_NOT_GRANTED';
+}
+
+/** A grant ends by revocation or at the instant it expires. */
+export function isActiveGrant(grant: GrantFacts, nowMs: number): boolean {
+  return !grant.ended && (grant.expiresAtMs === undefined || nowMs < grant.expiresAtMs);
+}
+
+const RANK = { ReadOnly: 1, ReadWrite: 2, Owner: 3 } as const satisfies Record<AccessRight, number>;
+
+export function includesRight(held: AccessRight, wanted: AccessRight): boolean {
+  return RANK[held] >= RANK[wanted];
+}
+
+export interface GrantProposal {
+  readonly ownedByOrganization: boolean;
+  readonly accessRight: AccessRight;
+  readonly allowedContexts: readonly string[];
+}
+
+/** What an Administrator may not hand out in the name of the organisation; `undefined` allows. */
+export function judgeGrant(proposal: GrantProposal): 'OWNER_NOT_GRANTABLE' | 'SCOPE_REQUIRED' | undefined {
+  if (!proposal.ownedByOrganization) return undefined;
+  if (proposal.accessRight === 'Owner') return 'OWNER_NOT_GRANTABLE';
+  return proposal.allowedContexts.length === 0 ? 'SCOPE_REQUIRED' : undefined;
+}

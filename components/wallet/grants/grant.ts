@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import { sha256 } from '#core/crypto/hash.ts';
+import { canonicalBytes } from '#core/encoding/jcs.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import type { Database, Transactor } from '#kit/db/db.ts';
+import { findContext } from '../custody/contexts.ts';
+import type { AccessRight, WalletDatabase } from '../database/schema.ts';
+import { refuse } from '../errors.ts';
+import { claimKey } from '../idempotency/store.ts';
+import { getWallet } from '../wallets/store.ts';
+import type { Wallet } from '../wallets/wallet.ts';
+import { type AuthorityDeps, authorizeGovernance, governs, personOf } from './authority.ts';
+import { includesRight, isActiveGrant, judgeGrant } from './delegation.ts';
+import { endGrant, findGrantById, findOpenGrant, type Grant, insertGrant, listGrants } from './store.ts';
+
+export interface GrantDeps extends AuthorityDeps {
+  readonly db: Database<WalletDatabase>;
+}
+
+export interface NewGrant {
+  readonly subject: string;
+  readonly accessRight: AccessRight;
+  readonly reason: string | undefined;
+  readonly expiresAtMs: number | undefined;
+  readonly allowedContexts: readonly string[];
+  readonly idempotencyKey: string | undefined;
+}
+
+/** Grants access (notes/workflow.md 10.6): by the owner as they like, by an Administrator scoped and never Owner. */
+export async function grantAccess(
+  deps: GrantDeps,
+  caller: Caller,
+  idOrAddress: string,
+  request: NewGrant,
+): Promise<Grant> {
+  const wallet = await governedWallet(deps, caller, idOrAddress);
+  const nowMs = deps.clock.nowMs();
+  assertGrantable(wallet, request, nowMs);
+  const grant: Grant = {
+    id: randomUUID(),
+    walletId: wallet.id,
+    subject: request.subject,
+    accessRight: request.accessRight,
+    reason: request.reason,
+    grantedBy: personOf(caller),
+    grantedAtMs: nowMs,
+    expiresAtMs: request.expiresAtMs,
+    ended: false,
+    allowedContexts: [...new Set(request.allowedContexts)],
+  };
+  const earlier = await deps.db.transact((tx) => storeGrant(tx, grant, request.idempotencyKey));
+  if (earlier !== undefined) return earlier;
+  auditGrant(deps, caller, wallet, { subject: grant.subject, change: 'granted' });
+  return grant;
+}
+
+/** Stores the grant, or gives the one that an earlier use of the key made. */
+async function storeGrant(
+  tx: Transactor<WalletDatabase>,
+  grant: Grant,
+  key: string | undefined,
+): Promise<Grant | undefined> {
+  if (key !== undefined) {
+    const earlier = await claimKey(tx, {
+      owner: `${grant.grantedBy} grants ${grant.walletId}`,
+      key,
+      bodyHash: bodyHash(grant),
+      resourceId: grant.id,
+      nowMs: grant.grantedAtMs,
+    });
+    const made = earlier === undefined ? undefined : await findGrantById(tx, earlier);
+    if (made !== undefined) return made;
+  }
+  if (!(await insertGrant(tx, grant))) throw refuse('GRANT_EXISTS');
+  return undefined;
+}
+
+function bodyHash(grant: Grant): Buffer {
+  const { subject, accessRight, reason = '', expiresAtMs = 0, allowedContexts } = grant;
+  const body = { subject, accessRight, reason, expiresAtMs, allowedContexts: [...allowedContexts] };
+  return Buffer.from(sha256(canonicalBytes(body)));
+}
+
+export async function listAccess(
+  deps: GrantDeps,
+  caller: Caller,
+  idOrAddress: string,
+  window: { readonly offset: number; readonly limit: number },
+): Promise<{ grants: Grant[]; totalCount: number }> {
+  const wallet = await governedWallet(deps, caller, idOrAddress);
+  return listGrants(deps.db.read, wallet.id, window);
+}
+
+export async function revokeAccess(
+  deps: GrantDeps,
+  caller: Caller,
+  idOrAddress: string,
+  subject: string,
+): Promise<void> {
+  const wallet = await governedWallet(deps, caller, idOrAddress);
+  const ended = await deps.db.transact((tx) => endGrant(tx, wallet.id, subject, deps.clock.nowMs()));
+  if (!ended) throw refuse('GRANT_NOT_FOUND');
+  auditGrant(deps, caller, wallet, { subject, change: 'revoked' });
+}
+
+export interface AccessQuestion {
+  readonly subject: string;
+  readonly right: AccessRight;
+}
+
+/** What a subject may do with the wallet; asked by those who govern it, and by the subject. */
+export async function checkAccess(
+  deps: GrantDeps,
+  caller: Caller,
+  idOrAddress: string,
+  question: AccessQuestion,
+): Promise<{ hasAccess: boolean; grant: Grant | undefined }> {
+  const wallet = await getWallet(deps.db.read, idOrAddress);
+  const { subject, right } = question;
+  if (!governs(wallet, caller) && subject !== personOf(caller)) throw refuse('WALLET_ACCESS_DENIED');
+  if (wallet.ownerUserId === subject) return { hasAccess: true, grant: undefined };
+  const grant = await findOpenGrant(deps.db.read, wallet.id, subject);
+  const active = grant !== undefined && isActiveGrant(grant, deps.clock.nowMs());
+  const hasAccess = active && includesRight(grant.accessRight, right);
+  return { hasAccess, grant: active ? grant : undefined };
+}
+
+async function governedWallet(deps: GrantDeps, caller: Caller, idOrAddress: string): Promise<Wallet> {
+  const wallet = await getWallet(deps.db.read, idOrAddress);
+  authorizeGovernance(deps, caller, wallet);
+  return wallet;
+}
+
+function assertGrantable(wallet: Wallet, request: NewGrant, nowMs: number): void {
+  const refusal = judgeGrant({ ...request, ownedByOrganization: wallet.kind === 'Organization' });
+  if (refusal !== undefined) throw refuse(refusal);
+  const unknown = request.allowedContexts.filter((name) => !isGrantable(name));
+  if (unknown.length > 0) throw refuse('UNKNOWN_DERIVATION_CONTEXT', { contexts: unknown });
+  if (request.expiresAtMs !== undefined && request.expiresAtMs <= nowMs) throw refuse('GRANT_EXPIRY_PAST');
+}
+
+function isGrantable(name: string): boolean {
+  const use = findContext(name)?.use;
+  return use === 'signing' || use === 'encryption';
+}
+
+function auditGrant(
+  deps: GrantDeps,
+  caller: Caller,
+  wallet: Wallet,
+  fact: { readonly subject: string; readonly change: 'granted' | 'revoked' },
+): void {
+  deps.log.info(
+    { securityAudit: 'wallet.access', walletAddress: wallet.address, userId: caller.platformUserId, ...fact },
+    'access to a wallet changed',
+  );
+}

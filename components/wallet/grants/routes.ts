@@ -1,0 +1,163 @@
+import { z } from 'zod';
+import { apiTimestamp, findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
+import { type App, callerOf, page, pageSchema, pageWindow, paging } from '#kit/http/http.ts';
+import {
+  idempotencyHeaders,
+  identifier,
+  plainText,
+  WALLET_PREFIXES,
+  walletParams,
+} from '../wallets/schemas.ts';
+import { isActiveGrant } from './delegation.ts';
+import { checkAccess, type GrantDeps, grantAccess, listAccess, revokeAccess } from './grant.ts';
+import type { Grant } from './store.ts';
+
+const tags = ['Wallet access'];
+const accessRight = z.enum(['ReadOnly', 'ReadWrite', 'Owner']);
+
+const timestamp = z.string().transform((text, context): number => {
+  const ticks = findTimestamp(text);
+  if (ticks !== undefined) return ticksToMs(ticks);
+  context.addIssue({ code: 'custom', message: 'not an ISO 8601 timestamp with an offset' });
+  return z.NEVER;
+});
+
+const grantBody = z.object({
+  subject: z.uuid().toLowerCase().describe('Platform user.'),
+  accessRight,
+  reason: plainText(500).optional(),
+  expiresAt: timestamp.optional(),
+  allowedDerivationContexts: z.array(z.string().max(100)).max(32).default([]),
+});
+
+const grantSchema = z.object({
+  id: z.string(),
+  subject: z.string(),
+  accessRight,
+  reason: z.string().nullable(),
+  grantedBy: z.string(),
+  grantedAt: z.string(),
+  expiresAt: z.string().nullable(),
+  allowedDerivationContexts: z.array(z.string()),
+  isActive: z.boolean(),
+});
+
+const subjectParams = walletParams.extend({ subject: identifier.toLowerCase() });
+
+const checkSchema = z.object({
+  subject: z.string(),
+  right: accessRight,
+  hasAccess: z.boolean(),
+  expiresAt: z.string().nullable(),
+  allowedDerivationContexts: z.array(z.string()),
+});
+
+export function mountGrantRoutes(app: App, deps: GrantDeps): void {
+  for (const prefix of WALLET_PREFIXES) {
+    mountCollection(app, deps, `${prefix}/:id/access`);
+    mountSubject(app, deps, `${prefix}/:id/access/:subject`);
+  }
+}
+
+function mountCollection(app: App, deps: GrantDeps, path: string): void {
+  app.post(
+    path,
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        tags,
+        summary: 'Grant access to a wallet',
+        params: walletParams,
+        body: grantBody,
+        headers: idempotencyHeaders,
+        response: { 201: grantSchema },
+      },
+    },
+    async (request, reply) => {
+      const { subject, reason, expiresAt, allowedDerivationContexts } = request.body;
+      const grant = await grantAccess(deps, callerOf(request), request.params.id, {
+        subject,
+        accessRight: request.body.accessRight,
+        reason,
+        expiresAtMs: expiresAt,
+        allowedContexts: allowedDerivationContexts,
+        idempotencyKey: request.headers['idempotency-key'],
+      });
+      return reply.code(201).send(presentGrant(grant, deps.clock.nowMs()));
+    },
+  );
+
+  app.get(
+    path,
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        tags,
+        summary: 'Grants of a wallet, newest first',
+        params: walletParams,
+        querystring: paging(),
+        response: { 200: pageSchema(grantSchema) },
+      },
+    },
+    async (request) => {
+      const window = pageWindow(request.query);
+      const { grants, totalCount } = await listAccess(deps, callerOf(request), request.params.id, window);
+      const nowMs = deps.clock.nowMs();
+      const items = grants.map((grant) => presentGrant(grant, nowMs));
+      return { ...page(items, request.query, totalCount), items };
+    },
+  );
+}
+
+function mountSubject(app: App, deps: GrantDeps, path: string): void {
+  app.delete(
+    path,
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, summary: 'Revoke the access of a subject', params: subjectParams },
+    },
+    async (request, reply) => {
+      await revokeAccess(deps, callerOf(request), request.params.id, request.params.subject);
+      return reply.code(204).send();
+    },
+  );
+
+  app.get(
+    `${path}/check`,
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        tags,
+        summary: 'Whether a subject holds a right',
+        params: subjectParams,
+        querystring: z.object({ right: accessRight.default('ReadOnly') }),
+        response: { 200: checkSchema },
+      },
+    },
+    async (request) => {
+      const question = { subject: request.params.subject, right: request.query.right };
+      const answer = await checkAccess(deps, callerOf(request), request.params.id, question);
+      const { grant } = answer;
+      return {
+        ...question,
+        hasAccess: answer.hasAccess,
+        expiresAt: grant?.expiresAtMs === undefined ? null : apiTimestamp(grant.expiresAtMs),
+        allowedDerivationContexts: [...(grant?.allowedContexts ?? [])],
+      };
+    },
+  );
+}
+
+function presentGrant(grant: Grant, nowMs: number): z.input<typeof grantSchema> {
+  return {
+    id: grant.id,
+    subject: grant.subject,
+    accessRight: grant.accessRight,
+    reason: grant.reason ?? null,
+    grantedBy: grant.grantedBy,
+    grantedAt: apiTimestamp(grant.grantedAtMs),
+    expiresAt: grant.expiresAtMs === undefined ? null : apiTimestamp(grant.expiresAtMs),
+    allowedDerivationContexts: [...grant.allowedContexts],
+    isActive: isActiveGrant(grant, nowMs),
+  };
+}

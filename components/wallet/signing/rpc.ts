@@ -1,0 +1,57 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
+import type { PublicKeySchema, WalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { personOf } from '../grants/authority.ts';
+import { listByAddresses, listUsable } from '../wallets/store.ts';
+import { algorithmOf, type Wallet } from '../wallets/wallet.ts';
+import { type SignDeps, signAs } from './sign.ts';
+
+type Methods = typeof WalletService extends { readonly method: infer M } ? M : never;
+
+const MAX_ADDRESSES = 256;
+
+/** Handlers for the other services of the installation; users' authority comes with `x-subject-token`. */
+export function walletHandlers(deps: SignDeps): RpcHandlers<Methods> {
+  return {
+    findWallets: async ({ addresses }) => {
+      if (addresses.length > MAX_ADDRESSES) {
+        throw new AppError('invalid', 'INVALID_REQUEST', `at most ${MAX_ADDRESSES} addresses at a time`);
+      }
+      const wallets = await listByAddresses(deps.db.read, addresses);
+      return { wallets: wallets.map(presentKey) };
+    },
+    listSubjectWallets: async (_request, context) => {
+      const person = personOf(subjectOf(context));
+      const wallets = await listUsable(deps.db.read, person, deps.clock.nowMs());
+      return { wallets: wallets.map(presentKey) };
+    },
+    signDigest: async (request, context) => {
+      const signed = await signAs(deps, subjectOf(context), request.walletAddress, {
+        data: request.digest,
+        preHashed: true,
+        derivationPath: request.derivationContext,
+        algorithm: undefined,
+        hybridMode: false,
+      });
+      const key = {
+        publicKey: encodeBase64(signed.publicKey),
+        algorithm: signed.algorithm,
+        walletAddress: signed.keyAddress,
+      };
+      return { signature: signed.signature, key };
+    },
+  };
+}
+
+function subjectOf(context: RpcContext): Caller {
+  if (context.subject !== undefined) return context.subject;
+  throw new AppError('unauthenticated', 'UNAUTHORIZED', 'x-subject-token is required');
+}
+
+function presentKey(wallet: Wallet): MessageInitShape<typeof PublicKeySchema> {
+  const { address, keyType, publicKey } = wallet;
+  return { publicKey: encodeBase64(publicKey), algorithm: algorithmOf(keyType), walletAddress: address };
+}

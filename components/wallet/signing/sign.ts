@@ -1,0 +1,68 @@
+import { walletAddress } from '#core/crypto/address.ts';
+import type { Algorithm } from '#core/crypto/algorithm.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import { resolveDerivation } from '../custody/derivation.ts';
+import type { Keyring } from '../custody/keyring.ts';
+import { refuse } from '../errors.ts';
+import { type AuthorityDeps, authorizeUse } from '../grants/authority.ts';
+import { getWallet } from '../wallets/store.ts';
+import { algorithmOf, type Wallet } from '../wallets/wallet.ts';
+
+export interface SignDeps extends AuthorityDeps {
+  readonly keyring: Keyring;
+}
+
+export interface SignRequest {
+  readonly data: Uint8Array;
+  /** `data` is a 32-byte digest: signed as such by P-256 and RSA, as the message by Ed25519 */
+  readonly preHashed: boolean;
+  readonly derivationPath: string | undefined;
+  /** refused when it is not the wallet's; absent skips the comparison */
+  readonly algorithm: string | undefined;
+  readonly hybridMode: boolean;
+}
+
+export interface Signed {
+  readonly wallet: Wallet;
+  readonly algorithm: Algorithm;
+  readonly signature: Uint8Array;
+  /** of the key that signed, which is a derived one under a context */
+  readonly publicKey: Uint8Array;
+  readonly keyAddress: string;
+}
+
+/**
+ * Signs as the caller with a wallet by id or address (notes/workflow.md 10.4, decision D31).
+ * Order of judgement: existence, authority, shape of the request, state of the wallet.
+ */
+export async function signAs(
+  deps: SignDeps,
+  caller: Caller,
+  idOrAddress: string,
+  request: SignRequest,
+): Promise<Signed> {
+  const wallet = await getWallet(deps.db.read, idOrAddress);
+  const derivation = resolveDerivation(request.derivationPath);
+  await authorizeUse(deps, caller, wallet, {
+    act: 'wallet.sign',
+    derivationPath: request.derivationPath ?? '',
+    context: derivation?.context,
+    hybridMode: request.hybridMode,
+  });
+  if (derivation === undefined) throw refuse('UNKNOWN_DERIVATION_CONTEXT');
+  if (!['primary', 'raw', 'signing'].includes(derivation.use)) throw refuse('DERIVATION_CONTEXT_RESERVED');
+  assertSignable(wallet, request);
+  const signer = await deps.keyring.signer(wallet, derivation.path);
+  const signature = request.preHashed ? signer.signDigest(request.data) : signer.sign(request.data);
+  const keyAddress = walletAddress(signer.algorithm, signer.publicKey);
+  return { wallet, algorithm: signer.algorithm, signature, publicKey: signer.publicKey, keyAddress };
+}
+
+function assertSignable(wallet: Wallet, request: SignRequest): void {
+  const { algorithm } = request;
+  const spellings: readonly string[] = [wallet.keyType, algorithmOf(wallet.keyType)];
+  if (algorithm !== undefined && !spellings.includes(algorithm)) throw refuse('ALGORITHM_MISMATCH');
+  if (request.hybridMode) throw refuse('HYBRID_UNSUPPORTED');
+  if (request.preHashed && request.data.length !== 32) throw refuse('PREHASH_LENGTH');
+  if (wallet.status === 'Locked') throw refuse('WALLET_LOCKED');
+}

@@ -1,0 +1,176 @@
+import { sha256 } from '#core/crypto/hash.ts';
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { findTimestamp } from '#core/encoding/timestamp.ts';
+import { AppError } from '#core/errors/errors.ts';
+import { voteBytes } from '#core/ledger/attestation.ts';
+import { CONSENSUS_TYPES, type ConsensusMessage, signBytes } from '#core/ledger/consensus.ts';
+import { possessionBytes } from '#core/ledger/possession.ts';
+import { findDocketHash, parseRegisterId } from '#core/ledger/register-id.ts';
+import type { Logger } from '#kit/log/log.ts';
+import { DOCKET_SIGNING } from '../custody/contexts.ts';
+import { type SystemKey, type SystemKeyDeps, validatorKey } from './keys.ts';
+import { judgeSystemSigning, judgeValidatorIdentity, type SigningCaller } from './rules.ts';
+import { refuseAudited } from './sign-control.ts';
+import type { GuardedMessage, SignerStore } from './store.ts';
+
+export interface SignConsensusDeps extends SystemKeyDeps {
+  readonly store: SignerStore;
+  readonly log: Logger;
+}
+
+/** A validator's open stream: its identity, its key, and the fencing epoch it took (decision D23). */
+export interface OpenedSigner {
+  readonly validatorId: string;
+  readonly caller: SigningCaller;
+  readonly epoch: bigint;
+  readonly key: SystemKey;
+}
+
+/** Takes the next epoch of a validator identity; older streams of it are fenced from this moment. */
+export async function openSigner(
+  deps: SignConsensusDeps,
+  caller: SigningCaller,
+  validatorId: string,
+): Promise<OpenedSigner> {
+  const attempt = {
+    caller,
+    registerId: '',
+    transactionType: 'OpenSigner',
+    transactionId: validatorId,
+    derivationPath: DOCKET_SIGNING,
+  };
+  const code = judgeSystemSigning(DOCKET_SIGNING, caller) ?? judgeValidatorIdentity(validatorId, caller);
+  if (code !== undefined) throw await refuseAudited(deps, attempt, code);
+  const key = await validatorKey(deps, validatorId);
+  const epoch = await deps.store.nextEpoch(validatorId);
+  deps.log.info({ clientId: caller.clientId, epoch: Number(epoch) }, 'signer opened');
+  return { validatorId, caller, epoch, key };
+}
+
+/**
+ * Signs a proposal, prevote or precommit: the bytes are made here from the fields, the position is taken in one
+ * statement, then the signature leaves.
+ * @throws AppError conflict SIGNER_FENCED, conflict DOUBLE_SIGN_REFUSED (details: the position signed last),
+ * invalid INVALID_CONSENSUS_MESSAGE and the like for fields out of range
+ */
+export async function signConsensus(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  message: ConsensusMessage,
+): Promise<Uint8Array> {
+  // The guard's key is the parsed id: two spellings of one register must meet the same row.
+  const registerId = parseRegisterId(message.registerId);
+  assertTimestamp(message.timestamp);
+  const bytes = signBytes({ ...message, registerId });
+  const signature = Buffer.from(opened.key.signer.sign(bytes));
+  const guarded: GuardedMessage = {
+    registerId,
+    validatorId: opened.validatorId,
+    height: BigInt(message.height),
+    round: message.round,
+    step: message.type,
+    digest: Buffer.from(sha256(bytes)),
+    signature,
+  };
+  const taken = await deps.store.guard(guarded, opened.epoch);
+  const released = taken ? signature : await storedSignature(deps, opened, guarded);
+  logSigned(deps, opened, registerId, { ...position(guarded), kind: typeName(message.type) });
+  return released;
+}
+
+/** The specification's vote; it decides nothing, so it needs no guard, only the newest epoch. */
+export async function signAttestation(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  vote: { registerId: string; docketHash: string; approved: boolean; timestamp: string },
+): Promise<Uint8Array> {
+  const registerId = parseRegisterId(vote.registerId);
+  const docketHash = findDocketHash(vote.docketHash);
+  if (docketHash === undefined)
+    throw new AppError('invalid', 'INVALID_REQUEST', 'docketHash is not a SHA-256');
+  assertTimestamp(vote.timestamp);
+  await assertNewest(deps, opened);
+  const { approved, timestamp } = vote;
+  const bytes = voteBytes({ docketHash, validatorAddress: opened.key.address, approved, timestamp });
+  logSigned(deps, opened, registerId, { kind: 'attestation', txId: docketHash });
+  return opened.key.signer.sign(bytes);
+}
+
+/** Proof that the identity holds its key, for the genesis of a register. */
+export async function signPossession(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  request: { registerId: string },
+): Promise<Uint8Array> {
+  const registerId = parseRegisterId(request.registerId);
+  await assertNewest(deps, opened);
+  const publicKey = encodeBase64(opened.key.signer.publicKey);
+  const bytes = possessionBytes({ registerId, validatorId: opened.validatorId, publicKey });
+  logSigned(deps, opened, registerId, { kind: 'possession' });
+  return opened.key.signer.sign(bytes);
+}
+
+// Nothing was written: an old epoch, the same message again, or a conflict. The order of these questions is the answer.
+async function storedSignature(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  message: GuardedMessage,
+): Promise<Uint8Array> {
+  await assertNewest(deps, opened);
+  const last = await deps.store.position(message);
+  if (last === undefined)
+    throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'the position was not taken');
+  const same = BigInt(last.height) === message.height && BigInt(last.round) === BigInt(message.round);
+  if (same && last.step === message.step && last.sameDigest) return last.signature;
+  const signed = { height: last.height, round: last.round, step: last.step };
+  await refuseAudited(deps, attemptOf(opened, message), 'DOUBLE_SIGN_REFUSED');
+  throw new AppError(
+    'conflict',
+    'DOUBLE_SIGN_REFUSED',
+    `height ${last.height}, round ${last.round}, step ${last.step} is signed already`,
+    { details: { signed } },
+  );
+}
+
+async function assertNewest(deps: SignConsensusDeps, opened: OpenedSigner): Promise<void> {
+  const current = await deps.store.currentEpoch(opened.validatorId);
+  if (current === opened.epoch) return;
+  throw new AppError('conflict', 'SIGNER_FENCED', 'a newer stream signs for this identity');
+}
+
+function attemptOf(opened: OpenedSigner, message: GuardedMessage) {
+  return {
+    caller: opened.caller,
+    registerId: message.registerId,
+    transactionType: typeName(message.step),
+    transactionId: `${message.height}/${message.round}/${message.step}`,
+    derivationPath: DOCKET_SIGNING,
+  };
+}
+
+function position(message: GuardedMessage) {
+  return { docketNumber: Number(message.height), round: message.round };
+}
+
+function typeName(type: number): string {
+  const name = Object.entries(CONSENSUS_TYPES).find(([, value]) => value === type)?.[0];
+  return name ?? 'unknown';
+}
+
+function logSigned(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  registerId: string,
+  fields: Readonly<Record<string, unknown>>,
+): void {
+  deps.log.info(
+    { clientId: opened.caller.clientId, registerId, derivationPath: DOCKET_SIGNING, ...fields },
+    'docket signature',
+  );
+}
+
+function assertTimestamp(text: string): void {
+  if (findTimestamp(text) === undefined) {
+    throw new AppError('invalid', 'INVALID_REQUEST', 'timestamp is not an ISO 8601 timestamp with an offset');
+  }
+}

@@ -1,0 +1,211 @@
+import { sha256Hex } from '#core/crypto/hash.ts';
+import { decodeBase64Any } from '#core/encoding/base64.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import { checkpointBody, checkpointOrigin } from '#core/ledger/checkpoint.ts';
+import { parseRegisterId, parseTxId } from '#core/ledger/register-id.ts';
+import { signingDigest } from '#core/ledger/transaction.ts';
+import type { Logger } from '#kit/log/log.ts';
+import { REGISTER_CONTROL } from '../custody/contexts.ts';
+import { controlKey, type SystemKey, type SystemKeyDeps } from './keys.ts';
+import {
+  judgeSystemKeyReading,
+  judgeSystemSigning,
+  refusal,
+  type SigningAttempt,
+  type SigningCaller,
+} from './rules.ts';
+import type { SignatureCap, SignerStore } from './store.ts';
+
+export interface SignControlDeps extends SystemKeyDeps {
+  readonly store: SignerStore;
+  readonly log: Logger;
+  readonly installation: string;
+  readonly controlPerMinute: number;
+  readonly checkpointsPerMinute: number;
+}
+
+export interface ControlRequest {
+  readonly registerId: string;
+  readonly transactionId: string;
+  readonly payloadHash: string;
+  readonly derivationPath: string;
+  readonly transactionType: string;
+}
+
+export interface SystemSignature {
+  readonly signature: Uint8Array;
+  readonly key: SystemKey;
+}
+
+const CONTROL_TYPES: readonly string[] = ['Genesis', 'Control'];
+const WINDOW_SECONDS = 60;
+
+/**
+ * Signs a genesis or control transaction with `platform:register-control`: the digest is made here from the
+ * transaction id and payload hash. Every outcome is an audit row before anything is released.
+ */
+export async function signControl(
+  deps: SignControlDeps,
+  caller: SigningCaller,
+  request: ControlRequest,
+): Promise<SystemSignature> {
+  const attempt = { caller, ...request };
+  const cap = capOf(REGISTER_CONTROL, deps.controlPerMinute);
+  return release(deps, attempt, cap, () => {
+    if (!CONTROL_TYPES.includes(request.transactionType))
+      throw invalid('transactionType is not Genesis or Control');
+    const registerId = parseRegisterId(request.registerId);
+    const transactionId = parseTxId(request.transactionId);
+    const payloadHash = request.payloadHash.toLowerCase();
+    if (!/^[0-9a-f]{64}$/.test(payloadHash)) throw invalid('payloadHash is not a SHA-256 in hexadecimal');
+    return { registerId, transactionId, digest: signingDigest(transactionId, payloadHash) };
+  });
+}
+
+/**
+ * Signs the three lines of a checkpoint as the register's log (decision D25). Only the checkpoint of the named
+ * register of this installation: the key signs no other text.
+ */
+export async function signCheckpoint(
+  deps: SignControlDeps,
+  caller: SigningCaller,
+  request: { readonly registerId: string; readonly body: string },
+): Promise<SystemSignature> {
+  const attempt = {
+    caller,
+    registerId: request.registerId,
+    transactionType: 'Checkpoint',
+    transactionId: sha256Hex(request.body),
+    derivationPath: REGISTER_CONTROL,
+  };
+  const cap = capOf(`${REGISTER_CONTROL}/checkpoint`, deps.checkpointsPerMinute);
+  return release(deps, attempt, cap, () => {
+    const registerId = parseRegisterId(request.registerId);
+    assertCheckpointOf(checkpointOrigin(deps.installation, registerId), request.body);
+    return { registerId, transactionId: attempt.transactionId, message: Buffer.from(request.body) };
+  });
+}
+
+const CHECKPOINT_BODY = /^([^\r\n]+)\n(0|[1-9][0-9]{0,15})\n([A-Za-z0-9+/]{43}=)\n$/;
+
+function assertCheckpointOf(origin: string, body: string): void {
+  const [, ...lines] = CHECKPOINT_BODY.exec(body) ?? [];
+  const [found, size, root] = lines;
+  if (found !== origin || size === undefined || root === undefined) {
+    throw invalid('the body is not a checkpoint of this register');
+  }
+  const again = checkpointBody({ origin, size: Number(size), rootHash: decodeBase64Any(root) });
+  if (again !== body) throw invalid('the body is not in its canonical form');
+}
+
+/** The public side of `platform:register-control`, for those who have it sign and those who check what it signed. */
+export async function systemKeyOf(
+  deps: SignControlDeps,
+  caller: SigningCaller,
+  derivationPath: string,
+): Promise<SystemKey> {
+  const attempt = {
+    caller,
+    registerId: '',
+    transactionType: 'GetSystemKey',
+    transactionId: '',
+    derivationPath,
+  };
+  const code = judgeSystemKeyReading(derivationPath, caller);
+  if (code !== undefined) throw await refuseAudited(deps, attempt, code);
+  return controlKey(deps);
+}
+
+/** Writes the row and the log line of a refusal, and gives the error to throw. */
+export async function refuseAudited(
+  deps: Pick<SignControlDeps, 'store' | 'log'>,
+  attempt: SigningAttempt,
+  code: string,
+): Promise<AppError> {
+  await deps.store.auditRefusal(bounded(attempt), code);
+  deps.log.warn(
+    { ...logFields(attempt), securityAudit: 'system.sign', reason: code },
+    'system signature refused',
+  );
+  return refusal(code);
+}
+
+type Checked = { readonly registerId: string; readonly transactionId: string } & (
+  | { readonly digest: Uint8Array }
+  | { readonly message: Uint8Array }
+);
+
+// The signature exists before the row and leaves after it: a released signature always has its row, and the cap
+// counts what was released.
+async function release(
+  deps: SignControlDeps,
+  attempt: SigningAttempt,
+  cap: SignatureCap,
+  check: () => Checked,
+): Promise<SystemSignature> {
+  const code = judgeControlPath(attempt);
+  if (code !== undefined) throw await refuseAudited(deps, attempt, code);
+  const checked = await checkOrAudit(deps, attempt, check);
+  const key = await controlKey(deps);
+  const signature =
+    'digest' in checked ? key.signer.signDigest(checked.digest) : key.signer.sign(checked.message);
+  const { registerId, transactionId } = checked;
+  const decision = await deps.store.takeAudited({ ...attempt, registerId, transactionId }, cap);
+  if (decision === 'Signed') return { signature, key };
+  const retryAfterSeconds = await deps.store.retryAfterSeconds(registerId, cap);
+  deps.log.warn(
+    { ...logFields(attempt), securityAudit: 'system.sign', reason: 'RATE_LIMITED' },
+    'system signature refused',
+  );
+  throw new AppError('rate_limited', 'RATE_LIMITED', 'too many system signatures for this register', {
+    retryAfterSeconds,
+  });
+}
+
+// The unary calls sign with the register's key only; docket signatures exist on the typed stream alone.
+function judgeControlPath(attempt: SigningAttempt): string | undefined {
+  const { derivationPath, caller } = attempt;
+  const code = judgeSystemSigning(derivationPath, caller);
+  if (code !== undefined) return code;
+  return derivationPath === REGISTER_CONTROL ? undefined : 'SIGNING_NOT_ALLOWED';
+}
+
+async function checkOrAudit(
+  deps: SignControlDeps,
+  attempt: SigningAttempt,
+  check: () => Checked,
+): Promise<Checked> {
+  try {
+    return check();
+  } catch (error) {
+    if (isAppError(error, 'invalid')) await deps.store.auditRefusal(bounded(attempt), error.code);
+    throw error;
+  }
+}
+
+const AUDIT_TEXT_LIMIT = 128;
+
+// What a refused caller wrote goes into the row as it came, but not at any length.
+function bounded(attempt: SigningAttempt): SigningAttempt {
+  const cut = (text: string) => text.replaceAll('\0', '').slice(0, AUDIT_TEXT_LIMIT);
+  return {
+    caller: attempt.caller,
+    registerId: cut(attempt.registerId),
+    transactionType: cut(attempt.transactionType),
+    transactionId: cut(attempt.transactionId),
+    derivationPath: cut(attempt.derivationPath),
+  };
+}
+
+function logFields(attempt: SigningAttempt) {
+  const { caller, registerId, transactionId, transactionType, derivationPath } = bounded(attempt);
+  return { clientId: caller.clientId, registerId, txId: transactionId, transactionType, derivationPath };
+}
+
+function capOf(bucket: string, limit: number): SignatureCap {
+  return { bucket, limit, windowSeconds: WINDOW_SECONDS };
+}
+
+function invalid(message: string): AppError {
+  return new AppError('invalid', 'INVALID_REQUEST', message);
+}

@@ -1,0 +1,169 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import { CONSENSUS_TYPES, type ConsensusMessage, type ConsensusType } from '#core/ledger/consensus.ts';
+import type {
+  SignConsensusRequest,
+  SignConsensusResponseSchema,
+  ConsensusMessage as WireConsensus,
+} from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { Lanes } from './lanes.ts';
+import type { SigningCaller } from './rules.ts';
+import {
+  type OpenedSigner,
+  openSigner,
+  type SignConsensusDeps,
+  signAttestation,
+  signConsensus,
+  signPossession,
+} from './sign-consensus.ts';
+
+type Response = MessageInitShape<typeof SignConsensusResponseSchema>;
+
+const IN_FLIGHT = 64;
+
+/**
+ * One validator's stream: opened with its identity, then typed messages. Messages of one register are signed in their
+ * order, registers side by side, so that one commit of the database serves many. A fenced stream is told so and ends.
+ */
+export async function* serveSigner(
+  deps: SignConsensusDeps,
+  caller: SigningCaller,
+  requests: AsyncIterable<SignConsensusRequest>,
+): AsyncGenerator<Response, void, undefined> {
+  const arrivals = requests[Symbol.asyncIterator]();
+  const first = await arrivals.next();
+  if (first.done === true) return;
+  const { requestId } = first.value;
+  let opened: OpenedSigner;
+  try {
+    opened = await openFirst(deps, caller, first.value);
+  } catch (error) {
+    yield refusalOf(requestId, error);
+    return;
+  }
+  const { signer, address } = opened.key;
+  const key = {
+    publicKey: encodeBase64(signer.publicKey),
+    algorithm: signer.algorithm,
+    walletAddress: address,
+  };
+  yield { requestId, result: { case: 'opened', value: { epoch: opened.epoch, key } } };
+  const lanes = new Lanes<Response>(IN_FLIGHT);
+  // Not awaited: the call that delivers the arrivals ends after this generator, not before it.
+  admitAll(deps, opened, arrivals, lanes);
+  try {
+    yield* lanes;
+  } finally {
+    lanes.end();
+  }
+}
+
+async function openFirst(
+  deps: SignConsensusDeps,
+  caller: SigningCaller,
+  request: SignConsensusRequest,
+): Promise<OpenedSigner> {
+  if (request.message.case !== 'open') throw invalid('the first message of a stream opens the signer');
+  return openSigner(deps, caller, request.message.value.validatorId);
+}
+
+// Never throws: what ends the arrivals ends the lanes, and the reader of the lanes sees it.
+async function admitAll(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  arrivals: AsyncIterator<SignConsensusRequest>,
+  lanes: Lanes<Response>,
+): Promise<void> {
+  try {
+    for (let next = await arrivals.next(); next.done !== true; next = await arrivals.next()) {
+      if (lanes.ended) return;
+      const request = next.value;
+      await lanes.admit(registerOf(request), () => answer(deps, opened, request, () => lanes.end()));
+    }
+    lanes.end();
+  } catch (error) {
+    lanes.end(error);
+  }
+}
+
+async function answer(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  request: SignConsensusRequest,
+  fence: () => void,
+): Promise<Response> {
+  const { requestId } = request;
+  try {
+    const signature = await sign(deps, opened, request.message);
+    return { requestId, result: { case: 'signed', value: { signature } } };
+  } catch (error) {
+    if (isAppError(error) && error.code === 'SIGNER_FENCED') fence();
+    return refusalOf(requestId, error);
+  }
+}
+
+function sign(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  message: SignConsensusRequest['message'],
+): Promise<Uint8Array> {
+  switch (message.case) {
+    case 'consensus':
+      return signConsensus(deps, opened, parseMessage(message.value));
+    case 'attestation':
+      return signAttestation(deps, opened, message.value);
+    case 'possession':
+      return signPossession(deps, opened, message.value);
+    case 'open':
+      throw invalid('the signer is open already');
+    default:
+      throw invalid('the message has no known type');
+  }
+}
+
+const TYPES: readonly number[] = Object.values(CONSENSUS_TYPES);
+
+function parseMessage(wire: WireConsensus): ConsensusMessage {
+  if (!TYPES.includes(wire.type)) throw invalid('the type is not proposal, prevote or precommit');
+  if (wire.height > BigInt(Number.MAX_SAFE_INTEGER)) throw invalid('the height is out of range');
+  const { docketHash, merkleRoot, logRoot } = wire;
+  const nil = docketHash === '' && merkleRoot === '' && logRoot === '';
+  return {
+    type: wire.type as ConsensusType,
+    networkId: wire.networkId,
+    registerId: wire.registerId,
+    height: Number(wire.height),
+    round: wire.round,
+    polRound: wire.polRound,
+    docket: nil ? undefined : { docketHash, merkleRoot, logRoot },
+    validatorSetHash: wire.validatorSetHash,
+    timestamp: wire.timestamp,
+  };
+}
+
+function registerOf({ message }: SignConsensusRequest): string {
+  return message.value !== undefined && 'registerId' in message.value
+    ? message.value.registerId.toLowerCase()
+    : '';
+}
+
+const STREAM_CODES: readonly string[] = ['DOUBLE_SIGN_REFUSED', 'SIGNER_FENCED', 'RATE_LIMITED'];
+
+// A refusal is an answer. What is not one (no database, a fault of ours) ends the stream instead.
+function refusalOf(requestId: bigint, error: unknown): Response {
+  if (!isAppError(error)) throw error;
+  const code = refusalCode(error);
+  if (code === undefined) throw error;
+  return { requestId, result: { case: 'refusal', value: { code, message: error.message } } };
+}
+
+function refusalCode(error: AppError): string | undefined {
+  if (STREAM_CODES.includes(error.code)) return error.code;
+  if (error.kind === 'forbidden' || error.code === 'WALLET_LOCKED') return 'SIGNING_NOT_ALLOWED';
+  return error.kind === 'invalid' ? 'INVALID_REQUEST' : undefined;
+}
+
+function invalid(message: string): AppError {
+  return new AppError('invalid', 'INVALID_REQUEST', message);
+}

@@ -1,0 +1,135 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import type { Role } from '#core/identity/roles.ts';
+import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
+import { type Database, openDatabase } from '#kit/db/db.ts';
+import { type App, createHttpServer } from '#kit/http/http.ts';
+import type { RpcContext } from '#kit/rpc/rpc.ts';
+import { testDatabase } from '#kit/testing/database.ts';
+import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
+import { fileKek, type KekProvider } from '../custody/kek.ts';
+import { Keyring } from '../custody/keyring.ts';
+import { migrations } from '../database/migrations/list.ts';
+import type { WalletDatabase } from '../database/schema.ts';
+import { mountRoutes, type WalletHttpDeps } from '../http.ts';
+import type { SignControlDeps } from '../system-signer/sign-control.ts';
+import { createSignerStore } from '../system-signer/store.ts';
+import { findSecret } from '../wallets/store.ts';
+
+export const START_MS = Date.UTC(2026, 10, 21, 12);
+
+/** One replica of the wallet service without listeners: its database, its keys, its use cases. */
+export interface Replica {
+  readonly db: Database<WalletDatabase>;
+  readonly runtime: TestRuntime;
+  readonly clock: ManualClock;
+  readonly deps: WalletHttpDeps & SignControlDeps & { readonly kek: KekProvider };
+  close(): Promise<void>;
+}
+
+export interface ReplicaOptions {
+  readonly url: string;
+  readonly kek: Buffer;
+  readonly controlPerMinute?: number;
+  readonly checkpointsPerMinute?: number;
+}
+
+export async function openReplica(options: ReplicaOptions): Promise<Replica> {
+  const clock = manualClock(START_MS);
+  const runtime = testRuntime('service-wallet', { clock });
+  const { log, telemetry } = runtime;
+  const db = await openDatabase<WalletDatabase>({
+    url: options.url,
+    schema: 'wallet',
+    log,
+    telemetry,
+    migrations,
+  });
+  const kek = fileKek(options.kek);
+  const keyring = new Keyring({ kek, clock, load: (id) => findSecret(db.read, id) });
+  const deps = {
+    db,
+    kek,
+    keyring,
+    clock,
+    log,
+    verifier: createVerifier(nodeEd25519()),
+    store: createSignerStore(db.pool),
+    installation: testInstallation,
+    controlPerMinute: options.controlPerMinute ?? 10,
+    checkpointsPerMinute: options.checkpointsPerMinute ?? 600,
+  };
+  return { db, runtime, clock, deps, close: () => db.close() };
+}
+
+/** A fresh database and one replica on it. */
+export async function openFixture(name: string): Promise<Replica & ReplicaOptions> {
+  const options = { url: await testDatabase(name), kek: randomBytes(32) };
+  return { ...(await openReplica(options)), ...options };
+}
+
+export function person(change: Partial<Caller> = {}): Caller {
+  return {
+    kind: 'user',
+    subject: randomUUID(),
+    platformUserId: randomUUID(),
+    organizationId: undefined,
+    roles: [],
+    tier: 'platform',
+    clientId: 'first-party',
+    scopes: [],
+    tokenId: randomUUID(),
+    issuedAtMs: START_MS,
+    expiresAtMs: START_MS + 3_600_000,
+    canSignSystem: false,
+    claims: {
+      iss: 'urn:platform:test',
+      aud: [],
+      sub: 'test',
+      iat: 0,
+      exp: 0,
+      jti: 'test',
+      token_type: 'user',
+      token_use: 'access',
+      tier: 'platform',
+      client_id: 'first-party',
+    },
+    ...change,
+  };
+}
+
+export function administrator(organizationId: string, roles: readonly Role[] = ['Administrator']): Caller {
+  return person({ organizationId, roles });
+}
+
+/** The routes with whoever `callerOf` names as the caller; nobody for an unknown bearer. */
+export function routesFor(replica: Replica, callers: ReadonlyMap<string, Caller>): App {
+  const app = createHttpServer({ runtime: replica.runtime, title: 'wallet' });
+  app.addHook('onRequest', async (request) => {
+    request.caller = callers.get(request.headers.authorization ?? '');
+  });
+  mountRoutes(app, replica.deps);
+  return app;
+}
+
+/** A gRPC context as the server makes it after it verified certificate and tokens. */
+export function rpcContext(
+  clientId: string,
+  change: { canSignSystem?: boolean; subject?: Caller } = {},
+): RpcContext {
+  const { canSignSystem = true, subject } = change;
+  const caller = person({
+    kind: 'service',
+    tier: 'service',
+    clientId,
+    canSignSystem,
+    platformUserId: undefined,
+  });
+  return {
+    peer: { clientId, spiffeId: `spiffe://${testInstallation}/service/${clientId}` },
+    caller,
+    signal: new AbortController().signal,
+    ...(subject !== undefined && { subject }),
+  };
+}

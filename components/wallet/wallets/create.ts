@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import { sha256 } from '#core/crypto/hash.ts';
+import { canonicalBytes } from '#core/encoding/jcs.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database, Transactor } from '#kit/db/db.ts';
+import { PRIMARY_SLOT, REGISTER_ATTESTATION } from '../custody/contexts.ts';
+import type { KekProvider } from '../custody/kek.ts';
+import { createMaterial, recoverMaterial } from '../custody/material.ts';
+import type { KeyType, WalletDatabase } from '../database/schema.ts';
+import { refuse } from '../errors.ts';
+import { personOf } from '../grants/authority.ts';
+import { insertGrant } from '../grants/store.ts';
+import { claimKey } from '../idempotency/store.ts';
+import { type MadeKeys, makeKeys } from './make.ts';
+import { findOrganizationWallet, findWallet, insertWallet } from './store.ts';
+import { isAdministratorOf, type Wallet } from './wallet.ts';
+
+export interface CreateDeps {
+  readonly db: Database<WalletDatabase>;
+  readonly kek: KekProvider;
+  readonly clock: Clock;
+}
+
+export interface NewWallet {
+  readonly title: string;
+  readonly description: string | undefined;
+  readonly keyType: KeyType;
+  readonly organizationId: string | undefined;
+  readonly wordCount: 12 | 24;
+  readonly passphrase: string;
+}
+
+export interface CreatedWallet {
+  readonly wallet: Wallet;
+  readonly mnemonic: string | undefined;
+  /** an earlier use of the Idempotency-Key made the wallet; the mnemonic was shown then and is not kept */
+  readonly replayed: boolean;
+}
+
+const CREATOR_GRANT_MS = 90 * 24 * 60 * 60 * 1000;
+
+/**
+ * Makes a wallet of the caller, or the one wallet of an organisation with the creator's 90-day grant
+ * (specification, document 3, section 4).
+ */
+export async function createWallet(
+  deps: CreateDeps,
+  caller: Caller,
+  request: NewWallet,
+  idempotencyKey: string | undefined,
+): Promise<CreatedWallet> {
+  const person = personOf(caller);
+  assertMayCreate(caller, request);
+  const { material, mnemonic } = await createMaterial(request.keyType, request.wordCount, request.passphrase);
+  const keys = await makeKeys(deps.kek, request.keyType, material, PRIMARY_SLOT);
+  const wallet = describeWallet(request, keys, person, deps.clock.nowMs());
+  return deps.db.transact(async (tx) => {
+    if (idempotencyKey !== undefined) {
+      const earlier = await claimKey(tx, {
+        owner: `${person} wallets`,
+        key: idempotencyKey,
+        bodyHash: bodyHash(request),
+        resourceId: wallet.id,
+        nowMs: wallet.createdAtMs,
+      });
+      const made = earlier === undefined ? undefined : await findWallet(tx, earlier);
+      if (made !== undefined) return { wallet: made, mnemonic: undefined, replayed: true };
+    }
+    await storeWallet(tx, wallet, keys, person);
+    return { wallet, mnemonic, replayed: false };
+  });
+}
+
+export interface Recovery {
+  readonly title: string;
+  readonly description: string | undefined;
+  readonly keyType: KeyType;
+  readonly mnemonic: string;
+  readonly passphrase: string;
+}
+
+/** Brings a wallet back from its words: the same address again, or the wallet that is still there. */
+export async function recoverWallet(
+  deps: CreateDeps,
+  caller: Caller,
+  request: Recovery,
+): Promise<CreatedWallet> {
+  const person = personOf(caller);
+  if (request.keyType === 'RSA') throw refuse('KEY_TYPE_NOT_RECOVERABLE');
+  const material = recoverMaterial(request.mnemonic, request.passphrase);
+  const keys = await makeKeys(deps.kek, request.keyType, material, PRIMARY_SLOT);
+  const described = { ...request, organizationId: undefined };
+  const wallet = describeWallet(described, keys, person, deps.clock.nowMs());
+  return deps.db.transact(async (tx) => {
+    if (await insertWallet(tx, wallet, keys.secret)) return { wallet, mnemonic: undefined, replayed: false };
+    const present = await findWallet(tx, wallet.address);
+    if (present?.ownerUserId !== person) throw refuse('WALLET_EXISTS');
+    return { wallet: present, mnemonic: undefined, replayed: true };
+  });
+}
+
+function assertMayCreate(caller: Caller, request: NewWallet): void {
+  if (request.organizationId === undefined) return;
+  if (!isAdministratorOf(request.organizationId, caller)) throw refuse('WALLET_ACCESS_DENIED');
+  if (request.keyType === 'RSA') throw refuse('ORGANIZATION_KEY_TYPE');
+}
+
+async function storeWallet(
+  tx: Transactor<WalletDatabase>,
+  wallet: Wallet,
+  keys: MadeKeys,
+  person: string,
+): Promise<void> {
+  if (!(await insertWallet(tx, wallet, keys.secret))) {
+    const { ownerOrganizationId } = wallet;
+    const present = ownerOrganizationId && (await findOrganizationWallet(tx, ownerOrganizationId));
+    throw refuse(present ? 'ORGANIZATION_WALLET_EXISTS' : 'WALLET_EXISTS');
+  }
+  if (wallet.kind === 'Organization') await grantCreator(tx, wallet, person);
+}
+
+async function grantCreator(tx: Transactor<WalletDatabase>, wallet: Wallet, person: string): Promise<void> {
+  await insertGrant(tx, {
+    id: randomUUID(),
+    walletId: wallet.id,
+    subject: person,
+    accessRight: 'ReadWrite',
+    reason: 'organisation wallet creator',
+    grantedBy: person,
+    grantedAtMs: wallet.createdAtMs,
+    expiresAtMs: wallet.createdAtMs + CREATOR_GRANT_MS,
+    ended: false,
+    allowedContexts: [REGISTER_ATTESTATION],
+  });
+}
+
+type Description = Pick<NewWallet, 'title' | 'description' | 'keyType' | 'organizationId'>;
+
+function describeWallet(request: Description, keys: MadeKeys, person: string, nowMs: number): Wallet {
+  const { organizationId } = request;
+  return {
+    id: randomUUID(),
+    address: keys.address,
+    kind: organizationId === undefined ? 'User' : 'Organization',
+    ownerUserId: organizationId === undefined ? person : undefined,
+    ownerOrganizationId: organizationId,
+    systemIdentity: undefined,
+    title: request.title,
+    description: request.description,
+    keyType: request.keyType,
+    slot: PRIMARY_SLOT,
+    publicKey: keys.publicKey,
+    encryptionKey: keys.encryptionKey,
+    status: 'Active',
+    createdBy: person,
+    createdAtMs: nowMs,
+  };
+}
+
+// The passphrase stays out: a stored hash of it could be guessed at.
+function bodyHash(request: NewWallet): Buffer {
+  const { title, description = '', keyType, organizationId = '', wordCount } = request;
+  return Buffer.from(sha256(canonicalBytes({ title, description, keyType, organizationId, wordCount })));
+}

@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { apiTimestamp } from '#core/encoding/timestamp.ts';
+import { algorithmOf, type Wallet } from './wallet.ts';
+
+/** Both prefixes of the specification reach the same handlers (notes/workflow.md 10.3). */
+export const WALLET_PREFIXES = ['/api/wallets', '/api/v1/wallets'] as const;
+
+const keyType = z.enum(['ED25519', 'NISTP256', 'RSA']);
+
+/** Text that PostgreSQL and canonical JSON can hold: well-formed, without NUL. */
+export function plainText(maxLength: number) {
+  const storable = (text: string) => text.isWellFormed() && !text.includes('\0');
+  return z.string().max(maxLength).refine(storable, 'not storable text');
+}
+
+const title = plainText(100).trim().min(1);
+const description = plainText(500);
+const passphrase = z.string().max(256).describe('BIP-39 passphrase; never stored.');
+
+export const createBody = z.object({
+  title,
+  description: description.optional(),
+  keyType,
+  organizationId: z.uuid().toLowerCase().optional().describe('Makes the wallet of this organisation.'),
+  wordCount: z.union([z.literal(12), z.literal(24)]).default(24),
+  passphrase: passphrase.default(''),
+});
+
+export const recoverBody = z.object({
+  title: title.default('Recovered wallet'),
+  description: description.optional(),
+  keyType,
+  mnemonic: z.string().min(1).max(500),
+  passphrase: passphrase.default(''),
+});
+
+/** A wallet id, an address or a platform user; anything else names nothing. */
+export const identifier = z.string().regex(/^[A-Za-z0-9-]{1,128}$/);
+
+export const walletParams = z.object({ id: identifier.describe('Wallet id or address.') });
+
+/** RFC draft Idempotency-Key (decision D40). */
+export const idempotencyHeaders = z.object({
+  'idempotency-key': z
+    .string()
+    .regex(/^[\x21-\x7e]{1,255}$/)
+    .optional()
+    .describe('Same key and body within 24 h name the same resource.'),
+});
+
+export const walletSchema = z.object({
+  id: z.string(),
+  walletAddress: z.string(),
+  title: z.string(),
+  description: z.string().nullable(),
+  keyType,
+  algorithm: z.string(),
+  publicKey: z.string().describe('Base64: 32 bytes for Ed25519, SPKI DER otherwise.'),
+  encryptionPublicKey: z.string().nullable().describe('Base64: X25519 or P-256 SPKI of the encryption key.'),
+  owner: z.string().describe('Platform user or organisation.'),
+  ownerKind: z.enum(['User', 'Organization', 'System']),
+  organizationId: z.string().nullable(),
+  status: z.enum(['Active', 'Locked']),
+  createdAt: z.string(),
+});
+
+export const createdWalletSchema = walletSchema.extend({
+  mnemonic: z.string().optional().describe('Shown once; absent for RSA and for a repeated Idempotency-Key.'),
+});
+
+export function presentWallet(wallet: Wallet): z.input<typeof walletSchema> {
+  return {
+    id: wallet.id,
+    walletAddress: wallet.address,
+    title: wallet.title,
+    description: wallet.description ?? null,
+    keyType: wallet.keyType,
+    algorithm: algorithmOf(wallet.keyType),
+    publicKey: encodeBase64(wallet.publicKey),
+    encryptionPublicKey: wallet.encryptionKey === undefined ? null : encodeBase64(wallet.encryptionKey),
+    owner: wallet.ownerUserId ?? wallet.ownerOrganizationId ?? wallet.systemIdentity ?? '',
+    ownerKind: wallet.kind,
+    organizationId: wallet.ownerOrganizationId ?? null,
+    status: wallet.status,
+    createdAt: apiTimestamp(wallet.createdAtMs),
+  };
+}

@@ -1,0 +1,190 @@
+import { type ExpressionBuilder, type Selectable, sql } from 'kysely';
+import { isWalletAddress } from '#core/crypto/address.ts';
+import type { Reader, Transactor } from '#kit/db/db.ts';
+import type { SealedSecret, SecretPurpose } from '../custody/envelope.ts';
+import type { WalletDatabase, WalletTable } from '../database/schema.ts';
+import { refuse } from '../errors.ts';
+import type { Wallet } from './wallet.ts';
+
+/** A sealed secret together with what it is. */
+export interface StoredSecret extends SealedSecret {
+  readonly purpose: SecretPurpose;
+}
+
+/** What a caller may see: wallets of the person, wallets granted to them, those of an administered organisation. */
+export interface WalletView {
+  readonly platformUserId: string;
+  readonly administeredOrganizationId: string | undefined;
+  readonly nowMs: number;
+}
+
+type Db = Reader<WalletDatabase>;
+type Tx = Transactor<WalletDatabase>;
+
+/**
+ * Stores the wallet with its secret. False when the address, the organisation's one wallet or the system identity
+ * is taken; nothing is written then.
+ */
+export async function insertWallet(tx: Tx, wallet: Wallet, secret: StoredSecret): Promise<boolean> {
+  const row = await tx
+    .insertInto('wallets')
+    .values(toRow(wallet))
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('id')
+    .executeTakeFirst();
+  if (row === undefined) return false;
+  await tx
+    .insertInto('wallet_secrets')
+    .values({
+      wallet_id: wallet.id,
+      purpose: secret.purpose,
+      kek_id: secret.kekId,
+      wrapped_key: secret.wrappedKey,
+      sealed: secret.sealed,
+    })
+    .execute();
+  return true;
+}
+
+/** By id or by address. */
+export async function findWallet(db: Db, idOrAddress: string): Promise<Wallet | undefined> {
+  const isId = UUID.test(idOrAddress);
+  if (!isId && !isWalletAddress(idOrAddress)) return undefined;
+  const column = isId ? 'id' : 'address';
+  const row = await db.selectFrom('wallets').selectAll().where(column, '=', idOrAddress).executeTakeFirst();
+  return row === undefined ? undefined : fromRow(row);
+}
+
+/** A wallet of a person or an organisation. Throws `not_found` WALLET_NOT_FOUND; system keys are none. */
+export async function getWallet(db: Db, idOrAddress: string): Promise<Wallet> {
+  const wallet = await findWallet(db, idOrAddress);
+  if (wallet === undefined || wallet.kind === 'System') throw refuse('WALLET_NOT_FOUND');
+  return wallet;
+}
+
+export async function findSystemWallet(db: Db, identity: string): Promise<Wallet | undefined> {
+  const query = db.selectFrom('wallets').selectAll().where('system_identity', '=', identity);
+  const row = await query.executeTakeFirst();
+  return row === undefined ? undefined : fromRow(row);
+}
+
+export async function listByAddresses(db: Db, addresses: readonly string[]): Promise<Wallet[]> {
+  const known = addresses.filter((address) => isWalletAddress(address));
+  if (known.length === 0) return [];
+  const rows = await db.selectFrom('wallets').selectAll().where('address', 'in', known).execute();
+  return rows.map(fromRow);
+}
+
+export async function findOrganizationWallet(db: Db, organizationId: string): Promise<Wallet | undefined> {
+  const query = db.selectFrom('wallets').selectAll().where('owner_organization_id', '=', organizationId);
+  const row = await query.executeTakeFirst();
+  return row === undefined ? undefined : fromRow(row);
+}
+
+export async function findSecret(db: Db, walletId: string): Promise<StoredSecret | undefined> {
+  const row = await db
+    .selectFrom('wallet_secrets')
+    .selectAll()
+    .where('wallet_id', '=', walletId)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  return { purpose: row.purpose, kekId: row.kek_id, wrappedKey: row.wrapped_key, sealed: row.sealed };
+}
+
+/** The wallets of a view, oldest first, and how many there are. */
+export async function listVisible(
+  db: Db,
+  view: WalletView,
+  window: { readonly offset: number; readonly limit: number },
+): Promise<{ wallets: Wallet[]; totalCount: number }> {
+  const visible = db.selectFrom('wallets').where((eb) => inView(eb, view));
+  const rows = await visible
+    .selectAll()
+    .orderBy('created_at')
+    .orderBy('id')
+    .offset(window.offset)
+    .limit(window.limit)
+    .execute();
+  const count = await visible.select(({ fn }) => fn.countAll<string>().as('count')).executeTakeFirst();
+  return { wallets: rows.map(fromRow), totalCount: Number(count?.count ?? 0) };
+}
+
+/** Active wallets the person may sign with: their own, oldest first, then those granted for writing. */
+export async function listUsable(db: Db, platformUserId: string, nowMs: number): Promise<Wallet[]> {
+  const rows = await db
+    .selectFrom('wallets')
+    .selectAll()
+    .where('status', '=', 'Active')
+    .where((eb) =>
+      eb.or([
+        eb('owner_user_id', '=', platformUserId),
+        eb('id', 'in', grantedTo(eb, platformUserId, nowMs).where('access_right', '<>', 'ReadOnly')),
+      ]),
+    )
+    .orderBy(sql`owner_user_id IS NULL OR owner_user_id <> ${platformUserId}`)
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(USABLE_LIMIT)
+    .execute();
+  return rows.map(fromRow);
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const USABLE_LIMIT = 1000;
+
+function inView(eb: ExpressionBuilder<WalletDatabase, 'wallets'>, view: WalletView) {
+  const own = eb('owner_user_id', '=', view.platformUserId);
+  const granted = eb('id', 'in', grantedTo(eb, view.platformUserId, view.nowMs));
+  const { administeredOrganizationId } = view;
+  if (administeredOrganizationId === undefined) return eb.or([own, granted]);
+  return eb.or([own, granted, eb('owner_organization_id', '=', administeredOrganizationId)]);
+}
+
+function grantedTo(eb: ExpressionBuilder<WalletDatabase, 'wallets'>, subject: string, nowMs: number) {
+  return eb
+    .selectFrom('wallet_grants')
+    .select('wallet_id')
+    .where('subject', '=', subject)
+    .where('ended_at', 'is', null)
+    .where((inner) => inner.or([inner('expires_at', 'is', null), inner('expires_at', '>', new Date(nowMs))]));
+}
+
+function fromRow(row: Selectable<WalletTable>): Wallet {
+  return {
+    id: row.id,
+    address: row.address,
+    kind: row.kind,
+    ownerUserId: row.owner_user_id ?? undefined,
+    ownerOrganizationId: row.owner_organization_id ?? undefined,
+    systemIdentity: row.system_identity ?? undefined,
+    title: row.title,
+    description: row.description ?? undefined,
+    keyType: row.key_type,
+    slot: row.slot,
+    publicKey: row.public_key,
+    encryptionKey: row.encryption_key ?? undefined,
+    status: row.status,
+    createdBy: row.created_by,
+    createdAtMs: row.created_at.getTime(),
+  };
+}
+
+function toRow(wallet: Wallet) {
+  return {
+    id: wallet.id,
+    address: wallet.address,
+    kind: wallet.kind,
+    owner_user_id: wallet.ownerUserId ?? null,
+    owner_organization_id: wallet.ownerOrganizationId ?? null,
+    system_identity: wallet.systemIdentity ?? null,
+    title: wallet.title,
+    description: wallet.description ?? null,
+    key_type: wallet.keyType,
+    slot: wallet.slot,
+    public_key: wallet.publicKey,
+    encryption_key: wallet.encryptionKey ?? null,
+    status: wallet.status,
+    created_by: wallet.createdBy,
+    created_at: new Date(wallet.createdAtMs),
+  };
+}

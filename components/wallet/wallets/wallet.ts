@@ -1,0 +1,49 @@
+import type { Algorithm } from '#core/crypto/algorithm.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import type { KeyType, WalletKind, WalletStatus } from '../database/schema.ts';
+
+/** Public facts of a wallet. Its key material lives in custody and is never part of it. */
+export interface Wallet {
+  readonly id: string;
+  readonly address: string;
+  readonly kind: WalletKind;
+  readonly ownerUserId: string | undefined;
+  readonly ownerOrganizationId: string | undefined;
+  readonly systemIdentity: string | undefined;
+  readonly title: string;
+  readonly description: string | undefined;
+  readonly keyType: KeyType;
+  /** slot of the key that `address` and `publicKey` name */
+  readonly slot: number;
+  readonly publicKey: Buffer;
+  readonly encryptionKey: Buffer | undefined;
+  readonly status: WalletStatus;
+  readonly createdBy: string;
+  readonly createdAtMs: number;
+}
+
+const ALGORITHMS = { ED25519: 'ED25519', NISTP256: 'NISTP256', RSA: 'RSA-4096' } as const satisfies Record<
+  KeyType,
+  Algorithm
+>;
+
+/** The algorithm name of a key type in everything signed or hashed (decision D3). */
+export function algorithmOf(keyType: KeyType): Algorithm {
+  return ALGORITHMS[keyType];
+}
+
+/** The caller's platform user; wallets of people belong to it, whatever organisation the token is of. */
+export function isOwner(wallet: Wallet, caller: Caller): boolean {
+  return wallet.ownerUserId !== undefined && wallet.ownerUserId === caller.platformUserId;
+}
+
+/** An Administrator, by the token, of the organisation that owns the wallet. */
+export function administers(wallet: Wallet, caller: Caller): boolean {
+  const { ownerOrganizationId } = wallet;
+  return ownerOrganizationId !== undefined && isAdministratorOf(ownerOrganizationId, caller);
+}
+
+export function isAdministratorOf(organizationId: string, caller: Caller): boolean {
+  const ofOrganization = caller.kind === 'user' && caller.organizationId === organizationId;
+  return ofOrganization && caller.roles.includes('Administrator');
+}
