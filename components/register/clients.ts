@@ -1,0 +1,97 @@
+import type { AppError } from '#core/errors/errors.ts';
+
+/** A key of the wallet service. `publicKey` is standard base64 in the form of D3. */
+export interface WalletKey {
+  readonly publicKey: string;
+  readonly algorithm: string;
+  readonly walletAddress: string;
+}
+
+export interface Signed {
+  readonly signature: Uint8Array;
+  readonly key: WalletKey;
+}
+
+export interface DigestRequest {
+  readonly walletAddress: string;
+  readonly digest: Uint8Array;
+  /** empty for the primary key */
+  readonly derivationContext: string;
+  readonly subjectToken: string;
+}
+
+export interface ControlRequest {
+  readonly registerId: string;
+  readonly transactionId: string;
+  readonly payloadHash: string;
+  readonly transactionType: string;
+}
+
+/** What this component asks of the wallet service. Refusals and outages are AppErrors. */
+export interface Wallets {
+  findKey(walletAddress: string): Promise<WalletKey | undefined>;
+  subjectWallets(subjectToken: string): Promise<readonly WalletKey[]>;
+  signDigest(request: DigestRequest): Promise<Signed>;
+  /** The register-control key of the installation. */
+  systemKey(): Promise<WalletKey>;
+  signControl(request: ControlRequest): Promise<Signed>;
+  signCheckpoint(registerId: string, body: string): Promise<Signed>;
+}
+
+/** Where a validator listens, and which identity it must prove. */
+export interface ValidatorAddress {
+  readonly validatorId: string;
+  readonly endpoint: string;
+}
+
+export interface SubmitAnswer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly retryAfterSeconds: number;
+}
+
+export interface UnsealedTransaction {
+  readonly txId: string;
+  readonly status: 'pending' | 'rejected' | 'expired';
+  /** JCS bytes; empty unless pending */
+  readonly record: Uint8Array;
+  readonly rejectionCode: string;
+  readonly rejectionMessage: string;
+  readonly atMs: number;
+}
+
+export type SealResult =
+  | { readonly outcome: 'sealed'; readonly docketNumber: number }
+  | { readonly outcome: 'nothing_pending' | 'no_quorum' | 'timeout' };
+
+export interface Possession {
+  readonly validatorId: string;
+  readonly publicKey: string;
+  readonly algorithm: string;
+  readonly signature: Uint8Array;
+}
+
+/** What this component asks of one validator; an outage is an AppError of kind unavailable or timeout. */
+export interface Validators {
+  submit(at: ValidatorAddress, submission: Uint8Array): Promise<SubmitAnswer>;
+  find(
+    at: ValidatorAddress,
+    registerId: string,
+    txIds: readonly string[],
+  ): Promise<readonly UnsealedTransaction[]>;
+  listPending(
+    at: ValidatorAddress,
+    registerId: string,
+    limit: number,
+  ): Promise<{ readonly items: readonly UnsealedTransaction[]; readonly total: number }>;
+  seal(
+    at: ValidatorAddress,
+    request: { readonly registerId: string; readonly maxTransactions: number; readonly timeoutMs: number },
+  ): Promise<SealResult>;
+  provePossession(at: ValidatorAddress, registerId: string): Promise<Possession>;
+}
+
+/** Whether another validator may answer what this one did not. */
+export function isOutage(error: AppError): boolean {
+  return error.kind === 'unavailable' || error.kind === 'timeout';
+}

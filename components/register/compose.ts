@@ -1,0 +1,224 @@
+import { createVerifier, type Verifier } from '#core/crypto/verify.ts';
+import { SUBJECTS } from '#core/events/subjects.ts';
+import { authPlugin, type TenantSession, tenantSession } from '#kit/auth/auth.ts';
+import { type Bus, connectBus } from '#kit/bus/bus.ts';
+import { loadEd25519 } from '#kit/crypto/ed25519.ts';
+import { createVerifyPool, type VerifyPool } from '#kit/crypto/verify-pool.ts';
+import { type Database, openDatabase } from '#kit/db/db.ts';
+import { createHttpServer, createOpsServer, listenHttp } from '#kit/http/http.ts';
+import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
+import { createRpcServer } from '#kit/rpc/rpc.ts';
+import { connectWorkload, type Workload } from '#kit/workload/workload.ts';
+import { connectValidators } from './clients/validators.ts';
+import { connectWallets } from './clients/wallet.ts';
+import type { Validators, Wallets } from './clients.ts';
+import type { RegisterConfig } from './config.ts';
+import { migrations } from './database/list.ts';
+import type { RegisterSchema } from './database/schema.ts';
+import { createFindMembers } from './directory/ask.ts';
+import { createDefaultSet } from './directory/default-set.ts';
+import { addDirectoryService } from './directory/rpc.ts';
+import { addLedgerService } from './dockets/rpc.ts';
+import { signaturesByPool } from './dockets/signatures.ts';
+import { createDocketWriter } from './dockets/store.ts';
+import { createWriteDocket, type WriteDocket } from './dockets/write.ts';
+import { startGenesisDispatcher } from './genesis/jobs.ts';
+import { type Deps, mountRoutes } from './http.ts';
+import { createCheckpoints } from './proofs/checkpoint.ts';
+import { type Confirmations, createConfirmations } from './transactions/confirmations.ts';
+
+const clientId = 'service-register';
+
+/** What the ledger itself is made of: everything but listeners and connections. */
+export interface LedgerParts {
+  readonly database: Database<RegisterSchema>;
+  readonly wallets: Wallets;
+  readonly validators: Validators;
+  readonly verifier: Verifier;
+  readonly pool: Pick<VerifyPool, 'verifyBatch'>;
+  readonly runtime: Runtime;
+  readonly bus: Pick<Bus, 'publish'>;
+  readonly settings: Pick<
+    RegisterConfig,
+    | 'CHANCERY_PENDING_TTL_SECONDS'
+    | 'CHANCERY_VALIDATOR_FRESH_SECONDS'
+    | 'CHANCERY_MAX_OPEN_REGISTRATIONS'
+    | 'CHANCERY_SEAL_ADMINISTRATOR_ONLY'
+  >;
+}
+
+export interface Ledger {
+  readonly deps: Deps;
+  readonly writeDocket: WriteDocket;
+  readonly confirmations: Confirmations;
+  /** A validator announced itself: genesis that found nobody may find it now. */
+  readonly kickGenesis: () => void;
+  stop(): Promise<void>;
+}
+
+/** Joins the areas: the one place that knows which needs which. Starts the genesis dispatcher. */
+export function assembleLedger(parts: LedgerParts): Ledger {
+  const { database, wallets, validators, verifier, runtime, settings, bus } = parts;
+  const { clock, log, installation } = runtime;
+  const confirmations = createConfirmations();
+  const genesis = startGenesisDispatcher({ database, wallets, validators, clock, log });
+  const findMembers = createFindMembers(database.read);
+  const writeDocket = createWriteDocket({
+    database,
+    writer: createDocketWriter(database),
+    clock,
+    judges: { verifier, verifySignatures: signaturesByPool(parts.pool) },
+    onStored: (registerId, txIds) => {
+      confirmations.confirmed(registerId, txIds);
+      bus.publish(SUBJECTS.registerEvents);
+    },
+  });
+  const freshMs = settings.CHANCERY_VALIDATOR_FRESH_SECONDS * 1000;
+  const reads = { db: database.read, validators, findMembers };
+  const deps: Deps = {
+    registers: {
+      database,
+      wallets,
+      verifier,
+      clock,
+      networkId: installation,
+      pendingTtlMs: settings.CHANCERY_PENDING_TTL_SECONDS * 1000,
+      maxOpenRegistrations: settings.CHANCERY_MAX_OPEN_REGISTRATIONS,
+      defaultSet: createDefaultSet({ database, validators, verifier, clock, freshMs }),
+      onCreated: () => genesis.kick(),
+    },
+    transactions: { ...reads, database, wallets, clock, confirmations },
+    dockets: {
+      database,
+      validators,
+      findMembers,
+      writeDocket,
+      sealAdministratorOnly: settings.CHANCERY_SEAL_ADMINISTRATOR_ONLY,
+    },
+    proofs: { ...reads, checkpoints: createCheckpoints(wallets) },
+  };
+  return {
+    deps,
+    writeDocket,
+    confirmations,
+    kickGenesis: () => genesis.kick(),
+    stop: async () => {
+      confirmations.close();
+      await genesis.stop();
+    },
+  };
+}
+
+/** Builds the register service; resolves when it listens, its schema is there and tokens can be judged. */
+export const createRegister: Create<RegisterConfig> = async (config, runtime) => {
+  const cleanup = new Cleanup();
+  try {
+    return await open(config, runtime, cleanup);
+  } catch (error) {
+    await cleanup.run(runtime.log);
+    throw error;
+  }
+};
+
+interface Plumbing {
+  readonly config: RegisterConfig;
+  readonly runtime: Runtime;
+  readonly workload: Workload;
+  readonly session: TenantSession;
+  readonly database: Database<RegisterSchema>;
+  readonly verifier: Verifier;
+}
+
+async function open(config: RegisterConfig, runtime: Runtime, cleanup: Cleanup): Promise<Component> {
+  const { log, clock, telemetry } = runtime;
+  const workload = await connectWorkload({ socket: config.SPIFFE_ENDPOINT_SOCKET, log, clock });
+  cleanup.add('workload', () => workload.stop());
+  const bus = await connectBus({ url: config.NATS_URL, name: clientId, log });
+  cleanup.add('bus', () => bus.close());
+  const database = await openDatabase<RegisterSchema>({
+    url: config.DATABASE_URL,
+    schema: 'register',
+    log,
+    telemetry,
+    migrations,
+  });
+  cleanup.add('database', () => database.close());
+  const session = tenantSession({ runtime, workload, bus, config, clientId });
+  cleanup.add('tenant session', () => session.stop());
+  await session.revocations.start();
+  const peer = { runtime, workload, token: session.token };
+  const wallets = connectWallets(config.CHANCERY_WALLET_GRPC, peer);
+  cleanup.add('wallet client', () => wallets.close());
+  const validators = connectValidators(peer);
+  cleanup.add('validator clients', () => validators.close());
+  const pool = createVerifyPool({ workers: config.CHANCERY_VERIFY_WORKERS });
+  cleanup.add('verify pool', () => pool.close());
+  const verifier = createVerifier(loadEd25519('auto').backend);
+  const ledger = assembleLedger({
+    database,
+    wallets,
+    validators,
+    verifier,
+    pool,
+    runtime,
+    bus,
+    settings: config,
+  });
+  cleanup.add('ledger', () => ledger.stop());
+  const unsubscribe = bus.subscribe(SUBJECTS.registerEvents, () => ledger.confirmations.recheck());
+  cleanup.add('doorbell', unsubscribe);
+  return listen(ledger, { config, runtime, workload, session, database, verifier }, cleanup);
+}
+
+async function listen(ledger: Ledger, plumbing: Plumbing, cleanup: Cleanup): Promise<Component> {
+  const { config, runtime, database, session } = plumbing;
+  const host = config.CHANCERY_LISTEN_HOST;
+  const grpcPort = await listenRpc(ledger, plumbing, cleanup);
+  const httpsPort = await listenRoutes(ledger.deps, plumbing, cleanup);
+  const ops = await createOpsServer({
+    runtime,
+    host,
+    port: config.CHANCERY_OPS_PORT,
+    checks: [
+      { name: 'database', check: () => database.ping() },
+      { name: 'revocations', check: () => session.revocations.assertFresh() },
+    ],
+  });
+  cleanup.add('operations', () => ops.stop());
+  return {
+    name: 'register',
+    addresses: { ops: ops.address, https: `${host}:${httpsPort}`, grpc: `${host}:${grpcPort}` },
+    stop: () => cleanup.run(runtime.log),
+  };
+}
+
+async function listenRpc(ledger: Ledger, plumbing: Plumbing, cleanup: Cleanup): Promise<number> {
+  const { config, runtime, workload, session, database, verifier } = plumbing;
+  const server = createRpcServer({
+    runtime,
+    workload,
+    host: config.CHANCERY_LISTEN_HOST,
+    port: config.CHANCERY_GRPC_PORT,
+    authenticate: session.authenticate,
+  });
+  addLedgerService(server, { database, verifier, writeDocket: ledger.writeDocket });
+  addDirectoryService(server, { database, clock: runtime.clock, onAnnounced: () => ledger.kickGenesis() });
+  cleanup.add('gRPC', () => server.stop());
+  return server.listen();
+}
+
+async function listenRoutes(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): Promise<number> {
+  const { config, runtime, workload, session } = plumbing;
+  const app = createHttpServer({
+    runtime,
+    title: 'Chancery register service',
+    https: workload,
+    trustForwarded: true,
+  });
+  authPlugin(app, session.authenticator);
+  createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock: runtime.clock }).install(app);
+  mountRoutes(app, deps);
+  cleanup.add('HTTPS', () => app.close());
+  return listenHttp(app, { host: config.CHANCERY_LISTEN_HOST, port: config.CHANCERY_HTTPS_PORT });
+}

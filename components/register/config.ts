@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { commonSettings, databaseSettings, endpoint } from '#kit/config/config.ts';
+
+/** Every setting of the register service. */
+export const registerSettings = z.object({
+  ...commonSettings,
+  ...databaseSettings,
+  CHANCERY_TENANT_HTTPS: endpoint.describe('Tenant service, HTTPS: the published token keys.'),
+  CHANCERY_TENANT_GRPC: endpoint.describe('Tenant service, gRPC: the revocation feed.'),
+  CHANCERY_TENANT_MTLS: endpoint.describe(
+    'Tenant service, mutual-TLS token listener: our own service tokens.',
+  ),
+  CHANCERY_WALLET_GRPC: endpoint.describe('Wallet service, gRPC: wallets and the signing component.'),
+  CHANCERY_PENDING_TTL_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(86_400)
+    .default(300)
+    .describe('How long an initiated register waits for its finalisation.'),
+  CHANCERY_VALIDATOR_FRESH_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(5)
+    .max(86_400)
+    .default(3_600)
+    .describe('Age of an announcement up to which a validator belongs to the default set of new registers.'),
+  CHANCERY_MAX_OPEN_REGISTRATIONS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(20)
+    .describe('Initiated registers an organisation may have open.'),
+  CHANCERY_VERIFY_WORKERS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(64)
+    .default(1)
+    .describe('Threads that verify signatures of dockets; 0 verifies in the main thread.'),
+  CHANCERY_SEAL_ADMINISTRATOR_ONLY: z
+    .stringbool()
+    .default(false)
+    .describe('Whether POST dockets/seal needs the role Administrator (D44).'),
+});
+
+export type RegisterConfig = z.output<typeof registerSettings>;

@@ -1,0 +1,185 @@
+import type { ColumnType, Generated } from 'kysely';
+
+type Instant = ColumnType<Date, Date, Date>;
+type Json<T> = ColumnType<T, string, string>;
+
+export interface RegistersTable {
+  register_no: Generated<number>;
+  register_id: string;
+  network_id: string;
+  title: string;
+  description: string | null;
+  purpose: string;
+  status: string;
+  dev_mode: boolean;
+  advertise: boolean;
+  metadata: Json<Record<string, string>>;
+  policy: string;
+  policy_version: number;
+  organization_id: string | null;
+  genesis_transaction_id: string;
+  system_public_key: string;
+  system_algorithm: string;
+  created_at: Instant;
+  updated_at: Instant;
+}
+
+export interface RegisterHeadsTable {
+  register_no: number;
+  height: Generated<number>;
+  head_hash: Generated<string>;
+  head_timestamp: Generated<string>;
+  log_frontier: Generated<Buffer>;
+  transaction_count: Generated<number>;
+  size_bytes: Generated<number>;
+}
+
+export interface RegisterValidatorsTable {
+  register_no: number;
+  validator_id: string;
+  from_docket: number;
+  until_docket: number | null;
+  public_key: string;
+  algorithm: string;
+}
+
+export interface RegisterRosterTable {
+  register_no: number;
+  subject: string;
+  role: string;
+  public_key: string;
+  algorithm: string;
+  granted_at: string;
+}
+
+export interface SubscriptionsTable {
+  organization_id: string;
+  register_no: number;
+  kind: string;
+  created_at: Instant;
+}
+
+export interface RegistrationsTable {
+  register_id: string;
+  organization_id: string | null;
+  nonce_hash: Buffer;
+  wrong_nonces: Generated<number>;
+  draft: Json<unknown>;
+  created_at: Instant;
+  expires_at: Instant;
+  answer: ColumnType<unknown, string | null, string | null>;
+}
+
+export interface GenesisWorkTable {
+  register_no: number;
+  submission: Json<unknown>;
+  attempts: Generated<number>;
+  claimed_until: ColumnType<Date | null, Date | null, Date | null>;
+  last_error: string | null;
+}
+
+export interface ValidatorDirectoryTable {
+  validator_id: string;
+  public_key: string;
+  algorithm: string;
+  endpoint: string;
+  version: string;
+  announced_at: Instant;
+}
+
+export interface IdempotencyKeysTable {
+  scope: string;
+  key: string;
+  body_hash: string;
+  claimed_at: Instant;
+  status: number | null;
+  body: ColumnType<unknown, string | null, string | null>;
+}
+
+export interface DocketsTable {
+  register_no: number;
+  docket_number: number;
+  hash: string;
+  previous_hash: string;
+  merkle_root: string;
+  log_root: string;
+  validator_set_hash: string;
+  timestamp: string;
+  validator_address: string;
+  is_genesis: boolean;
+  genesis_config: string | null;
+  size_bytes: number;
+  transaction_count: number;
+  first_ordinal: number;
+  certificate: string;
+  stored_at: Instant;
+}
+
+export interface DocketAttestationsTable {
+  register_no: number;
+  docket_number: number;
+  validator_address: string;
+  attestation: Json<unknown>;
+}
+
+export interface LogNodesTable {
+  register_no: number;
+  level: number;
+  position: number;
+  hash: Buffer;
+}
+
+export interface TransactionsTable {
+  register_no: number;
+  docket_number: number;
+  position: number;
+  tx_id: Buffer;
+  type: string;
+  sender_address: string;
+  blueprint_id: string | null;
+  action_id: string | null;
+  previous_tx_id: Buffer | null;
+  created_micros: number;
+  leaf: Buffer;
+  payload_hash_form: string;
+  record: Buffer;
+  payload: Buffer;
+}
+
+export interface TransactionIdsTable {
+  register_no: number;
+  tx_id: Buffer;
+  docket_number: number;
+  position: number;
+}
+
+export interface TransactionSuccessorsTable {
+  register_no: number;
+  previous_tx_id: Buffer;
+  tx_id: Buffer;
+}
+
+export interface SenderCountersTable {
+  register_no: number;
+  sender_address: string;
+  transaction_count: number;
+}
+
+export interface RegisterSchema {
+  registers: RegistersTable;
+  register_heads: RegisterHeadsTable;
+  register_validators: RegisterValidatorsTable;
+  register_roster: RegisterRosterTable;
+  subscriptions: SubscriptionsTable;
+  registrations: RegistrationsTable;
+  genesis_work: GenesisWorkTable;
+  validator_directory: ValidatorDirectoryTable;
+  idempotency_keys: IdempotencyKeysTable;
+  dockets: DocketsTable;
+  docket_attestations: DocketAttestationsTable;
+  log_nodes: LogNodesTable;
+  transactions: TransactionsTable;
+  transaction_ids: TransactionIdsTable;
+  transaction_successors: TransactionSuccessorsTable;
+  sender_counters: SenderCountersTable;
+}

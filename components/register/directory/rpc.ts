@@ -1,0 +1,52 @@
+import { walletAddress } from '#core/crypto/address.ts';
+import { isAlgorithm } from '#core/crypto/algorithm.ts';
+import { normalisePublicKey, parsePublicKey } from '#core/crypto/public-key.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import { endpoint } from '#kit/config/config.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { RpcHandlers, RpcServer } from '#kit/rpc/rpc.ts';
+import { ValidatorDirectoryService } from '#protos/gen/chancery/register/v1/register_pb.js';
+import type { RegisterSchema } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { announce } from './store.ts';
+
+export interface DirectoryDeps {
+  readonly database: Database<RegisterSchema>;
+  readonly clock: Clock;
+  /** A validator can be reached under a new address, or for the first time. */
+  readonly onAnnounced: () => void;
+}
+
+type Handlers = RpcHandlers<(typeof ValidatorDirectoryService)['method']>;
+
+export function directoryHandlers(deps: DirectoryDeps): Handlers {
+  return {
+    async announce(request, context) {
+      const { validatorId, algorithm, version } = request;
+      if (validatorId !== context.peer.clientId) {
+        throw new AppError('forbidden', 'FORBIDDEN', 'A validator announces itself and nobody else.');
+      }
+      // Validators' keys are Ed25519 only (D22).
+      if (!isAlgorithm(algorithm) || algorithm !== 'ED25519') {
+        throw new AppError('invalid', 'VAL_SIG_001', 'The key of a validator is ED25519.');
+      }
+      if (!endpoint.safeParse(request.endpoint).success) {
+        throw new AppError('invalid', 'INVALID_REQUEST', 'endpoint is not host:port.');
+      }
+      const publicKey = normalisePublicKey(algorithm, request.publicKey);
+      const announcedAt = new Date(deps.clock.nowMs());
+      const entry = { validatorId, publicKey, algorithm, endpoint: request.endpoint, version, announcedAt };
+      if (!(await deps.database.transact((tx) => announce(tx, entry))))
+        throw refusal('VALIDATOR_KEY_CHANGED');
+      deps.onAnnounced();
+      return { walletAddress: walletAddress(algorithm, parsePublicKey(algorithm, publicKey)) };
+    },
+  };
+}
+
+export function addDirectoryService(server: RpcServer, deps: DirectoryDeps): void {
+  server.add(ValidatorDirectoryService, directoryHandlers(deps), {
+    allow: (peer) => peer.clientId.startsWith('validator-'),
+  });
+}

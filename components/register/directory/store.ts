@@ -1,0 +1,62 @@
+import type { Reader, Transactor } from '#kit/db/db.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+
+export interface Announcement {
+  readonly validatorId: string;
+  readonly publicKey: string;
+  readonly algorithm: string;
+  readonly endpoint: string;
+  readonly version: string;
+  readonly announcedAt: Date;
+}
+
+function select(db: Reader<RegisterSchema>) {
+  return db
+    .selectFrom('validator_directory')
+    .select([
+      'validator_directory.validator_id as validatorId',
+      'validator_directory.public_key as publicKey',
+      'validator_directory.algorithm as algorithm',
+      'endpoint',
+      'version',
+      'announced_at as announcedAt',
+    ]);
+}
+
+/** Validators that announced themselves since `since`, by id. */
+export function announcedSince(db: Reader<RegisterSchema>, since: Date): Promise<Announcement[]> {
+  return select(db).where('announced_at', '>=', since).orderBy('validator_directory.validator_id').execute();
+}
+
+/** Directory entries of a register's current members, the latest announcement first. */
+export function announcedMembers(db: Reader<RegisterSchema>, registerNo: number): Promise<Announcement[]> {
+  return select(db)
+    .innerJoin('register_validators', 'register_validators.validator_id', 'validator_directory.validator_id')
+    .where('register_no', '=', registerNo)
+    .where('until_docket', 'is', null)
+    .orderBy('announced_at', 'desc')
+    .execute();
+}
+
+/** Upserts unless the validator is known under another key; returns whether it was written. */
+export async function announce(tx: Transactor<RegisterSchema>, entry: Announcement): Promise<boolean> {
+  const row = {
+    public_key: entry.publicKey,
+    algorithm: entry.algorithm,
+    endpoint: entry.endpoint,
+    version: entry.version,
+    announced_at: entry.announcedAt,
+  };
+  const written = await tx
+    .insertInto('validator_directory')
+    .values({ validator_id: entry.validatorId, ...row })
+    .onConflict((conflict) =>
+      conflict
+        .column('validator_id')
+        .doUpdateSet(row)
+        .where('validator_directory.public_key', '=', entry.publicKey),
+    )
+    .returning('validator_id')
+    .execute();
+  return written.length === 1;
+}

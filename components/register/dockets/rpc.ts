@@ -1,0 +1,199 @@
+import { isAlgorithm } from '#core/crypto/algorithm.ts';
+import type { Verifier } from '#core/crypto/verify.ts';
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { encodeHex } from '#core/encoding/hex.ts';
+import { AppError, type Violation } from '#core/errors/errors.ts';
+import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
+import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { RpcContext, RpcHandlers, RpcServer } from '#kit/rpc/rpc.ts';
+import {
+  type Attestation,
+  LedgerService,
+  type WriteDocketRequest,
+  WriteOutcome,
+} from '#protos/gen/chancery/register/v1/register_pb.js';
+import type { RegisterSchema } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { getRegister } from '../registers/access.ts';
+import { loadChain, membersAt, registersOfMember } from '../registers/store.ts';
+import { lookup } from '../transactions/store.ts';
+import { frontierOf } from './chain.ts';
+import type { DocketBundle } from './docket.ts';
+import { findDocket, insertAttestation } from './store.ts';
+import { violationsOf, type WriteDocket, type WriteResult } from './write.ts';
+
+export interface LedgerDeps {
+  readonly database: Database<RegisterSchema>;
+  readonly verifier: Verifier;
+  readonly writeDocket: WriteDocket;
+}
+
+/** Questions in one Lookup; a batch is at most a docket's worth of transactions. */
+const maxLookups = 10_000;
+
+const outcomes: Readonly<Record<WriteResult['outcome'], WriteOutcome>> = {
+  stored: WriteOutcome.STORED,
+  replayed: WriteOutcome.REPLAYED,
+  divergent: WriteOutcome.DIVERGENT,
+  out_of_order: WriteOutcome.OUT_OF_ORDER,
+  invalid: WriteOutcome.INVALID,
+};
+
+function requireMember<T>(value: T | undefined, name: string): T {
+  if (value === undefined) throw new AppError('invalid', 'INVALID_REQUEST', `${name} is missing.`);
+  return value;
+}
+
+function voteOf(attestation: Attestation): ConsensusVote {
+  const { algorithm, reason } = attestation;
+  if (!isAlgorithm(algorithm)) throw new AppError('invalid', 'VAL_SIG_001', 'The algorithm is not known.');
+  return {
+    docketHash: attestation.docketHash,
+    validatorId: attestation.validatorId,
+    validatorAddress: attestation.validatorAddress,
+    approved: attestation.approved,
+    timestamp: attestation.timestamp,
+    algorithm,
+    publicKey: attestation.publicKey,
+    signature: encodeHex(attestation.signature),
+    ...(reason !== '' && { reason }),
+  };
+}
+
+/** The docket of a request; what it says is judged by the write. */
+export function bundleOf(request: WriteDocketRequest): DocketBundle {
+  const header = requireMember(request.header, 'header');
+  const certificate = requireMember(request.certificate, 'certificate');
+  return {
+    header: {
+      registerId: header.registerId,
+      docketNumber: Number(header.docketNumber),
+      previousHash: header.previousHash,
+      timestamp: header.timestamp,
+      validatorAddress: header.validatorAddress,
+      transactionIds: header.transactionIds,
+      merkleRoot: header.merkleRoot,
+      logRoot: header.logRoot,
+      validatorSetHash: header.validatorSetHash,
+      hash: header.hash,
+      isGenesis: header.isGenesis,
+      ...(header.genesisConfig !== '' && { genesisConfig: header.genesisConfig }),
+      sizeBytes: Number(header.sizeBytes),
+    },
+    certificate: {
+      version: 1,
+      height: Number(certificate.height),
+      round: certificate.round,
+      docketHash: certificate.docketHash,
+      merkleRoot: certificate.merkleRoot,
+      logRoot: certificate.logRoot,
+      validatorSetHash: certificate.validatorSetHash,
+      signatures: certificate.signatures.map(({ validatorId, index, timestamp, signature }) => ({
+        validatorId,
+        index,
+        timestamp,
+        signature: encodeBase64(signature),
+      })),
+    },
+    transactions: request.transactions,
+    attestations: request.attestations.map(voteOf),
+  };
+}
+
+function refusalOf({ code, message, field }: Violation) {
+  return { code, message, field: field ?? '' };
+}
+
+/** Validators, and of them only those whose token may write dockets (D29). */
+function requireWriter(context: RpcContext): void {
+  const mayWrite = context.caller?.kind === 'service' && context.caller.scopes.includes('dockets:write');
+  if (!mayWrite)
+    throw new AppError('forbidden', 'FORBIDDEN', 'Writing dockets needs the scope dockets:write.');
+}
+
+export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerService)['method']> {
+  const { read } = deps.database;
+  return {
+    async lookup({ items }) {
+      if (items.length > maxLookups)
+        throw new AppError('invalid', 'INVALID_REQUEST', 'Too many items in one lookup.');
+      const questions = items.map((item) => ({
+        registerId: findRegisterId(item.registerId) ?? '',
+        txId: findTxId(item.transactionId) ?? '',
+        previousTxId: findTxId(item.previousTransactionId) ?? '',
+      }));
+      const rows = questions.length === 0 ? [] : await lookup(read, questions);
+      return {
+        answers: rows.map((row) => ({
+          sealedRecordHash: row.leaf === null ? '' : encodeHex(row.leaf),
+          sealedDocketNumber: BigInt(row.docketNumber ?? 0),
+          previousKnown: row.previousType !== null,
+          previousType: row.previousType ?? '',
+          previousSuccessor: row.successor === null ? '' : encodeHex(row.successor),
+        })),
+      };
+    },
+    async writeDocket(request, context) {
+      requireWriter(context);
+      const result = await deps.writeDocket(bundleOf(request));
+      return {
+        outcome: outcomes[result.outcome],
+        height: BigInt(result.height),
+        refusals: violationsOf(result).map(refusalOf),
+      };
+    },
+    async appendAttestation({ registerId, docketNumber, attestation }, context) {
+      requireWriter(context);
+      const register = await getRegister(read, registerId);
+      const number = Number(docketNumber);
+      const docket = await findDocket(read, register.registerNo, { docketNumber: number });
+      if (docket === undefined) throw refusal('DOCKET_NOT_FOUND');
+      const vote = voteOf(requireMember(attestation, 'attestation'));
+      const members = await membersAt(read, register.registerNo, number);
+      const known = members.some((member) => member.publicKey === vote.publicKey);
+      if (!known || vote.docketHash !== docket.hash || !verifyVote(vote, deps.verifier)) {
+        throw new AppError('unprocessable', 'VAL_SIG_002', 'The attestation does not verify.');
+      }
+      await deps.database.transact((tx) =>
+        insertAttestation(tx, { registerNo: register.registerNo, docketNumber: number }, vote),
+      );
+      return {};
+    },
+    async getRegisterState({ registerId }) {
+      const id = findRegisterId(registerId);
+      const chain = id === undefined ? undefined : await loadChain(read, id);
+      if (chain === undefined) return { found: false, registerId };
+      const { register, members, roster } = chain;
+      return {
+        found: true,
+        registerId: register.registerId,
+        status: register.status,
+        height: BigInt(register.height),
+        headHash: register.headHash,
+        headTimestamp: register.headTimestamp,
+        logFrontier: frontierOf(register).serialise(),
+        validators: members,
+        roster: roster.map(({ subject, role, publicKey, algorithm }) => ({
+          subject,
+          role,
+          publicKey,
+          algorithm,
+        })),
+        policyJson: register.policyText,
+        networkId: register.networkId,
+      };
+    },
+    async listMemberRegisters(_request, context) {
+      return { registerIds: await registersOfMember(read, context.peer.clientId) };
+    },
+  };
+}
+
+/** Serves the ledger to validators: SPIFFE id of a validator, and its own service token. */
+export function addLedgerService(server: RpcServer, deps: LedgerDeps): void {
+  server.add(LedgerService, ledgerHandlers(deps), {
+    allow: (peer) => peer.clientId.startsWith('validator-'),
+    requireToken: true,
+  });
+}

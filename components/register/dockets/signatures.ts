@@ -1,0 +1,36 @@
+import { sha256 } from '#core/crypto/hash.ts';
+import { parsePublicKey } from '#core/crypto/public-key.ts';
+import { decodeBase64Any } from '#core/encoding/base64.ts';
+import { utf8 } from '#core/encoding/text.ts';
+import { isAppError } from '#core/errors/errors.ts';
+import { signingText } from '#core/ledger/transaction.ts';
+import type { VerifyItem, VerifyPool } from '#kit/crypto/verify-pool.ts';
+import type { SignatureCheck, VerifySignatures } from './verify.ts';
+
+/** undefined for a key or signature that is no base64, or a key that has not the form of its algorithm */
+function itemOf({ txId, payloadHash, signature }: SignatureCheck): VerifyItem | undefined {
+  const { algorithm } = signature;
+  const preimage = utf8(signingText(txId, payloadHash));
+  try {
+    const publicKey = parsePublicKey(algorithm, signature.publicKey);
+    const bytes = decodeBase64Any(signature.signatureValue);
+    return { algorithm, publicKey, digest: sha256(preimage), preimage, signature: bytes };
+  } catch (error) {
+    if (isAppError(error, 'invalid')) return undefined;
+    throw error;
+  }
+}
+
+/** Transaction signatures of a docket, verified on the threads of the pool. */
+export function signaturesByPool(pool: Pick<VerifyPool, 'verifyBatch'>): VerifySignatures {
+  return async (checks) => {
+    const items = checks.map(itemOf);
+    const verdicts = await pool.verifyBatch(items.flatMap((item) => item ?? []));
+    let next = 0;
+    return items.map((item) => {
+      if (item === undefined) return false;
+      next += 1;
+      return verdicts[next - 1] === true;
+    });
+  };
+}

@@ -1,0 +1,316 @@
+import { finished } from 'node:stream/promises';
+import { type Selectable, sql } from 'kysely';
+import type { PoolClient } from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import type { ConsensusVote } from '#core/ledger/attestation.ts';
+import type { CompleteNode } from '#core/ledger/merkle.ts';
+import type { Database, Reader, Transactor } from '#kit/db/db.ts';
+import type { DocketsTable, RegisterSchema } from '../database/schema.ts';
+import { encodeCopyRows } from './copy-rows.ts';
+
+export type StoredDocket = Omit<Selectable<DocketsTable>, 'register_no'>;
+
+export interface NewTransaction {
+  readonly txId: string;
+  readonly type: string;
+  readonly senderAddress: string;
+  readonly blueprintId: string | undefined;
+  readonly actionId: string | undefined;
+  readonly previousTxId: string | undefined;
+  /** whether this is the one successor its predecessor may have (L-43) */
+  readonly onlySuccessor: boolean;
+  readonly createdMicros: number;
+  readonly leaf: Uint8Array;
+  readonly payloadHashForm: string;
+  readonly record: Uint8Array;
+  readonly payload: Uint8Array;
+}
+
+export interface DocketCommit {
+  readonly registerNo: number;
+  readonly registerId: string;
+  readonly docket: Omit<StoredDocket, 'first_ordinal'>;
+  readonly transactions: readonly NewTransaction[];
+  readonly frontier: Uint8Array;
+  readonly nodes: readonly CompleteNode[];
+  readonly attestations: readonly ConsensusVote[];
+}
+
+/** `moved`: somebody else stored this number first; nothing was written. */
+export type CommitOutcome = 'stored' | 'moved' | 'already_sealed' | 'second_successor';
+
+/** Dockets in one partition of `transactions`. */
+const docketsPerPartition = 10_000;
+
+const columns = [
+  'docket_number',
+  'hash',
+  'previous_hash',
+  'merkle_root',
+  'log_root',
+  'validator_set_hash',
+  'timestamp',
+  'validator_address',
+  'is_genesis',
+  'genesis_config',
+  'size_bytes',
+  'transaction_count',
+  'first_ordinal',
+  'certificate',
+  'stored_at',
+] as const;
+
+type Db = Reader<RegisterSchema>;
+
+export async function findDocket(
+  db: Db,
+  registerNo: number,
+  key: { readonly docketNumber: number } | { readonly hash: string } | 'latest',
+): Promise<StoredDocket | undefined> {
+  const rows = db.selectFrom('dockets').select(columns).where('register_no', '=', registerNo);
+  if (key === 'latest') return rows.orderBy('docket_number', 'desc').limit(1).executeTakeFirst();
+  if ('hash' in key) return rows.where('hash', '=', key.hash).executeTakeFirst();
+  return rows.where('docket_number', '=', key.docketNumber).executeTakeFirst();
+}
+
+/** Dockets with numbers in [from, to], newest or oldest first. */
+export async function listDockets(
+  db: Db,
+  registerNo: number,
+  range: {
+    readonly from: number;
+    readonly to: number;
+    readonly order: 'asc' | 'desc';
+    readonly limit: number;
+  },
+): Promise<StoredDocket[]> {
+  return db
+    .selectFrom('dockets')
+    .select(columns)
+    .where('register_no', '=', registerNo)
+    .where('docket_number', '>=', range.from)
+    .where('docket_number', '<=', range.to)
+    .orderBy('docket_number', range.order)
+    .limit(range.limit)
+    .execute();
+}
+
+export async function attestationsOf(
+  db: Db,
+  registerNo: number,
+  docketNumbers: readonly number[],
+): Promise<{ docketNumber: number; attestation: ConsensusVote }[]> {
+  if (docketNumbers.length === 0) return [];
+  const rows = await db
+    .selectFrom('docket_attestations')
+    .select(['docket_number', 'attestation'])
+    .where('register_no', '=', registerNo)
+    .where('docket_number', 'in', docketNumbers)
+    .orderBy('docket_number')
+    .orderBy('validator_address')
+    .execute();
+  return rows.map((row) => ({
+    docketNumber: row.docket_number,
+    attestation: row.attestation as ConsensusVote,
+  }));
+}
+
+/** Adds an attestation beside a stored docket; the first one of a validator stays. */
+export async function insertAttestation(
+  tx: Transactor<RegisterSchema>,
+  at: { readonly registerNo: number; readonly docketNumber: number },
+  attestation: ConsensusVote,
+): Promise<void> {
+  await tx
+    .insertInto('docket_attestations')
+    .values({
+      register_no: at.registerNo,
+      docket_number: at.docketNumber,
+      validator_address: attestation.validatorAddress,
+      attestation: JSON.stringify(attestation),
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+const copyTransactions = `copy transactions (register_no, docket_number, position, tx_id, type, sender_address,
+  blueprint_id, action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
+  from stdin (format binary)`;
+
+/**
+ * Everything of a docket but its transaction rows, in one statement. The update of the head is the gate: no row comes
+ * back when the head moved. The genesis docket opens the register and ends its work row.
+ */
+const commitRest = `
+with head as (
+  update register_heads set height = $2::bigint + 1, head_hash = $3, head_timestamp = $4, log_frontier = $5,
+    transaction_count = transaction_count + $6, size_bytes = size_bytes + $7
+  where register_no = $1 and height = $2::bigint and head_hash = $8
+  returning transaction_count - $6 as first_ordinal
+), docket as (
+  insert into dockets (register_no, docket_number, hash, previous_hash, timestamp, size_bytes, transaction_count,
+    merkle_root, log_root, validator_set_hash, validator_address, is_genesis, genesis_config, certificate, stored_at,
+    first_ordinal)
+  select $1, $2::bigint, $3, $9, $4, $7, $6, $10, $11, $12, $13, $14, $15, $16, $17, first_ordinal from head
+), rows as (
+  select tx_id, position, sender_address from transactions where register_no = $1 and docket_number = $2::bigint
+), ids as (
+  insert into transaction_ids (register_no, tx_id, docket_number, position)
+  select $1, tx_id, $2::bigint, position from rows
+), successors as (
+  insert into transaction_successors (register_no, previous_tx_id, tx_id)
+  select $1, previous_tx_id, tx_id from unnest($18::bytea[], $19::bytea[]) as link(previous_tx_id, tx_id)
+), senders as (
+  insert into sender_counters (register_no, sender_address, transaction_count)
+  select $1, sender_address, count(*) from rows group by sender_address
+  on conflict (register_no, sender_address)
+    do update set transaction_count = sender_counters.transaction_count + excluded.transaction_count
+), nodes as (
+  insert into log_nodes (register_no, level, position, hash)
+  select $1, level, position, hash from unnest($20::smallint[], $21::bigint[], $22::bytea[]) as n(level, position, hash)
+), attested as (
+  insert into docket_attestations (register_no, docket_number, validator_address, attestation)
+  select $1, $2::bigint, a->>'validatorAddress', a from jsonb_array_elements($23::jsonb) as a
+), opened as (
+  update registers set status = 'Online', updated_at = $17
+  where register_no = $1 and $14 and status = 'Checking'
+), done as (
+  delete from genesis_work where register_no = $1 and $14
+), told as (
+  insert into outbox (kind, key, data) values ('DocketSealed', $24, $25)
+)
+select first_ordinal from head`;
+
+function restValues(commit: DocketCommit): unknown[] {
+  const { docket } = commit;
+  const links = commit.transactions.filter((one) => one.onlySuccessor);
+  const event = {
+    registerId: commit.registerId,
+    docketNumber: docket.docket_number,
+    hash: docket.hash,
+    transactionCount: docket.transaction_count,
+  };
+  return [
+    commit.registerNo,
+    docket.docket_number,
+    docket.hash,
+    docket.timestamp,
+    Buffer.from(commit.frontier),
+    docket.transaction_count,
+    docket.size_bytes,
+    docket.is_genesis ? '' : docket.previous_hash,
+    docket.previous_hash,
+    docket.merkle_root,
+    docket.log_root,
+    docket.validator_set_hash,
+    docket.validator_address,
+    docket.is_genesis,
+    docket.genesis_config,
+    docket.certificate,
+    docket.stored_at,
+    links.map((one) => Buffer.from(one.previousTxId ?? '', 'hex')),
+    links.map((one) => Buffer.from(one.txId, 'hex')),
+    commit.nodes.map((node) => node.level),
+    commit.nodes.map((node) => node.index),
+    commit.nodes.map((node) => Buffer.from(node.hash)),
+    JSON.stringify(commit.attestations),
+    commit.registerId,
+    JSON.stringify(event),
+  ];
+}
+
+function copyBuffer(commit: DocketCommit): Buffer {
+  const text = (value: string | undefined) => (value === undefined ? null : { text: value });
+  return encodeCopyRows(
+    commit.transactions.map((one, position) => [
+      { int4: commit.registerNo },
+      { int8: commit.docket.docket_number },
+      { int4: position },
+      { bytes: Buffer.from(one.txId, 'hex') },
+      { text: one.type },
+      { text: one.senderAddress },
+      text(one.blueprintId),
+      text(one.actionId),
+      one.previousTxId === undefined ? null : { bytes: Buffer.from(one.previousTxId, 'hex') },
+      { int8: one.createdMicros },
+      { bytes: one.leaf },
+      { text: one.payloadHashForm },
+      { bytes: one.record },
+      { bytes: one.payload },
+    ]),
+  );
+}
+
+const outcomeOfConstraint: Readonly<Record<string, CommitOutcome>> = {
+  transaction_ids_pkey: 'already_sealed',
+  transaction_successors_pkey: 'second_successor',
+  dockets_pkey: 'moved',
+};
+
+/** A unique violation of a partition's key carries the partition's name. */
+function refusedBy(error: unknown): CommitOutcome | undefined {
+  if (!(error instanceof Error) || !('code' in error) || error.code !== '23505') return undefined;
+  const constraint = 'constraint' in error ? String(error.constraint) : '';
+  if (/^transactions_p\d+_pkey$/.test(constraint)) return 'moved';
+  return outcomeOfConstraint[constraint];
+}
+
+async function writeInside(client: PoolClient, commit: DocketCommit): Promise<CommitOutcome> {
+  await client.query('begin');
+  const stream = client.query(copyFrom(copyTransactions));
+  stream.end(copyBuffer(commit));
+  await finished(stream);
+  const head = await client.query({ name: 'commit-docket', text: commitRest, values: restValues(commit) });
+  if (head.rowCount === 0) {
+    await client.query('rollback');
+    return 'moved';
+  }
+  await client.query('commit');
+  return 'stored';
+}
+
+export interface DocketWriter {
+  /** One docket, one SQL commit: rows, ids, counters, log nodes, head and outbox, or nothing. */
+  commit(commit: DocketCommit): Promise<CommitOutcome>;
+}
+
+/** The only writer of sealed history. COPY needs the connection itself, hence `pool` and not a query builder. */
+export function createDocketWriter(database: Database<RegisterSchema>): DocketWriter {
+  const partitions = new Set<number>();
+
+  async function ensurePartition(index: number): Promise<void> {
+    if (partitions.has(index)) return;
+    const from = index * docketsPerPartition;
+    await database.transact(async (tx) => {
+      await sql`select pg_advisory_xact_lock(hashtext('register.transactions.partitions'))`.execute(tx);
+      const table = sql.table(`transactions_p${index}`);
+      await sql`create table if not exists ${table} partition of transactions
+        for values from (${sql.lit(from)}) to (${sql.lit(from + docketsPerPartition)})`.execute(tx);
+    });
+    partitions.add(index);
+  }
+
+  return {
+    async commit(commit) {
+      const number = commit.docket.docket_number;
+      const index = Math.floor(number / docketsPerPartition);
+      await ensurePartition(index);
+      // The next partition exists long before it is needed: creating one locks the parent for a moment.
+      if (number % docketsPerPartition > docketsPerPartition / 2) await ensurePartition(index + 1);
+      const client = await database.pool.connect();
+      let broken: Error | undefined;
+      try {
+        return await writeInside(client, commit);
+      } catch (error) {
+        await client.query('rollback').catch((failure: Error) => {
+          broken = failure;
+        });
+        const outcome = refusedBy(error);
+        if (outcome === undefined) throw error;
+        return outcome;
+      } finally {
+        client.release(broken);
+      }
+    },
+  };
+}

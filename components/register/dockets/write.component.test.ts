@@ -1,0 +1,291 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { canonicalBytes } from '#core/encoding/jcs.ts';
+import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
+import { quorum } from '#core/ledger/consensus.ts';
+import { buildRecord, parseRecord, recordBytes } from '#core/ledger/record.ts';
+import { boundTxId, payloadHash, signingDigest, type TransactionEnvelope } from '#core/ledger/transaction.ts';
+import { buildCertificate, buildDocket } from '../testing/build-docket.ts';
+import { type TestKey, testKey } from '../testing/keys.ts';
+import { startTestRegister, type TestRegister } from '../testing/register.ts';
+import type { DocketBundle, SealedTransaction } from './docket.ts';
+
+const sender = testKey(1);
+
+interface Wish extends Partial<TransactionEnvelope> {
+  readonly registerId: string;
+  readonly payload: unknown;
+  readonly key?: TestKey;
+}
+
+/** A sealed transaction signed by its sender. */
+function transaction({
+  payload,
+  key = sender,
+  ...wish
+}: Wish): SealedTransaction & { readonly txId: string } {
+  const envelope: TransactionEnvelope = {
+    blueprintId: 'loan',
+    actionId: '0',
+    type: 'Action',
+    payloadHash: payloadHash(payload),
+    createdAt: formatLedgerTimestamp(BigInt(Date.now()) * 1000n),
+    ...wish,
+  };
+  const txId = boundTxId(envelope, [key.publicKey]);
+  const bytes = canonicalBytes(payload);
+  const signature = key.signer.signDigest(signingDigest(txId, envelope.payloadHash));
+  const record = buildRecord({
+    envelope,
+    txId,
+    payloadSize: bytes.length,
+    senderAddress: key.walletAddress,
+    signatures: [{ publicKey: key.publicKey, signatureValue: encodeBase64(signature), algorithm: 'ED25519' }],
+    bound: true,
+  });
+  return { txId, record: recordBytes(record), payload: bytes, payloadHashForm: 'jcs' };
+}
+
+/** A docket as the body of POST /dockets. */
+function bodyOf({ header, certificate, transactions, attestations }: DocketBundle) {
+  const { registerId, ...rest } = header;
+  return {
+    ...rest,
+    certificate,
+    consensusVotes: attestations,
+    transactions: transactions.map((one) => ({
+      record: encodeBase64(one.record),
+      payload: encodeBase64(one.payload),
+      payloadHashForm: one.payloadHashForm,
+    })),
+  };
+}
+
+describe('writing dockets', () => {
+  let register: TestRegister;
+  let registerId: string;
+  let count = 0;
+  beforeAll(async () => {
+    register = await startTestRegister('write', { members: 4 });
+    registerId = await register.createRegister();
+  });
+  afterAll(() => register.stop());
+
+  const post = (bundle: DocketBundle, token: string | undefined = 'validator') =>
+    register.call('POST', `/api/registers/${registerId}/dockets`, { token, body: bodyOf(bundle) });
+
+  const next = (payload: unknown = { n: (count += 1) }) => transaction({ registerId, payload });
+
+  const docket = async (...transactions: SealedTransaction[]) =>
+    buildDocket(await register.state(registerId), transactions, register.members);
+
+  const height = async () => (await register.state(registerId)).height;
+
+  async function refused(bundle: DocketBundle, code: string) {
+    const before = await height();
+    const answer = await post(bundle);
+    expect([answer.status, answer.body.code]).toEqual([422, code]);
+    expect(await height()).toBe(before);
+  }
+
+  it('A8: is for validators only', async () => {
+    const bundle = await docket(next());
+    const anonymous = await register.call('POST', `/api/registers/${registerId}/dockets`, {
+      body: bodyOf(bundle),
+    });
+    expect(anonymous.status).toBe(401);
+    expect((await post(bundle, 'admin')).status).toBe(403);
+    expect((await post(bundle, 'blueprint')).status).toBe(403);
+  });
+
+  it('A8: stores, repeats, and refuses another docket under the same number or out of order', async () => {
+    const bundle = await docket(next(), next());
+    expect((await post(bundle)).status).toBe(201);
+    expect((await post(bundle)).status).toBe(200);
+    const { header } = bundle;
+    const fewer = { networkId: register.runtime.installation, round: 3, members: register.members };
+    const laterRound = buildCertificate(header, register.members.slice(1), fewer);
+    expect((await post({ ...bundle, certificate: laterRound })).status).toBe(200);
+    const other = await docket(next());
+    const sameNumber = { ...other, header: { ...other.header, docketNumber: header.docketNumber } };
+    const divergent = await post(sameNumber);
+    expect([divergent.status, divergent.body.code]).toEqual([409, 'DOCKET_DIVERGENCE']);
+    const ahead = { ...other, header: { ...other.header, docketNumber: header.docketNumber + 2 } };
+    const early = await post(ahead);
+    expect([early.status, early.body.code]).toEqual([409, 'DOCKET_OUT_OF_ORDER']);
+    expect(early.body.expected).toBe(header.docketNumber + 1);
+  });
+
+  it('A8: refuses a replay without a valid certificate', async () => {
+    const bundle = await docket(next());
+    expect((await post(bundle)).status).toBe(201);
+    const signatures = bundle.certificate.signatures.slice(1);
+    await refused({ ...bundle, certificate: { ...bundle.certificate, signatures } }, 'VAL_CERT_003');
+  });
+
+  it('A8: refuses a corrupted Merkle root', async () => {
+    const bundle = await docket(next());
+    const merkleRoot = `${bundle.header.merkleRoot.slice(0, -1)}${bundle.header.merkleRoot.endsWith('0') ? '1' : '0'}`;
+    await refused({ ...bundle, header: { ...bundle.header, merkleRoot } }, 'MERKLE_MISMATCH');
+  });
+
+  it('A8: refuses one vote fewer than the quorum, and a quorum put together from two rounds', async () => {
+    const bundle = await docket(next());
+    const { members } = register;
+    const needed = quorum(members.length);
+    const { networkId } = await register.state(registerId);
+    const few = buildCertificate(bundle.header, members.slice(0, needed - 1), {
+      networkId,
+      round: 0,
+      members,
+    });
+    await refused({ ...bundle, certificate: few }, 'VAL_CERT_003');
+    const late = buildCertificate(bundle.header, members.slice(needed - 1, needed), {
+      networkId,
+      round: 1,
+      members,
+    });
+    const mixed = { ...few, signatures: [...few.signatures, ...late.signatures] };
+    await refused({ ...bundle, certificate: mixed }, 'VAL_CERT_002');
+    const doubled = { ...few, signatures: [...few.signatures, ...few.signatures.slice(-1)] };
+    await refused({ ...bundle, certificate: doubled }, 'VAL_CERT_002');
+    expect((await post(bundle)).status).toBe(201);
+  });
+
+  it('refuses what the head, the header and the records contradict', async () => {
+    const bundle = await docket(next(), next());
+    const { header, transactions } = bundle;
+    const zeros = '0'.repeat(64);
+    await refused({ ...bundle, header: { ...header, previousHash: zeros } }, 'PREVIOUS_HASH_MISMATCH');
+    await refused({ ...bundle, header: { ...header, hash: zeros } }, 'HASH_MISMATCH');
+    await refused({ ...bundle, header: { ...header, logRoot: zeros } }, 'MERKLE_MISMATCH');
+    await refused({ ...bundle, header: { ...header, validatorSetHash: zeros } }, 'MERKLE_MISMATCH');
+    const old = '2020-01-01T00:00:00.0000000+00:00';
+    await refused({ ...bundle, header: { ...header, timestamp: old } }, 'TIMESTAMP_NOT_AFTER_PREVIOUS');
+    await refused({ ...bundle, transactions: transactions.slice(1) }, 'VAL_STRUCT_001');
+    await refused({ ...bundle, transactions: transactions.toReversed() }, 'VAL_STRUCT_002');
+    await refused({ ...bundle, header: { ...header, sizeBytes: header.sizeBytes + 1 } }, 'HASH_MISMATCH');
+  });
+
+  it('refuses records that are not what was signed', async () => {
+    const good = next();
+    const record = parseRecord(good.record);
+    const sealed = async (change: object, payload = good.payload) =>
+      docket({ ...good, payload, record: recordBytes({ ...record, ...change }) });
+    await refused(await sealed({}, canonicalBytes({ other: 1 })), 'VAL_HASH_001');
+    await refused(await sealed({ bound: false }), 'VAL_STRUCT_011');
+    await refused(await sealed({ metadata: { a: 'b' } }), 'VAL_STRUCT_011');
+    await refused(await sealed({ senderAddress: testKey(9).walletAddress }), 'VAL_SIG_003');
+    const [signature] = record.signatures;
+    const forged = { ...signature, signatureValue: encodeBase64(new Uint8Array(64)) };
+    await refused(await sealed({ signatures: [forged] }), 'VAL_SIG_002');
+    const foreign = transaction({ registerId: 'f'.repeat(32), payload: { n: 0 } });
+    await refused(await docket(foreign), 'VAL_STRUCT_003');
+    const expired = transaction({
+      registerId,
+      payload: { n: 0 },
+      expiresAt: '2021-01-01T00:00:00.0000000+00:00',
+    });
+    await refused(await docket(expired), 'VAL_TIME_003');
+    const stranger = transaction({ registerId, payload: { n: 0 }, type: 'Control', key: testKey(9) });
+    await refused(await docket(stranger), 'VAL_PERM_001');
+  });
+
+  it('seals a transaction once, and one successor of an Action', async () => {
+    const first = next();
+    expect((await post(await docket(first))).status).toBe(201);
+    await refused(await docket(first), 'VAL_CHAIN_004');
+    await refused(
+      await docket(transaction({ registerId, payload: 1, previousTransactionId: 'e'.repeat(64) })),
+      'VAL_CHAIN_001',
+    );
+    const child = (n: number) =>
+      transaction({ registerId, payload: { n }, previousTransactionId: first.txId });
+    await refused(await docket(child(1), child(2)), 'VAL_CHAIN_FORK');
+    expect((await post(await docket(child(3)))).status).toBe(201);
+    await refused(await docket(child(4)), 'VAL_CHAIN_FORK');
+    const parent = next();
+    const inside = transaction({ registerId, payload: 5, previousTransactionId: parent.txId });
+    await refused(await docket(inside, parent), 'VAL_CHAIN_001');
+    expect((await post(await docket(parent, inside))).status).toBe(201);
+  });
+
+  it('lets many follow a control transaction', async () => {
+    const genesis = (await register.call('GET', `/api/registers/${registerId}`, { token: 'admin' })).body;
+    const previousTransactionId = genesis.genesisTransactionId;
+    const child = (n: number) => transaction({ registerId, payload: { n }, previousTransactionId });
+    expect((await post(await docket(child(1), child(2)))).status).toBe(201);
+    expect((await post(await docket(child(3)))).status).toBe(201);
+  });
+
+  it('commits everything of a docket or nothing', async () => {
+    const bundle = await docket(next(), next());
+    const before = await register.state(registerId);
+    const { pool } = register.database;
+    await pool.query(`create function refuse_event() returns trigger language plpgsql as
+      $$ begin raise exception 'no space left'; end $$`);
+    await pool.query('create trigger refuse before insert on outbox execute function refuse_event()');
+    expect((await post(bundle)).status).toBe(500);
+    const rows = await pool.query('select 1 from transactions where docket_number = $1', [before.height]);
+    expect(rows.rowCount).toBe(0);
+    expect((await register.state(registerId)).height).toBe(before.height);
+    await pool.query('drop trigger refuse on outbox');
+    expect((await post(bundle)).status).toBe(201);
+    const events = await pool.query(
+      "select data from outbox where kind = 'DocketSealed' order by sequence desc limit 1",
+    );
+    expect(events.rows[0].data).toMatchObject({
+      registerId,
+      docketNumber: before.height,
+      transactionCount: 2,
+    });
+  });
+
+  it('stores one of many that write the same docket at once', async () => {
+    const bundle = await docket(next());
+    const answers = await Promise.all(Array.from({ length: 8 }, () => post(bundle)));
+    const statuses = answers.map((answer) => answer.status).toSorted((left, right) => left - right);
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 200, 200, 201]);
+  });
+
+  it('stores one of two dockets that race for a number', async () => {
+    const [left, right] = [await docket(next()), await docket(next())];
+    const answers = await Promise.all([post(left), post(right)]);
+    expect(answers.map((answer) => answer.status).toSorted((a, b) => a - b)).toEqual([201, 409]);
+  });
+
+  it('counts transactions where they are sealed', async () => {
+    const before = (await register.call('GET', `/api/registers/${registerId}`, { token: 'admin' })).body;
+    const many = Array.from({ length: 300 }, () => next());
+    expect((await post(await docket(...many))).status).toBe(201);
+    const after = (await register.call('GET', `/api/registers/${registerId}`, { token: 'admin' })).body;
+    expect(after.transactionCount).toBe(before.transactionCount + 300);
+    expect(after.height).toBe(before.height + 1);
+    const stored = await register.call(
+      'GET',
+      `/api/registers/${registerId}/dockets/latest?include=transactions`,
+      {
+        token: 'admin',
+      },
+    );
+    expect(stored.body.transactions.map((one: { txId: string }) => one.txId)).toEqual(
+      many.map((one) => one.txId),
+    );
+  });
+
+  it('answers 404 for an unknown register and 400 for a body that is no docket', async () => {
+    const bundle = await docket(next());
+    const unknown = await register.call('POST', `/api/registers/${'a'.repeat(32)}/dockets`, {
+      token: 'validator',
+      body: bodyOf(bundle),
+    });
+    expect(unknown.status).toBe(404);
+    for (const body of [{}, { ...bodyOf(bundle), hash: 'x' }, { ...bodyOf(bundle), docketNumber: -1 }]) {
+      const answer = await register.call('POST', `/api/registers/${registerId}/dockets`, {
+        token: 'validator',
+        body,
+      });
+      expect(answer.status).toBe(400);
+    }
+  });
+});

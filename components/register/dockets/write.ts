@@ -1,0 +1,206 @@
+import { concatBytes } from '#core/encoding/text.ts';
+import { findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
+import { type Violation, violation } from '#core/errors/errors.ts';
+import { validationViolation } from '#core/errors/validation-codes.ts';
+import { verifyCertificate } from '#core/ledger/certificate.ts';
+import { logLeaf } from '#core/ledger/log.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { membersAt } from '../registers/store.ts';
+import { sealedFacts } from '../transactions/store.ts';
+import { createChainCache, memberOf } from './chain.ts';
+import type { DocketBundle } from './docket.ts';
+import { type DocketCommit, type DocketWriter, findDocket, type NewTransaction } from './store.ts';
+import {
+  type ChainState,
+  type DocketJudges,
+  isControlClass,
+  type PredecessorTypes,
+  predecessorsOf,
+  type ReadDocket,
+  readDocket,
+  verifyDocket,
+} from './verify.ts';
+
+/** What became of a docket; `height` is the register's after it. */
+export type WriteResult =
+  | { readonly outcome: 'stored' | 'replayed' | 'divergent' | 'out_of_order'; readonly height: number }
+  | { readonly outcome: 'invalid'; readonly height: number; readonly violations: readonly Violation[] };
+
+export interface WriteDeps {
+  readonly database: Database<RegisterSchema>;
+  readonly writer: DocketWriter;
+  readonly clock: Clock;
+  readonly judges: DocketJudges;
+  /** Told after the commit of a docket. */
+  readonly onStored: (registerId: string, txIds: readonly string[]) => void;
+}
+
+export type WriteDocket = (bundle: DocketBundle) => Promise<WriteResult>;
+
+/** Times somebody else may store a docket between our look and our commit. */
+const maxAttempts = 4;
+
+function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransaction[] {
+  const types = new Map(predecessors);
+  for (const record of docket.records) types.set(record.txId, record.type);
+  return docket.records.map((record, index) => {
+    const previous = record.previousTransactionId;
+    const previousType = previous === undefined ? undefined : types.get(previous);
+    const transaction = docket.bundle.transactions[index];
+    return {
+      txId: record.txId,
+      type: record.type,
+      senderAddress: record.senderAddress,
+      blueprintId: record.blueprintId,
+      actionId: record.actionId,
+      previousTxId: previous,
+      onlySuccessor: previousType !== undefined && !isControlClass(previousType),
+      createdMicros: Number(ticksToMicros(findTimestamp(record.createdAt) ?? 0n)),
+      leaf: docket.leaves[index] ?? new Uint8Array(),
+      payloadHashForm: transaction?.payloadHashForm ?? '',
+      record: transaction?.record ?? new Uint8Array(),
+      payload: transaction?.payload ?? new Uint8Array(),
+    };
+  });
+}
+
+function commitOf(
+  docket: ReadDocket,
+  state: ChainState,
+  rows: NewTransaction[],
+  storedAt: Date,
+): DocketCommit {
+  const { header, certificate, attestations } = docket.bundle;
+  const log = state.frontier.clone();
+  const nodes = log.append(logLeaf(header));
+  return {
+    registerNo: state.registerNo,
+    registerId: state.registerId,
+    docket: {
+      docket_number: header.docketNumber,
+      hash: header.hash,
+      previous_hash: header.previousHash,
+      merkle_root: header.merkleRoot,
+      log_root: header.logRoot,
+      validator_set_hash: header.validatorSetHash,
+      timestamp: header.timestamp,
+      validator_address: header.validatorAddress,
+      is_genesis: header.isGenesis,
+      genesis_config: header.genesisConfig ?? null,
+      size_bytes: header.sizeBytes,
+      transaction_count: rows.length,
+      certificate: JSON.stringify(certificate),
+      stored_at: storedAt,
+    },
+    transactions: rows,
+    frontier: concatBytes(log.serialise()),
+    nodes,
+    attestations,
+  };
+}
+
+const invalid = (height: number, violations: readonly Violation[]): WriteResult => ({
+  outcome: 'invalid',
+  height,
+  violations,
+});
+
+/** A docket number that is stored already: the same docket with any valid certificate is a replay (D19). */
+async function replay(deps: WriteDeps, bundle: DocketBundle, state: ChainState): Promise<WriteResult> {
+  const { header, certificate } = bundle;
+  const { height, registerNo } = state;
+  const stored = await findDocket(deps.database.read, registerNo, { docketNumber: header.docketNumber });
+  const same =
+    stored?.hash === header.hash &&
+    stored.merkle_root === header.merkleRoot &&
+    stored.log_root === header.logRoot &&
+    stored.validator_set_hash === header.validatorSetHash;
+  if (!same) return { outcome: 'divergent', height };
+  const members = await membersAt(deps.database.read, registerNo, header.docketNumber);
+  const violations = verifyCertificate(certificate, {
+    members: members.map(memberOf),
+    networkId: state.networkId,
+    registerId: state.registerId,
+    signatureThresholdMin: state.signatureThresholdMin,
+    verifier: deps.judges.verifier,
+    docket: header,
+  });
+  return violations.length === 0 ? { outcome: 'replayed', height } : invalid(height, violations);
+}
+
+/**
+ * Stores one sealed docket after verifying all of it, in one SQL commit (H8). Safe to repeat and to race: the commit
+ * is gated on the head that the docket was judged against.
+ */
+export function createWriteDocket(deps: WriteDeps): WriteDocket {
+  const chain = createChainCache(deps.database.read);
+
+  async function predecessorTypes(docket: ReadDocket, registerNo: number): Promise<PredecessorTypes> {
+    const facts = await sealedFacts(deps.database.read, registerNo, predecessorsOf(docket));
+    return new Map([...facts].map(([id, fact]) => [id, fact.type]));
+  }
+
+  async function append(docket: ReadDocket, state: ChainState): Promise<WriteResult | 'moved'> {
+    const predecessors = await predecessorTypes(docket, state.registerNo);
+    const violations = await verifyDocket(docket, state, predecessors, deps.judges);
+    if (violations.length > 0) return invalid(state.height, violations);
+    const commit = commitOf(docket, state, rowsOf(docket, predecessors), new Date(deps.clock.nowMs()));
+    const outcome = await deps.writer.commit(commit);
+    switch (outcome) {
+      case 'stored':
+        chain.advance(state, docket.bundle.header);
+        deps.onStored(state.registerId, docket.bundle.header.transactionIds);
+        return { outcome, height: state.height + 1 };
+      case 'moved':
+        return outcome;
+      case 'already_sealed':
+        return invalid(state.height, [validationViolation('VAL_CHAIN_004', 'transactionIds')]);
+      case 'second_successor':
+        return invalid(state.height, [validationViolation('VAL_CHAIN_FORK', 'transactions')]);
+    }
+  }
+
+  async function attempt(bundle: DocketBundle, known: 'cached' | 'fresh'): Promise<WriteResult | 'moved'> {
+    const { docketNumber, registerId } = bundle.header;
+    const state = await chain.load(registerId, known);
+    if (state === undefined) throw refusal('REGISTER_NOT_FOUND');
+    // Only the database can say that a docket is behind or ahead: the cache may lag behind another replica.
+    if (known === 'cached' && docketNumber !== state.height) return 'moved';
+    if (docketNumber < state.height) return replay(deps, bundle, state);
+    if (docketNumber > state.height) return { outcome: 'out_of_order', height: state.height };
+    const docket = readDocket(bundle);
+    if (Array.isArray(docket)) return invalid(state.height, docket);
+    const result = await append(docket, state);
+    // What a lagging cache refuses must be judged again against the register as it is.
+    return known === 'cached' && result !== 'moved' && result.outcome === 'invalid' ? 'moved' : result;
+  }
+
+  return async (bundle) => {
+    for (let count = 0; count < maxAttempts; count += 1) {
+      const result = await attempt(bundle, count === 0 ? 'cached' : 'fresh');
+      if (result !== 'moved') return result;
+    }
+    throw refusal('REGISTER_NOT_READY', {
+      message: 'The head of the register moves too fast.',
+      retryAfterSeconds: 1,
+    });
+  };
+}
+
+/** The refusals of a result that is not an acceptance, for transports that answer them. */
+export function violationsOf(result: WriteResult): readonly Violation[] {
+  switch (result.outcome) {
+    case 'stored':
+    case 'replayed':
+      return [];
+    case 'divergent':
+      return [violation('DOCKET_DIVERGENCE', 'Another docket is stored under this number.', 'hash')];
+    case 'out_of_order':
+      return [violation('DOCKET_OUT_OF_ORDER', `Expected docket ${result.height}.`, 'docketNumber')];
+    case 'invalid':
+      return result.violations;
+  }
+}

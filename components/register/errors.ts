@@ -1,0 +1,49 @@
+import { AppError, type ErrorKind } from '#core/errors/errors.ts';
+
+/** Every code that only this component answers (notes/ledger.md L-170, L-27 to L-30, D38, D40). */
+const codes = {
+  REGISTER_NOT_FOUND: ['not_found', 'The register does not exist or is not visible to your organisation.'],
+  REGISTER_NOT_READY: ['unavailable', 'The register is not online yet.'],
+  REGISTER_EXISTS: ['conflict', 'A register with this id exists.'],
+  SUBSCRIPTION_REQUIRED: ['forbidden', 'Your organisation does not subscribe to this register.'],
+  SENDER_NOT_AUTHORIZED: ['forbidden', 'You may not sign as this sender address.'],
+  OWNER_WALLET_REQUIRED: ['unprocessable', 'Name an owner wallet: you have no wallet of your own.'],
+  REGISTRATION_NOT_FOUND: ['not_found', 'No registration waits under this id.'],
+  REGISTRATION_EXPIRED: ['gone', 'The registration expired; initiate a new one.'],
+  REGISTRATION_FINALIZED: ['conflict', 'The register was finalised already.'],
+  REGISTRATION_LIMIT: ['rate_limited', 'Too many open registrations in this organisation.'],
+  ATTESTATION_INVALID: ['unauthenticated', 'The nonce or an attestation does not verify.'],
+  OWNER_ATTESTATION_MISSING: ['invalid', 'The attestation of an owner is missing.'],
+  VALIDATOR_UNAVAILABLE: ['unavailable', 'No validator of this register can be reached.'],
+  VALIDATOR_SET_UNAVAILABLE: ['bad_gateway', 'The validators of the new register did not all answer.'],
+  VALIDATOR_KEY_CHANGED: ['conflict', 'This validator announced another key before.'],
+  TX_NOT_FOUND: ['not_found', 'The transaction is unknown on this register.'],
+  TX_NOT_SEALED: ['conflict', 'The transaction is not sealed in a docket yet.'],
+  TRANSACTION_TOO_LARGE: ['too_large', 'A transaction record may have 524288 bytes at most.'],
+  DOCKET_NOT_FOUND: ['not_found', 'The docket does not exist.'],
+  DOCKET_DIVERGENCE: ['conflict', 'Another docket is stored under this number.'],
+  DOCKET_OUT_OF_ORDER: ['conflict', 'The docket does not follow the head of the register.'],
+  NO_PENDING_TRANSACTIONS: ['conflict', 'Nothing waits to be sealed.'],
+  QUORUM_UNAVAILABLE: ['unavailable', 'The validators cannot reach a quorum now.'],
+  CONSENSUS_TIMEOUT: ['timeout', 'The docket was not sealed in time.'],
+  IDEMPOTENCY_KEY_REUSED: ['conflict', 'The Idempotency-Key was used with another body.'],
+  IDEMPOTENCY_IN_PROGRESS: ['conflict', 'A request with this Idempotency-Key is being worked on.'],
+  TREE_SIZE_INVALID: ['invalid', 'from and to must satisfy 1 <= from <= to <= height.'],
+  PAGE_TOO_DEEP: ['invalid', 'Filtered lists page to 10000 items; go on with the cursor of "next".'],
+} as const satisfies Record<string, readonly [ErrorKind, string]>;
+
+export type RegisterErrorCode = keyof typeof codes;
+
+interface RefusalOptions {
+  readonly cause?: unknown;
+  readonly message?: string;
+  readonly details?: Record<string, unknown>;
+  readonly retryAfterSeconds?: number;
+}
+
+/** An AppError of this component's table; `message` replaces the table's text. */
+export function refusal(code: RegisterErrorCode, options: RefusalOptions = {}): AppError {
+  const [kind, text] = codes[code];
+  const { message, ...rest } = options;
+  return new AppError(kind, code, message ?? text, rest);
+}

@@ -1,0 +1,137 @@
+import { isAlgorithm } from '#core/crypto/algorithm.ts';
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { Logger } from '#kit/log/log.ts';
+import type { ValidatorAddress, Validators, Wallets } from '../clients.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import { announcedMembers } from '../directory/store.ts';
+import { submissionText } from '../transactions/submission.ts';
+import type { GenesisWork } from './genesis.ts';
+import { type ClaimedGenesis, claimGenesisWork, releaseGenesisWork } from './store.ts';
+
+export interface DispatchDeps {
+  readonly database: Database<RegisterSchema>;
+  readonly wallets: Wallets;
+  readonly validators: Validators;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface GenesisDispatcher {
+  /** New work was committed: look at once. */
+  kick(): void;
+  stop(): Promise<void>;
+}
+
+const leaseMs = 30_000;
+const firstRetryMs = 500;
+const longestRetryMs = 15_000;
+const idleMs = 2_000;
+
+/** Signs when that is still to do; the wallet service answers the same for the same transaction. */
+async function signed(deps: DispatchDeps, work: GenesisWork): Promise<GenesisWork> {
+  if (work.signatureValue !== undefined) return work;
+  const { signature, key } = await deps.wallets.signControl({
+    registerId: work.registerId,
+    transactionId: work.txId,
+    payloadHash: work.envelope.payloadHash,
+    transactionType: 'Genesis',
+  });
+  if (key.publicKey !== work.systemKey.publicKey) {
+    throw new AppError('conflict', 'SYSTEM_KEY_CHANGED', 'The wallet service signed with another key.');
+  }
+  return { ...work, signatureValue: encodeBase64(signature) };
+}
+
+function submissionOf(work: GenesisWork): Uint8Array {
+  const { algorithm, publicKey } = work.systemKey;
+  if (!isAlgorithm(algorithm))
+    throw new AppError('internal', 'INTERNAL_ERROR', 'The system key has no algorithm.');
+  const signatures = [{ publicKey, signatureValue: work.signatureValue ?? '', algorithm }];
+  return Buffer.from(submissionText({ ...work, signatures }));
+}
+
+/** Hands the genesis to every member (D13). One that took it is enough to go on; the others hear of it. */
+async function submitToAll(
+  deps: DispatchDeps,
+  members: readonly ValidatorAddress[],
+  submission: Uint8Array,
+): Promise<string | null> {
+  const results = await Promise.allSettled(members.map((at) => deps.validators.submit(at, submission)));
+  const refusals: string[] = [];
+  let accepted = 0;
+  for (const result of results) {
+    if (result.status === 'rejected') refusals.push(String(result.reason));
+    else if (result.value.status < 300) accepted += 1;
+    else refusals.push(`status ${result.value.status}: ${JSON.stringify(result.value.body).slice(0, 500)}`);
+  }
+  if (accepted > 0) return null;
+  return refusals.join('; ') || 'no member of the register is announced';
+}
+
+async function dispatch(deps: DispatchDeps, claimed: ClaimedGenesis): Promise<void> {
+  let { work } = claimed;
+  let error: string | null;
+  try {
+    work = await signed(deps, work);
+    const members = await announcedMembers(deps.database.read, claimed.registerNo);
+    error = await submitToAll(deps, members, submissionOf(work));
+  } catch (thrown) {
+    error = thrown instanceof Error ? thrown.message : String(thrown);
+  }
+  if (error !== null) {
+    deps.log.warn(
+      { registerId: work.registerId, attempts: claimed.attempts, reason: error },
+      'genesis not taken yet',
+    );
+  }
+  // An accepted genesis is submitted again, rarely, until its docket is stored: the pool that took it may be lost.
+  const delayMs =
+    error === null ? longestRetryMs : Math.min(firstRetryMs * 2 ** claimed.attempts, longestRetryMs);
+  const retryAt = new Date(deps.clock.nowMs() + delayMs);
+  await deps.database.transact((tx) =>
+    releaseGenesisWork(tx, { registerNo: claimed.registerNo, work, retryAt, error }),
+  );
+}
+
+/**
+ * Brings genesis transactions to the validators until their dockets are stored (L-31). The work row is written with
+ * the register and deleted with docket 0, so a crash anywhere in between loses nothing.
+ */
+export function startGenesisDispatcher(deps: DispatchDeps): GenesisDispatcher {
+  let stopped = false;
+  let wake = Promise.withResolvers<void>();
+
+  async function round(): Promise<void> {
+    const now = new Date(deps.clock.nowMs());
+    const claimed = await deps.database.transact((tx) => claimGenesisWork(tx, now, leaseMs));
+    await Promise.all(claimed.map((one) => dispatch(deps, one)));
+  }
+
+  async function loop(): Promise<void> {
+    while (!stopped) {
+      const { promise } = wake;
+      try {
+        await round();
+      } catch (error) {
+        deps.log.warn({ err: error }, 'genesis round failed');
+      }
+      const timer = setTimeout(() => wake.resolve(), idleMs);
+      await promise;
+      clearTimeout(timer);
+      wake = Promise.withResolvers<void>();
+    }
+  }
+
+  const running = loop();
+  return {
+    kick: () => wake.resolve(),
+    async stop() {
+      stopped = true;
+      wake.resolve();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import { sql } from 'kysely';
+import type { Transactor } from '#kit/db/db.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import type { GenesisWork } from './genesis.ts';
+
+export interface ClaimedGenesis {
+  readonly registerNo: number;
+  readonly attempts: number;
+  readonly work: GenesisWork;
+}
+
+export async function insertGenesisWork(
+  tx: Transactor<RegisterSchema>,
+  registerNo: number,
+  work: GenesisWork,
+): Promise<void> {
+  await tx
+    .insertInto('genesis_work')
+    .values({
+      register_no: registerNo,
+      submission: JSON.stringify(work),
+      claimed_until: null,
+      last_error: null,
+    })
+    .execute();
+}
+
+/** Takes work nobody holds, for `leaseMs`. The row goes away in the commit of docket 0. */
+export async function claimGenesisWork(
+  tx: Transactor<RegisterSchema>,
+  now: Date,
+  leaseMs: number,
+): Promise<ClaimedGenesis[]> {
+  const rows = await sql<{ register_no: number; attempts: number; submission: GenesisWork }>`
+    update genesis_work set attempts = attempts + 1, claimed_until = ${new Date(now.getTime() + leaseMs)}
+    where register_no in (select register_no from genesis_work
+      where claimed_until is null or claimed_until <= ${now}
+      order by register_no limit 16 for update skip locked)
+    returning register_no, attempts, submission`.execute(tx);
+  return rows.rows.map((row) => ({
+    registerNo: row.register_no,
+    attempts: row.attempts,
+    work: row.submission,
+  }));
+}
+
+/** Gives claimed work back until `retryAt`, with what happened and the submission as it is now. */
+export async function releaseGenesisWork(
+  tx: Transactor<RegisterSchema>,
+  claim: { registerNo: number; work: GenesisWork; retryAt: Date; error: string | null },
+): Promise<void> {
+  await tx
+    .updateTable('genesis_work')
+    .set({
+      submission: JSON.stringify(claim.work),
+      claimed_until: claim.retryAt,
+      last_error: claim.error,
+    })
+    .where('register_no', '=', claim.registerNo)
+    .execute();
+}

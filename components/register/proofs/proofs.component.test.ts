@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { decodeHex } from '#core/encoding/hex.ts';
+import { canonicalBytes } from '#core/encoding/jcs.ts';
+import { verifyCertificate } from '#core/ledger/certificate.ts';
+import { parseCheckpoint, parseVerifierKey, verifyCheckpoint } from '#core/ledger/checkpoint.ts';
+import { logLeaf } from '#core/ledger/log.ts';
+import { verifyConsistency, verifyInclusion } from '#core/ledger/merkle.ts';
+import { parseHashes, parsePath } from '#core/ledger/proof-path.ts';
+import { recordLeaf } from '#core/ledger/record.ts';
+import { testKey } from '../testing/keys.ts';
+import { startTestRegister, type TestRegister } from '../testing/register.ts';
+
+const owner = testKey(1);
+const dockets = 9;
+
+describe('proofs', () => {
+  const verifier = createVerifier(nodeEd25519());
+  let register: TestRegister;
+  let registerId: string;
+  const sealed: { txId: string; docketNumber: number }[] = [];
+  const logRoots: string[] = [];
+
+  const get = (rest: string, token = 'admin') =>
+    register.call('GET', `/api/registers/${registerId}${rest}`, { token });
+
+  beforeAll(async () => {
+    register = await startTestRegister('proofs', { members: 4 });
+    registerId = await register.createRegister();
+    logRoots.push((await get('/dockets/0')).body.logRoot);
+    for (let number = 1; number < dockets; number += 1) {
+      for (let count = 0; count < number; count += 1) {
+        const payload = encodeBase64(canonicalBytes({ number, count }));
+        const body = { senderAddress: owner.walletAddress, payload };
+        await register.call('POST', `/api/registers/${registerId}/transactions`, { token: 'admin', body });
+      }
+      const { header } = await register.seal(registerId);
+      logRoots.push(header.logRoot);
+      sealed.push(...header.transactionIds.map((txId) => ({ txId, docketNumber: header.docketNumber })));
+    }
+  });
+  afterAll(() => register.stop());
+
+  it('leads from every record to its docket, and from the docket to the checkpoint', async () => {
+    const vkey = parseVerifierKey((await get('/checkpoint/key')).text.trim());
+    const { networkId, members } = await register.state(registerId);
+    for (const { txId, docketNumber } of sealed) {
+      const record = await get(`/transactions/${txId}/record`);
+      const proof = (await get(`/transactions/${txId}/inclusion-proof`)).body;
+      const docket = (await get(`/dockets/${docketNumber}`)).body;
+      const claim = { leaf: recordLeaf(Buffer.from(record.text)), path: parsePath(proof.proofPath) };
+      expect(verifyInclusion({ ...claim, ...proof }, decodeHex(docket.merkleRoot))).toBe(true);
+      const checkpoint = parseCheckpoint(proof.checkpoint);
+      expect(verifyCheckpoint(verifier, checkpoint, vkey)).toBe(true);
+      const { leafIndex, treeSize, path } = proof.logProof;
+      expect([leafIndex, treeSize]).toEqual([docketNumber, checkpoint.size]);
+      const inLog = { leaf: logLeaf(docket), leafIndex, treeSize, path: parsePath(path) };
+      expect(verifyInclusion(inLog, checkpoint.rootHash)).toBe(true);
+      expect(
+        verifyCertificate(proof.certificate, { members, networkId, registerId, verifier, docket }),
+      ).toEqual([]);
+    }
+  });
+
+  it('shows that every log is the beginning of every later one', async () => {
+    for (let to = 1; to <= dockets; to += 1) {
+      for (let from = 1; from <= to; from += 1) {
+        const proof = (await get(`/proofs/consistency?from=${from}&to=${to}`)).body;
+        const claim = {
+          from,
+          to,
+          fromRoot: decodeHex(logRoots[from - 1] ?? ''),
+          toRoot: decodeHex(logRoots[to - 1] ?? ''),
+          path: parseHashes(proof.path),
+        };
+        expect(verifyConsistency(claim), `${from} to ${to}`).toBe(true);
+      }
+    }
+    expect((await get('/proofs/consistency?from=1')).body.to).toBe(dockets);
+    for (const query of ['from=0&to=1', 'from=3&to=2', 'from=1&to=99', 'from=x', '']) {
+      expect((await get(`/proofs/consistency?${query}`)).status).toBe(400);
+    }
+  });
+
+  it('signs a checkpoint once per size', async () => {
+    const first = await get('/checkpoint');
+    expect(first.headers['content-type']).toContain('text/plain');
+    expect((await get('/checkpoint')).text).toBe(first.text);
+    expect(parseCheckpoint(first.text)).toMatchObject({
+      origin: `${register.runtime.installation}/registers/${registerId}`,
+      size: dockets,
+    });
+  });
+
+  it('checks proofs for anybody, and refuses a flipped byte', async () => {
+    const { txId } = sealed[20] ?? { txId: '' };
+    const proof = (await get(`/transactions/${txId}/inclusion-proof`)).body;
+    const { transactionHash, merkleRoot, proofPath, leafIndex, treeSize, docketNumber } = proof;
+    const body = { transactionHash, merkleRoot, proofPath, leafIndex, treeSize, docketNumber };
+    const check = (change: object) =>
+      register.call('POST', `/api/registers/${registerId}/inclusion-proofs/verify`, {
+        body: { ...body, ...change },
+      });
+    const good = await check({});
+    expect(good.body).toMatchObject({ isValid: true, computedRoot: merkleRoot, ledgerAnchored: 'verified' });
+    const flipped = `${transactionHash[0] === '0' ? '1' : '0'}${transactionHash.slice(1)}`;
+    expect((await check({ transactionHash: flipped })).body).toMatchObject({
+      isValid: false,
+      ledgerAnchored: 'failed',
+    });
+    expect((await check({ leafIndex: 0 })).body.isValid).toBe(leafIndex === 0);
+    expect((await check({ docketNumber: 0 })).body).toMatchObject({
+      isValid: true,
+      ledgerAnchored: 'failed',
+    });
+    expect((await check({ docketNumber: 99 })).body.ledgerAnchored).toBe('failed');
+    const bare = await check({ leafIndex: undefined, treeSize: undefined, docketNumber: undefined });
+    expect(bare.body).toMatchObject({ isValid: true, ledgerAnchored: null });
+    expect((await check({ merkleRoot: 'x' })).status).toBe(400);
+  });
+
+  it('gives receipts', async () => {
+    const { txId, docketNumber } = sealed[5] ?? { txId: '', docketNumber: 0 };
+    const receipt = (await get(`/transactions/${txId}/receipt`)).body;
+    expect(receipt).toMatchObject({ transactionId: txId, registerId, docketNumber, version: 1 });
+    expect(receipt.signatures).toHaveLength(3);
+    const addresses = register.members.map((member) => member.key.walletAddress);
+    for (const signature of receipt.signatures) expect(addresses).toContain(signature.validatorAddress);
+    expect((await get(`/transactions/${txId}/receipt`)).body.receiptId).toBe(receipt.receiptId);
+    expect((await get(`/transactions/${'0'.repeat(64)}/receipt`)).status).toBe(404);
+    expect((await get(`/transactions/${txId}/receipt`, 'stranger')).status).toBe(404);
+  });
+});

@@ -1,0 +1,132 @@
+import { isAlgorithm } from '#core/crypto/algorithm.ts';
+import { REGISTER_ATTESTATION } from '#core/crypto/derivation-context.ts';
+import { normalisePublicKey } from '#core/crypto/public-key.ts';
+import type { Verifier } from '#core/crypto/verify.ts';
+import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import {
+  attestationBytes,
+  attestationDigest,
+  type RosterAttestation,
+  type SignedAttestation,
+  verifyAttestation,
+} from '#core/ledger/owner-attestation.ts';
+import type { Wallets } from '../clients.ts';
+import { refusal } from '../errors.ts';
+import type { RequestedAttestation } from './draft.ts';
+
+/** An attestation as finalize gets it; the rest of the data stands in the database (L-25). */
+export interface ReturnedAttestation {
+  readonly role: string;
+  readonly subject: string;
+  readonly publicKey: string;
+  readonly signature: string;
+  readonly algorithm: string;
+}
+
+function entryOf(
+  { data }: RequestedAttestation,
+  signed: SignedAttestation,
+  verifier: Verifier,
+): RosterAttestation | undefined {
+  const { algorithm } = signed;
+  const verifies = verifyAttestation(verifier, attestationBytes(data), data.subject, signed);
+  if (!verifies || !isAlgorithm(algorithm)) return undefined;
+  return {
+    role: data.role,
+    subject: data.subject,
+    publicKey: normalisePublicKey(algorithm, signed.publicKey),
+    signature: encodeBase64(signed.signature),
+    algorithm,
+    grantedAt: data.grantedAt,
+  };
+}
+
+function signatureBytes(text: string): Uint8Array {
+  try {
+    return decodeBase64Any(text);
+  } catch (error) {
+    if (isAppError(error, 'invalid')) return new Uint8Array();
+    throw error;
+  }
+}
+
+/**
+ * Judges what came back against the bytes that were asked for. Every owner must have attested; other members that
+ * did not are not granted; one that does not verify, or that nobody asked for, refuses the whole (L-28).
+ */
+export function judgeAttestations(
+  requested: readonly RequestedAttestation[],
+  returned: readonly ReturnedAttestation[],
+  verifier: Verifier,
+): RosterAttestation[] {
+  const keyOf = (one: { role: string; subject: string }) => `${one.role}:${one.subject}`;
+  const open = new Map(returned.map((one) => [keyOf(one), one]));
+  if (open.size !== returned.length) {
+    throw new AppError('invalid', 'INVALID_REQUEST', 'An attestation stands there twice.');
+  }
+  const refused: string[] = [];
+  const roster: RosterAttestation[] = [];
+  for (const wanted of requested) {
+    const given = open.get(keyOf(wanted.data));
+    open.delete(keyOf(wanted.data));
+    if (given === undefined && wanted.data.role === 'Owner') throw refusal('OWNER_ATTESTATION_MISSING');
+    if (given === undefined) continue;
+    const entry = entryOf(wanted, { ...given, signature: signatureBytes(given.signature) }, verifier);
+    if (entry === undefined) refused.push(wanted.data.subject);
+    else roster.push(entry);
+  }
+  refused.push(...[...open.values()].map((one) => one.subject));
+  if (refused.length > 0) throw refusal('ATTESTATION_INVALID', { details: { subjects: refused } });
+  return roster;
+}
+
+export interface AttestDeps {
+  readonly wallets: Wallets;
+  readonly verifier: Verifier;
+}
+
+/** Signs by the wallet's own key, else by the context that attestation grants name (L-27). */
+async function attestFor(
+  deps: AttestDeps,
+  requested: RequestedAttestation,
+  token: string,
+): Promise<RosterAttestation> {
+  const digest = attestationDigest(attestationBytes(requested.data));
+  const request = { walletAddress: requested.walletAddress, digest, subjectToken: token };
+  const sign = (derivationContext: string) => deps.wallets.signDigest({ ...request, derivationContext });
+  const { signature, key } = await sign('').catch((error: unknown) => {
+    if (isAppError(error, 'forbidden')) return sign(REGISTER_ATTESTATION);
+    throw error;
+  });
+  const signed = { publicKey: key.publicKey, algorithm: key.algorithm, signature };
+  const entry = entryOf(requested, signed, deps.verifier);
+  // The control record binds a subject to the address of its key: a derived key is another subject.
+  if (entry !== undefined) return entry;
+  throw refusal('ATTESTATION_INVALID', {
+    message: 'The wallet service signed with a key of another address.',
+  });
+}
+
+/** Attests for the caller with every wallet of the roster that they may use; the owner's must be among them. */
+export async function attestAll(
+  deps: AttestDeps,
+  requested: readonly RequestedAttestation[],
+  token: string,
+): Promise<RosterAttestation[]> {
+  const roster: RosterAttestation[] = [];
+  for (const wanted of requested) {
+    try {
+      roster.push(await attestFor(deps, wanted, token));
+    } catch (error) {
+      if (!isAppError(error, 'forbidden') && !isAppError(error, 'not_found')) throw error;
+      if (wanted.data.role === 'Owner') {
+        throw refusal('SENDER_NOT_AUTHORIZED', {
+          message: 'You may not attest for the owner wallet.',
+          cause: error,
+        });
+      }
+    }
+  }
+  return roster;
+}

@@ -1,0 +1,156 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { sha256 } from '#core/crypto/hash.ts';
+import { encodeBase64Url } from '#core/encoding/base64.ts';
+import { apiTimestamp, formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import { MAX_ROSTER } from '#core/ledger/control-record.ts';
+import type { RosterRole } from '#core/ledger/owner-attestation.ts';
+import { parsePolicy, type RegisterPolicy } from '#core/ledger/policy.ts';
+import { parseRegisterId, registerIdOfUuid } from '#core/ledger/register-id.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import { type Database, isUniqueViolation } from '#kit/db/db.ts';
+import type { Wallets } from '../clients.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { openRegistration } from '../registrations/store.ts';
+import { type Draft, presentAttestation, type RosterWish, requestAttestations } from './draft.ts';
+import { findRegister } from './store.ts';
+
+export interface InitiateRequest {
+  readonly title: string;
+  readonly description?: string | undefined;
+  readonly purpose: 'General' | 'System';
+  readonly devMode: boolean;
+  readonly advertise: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly policy?: unknown;
+  readonly owners?:
+    | readonly { readonly walletAddress: string; readonly userId?: string | undefined }[]
+    | undefined;
+  readonly additionalAdmins?:
+    | readonly {
+        readonly walletAddress: string;
+        readonly userId?: string | undefined;
+        readonly role: Exclude<RosterRole, 'Owner'>;
+      }[]
+    | undefined;
+  readonly registerId?: string | undefined;
+}
+
+export interface InitiateDeps {
+  readonly database: Database<RegisterSchema>;
+  readonly wallets: Wallets;
+  readonly clock: Clock;
+  readonly pendingTtlMs: number;
+  readonly maxOpenRegistrations: number;
+}
+
+/** Who asks, with the token that speaks for them at the wallet service. */
+export interface Subject {
+  readonly caller: Caller;
+  readonly token: string;
+}
+
+function refuseInput(message: string): never {
+  throw new AppError('invalid', 'INVALID_REQUEST', message);
+}
+
+async function ownersOf(
+  deps: InitiateDeps,
+  subject: Subject,
+  request: InitiateRequest,
+): Promise<RosterWish[]> {
+  if (request.owners !== undefined && request.owners.length > 0) {
+    return request.owners.map((owner) => ({ ...owner, role: 'Owner' as const }));
+  }
+  const { caller, token } = subject;
+  const own = caller.walletAddress ?? (await deps.wallets.subjectWallets(token))[0]?.walletAddress;
+  if (own === undefined) throw refusal('OWNER_WALLET_REQUIRED');
+  return [{ walletAddress: own, userId: caller.platformUserId, role: 'Owner' }];
+}
+
+/** Exactly one owner, no address twice, at most 25 (L-28). */
+export function checkRoster(roster: readonly RosterWish[]): void {
+  if (roster.filter((wish) => wish.role === 'Owner').length !== 1)
+    refuseInput('A register has exactly one owner.');
+  if (roster.length > MAX_ROSTER) refuseInput(`A roster holds ${MAX_ROSTER} members at most.`);
+  if (new Set(roster.map((wish) => wish.walletAddress)).size !== roster.length) {
+    refuseInput('Each wallet address may stand in the roster once.');
+  }
+}
+
+/** The policy a register starts with; system registers take derived transaction ids only (D2). */
+function firstPolicy(request: InitiateRequest): RegisterPolicy {
+  const policy = parsePolicy(request.policy ?? {});
+  if (policy.version !== 1) refuseInput('The policy of a new register has version 1.');
+  if (request.purpose !== 'System') return policy;
+  return { ...policy, consensus: { ...policy.consensus, requireBoundTxId: true } };
+}
+
+async function chooseId(deps: InitiateDeps, caller: Caller, wanted: string | undefined): Promise<string> {
+  if (wanted === undefined) return registerIdOfUuid(randomUUID());
+  if (!caller.roles.includes('SystemAdmin')) {
+    throw new AppError('forbidden', 'FORBIDDEN', 'Only a SystemAdmin may choose the id of a register.');
+  }
+  const id = parseRegisterId(wanted);
+  if ((await findRegister(deps.database.read, id)) !== undefined) throw refusal('REGISTER_EXISTS');
+  return id;
+}
+
+/** First phase of a register (L-23 to L-26): writes the draft down and says what its members must sign. */
+export async function initiate(deps: InitiateDeps, subject: Subject, request: InitiateRequest) {
+  const { caller } = subject;
+  const policy = firstPolicy(request);
+  const registerId = await chooseId(deps, caller, request.registerId);
+  const roster = [...(await ownersOf(deps, subject, request)), ...(request.additionalAdmins ?? [])];
+  checkRoster(roster);
+  const nowMs = deps.clock.nowMs();
+  const grantedAt = formatLedgerTimestamp(deps.clock.nowMicros());
+  const draft: Draft = {
+    registerId,
+    title: request.title,
+    description: request.description,
+    purpose: request.purpose,
+    devMode: request.devMode,
+    advertise: request.advertise,
+    metadata: request.metadata,
+    policyText: JSON.stringify(policy),
+    attestations: requestAttestations({ registerId, title: request.title, grantedAt }, roster),
+  };
+  const nonce = encodeBase64Url(randomBytes(32));
+  const expiresAt = new Date(nowMs + deps.pendingTtlMs);
+  await store(deps, {
+    registerId,
+    organizationId: caller.organizationId,
+    nonceHash: Buffer.from(sha256(nonce)),
+    draft,
+    createdAt: new Date(nowMs),
+    expiresAt,
+  });
+  return {
+    id: registerId,
+    registerId,
+    title: draft.title,
+    purpose: draft.purpose,
+    createdAt: apiTimestamp(nowMs),
+    expiresAt: apiTimestamp(expiresAt.getTime()),
+    nonce,
+    attestationsToSign: draft.attestations.map(presentAttestation),
+  };
+}
+
+async function store(
+  deps: InitiateDeps,
+  registration: Parameters<typeof openRegistration>[1],
+): Promise<void> {
+  try {
+    const opened = await deps.database.transact((tx) =>
+      openRegistration(tx, registration, deps.maxOpenRegistrations),
+    );
+    if (!opened) throw refusal('REGISTRATION_LIMIT', { retryAfterSeconds: 60 });
+  } catch (error) {
+    if (isUniqueViolation(error, 'registrations_pkey')) throw refusal('REGISTER_EXISTS', { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,179 @@
+import { z } from 'zod';
+import { isWalletAddress } from '#core/crypto/address.ts';
+import { AppError } from '#core/errors/errors.ts';
+import { decide } from '#core/identity/policies.ts';
+import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
+import { bearerOf } from '../bearer.ts';
+import { once } from '../idempotency/once.ts';
+import { getVisibleRegister, scopeOf } from './access.ts';
+import { type FinalizeDeps, finalize } from './finalize.ts';
+import { type InitiateDeps, initiate } from './initiate.ts';
+import { presentRegister } from './present.ts';
+import { countRegisters, listRegisters } from './store.ts';
+
+export interface RegistersDeps extends InitiateDeps, FinalizeDeps {}
+
+const address = z.string().refine(isWalletAddress, 'expected a wallet address');
+const controlFree = /^[^\p{Cc}]*$/u;
+const title = z.string().min(1).max(128).regex(controlFree, 'holds control characters');
+
+const initiateBody = z.object({
+  title,
+  description: z.string().max(2048).optional(),
+  purpose: z.enum(['General', 'System']).default('General'),
+  devMode: z.boolean().default(false),
+  advertise: z.boolean().default(false),
+  metadata: z
+    .record(z.string().min(1).max(64), z.string().max(512))
+    .refine((value) => Object.keys(value).length <= 32, 'at most 32 members')
+    .default({}),
+  policy: z.record(z.string(), z.unknown()).optional(),
+  owners: z
+    .array(z.object({ walletAddress: address, userId: z.string().max(64).optional() }))
+    .max(25)
+    .optional(),
+  additionalAdmins: z
+    .array(
+      z.object({
+        walletAddress: address,
+        userId: z.string().max(64).optional(),
+        role: z.enum(['Admin', 'Auditor', 'Designer']).default('Admin'),
+      }),
+    )
+    .max(24)
+    .optional(),
+  registerId: z
+    .string()
+    .regex(/^[0-9a-fA-F]{32}$/)
+    .optional(),
+});
+
+const finalizeBody = z.object({
+  registerId: z.string().min(1).max(64),
+  nonce: z.string().min(1).max(256),
+  signedAttestations: z
+    .array(
+      z.object({
+        attestationData: z.looseObject({ role: z.string(), subject: z.string() }),
+        publicKey: z.string().min(1).max(1024),
+        signature: z.string().min(1).max(1024),
+        algorithm: z.string().min(1).max(32),
+      }),
+    )
+    .max(25)
+    .default([]),
+  autoAttest: z.boolean().default(false),
+});
+
+const listQuery = paging().extend({
+  purpose: z.enum(['General', 'System']).optional(),
+  status: z.enum(['Checking', 'Online', 'Recovery', 'Offline', 'Halted']).optional(),
+  includeSandbox: z.stringbool().default(false),
+});
+
+const tags = ['Registers'];
+
+function mountCreation(app: App, deps: RegistersDeps): void {
+  app.post(
+    '/api/registers/initiate',
+    {
+      config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
+      schema: { tags, summary: 'Begin a register: who must attest what', body: initiateBody },
+    },
+    async (request, reply) => {
+      const caller = callerOf(request);
+      const { body } = request;
+      if (body.purpose === 'System' && decide('CanCreateSystemRegisters', caller) !== 'allow') {
+        throw new AppError(
+          'forbidden',
+          'FORBIDDEN',
+          'Only the system organisation creates system registers.',
+        );
+      }
+      const subject = { caller, token: bearerOf(request) };
+      const key = request.headers['idempotency-key'];
+      const scope = `initiate:${caller.subject}`;
+      const answer = await once(deps, { key: key?.toString(), scope, body }, async () => ({
+        status: 201,
+        body: await initiate(deps, subject, body),
+      }));
+      return reply.code(answer.status).send(answer.body);
+    },
+  );
+  app.post(
+    '/api/registers/finalize',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: {
+        tags,
+        summary: 'Create the register: attestations in, genesis under way',
+        body: finalizeBody,
+      },
+    },
+    async (request, reply) => {
+      const { registerId, nonce, autoAttest, signedAttestations } = request.body;
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      const returned = signedAttestations.map(({ attestationData, ...rest }) => ({
+        role: attestationData.role,
+        subject: attestationData.subject,
+        ...rest,
+      }));
+      const wanted = { registerId, nonce, autoAttest, signedAttestations: returned };
+      return reply.code(200).send(await finalize(deps, subject, wanted));
+    },
+  );
+}
+
+export function mountRegisters(app: App, deps: RegistersDeps): void {
+  mountCreation(app, deps);
+  app.get(
+    '/api/registers',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        tags,
+        summary: 'Registers your organisation subscribes to, and system registers',
+        querystring: listQuery,
+      },
+    },
+    async (request) => {
+      const { query } = request;
+      const scope = scopeOf(callerOf(request));
+      const { items, total } = await listRegisters(deps.database.read, scope, {
+        ...query,
+        ...pageWindow(query),
+      });
+      return page(items.map(presentRegister), query, total);
+    },
+  );
+  app.get(
+    '/api/registers/stats/count',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, summary: 'How many registers you see, by status and purpose' },
+    },
+    async (request) => {
+      const caller = callerOf(request);
+      const scope = { ...scopeOf(caller), ...(caller.roles.includes('SystemAdmin') && { all: true }) };
+      const groups = await countRegisters(deps.database.read, scope);
+      const sumBy = (member: 'status' | 'purpose') => {
+        const sums: Record<string, number> = {};
+        for (const group of groups) sums[group[member]] = (sums[group[member]] ?? 0) + group.count;
+        return sums;
+      };
+      const count = groups.reduce((sum, group) => sum + group.count, 0);
+      return { count, byStatus: sumBy('status'), byPurpose: sumBy('purpose') };
+    },
+  );
+  app.get(
+    '/api/registers/:registerId',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, summary: 'One register', params: z.object({ registerId: z.string() }) },
+    },
+    async (request) => {
+      const { registerId } = request.params;
+      return presentRegister(await getVisibleRegister(deps.database.read, callerOf(request), registerId));
+    },
+  );
+}

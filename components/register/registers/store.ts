@@ -1,0 +1,287 @@
+import { type Selectable, sql } from 'kysely';
+import type { Reader, Transactor } from '#kit/db/db.ts';
+import type { RegisterHeadsTable, RegisterSchema, RegistersTable } from '../database/schema.ts';
+
+export type RegisterStatus = 'Checking' | 'Online' | 'Recovery' | 'Offline' | 'Halted';
+export type RegisterPurpose = 'General' | 'System';
+
+export interface KeyFacts {
+  readonly publicKey: string;
+  readonly algorithm: string;
+}
+
+export interface RosterEntry extends KeyFacts {
+  readonly subject: string;
+  readonly role: string;
+  readonly grantedAt: string;
+}
+
+export interface Member extends KeyFacts {
+  readonly validatorId: string;
+}
+
+/** A register with its head. `height` is the number of sealed dockets (D8). */
+export interface Register {
+  readonly registerNo: number;
+  readonly registerId: string;
+  readonly networkId: string;
+  readonly title: string;
+  readonly description: string | undefined;
+  readonly purpose: RegisterPurpose;
+  readonly status: RegisterStatus;
+  readonly devMode: boolean;
+  readonly advertise: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly policyText: string;
+  readonly policyVersion: number;
+  readonly organizationId: string | undefined;
+  readonly genesisTransactionId: string;
+  readonly systemKey: KeyFacts;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly height: number;
+  readonly headHash: string;
+  readonly headTimestamp: string;
+  readonly logFrontier: Buffer;
+  readonly transactionCount: number;
+  readonly sizeBytes: number;
+}
+
+export interface SeenRegister extends Register {
+  readonly subscribed: boolean;
+}
+
+export type NewRegister = Omit<
+  Register,
+  | 'registerNo'
+  | 'status'
+  | 'updatedAt'
+  | 'height'
+  | 'headHash'
+  | 'headTimestamp'
+  | 'logFrontier'
+  | 'transactionCount'
+  | 'sizeBytes'
+>;
+
+/** Whose registers a caller sees: all, or those of one organisation and the system registers. */
+export interface Scope {
+  readonly all: boolean;
+  readonly organizationId: string | undefined;
+}
+
+export interface ListQuery {
+  readonly purpose?: RegisterPurpose | undefined;
+  readonly status?: RegisterStatus | undefined;
+  readonly includeSandbox: boolean;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+type Row = Selectable<RegistersTable> & Omit<Selectable<RegisterHeadsTable>, 'register_no'>;
+
+function registerOf(row: Row): Register {
+  return {
+    registerNo: row.register_no,
+    registerId: row.register_id,
+    networkId: row.network_id,
+    title: row.title,
+    description: row.description ?? undefined,
+    purpose: row.purpose as RegisterPurpose,
+    status: row.status as RegisterStatus,
+    devMode: row.dev_mode,
+    advertise: row.advertise,
+    metadata: row.metadata,
+    policyText: row.policy,
+    policyVersion: row.policy_version,
+    organizationId: row.organization_id ?? undefined,
+    genesisTransactionId: row.genesis_transaction_id,
+    systemKey: { publicKey: row.system_public_key, algorithm: row.system_algorithm },
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    height: row.height,
+    headHash: row.head_hash,
+    headTimestamp: row.head_timestamp,
+    logFrontier: row.log_frontier,
+    transactionCount: row.transaction_count,
+    sizeBytes: row.size_bytes,
+  };
+}
+
+function select(db: Reader<RegisterSchema>) {
+  return db
+    .selectFrom('registers')
+    .innerJoin('register_heads', 'register_heads.register_no', 'registers.register_no')
+    .selectAll('registers')
+    .select(['height', 'head_hash', 'head_timestamp', 'log_frontier', 'transaction_count', 'size_bytes']);
+}
+
+export async function findRegister(
+  db: Reader<RegisterSchema>,
+  registerId: string,
+  organizationId?: string,
+): Promise<SeenRegister | undefined> {
+  const row = await select(db)
+    .select((eb) =>
+      eb
+        .exists(
+          eb
+            .selectFrom('subscriptions')
+            .select(sql`1`.as('one'))
+            .whereRef('subscriptions.register_no', '=', 'registers.register_no')
+            .where('subscriptions.organization_id', '=', organizationId ?? ''),
+        )
+        .as('subscribed'),
+    )
+    .where('registers.register_id', '=', registerId)
+    .executeTakeFirst();
+  return row && { ...registerOf(row), subscribed: Boolean(row.subscribed) };
+}
+
+/** Everything that judging the next docket needs, in one round trip. `members` is V(height). */
+export async function loadChain(
+  db: Reader<RegisterSchema>,
+  registerId: string,
+): Promise<{ register: Register; members: Member[]; roster: RosterEntry[] } | undefined> {
+  const row = await select(db)
+    .select(
+      sql<Member[]>`(select coalesce(json_agg(json_build_object('validatorId', v.validator_id,
+        'publicKey', v.public_key, 'algorithm', v.algorithm) order by v.validator_id collate "C"), '[]')
+        from register_validators v where v.register_no = registers.register_no
+        and v.from_docket <= register_heads.height
+        and (v.until_docket is null or v.until_docket > register_heads.height))`.as('members'),
+    )
+    .select(
+      sql<RosterEntry[]>`(select coalesce(json_agg(json_build_object('subject', r.subject, 'role', r.role,
+        'publicKey', r.public_key, 'algorithm', r.algorithm, 'grantedAt', r.granted_at) order by r.subject), '[]')
+        from register_roster r where r.register_no = registers.register_no)`.as('roster'),
+    )
+    .where('registers.register_id', '=', registerId)
+    .executeTakeFirst();
+  return row && { register: registerOf(row), members: row.members, roster: row.roster };
+}
+
+/** V(docketNumber): the members whose votes count at that docket. */
+export async function membersAt(
+  db: Reader<RegisterSchema>,
+  registerNo: number,
+  docketNumber: number,
+): Promise<Member[]> {
+  const rows = await db
+    .selectFrom('register_validators')
+    .select(['validator_id as validatorId', 'public_key as publicKey', 'algorithm'])
+    .where('register_no', '=', registerNo)
+    .where('from_docket', '<=', docketNumber)
+    .where((eb) => eb.or([eb('until_docket', 'is', null), eb('until_docket', '>', docketNumber)]))
+    .orderBy(sql`validator_id collate "C"`)
+    .execute();
+  return rows;
+}
+
+function scoped(scope: Scope) {
+  if (scope.all) return sql<boolean>`true`;
+  return sql<boolean>`(registers.purpose = 'System' or exists (select 1 from subscriptions s
+    where s.register_no = registers.register_no and s.organization_id = ${scope.organizationId ?? ''}))`;
+}
+
+export async function listRegisters(
+  db: Reader<RegisterSchema>,
+  scope: Scope,
+  query: ListQuery,
+): Promise<{ items: Register[]; total: number }> {
+  let rows = select(db).where(scoped(scope));
+  if (query.purpose !== undefined) rows = rows.where('purpose', '=', query.purpose);
+  if (query.status !== undefined) rows = rows.where('status', '=', query.status);
+  if (!query.includeSandbox) rows = rows.where(sql<boolean>`metadata->>'sandbox' is distinct from 'true'`);
+  const items = await rows
+    .orderBy('registers.register_no', 'desc')
+    .offset(query.offset)
+    .limit(query.limit)
+    .execute();
+  const counted = await rows.clearSelect().select(sql<number>`count(*)::int`.as('total')).executeTakeFirst();
+  return { items: items.map(registerOf), total: counted?.total ?? 0 };
+}
+
+export async function countRegisters(
+  db: Reader<RegisterSchema>,
+  scope: Scope,
+): Promise<{ status: string; purpose: string; count: number }[]> {
+  return db
+    .selectFrom('registers')
+    .select(['status', 'purpose', sql<number>`count(*)::int`.as('count')])
+    .where(scoped(scope))
+    .groupBy(['status', 'purpose'])
+    .execute();
+}
+
+/** Writes a register in status Checking with its head and control projection. Returns its number. */
+export async function insertRegister(
+  tx: Transactor<RegisterSchema>,
+  register: NewRegister,
+  control: { readonly members: readonly Member[]; readonly roster: readonly RosterEntry[] },
+): Promise<number> {
+  const inserted = await tx
+    .insertInto('registers')
+    .values({
+      register_id: register.registerId,
+      network_id: register.networkId,
+      title: register.title,
+      description: register.description ?? null,
+      purpose: register.purpose,
+      status: 'Checking',
+      dev_mode: register.devMode,
+      advertise: register.advertise,
+      metadata: JSON.stringify(register.metadata),
+      policy: register.policyText,
+      policy_version: register.policyVersion,
+      organization_id: register.organizationId ?? null,
+      genesis_transaction_id: register.genesisTransactionId,
+      system_public_key: register.systemKey.publicKey,
+      system_algorithm: register.systemKey.algorithm,
+      created_at: register.createdAt,
+      updated_at: register.createdAt,
+    })
+    .returning('register_no')
+    .executeTakeFirstOrThrow();
+  const registerNo = inserted.register_no;
+  await tx.insertInto('register_heads').values({ register_no: registerNo }).execute();
+  await tx
+    .insertInto('register_validators')
+    .values(
+      control.members.map((member) => ({
+        register_no: registerNo,
+        validator_id: member.validatorId,
+        from_docket: 0,
+        until_docket: null,
+        public_key: member.publicKey,
+        algorithm: member.algorithm,
+      })),
+    )
+    .execute();
+  await tx
+    .insertInto('register_roster')
+    .values(
+      control.roster.map((entry) => ({
+        register_no: registerNo,
+        subject: entry.subject,
+        role: entry.role,
+        public_key: entry.publicKey,
+        algorithm: entry.algorithm,
+        granted_at: entry.grantedAt,
+      })),
+    )
+    .execute();
+  return registerNo;
+}
+
+export async function registersOfMember(db: Reader<RegisterSchema>, validatorId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('register_validators')
+    .innerJoin('registers', 'registers.register_no', 'register_validators.register_no')
+    .select('register_id')
+    .distinct()
+    .where('validator_id', '=', validatorId)
+    .where('until_docket', 'is', null)
+    .execute();
+  return rows.map((row) => row.register_id);
+}

@@ -1,0 +1,19 @@
+import type { Transactor } from '#kit/db/db.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+
+/** Subscribes an organisation to a register; a second time changes nothing. */
+export async function subscribe(
+  tx: Transactor<RegisterSchema>,
+  subscription: { organizationId: string; registerNo: number; kind: 'Owner' | 'Reader'; at: Date },
+): Promise<void> {
+  await tx
+    .insertInto('subscriptions')
+    .values({
+      organization_id: subscription.organizationId,
+      register_no: subscription.registerNo,
+      kind: subscription.kind,
+      created_at: subscription.at,
+    })
+    .onConflict((conflict) => conflict.columns(['organization_id', 'register_no']).doNothing())
+    .execute();
+}

@@ -1,0 +1,196 @@
+import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
+import { authPlugin } from '#kit/auth/auth.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
+import { openDatabase } from '#kit/db/db.ts';
+import { createHttpServer } from '#kit/http/http.ts';
+import { testDatabase } from '#kit/testing/database.ts';
+import { testRuntime } from '#kit/testing/runtime.ts';
+import { waitFor } from '#kit/testing/wait.ts';
+import { assembleLedger } from '../compose.ts';
+import { migrations } from '../database/list.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import { announce } from '../directory/store.ts';
+import { chainStateOf } from '../dockets/chain.ts';
+import type { DocketBundle } from '../dockets/docket.ts';
+import { mountRoutes } from '../http.ts';
+import { loadChain } from '../registers/store.ts';
+import { buildDocket, type TestMember } from './build-docket.ts';
+import { fakeValidators } from './fake-validators.ts';
+import { fakeWallets } from './fake-wallets.ts';
+import { testKey } from './keys.ts';
+
+const claims = {} as Caller['claims'];
+const base = { tokenId: 't', issuedAtMs: 0, expiresAtMs: 0, canSignSystem: false, claims };
+const person = { ...base, kind: 'user', tier: 'platform', clientId: 'first-party', scopes: [] } as const;
+const service = { ...base, kind: 'service', tier: 'service', roles: [] } as const;
+
+export const organizationId = '11111111-1111-4111-8111-111111111111';
+
+/** Who the tokens of these tests speak for; a token is its own name. */
+const callers: Readonly<Record<string, Caller>> = {
+  admin: { ...person, subject: 'admin', platformUserId: 'admin', organizationId, roles: ['Administrator'] },
+  user: { ...person, subject: 'user', platformUserId: 'user', organizationId, roles: ['User'] },
+  stranger: {
+    ...person,
+    subject: 'stranger',
+    organizationId: '22222222-2222-4222-8222-222222222222',
+    roles: ['Administrator'],
+  },
+  system: { ...person, subject: 'system', organizationId: SYSTEM_ORGANIZATION_ID, roles: ['SystemAdmin'] },
+  validator: { ...service, subject: 'v0', clientId: 'validator-0', scopes: ['dockets:write'] },
+  blueprint: { ...service, subject: 'b', clientId: 'service-blueprint', scopes: [] },
+};
+
+export interface TestAnswer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: bodies are what these tests are about
+  readonly body: any;
+  readonly text: string;
+  readonly headers: Readonly<Record<string, unknown>>;
+}
+
+export interface TestRequest {
+  readonly token?: string;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface TestRegisterOptions {
+  readonly members?: number;
+  readonly clock?: Clock;
+  readonly pendingTtlSeconds?: number;
+}
+
+export type TestRegister = Awaited<ReturnType<typeof startTestRegister>>;
+
+/** The register service on a database of its own, with wallets and validators in memory. */
+export async function startTestRegister(name: string, options: TestRegisterOptions = {}) {
+  const members: TestMember[] = Array.from({ length: options.members ?? 1 }, (_, index) => ({
+    validatorId: `validator-${index}`,
+    key: testKey(100 + index),
+  }));
+  const runtime = testRuntime(
+    'service-register',
+    options.clock === undefined ? {} : { clock: options.clock },
+  );
+  const url = await testDatabase(name);
+  const database = await openDatabase<RegisterSchema>({
+    url,
+    schema: 'register',
+    log: runtime.log,
+    telemetry: runtime.telemetry,
+    migrations,
+  });
+  const wallets = fakeWallets();
+  const validators = fakeValidators(members);
+  const pool = createVerifyPool({ workers: 0 });
+  const ledger = assembleLedger({
+    database,
+    wallets,
+    validators,
+    verifier: createVerifier(nodeEd25519()),
+    pool,
+    runtime,
+    bus: { publish: () => undefined },
+    settings: {
+      CHANCERY_PENDING_TTL_SECONDS: options.pendingTtlSeconds ?? 300,
+      CHANCERY_VALIDATOR_FRESH_SECONDS: 3_600,
+      CHANCERY_MAX_OPEN_REGISTRATIONS: 20,
+      CHANCERY_SEAL_ADMINISTRATOR_ONLY: false,
+    },
+  });
+  const app = createHttpServer({ runtime, title: 'test' });
+  authPlugin(app, {
+    async authenticate(token) {
+      const caller = callers[token];
+      if (caller === undefined) throw new AppError('unauthenticated', 'UNAUTHORIZED', 'unknown token');
+      return caller;
+    },
+  });
+  mountRoutes(app, ledger.deps);
+  for (const { validatorId, key } of members) {
+    const { publicKey, algorithm } = key;
+    const entry = { validatorId, publicKey, algorithm, endpoint: '127.0.0.1:1', version: '1' };
+    const announcedAt = new Date(runtime.clock.nowMs());
+    await database.transact((tx) => announce(tx, { ...entry, announcedAt }));
+  }
+
+  async function call(method: 'GET' | 'POST', path: string, request: TestRequest = {}): Promise<TestAnswer> {
+    const response = await app.inject({
+      method,
+      url: path,
+      headers: {
+        ...(request.token !== undefined && { authorization: `Bearer ${request.token}` }),
+        ...(request.body !== undefined && { 'content-type': 'application/json' }),
+        ...request.headers,
+      },
+      ...(request.body !== undefined && { payload: JSON.stringify(request.body) }),
+    });
+    const json = String(response.headers['content-type']).includes('json');
+    return {
+      status: response.statusCode,
+      body: json ? response.json() : undefined,
+      text: response.body,
+      headers: response.headers,
+    };
+  }
+
+  async function state(registerId: string) {
+    const chain = await loadChain(database.read, registerId);
+    if (chain === undefined) throw new Error('no such register');
+    return chainStateOf(chain);
+  }
+
+  /** The docket that would seal what waits, not stored yet. */
+  async function propose(registerId: string, count = 1000): Promise<DocketBundle> {
+    return buildDocket(await state(registerId), validators.take(registerId, count), members);
+  }
+
+  async function seal(registerId: string, count = 1000): Promise<DocketBundle> {
+    const bundle = await propose(registerId, count);
+    const result = await ledger.writeDocket(bundle);
+    if (result.outcome !== 'stored') throw new Error(JSON.stringify(result));
+    return bundle;
+  }
+
+  validators.onSeal = async (registerId) => (await seal(registerId)).header.docketNumber;
+
+  /** A register that is online, owned by `admin` with the key of byte 1. */
+  async function createRegister(title = 'Loans'): Promise<string> {
+    const owner = testKey(1);
+    wallets.own('admin', owner);
+    const begun = await call('POST', '/api/registers/initiate', { token: 'admin', body: { title } });
+    const { registerId, nonce } = begun.body;
+    const body = { registerId, nonce, autoAttest: true };
+    const done = await call('POST', '/api/registers/finalize', { token: 'admin', body });
+    if (done.status !== 200) throw new Error(done.text);
+    await waitFor(() => validators.pooled(registerId).length > 0, { what: 'the genesis submission' });
+    await seal(registerId);
+    return registerId;
+  }
+
+  return {
+    app,
+    database,
+    ledger,
+    members,
+    wallets,
+    validators,
+    runtime,
+    call,
+    state,
+    propose,
+    seal,
+    createRegister,
+    async stop() {
+      await ledger.stop();
+      await app.close();
+      await pool.close();
+      await database.close();
+    },
+  };
+}

@@ -1,0 +1,84 @@
+/** Who waits for a transaction, until it is stored or the time is up. */
+export interface Confirmations {
+  /** Wakes those who wait for these transactions. */
+  confirmed(registerId: string, txIds: readonly string[]): void;
+  /** Something was stored by another replica: those who wait ask the database again. */
+  recheck(): void;
+  /**
+   * Resolves true once `isStored` says so, false after `timeoutMs`. It is asked at the start, when a wake-up comes
+   * and every `pollMs`, so that a lost doorbell costs time and nothing else.
+   */
+  wait(key: { readonly registerId: string; readonly txId: string }, wait: Wait): Promise<boolean>;
+  /** Ends every wait with false. */
+  close(): void;
+}
+
+export interface Wait {
+  readonly timeoutMs: number;
+  readonly isStored: () => Promise<boolean>;
+}
+
+interface Waiter {
+  readonly wake: () => void;
+}
+
+const pollMs = 500;
+
+/** Waits at a time; a request beyond it is answered at once as if its time were up. */
+const maxWaiters = 4_096;
+
+export function createConfirmations(): Confirmations {
+  const waiters = new Map<string, Set<Waiter>>();
+  const ended = new AbortController();
+  let count = 0;
+
+  const wakeAll = (set: Iterable<Waiter>) => {
+    for (const waiter of set) waiter.wake();
+  };
+
+  function enlist(key: string, waiter: Waiter): () => void {
+    const set = waiters.get(key) ?? new Set();
+    waiters.set(key, set.add(waiter));
+    count += 1;
+    return () => {
+      count -= 1;
+      set.delete(waiter);
+      if (set.size === 0) waiters.delete(key);
+    };
+  }
+
+  return {
+    confirmed(registerId, txIds) {
+      if (count === 0) return;
+      for (const txId of txIds) wakeAll(waiters.get(`${registerId}/${txId}`) ?? []);
+    },
+    recheck() {
+      for (const set of waiters.values()) wakeAll(set);
+    },
+    async wait({ registerId, txId }, { timeoutMs, isStored }) {
+      if (count >= maxWaiters) return isStored();
+      const deadline = performance.now() + timeoutMs;
+      let woken = Promise.withResolvers<void>();
+      const wake = () => woken.resolve();
+      const leave = enlist(`${registerId}/${txId}`, { wake });
+      ended.signal.addEventListener('abort', wake, { once: true });
+      try {
+        for (;;) {
+          woken = Promise.withResolvers<void>();
+          if (await isStored()) return true;
+          const leftMs = deadline - performance.now();
+          if (leftMs <= 0 || ended.signal.aborted) return false;
+          const timer = setTimeout(wake, Math.min(pollMs, leftMs));
+          await woken.promise;
+          clearTimeout(timer);
+        }
+      } finally {
+        ended.signal.removeEventListener('abort', wake);
+        leave();
+      }
+    },
+    close() {
+      ended.abort();
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { findTxId } from '#core/ledger/register-id.ts';
+import type { Reader } from '#kit/db/db.ts';
+import type { UnsealedTransaction, Validators } from '../clients.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import { askAll, type FindMembers } from '../directory/ask.ts';
+import { refusal } from '../errors.ts';
+import type { Register } from '../registers/store.ts';
+import { findSealed, type SealedRow } from './store.ts';
+
+export interface ReadDeps {
+  readonly db: Reader<RegisterSchema>;
+  readonly validators: Validators;
+  readonly findMembers: FindMembers;
+}
+
+export type FoundTransaction =
+  | { readonly kind: 'sealed'; readonly row: SealedRow }
+  | { readonly kind: 'unsealed'; readonly transaction: UnsealedTransaction };
+
+/** What members disagree about for a moment: who still holds it knows more than who gave it up. */
+const precedence: Readonly<Record<UnsealedTransaction['status'], number>> = {
+  pending: 0,
+  rejected: 1,
+  expired: 2,
+};
+
+/** The id of a path; anything else is not the name of a transaction. */
+export function txIdOf(text: string): string {
+  const id = findTxId(text);
+  if (id === undefined) throw refusal('TX_NOT_FOUND');
+  return id;
+}
+
+async function findUnsealed(
+  deps: ReadDeps,
+  register: Register,
+  txId: string,
+): Promise<UnsealedTransaction | undefined> {
+  const members = await deps.findMembers(register.registerNo);
+  const { answers, majority } = await askAll(members, (at) =>
+    deps.validators.find(at, register.registerId, [txId]),
+  );
+  const found = answers
+    .flat()
+    .filter((one) => one.txId === txId)
+    .toSorted((left, right) => precedence[left.status] - precedence[right.status]);
+  if (found.length === 0 && !majority) {
+    throw refusal('VALIDATOR_UNAVAILABLE', {
+      message: 'Too few validators could be asked.',
+      retryAfterSeconds: 1,
+    });
+  }
+  return found[0];
+}
+
+/** A transaction wherever it is: in the ledger, or with a validator of the register (D17). */
+export async function getTransaction(
+  deps: ReadDeps,
+  register: Register,
+  txId: string,
+): Promise<FoundTransaction> {
+  const row = await findSealed(deps.db, register.registerNo, txId);
+  if (row !== undefined) return { kind: 'sealed', row };
+  const transaction = await findUnsealed(deps, register, txId);
+  if (transaction !== undefined) return { kind: 'unsealed', transaction };
+  // It may have been sealed between the two questions.
+  const later = await findSealed(deps.db, register.registerNo, txId);
+  if (later === undefined) throw refusal('TX_NOT_FOUND');
+  return { kind: 'sealed', row: later };
+}
+
+/** A sealed transaction; one that waits is a conflict, an unknown one is not found (notes/ledger.md 4.5). */
+export async function getSealed(deps: ReadDeps, register: Register, txId: string): Promise<SealedRow> {
+  const found = await getTransaction(deps, register, txId);
+  if (found.kind === 'sealed') return found.row;
+  throw refusal('TX_NOT_SEALED');
+}

@@ -1,0 +1,191 @@
+import { z } from 'zod';
+import { isWalletAddress } from '#core/crypto/address.ts';
+import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
+import { type App, callerOf, page, paging } from '#kit/http/http.ts';
+import { bearerOf } from '../bearer.ts';
+import { type Answer, type OnceDeps, once } from '../idempotency/once.ts';
+import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
+import type { Register } from '../registers/store.ts';
+import type { Confirmations } from './confirmations.ts';
+import { type ListQuery, listTransactions } from './list.ts';
+import { presentSealed, presentUnsealed } from './present.ts';
+import { getSealed, getTransaction, type ReadDeps, txIdOf } from './read.ts';
+import { findSealed } from './store.ts';
+import { type SubmitDeps, type SubmitRequest, submit } from './submit.ts';
+
+export interface TransactionsDeps extends ReadDeps, SubmitDeps, OnceDeps {
+  readonly confirmations: Confirmations;
+}
+
+const address = z.string().refine(isWalletAddress, 'expected a wallet address');
+const hash = z.string().regex(/^[0-9a-fA-F]{64}$/, 'expected 64 hex characters');
+
+const submitBody = z.object({
+  transactionType: z.string().min(1).max(64).default('Action'),
+  senderAddress: z.string().min(1).max(128),
+  payload: z.string().describe('Base64. JSON is taken as it is; other bytes are wrapped.'),
+  metadata: z.record(z.string().min(1).max(128), z.string().max(4096)).default({}),
+  recipients: z.array(address).max(256).optional(),
+  previousTransactionId: hash.optional(),
+  expiresAt: z.string().max(64).optional(),
+  transactionId: hash.optional(),
+  payloadHash: hash.optional(),
+  createdAt: z.string().max(64).optional(),
+  signatures: z
+    .array(
+      z.object({
+        publicKey: z.string().min(1).max(1024),
+        signatureValue: z.string().min(1).max(1024),
+        algorithm: z.string().min(1).max(32),
+      }),
+    )
+    .max(16)
+    .optional()
+    .describe('Ready-made signatures; without them the wallet service signs as senderAddress.'),
+});
+
+const submitQuery = z.object({
+  wait: z.enum(['confirmed']).optional(),
+  timeout: z.coerce.number().min(0).max(60).default(10).describe('Seconds to wait for the confirmation.'),
+});
+
+const instant = z.string().transform((text, context) => {
+  const ticks = findTimestamp(text);
+  if (ticks !== undefined) return Number(ticksToMicros(ticks));
+  context.addIssue({ code: 'custom', message: 'expected an ISO 8601 timestamp with an offset' });
+  return z.NEVER;
+});
+
+const listQuery = paging().extend({
+  senderAddress: z.string().max(128).optional(),
+  startTime: instant.optional().describe('Inclusive.'),
+  endTime: instant.optional().describe('Exclusive.'),
+  before: hash.optional().describe('Cursor: the last transaction of the page before; filters stay the same.'),
+});
+
+const registerParams = z.object({ registerId: z.string() });
+const transactionParams = z.object({ registerId: z.string(), txId: z.string() });
+const tags = ['Transactions'];
+
+/** A body over this is no transaction; between the limit of a record and this, the answer can say so. */
+const bodyLimitBytes = 4 * 1024 * 1024;
+
+async function accept(
+  deps: TransactionsDeps,
+  register: Register,
+  request: { readonly body: SubmitRequest; readonly token: string },
+): Promise<Answer & { readonly retryAfterSeconds?: number; readonly txId: string }> {
+  const { txId, answer } = await submit(deps, register, request.body, request.token);
+  if (answer.status >= 300) {
+    const { status, body, retryAfterSeconds } = answer;
+    return { status, body, txId, ...(retryAfterSeconds > 0 && { retryAfterSeconds }) };
+  }
+  const timestamp = apiTimestamp(deps.clock.nowMs());
+  return { status: 202, body: { transactionId: txId, txId, status: 'pending', timestamp }, txId };
+}
+
+/** Waits for the docket that seals a transaction; undefined when the time is up. */
+async function confirmed(deps: TransactionsDeps, register: Register, txId: string, timeoutMs: number) {
+  const find = () => findSealed(deps.db, register.registerNo, txId);
+  const key = { registerId: register.registerId, txId };
+  const isStored = async () => (await find()) !== undefined;
+  return (await deps.confirmations.wait(key, { timeoutMs, isStored })) ? find() : undefined;
+}
+
+function mountSubmit(app: App, deps: TransactionsDeps): void {
+  app.post(
+    '/api/registers/:registerId/transactions',
+    {
+      bodyLimit: bodyLimitBytes,
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        tags,
+        summary: 'Submit a transaction, signed by the wallet service or by you',
+        params: registerParams,
+        querystring: submitQuery,
+        body: submitBody,
+      },
+    },
+    async (request, reply) => {
+      const caller = callerOf(request);
+      const { body, query } = request;
+      const register = await getWritableRegister(deps.db, caller, request.params.registerId);
+      const token = bearerOf(request);
+      const key = request.headers['idempotency-key']?.toString();
+      const scope = `transactions:${register.registerId}:${caller.subject}`;
+      const answer: Answer & { retryAfterSeconds?: number } = await once(deps, { key, scope, body }, () =>
+        accept(deps, register, { body, token }),
+      );
+      if (answer.status >= 300) {
+        if (answer.retryAfterSeconds !== undefined)
+          reply.header('retry-after', String(answer.retryAfterSeconds));
+        return reply.code(answer.status).type('application/problem+json').send(JSON.stringify(answer.body));
+      }
+      const { txId } = z.object({ txId: z.string() }).parse(answer.body);
+      const row =
+        query.wait === undefined ? undefined : await confirmed(deps, register, txId, query.timeout * 1000);
+      return row === undefined
+        ? reply.code(answer.status).send(answer.body)
+        : reply.code(200).send(presentSealed(row));
+    },
+  );
+}
+
+function pageOf(query: ListQuery, found: Awaited<ReturnType<typeof listTransactions>>) {
+  return {
+    ...page(found.items, query, found.totalCount),
+    ...(!found.exact && { totalCountIsLowerBound: true }),
+    hasMore: found.hasMore,
+    ...(found.next !== undefined && { next: found.next }),
+  };
+}
+
+export function mountTransactions(app: App, deps: TransactionsDeps): void {
+  mountSubmit(app, deps);
+  app.get(
+    '/api/registers/:registerId/transactions',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        tags,
+        summary: 'Sealed transactions, newest first',
+        params: registerParams,
+        querystring: listQuery,
+      },
+    },
+    async (request) => {
+      const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
+      return pageOf(request.query, await listTransactions(deps.db, register, request.query));
+    },
+  );
+  app.get(
+    '/api/registers/:registerId/transactions/:txId',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, summary: 'One transaction, sealed or waiting', params: transactionParams },
+    },
+    async (request) => {
+      const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
+      const found = await getTransaction(deps, register, txIdOf(request.params.txId));
+      return found.kind === 'sealed'
+        ? presentSealed(found.row)
+        : presentUnsealed(register.registerId, found.transaction);
+    },
+  );
+  app.get(
+    '/api/registers/:registerId/transactions/:txId/record',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        tags,
+        summary: 'The sealed record, byte for byte as it was hashed',
+        params: transactionParams,
+      },
+    },
+    async (request, reply) => {
+      const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
+      const row = await getSealed(deps, register, txIdOf(request.params.txId));
+      return reply.type('application/json').send(row.record);
+    },
+  );
+}

@@ -1,0 +1,266 @@
+import { sql } from 'kysely';
+import type { Reader } from '#kit/db/db.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+
+export interface SealedRow {
+  readonly docketNumber: number;
+  readonly position: number;
+  readonly leaf: Buffer;
+  readonly payloadHashForm: string;
+  readonly record: Buffer;
+  readonly payload: Buffer;
+}
+
+/** What a list needs of a row; payloads stay where they are. */
+export type SealedItem = Omit<SealedRow, 'leaf' | 'payload'>;
+
+/** Where a row stands: larger is newer. */
+export interface Place {
+  readonly docketNumber: number;
+  readonly position: number;
+}
+
+export interface SealedFacts extends Place {
+  readonly type: string;
+}
+
+export interface Filter {
+  readonly registerNo: number;
+  readonly senderAddress?: string | undefined;
+  readonly fromMicros?: number | undefined;
+  /** exclusive */
+  readonly untilMicros?: number | undefined;
+  readonly before?: Place | undefined;
+}
+
+type Db = Reader<RegisterSchema>;
+
+const bytesOf = (id: string) => Buffer.from(id, 'hex');
+
+/** Row of a sealed transaction by id. */
+export async function findSealed(db: Db, registerNo: number, txId: string): Promise<SealedRow | undefined> {
+  const place = await findPlace(db, registerNo, txId);
+  if (place === undefined) return undefined;
+  return db
+    .selectFrom('transactions')
+    .select([
+      'docket_number as docketNumber',
+      'position',
+      'leaf',
+      'payload_hash_form as payloadHashForm',
+      'record',
+      'payload',
+    ])
+    .where('register_no', '=', registerNo)
+    .where('docket_number', '=', place.docketNumber)
+    .where('position', '=', place.position)
+    .executeTakeFirst();
+}
+
+export async function findPlace(db: Db, registerNo: number, txId: string): Promise<Place | undefined> {
+  return db
+    .selectFrom('transaction_ids')
+    .select(['docket_number as docketNumber', 'position'])
+    .where('tx_id', '=', bytesOf(txId))
+    .where('register_no', '=', registerNo)
+    .executeTakeFirst();
+}
+
+/** Places and types of those ids that are sealed. */
+export async function sealedFacts(
+  db: Db,
+  registerNo: number,
+  txIds: readonly string[],
+): Promise<Map<string, SealedFacts>> {
+  if (txIds.length === 0) return new Map();
+  const rows = await sql<{ tx_id: Buffer; docket_number: number; position: number; type: string }>`
+    select i.tx_id, i.docket_number, i.position, t.type
+    from transaction_ids i join transactions t
+      on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
+    where i.register_no = ${registerNo} and i.tx_id = any(${txIds.map(bytesOf)}::bytea[])`.execute(db);
+  return new Map(
+    rows.rows.map((row) => [
+      row.tx_id.toString('hex'),
+      { docketNumber: row.docket_number, position: row.position, type: row.type },
+    ]),
+  );
+}
+
+/** Sealed successors of Action-class predecessors, by predecessor. */
+export async function sealedSuccessors(
+  db: Db,
+  registerNo: number,
+  previousIds: readonly string[],
+): Promise<Map<string, string>> {
+  if (previousIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom('transaction_successors')
+    .select(['previous_tx_id', 'tx_id'])
+    .where('register_no', '=', registerNo)
+    .where('previous_tx_id', 'in', previousIds.map(bytesOf))
+    .execute();
+  return new Map(rows.map((row) => [row.previous_tx_id.toString('hex'), row.tx_id.toString('hex')]));
+}
+
+export interface LookupQuestion {
+  readonly registerId: string;
+  readonly txId: string;
+  readonly previousTxId: string;
+}
+
+export interface LookupRow {
+  readonly leaf: Buffer | null;
+  readonly docketNumber: number | null;
+  readonly previousType: string | null;
+  readonly successor: Buffer | null;
+}
+
+/** One statement for a whole batch of questions; rows come in the order of the questions (D16). */
+export async function lookup(db: Db, questions: readonly LookupQuestion[]): Promise<LookupRow[]> {
+  const result = await sql<LookupRow>`
+    select t.leaf, i.docket_number as "docketNumber", pt.type as "previousType", s.tx_id as successor
+    from unnest(${questions.map((one) => one.registerId)}::text[],
+      ${questions.map((one) => bytesOf(one.txId))}::bytea[],
+      ${questions.map((one) => bytesOf(one.previousTxId))}::bytea[]) with ordinality as q(register_id, tx_id, previous, ord)
+    left join registers r on r.register_id = q.register_id
+    left join transaction_ids i on i.tx_id = q.tx_id and i.register_no = r.register_no
+    left join transactions t
+      on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
+    left join transaction_ids p on p.tx_id = q.previous and p.register_no = r.register_no
+    left join transactions pt
+      on pt.register_no = p.register_no and pt.docket_number = p.docket_number and pt.position = p.position
+    left join transaction_successors s on s.previous_tx_id = q.previous and s.register_no = r.register_no
+    order by q.ord`.execute(db);
+  return result.rows;
+}
+
+const itemColumns = [
+  'docket_number as docketNumber',
+  'position',
+  'payload_hash_form as payloadHashForm',
+  'record',
+] as const;
+
+/**
+ * Newest first from the transaction with this ordinal (0 is the first ever sealed): a seek, however deep the page.
+ */
+export async function listFromOrdinal(
+  db: Db,
+  registerNo: number,
+  ordinal: number,
+  limit: number,
+): Promise<SealedItem[]> {
+  const docket = await db
+    .selectFrom('dockets')
+    .select(['docket_number', 'first_ordinal'])
+    .where('register_no', '=', registerNo)
+    .where('first_ordinal', '<=', ordinal)
+    .orderBy('first_ordinal', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  if (docket === undefined) return [];
+  const position = ordinal - docket.first_ordinal;
+  return db
+    .selectFrom('transactions')
+    .select(itemColumns)
+    .where('register_no', '=', registerNo)
+    .where('docket_number', '<=', docket.docket_number)
+    .where(sql<boolean>`(docket_number, position) <= (${docket.docket_number}, ${position})`)
+    .orderBy('docket_number', 'desc')
+    .orderBy('position', 'desc')
+    .limit(limit)
+    .execute();
+}
+
+function filtered(db: Db, filter: Filter) {
+  let rows = db.selectFrom('transactions').where('register_no', '=', filter.registerNo);
+  if (filter.senderAddress !== undefined) rows = rows.where('sender_address', '=', filter.senderAddress);
+  if (filter.fromMicros !== undefined) rows = rows.where('created_micros', '>=', filter.fromMicros);
+  if (filter.untilMicros !== undefined) rows = rows.where('created_micros', '<', filter.untilMicros);
+  return rows;
+}
+
+/** Newest first with a filter. `offset` is bounded by the caller; `before` is the cursor for what lies deeper. */
+export async function listFiltered(
+  db: Db,
+  filter: Filter,
+  window: { readonly offset: number; readonly limit: number },
+): Promise<SealedItem[]> {
+  let rows = filtered(db, filter);
+  const { before } = filter;
+  if (before !== undefined) {
+    rows = rows
+      .where('docket_number', '<=', before.docketNumber)
+      .where(sql<boolean>`(docket_number, position) < (${before.docketNumber}, ${before.position})`);
+  }
+  return rows
+    .select(itemColumns)
+    .orderBy('docket_number', 'desc')
+    .orderBy('position', 'desc')
+    .offset(window.offset)
+    .limit(window.limit)
+    .execute();
+}
+
+/** Counts what a filter matches, at most `atMost`. */
+export async function countFiltered(db: Db, filter: Filter, atMost: number): Promise<number> {
+  const row = await db
+    .selectFrom(filtered(db, filter).select(sql<number>`1`.as('one')).limit(atMost).as('matches'))
+    .select(sql<number>`count(*)::int`.as('total'))
+    .executeTakeFirst();
+  return row?.total ?? 0;
+}
+
+export async function senderCount(db: Db, registerNo: number, senderAddress: string): Promise<number> {
+  const row = await db
+    .selectFrom('sender_counters')
+    .select('transaction_count')
+    .where('register_no', '=', registerNo)
+    .where('sender_address', '=', senderAddress)
+    .executeTakeFirst();
+  return row?.transaction_count ?? 0;
+}
+
+/** Transactions of one docket in docket order. */
+export async function listOfDocket(
+  db: Db,
+  at: { readonly registerNo: number; readonly docketNumber: number },
+  window: { readonly offset: number; readonly limit: number },
+): Promise<SealedRow[]> {
+  return db
+    .selectFrom('transactions')
+    .select([...itemColumns, 'leaf', 'payload'])
+    .where('register_no', '=', at.registerNo)
+    .where('docket_number', '=', at.docketNumber)
+    .where('position', '>=', window.offset)
+    .orderBy('position')
+    .limit(window.limit)
+    .execute();
+}
+
+export async function transactionIdsOfDocket(
+  db: Db,
+  registerNo: number,
+  docketNumber: number,
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom('transactions')
+    .select('tx_id')
+    .where('register_no', '=', registerNo)
+    .where('docket_number', '=', docketNumber)
+    .orderBy('position')
+    .execute();
+  return rows.map((row) => row.tx_id.toString('hex'));
+}
+
+/** Leaf hashes of one docket in docket order: the records were hashed into them when the docket was verified. */
+export async function leavesOfDocket(db: Db, registerNo: number, docketNumber: number): Promise<Buffer[]> {
+  const rows = await db
+    .selectFrom('transactions')
+    .select('leaf')
+    .where('register_no', '=', registerNo)
+    .where('docket_number', '=', docketNumber)
+    .orderBy('position')
+    .execute();
+  return rows.map((row) => row.leaf);
+}

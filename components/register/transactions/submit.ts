@@ -1,0 +1,169 @@
+import { isWalletAddress } from '#core/crypto/address.ts';
+import { isAlgorithm } from '#core/crypto/algorithm.ts';
+import { sha256Hex } from '#core/crypto/hash.ts';
+import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
+import { canonicalJson } from '#core/encoding/jcs.ts';
+import { rawText, scanJson, toValue } from '#core/encoding/json.ts';
+import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import { boundTxId, signingDigest, type TransactionEnvelope } from '#core/ledger/transaction.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { SubmitAnswer, Validators, Wallets } from '../clients.ts';
+import { askOne, type FindMembers } from '../directory/ask.ts';
+import { refusal } from '../errors.ts';
+import type { Register } from '../registers/store.ts';
+import { type Submission, signatureOf, submissionText } from './submission.ts';
+
+export interface SubmitRequest {
+  readonly transactionType: string;
+  readonly senderAddress: string;
+  /** base64 */
+  readonly payload: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly recipients?: readonly string[] | undefined;
+  readonly previousTransactionId?: string | undefined;
+  readonly expiresAt?: string | undefined;
+  readonly transactionId?: string | undefined;
+  readonly payloadHash?: string | undefined;
+  readonly createdAt?: string | undefined;
+  readonly signatures?: readonly GivenSignature[] | undefined;
+}
+
+export interface GivenSignature {
+  readonly publicKey: string;
+  readonly signatureValue: string;
+  readonly algorithm: string;
+}
+
+export interface SubmitDeps {
+  readonly wallets: Wallets;
+  readonly validators: Validators;
+  readonly findMembers: FindMembers;
+  readonly clock: Clock;
+}
+
+/** Largest record a register may take (L-47); what is certainly larger is refused before anything is signed. */
+const maxTransactionBytes = 524_288;
+
+/** Payload bytes as JSON text: themselves when they are JSON, else wrapped (L-41). */
+export function payloadTextOf(base64: string): { readonly text: string; readonly canonical: string } {
+  const bytes = decodePayload(base64);
+  if (bytes.length > maxTransactionBytes) throw refusal('TRANSACTION_TOO_LARGE');
+  try {
+    const node = scanJson(bytes);
+    return { text: rawText(node), canonical: canonicalJson(toValue(node)) };
+  } catch (error) {
+    if (!isAppError(error, 'invalid')) throw error;
+    const wrapped = canonicalJson({ contentType: 'application/octet-stream', data: encodeBase64(bytes) });
+    return { text: wrapped, canonical: wrapped };
+  }
+}
+
+function decodePayload(base64: string): Uint8Array {
+  try {
+    return decodeBase64Any(base64);
+  } catch (error) {
+    throw new AppError('invalid', 'INVALID_REQUEST', 'payload is not base64.', { cause: error });
+  }
+}
+
+function envelopeOf(register: Register, request: SubmitRequest, facts: { hash: string; createdAt: string }) {
+  const { metadata, transactionType, recipients } = request;
+  const label =
+    transactionType === 'Action' || metadata['Type'] !== undefined ? {} : { Type: transactionType };
+  const envelope: TransactionEnvelope = {
+    registerId: register.registerId,
+    blueprintId: metadata['blueprintId'],
+    actionId: metadata['actionId'],
+    type: 'Action',
+    payloadHash: facts.hash,
+    previousTransactionId: request.previousTransactionId?.toLowerCase(),
+    createdAt: facts.createdAt,
+    expiresAt: request.expiresAt,
+    recipients: recipients !== undefined && recipients.length > 0 ? recipients : undefined,
+    metadata: { ...metadata, ...label },
+  };
+  return envelope;
+}
+
+/** Signs as the sender, if the wallet service lets the caller (D31). */
+async function signForCaller(
+  deps: SubmitDeps,
+  register: Register,
+  request: SubmitRequest,
+  subjectToken: string,
+): Promise<Submission> {
+  const { senderAddress } = request;
+  const key = isWalletAddress(senderAddress) ? await deps.wallets.findKey(senderAddress) : undefined;
+  if (key === undefined || !isAlgorithm(key.algorithm)) throw refusal('SENDER_NOT_AUTHORIZED');
+  const { canonical } = payloadTextOf(request.payload);
+  const createdAt = formatLedgerTimestamp(deps.clock.nowMicros());
+  const envelope = envelopeOf(register, request, { hash: sha256Hex(canonical), createdAt });
+  const txId = boundTxId(envelope, [key.publicKey]);
+  const digest = signingDigest(txId, envelope.payloadHash);
+  const signed = await deps.wallets
+    .signDigest({ walletAddress: senderAddress, digest, derivationContext: '', subjectToken })
+    .catch((error: unknown) => {
+      if (isAppError(error, 'forbidden') || isAppError(error, 'not_found')) {
+        throw refusal('SENDER_NOT_AUTHORIZED', { cause: error });
+      }
+      throw error;
+    });
+  const { publicKey, algorithm } = key;
+  return {
+    envelope,
+    txId,
+    payloadText: canonical,
+    signatures: [signatureOf({ publicKey, algorithm }, signed.signature)],
+  };
+}
+
+/** A submission that was signed elsewhere: handed on as it is, the validator judges it. */
+function readySigned(
+  register: Register,
+  request: SubmitRequest,
+  given: readonly GivenSignature[],
+): Submission {
+  const { transactionId, createdAt, payloadHash } = request;
+  if (transactionId === undefined || createdAt === undefined || payloadHash === undefined) {
+    throw new AppError(
+      'invalid',
+      'INVALID_REQUEST',
+      'A signed transaction names transactionId, payloadHash and createdAt too.',
+    );
+  }
+  const signatures = given.map(({ publicKey, signatureValue, algorithm }) => {
+    if (isAlgorithm(algorithm)) return { publicKey, signatureValue, algorithm };
+    throw new AppError('invalid', 'VAL_SIG_001', 'The signature algorithm is unknown or not enabled.');
+  });
+  const { text } = payloadTextOf(request.payload);
+  const envelope = envelopeOf(register, request, { hash: payloadHash.toLowerCase(), createdAt });
+  return { envelope, txId: transactionId.toLowerCase(), payloadText: text, signatures };
+}
+
+export interface Submitted {
+  readonly txId: string;
+  readonly answer: SubmitAnswer;
+}
+
+/**
+ * Turns the client's transaction into a submission, signed by the wallet service unless it is signed already, and
+ * hands it to a validator of the register (L-41). The answer is the validator's.
+ */
+export async function submit(
+  deps: SubmitDeps,
+  register: Register,
+  request: SubmitRequest,
+  subjectToken: string,
+): Promise<Submitted> {
+  const { signatures } = request;
+  const submission =
+    signatures === undefined || signatures.length === 0
+      ? await signForCaller(deps, register, request, subjectToken)
+      : readySigned(register, request, signatures);
+  const bytes = Buffer.from(submissionText(submission));
+  if (bytes.length > maxTransactionBytes * 2) throw refusal('TRANSACTION_TOO_LARGE');
+  const members = await deps.findMembers(register.registerNo);
+  const answer = await askOne(members, (at) => deps.validators.submit(at, bytes));
+  return { txId: submission.txId, answer };
+}
