@@ -1,0 +1,293 @@
+import { encodeHex } from '#core/encoding/hex.ts';
+import { equalBytes } from '#core/encoding/text.ts';
+import { AppError } from '#core/errors/errors.ts';
+import { validationError } from '#core/errors/validation-codes.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
+import type { LogRecord } from '../log/entries.ts';
+import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transaction.ts';
+import type { Ledger, LookupAnswer } from '../sealing/ports.ts';
+import { notReady, type Register } from '../sealing/register.ts';
+import type { Serials } from '../sealing/serials.ts';
+import { type Admitted, conflict, poolFull } from './answer.ts';
+import {
+  buildCandidate,
+  type Candidate,
+  judgeAuthority,
+  judgeChain,
+  judgeSignatures,
+  judgeTimes,
+  type Predecessor,
+  signatureChecks,
+} from './judge.ts';
+import { parseSubmission, type Submission } from './submission.ts';
+
+/** Where a submission comes from: only the register service may begin a register. */
+export interface Origin {
+  readonly isRegisterService: boolean;
+}
+
+export interface AdmissionOptions {
+  readonly clock: Clock;
+  readonly ledger: Ledger;
+  readonly serials: Serials;
+  verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
+  append(...records: LogRecord[]): Promise<number>;
+  /** Undefined when this validator has no such register. */
+  findRegister(registerId: string): Promise<Register | undefined>;
+  /** `algorithm:publicKey` of the installation's register-control key. */
+  systemKey(): Promise<string>;
+  /** Begins a register from the payload of its genesis transaction, or gives the one that has begun. */
+  beginRegister(registerId: string, payload: Uint8Array): Promise<Register>;
+  judged(outcome: string): void;
+}
+
+interface Waiting {
+  readonly submission: Submission;
+  readonly candidate: Candidate;
+  readonly register: Register;
+  readonly resolve: (admitted: Admitted) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const largestBatch = 256;
+const mostBatches = 4;
+const mostWaiting = 20_000;
+const largestGenesis = 524_288;
+
+/**
+ * Takes submissions in. What can be judged alone is judged on arrival; the rest goes on in batches: signatures on the
+ * verify pool, one question to the register service, one forced write, then all the answers (L-52 gives the order).
+ */
+export class Admission {
+  readonly #options: AdmissionOptions;
+  readonly #waiting: Waiting[] = [];
+  #batches = 0;
+  #scheduled = false;
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves once the transaction is verified and on disk. Throws AppError with the answer's status otherwise. */
+  async submit(text: string, origin: Origin): Promise<Admitted> {
+    try {
+      const admitted = await this.#submit(text, origin);
+      this.#options.judged(admitted.added ? 'added' : 'known');
+      return admitted;
+    } catch (error) {
+      this.#options.judged(error instanceof AppError ? error.code : 'INTERNAL_ERROR');
+      throw error;
+    }
+  }
+
+  async #submit(text: string, origin: Origin): Promise<Admitted> {
+    const submission = parseSubmission(text);
+    const { registerId, type } = submission.envelope;
+    const register =
+      type === 'Genesis'
+        ? await this.#beginRegister(submission, origin)
+        : await this.#options.findRegister(registerId);
+    if (register === undefined) {
+      throw new AppError('not_found', 'REGISTER_NOT_FOUND', `Register ${registerId} is not validated here`);
+    }
+    if (!register.isOpen) throw notReady(registerId, register.status);
+    const candidate = buildCandidate(submission, register.state.rules);
+    refuseIf(judgeTimes(submission, this.#options.clock.nowMs()));
+    const known = findKnown(register, candidate);
+    if (known !== undefined) return known;
+    if (this.#waiting.length >= mostWaiting) throw poolFull('count');
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ submission, candidate, register, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Genesis: from the register service, signed by the register-control key of the installation (D13, L-53). */
+  async #beginRegister(submission: Submission, origin: Origin): Promise<Register> {
+    const systemKey = await this.#options.systemKey();
+    const [signature] = submission.signatures;
+    const isSystem =
+      origin.isRegisterService &&
+      submission.signatures.length === 1 &&
+      `${signature?.algorithm}:${signature?.publicKey}` === systemKey;
+    if (!isSystem) refuseIf(judgeAuthority(submission, new Set(), systemKey));
+    const checks = await this.#options.verify(signatureChecks(submission));
+    refuseIf(judgeSignatures(checks));
+    const { payload } = buildCandidate(submission, {
+      maxTransactionBytes: largestGenesis,
+      requireBoundTxId: false,
+    });
+    return this.#options.beginRegister(submission.envelope.registerId, payload);
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#batches >= mostBatches || this.#waiting.length === 0) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      if (this.#waiting.length === 0) return;
+      this.#batches += 1;
+      void this.#admit(this.#waiting.splice(0, largestBatch)).finally(() => {
+        this.#batches -= 1;
+        this.#schedule();
+      });
+      this.#schedule();
+    });
+  }
+
+  async #admit(batch: readonly Waiting[]): Promise<void> {
+    const serial = this.#options.serials.begin();
+    const registers = new Set(batch.map((waiting) => waiting.register));
+    try {
+      const signed = await this.#verified(batch);
+      if (signed.length > 0) await this.#link(signed);
+    } catch (error) {
+      for (const waiting of batch) waiting.reject(error);
+    } finally {
+      this.#options.serials.end(serial);
+      for (const register of registers) register.pool.forgetStored(this.#options.serials.oldestActive);
+    }
+  }
+
+  async #verified(batch: readonly Waiting[]): Promise<Waiting[]> {
+    const checks = batch.map((waiting) => signatureChecks(waiting.submission));
+    const verdicts = await this.#options.verify(checks.flat());
+    let at = 0;
+    return batch.filter((waiting, index) => {
+      const count = checks[index]?.length ?? 0;
+      const violations = judgeSignatures(verdicts.slice(at, at + count));
+      at += count;
+      if (violations.length > 0) waiting.reject(validationError(violations));
+      return violations.length === 0;
+    });
+  }
+
+  /** The register's answer and the pool together say what is known; from there to the insertion nothing awaits. */
+  async #link(batch: readonly Waiting[]): Promise<void> {
+    const needsSystemKey = batch.some(({ submission }) => submission.envelope.type === 'Control');
+    const [answers, systemKey] = await Promise.all([
+      this.#lookup(batch),
+      needsSystemKey ? this.#options.systemKey() : '',
+    ]);
+    const added: { waiting: Waiting; transaction: PooledTransaction }[] = [];
+    for (const [index, waiting] of batch.entries()) {
+      try {
+        const outcome = this.#insert(waiting, answers[index], systemKey);
+        if ('added' in outcome) waiting.resolve(outcome);
+        else added.push({ waiting, transaction: outcome });
+      } catch (error) {
+        waiting.reject(error);
+      }
+    }
+    if (added.length > 0) await this.#force(added);
+  }
+
+  async #lookup(batch: readonly Waiting[]): Promise<readonly LookupAnswer[]> {
+    const questions = batch.map(({ candidate }) => ({
+      registerId: candidate.registerId,
+      transactionId: candidate.txId,
+      previousTransactionId: candidate.previousTransactionId ?? '',
+    }));
+    try {
+      const answers = await this.#options.ledger.lookup(questions);
+      if (answers.length === questions.length) return answers;
+    } catch (cause) {
+      throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service cannot answer', {
+        cause,
+        retryAfterSeconds: 1,
+      });
+    }
+    throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service answered partly', {
+      retryAfterSeconds: 1,
+    });
+  }
+
+  #insert(
+    waiting: Waiting,
+    answer: LookupAnswer | undefined,
+    systemKey: string,
+  ): PooledTransaction | Admitted {
+    const { submission, candidate, register } = waiting;
+    const { clock } = this.#options;
+    const known = findKnown(register, candidate) ?? findSealed(candidate, answer, clock.nowMs());
+    if (known !== undefined) return known;
+    if (!register.isOpen) throw notReady(register.id, register.status);
+    if (candidate.type !== 'Genesis') {
+      refuseIf(judgeAuthority(submission, register.state.rosterKeys, systemKey));
+    } else if (register.state.height > 0) {
+      refuseIf(judgeAuthority(submission, new Set(), ''));
+    }
+    const predecessor = findPredecessor(register, candidate, answer);
+    refuseIf(judgeChain(predecessor));
+    const full = register.pool.isFullFor(candidate.lane, candidate.senderAddress, candidate.sizeBytes);
+    if (full !== undefined) throw poolFull(full);
+    const transaction = {
+      ...candidate,
+      exclusivePredecessor: predecessor?.exclusive ?? false,
+      addedAtMs: clock.nowMs(),
+    };
+    register.pool.add(transaction);
+    register.tombstones.remove(candidate.txId);
+    return transaction;
+  }
+
+  async #force(added: readonly { waiting: Waiting; transaction: PooledTransaction }[]): Promise<void> {
+    let segment: number;
+    try {
+      segment = await this.#options.append(
+        ...added.map(({ transaction }) => ({ kind: 'transaction' as const, value: transaction })),
+      );
+    } catch (error) {
+      for (const { waiting } of added) {
+        waiting.register.pool.remove(waiting.candidate.txId);
+        waiting.reject(error);
+      }
+      return;
+    }
+    for (const { waiting, transaction } of added) {
+      const { registerId, txId: transactionId, addedAtMs } = transaction;
+      waiting.register.pool.place(transactionId, segment);
+      waiting.resolve({ transactionId, registerId, addedAtMs, added: true });
+    }
+    for (const register of new Set(added.map(({ waiting }) => waiting.register))) register.wake();
+  }
+}
+
+function refuseIf(violations: Parameters<typeof validationError>[0]): void {
+  if (violations.length > 0) throw validationError(violations);
+}
+
+/** An identical resubmission is answered as known, another record under the same id is a conflict (L-49). */
+function findKnown(register: Register, candidate: Candidate): Admitted | undefined {
+  const known = register.pool.find(candidate.txId);
+  if (known === undefined) return undefined;
+  if (!equalBytes(known.transaction.leaf, candidate.leaf)) throw conflict(candidate.txId);
+  const { registerId, txId: transactionId, addedAtMs } = known.transaction;
+  return { transactionId, registerId, addedAtMs, added: false };
+}
+
+function findSealed(
+  candidate: Candidate,
+  answer: LookupAnswer | undefined,
+  nowMs: number,
+): Admitted | undefined {
+  if (answer === undefined || answer.sealedRecordHash === '') return undefined;
+  if (answer.sealedRecordHash !== encodeHex(candidate.leaf)) throw conflict(candidate.txId);
+  const { registerId, txId: transactionId } = candidate;
+  return { transactionId, registerId, addedAtMs: nowMs, added: false };
+}
+
+function findPredecessor(
+  register: Register,
+  candidate: Candidate,
+  answer: LookupAnswer | undefined,
+): Predecessor | undefined {
+  const previous = candidate.previousTransactionId;
+  if (previous === undefined) return undefined;
+  const pooled = register.pool.find(previous)?.transaction.type;
+  const sealed = answer?.previousKnown === true ? answer.previousType : undefined;
+  const type = pooled ?? sealed;
+  const successor = register.pool.findSuccessor(previous) ?? (answer?.previousSuccessor || undefined);
+  return { known: type !== undefined, exclusive: hasExclusiveSuccessor(type ?? 'Action'), successor };
+}

@@ -1,0 +1,74 @@
+import { AppError, isAppError, type Violation } from '#core/errors/errors.ts';
+import { kindStatus } from '#kit/http/http.ts';
+
+/** The answer to a submission: status and body are the same over HTTP and gRPC (D38). */
+export interface Answer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly retryAfterSeconds: number;
+}
+
+export interface Admitted {
+  readonly transactionId: string;
+  readonly registerId: string;
+  readonly addedAtMs: number;
+  /** False for an identical resubmission. */
+  readonly added: boolean;
+}
+
+const path = '/api/v1/transactions/validate';
+
+export function admittedAnswer(admitted: Admitted): Answer {
+  const { added, transactionId, registerId, addedAtMs } = admitted;
+  const addedAt = new Date(addedAtMs).toISOString();
+  const known = added ? {} : { alreadyKnown: true };
+  return {
+    status: 200,
+    body: { isValid: true, added, ...known, transactionId, registerId, addedAt },
+    retryAfterSeconds: 0,
+  };
+}
+
+/** Only what a client may see: the text of internal errors stays inside. */
+export function refusalAnswer(error: unknown, nowMs: number): Answer {
+  const refusal = isAppError(error) && error.kind !== 'internal' ? error : undefined;
+  const status = refusal === undefined ? 500 : kindStatus[refusal.kind];
+  const code = refusal?.code ?? 'INTERNAL_ERROR';
+  const message = refusal?.message ?? 'An internal error occurred.';
+  const violations: readonly Violation[] = refusal?.violations ?? [{ code, message, severity: 'Error' }];
+  return {
+    status,
+    body: {
+      ...refusal?.details,
+      type: `urn:platform:error:${code.toLowerCase().replaceAll('_', '-')}`,
+      title: code,
+      status,
+      detail: message,
+      error: message,
+      code,
+      timestamp: new Date(nowMs).toISOString(),
+      path,
+      isValid: code === 'TX_CONFLICT' || code === 'MEMPOOL_FULL',
+      added: false,
+      errors: violations.map(({ code: each, message: text, field, severity }) => ({
+        code: each,
+        message: text,
+        ...(field === undefined ? {} : { field }),
+        severity,
+      })),
+    },
+    retryAfterSeconds: refusal?.retryAfterSeconds ?? 0,
+  };
+}
+
+export function conflict(txId: string): AppError {
+  return new AppError('conflict', 'TX_CONFLICT', `Another transaction has the id ${txId}`);
+}
+
+export function poolFull(bound: 'count' | 'bytes' | 'sender'): AppError {
+  const message =
+    bound === 'sender'
+      ? 'The sender has too many transactions waiting'
+      : 'The register has no room for more transactions';
+  return new AppError('rate_limited', 'MEMPOOL_FULL', message, { retryAfterSeconds: 1, details: { bound } });
+}

@@ -1,0 +1,135 @@
+import { utf8 } from '#core/encoding/text.ts';
+import { TICKS_PER_MILLISECOND, TICKS_PER_SECOND } from '#core/encoding/timestamp.ts';
+import type { Violation } from '#core/errors/errors.ts';
+import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
+import { buildRecord, recordBytes, recordLeaf } from '#core/ledger/record.ts';
+import { boundTxId, signingDigest, signingText } from '#core/ledger/transaction.ts';
+import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
+import type { PooledTransaction } from '../pool/transaction.ts';
+import { keyName } from '../sealing/state.ts';
+import { findPayloadBytes } from './payload.ts';
+import type { Submission } from './submission.ts';
+
+const futureSkewTicks = 5n * 60n * TICKS_PER_SECOND;
+const longestLifeTicks = 24n * 60n * 60n * TICKS_PER_SECOND;
+
+/** What is sealed of a submission once its hash is right; signatures, chain and authority are still open. */
+export type Candidate = Omit<PooledTransaction, 'exclusivePredecessor' | 'addedAtMs'>;
+
+export interface Limits {
+  readonly maxTransactionBytes: number;
+  readonly requireBoundTxId: boolean;
+}
+
+/** Size and payload hash: the stages that are fatal (L-52). Throws AppError with the finding. */
+export function buildCandidate(submission: Submission, limits: Limits): Candidate {
+  const { envelope, txId, signatures, senderAddress } = submission;
+  const { maxTransactionBytes, requireBoundTxId } = limits;
+  if (submission.payload.end - submission.payload.start > maxTransactionBytes * 4)
+    throw tooLarge(maxTransactionBytes);
+  const match = findPayloadBytes(submission.payload, envelope.payloadHash);
+  if (match === undefined) throw validationError([validationViolation('VAL_HASH_001', 'PayloadHash')]);
+  const bound =
+    txId ===
+    boundTxId(
+      envelope,
+      signatures.map((signature) => signature.publicKey),
+    );
+  if (requireBoundTxId && !bound)
+    throw validationError([validationViolation('VAL_STRUCT_011', 'TransactionId')]);
+  const payloadSize = match.bytes.length;
+  const record = recordBytes(buildRecord({ envelope, txId, payloadSize, senderAddress, signatures, bound }));
+  const sizeBytes = record.length + payloadSize;
+  if (sizeBytes > maxTransactionBytes) throw tooLarge(maxTransactionBytes);
+  return {
+    registerId: envelope.registerId,
+    txId,
+    type: envelope.type,
+    lane: envelope.type === 'Genesis' || envelope.type === 'Control' ? 'control' : 'action',
+    senderAddress,
+    previousTransactionId: envelope.previousTransactionId,
+    record,
+    leaf: recordLeaf(record),
+    payload: match.bytes,
+    payloadHashForm: match.form,
+    sizeBytes,
+    createdAt: envelope.createdAt,
+    expiresAtMs: expiresAtMs(submission),
+  };
+}
+
+function tooLarge(limit: number) {
+  return validationError([
+    validationViolation('VAL_SIZE_001', undefined, `The transaction is larger than ${limit} bytes`),
+  ]);
+}
+
+/** min(expiresAt, createdAt + 24 h) (L-82); genesis has no end (D13). */
+function expiresAtMs({ envelope, createdAtTicks, expiresAtTicks }: Submission): number {
+  if (envelope.type === 'Genesis') return Number.MAX_SAFE_INTEGER;
+  const end = createdAtTicks + longestLifeTicks;
+  const ticks = expiresAtTicks !== undefined && expiresAtTicks < end ? expiresAtTicks : end;
+  return Number(ticks / TICKS_PER_MILLISECOND);
+}
+
+/** Timeliness at admission (L-46). */
+export function judgeTimes(submission: Submission, nowMs: number): Violation[] {
+  if (submission.envelope.type === 'Genesis') return [];
+  const { createdAtTicks, expiresAtTicks } = submission;
+  const now = BigInt(nowMs) * TICKS_PER_MILLISECOND;
+  const found: Violation[] = [];
+  if (createdAtTicks > now + futureSkewTicks) found.push(validationViolation('VAL_TIME_001', 'CreatedAt'));
+  if (createdAtTicks + longestLifeTicks <= now) found.push(validationViolation('VAL_TIME_002', 'CreatedAt'));
+  if (expiresAtTicks !== undefined && expiresAtTicks <= now) {
+    found.push(validationViolation('VAL_TIME_003', 'ExpiresAt'));
+  }
+  return found;
+}
+
+/** The signatures of a submission as the verify pool takes them. */
+export function signatureChecks(submission: Submission): VerifyItem[] {
+  const { txId, envelope, signatures, keys } = submission;
+  const digest = signingDigest(txId, envelope.payloadHash);
+  return keys.map((key, index) => {
+    const algorithm = signatures[index]?.algorithm ?? 'ED25519';
+    const preimage = algorithm === 'ED25519' ? undefined : utf8(signingText(txId, envelope.payloadHash));
+    return { algorithm, publicKey: key.publicKey, signature: key.signature, digest, preimage };
+  });
+}
+
+export function judgeSignatures(verdicts: readonly boolean[]): Violation[] {
+  return verdicts.flatMap((isRight, index) =>
+    isRight ? [] : validationViolation('VAL_SIG_002', `Signatures[${index}]`),
+  );
+}
+
+/** A label grants nothing, its signers do (L-53, D11). `systemKey` is the installation's register-control key. */
+export function judgeAuthority(
+  submission: Submission,
+  rosterKeys: ReadonlySet<string>,
+  systemKey: string,
+): Violation[] {
+  const { type } = submission.envelope;
+  if (type === 'Genesis') return [validationViolation('VAL_PERM_002', 'Metadata.Type')];
+  if (type !== 'Control') return [];
+  const known = submission.signatures.every(({ algorithm, publicKey }) => {
+    const name = keyName(algorithm, publicKey);
+    return name === systemKey || rosterKeys.has(name);
+  });
+  return known ? [] : [validationViolation('VAL_PERM_001', 'Metadata.Type')];
+}
+
+/** What is known of the predecessor, from the pool and the register together. */
+export interface Predecessor {
+  readonly known: boolean;
+  readonly exclusive: boolean;
+  readonly successor: string | undefined;
+}
+
+/** The previous link (L-43, D12). */
+export function judgeChain(previous: Predecessor | undefined): Violation[] {
+  if (previous === undefined) return [];
+  if (!previous.known) return [validationViolation('VAL_CHAIN_001', 'PreviousTransactionId')];
+  if (!previous.exclusive || previous.successor === undefined) return [];
+  return [validationViolation('VAL_CHAIN_FORK', 'PreviousTransactionId')];
+}

@@ -1,0 +1,34 @@
+import { sha256Hex } from '#core/crypto/hash.ts';
+import { type JsonNode, minify, rawText } from '#core/encoding/json.ts';
+import { compareCodeUnits, utf8 } from '#core/encoding/text.ts';
+import { matchPayload, type PayloadMatch } from '#core/ledger/transaction.ts';
+
+/**
+ * The bytes of a payload that its hash was made over (L-38). Most payloads arrive in canonical form; those are hashed as
+ * received, and only others are written anew. The answer is always that of `matchPayload`.
+ */
+export function findPayloadBytes(payload: JsonNode, declaredHash: string): PayloadMatch | undefined {
+  if (!isCanonical(payload)) return matchPayload(payload, declaredHash);
+  const text = minify(payload);
+  return sha256Hex(text) === declaredHash ? { bytes: utf8(text), form: 'jcs' } : undefined;
+}
+
+/** Whether the value without white space is its own canonical form; false also when that is not plain to see. */
+function isCanonical(node: JsonNode): boolean {
+  switch (node.kind) {
+    case 'object':
+      return node.members.every((member, index) => {
+        const before = node.members[index - 1];
+        const inOrder = before === undefined || compareCodeUnits(before.name, member.name) < 0;
+        return inOrder && !member.rawName.includes('\\') && isCanonical(member.value);
+      });
+    case 'array':
+      return node.items.every(isCanonical);
+    case 'string':
+      return !rawText(node).includes('\\');
+    case 'number':
+      return rawText(node) === String(node.value);
+    default:
+      return true;
+  }
+}

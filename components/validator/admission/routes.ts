@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import { type App, problemSchema } from '#kit/http/http.ts';
+import { answerSubmission, type SubmissionRpcOptions } from './rpc.ts';
+
+const text = z.string();
+/** Documentation of the body; the text itself is read by `parseSubmission`, which keeps what was written. */
+const submissionSchema = z.object({
+  TransactionId: text.describe('64 hexadecimal characters'),
+  RegisterId: text.describe('32 hexadecimal characters'),
+  BlueprintId: text.optional(),
+  ActionId: text.optional(),
+  Payload: z.unknown().describe('Any JSON value'),
+  PayloadHash: text.describe('SHA-256 of the canonical or minified payload, hexadecimal'),
+  Signatures: z.array(z.object({ PublicKey: text, SignatureValue: text, Algorithm: text })),
+  CreatedAt: text.describe('ISO 8601 with an offset'),
+  ExpiresAt: text.optional(),
+  PreviousTransactionId: text.optional(),
+  Priority: z.union([text, z.int()]).optional(),
+  Metadata: z.record(text, text).optional(),
+  Recipients: z.array(text).optional(),
+});
+
+const acceptedSchema = z.object({
+  isValid: z.literal(true),
+  added: z.boolean(),
+  alreadyKnown: z.literal(true).optional(),
+  transactionId: text,
+  registerId: text,
+  addedAt: text,
+});
+
+/** `POST /api/v1/transactions/validate`: the generic submission of the specification. */
+export function mountAdmission(app: App, deps: Pick<SubmissionRpcOptions, 'admission' | 'nowMs'>): void {
+  app.post(
+    '/api/v1/transactions/validate',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api', rawBody: 'only' },
+      validatorCompiler: () => (data) => ({ value: data }),
+      schema: {
+        summary: 'Submit a signed transaction',
+        tags: ['transactions'],
+        body: submissionSchema,
+        response: {
+          200: acceptedSchema,
+          400: problemSchema,
+          403: problemSchema,
+          409: problemSchema,
+          413: problemSchema,
+          422: problemSchema,
+          429: problemSchema,
+          503: problemSchema,
+        },
+      },
+    },
+    async (request, reply) => {
+      const answer = await answerSubmission(deps, request.rawBody ?? '', { isRegisterService: false });
+      if (answer.status !== 200) reply.type('application/problem+json');
+      if (answer.retryAfterSeconds > 0) reply.header('retry-after', String(answer.retryAfterSeconds));
+      return reply.code(answer.status as 200).send(JSON.stringify(answer.body));
+    },
+  );
+}

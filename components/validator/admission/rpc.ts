@@ -1,0 +1,121 @@
+import { fromUtf8, utf8 } from '#core/encoding/text.ts';
+import { AppError } from '#core/errors/errors.ts';
+import { findRegisterId } from '#core/ledger/register-id.ts';
+import type { RpcHandlers } from '#kit/rpc/rpc.ts';
+import { SealOutcome, type SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
+import type { Tombstone } from '../log/entries.ts';
+import type { Registers } from '../membership/registers.ts';
+import type { PooledTransaction } from '../pool/transaction.ts';
+import type { Register, SealResult } from '../sealing/register.ts';
+import type { Admission, Origin } from './admission.ts';
+import { type Answer, admittedAnswer, refusalAnswer } from './answer.ts';
+
+export interface SubmissionRpcOptions {
+  readonly admission: Pick<Admission, 'submit'>;
+  readonly registers: Pick<Registers, 'get' | 'find'>;
+  nowMs(): number;
+}
+
+const mostListed = 1_000;
+const longestSealMs = 30_000;
+const defaultSealMs = 30_000;
+
+const sealOutcomes: Readonly<Record<SealResult['outcome'], SealOutcome>> = {
+  sealed: SealOutcome.SEALED,
+  'nothing-pending': SealOutcome.NO_PENDING_TRANSACTIONS,
+  'not-running': SealOutcome.QUORUM_UNAVAILABLE,
+  timeout: SealOutcome.TIMEOUT,
+};
+
+/** Judges one submission into the answer that both surfaces give. */
+export async function answerSubmission(
+  options: Pick<SubmissionRpcOptions, 'admission' | 'nowMs'>,
+  text: string,
+  origin: Origin,
+): Promise<Answer> {
+  try {
+    return admittedAnswer(await options.admission.submit(text, origin));
+  } catch (error) {
+    return refusalAnswer(error, options.nowMs());
+  }
+}
+
+/** What the register service asks: submissions of any kind, what waits, and to seal now. */
+export function submissionHandlers(
+  options: SubmissionRpcOptions,
+): RpcHandlers<typeof SubmissionService.method> {
+  const { registers } = options;
+  return {
+    async submit({ submissionJson }, { peer }) {
+      const text = fromUtf8(submissionJson) ?? '';
+      const answer = await answerSubmission(options, text, {
+        isRegisterService: peer.clientId === 'service-register',
+      });
+      return {
+        status: answer.status,
+        bodyJson: utf8(JSON.stringify(answer.body)),
+        retryAfterSeconds: answer.retryAfterSeconds,
+      };
+    },
+    async findTransactions({ registerId, transactionIds }) {
+      const register = registers.get(registerId);
+      if (register === undefined) return { transactions: [] };
+      return {
+        transactions: transactionIds.slice(0, mostListed).flatMap((txId) => unsealed(register, txId) ?? []),
+      };
+    },
+    async listPending({ registerId, limit }) {
+      const register = registers.get(registerId);
+      if (register === undefined) return { transactions: [], total: 0 };
+      const transactions: ReturnType<typeof pending>[] = [];
+      for (const transaction of register.pool.waiting()) {
+        if (transactions.length >= Math.min(limit || mostListed, mostListed)) break;
+        transactions.push(pending(transaction));
+      }
+      return { transactions, total: register.pool.size };
+    },
+    async seal({ registerId, maxTransactions, timeoutMs }) {
+      const register = await registerOf(registers, registerId);
+      const waitMs = Math.min(timeoutMs || defaultSealMs, longestSealMs);
+      const result = await register.seal(maxTransactions || undefined, waitMs);
+      return { outcome: sealOutcomes[result.outcome], docketNumber: BigInt(result.docketNumber) };
+    },
+  };
+}
+
+async function registerOf(registers: Pick<Registers, 'find'>, text: string): Promise<Register> {
+  const registerId = findRegisterId(text);
+  const register = registerId && (await registers.find(registerId));
+  if (!register) throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+  return register;
+}
+
+function unsealed(register: Register, txId: string) {
+  const known = register.pool.find(txId);
+  if (known !== undefined && known.stage !== 'leaving') return pending(known.transaction);
+  const tombstone = register.tombstones.find(txId);
+  return tombstone && gone(tombstone);
+}
+
+function pending(transaction: PooledTransaction) {
+  const { txId: transactionId, record, addedAtMs } = transaction;
+  return {
+    transactionId,
+    status: 'pending',
+    record,
+    rejectionCode: '',
+    rejectionMessage: '',
+    atMs: BigInt(addedAtMs),
+  };
+}
+
+function gone({ txId: transactionId, status, code, message, atMs }: Tombstone) {
+  return {
+    transactionId,
+    status,
+    record: new Uint8Array(),
+    rejectionCode: code,
+    rejectionMessage: message,
+    atMs: BigInt(atMs),
+  };
+}

@@ -1,0 +1,64 @@
+import type { PooledTransaction } from '../pool/transaction.ts';
+
+export interface DocketLimits {
+  readonly maxTransactions: number;
+  readonly maxBytes: number;
+  /** Nothing that expires at or before this instant is taken (L-46: expiry is judged by the docket's timestamp). */
+  readonly atMs: number;
+}
+
+/**
+ * Chooses the transactions of the next docket from those that wait, oldest first and control before action, parents
+ * before children (L-57). A parent that waits behind its child is pulled forward; whatever does not fit ends the choice, so
+ * that a large transaction is never overtaken for ever.
+ */
+export function chooseTransactions(
+  waiting: Iterable<PooledTransaction>,
+  find: (txId: string) => PooledTransaction | undefined,
+  limits: DocketLimits,
+): PooledTransaction[] {
+  const chosen = new Set<PooledTransaction>();
+  let bytes = 0;
+  for (const transaction of waiting) {
+    if (chosen.size === limits.maxTransactions) break;
+    if (chosen.has(transaction)) continue;
+    const line = ancestry(transaction, find, chosen);
+    if (line.some((each) => each.expiresAtMs <= limits.atMs)) continue;
+    const size = line.reduce((sum, each) => sum + each.sizeBytes, 0);
+    if (chosen.size + line.length > limits.maxTransactions || bytes + size > limits.maxBytes) {
+      return chosen.size === 0 ? trimmed(line, limits) : [...chosen];
+    }
+    for (const each of line) chosen.add(each);
+    bytes += size;
+  }
+  return [...chosen];
+}
+
+/** The transaction behind its waiting ancestors that are not chosen yet, oldest first. */
+function ancestry(
+  transaction: PooledTransaction,
+  find: (txId: string) => PooledTransaction | undefined,
+  chosen: ReadonlySet<PooledTransaction>,
+): PooledTransaction[] {
+  const line = [transaction];
+  let previous = transaction.previousTransactionId;
+  while (previous !== undefined) {
+    const parent = find(previous);
+    if (parent === undefined || chosen.has(parent) || line.includes(parent)) break;
+    line.push(parent);
+    previous = parent.previousTransactionId;
+  }
+  return line.reverse();
+}
+
+/** A line too long for one docket: as much of its beginning as fits. */
+function trimmed(line: readonly PooledTransaction[], limits: DocketLimits): PooledTransaction[] {
+  const fitting: PooledTransaction[] = [];
+  let bytes = 0;
+  for (const each of line) {
+    bytes += each.sizeBytes;
+    if (fitting.length === limits.maxTransactions || bytes > limits.maxBytes) break;
+    fitting.push(each);
+  }
+  return fitting;
+}

@@ -1,0 +1,61 @@
+import { formatLedgerTimestamp, parseTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
+import { buildHeader, type DocketHeader } from '#core/ledger/docket.ts';
+import type { Value } from '../consensus/messages.ts';
+import type { PooledTransaction } from '../pool/transaction.ts';
+import type { RegisterState } from '../sealing/state.ts';
+
+/** A docket with its transactions, in order. */
+export interface Docket {
+  readonly header: DocketHeader;
+  readonly transactions: readonly PooledTransaction[];
+}
+
+export interface Proposer {
+  readonly validatorAddress: string;
+  readonly nowMicros: bigint;
+  /** Docket 0 only. */
+  readonly genesisConfig?: string | undefined;
+}
+
+/** Builds the docket that follows a state, with the timestamp max(head + 1 us, now); docket 0 has its transaction's. */
+export function buildDocket(
+  state: RegisterState,
+  transactions: readonly PooledTransaction[],
+  proposer: Proposer,
+): Docket {
+  const header = buildHeader(
+    {
+      registerId: state.registerId,
+      docketNumber: state.height,
+      previousHash: state.headHash,
+      timestamp: docketTimestamp(state, transactions, proposer.nowMicros),
+      validatorAddress: proposer.validatorAddress,
+      transactionIds: transactions.map((transaction) => transaction.txId),
+      validatorSetHash: state.membersHash,
+      genesisConfig: proposer.genesisConfig,
+      sizeBytes: transactions.reduce((sum, transaction) => sum + transaction.record.length, 0),
+    },
+    transactions.map((transaction) => transaction.leaf),
+    state.log,
+  );
+  return { header, transactions };
+}
+
+function docketTimestamp(
+  state: RegisterState,
+  transactions: readonly PooledTransaction[],
+  nowMicros: bigint,
+): string {
+  const [first] = transactions;
+  if (state.height === 0 && first !== undefined) {
+    return formatLedgerTimestamp(ticksToMicros(parseTimestamp(first.createdAt)));
+  }
+  const head = ticksToMicros(parseTimestamp(state.headTimestamp));
+  return formatLedgerTimestamp(nowMicros > head ? nowMicros : head + 1n);
+}
+
+/** What consensus votes on. */
+export function docketValue(header: DocketHeader): Value {
+  const { hash, merkleRoot, logRoot, timestamp } = header;
+  return { hash, merkleRoot, logRoot, timestamp };
+}

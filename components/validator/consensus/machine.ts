@@ -1,0 +1,372 @@
+import { type HeightRules, proposerOf, timeoutMs, toleratedFaults } from './members.ts';
+import type {
+  Effect,
+  Input,
+  Message,
+  Proposal,
+  TimedStep,
+  UnsignedVote,
+  Value,
+  Verdict,
+  Vote,
+} from './messages.ts';
+import {
+  agrees,
+  countFor,
+  isProposal,
+  isSameValue,
+  newRound,
+  type Round,
+  speakers,
+  votesOf,
+} from './round.ts';
+
+/** idle: nothing to propose and nothing heard; decided: waits for the rules of the next height. */
+export type Step = 'idle' | 'propose' | 'prevote' | 'precommit' | 'decided';
+
+export interface Held {
+  readonly round: number;
+  readonly value: Value;
+}
+
+/**
+ * One register's consensus "bft-1" at one height (notes/ledger.md 4.3): Tendermint with locking, proposer rotation and
+ * proposer-based timestamps. Plain data; every change goes through `advance`, which is deterministic and does no I/O.
+ * Messages must be authentic (signature, membership, register) before they come here; own messages come back as inputs
+ * once they are signed and on disk, so that one member and a hundred take the same way.
+ */
+export interface Machine {
+  rules: HeightRules;
+  round: number;
+  step: Step;
+  locked: Held | undefined;
+  valid: Held | undefined;
+  readonly rounds: Map<number, Round>;
+  /** Messages of the next height, bounded, kept until that height begins. */
+  ahead: Message[];
+}
+
+const roundsAhead = 16;
+
+export function createMachine(rules: HeightRules): Machine {
+  return { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, rounds: new Map(), ahead: [] };
+}
+
+/** Begins the next height; what was heard of it early is taken in. */
+export function beginHeight(machine: Machine, rules: HeightRules): Effect[] {
+  const early = machine.ahead;
+  Object.assign(machine, { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, ahead: [] });
+  machine.rounds.clear();
+  return early.flatMap((message) => advance(machine, { kind: 'message', message }));
+}
+
+/**
+ * Takes up a height after a restart at the round and with the locks that were on disk. Own messages of that height must
+ * then be fed back as inputs; timers of the current step are set anew.
+ */
+export function resume(
+  machine: Machine,
+  at: { round: number; step: TimedStep; locked: Held | undefined; valid: Held | undefined },
+): Effect[] {
+  Object.assign(machine, at);
+  const effects: Effect[] = [];
+  schedule(machine, at.step, effects);
+  return effects;
+}
+
+export function advance(machine: Machine, input: Input): Effect[] {
+  const effects: Effect[] = [];
+  if (machine.step === 'decided' && input.kind !== 'message') return effects;
+  switch (input.kind) {
+    case 'work':
+      if (machine.step === 'idle') startRound(machine, machine.round, effects);
+      break;
+    case 'built':
+      onBuilt(machine, input.round, input.value, effects);
+      break;
+    case 'message':
+      onMessage(machine, input.message, effects);
+      break;
+    case 'judged':
+      onJudged(machine, input, effects);
+      break;
+    case 'committed':
+      if (input.height === machine.rules.height) machine.step = 'decided';
+      if (isDecided(machine)) effects.push({ ...input, kind: 'decide' });
+      break;
+    case 'refused':
+      onRefused(machine, input.round, input.message, effects);
+      break;
+    case 'timeout':
+      onTimeout(machine, input, effects);
+      break;
+  }
+  applyRules(machine, effects);
+  return effects;
+}
+
+function roundOf(machine: Machine, number: number): Round {
+  let round = machine.rounds.get(number);
+  if (round === undefined) {
+    round = newRound();
+    machine.rounds.set(number, round);
+  }
+  return round;
+}
+
+function schedule(machine: Machine, step: TimedStep, effects: Effect[]): void {
+  const { rules, round } = machine;
+  effects.push({
+    kind: 'schedule',
+    height: rules.height,
+    round,
+    step,
+    afterMs: timeoutMs(rules.timers, step, round),
+  });
+}
+
+function startRound(machine: Machine, number: number, effects: Effect[]): void {
+  machine.round = number;
+  machine.step = 'propose';
+  const { rules } = machine;
+  schedule(machine, 'propose', effects);
+  if (proposerOf(rules.members, rules.height, number) === rules.self) {
+    if (machine.valid === undefined) effects.push({ kind: 'build', height: rules.height, round: number });
+    else propose(machine, machine.valid.value, machine.valid.round, effects);
+  }
+}
+
+function propose(machine: Machine, value: Value, polRound: number, effects: Effect[]): void {
+  const { rules, round } = machine;
+  effects.push({ kind: 'sign', message: { kind: 'proposal', height: rules.height, round, polRound, value } });
+}
+
+function onBuilt(machine: Machine, round: number, value: Value | undefined, effects: Effect[]): void {
+  if (machine.step !== 'propose' || machine.round !== round) return;
+  if (value !== undefined) {
+    propose(machine, value, -1, effects);
+  } else if (round === 0 && machine.rounds.size <= 1 && speakers(roundOf(machine, 0)).size === 0) {
+    machine.step = 'idle';
+    machine.rounds.clear();
+  }
+}
+
+function onMessage(machine: Machine, message: Message, effects: Effect[]): void {
+  const { rules } = machine;
+  if (!rules.members.includes(message.validatorId)) return;
+  if (message.height > rules.height) {
+    keepEarly(machine, message, effects);
+    return;
+  }
+  if (message.height < rules.height || message.round < 0) return;
+  if (message.round > machine.round + roundsAhead * rules.members.length) return;
+  const round = roundOf(machine, message.round);
+  if (isProposal(message)) takeProposal(machine, round, message, effects);
+  else takeVote(round, message, effects);
+  if (machine.step === 'idle') startRound(machine, machine.round, effects);
+}
+
+function keepEarly(machine: Machine, message: Message, effects: Effect[]): void {
+  const { rules } = machine;
+  const isNext = message.height === rules.height + 1;
+  if (isNext && machine.ahead.length < 8 * rules.members.length) machine.ahead.push(message);
+  effects.push({ kind: 'behind', height: message.height, validatorId: message.validatorId });
+}
+
+function takeProposal(machine: Machine, round: Round, proposal: Proposal, effects: Effect[]): void {
+  const { rules } = machine;
+  if (proposal.validatorId !== proposerOf(rules.members, rules.height, proposal.round)) return;
+  if (proposal.polRound < -1 || proposal.polRound >= proposal.round) return;
+  if (round.proposal !== undefined) {
+    if (!agrees(round.proposal, proposal)) {
+      effects.push({
+        kind: 'evidence',
+        evidence: { kind: 'duplicate-proposal', first: round.proposal, second: proposal },
+      });
+    }
+    return;
+  }
+  round.proposal = proposal;
+  judge(round, proposal, effects);
+}
+
+function judge(round: Round, proposal: Proposal, effects: Effect[]): void {
+  round.verdict = 'pending';
+  effects.push({ kind: 'judge', proposal });
+}
+
+function takeVote(round: Round, vote: Vote, effects: Effect[]): void {
+  const votes = votesOf(round, vote.kind);
+  const earlier = votes.get(vote.validatorId);
+  if (earlier === undefined) votes.set(vote.validatorId, vote);
+  else if (!agrees(earlier, vote)) {
+    effects.push({ kind: 'evidence', evidence: { kind: 'duplicate-vote', first: earlier, second: vote } });
+  }
+}
+
+function onJudged(
+  machine: Machine,
+  judged: { round: number; hash: string; verdict: Verdict },
+  effects: Effect[],
+): void {
+  const round = machine.rounds.get(judged.round);
+  if (round?.proposal?.value.hash !== judged.hash || round.verdict !== 'pending') return;
+  round.verdict = judged.verdict;
+  const isCurrent = machine.step === 'propose' && machine.round === judged.round;
+  if (judged.verdict === 'unavailable' && isCurrent) vote(machine, 'prevote', undefined, effects);
+}
+
+/** The signer said no (it signed something else here before a crash): go on without the vote, never around the guard. */
+function onRefused(machine: Machine, round: number, kind: Message['kind'], effects: Effect[]): void {
+  if (round !== machine.round || kind === 'proposal') return;
+  schedule(machine, kind, effects);
+}
+
+function onTimeout(
+  machine: Machine,
+  timeout: { height: number; round: number; step: TimedStep },
+  effects: Effect[],
+): void {
+  if (timeout.height !== machine.rules.height || timeout.round !== machine.round || machine.step === 'idle')
+    return;
+  if (timeout.step === 'precommit') startRound(machine, machine.round + 1, effects);
+  else if (timeout.step === 'propose' && machine.step === 'propose')
+    vote(machine, 'prevote', undefined, effects);
+  else if (timeout.step === 'prevote' && machine.step === 'prevote')
+    vote(machine, 'precommit', undefined, effects);
+}
+
+function vote(machine: Machine, kind: Vote['kind'], value: Value | undefined, effects: Effect[]): void {
+  const { rules, round } = machine;
+  const message: UnsignedVote = {
+    kind,
+    height: rules.height,
+    round,
+    value: value && { hash: value.hash, merkleRoot: value.merkleRoot, logRoot: value.logRoot },
+    timestamp: value?.timestamp,
+  };
+  machine.step = kind;
+  effects.push({ kind: 'sign', message });
+}
+
+/** The "upon" rules, until none applies any more. */
+function applyRules(machine: Machine, effects: Effect[]): void {
+  if (machine.step === 'idle') return;
+  let before = -1;
+  while (effects.length !== before && machine.step !== 'decided') {
+    before = effects.length;
+    decide(machine, effects);
+    askForCommit(machine, effects);
+    if (isDecided(machine)) return;
+    skipRound(machine, effects);
+    prevote(machine, effects);
+    precommit(machine, effects);
+    startTimers(machine, effects);
+  }
+}
+
+function isDecided(machine: Machine): boolean {
+  return machine.step === 'decided';
+}
+
+function isAcceptable(verdict: Round['verdict']): boolean {
+  return verdict === 'valid' || verdict === 'late';
+}
+
+function decide(machine: Machine, effects: Effect[]): void {
+  for (const [number, round] of machine.rounds) {
+    const value = round.proposal?.value;
+    if (round.proposal === undefined || value === undefined) continue;
+    if (countFor(round.precommits, value) < machine.rules.quorum) continue;
+    if (round.verdict === 'unavailable') judge(round, round.proposal, effects);
+    if (!isAcceptable(round.verdict)) continue;
+    machine.step = 'decided';
+    const precommits = [...round.precommits.values()]
+      .filter((candidate) => isSameValue(candidate.value, value))
+      .sort((a, b) => (a.validatorId < b.validatorId ? -1 : 1));
+    effects.push({ kind: 'decide', height: machine.rules.height, round: number, value, precommits });
+    return;
+  }
+}
+
+/** A proposer that equivocates may leave a member with the wrong half of its proposals. */
+function askForCommit(machine: Machine, effects: Effect[]): void {
+  for (const round of machine.rounds.values()) {
+    if (round.commitAsked || round.precommits.size < machine.rules.quorum) continue;
+    for (const vote of round.precommits.values()) {
+      if (vote.value === undefined || isSameValue(vote.value, round.proposal?.value)) continue;
+      if (countFor(round.precommits, vote.value) < machine.rules.quorum) continue;
+      round.commitAsked = true;
+      effects.push({ kind: 'behind', height: machine.rules.height, validatorId: vote.validatorId });
+      break;
+    }
+  }
+}
+
+function skipRound(machine: Machine, effects: Effect[]): void {
+  const needed = toleratedFaults(machine.rules.members.length) + 1;
+  const higher = [...machine.rounds.keys()].filter((number) => number > machine.round).sort((a, b) => b - a);
+  for (const number of higher) {
+    if (speakers(roundOf(machine, number)).size < needed) continue;
+    startRound(machine, number, effects);
+    return;
+  }
+}
+
+function prevote(machine: Machine, effects: Effect[]): void {
+  if (machine.step !== 'propose') return;
+  const round = roundOf(machine, machine.round);
+  const { proposal, verdict } = round;
+  if (proposal === undefined || verdict === 'pending' || verdict === undefined) return;
+  if (proposal.polRound >= 0 && !hasPolka(machine, proposal.polRound, proposal.value)) return;
+  vote(machine, 'prevote', mayPrevote(machine, proposal, verdict) ? proposal.value : undefined, effects);
+}
+
+function hasPolka(machine: Machine, round: number, value: Value): boolean {
+  const known = machine.rounds.get(round);
+  return known !== undefined && countFor(known.prevotes, value) >= machine.rules.quorum;
+}
+
+function mayPrevote(machine: Machine, proposal: Proposal, verdict: Verdict): boolean {
+  const { locked } = machine;
+  if (verdict === 'invalid' || verdict === 'unavailable') return false;
+  if (proposal.polRound === -1 && verdict === 'late') return false;
+  return (
+    locked === undefined || isSameValue(locked.value, proposal.value) || proposal.polRound >= locked.round
+  );
+}
+
+function precommit(machine: Machine, effects: Effect[]): void {
+  if (machine.step !== 'prevote' && machine.step !== 'precommit') return;
+  const round = roundOf(machine, machine.round);
+  const { quorum } = machine.rules;
+  const proposal = round.proposal;
+  if (proposal !== undefined && !round.polkaSeen && countFor(round.prevotes, proposal.value) >= quorum) {
+    if (round.verdict === 'unavailable') judge(round, proposal, effects);
+    if (!isAcceptable(round.verdict)) return;
+    round.polkaSeen = true;
+    const held = { round: machine.round, value: proposal.value };
+    machine.valid = held;
+    if (machine.step === 'prevote') {
+      machine.locked = held;
+      vote(machine, 'precommit', proposal.value, effects);
+    }
+    return;
+  }
+  if (machine.step === 'prevote' && countFor(round.prevotes, undefined) >= quorum) {
+    vote(machine, 'precommit', undefined, effects);
+  }
+}
+
+function startTimers(machine: Machine, effects: Effect[]): void {
+  const round = roundOf(machine, machine.round);
+  const { quorum } = machine.rules;
+  if (machine.step === 'prevote' && !round.prevoteTimer && round.prevotes.size >= quorum) {
+    round.prevoteTimer = true;
+    schedule(machine, 'prevote', effects);
+  }
+  if (!round.precommitTimer && round.precommits.size >= quorum) {
+    round.precommitTimer = true;
+    schedule(machine, 'precommit', effects);
+  }
+}

@@ -1,0 +1,19 @@
+import type { App } from '#kit/http/http.ts';
+import { type AdminDeps, mountAdmin } from './admin/routes.ts';
+import { mountAdmission } from './admission/routes.ts';
+import type { SubmissionRpcOptions } from './admission/rpc.ts';
+
+export interface Deps extends AdminDeps {
+  readonly admission: SubmissionRpcOptions['admission'];
+}
+
+/** Every HTTP route of the validator. Registering them touches nothing of deps. */
+export function mountRoutes(app: App, deps: Deps): void {
+  mountAdmission(app, {
+    get admission() {
+      return deps.admission;
+    },
+    nowMs: () => deps.nowMs(),
+  });
+  mountAdmin(app, deps);
+}

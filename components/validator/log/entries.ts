@@ -1,0 +1,140 @@
+import { fromUtf8, utf8 } from '#core/encoding/text.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { Certificate } from '#core/ledger/certificate.ts';
+import type { DocketHeader } from '#core/ledger/docket.ts';
+import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
+import type { Held } from '../consensus/machine.ts';
+import type { UnsignedMessage } from '../consensus/messages.ts';
+import type { PooledTransaction } from '../pool/transaction.ts';
+import type { Entry } from './format.ts';
+
+/** An own message before it is signed: with it, the same bytes can be signed again after a crash. */
+export interface OwnMessage {
+  readonly registerId: string;
+  readonly message: UnsignedMessage;
+  readonly timestamp: string;
+  readonly locked: Held | undefined;
+  readonly valid: Held | undefined;
+  /** The docket that the message is about, where it first appears. */
+  readonly header?: DocketHeader | undefined;
+}
+
+export interface DecidedDocket {
+  readonly header: DocketHeader;
+  readonly certificate: Certificate;
+}
+
+export interface StoredDocket {
+  readonly registerId: string;
+  readonly docketNumber: number;
+}
+
+/** A transaction that was accepted and will never be sealed; kept 24 h (D17). */
+export interface Tombstone {
+  readonly registerId: string;
+  readonly txId: string;
+  readonly status: 'rejected' | 'expired';
+  readonly code: string;
+  readonly message: string;
+  readonly atMs: number;
+}
+
+/** How far the register service had stored: it may never be behind that again. */
+export interface Snapshot {
+  readonly registerId: string;
+  readonly height: number;
+  /** Hash of docket height - 1; empty when it was not at hand. */
+  readonly headHash: string;
+}
+
+export type Mode = 'Running' | 'Paused' | 'Stopped';
+
+export interface ModeChange {
+  readonly registerId: string;
+  readonly mode: Mode;
+}
+
+export type LogRecord =
+  | { readonly kind: 'transaction'; readonly value: PooledTransaction }
+  | { readonly kind: 'own'; readonly value: OwnMessage }
+  | { readonly kind: 'decided'; readonly value: DecidedDocket }
+  | { readonly kind: 'stored'; readonly value: StoredDocket }
+  | { readonly kind: 'tombstone'; readonly value: Tombstone }
+  | { readonly kind: 'snapshot'; readonly value: Snapshot }
+  | { readonly kind: 'mode'; readonly value: ModeChange };
+
+type Kind = LogRecord['kind'];
+
+/** Type numbers on disk. They never change their meaning. */
+const types: Readonly<Record<Kind, number>> = {
+  transaction: 1,
+  own: 2,
+  decided: 3,
+  stored: 4,
+  tombstone: 5,
+  snapshot: 6,
+  mode: 7,
+};
+const kinds = new Map(Object.entries(types).map(([kind, type]) => [type, kind]));
+
+export function encodeRecord(record: LogRecord): Entry {
+  const body =
+    record.kind === 'transaction' ? encodeTransaction(record.value) : utf8(JSON.stringify(record.value));
+  return { type: types[record.kind], body };
+}
+
+/** @throws AppError internal JOURNAL_DAMAGED for what encodeRecord cannot have made */
+export function decodeRecord(entry: Entry): LogRecord {
+  const kind = kinds.get(entry.type);
+  try {
+    if (kind === 'transaction') return { kind, value: decodeTransaction(entry.body) };
+    const text = fromUtf8(entry.body);
+    if (kind === undefined || text === undefined) throw new RangeError(`entry type ${entry.type}`);
+    // Written by encodeRecord of the same version and covered by a checksum.
+    return { kind, value: JSON.parse(text) } as LogRecord;
+  } catch (cause) {
+    throw new AppError('internal', 'JOURNAL_DAMAGED', 'An entry of the log cannot be read', { cause });
+  }
+}
+
+const transactionHead = 28;
+
+/** form:u8 lane:u8 exclusive:u8 0:u8 addedAtMs:f64 expiresAtMs:f64 recordBytes:u32 0:u32 record payload */
+function encodeTransaction(transaction: PooledTransaction): Uint8Array {
+  const { record, payload } = transaction;
+  const body = Buffer.alloc(transactionHead + record.length + payload.length);
+  body.writeUInt8(transaction.payloadHashForm === 'jcs' ? 0 : 1, 0);
+  body.writeUInt8(transaction.lane === 'control' ? 0 : 1, 1);
+  body.writeUInt8(transaction.exclusivePredecessor ? 1 : 0, 2);
+  body.writeDoubleLE(transaction.addedAtMs, 4);
+  body.writeDoubleLE(transaction.expiresAtMs, 12);
+  body.writeUInt32LE(record.length, 20);
+  body.set(record, transactionHead);
+  body.set(payload, transactionHead + record.length);
+  return body;
+}
+
+function decodeTransaction(bytes: Uint8Array): PooledTransaction {
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const recordEnd = transactionHead + body.readUInt32LE(20);
+  const record = Uint8Array.from(body.subarray(transactionHead, recordEnd));
+  const payload = Uint8Array.from(body.subarray(recordEnd));
+  const parsed = parseRecord(record);
+  return {
+    registerId: parsed.registerId,
+    txId: parsed.txId,
+    type: parsed.type,
+    lane: body.readUInt8(1) === 0 ? 'control' : 'action',
+    senderAddress: parsed.senderAddress,
+    previousTransactionId: parsed.previousTransactionId,
+    exclusivePredecessor: body.readUInt8(2) === 1,
+    record,
+    leaf: recordLeaf(record),
+    payload,
+    payloadHashForm: body.readUInt8(0) === 0 ? 'jcs' : 'compact',
+    sizeBytes: record.length + payload.length,
+    createdAt: parsed.createdAt,
+    addedAtMs: body.readDoubleLE(4),
+    expiresAtMs: body.readDoubleLE(12),
+  };
+}

@@ -1,0 +1,42 @@
+import type { Logger } from '#kit/log/log.ts';
+import type { Scheduler } from '../sealing/scheduler.ts';
+
+export interface Announcement {
+  readonly validatorId: string;
+  readonly publicKey: string;
+  readonly algorithm: 'ED25519';
+  readonly endpoint: string;
+  readonly version: string;
+}
+
+const everyMs = 60_000;
+const retryMs = { first: 250, last: 10_000 } as const;
+
+/**
+ * Says to the register service who this validator is and where it listens (D21), again every minute and sooner after a
+ * failure. Resolves after the first time that worked.
+ */
+export function keepAnnounced(
+  announce: (announcement: Announcement) => Promise<unknown>,
+  announcement: Announcement,
+  deps: { readonly scheduler: Scheduler; readonly log: Logger },
+): Promise<void> {
+  const { scheduler, log } = deps;
+  let delayMs: number = retryMs.first;
+  return new Promise((resolve) => {
+    const attempt = async (): Promise<void> => {
+      let nextMs: number = everyMs;
+      try {
+        await announce(announcement);
+        delayMs = retryMs.first;
+        resolve();
+      } catch (error) {
+        nextMs = delayMs;
+        delayMs = Math.min(delayMs * 2, retryMs.last);
+        log.warn({ err: error, retryInMs: nextMs }, 'not announced');
+      }
+      scheduler.set('announce', nextMs, () => void attempt());
+    };
+    void attempt();
+  });
+}

@@ -1,0 +1,193 @@
+import type { Lane, PooledTransaction } from './transaction.ts';
+
+export interface PoolBounds {
+  readonly maxTransactions: number;
+  readonly maxControlTransactions: number;
+  readonly maxBytes: number;
+  readonly maxPerSender: number;
+}
+
+export type Full = 'count' | 'bytes' | 'sender';
+
+/** waiting: may be proposed; sealing: in a docket that is decided and not stored; leaving: stored, still remembered. */
+type Stage = 'waiting' | 'sealing' | 'leaving';
+
+interface Slot {
+  readonly transaction: PooledTransaction;
+  stage: Stage;
+  /** The log segment that holds it; 0 until it is on disk. */
+  segment: number;
+}
+
+/** A sealed or waiting transaction as a predecessor or duplicate. */
+export interface Known {
+  readonly transaction: PooledTransaction;
+  readonly stage: Stage;
+}
+
+/**
+ * What one register waits to seal: two lanes, first in first out, bounded by count, bytes and sender. Transactions stay
+ * known after they were stored until every admission that began before has ended, because the answer such an admission
+ * got from the register may be older than the docket.
+ */
+export class Pool {
+  readonly #bounds: PoolBounds;
+  readonly #slots = new Map<string, Slot>();
+  readonly #lanes: Record<Lane, Set<PooledTransaction>> = { control: new Set(), action: new Set() };
+  readonly #senders = new Map<string, number>();
+  readonly #successors = new Map<string, string>();
+  readonly #leaving: { readonly serial: number; readonly txIds: readonly string[] }[] = [];
+  #bytes = 0;
+  #heldBytes = 0;
+
+  constructor(bounds: PoolBounds) {
+    this.#bounds = bounds;
+  }
+
+  /** Transactions that may be proposed. */
+  get size(): number {
+    return this.#lanes.control.size + this.#lanes.action.size;
+  }
+
+  /** Bytes of what may be proposed. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Bytes of what may be proposed and of what is being sealed. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  get isEmpty(): boolean {
+    return this.#slots.size === 0;
+  }
+
+  find(txId: string): Known | undefined {
+    return this.#slots.get(txId);
+  }
+
+  /** The successor that a predecessor has here, when it may have only one. */
+  findSuccessor(txId: string): string | undefined {
+    return this.#successors.get(txId);
+  }
+
+  /** Why a transaction does not fit; undefined when it does. Genesis and control count against their own bound. */
+  isFullFor(lane: Lane, sender: string, sizeBytes: number): Full | undefined {
+    const { maxTransactions, maxControlTransactions, maxBytes, maxPerSender } = this.#bounds;
+    if (lane === 'control') {
+      return this.#lanes.control.size >= maxControlTransactions ? 'count' : undefined;
+    }
+    if (this.#lanes.action.size >= maxTransactions) return 'count';
+    if (this.#heldBytes + sizeBytes > maxBytes) return 'bytes';
+    return (this.#senders.get(sender) ?? 0) >= maxPerSender ? 'sender' : undefined;
+  }
+
+  add(transaction: PooledTransaction): void {
+    this.#slots.set(transaction.txId, { transaction, stage: 'waiting', segment: 0 });
+    this.#enter(transaction);
+    this.#heldBytes += transaction.sizeBytes;
+    if (transaction.exclusivePredecessor && transaction.previousTransactionId !== undefined) {
+      this.#successors.set(transaction.previousTransactionId, transaction.txId);
+    }
+  }
+
+  /** Remembers in which log segment a transaction lives. */
+  place(txId: string, segment: number): void {
+    const slot = this.#slots.get(txId);
+    if (slot !== undefined) slot.segment = segment;
+  }
+
+  /** What lives in a log segment that goes; from now on it lives in another one. */
+  *moveSegment(segment: number, into: number): Iterable<PooledTransaction> {
+    for (const slot of this.#slots.values()) {
+      if (slot.segment !== segment || slot.stage === 'leaving') continue;
+      slot.segment = into;
+      yield slot.transaction;
+    }
+  }
+
+  /** Waiting transactions, control before action, oldest first. */
+  *waiting(): Iterable<PooledTransaction> {
+    yield* this.#lanes.control;
+    yield* this.#lanes.action;
+  }
+
+  /** They are in a decided docket. */
+  markSealing(txIds: readonly string[]): void {
+    for (const txId of txIds) {
+      const slot = this.#slots.get(txId);
+      if (slot?.stage !== 'waiting') continue;
+      slot.stage = 'sealing';
+      this.#leaveLane(slot.transaction);
+    }
+  }
+
+  /** They are stored; remembered until admissions up to `serial` have ended. */
+  markStored(txIds: readonly string[], serial: number): void {
+    for (const txId of txIds) {
+      const slot = this.#slots.get(txId);
+      if (slot === undefined || slot.stage === 'leaving') continue;
+      if (slot.stage === 'waiting') this.#leaveLane(slot.transaction);
+      slot.stage = 'leaving';
+      this.#heldBytes -= slot.transaction.sizeBytes;
+    }
+    this.#leaving.push({ serial, txIds });
+  }
+
+  /** Forgets what was stored before every admission that is still under way. */
+  forgetStored(oldestActiveSerial: number): void {
+    while ((this.#leaving[0]?.serial ?? Number.POSITIVE_INFINITY) < oldestActiveSerial) {
+      for (const txId of this.#leaving.shift()?.txIds ?? []) this.#forget(txId);
+    }
+  }
+
+  /** Takes a waiting transaction out; what descends from it goes too and is returned with it. */
+  remove(txId: string): PooledTransaction[] {
+    const removed: PooledTransaction[] = [];
+    const open = [txId];
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      const slot = this.#slots.get(next);
+      if (slot?.stage !== 'waiting') continue;
+      removed.push(slot.transaction);
+      this.#leaveLane(slot.transaction);
+      this.#heldBytes -= slot.transaction.sizeBytes;
+      this.#forget(next);
+      open.push(...this.#children(next));
+    }
+    return removed;
+  }
+
+  /** Waiting transactions whose time is over. */
+  expired(nowMs: number): PooledTransaction[] {
+    return [...this.waiting()].filter((transaction) => transaction.expiresAtMs <= nowMs);
+  }
+
+  #children(txId: string): string[] {
+    return [...this.waiting()].flatMap((each) => (each.previousTransactionId === txId ? each.txId : []));
+  }
+
+  #enter(transaction: PooledTransaction): void {
+    this.#lanes[transaction.lane].add(transaction);
+    this.#bytes += transaction.sizeBytes;
+    const sender = transaction.senderAddress;
+    this.#senders.set(sender, (this.#senders.get(sender) ?? 0) + 1);
+  }
+
+  #leaveLane(transaction: PooledTransaction): void {
+    this.#lanes[transaction.lane].delete(transaction);
+    this.#bytes -= transaction.sizeBytes;
+    const sender = transaction.senderAddress;
+    const left = (this.#senders.get(sender) ?? 1) - 1;
+    if (left > 0) this.#senders.set(sender, left);
+    else this.#senders.delete(sender);
+  }
+
+  #forget(txId: string): void {
+    const slot = this.#slots.get(txId);
+    if (slot === undefined) return;
+    this.#slots.delete(txId);
+    const previous = slot.transaction.previousTransactionId;
+    if (previous !== undefined && this.#successors.get(previous) === txId) this.#successors.delete(previous);
+  }
+}

@@ -1,0 +1,74 @@
+import type { ConsensusVote } from '#core/ledger/attestation.ts';
+import type { Certificate } from '#core/ledger/certificate.ts';
+import type { ConsensusMessage } from '#core/ledger/consensus.ts';
+import type { Docket } from '../building/docket.ts';
+import type { StateFacts } from './state.ts';
+
+/** What the validator knows about the key that signs for it; the key itself stays with the signing component. */
+export interface SignerKey {
+  /** Standard base64, 32 raw bytes: validators' keys are Ed25519 (D22). */
+  readonly publicKey: string;
+  readonly walletAddress: string;
+}
+
+/** What the signing component may be asked (D23). */
+export type SignerRequest =
+  | { readonly kind: 'consensus'; readonly message: ConsensusMessage }
+  | {
+      readonly kind: 'attestation';
+      readonly registerId: string;
+      readonly docketHash: string;
+      readonly approved: boolean;
+      readonly timestamp: string;
+    }
+  | { readonly kind: 'possession'; readonly registerId: string };
+
+export interface Signer {
+  readonly key: SignerKey;
+  /**
+   * Waits while the signing component cannot be reached.
+   * @throws AppError conflict DOUBLE_SIGN_REFUSED, forbidden SIGNER_FENCED or SIGNING_NOT_ALLOWED,
+   * unavailable when the validator stops
+   */
+  sign(request: SignerRequest): Promise<Uint8Array>;
+}
+
+export interface LookupQuestion {
+  readonly registerId: string;
+  readonly transactionId: string;
+  readonly previousTransactionId: string;
+}
+
+export interface LookupAnswer {
+  /** Lower hex of the record's leaf when the transaction is sealed, else empty. */
+  readonly sealedRecordHash: string;
+  readonly previousKnown: boolean;
+  readonly previousType: string;
+  readonly previousSuccessor: string;
+}
+
+export interface SealedDocket {
+  readonly docket: Docket;
+  readonly certificate: Certificate;
+}
+
+export type WriteOutcome = 'stored' | 'replayed' | 'divergent' | 'out-of-order' | 'invalid';
+
+export interface WriteAnswer {
+  readonly outcome: WriteOutcome;
+  readonly height: number;
+  readonly refusals: readonly string[];
+}
+
+/** The register service as its validators see it (D16). Every call throws AppError when it cannot answer. */
+export interface Ledger {
+  lookup(questions: readonly LookupQuestion[]): Promise<readonly LookupAnswer[]>;
+  writeDocket(sealed: SealedDocket, attestation: ConsensusVote | undefined): Promise<WriteAnswer>;
+  /** Undefined when the register service does not know the register. */
+  findRegister(registerId: string): Promise<RegisterFacts | undefined>;
+  listMemberRegisters(): Promise<readonly string[]>;
+}
+
+export interface RegisterFacts extends StateFacts {
+  readonly status: string;
+}

@@ -1,0 +1,242 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { AppError } from '#core/errors/errors.ts';
+import { waitFor } from '#kit/testing/wait.ts';
+import { World } from '../testing/world.ts';
+
+const worlds: World[] = [];
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.remove();
+});
+
+async function openWorld(overrides = {}): Promise<World> {
+  const world = new World(overrides);
+  worlds.push(world);
+  return world.open();
+}
+
+async function restart(world: World): Promise<void> {
+  await world.close();
+  world.signer.before = () => {};
+  world.ledger.before = () => {};
+  await world.open();
+}
+
+/** A request that never comes back: what a process that dies leaves behind. */
+const never = () => new Promise<void>(() => {});
+
+describe('after a restart', () => {
+  it('seals what was accepted and not sealed', async () => {
+    const world = await openWorld();
+    await world.begin();
+    await world.engine.setMode(world.register.id, 'Paused');
+    const drafts = Array.from({ length: 30 }, (_, index) => world.sign({ payload: { index } }));
+    await Promise.all(drafts.map(({ text }) => world.submit(text)));
+    await restart(world);
+    expect(world.register.status).toBe('Paused');
+    expect(world.register.pool.size).toBe(30);
+    await world.engine.setMode(world.register.id, 'Running');
+    await world.sealed(31);
+    for (const { txId } of drafts) expect(world.ledger.sealed.has(txId)).toBe(true);
+  });
+
+  it('stores a docket that was decided and not stored, and the same one', async () => {
+    const world = await openWorld();
+    await world.begin();
+    world.ledger.before = (call) => (call === 'write' ? never() : undefined);
+    const draft = world.sign();
+    await world.submit(draft.text);
+    await waitFor(() => world.register.facts.unstored === 1);
+    const { headHash } = world.register.state;
+    await restart(world);
+    await world.sealed(2);
+    expect(world.ledger.dockets[1]?.docket.header.hash).toBe(headHash);
+  });
+
+  it('repeats a docket that was stored without an answer', async () => {
+    const world = await openWorld();
+    await world.begin();
+    world.ledger.afterWrite = never;
+    await world.submit(world.sign().text);
+    await world.sealed(2);
+    world.ledger.afterWrite = () => {};
+    await restart(world);
+    await world.submit(world.sign({ payload: { next: 1 } }).text);
+    await world.sealed(3);
+    expect(world.ledger.dockets).toHaveLength(3);
+  });
+
+  for (const type of [1, 2, 3]) {
+    it(`goes on when it died while message ${type} was being signed`, async () => {
+      const world = await openWorld();
+      await world.begin();
+      world.signer.before = (request) =>
+        request.kind === 'consensus' && request.message.type === type ? never() : undefined;
+      const draft = world.sign();
+      await world.submit(draft.text);
+      await waitFor(() => world.register.facts.step !== 'idle');
+      await restart(world);
+      await world.sealed(2);
+      expect(world.ledger.sealed.has(draft.txId)).toBe(true);
+    });
+
+    it(`goes on when message ${type} was signed and the answer lost`, async () => {
+      const world = await openWorld();
+      await world.begin();
+      let asked = false;
+      const { sign } = world.signer;
+      world.signer.sign = async (request) => {
+        const signature = await sign(request);
+        if (request.kind !== 'consensus' || request.message.type !== type) return signature;
+        asked = true;
+        await never();
+        return signature;
+      };
+      const draft = world.sign();
+      await world.submit(draft.text);
+      await waitFor(() => asked);
+      world.signer.sign = sign;
+      await restart(world);
+      await world.sealed(2);
+      expect(world.ledger.dockets[1]?.certificate.round).toBe(0);
+    });
+  }
+
+  it('takes another round when the signer signed what the log never saw', async () => {
+    const world = await openWorld();
+    await world.begin({ leaderElection: { heartbeatIntervalMs: 100, leaderTimeoutMs: 101 } });
+    let isFirst = true;
+    world.signer.before = (request) => {
+      if (!isFirst || request.kind !== 'consensus' || request.message.type !== 1) return;
+      isFirst = false;
+      throw new AppError('conflict', 'DOUBLE_SIGN_REFUSED', 'Something else was signed here');
+    };
+    await world.submit(world.sign().text);
+    await world.sealed(2);
+    expect(world.ledger.dockets[1]?.certificate.round).toBe(1);
+  });
+
+  it('begins a register whose genesis was accepted and not sealed', async () => {
+    const world = await openWorld();
+    world.ledger.before = (call) => (call === 'write' ? never() : undefined);
+    await world.submit(world.genesis().text, true);
+    await waitFor(() => world.register.facts.unstored === 1);
+    await restart(world);
+    await world.sealed(1);
+    expect(world.register.state.height).toBe(1);
+  });
+
+  it('loses nothing when the tail of its log is torn', async () => {
+    const world = await openWorld();
+    await world.begin();
+    await world.engine.setMode(world.register.id, 'Paused');
+    const draft = world.sign();
+    await world.submit(draft.text);
+    await world.close();
+    const directory = join(world.directory, 'log');
+    const name = (await readdir(directory)).sort().at(-1) ?? '';
+    const bytes = await readFile(join(directory, name));
+    await writeFile(join(directory, name), Buffer.concat([bytes, Buffer.from('BtChxxxx')]));
+    await world.open();
+    expect(world.register.pool.size).toBe(1);
+  });
+
+  it('refuses to go on when the register service has lost dockets', async () => {
+    const world = await openWorld({ segmentBytes: 4_000, retainBytes: 8_000 });
+    await world.begin();
+    for (let index = 0; index < 40; index += 1) {
+      await world.submit(world.sign({ payload: { index } }).text);
+      await world.sealed(index + 2);
+    }
+    await world.close();
+    const { findRegister } = world.ledger;
+    world.ledger.findRegister = async (id) => {
+      const facts = await findRegister(id);
+      return facts && { ...facts, height: 1, logFrontier: facts.logFrontier.slice(0, 1) };
+    };
+    await expect(world.open()).rejects.toMatchObject({ code: 'REGISTER_ROLLED_BACK' });
+  });
+
+  it('keeps its log within bounds and forgets nothing that lives', async () => {
+    const world = await openWorld({ segmentBytes: 20_000, retainBytes: 60_000 });
+    await world.begin();
+    await world.engine.setMode(world.register.id, 'Paused');
+    const kept = Array.from({ length: 10 }, (_, index) => world.sign({ payload: { kept: index } }));
+    for (const { text } of kept) await world.submit(text);
+    for (let index = 0; index < 120; index += 1) {
+      await world.engine.setMode(world.register.id, index % 2 === 0 ? 'Stopped' : 'Paused');
+      const { text } = world.sign({ payload: { more: index, blob: 'z'.repeat(400) } });
+      if (index % 2 === 1) await world.submit(text);
+    }
+    const waiting = world.register.pool.size;
+    await restart(world);
+    expect(world.register.pool.size).toBe(waiting);
+    for (const { txId } of kept) expect(world.register.pool.find(txId)).toBeDefined();
+  });
+});
+
+describe('while it runs', () => {
+  it('stores in order through an outage of the register service, at most 16 dockets ahead', async () => {
+    const world = await openWorld();
+    await world.begin({ consensus: { docketBuildIntervalMs: 10 } });
+    let isDown = true;
+    world.ledger.before = (call) => {
+      if (call === 'write' && isDown) throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'gone');
+    };
+    for (let index = 0; index < 40; index += 1) {
+      await world.submit(world.sign({ payload: { index } }).text);
+      const { unstored } = world.register.facts;
+      expect(unstored).toBeLessThanOrEqual(16);
+      if (unstored < 16) await waitFor(() => world.register.pool.size === 0);
+    }
+    expect(world.register.facts.unstored).toBe(16);
+    isDown = false;
+    await world.sealed(41);
+    expect(world.ledger.dockets.map(({ docket }) => docket.header.docketNumber)).toEqual(
+      world.ledger.dockets.map((_, index) => index),
+    );
+  });
+
+  it('halts a register whose docket the register service calls divergent', async () => {
+    const world = await openWorld();
+    await world.begin();
+    world.ledger.writeDocket = async () => ({ outcome: 'divergent', height: 2, refusals: [] });
+    await world.submit(world.sign().text);
+    await waitFor(() => world.register.status === 'Halted');
+    const answer = await world.submit(world.sign({ payload: { late: 1 } }).text);
+    expect(answer).toMatchObject({ status: 503, body: { code: 'REGISTER_NOT_READY' }, retryAfterSeconds: 5 });
+  });
+
+  it('is not working any more once its identity is fenced', async () => {
+    const world = await openWorld();
+    await world.begin();
+    world.signer.before = () => {
+      throw new AppError('forbidden', 'SIGNER_FENCED', 'A newer holder signs');
+    };
+    expect((await world.submit(world.sign().text)).status).toBe(200);
+    await waitFor(() => {
+      try {
+        world.engine.assertWorking();
+        return false;
+      } catch {
+        return true;
+      }
+    });
+    expect(world.ledger.dockets).toHaveLength(1);
+  });
+
+  it('seals on demand and says what came of it', async () => {
+    const world = await openWorld();
+    await world.begin();
+    expect(await world.register.seal(undefined, 100)).toMatchObject({ outcome: 'nothing-pending' });
+    await world.engine.setMode(world.register.id, 'Paused');
+    for (let index = 0; index < 5; index += 1) await world.submit(world.sign({ payload: { index } }).text);
+    expect(await world.register.seal(undefined, 100)).toMatchObject({ outcome: 'not-running' });
+    world.ledger.before = (call) => (call === 'write' ? never() : undefined);
+    await world.engine.setMode(world.register.id, 'Running');
+    expect(await world.register.seal(2, 50)).toMatchObject({ outcome: 'timeout', docketNumber: 1 });
+    await restart(world);
+    await world.sealed(6);
+  });
+});

@@ -1,0 +1,123 @@
+import type { Clock } from '#kit/clock/clock.ts';
+
+interface Alarm {
+  readonly key: string;
+  readonly atMs: number;
+  readonly act: () => void;
+}
+
+/**
+ * Every timer of the process behind one: a heap ordered by time. Setting a key again replaces its alarm; idle registers
+ * have none. Alarms that throw are the caller's fault and are not caught here.
+ */
+export class Scheduler {
+  readonly #clock: Clock;
+  readonly #heap: Alarm[] = [];
+  readonly #current = new Map<string, Alarm>();
+  #timer: NodeJS.Timeout | undefined;
+  #timerAtMs = 0;
+  #stopped = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Alarms that are set. */
+  get size(): number {
+    return this.#current.size;
+  }
+
+  set(key: string, afterMs: number, act: () => void): void {
+    if (this.#stopped) return;
+    const alarm = { key, atMs: this.#clock.nowMs() + afterMs, act };
+    this.#current.set(key, alarm);
+    this.#push(alarm);
+    if (this.#heap.length > 2 * this.#current.size + 64) this.#compact();
+    this.#arm();
+  }
+
+  clear(key: string): void {
+    this.#current.delete(key);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#current.clear();
+    this.#heap.length = 0;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Rings what is due; also what tests with a manual clock call. */
+  run(): void {
+    const nowMs = this.#clock.nowMs();
+    for (let next = this.#heap[0]; next !== undefined && next.atMs <= nowMs; next = this.#heap[0]) {
+      this.#pop();
+      if (this.#current.get(next.key) !== next) continue;
+      this.#current.delete(next.key);
+      next.act();
+    }
+    this.#arm();
+  }
+
+  #arm(): void {
+    while (this.#heap[0] !== undefined && this.#current.get(this.#heap[0].key) !== this.#heap[0]) this.#pop();
+    const next = this.#heap[0];
+    if (this.#timer !== undefined && (next === undefined || next.atMs !== this.#timerAtMs)) {
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+    }
+    if (next === undefined || this.#timer !== undefined) return;
+    this.#timerAtMs = next.atMs;
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.run();
+      },
+      Math.max(0, next.atMs - this.#clock.nowMs()),
+    );
+  }
+
+  #compact(): void {
+    const alive = this.#heap.filter((alarm) => this.#current.get(alarm.key) === alarm);
+    alive.sort((a, b) => a.atMs - b.atMs);
+    this.#heap.splice(0, this.#heap.length, ...alive);
+  }
+
+  #push(alarm: Alarm): void {
+    const heap = this.#heap;
+    let at = heap.push(alarm) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (this.#time(parent) <= alarm.atMs) break;
+      this.#swap(at, parent);
+      at = parent;
+    }
+  }
+
+  #pop(): void {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    heap[0] = last;
+    let at = 0;
+    for (;;) {
+      const left = 2 * at + 1;
+      const smaller = this.#time(left + 1) < this.#time(left) ? left + 1 : left;
+      if (this.#time(smaller) >= last.atMs) break;
+      this.#swap(at, smaller);
+      at = smaller;
+    }
+  }
+
+  #time(at: number): number {
+    return this.#heap[at]?.atMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  #swap(a: number, b: number): void {
+    const [first, second] = [this.#heap[a], this.#heap[b]];
+    if (first === undefined || second === undefined) return;
+    this.#heap[a] = second;
+    this.#heap[b] = first;
+  }
+}

@@ -1,0 +1,228 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { AppError, type ErrorKind } from '#core/errors/errors.ts';
+import type { Logger } from '#kit/log/log.ts';
+import type { RpcClient, RpcStream } from '#kit/rpc/rpc.ts';
+import type {
+  SignConsensusRequest,
+  SignConsensusRequestSchema,
+  SignConsensusResponse,
+  SystemSignerService,
+} from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import type { Signer, SignerKey, SignerRequest } from './ports.ts';
+
+type Wallet = Pick<RpcClient<typeof SystemSignerService.method>, 'signConsensus'>;
+type RequestInit = MessageInitShape<typeof SignConsensusRequestSchema>;
+type Stream = RpcStream<RequestInit, SignConsensusResponse>;
+
+export interface SignerOptions {
+  readonly wallet: Wallet;
+  readonly validatorId: string;
+  readonly log: Logger;
+  /** Another holder of this identity has taken over: nothing is signed here any more. */
+  onFenced(error: AppError): void;
+}
+
+interface Waiting {
+  readonly message: NonNullable<RequestInit['message']>;
+  readonly resolve: (signature: Uint8Array) => void;
+  readonly reject: (error: Error) => void;
+}
+
+const reconnectMs = { first: 100, last: 5000 } as const;
+
+const refusalKinds: Readonly<Record<string, ErrorKind>> = {
+  DOUBLE_SIGN_REFUSED: 'conflict',
+  SIGNER_FENCED: 'forbidden',
+  SIGNING_NOT_ALLOWED: 'forbidden',
+  INVALID_REQUEST: 'invalid',
+  RATE_LIMITED: 'rate_limited',
+};
+
+/**
+ * The stream to the signing component: opened with the validator's identity, which takes the next fencing epoch, then one
+ * message after the other. When it breaks it is opened again and what waits is asked again; the component answers the same
+ * message with the same signature.
+ */
+export class SignerStream implements Signer {
+  readonly #options: SignerOptions;
+  readonly #waiting = new Map<bigint, Waiting>();
+  readonly #opened = Promise.withResolvers<SignerKey>();
+  #key: SignerKey | undefined;
+  #stream: Stream | undefined;
+  #nextId = 1n;
+  #stopped = false;
+  #delayMs: number = reconnectMs.first;
+  #wakeRetry: (() => void) | undefined;
+
+  constructor(options: SignerOptions) {
+    this.#options = options;
+    this.#opened.promise.catch(() => {});
+  }
+
+  get key(): SignerKey {
+    if (this.#key === undefined)
+      throw new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The signer is not open yet');
+    return this.#key;
+  }
+
+  get isOpen(): boolean {
+    return this.#stream !== undefined;
+  }
+
+  /** Opens the stream and keeps it open; resolves with the key once the first one is. Rejects when it is fenced. */
+  start(): Promise<SignerKey> {
+    void this.#keepOpen();
+    return this.#opened.promise;
+  }
+
+  sign(request: SignerRequest): Promise<Uint8Array> {
+    if (this.#stopped) return Promise.reject(stopped());
+    return new Promise((resolve, reject) => {
+      const id = this.#nextId;
+      this.#nextId += 1n;
+      const waiting = { message: wireMessage(request), resolve, reject };
+      this.#waiting.set(id, waiting);
+      this.#ask(id, waiting);
+    });
+  }
+
+  stop(): void {
+    this.#end(stopped());
+    this.#stream?.close();
+    this.#stream?.cancel();
+    this.#stream = undefined;
+    this.#wakeRetry?.();
+  }
+
+  #end(error: AppError): void {
+    this.#stopped = true;
+    this.#opened.reject(error);
+    for (const waiting of this.#waiting.values()) waiting.reject(error);
+    this.#waiting.clear();
+  }
+
+  #ask(requestId: bigint, { message }: Waiting): void {
+    // A send that fails ends the stream, and what waits is asked again on the next one.
+    this.#stream?.send({ requestId, message }).catch(() => {});
+  }
+
+  async #keepOpen(): Promise<void> {
+    while (!this.#stopped) {
+      try {
+        await this.#follow();
+      } catch (error) {
+        if (!this.#stopped)
+          this.#options.log.warn({ err: error, retryInMs: this.#delayMs }, 'signer stream lost');
+      }
+      this.#stream = undefined;
+      if (!this.#stopped) await this.#pause();
+    }
+  }
+
+  async #pause(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wakeRetry = resolve;
+    const timer = setTimeout(resolve, this.#delayMs);
+    await promise;
+    clearTimeout(timer);
+    this.#delayMs = Math.min(this.#delayMs * 2, reconnectMs.last);
+  }
+
+  async #follow(): Promise<void> {
+    const { wallet, validatorId } = this.#options;
+    const stream: Stream = await wallet.signConsensus.open();
+    if (this.#stopped) {
+      stream.cancel();
+      return;
+    }
+    await stream.send({ requestId: 0n, message: { case: 'open', value: { validatorId } } });
+    for await (const response of stream.responses) this.#take(stream, response);
+  }
+
+  #take(stream: Stream, { requestId, result }: SignConsensusResponse): void {
+    if (result.case === 'opened') {
+      this.#onOpened(stream, result.value.key);
+      return;
+    }
+    if (result.case === 'refusal') {
+      this.#onRefusal(requestId, result.value.code, result.value.message);
+      return;
+    }
+    const waiting = this.#waiting.get(requestId);
+    this.#waiting.delete(requestId);
+    if (result.case === 'signed') waiting?.resolve(result.value.signature);
+  }
+
+  #onOpened(stream: Stream, key: { publicKey: string; walletAddress: string } | undefined): void {
+    if (key === undefined) return;
+    const { publicKey, walletAddress } = key;
+    if (this.#key !== undefined && this.#key.publicKey !== publicKey) {
+      this.#fence(
+        new AppError(
+          'forbidden',
+          'SIGNER_FENCED',
+          'The signing component holds another key for this validator',
+        ),
+      );
+      return;
+    }
+    this.#key = { publicKey, walletAddress };
+    this.#stream = stream;
+    this.#delayMs = reconnectMs.first;
+    this.#opened.resolve(this.#key);
+    for (const [id, waiting] of this.#waiting) this.#ask(id, waiting);
+  }
+
+  #onRefusal(requestId: bigint, code: string, message: string): void {
+    const error = new AppError(refusalKinds[code] ?? 'unavailable', code, message);
+    if (code === 'SIGNER_FENCED' || requestId === 0n) {
+      this.#fence(error);
+      return;
+    }
+    const waiting = this.#waiting.get(requestId);
+    this.#waiting.delete(requestId);
+    waiting?.reject(error);
+  }
+
+  #fence(error: AppError): void {
+    this.#end(error);
+    this.#stream?.cancel();
+    this.#options.onFenced(error);
+  }
+}
+
+function stopped(): AppError {
+  return new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The validator stops');
+}
+
+function wireMessage(
+  request: SignerRequest,
+): NonNullable<SignConsensusRequest['message']> | NonNullable<RequestInit['message']> {
+  switch (request.kind) {
+    case 'possession':
+      return { case: 'possession', value: { registerId: request.registerId } };
+    case 'attestation': {
+      const { registerId, docketHash, approved, timestamp } = request;
+      return { case: 'attestation', value: { registerId, docketHash, approved, timestamp } };
+    }
+    case 'consensus': {
+      const { message } = request;
+      return {
+        case: 'consensus',
+        value: {
+          type: message.type,
+          networkId: message.networkId,
+          registerId: message.registerId,
+          height: BigInt(message.height),
+          round: message.round,
+          polRound: message.polRound,
+          docketHash: message.docket?.docketHash ?? '',
+          merkleRoot: message.docket?.merkleRoot ?? '',
+          logRoot: message.docket?.logRoot ?? '',
+          validatorSetHash: message.validatorSetHash,
+          timestamp: message.timestamp,
+        },
+      };
+    }
+  }
+}
