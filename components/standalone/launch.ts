@@ -89,6 +89,8 @@ export function launchProcesses(logDir: string): Launch {
     const main = new URL(`../${service}/main.ts`, import.meta.url);
     const child = spawn(process.execPath, [main.pathname], {
       env: { PATH: '/usr/bin:/bin', ...env },
+      // Ctrl-C in a terminal reaches a whole process group: the order of stopping is decided here
+      detached: true,
       // the channel tells the child when this process dies, whatever ended it
       stdio: ['ignore', output, output, 'ipc'],
     });

@@ -46,7 +46,7 @@ describe('the processes of local mode', () => {
     expect(new Set(ids).size).toBe(plans.length);
     for (const { clientId, env } of plans) {
       expect(clientIds).toContain(clientId);
-      expect(env['SPIFFE_ENDPOINT_SOCKET']).toBe(`/s/${clientId}.sock`);
+      expect(env['SPIFFE_ENDPOINT_SOCKET']).toBe(`unix:/s/${clientId}.sock`);
     }
   });
 

@@ -60,7 +60,7 @@ function base(around: Surroundings, service: ServiceName, clientId: string): Rec
     CHANCERY_OPS_PORT: String(ops),
     CHANCERY_HTTPS_PORT: String(https),
     CHANCERY_RATE_LIMIT_PROFILE: 'development',
-    SPIFFE_ENDPOINT_SOCKET: around.socket(clientId),
+    SPIFFE_ENDPOINT_SOCKET: `unix:${around.socket(clientId).replace(/^unix:/, '')}`,
     NATS_URL: around.natsUrl,
   };
 }

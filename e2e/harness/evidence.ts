@@ -61,7 +61,7 @@ const docket = z.object({
   consensusVotes: z.array(vote),
 });
 
-const docketPage = z.object({ items: z.array(docket), hasMore: z.boolean() });
+const docketPage = z.object({ items: z.array(z.object({ docketNumber: z.number() })), hasMore: z.boolean() });
 const transaction = z.object({ payload: z.string() });
 const proof = z.object({
   merkleRoot: z.string(),
@@ -94,17 +94,18 @@ export interface Evidence {
 }
 
 async function fetchDockets(api: Api, token: string, base: string): Promise<Docket[]> {
-  const dockets: Docket[] = [];
+  const numbers: number[] = [];
   for (let page = 1; ; page++) {
-    const answer = await api.expect(200, 'GET', `${base}/dockets?order=asc&pageSize=100&page=${page}`, {
-      token,
-    });
-    const { items, hasMore } = docketPage.parse(answer.body);
-    dockets.push(...items);
+    const path = `${base}/dockets?order=asc&pageSize=100&page=${page}`;
+    const { items, hasMore } = docketPage.parse((await api.expect(200, 'GET', path, { token })).body);
+    numbers.push(...items.map((item) => item.docketNumber));
     if (!hasMore) {
-      return dockets;
+      break;
     }
   }
+  return inParallel(numbers, 8, async (number) =>
+    docket.parse((await api.expect(200, 'GET', `${base}/dockets/${number}`, { token })).body),
+  );
 }
 
 /** Fetches dockets, records, payloads, inclusion proofs and the checkpoint of a register. */

@@ -309,7 +309,8 @@ class Api:
         page = 1
         while True:
             answer = self.get(f"/api/registers/{register}/dockets?order=asc&page={page}&pageSize=100")
-            yield from answer["items"]
+            for listed in answer["items"]:
+                yield self.get(f"/api/registers/{register}/dockets/{listed['docketNumber']}")
             if not answer["hasMore"]:
                 return
             page += 1

@@ -79,7 +79,7 @@ export async function openAuthority(dir: string, trustDomain: string, clock: Clo
   }
   const made = await makeAuthority(trustDomain, clock);
   writeWhole(keyPath, pemOf('PRIVATE KEY', await exportKey(made.key)), 0o600);
-  writeWhole(certificatePath, made.certificate.toString('pem'), 0o644);
+  writeWhole(certificatePath, withNewline(made.certificate.toString('pem')), 0o644);
   return buildAuthority(trustDomain, made);
 }
 

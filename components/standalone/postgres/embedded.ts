@@ -173,7 +173,12 @@ function serverWords({ binaries, launcher, dataDir, socketDir, durable }: Place)
 
 async function launchOnce(place: Place, log: Logger): Promise<Server> {
   const [command = '', ...rest] = serverWords(place);
-  const child = spawn(command, rest, { env: LAUNCH_ENVIRONMENT, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(command, rest, {
+    env: LAUNCH_ENVIRONMENT,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    // Ctrl-C in a terminal reaches a whole process group; the database stops after those who use it
+    detached: true,
+  });
   const lines: string[] = [];
   const ended = new Promise<string>((done) => {
     child.once('error', (error) => done(error.message));

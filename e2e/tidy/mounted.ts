@@ -1,0 +1,50 @@
+import { type App, createHttpServer } from '#kit/http/http.ts';
+import { testRuntime } from '#kit/testing/runtime.ts';
+import { exists } from './repository.ts';
+import type { Component } from './routes/table.ts';
+
+/** A route as a component really registers it. */
+export interface MountedRoute {
+  readonly component: Component;
+  readonly method: string;
+  /** With `:name` for parameters. */
+  readonly path: string;
+  readonly policy: string;
+}
+
+type Mount = (app: App, deps: object) => void;
+
+/**
+ * Mounts the routes of a component on an application that only records them. Every `mount...Routes` of its `http.ts`
+ * counts: some components have several listeners. Gives nothing for a component without `http.ts`.
+ */
+export async function mountedRoutes(component: Component): Promise<MountedRoute[]> {
+  const mounts = await loadMounts(component);
+  const recorded: MountedRoute[] = [];
+  for (const mount of mounts) {
+    const app = createHttpServer({ runtime: testRuntime(component), title: component });
+    app.addHook('onRoute', (route) => {
+      for (const method of [route.method].flat()) {
+        const policy = route.config?.policy ?? 'none';
+        if (method !== 'HEAD') recorded.push({ component, method, path: route.url, policy });
+      }
+    });
+    mount(app, {});
+    await app.ready();
+    await app.close();
+  }
+  return recorded;
+}
+
+async function loadMounts(component: Component): Promise<Mount[]> {
+  if (!exists(`components/${component}/http.ts`)) return [];
+  const loaded: Record<string, unknown> = await import(`../../components/${component}/http.ts`);
+  return Object.entries(loaded)
+    .filter(([name, value]) => /^mount\w*Routes$/.test(name) && typeof value === 'function')
+    .map(([, value]) => value as Mount);
+}
+
+/** Two spellings of a path that name the same route: parameters have no names here. */
+export function shape(path: string): string {
+  return path.replaceAll(/\{[^}]*\}|:[A-Za-z0-9_]+(?:\([^)]*\))?/g, '{}');
+}

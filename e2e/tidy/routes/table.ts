@@ -1,0 +1,40 @@
+import type { PolicyName } from '#core/identity/policies.ts';
+
+/** Policies of routes that are still to come; core/identity gets them with those routes. */
+type ComingPolicy = 'CanManageBlueprints' | 'CanPublishBlueprints' | 'CanTransactEthereum';
+
+export type RoutePolicy = PolicyName | ComingPolicy;
+
+/** Who answers a route. */
+export type Component =
+  | 'gateway'
+  | 'tenant'
+  | 'wallet'
+  | 'register'
+  | 'validator'
+  | 'peer'
+  | 'blueprint'
+  | 'credential';
+
+/** `served`: it exists, with that policy. `pending`: it does not exist yet, not even as a stub. */
+export type RouteStatus = 'served' | 'pending';
+
+/** One route of a specification document, or of our own. */
+export interface SpecifiedRoute {
+  readonly component: Component;
+  readonly method: string;
+  /** With `{name}` for parameters, as the specification writes them. */
+  readonly path: string;
+  readonly policy: RoutePolicy;
+  readonly status: RouteStatus;
+}
+
+type Line = `${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} /${string} ${RoutePolicy}`;
+
+/** Reads lines of `METHOD path policy`. */
+export function routes(component: Component, status: RouteStatus, lines: readonly Line[]): SpecifiedRoute[] {
+  return lines.map((line) => {
+    const [method = '', path = '', policy = ''] = line.split(' ');
+    return { component, status, method, path, policy: policy as RoutePolicy };
+  });
+}
