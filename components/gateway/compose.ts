@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { AppError } from '#core/errors/errors.ts';
 import { type App, createHttpServer, createOpsServer } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { connectWorkload, serviceSpiffeId } from '#kit/workload/workload.ts';
@@ -18,6 +19,7 @@ import { createObserve } from './observe.ts';
 import { createDocuments } from './openapi/documents.ts';
 import { createReference, type Reference, referencePolicy } from './openapi/reference.ts';
 import { createMatcher } from './routing/match.ts';
+import { createIsRouted } from './routing/public.ts';
 import { routingTable, type ServiceName } from './routing/table.ts';
 import { createListener } from './server.ts';
 
@@ -73,7 +75,7 @@ export async function openGateway(
     runtime,
     host: config.CHANCERY_LISTEN_HOST,
     port: config.CHANCERY_OPS_PORT,
-    checks: [{ name: 'identity', check: () => void identity.current() }],
+    checks: [{ name: 'identity', check: () => checkIdentity(identity, runtime.clock.nowMs()) }],
   });
   cleanup.add('ops', () => ops.stop());
   return {
@@ -81,6 +83,13 @@ export async function openGateway(
     addresses: { http: `${config.CHANCERY_LISTEN_HOST}:${port}`, ops: ops.address },
     stop: () => cleanup.run(runtime.log),
   };
+}
+
+/** Without a valid SVID no service can be reached. */
+function checkIdentity(identity: IdentitySource, nowMs: number): void {
+  const { expiresAtMs } = identity.current();
+  if (expiresAtMs <= nowMs)
+    throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'the identity has expired');
 }
 
 /** `service-{name}`; of validators, any member (D28, D21). */
@@ -98,14 +107,13 @@ async function openOwnPages(runtime: Runtime, upstreams: Upstreams, cleanup: Cle
   cleanup.add('own pages', () => app.close());
   const nowMs = () => runtime.clock.nowMs();
   const services = upstreams.all.map((upstream) => upstream.service);
-  const match = createMatcher(routingTable);
   const documents = createDocuments({
     services: ['gateway', ...services],
     fetch: fetchFrom(upstreams, async () => {
       const own = await app.inject({ url: '/openapi.json' });
       return own.json();
     }),
-    isRouted: (service, path) => match(path.replaceAll(/\{[^}]*\}/g, '0'.repeat(32)))?.service === service,
+    isRouted: createIsRouted(),
     nowMs,
     log: runtime.log,
   });

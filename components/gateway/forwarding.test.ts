@@ -247,6 +247,23 @@ describe('forwarding', () => {
     socket.destroy();
   });
 
+  it('lets a client that writes everything first read the refusal', async () => {
+    const url = `http://127.0.0.1:${gateway.port}`;
+    const body = Buffer.alloc(10 * megabyte + 1, 'x');
+    const refused = await fetch(`${url}/api/registers/echo`, { method: 'POST', body });
+    expect(refused.status).toBe(413);
+    expect(await refused.json()).toMatchObject({ code: 'PAYLOAD_TOO_LARGE' });
+    const unknown = await fetch(`${url}/api/unknown`, { method: 'POST', body });
+    expect(unknown.status).toBe(404);
+    await unknown.text();
+    const early = await fetch(`${url}/api/registers/early`, { method: 'POST', body: body.subarray(1) });
+    expect(early.status).toBe(409);
+    await early.text();
+    const down = await fetch(`${url}/api/wallets`, { method: 'POST', body: body.subarray(1) });
+    expect(down.status).toBe(503);
+    await down.text();
+  });
+
   it('passes an early refusal of the service on while the body is still coming', async () => {
     const text = await sendRaw(
       gateway.port,

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { discardBody } from './forwarding/request-body.ts';
 import { securityHeaders } from './forwarding/response-headers.ts';
 
 /** What the gateway itself answers instead of a service; code -> status and title. */
@@ -70,7 +71,14 @@ export function sendProblem(response: ServerResponse, problem: Problem): number 
   }
   const body = problemBody(problem);
   response.writeHead(status, problemHeaders(problem, body));
-  response.end(response.req.method === 'HEAD' ? undefined : body);
+  if (response.req.method === 'HEAD') {
+    response.end();
+  } else if (problem.close === true) {
+    response.write(body);
+    discardBody(response.req, () => response.end());
+  } else {
+    response.end(body);
+  }
   return status;
 }
 

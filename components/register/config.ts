@@ -23,7 +23,7 @@ export const registerSettings = z.object({
     .int()
     .min(5)
     .max(86_400)
-    .default(3_600)
+    .default(180)
     .describe('Age of an announcement up to which a validator belongs to the default set of new registers.'),
   CHANCERY_MAX_OPEN_REGISTRATIONS: z.coerce
     .number()

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
+import { getCompileCacheDir } from 'node:module';
 import { join } from 'node:path';
 import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -88,7 +89,7 @@ export function launchProcesses(logDir: string): Launch {
     const output = openSync(join(logDir, `${service}.log`), 'a', 0o600);
     const main = new URL(`../${service}/main.ts`, import.meta.url);
     const child = spawn(process.execPath, [main.pathname], {
-      env: { PATH: '/usr/bin:/bin', ...env },
+      env: { PATH: '/usr/bin:/bin', NODE_COMPILE_CACHE: getCompileCacheDir() ?? '', ...env },
       // Ctrl-C in a terminal reaches a whole process group: the order of stopping is decided here
       detached: true,
       // the channel tells the child when this process dies, whatever ended it

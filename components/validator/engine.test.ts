@@ -19,7 +19,10 @@ describe('one validator', () => {
     await world.begin();
     const one = world.sign();
     const answer = await world.submit(one.text);
-    expect(answer).toMatchObject({ status: 200, body: { isValid: true, added: true, transactionId: one.txId } });
+    expect(answer).toMatchObject({
+      status: 200,
+      body: { isValid: true, added: true, transactionId: one.txId },
+    });
     await world.sealed(2);
     expect(world.ledger.dockets[0]?.docket.header).toMatchObject({ docketNumber: 0, isGenesis: true });
     const second = world.ledger.dockets[1]?.docket.header;

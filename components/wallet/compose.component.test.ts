@@ -181,6 +181,9 @@ describe('the wallet service, started', () => {
       value: { code: 'SIGNER_FENCED' },
     });
     expect((await answers.next()).done).toBe(true);
+    const metrics = await (await fetch(`http://${wallet.addresses.ops}/metrics`)).text();
+    expect(metrics).toMatch(/_system_refusals_total\{code="DOUBLE_SIGN_REFUSED"\} 1\n/);
+    expect(metrics).toMatch(/_system_signatures_total\{kind="precommit"\} 1\n/);
     second.close();
   });
 

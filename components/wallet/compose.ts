@@ -11,10 +11,12 @@ import { SystemSignerService, WalletService } from '#protos/gen/chancery/wallet/
 import type { WalletConfig } from './config.ts';
 import { fileKek } from './custody/kek.ts';
 import { Keyring } from './custody/keyring.ts';
+import { RsaGenerator } from './custody/rsa.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { WalletDatabase } from './database/schema.ts';
 import { mountRoutes, type WalletHttpDeps } from './http.ts';
 import { walletHandlers } from './signing/rpc.ts';
+import { createSignerEvents } from './system-signer/events.ts';
 import { controlKey } from './system-signer/keys.ts';
 import { systemSignerHandlers } from './system-signer/rpc.ts';
 import type { SignControlDeps } from './system-signer/sign-control.ts';
@@ -67,10 +69,12 @@ async function open(config: WalletConfig, runtime: Runtime, cleanup: Cleanup): P
     db,
     kek,
     keyring,
+    rsa: new RsaGenerator(),
     clock,
     log,
     verifier: createVerifier(nodeEd25519()),
     store: createSignerStore(db.pool),
+    events: createSignerEvents(runtime.telemetry),
     installation: runtime.installation,
     controlPerMinute: config.CHANCERY_CONTROL_SIGNATURES_PER_MINUTE,
     checkpointsPerMinute: config.CHANCERY_CHECKPOINT_SIGNATURES_PER_MINUTE,

@@ -4,7 +4,7 @@
  */
 export function lostCauses(code: string): string[] {
   const found: string[] = [];
-  for (const match of code.matchAll(/\bcatch\s*(?:\([^)]*\)\s*)?\{/g)) {
+  for (const match of code.matchAll(/\bcatch\s*\([^)]*\)\s*\{/g)) {
     const block = enclosed(code, (match.index ?? 0) + match[0].length - 1, '{', '}');
     for (const thrown of block.matchAll(/\bthrow new \w+\(/g)) {
       const call = enclosed(block, (thrown.index ?? 0) + thrown[0].length - 1, '(', ')');

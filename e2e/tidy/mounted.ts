@@ -36,6 +36,18 @@ export async function mountedRoutes(component: Component): Promise<MountedRoute[
   return recorded;
 }
 
+/** One application per `mount...Routes` of a component, with its routes and nothing behind them. */
+export async function openMountedApps(component: Component): Promise<App[]> {
+  const mounts = await loadMounts(component);
+  const apps = mounts.map((mount) => {
+    const app = createHttpServer({ runtime: testRuntime(component), title: component });
+    mount(app, {});
+    return app;
+  });
+  await Promise.all(apps.map((app) => app.ready()));
+  return apps;
+}
+
 async function loadMounts(component: Component): Promise<Mount[]> {
   if (!exists(`components/${component}/http.ts`)) return [];
   const loaded: Record<string, unknown> = await import(`../../components/${component}/http.ts`);

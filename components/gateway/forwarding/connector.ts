@@ -8,6 +8,8 @@ export interface Identity {
   readonly key: string;
   readonly cert: string;
   readonly ca: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAtMs: number;
 }
 
 export type ExpectPeer = (spiffeId: string) => boolean;
@@ -26,7 +28,8 @@ export interface Connector {
 
 /** Opens mutual-TLS connections with one SVID, to peers whose SPIFFE id passes `expect`. */
 export function createConnector(identity: Identity, expect: ExpectPeer): Connector {
-  const secureContext = createSecureContext({ ...identity, minVersion: 'TLSv1.3' });
+  const { key, cert, ca } = identity;
+  const secureContext = createSecureContext({ key, cert, ca, minVersion: 'TLSv1.3' });
   const options = { secureContext, minVersion: 'TLSv1.3' as const, checkServerIdentity: () => undefined };
   const base = buildConnector({
     ...options,

@@ -40,14 +40,16 @@ export function streamBody(request: IncomingMessage, limitBytes: number): Readab
     },
   });
   request.on('data', (chunk: Buffer) => {
+    if (body.destroyed) return;
     seenBytes += chunk.length;
     if (seenBytes > limitBytes) {
       body.destroy(new AppError('too_large', 'PAYLOAD_TOO_LARGE', 'request body exceeds the limit'));
+    } else if (!body.push(chunk)) {
       request.pause();
-      return;
     }
-    if (!body.destroyed && !body.push(chunk)) request.pause();
   });
+  // Whoever still sends gets to read the answer: what nobody wants any more is thrown away.
+  body.once('close', () => discardBody(request));
   request.once('end', () => {
     if (!body.destroyed) body.push(null);
   });
@@ -57,4 +59,33 @@ export function streamBody(request: IncomingMessage, limitBytes: number): Readab
   });
   request.pause();
   return body;
+}
+
+/** A client that goes on sending an unwanted body is heard out for so long. */
+const discardLimitBytes = 64 * 1024 * 1024;
+const discardMs = 10_000;
+
+/**
+ * Reads the rest of a body into nothing, so that a client which writes everything before it reads does not lose the
+ * answer to a reset connection. Breaks the connection when there is too much of it. Calls back once at the end.
+ */
+export function discardBody(request: IncomingMessage, done?: () => void): void {
+  if (request.complete || request.destroyed) {
+    done?.();
+    return;
+  }
+  let seenBytes = 0;
+  const finish = () => {
+    clearTimeout(timer);
+    done?.();
+    done = undefined;
+  };
+  const timer = setTimeout(() => request.destroy(), discardMs);
+  request.on('data', (chunk: Buffer) => {
+    seenBytes += chunk.length;
+    if (seenBytes > discardLimitBytes) request.destroy();
+  });
+  request.once('end', finish);
+  request.once('close', finish);
+  request.resume();
 }

@@ -59,5 +59,10 @@ async function issue(
   });
   const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
   const key = `-----BEGIN PRIVATE KEY-----\n${pkcs8.match(/.{1,64}/g)?.join('\n')}\n-----END PRIVATE KEY-----\n`;
-  return { key, cert: certificate.toString('pem'), ca: authority.toString('pem') };
+  return {
+    key,
+    cert: certificate.toString('pem'),
+    ca: authority.toString('pem'),
+    expiresAtMs: certificate.notAfter.getTime(),
+  };
 }

@@ -1,18 +1,14 @@
-import { request as httpRequest } from 'node:http';
-import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
 import { manualClock } from '#kit/clock/clock.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { waitFor } from '#kit/testing/wait.ts';
 import {
   type App,
   callerOf,
   createHttpServer,
   type HttpServerOptions,
   kindStatus,
-  listenHttp,
   page,
   paging,
 } from './http.ts';
@@ -340,98 +336,5 @@ describe('OpenAPI', () => {
       'application/problem+json',
     );
     expect((await app.inject('/openapi.json')).statusCode).toBe(200);
-  });
-});
-
-describe('a plain listener', () => {
-  async function listen() {
-    const { app } = openApp(mountThings);
-    return { app, port: await listenHttp(app, { host: '127.0.0.1', port: 0 }) };
-  }
-
-  it('answers 431 to headers over 16 KB', async () => {
-    const { port } = await listen();
-    const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
-    const request = httpRequest(
-      { port, path: '/things', headers: { 'x-large': 'x'.repeat(17 * 1024) } },
-      (response) => {
-        response.resume();
-        resolve(response.statusCode);
-      },
-    );
-    request.on('error', reject);
-    request.end();
-    expect(await promise).toBe(431);
-  });
-
-  it('answers 400 to what is not HTTP', async () => {
-    const { port } = await listen();
-    const { promise, resolve, reject } = Promise.withResolvers<string>();
-    const socket = connect(port, '127.0.0.1', () => socket.write('NOT HTTP\r\n\r\n'));
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk.toString();
-    });
-    socket.on('close', () => resolve(text));
-    socket.on('error', reject);
-    expect(await promise).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n.*application\/problem\+json/s);
-  });
-
-  it('lives on when a client goes away in the middle of its body', async () => {
-    const { app, runtime } = openApp(mountThings);
-    const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
-    const socket = connect(port, '127.0.0.1', () => {
-      socket.write(
-        'POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{',
-      );
-      setImmediate(() => socket.destroy());
-    });
-    await waitFor(() => socket.closed, { what: 'the client to be gone' });
-    expect((await fetch(`http://127.0.0.1:${port}/things`)).status).toBe(200);
-    expect(runtime.lines.filter((line) => line['level'] === 'error')).toEqual([]);
-  });
-
-  it('refuses two requests smuggled into one', async () => {
-    const { port } = await listen();
-    const { promise, resolve } = Promise.withResolvers<string>();
-    const head = 'POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
-    const socket = connect(port, '127.0.0.1', () =>
-      socket.write(
-        `${head}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /things HTTP/1.1\r\n\r\n`,
-      ),
-    );
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk.toString();
-    });
-    socket.on('close', () => resolve(text));
-    expect((await promise).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400']);
-  });
-
-  it('finishes a request in flight when it closes', async () => {
-    const gate = Promise.withResolvers<void>();
-    const entered = Promise.withResolvers<void>();
-    const { app } = openApp((open) => {
-      open.get('/slow', { config: anonymous }, async () => {
-        entered.resolve();
-        await gate.promise;
-        return { done: true };
-      });
-    });
-    const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
-    const answer = fetch(`http://127.0.0.1:${port}/slow`);
-    await entered.promise;
-    const closing = app.close();
-    gate.resolve();
-    expect(await (await answer).json()).toEqual({ done: true });
-    await closing;
-  });
-
-  it('closes although a client holds its connection open', async () => {
-    const { app, port } = await listen();
-    await (await fetch(`http://127.0.0.1:${port}/things`)).text();
-    const startedAt = performance.now();
-    await app.close();
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
   });
 });

@@ -2,9 +2,10 @@ import { finished } from 'node:stream/promises';
 import { type Selectable, sql } from 'kysely';
 import type { PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { AppError } from '#core/errors/errors.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { CompleteNode } from '#core/ledger/merkle.ts';
-import type { Database, Reader, Transactor } from '#kit/db/db.ts';
+import { type Database, type Reader, sqlState, type Transactor } from '#kit/db/db.ts';
 import type { DocketsTable, RegisterSchema } from '../database/schema.ts';
 import { encodeCopyRows } from './copy-rows.ts';
 
@@ -269,6 +270,25 @@ async function writeInside(client: PoolClient, commit: DocketCommit): Promise<Co
   return 'stored';
 }
 
+/** An error that is no answer of PostgreSQL, or says that it goes: the docket may be stored, a repetition tells. */
+function outageOf(error: unknown): AppError | undefined {
+  const state = sqlState(error);
+  const goes =
+    state !== undefined && (state.startsWith('57P0') || state.startsWith('08') || state === '53300');
+  const silent = state === undefined && error instanceof Error && !(error instanceof TypeError);
+  if (!goes && !silent) return undefined;
+  const options = { cause: error, retryAfterSeconds: 1 };
+  return new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'The database is not available.', options);
+}
+
+async function connect(database: Database<RegisterSchema>): Promise<PoolClient> {
+  try {
+    return await database.pool.connect();
+  } catch (error) {
+    throw outageOf(error) ?? error;
+  }
+}
+
 export interface DocketWriter {
   /** One docket, one SQL commit: rows, ids, counters, log nodes, head and outbox, or nothing. */
   commit(commit: DocketCommit): Promise<CommitOutcome>;
@@ -297,18 +317,22 @@ export function createDocketWriter(database: Database<RegisterSchema>): DocketWr
       await ensurePartition(index);
       // The next partition exists long before it is needed: creating one locks the parent for a moment.
       if (number % docketsPerPartition > docketsPerPartition / 2) await ensurePartition(index + 1);
-      const client = await database.pool.connect();
+      const client = await connect(database);
       let broken: Error | undefined;
+      const onLost = (error: Error) => {
+        broken = error;
+      };
+      // A connection that is cut while it is ours reports to us; without a listener that ends the process.
+      client.on('error', onLost);
       try {
         return await writeInside(client, commit);
       } catch (error) {
-        await client.query('rollback').catch((failure: Error) => {
-          broken = failure;
-        });
+        await client.query('rollback').catch(onLost);
         const outcome = refusedBy(error);
-        if (outcome === undefined) throw error;
-        return outcome;
+        if (outcome !== undefined) return outcome;
+        throw outageOf(error) ?? error;
       } finally {
+        client.off('error', onLost);
         client.release(broken);
       }
     },

@@ -74,7 +74,10 @@ describe('writing dockets', () => {
   const post = (bundle: DocketBundle, token: string | undefined = 'validator') =>
     register.call('POST', `/api/registers/${registerId}/dockets`, { token, body: bodyOf(bundle) });
 
-  const next = (payload: unknown = { n: (count += 1) }) => transaction({ registerId, payload });
+  function next() {
+    count += 1;
+    return transaction({ registerId, payload: { n: count } });
+  }
 
   const docket = async (...transactions: SealedTransaction[]) =>
     buildDocket(await register.state(registerId), transactions, register.members);
@@ -239,6 +242,18 @@ describe('writing dockets', () => {
       docketNumber: before.height,
       transactionCount: 2,
     });
+  });
+
+  it('says unavailable when the connection is cut, and stores the same docket afterwards', async () => {
+    const bundle = await docket(next());
+    const { pool } = register.database;
+    await pool.query(`create function cut_connection() returns trigger language plpgsql as
+      $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`);
+    await pool.query('create trigger cut before insert on outbox execute function cut_connection()');
+    const cut = await post(bundle);
+    expect([cut.status, cut.headers['retry-after']]).toEqual([503, '1']);
+    await pool.query('drop trigger cut on outbox');
+    expect((await post(bundle)).status).toBe(201);
   });
 
   it('stores one of many that write the same docket at once', async () => {

@@ -6,7 +6,7 @@ import { authPlugin } from '#kit/auth/auth.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
 import { openDatabase } from '#kit/db/db.ts';
-import { createHttpServer } from '#kit/http/http.ts';
+import { type App, createHttpServer } from '#kit/http/http.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
@@ -67,8 +67,33 @@ export interface TestRegisterOptions {
 
 export type TestRegister = Awaited<ReturnType<typeof startTestRegister>>;
 
-/** The register service on a database of its own, with wallets and validators in memory. */
-export async function startTestRegister(name: string, options: TestRegisterOptions = {}) {
+async function callRoute(
+  app: App,
+  method: 'GET' | 'POST',
+  path: string,
+  request: TestRequest,
+): Promise<TestAnswer> {
+  const response = await app.inject({
+    method,
+    url: path,
+    headers: {
+      ...(request.token !== undefined && { authorization: `Bearer ${request.token}` }),
+      ...(request.body !== undefined && { 'content-type': 'application/json' }),
+      ...request.headers,
+    },
+    ...(request.body !== undefined && { payload: JSON.stringify(request.body) }),
+  });
+  const json = String(response.headers['content-type']).includes('json');
+  return {
+    status: response.statusCode,
+    body: json ? response.json() : undefined,
+    text: response.body,
+    headers: response.headers,
+  };
+}
+
+/** The ledger with its routes, on a database of its own. */
+async function openTestLedger(name: string, options: TestRegisterOptions) {
   const members: TestMember[] = Array.from({ length: options.members ?? 1 }, (_, index) => ({
     validatorId: `validator-${index}`,
     key: testKey(100 + index),
@@ -77,12 +102,13 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
     'service-register',
     options.clock === undefined ? {} : { clock: options.clock },
   );
+  const { log, telemetry } = runtime;
   const url = await testDatabase(name);
   const database = await openDatabase<RegisterSchema>({
     url,
     schema: 'register',
-    log: runtime.log,
-    telemetry: runtime.telemetry,
+    log,
+    telemetry,
     migrations,
   });
   const wallets = fakeWallets();
@@ -118,26 +144,15 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
     const announcedAt = new Date(runtime.clock.nowMs());
     await database.transact((tx) => announce(tx, { ...entry, announcedAt }));
   }
+  return { members, runtime, database, wallets, validators, pool, ledger, app };
+}
 
-  async function call(method: 'GET' | 'POST', path: string, request: TestRequest = {}): Promise<TestAnswer> {
-    const response = await app.inject({
-      method,
-      url: path,
-      headers: {
-        ...(request.token !== undefined && { authorization: `Bearer ${request.token}` }),
-        ...(request.body !== undefined && { 'content-type': 'application/json' }),
-        ...request.headers,
-      },
-      ...(request.body !== undefined && { payload: JSON.stringify(request.body) }),
-    });
-    const json = String(response.headers['content-type']).includes('json');
-    return {
-      status: response.statusCode,
-      body: json ? response.json() : undefined,
-      text: response.body,
-      headers: response.headers,
-    };
-  }
+/** The register service on a database of its own, with wallets and validators in memory. */
+export async function startTestRegister(name: string, options: TestRegisterOptions = {}) {
+  const opened = await openTestLedger(name, options);
+  const { members, database, wallets, validators, pool, ledger, app } = opened;
+  const call = (method: 'GET' | 'POST', path: string, request: TestRequest = {}) =>
+    callRoute(app, method, path, request);
 
   async function state(registerId: string) {
     const chain = await loadChain(database.read, registerId);
@@ -174,13 +189,7 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
   }
 
   return {
-    app,
-    database,
-    ledger,
-    members,
-    wallets,
-    validators,
-    runtime,
+    ...opened,
     call,
     state,
     propose,

@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { fromBinary } from '@bufbuild/protobuf';
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -140,6 +142,36 @@ describe('local issuer', () => {
     const error = await callRaw(socketOf(running), 'FetchWITSVID', new Metadata()).catch((e: unknown) => e);
     expect((error as ServiceError).code).toBe(status.UNIMPLEMENTED);
   });
+});
+
+// biome-ignore lint/style/noProcessEnv: the one switch of this check.
+const python = process.env['CHANCERY_TEST_SPIFFE_PYTHON'];
+
+describe('an independent SPIFFE client', () => {
+  it.skipIf(python === undefined)(
+    'reads its identity (set CHANCERY_TEST_SPIFFE_PYTHON to a Python that has the package `spiffe`)',
+    async () => {
+      const { root, dir, socketDir } = place();
+      const issuer = await startIssuer({
+        dir,
+        socketDir,
+        installation: trustDomain,
+        services: ['a'],
+        log,
+        clock,
+      });
+      const program = `
+from spiffe import WorkloadApiClient
+with WorkloadApiClient('unix://${issuer.sockets['a']}') as client:
+    print(client.fetch_x509_svid().spiffe_id)
+`;
+      const { stdout } = await promisify(execFile)(python ?? 'python3', ['-c', program], { timeout: 20_000 });
+      expect(stdout.trim()).toBe(`spiffe://${trustDomain}/service/a`);
+      await issuer.stop();
+      rmSync(root, { recursive: true });
+    },
+    30_000,
+  );
 });
 
 describe('workload client', () => {

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -96,6 +97,33 @@ describe('embedded PostgreSQL', () => {
     process.kill(running().pid, 'SIGKILL');
     expect(await running().ended).toBe('exit SIGKILL');
     server = await startPostgres(options());
+    const rows = await query<{ n: number }>(server.url('postgres'), 'select n from kept');
+    expect(rows[0]?.n).toBe(7);
+  }, 30_000);
+
+  it('ends cleanly when whoever started it is killed, and starts again at once', async () => {
+    if (process.platform !== 'linux') return;
+    await running().stop();
+    const module = new URL('./embedded.ts', import.meta.url).href;
+    const logModule = new URL('../../kit/log/log.ts', import.meta.url).href;
+    const program = `
+      const { startPostgres } = await import(${JSON.stringify(module)});
+      const { createLogger } = await import(${JSON.stringify(logModule)});
+      const log = createLogger({ service: 'child', level: 'silent' });
+      const options = ${JSON.stringify({ dataDir: join(root, 'data'), socketDir: join(root, 's'), fsync: false })};
+      const server = await startPostgres({ ...options, log });
+      process.stdout.write(server.pid + '\\n');
+      setInterval(() => {}, 1000);`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      cwd: new URL('../../..', import.meta.url),
+    });
+    const pid = await new Promise<number>((resolve) =>
+      child.stdout.once('data', (text) => resolve(Number(text))),
+    );
+    child.kill('SIGKILL');
+    server = await startPostgres(options());
+    expect(server.pid).not.toBe(pid);
     const rows = await query<{ n: number }>(server.url('postgres'), 'select n from kept');
     expect(rows[0]?.n).toBe(7);
   }, 30_000);

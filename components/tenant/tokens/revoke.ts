@@ -147,17 +147,23 @@ async function end(deps: RevokeDeps, ending: Ending): Promise<void> {
   deps.ring();
 }
 
+/**
+ * A token that was issued right after another revocation bears a time up to a second ahead, so that revocations by
+ * time pass it by; families that were used this lately are named one by one.
+ */
+const latelyMs = 15_000;
+
 async function record(tx: Transactor<TenantDatabase>, deps: RevokeDeps, ending: Ending): Promise<void> {
   const atMs = deps.clock.nowMs();
-  if (ending.families !== undefined) {
-    await revokeFamilies(tx, ending.families, { reason: ending.reason, atMs });
+  const times = { notBeforeMs: atMs, expiresAtMs: atMs + longestTokenLifeMs };
+  await appendRevocation(tx, { kind: ending.kind, key: ending.key, ...times });
+  if (ending.families === undefined) return;
+  const families = await revokeFamilies(tx, ending.families, { reason: ending.reason, atMs });
+  for (const family of families) {
+    const isLate = atMs - family.lastRotatedAtMs < latelyMs;
+    if (isLate && ending.key !== family.id)
+      await appendRevocation(tx, { kind: 'family', key: family.id, ...times });
   }
-  await appendRevocation(tx, {
-    kind: ending.kind,
-    key: ending.key,
-    notBeforeMs: atMs,
-    expiresAtMs: atMs + longestTokenLifeMs,
-  });
 }
 
 interface Ended extends Omit<Ending, 'kind' | 'key' | 'families'> {

@@ -83,20 +83,26 @@ export type FamilyFilter =
   | { readonly identityId: string }
   | { readonly organizationId: string };
 
-/** Ends the families that are alive; returns how many. */
+export interface EndedFamily {
+  readonly id: string;
+  readonly lastRotatedAtMs: number;
+}
+
+/** Ends the families that are alive; returns them. */
 export async function revokeFamilies(
   tx: Transactor<DB>,
   filter: FamilyFilter,
   ending: { readonly reason: string; readonly atMs: number },
-): Promise<number> {
+): Promise<EndedFamily[]> {
   const [column, value] = columnOf(filter);
-  const result = await tx
+  const rows = await tx
     .updateTable('refresh_families')
     .set({ revoked_at: new Date(ending.atMs), revoke_reason: ending.reason })
     .where('revoked_at', 'is', null)
     .where(column, '=', value)
-    .executeTakeFirst();
-  return Number(result.numUpdatedRows);
+    .returning(['id', 'last_rotated_at'])
+    .execute();
+  return rows.map((row) => ({ id: row.id, lastRotatedAtMs: row.last_rotated_at.getTime() }));
 }
 
 export async function pruneFamilies(tx: Transactor<DB>, expiredBeforeMs: number): Promise<void> {

@@ -3,8 +3,8 @@ import { sha256Hex } from '#core/crypto/hash.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { ownerKey, systemKey, userKey, World } from '../testing/world.ts';
 import { testKey } from '../testing/keys.ts';
+import { ownerKey, systemKey, userKey, World } from '../testing/world.ts';
 
 const minutes = 60_000;
 const world = new World();
@@ -39,7 +39,11 @@ describe('A6: what was tampered with is refused', () => {
     for (const each of forged) {
       const answer = await refusal(world.sign({ tamper: { Signatures: [each] } }).text);
       expect(answer).toMatchObject({ status: 400, code: 'VAL_SIG_002' });
-      expect(answer.body).toMatchObject({ isValid: false, added: false, errors: [{ field: 'Signatures[0]' }] });
+      expect(answer.body).toMatchObject({
+        isValid: false,
+        added: false,
+        errors: [{ field: 'Signatures[0]' }],
+      });
     }
   });
 
@@ -54,7 +58,10 @@ describe('A6: what was tampered with is refused', () => {
     await world.engine.setMode(world.register.id, 'Running');
     await world.sealed(world.ledger.sealed.size + 1);
     expect(await refusal(other)).toMatchObject({ status: 409, code: 'TX_CONFLICT' });
-    expect(await world.submit(first.text)).toMatchObject({ status: 200, body: { added: false, alreadyKnown: true } });
+    expect(await world.submit(first.text)).toMatchObject({
+      status: 200,
+      body: { added: false, alreadyKnown: true },
+    });
   });
 
   it('an unknown predecessor and a second child of one action', async () => {
@@ -71,7 +78,10 @@ describe('A6: what was tampered with is refused', () => {
 
   it('what is expired, too old, or from the future', async () => {
     const now = Date.now();
-    const expired = world.sign({ createdAtMs: now, tamper: { ExpiresAt: new Date(now - 1000).toISOString() } });
+    const expired = world.sign({
+      createdAtMs: now,
+      tamper: { ExpiresAt: new Date(now - 1000).toISOString() },
+    });
     expect(await refusal(expired.text)).toMatchObject({ status: 400, code: 'VAL_TIME_003' });
     const future = world.sign({ createdAtMs: now + 6 * minutes });
     expect(await refusal(future.text)).toMatchObject({ status: 400, code: 'VAL_TIME_001' });
@@ -99,21 +109,31 @@ describe('A6: what was tampered with is refused', () => {
     return JSON.stringify({ ...other, TransactionId: txId });
   }
 });
-  }
-});
 
 describe('a submission that is no submission', () => {
   const cases: [string, () => string, string][] = [
     ['malformed JSON', () => '{"TransactionId":', 'VAL_STRUCT_012'],
     ['duplicate keys', () => world.sign().text.replace('{', '{"RegisterId":"x",'), 'VAL_STRUCT_012'],
-    ['both spellings of a name', () => world.sign().text.replace('{', '{"registerId":"x",'), 'VAL_STRUCT_012'],
+    [
+      'both spellings of a name',
+      () => world.sign().text.replace('{', '{"registerId":"x",'),
+      'VAL_STRUCT_012',
+    ],
     ['an array', () => '[]', 'VAL_STRUCT_007'],
-    ['no payload', () => JSON.stringify({ ...JSON.parse(world.sign().text), Payload: undefined }), 'VAL_STRUCT_001'],
+    [
+      'no payload',
+      () => JSON.stringify({ ...JSON.parse(world.sign().text), Payload: undefined }),
+      'VAL_STRUCT_001',
+    ],
     ['a short id', () => world.sign({ tamper: { TransactionId: 'ab' } }).text, 'VAL_STRUCT_002'],
     ['a register id that is none', () => world.sign({ tamper: { RegisterId: 'z' } }).text, 'VAL_STRUCT_003'],
     ['no signatures', () => world.sign({ tamper: { Signatures: [] } }).text, 'VAL_STRUCT_005'],
     ['a date that is none', () => world.sign({ tamper: { CreatedAt: 'yesterday' } }).text, 'VAL_STRUCT_006'],
-    ['metadata that is no map of texts', () => world.sign({ tamper: { Metadata: { a: 1 } } }).text, 'VAL_STRUCT_007'],
+    [
+      'metadata that is no map of texts',
+      () => world.sign({ tamper: { Metadata: { a: 1 } } }).text,
+      'VAL_STRUCT_007',
+    ],
     ['a bad recipient', () => world.sign({ tamper: { Recipients: ['w1nope'] } }).text, 'VAL_STRUCT_009'],
     ['an unknown priority', () => world.sign({ tamper: { Priority: 'Huge' } }).text, 'VAL_STRUCT_007'],
   ];
@@ -137,7 +157,9 @@ describe('a submission that is no submission', () => {
     const payloadHash = sha256Hex(payload);
     const transactionId = sha256Hex('a free id');
     const key = testKey(5);
-    const signatureValue = Buffer.from(key.sign(signingDigest(transactionId, payloadHash))).toString('base64url');
+    const signatureValue = Buffer.from(key.sign(signingDigest(transactionId, payloadHash))).toString(
+      'base64url',
+    );
     const publicKey = Buffer.from(key.publicKey, 'base64').toString('base64url');
     const members = {
       transactionId,
@@ -170,7 +192,9 @@ describe('A7 and failure', () => {
   it('seals exactly one of 50 parallel children of one predecessor', async () => {
     const parent = world.sign({ payload: { race: 'parent' } });
     await world.submit(parent.text);
-    const children = Array.from({ length: 50 }, (_, index) => world.sign({ payload: { index }, previous: parent.txId }));
+    const children = Array.from({ length: 50 }, (_, index) =>
+      world.sign({ payload: { index }, previous: parent.txId }),
+    );
     const answers = await Promise.all(children.map(({ text }) => world.submit(text)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
     expect(answers.filter(({ body }) => body['code'] === 'VAL_CHAIN_FORK')).toHaveLength(49);
@@ -227,18 +251,25 @@ describe('A7 and failure', () => {
 
 describe('A9: a pool that is full', () => {
   it('answers 429 with Retry-After per sender and per register, keeps the control lane open, and seals it first', async () => {
-    const small = new World({ bounds: { maxTransactions: 300, maxControlTransactions: 5, maxBytes: 1024 * 1024 * 64 } });
+    const small = new World({
+      bounds: { maxTransactions: 300, maxControlTransactions: 5, maxBytes: 1024 * 1024 * 64 },
+    });
     try {
       await small.open();
       await small.begin();
       await small.engine.setMode(small.register.id, 'Paused');
       const fill = async (seed: number, count: number) => {
-        const drafts = Array.from({ length: count }, (_, index) => small.sign({ key: testKey(seed), payload: { seed, index } }));
+        const drafts = Array.from({ length: count }, (_, index) =>
+          small.sign({ key: testKey(seed), payload: { seed, index } }),
+        );
         return Promise.all(drafts.map(({ text }) => small.submit(text)));
       };
       const first = await fill(20, 257);
       expect(first.filter(({ status }) => status === 200)).toHaveLength(256);
-      expect(first.find(({ status }) => status === 429)).toMatchObject({ retryAfterSeconds: 1, body: { code: 'MEMPOOL_FULL' } });
+      expect(first.find(({ status }) => status === 429)).toMatchObject({
+        retryAfterSeconds: 1,
+        body: { code: 'MEMPOOL_FULL' },
+      });
       const second = await fill(21, 45);
       expect(second.filter(({ status }) => status === 200)).toHaveLength(44);
       expect(second.filter(({ status }) => status === 429)).toHaveLength(1);
@@ -284,7 +315,10 @@ describe('genesis', () => {
       expect(await fresh.submit(action.text, true)).toMatchObject({ status: 404 });
       expect((await fresh.submit(genesis.text, true)).status).toBe(200);
       await fresh.sealed(1);
-      expect(await fresh.submit(genesis.text, true)).toMatchObject({ status: 200, body: { alreadyKnown: true } });
+      expect(await fresh.submit(genesis.text, true)).toMatchObject({
+        status: 200,
+        body: { alreadyKnown: true },
+      });
       const [docket] = fresh.ledger.dockets;
       expect(docket?.docket.header.timestamp).toBe(JSON.parse(genesis.text).CreatedAt);
     } finally {

@@ -54,7 +54,7 @@ export function mountAdmission(app: App, deps: Pick<SubmissionRpcOptions, 'admis
     },
     async (request, reply) => {
       const answer = await answerSubmission(deps, request.rawBody ?? '', { isRegisterService: false });
-      if (answer.status !== 200) reply.type('application/problem+json');
+      reply.type(answer.status === 200 ? 'application/json' : 'application/problem+json');
       if (answer.retryAfterSeconds > 0) reply.header('retry-after', String(answer.retryAfterSeconds));
       return reply.code(answer.status as 200).send(JSON.stringify(answer.body));
     },

@@ -3,10 +3,10 @@ import { encodeHex } from '#core/encoding/hex.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
-import { readControlRecord, genesisState } from '../membership/genesis.ts';
 import { judgeDocket } from '../building/judge.ts';
+import { genesisState, readControlRecord } from '../membership/genesis.ts';
 import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transaction.ts';
-import type { Ledger, LookupAnswer, RegisterFacts, SealedDocket } from '../sealing/ports.ts';
+import type { Ledger, LookupAnswer, RegisterFacts, SealedDocket, WriteOutcome } from '../sealing/ports.ts';
 import { applyDocket, type RegisterState } from '../sealing/state.ts';
 
 export interface FakeLedger extends Ledger {
@@ -49,46 +49,27 @@ export function fakeLedger(networkId: string): FakeLedger {
         };
       });
     },
-    async writeDocket({ docket, certificate }, attestation) {
+    async writeDocket(offered, attestation) {
       await ledger.before('write');
-      const { header, transactions } = docket;
+      const { header } = offered.docket;
+      const answer = (outcome: WriteOutcome, refusals: string[] = []) => ({
+        outcome,
+        height: dockets.length,
+        refusals,
+      });
       const stored = dockets[header.docketNumber];
-      if (stored !== undefined) {
-        const outcome = stored.docket.header.hash === header.hash ? 'replayed' : 'divergent';
-        return { outcome, height: dockets.length, refusals: [] };
-      }
-      if (header.docketNumber > dockets.length) return { outcome: 'out-of-order', height: dockets.length, refusals: [] };
-      const [first] = transactions;
-      const before = state ?? (first && genesisState(readControlRecord(first.payload), networkId));
-      if (before === undefined) throw new AppError('internal', 'INTERNAL_ERROR', 'an empty docket');
-      const violations = [
-        ...judgeDocket(before, docket),
-        ...verifyCertificate(certificate, {
-          members: before.members,
-          networkId,
-          registerId: before.registerId,
-          verifier,
-          docket: header,
-        }),
-      ];
-      const refusals = violations.map(({ code, message }) => `${code} ${message}`);
-      for (const each of transactions) if (sealed.has(each.txId)) refusals.push(`sealed twice: ${each.txId}`);
+      if (stored !== undefined)
+        return answer(stored.docket.header.hash === header.hash ? 'replayed' : 'divergent');
+      if (header.docketNumber > dockets.length) return answer('out-of-order');
+      const before = state ?? stateBeforeGenesis(offered, networkId);
+      const refusals = [...judge(offered, before), ...link(offered, sealed, successors)];
       if (attestation !== undefined && !verifyVote(attestation, verifier)) refusals.push('attestation');
-      if (refusals.length > 0) return { outcome: 'invalid', height: dockets.length, refusals };
-      for (const each of transactions) {
-        sealed.set(each.txId, each);
-        const previous = each.previousTransactionId;
-        const type = previous === undefined ? undefined : sealed.get(previous)?.type;
-        if (previous === undefined || type === undefined || !hasExclusiveSuccessor(type)) continue;
-        if (successors.has(previous)) refusals.push(`two successors of ${previous}`);
-        successors.set(previous, each.txId);
-      }
-      if (refusals.length > 0) return { outcome: 'invalid', height: dockets.length, refusals };
-      dockets.push({ docket, certificate });
+      if (refusals.length > 0) return answer('invalid', refusals);
+      dockets.push(offered);
       if (attestation !== undefined) ledger.attestations.push(attestation);
       state = applyDocket(before, header);
       await ledger.afterWrite();
-      return { outcome: 'stored', height: dockets.length, refusals: [] };
+      return answer('stored');
     },
     async findRegister(registerId) {
       await ledger.before('find');
@@ -100,6 +81,40 @@ export function fakeLedger(networkId: string): FakeLedger {
     },
   };
   return ledger;
+}
+
+function stateBeforeGenesis({ docket }: SealedDocket, networkId: string): RegisterState {
+  const [first] = docket.transactions;
+  if (first === undefined) throw new AppError('internal', 'INTERNAL_ERROR', 'an empty docket');
+  return genesisState(readControlRecord(first.payload), networkId);
+}
+
+function judge({ docket, certificate }: SealedDocket, before: RegisterState): string[] {
+  const { members, networkId, registerId } = before;
+  const context = { members, networkId, registerId, verifier, docket: docket.header };
+  const violations = [...judgeDocket(before, docket), ...verifyCertificate(certificate, context)];
+  return violations.map(({ code, message }) => `${code} ${message}`);
+}
+
+/** Takes the transactions in; what may not be is said. */
+function link(
+  { docket }: SealedDocket,
+  sealed: Map<string, PooledTransaction>,
+  successors: Map<string, string>,
+): string[] {
+  const refusals: string[] = [];
+  for (const each of docket.transactions) {
+    if (sealed.has(each.txId)) refusals.push(`sealed twice: ${each.txId}`);
+    sealed.set(each.txId, each);
+    const previous = each.previousTransactionId;
+    if (previous === undefined) continue;
+    const type = sealed.get(previous)?.type;
+    if (type === undefined) refusals.push(`unknown predecessor: ${previous}`);
+    else if (hasExclusiveSuccessor(type) && successors.has(previous))
+      refusals.push(`second successor: ${previous}`);
+    successors.set(previous, each.txId);
+  }
+  return refusals;
 }
 
 function factsOf(state: RegisterState): RegisterFacts {

@@ -1,5 +1,4 @@
-import { generateKeyPair, randomBytes } from 'node:crypto';
-import { promisify } from 'node:util';
+import { randomBytes } from 'node:crypto';
 import { mnemonicFromEntropy, seedFromMnemonic } from '#core/crypto/bip39.ts';
 import type { PrivateKey } from '#core/crypto/sign.ts';
 import { deriveNode } from '#core/crypto/slip10.ts';
@@ -14,27 +13,10 @@ export interface KeyMaterial {
   readonly secret: Buffer;
 }
 
-export interface NewMaterial {
-  readonly material: KeyMaterial;
-  /** shown to the owner once and kept nowhere; absent for RSA, which no words can restore */
-  readonly mnemonic: string | undefined;
-}
-
 const ENTROPY_BYTES = { 12: 16, 24: 32 } as const;
-const RSA_BITS = 4096;
-const generate = promisify(generateKeyPair);
 
-/** Fresh key material; RSA takes about a second on a thread of its own. */
-export async function createMaterial(
-  keyType: KeyType,
-  words: 12 | 24,
-  passphrase: string,
-): Promise<NewMaterial> {
-  if (keyType === 'RSA') {
-    const { privateKey } = await generate('rsa', { modulusLength: RSA_BITS, publicExponent: 65_537 });
-    const secret = privateKey.export({ type: 'pkcs8', format: 'der' });
-    return { material: { purpose: 'pkcs8', secret }, mnemonic: undefined };
-  }
+/** A fresh seed and its words, which are shown to the owner once and kept nowhere. */
+export function createSeed(words: 12 | 24, passphrase: string): { material: KeyMaterial; mnemonic: string } {
   const entropy = randomBytes(ENTROPY_BYTES[words]);
   const mnemonic = mnemonicFromEntropy(entropy);
   entropy.fill(0);

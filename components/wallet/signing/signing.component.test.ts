@@ -1,9 +1,12 @@
 import { createHash, createPublicKey, randomBytes, randomUUID, verify } from 'node:crypto';
+import { ed25519 } from '@noble/curves/ed25519.js';
+import { CompactEncrypt } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openFixture, person, type Replica, type ReplicaOptions, rpcContext } from '../testing/fixture.ts';
 import { createHttpClient, type HttpClient } from '../testing/http-client.ts';
 import { walletHandlers } from './rpc.ts';
 
+const X25519_SPKI = Buffer.from('302a300506032b656e032100', 'hex');
 const ATTESTATION = 'platform:register-attestation';
 
 function openSslVerify(
@@ -116,6 +119,56 @@ describe('signing and encryption', () => {
       });
       expect(wrong).toMatchObject({ status: 422, body: { code: 'DECRYPT_FAILED' } });
     });
+  });
+
+  test('a stranger who knows only the wallet’s public key can write to it; a delegate cannot open that', async () => {
+    for (const keyType of ['ED25519', 'NISTP256']) {
+      const wallet = await client.made('alice', keyType);
+      const raw = Buffer.from(wallet.publicKey, 'base64');
+      const x25519 = () => Buffer.concat([X25519_SPKI, ed25519.utils.toMontgomery(raw)]);
+      const key = createPublicKey({
+        key: keyType === 'ED25519' ? x25519() : raw,
+        format: 'der',
+        type: 'spki',
+      });
+      const encryptedData = await new CompactEncrypt(Buffer.from('hello'))
+        .setProtectedHeader({ alg: 'ECDH-ES+A256KW', enc: 'A256GCM', kid: wallet.walletAddress })
+        .encrypt(key);
+      const decrypt = (who: string) =>
+        client.call(who, `POST /api/wallets/${wallet.id}/decrypt`, { body: { encryptedData } });
+      expect((await decrypt('alice')).body.data).toBe('hello');
+      const grant = {
+        subject: bob.platformUserId,
+        accessRight: 'ReadWrite',
+        allowedDerivationContexts: ['platform:payload-encryption'],
+      };
+      expect(
+        (await client.call('alice', `POST /api/wallets/${wallet.id}/access`, { body: grant })).status,
+      ).toBe(201);
+      expect((await decrypt('bob')).status).toBe(403);
+    }
+  });
+
+  test('a JWE of another algorithm or content cipher is refused', async () => {
+    const wallet = await client.made('alice');
+    const spki = Buffer.concat([X25519_SPKI, Buffer.from(wallet.encryptionPublicKey, 'base64')]);
+    const key = createPublicKey({ key: spki, format: 'der', type: 'spki' });
+    const kid = `${wallet.walletAddress}#platform:payload-encryption`;
+    const headers = [
+      { alg: 'ECDH-ES', enc: 'A256GCM', kid },
+      { alg: 'ECDH-ES+A128KW', enc: 'A256GCM', kid },
+      { alg: 'ECDH-ES+A256KW', enc: 'A256CBC-HS512', kid },
+      { alg: 'ECDH-ES+A256KW', enc: 'A256GCM', kid: 'w1other' },
+    ];
+    for (const header of headers) {
+      const encryptedData = await new CompactEncrypt(Buffer.from('x'))
+        .setProtectedHeader(header)
+        .encrypt(key);
+      const answer = await client.call('alice', `POST /api/wallets/${wallet.id}/decrypt`, {
+        body: { encryptedData },
+      });
+      expect(answer).toMatchObject({ status: 422, body: { code: 'DECRYPT_FAILED' } });
+    }
   });
 
   test('refusals of sign: who, what, which state', async () => {

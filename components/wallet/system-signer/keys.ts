@@ -12,7 +12,7 @@ import {
 } from '../custody/contexts.ts';
 import type { KekProvider } from '../custody/kek.ts';
 import type { Keyring } from '../custody/keyring.ts';
-import { createMaterial } from '../custody/material.ts';
+import { createSeed } from '../custody/material.ts';
 import type { WalletDatabase } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
 import { makeKeys } from '../wallets/make.ts';
@@ -59,7 +59,7 @@ async function makeSystemWallet(
   identity: string,
   context: ContextName,
 ): Promise<Wallet> {
-  const { material } = await createMaterial('ED25519', 24, '');
+  const { material } = createSeed(24, '');
   const slot = contextSlot(context);
   const keys = await makeKeys(deps.kek, 'ED25519', material, slot);
   const wallet: Wallet = {

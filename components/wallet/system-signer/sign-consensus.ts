@@ -8,6 +8,7 @@ import { possessionBytes } from '#core/ledger/possession.ts';
 import { findDocketHash, parseRegisterId } from '#core/ledger/register-id.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { DOCKET_SIGNING } from '../custody/contexts.ts';
+import type { SignerEvents } from './events.ts';
 import { type SystemKey, type SystemKeyDeps, validatorKey } from './keys.ts';
 import { judgeSystemSigning, judgeValidatorIdentity, type SigningCaller } from './rules.ts';
 import { refuseAudited } from './sign-control.ts';
@@ -15,6 +16,7 @@ import type { GuardedMessage, SignerStore } from './store.ts';
 
 export interface SignConsensusDeps extends SystemKeyDeps {
   readonly store: SignerStore;
+  readonly events: SignerEvents;
   readonly log: Logger;
 }
 
@@ -74,7 +76,8 @@ export async function signConsensus(
   };
   const taken = await deps.store.guard(guarded, opened.epoch);
   const released = taken ? signature : await storedSignature(deps, opened, guarded);
-  logSigned(deps, opened, registerId, { ...position(guarded), kind: typeName(message.type) });
+  const txId = message.docket?.docketHash ?? 'nil';
+  logSigned(deps, opened, registerId, { ...position(guarded), kind: typeName(message.type), txId });
   return released;
 }
 
@@ -135,6 +138,7 @@ async function storedSignature(
 async function assertNewest(deps: SignConsensusDeps, opened: OpenedSigner): Promise<void> {
   const current = await deps.store.currentEpoch(opened.validatorId);
   if (current === opened.epoch) return;
+  deps.events.refused('SIGNER_FENCED');
   throw new AppError('conflict', 'SIGNER_FENCED', 'a newer stream signs for this identity');
 }
 
@@ -161,8 +165,9 @@ function logSigned(
   deps: SignConsensusDeps,
   opened: OpenedSigner,
   registerId: string,
-  fields: Readonly<Record<string, unknown>>,
+  fields: Readonly<Record<string, unknown>> & { readonly kind: string },
 ): void {
+  deps.events.signed(fields.kind);
   deps.log.info(
     { clientId: opened.caller.clientId, registerId, derivationPath: DOCKET_SIGNING, ...fields },
     'docket signature',

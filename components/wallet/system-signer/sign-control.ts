@@ -6,6 +6,7 @@ import { parseRegisterId, parseTxId } from '#core/ledger/register-id.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { REGISTER_CONTROL } from '../custody/contexts.ts';
+import type { SignerEvents } from './events.ts';
 import { controlKey, type SystemKey, type SystemKeyDeps } from './keys.ts';
 import {
   judgeSystemKeyReading,
@@ -18,6 +19,7 @@ import type { SignatureCap, SignerStore } from './store.ts';
 
 export interface SignControlDeps extends SystemKeyDeps {
   readonly store: SignerStore;
+  readonly events: SignerEvents;
   readonly log: Logger;
   readonly installation: string;
   readonly controlPerMinute: number;
@@ -118,11 +120,12 @@ export async function systemKeyOf(
 
 /** Writes the row and the log line of a refusal, and gives the error to throw. */
 export async function refuseAudited(
-  deps: Pick<SignControlDeps, 'store' | 'log'>,
+  deps: Pick<SignControlDeps, 'store' | 'log' | 'events'>,
   attempt: SigningAttempt,
   code: string,
 ): Promise<AppError> {
   await deps.store.auditRefusal(bounded(attempt), code);
+  deps.events.refused(code);
   deps.log.warn(
     { ...logFields(attempt), securityAudit: 'system.sign', reason: code },
     'system signature refused',
@@ -151,7 +154,11 @@ async function release(
     'digest' in checked ? key.signer.signDigest(checked.digest) : key.signer.sign(checked.message);
   const { registerId, transactionId } = checked;
   const decision = await deps.store.takeAudited({ ...attempt, registerId, transactionId }, cap);
-  if (decision === 'Signed') return { signature, key };
+  if (decision === 'Signed') {
+    deps.events.signed(attempt.transactionType.toLowerCase());
+    return { signature, key };
+  }
+  deps.events.refused('RATE_LIMITED');
   const retryAfterSeconds = await deps.store.retryAfterSeconds(registerId, cap);
   deps.log.warn(
     { ...logFields(attempt), securityAudit: 'system.sign', reason: 'RATE_LIMITED' },

@@ -10,9 +10,11 @@ import { testDatabase } from '#kit/testing/database.ts';
 import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { fileKek, type KekProvider } from '../custody/kek.ts';
 import { Keyring } from '../custody/keyring.ts';
+import { RsaGenerator } from '../custody/rsa.ts';
 import { migrations } from '../database/migrations/list.ts';
 import type { WalletDatabase } from '../database/schema.ts';
 import { mountRoutes, type WalletHttpDeps } from '../http.ts';
+import { createSignerEvents } from '../system-signer/events.ts';
 import type { SignControlDeps } from '../system-signer/sign-control.ts';
 import { createSignerStore } from '../system-signer/store.ts';
 import { findSecret } from '../wallets/store.ts';
@@ -52,10 +54,12 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     db,
     kek,
     keyring,
+    rsa: new RsaGenerator(),
     clock,
     log,
     verifier: createVerifier(nodeEd25519()),
     store: createSignerStore(db.pool),
+    events: createSignerEvents(telemetry),
     installation: testInstallation,
     controlPerMinute: options.controlPerMinute ?? 10,
     checkpointsPerMinute: options.checkpointsPerMinute ?? 600,

@@ -6,7 +6,8 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import { PRIMARY_SLOT, REGISTER_ATTESTATION } from '../custody/contexts.ts';
 import type { KekProvider } from '../custody/kek.ts';
-import { createMaterial, recoverMaterial } from '../custody/material.ts';
+import { createSeed, type KeyMaterial, recoverMaterial } from '../custody/material.ts';
+import type { RsaGenerator } from '../custody/rsa.ts';
 import type { KeyType, WalletDatabase } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
 import { personOf } from '../grants/authority.ts';
@@ -20,6 +21,7 @@ export interface CreateDeps {
   readonly db: Database<WalletDatabase>;
   readonly kek: KekProvider;
   readonly clock: Clock;
+  readonly rsa: RsaGenerator;
 }
 
 export interface NewWallet {
@@ -52,7 +54,7 @@ export async function createWallet(
 ): Promise<CreatedWallet> {
   const person = personOf(caller);
   assertMayCreate(caller, request);
-  const { material, mnemonic } = await createMaterial(request.keyType, request.wordCount, request.passphrase);
+  const { material, mnemonic } = await newMaterial(deps.rsa, request);
   const keys = await makeKeys(deps.kek, request.keyType, material, PRIMARY_SLOT);
   const wallet = describeWallet(request, keys, person, deps.clock.nowMs());
   return deps.db.transact(async (tx) => {
@@ -98,6 +100,14 @@ export async function recoverWallet(
     if (present?.ownerUserId !== person) throw refuse('WALLET_EXISTS');
     return { wallet: present, mnemonic: undefined, replayed: true };
   });
+}
+
+async function newMaterial(
+  rsa: RsaGenerator,
+  request: NewWallet,
+): Promise<{ material: KeyMaterial; mnemonic: string | undefined }> {
+  if (request.keyType !== 'RSA') return createSeed(request.wordCount, request.passphrase);
+  return { material: await rsa.generate(), mnemonic: undefined };
 }
 
 function assertMayCreate(caller: Caller, request: NewWallet): void {

@@ -1,0 +1,13 @@
+import type { IsRouted } from '../openapi/merge.ts';
+import { createMatcher } from './match.ts';
+import { routingTable } from './table.ts';
+import { judgeTarget } from './target.ts';
+
+/** Whether a path of an OpenAPI document, with `{name}` for parameters, is one that the public reaches at a service. */
+export function createIsRouted(): IsRouted {
+  const match = createMatcher(routingTable);
+  return (service, path) => {
+    const sample = path.replaceAll(/\{[^}]*\}/g, '0'.repeat(32));
+    return judgeTarget(sample).kind === 'clean' && match(sample)?.service === service;
+  };
+}

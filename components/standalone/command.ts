@@ -1,0 +1,100 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { AppError } from '#core/errors/errors.ts';
+import { createLogger } from '#kit/log/log.ts';
+import { type Local, startLocal } from './local.ts';
+import { parseOptions, usage } from './options.ts';
+import { describeStart } from './screen.ts';
+import { openStateDirectory, type StateDirectory } from './state/directory.ts';
+import { lockDirectory } from './state/lock.ts';
+
+/** Time that stopping everything may take; Ctrl-C promises five seconds. */
+const stopDeadlineMs = 4_900;
+
+async function main(): Promise<number> {
+  const startedAt = performance.now();
+  const options = parseOptions(process.argv.slice(2));
+  const directory = openStateDirectory(options.dataDir);
+  const unlock = await lockDirectory(directory.sockets, directory.root);
+  const destination = pino.destination({
+    dest: join(directory.logs, 'chancery.log'),
+    mkdir: true,
+    sync: false,
+  });
+  const log = createLogger({ service: 'local', level: 'info', destination });
+  const local = await startLocal({ options, directory, given: given(), log });
+  announce(local, directory, (performance.now() - startedAt) / 1000);
+  const reason = await Promise.race([interrupted(), local.broken]);
+  process.stdout.write(
+    reason === 'interrupted' ? 'Stopping.\n' : `${reason}. Stopping; see ${directory.logs}\n`,
+  );
+  const stopped = await within(stopDeadlineMs, local.stop());
+  rmSync(directory.localJson, { force: true });
+  await unlock();
+  destination.flushSync();
+  process.stdout.write(
+    stopped ? 'Stopped.\n' : `Not everything stopped within ${stopDeadlineMs / 1000} s.\n`,
+  );
+  return reason === 'interrupted' && stopped ? 0 : 1;
+}
+
+function given(): { databaseUrl?: string; natsUrl?: string; spiffeSocket?: string } {
+  const { DATABASE_URL, NATS_URL, SPIFFE_ENDPOINT_SOCKET } = process.env;
+  return {
+    ...(DATABASE_URL ? { databaseUrl: DATABASE_URL } : {}),
+    ...(NATS_URL ? { natsUrl: NATS_URL } : {}),
+    ...(SPIFFE_ENDPOINT_SOCKET ? { spiffeSocket: SPIFFE_ENDPOINT_SOCKET } : {}),
+  };
+}
+
+function announce(local: Local, directory: StateDirectory, seconds: number): void {
+  const { gatewayUrl, mtlsTokenUrl, adminPasswordFile } = local.state;
+  const screen = describeStart({
+    gatewayUrl,
+    mtlsTokenUrl,
+    adminEmail: local.state.adminEmail,
+    adminPasswordFile,
+    dataDir: directory.root,
+    seconds,
+    embedded: local.embedded,
+  });
+  process.stdout.write(screen);
+}
+
+function interrupted(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.on(signal, () => resolve('interrupted'));
+    }
+  });
+}
+
+async function within(deadlineMs: number, work: Promise<void>): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), deadlineMs);
+  work.then(
+    () => resolve(true),
+    () => resolve(false),
+  );
+  const done = await promise;
+  clearTimeout(timer);
+  return done;
+}
+
+function explain(error: unknown): string {
+  if (error instanceof AppError && error.code === 'INVALID_REQUEST') {
+    return `${error.message}\n\n${usage}`;
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Runs local mode until Ctrl-C; gives the exit code and writes what a person must know to standard error. */
+export async function command(): Promise<number> {
+  try {
+    return await main();
+  } catch (error) {
+    process.stderr.write(`chancery: ${explain(error)}\n`);
+    return 1;
+  }
+}

@@ -1,0 +1,59 @@
+import { generateKeyPair } from 'node:crypto';
+import { promisify } from 'node:util';
+import { AppError } from '#core/errors/errors.ts';
+import type { KeyMaterial } from './material.ts';
+
+const RSA_BITS = 4096;
+const RUNNING_LIMIT = 2;
+const WAITING_LIMIT = 16;
+const RETRY_AFTER_SECONDS = 5;
+const generate = promisify(generateKeyPair);
+
+export interface RsaGeneratorOptions {
+  /** makes one key; the real one takes about a second of a thread */
+  readonly make?: () => Promise<KeyMaterial>;
+}
+
+/**
+ * Makes RSA keys, two at a time: each holds a thread of the pool that every other cipher of the process shares.
+ * A few requests wait their turn, more are told to come back.
+ */
+export class RsaGenerator {
+  readonly #make: () => Promise<KeyMaterial>;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(options: RsaGeneratorOptions = {}) {
+    this.#make = options.make ?? makeRsaMaterial;
+  }
+
+  /** @throws AppError rate_limited KEY_GENERATION_BUSY */
+  async generate(): Promise<KeyMaterial> {
+    if (this.#running >= RUNNING_LIMIT) await this.#turn();
+    else this.#running += 1;
+    try {
+      return await this.#make();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#running -= 1;
+      else next();
+    }
+  }
+
+  // The place passes from one to the next, so nobody can take it in between.
+  #turn(): Promise<void> {
+    if (this.#waiting.length >= WAITING_LIMIT) {
+      throw new AppError('rate_limited', 'KEY_GENERATION_BUSY', 'too many RSA keys are being made', {
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+      });
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.push(resolve);
+    return promise;
+  }
+}
+
+async function makeRsaMaterial(): Promise<KeyMaterial> {
+  const { privateKey } = await generate('rsa', { modulusLength: RSA_BITS, publicExponent: 65_537 });
+  return { purpose: 'pkcs8', secret: privateKey.export({ type: 'pkcs8', format: 'der' }) };
+}

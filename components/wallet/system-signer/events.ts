@@ -1,0 +1,20 @@
+import type { Telemetry } from '#kit/telemetry/telemetry.ts';
+
+/** What the signing component counts; a refused double sign is the one to alert on. */
+export interface SignerEvents {
+  /** `kind`: control, checkpoint, proposal, prevote, precommit, attestation, possession. */
+  signed(kind: string): void;
+  /** `code` of the refusal. */
+  refused(code: string): void;
+}
+
+export function createSignerEvents(telemetry: Telemetry): SignerEvents {
+  const signatures = telemetry.counter('system_signatures_total', 'Signatures of the signing component', [
+    'kind',
+  ]);
+  const refusals = telemetry.counter('system_refusals_total', 'Refusals of the signing component', ['code']);
+  return {
+    signed: (kind) => signatures.inc({ kind }),
+    refused: (code) => refusals.inc({ code }),
+  };
+}
