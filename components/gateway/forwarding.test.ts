@@ -319,8 +319,10 @@ describe('forwarding', () => {
     await call(gateway.port, '/api/registers/plain?access_token=verysecret', {
       headers: { authorization: 'Bearer topsecret', cookie: 'session=hidden' },
     });
-    await call(gateway.port, '/api/unknown?access_token=verysecret');
-    const entry = await waitFor(() => world.runtime.lines.find((line) => line['path'] === '/api/unknown'));
+    await call(gateway.port, '/api/unknown/log?access_token=verysecret');
+    const entry = await waitFor(() =>
+      world.runtime.lines.find((line) => line['path'] === '/api/unknown/log'),
+    );
     expect(entry).toMatchObject({ method: 'GET', status: 404, peer: 'none', msg: 'request' });
     expect(JSON.stringify(world.runtime.lines)).not.toMatch(/verysecret|topsecret|session=hidden/);
   });

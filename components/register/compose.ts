@@ -24,7 +24,9 @@ import { signaturesByPool } from './dockets/signatures.ts';
 import { createDocketWriter } from './dockets/store.ts';
 import { createWriteDocket, type WriteDocket } from './dockets/write.ts';
 import { startGenesisDispatcher } from './genesis/jobs.ts';
+import { startHousekeeping } from './housekeeping/jobs.ts';
 import { type Deps, mountRoutes } from './http.ts';
+import { measureWrites } from './metrics.ts';
 import { createCheckpoints } from './proofs/checkpoint.ts';
 import { type Confirmations, createConfirmations } from './transactions/confirmations.ts';
 
@@ -53,7 +55,7 @@ export interface Ledger {
   readonly writeDocket: WriteDocket;
   readonly confirmations: Confirmations;
   /** A validator announced itself: genesis that found nobody may find it now. */
-  readonly kickGenesis: () => void;
+  readonly onAnnounced: () => void;
   stop(): Promise<void>;
 }
 
@@ -73,6 +75,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
       confirmations.confirmed(registerId, txIds);
       bus.publish(SUBJECTS.registerEvents);
     },
+    onResult: measureWrites(runtime.telemetry),
   });
   const freshMs = settings.CHANCERY_VALIDATOR_FRESH_SECONDS * 1000;
   const reads = { db: database.read, validators, findMembers };
@@ -86,7 +89,10 @@ export function assembleLedger(parts: LedgerParts): Ledger {
       pendingTtlMs: settings.CHANCERY_PENDING_TTL_SECONDS * 1000,
       maxOpenRegistrations: settings.CHANCERY_MAX_OPEN_REGISTRATIONS,
       defaultSet: createDefaultSet({ database, validators, verifier, clock, freshMs }),
-      onCreated: () => genesis.kick(),
+      onCreated: () => {
+        genesis.kick();
+        bus.publish(SUBJECTS.registerEvents);
+      },
     },
     transactions: { ...reads, database, wallets, clock, confirmations },
     dockets: {
@@ -102,7 +108,10 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     deps,
     writeDocket,
     confirmations,
-    kickGenesis: () => genesis.kick(),
+    onAnnounced: () => {
+      genesis.kick();
+      bus.publish(SUBJECTS.validatorDirectory);
+    },
     stop: async () => {
       confirmations.close();
       await genesis.stop();
@@ -166,6 +175,8 @@ async function open(config: RegisterConfig, runtime: Runtime, cleanup: Cleanup):
     settings: config,
   });
   cleanup.add('ledger', () => ledger.stop());
+  const stopHousekeeping = startHousekeeping({ database, clock, log });
+  cleanup.add('housekeeping', stopHousekeeping);
   const unsubscribe = bus.subscribe(SUBJECTS.registerEvents, () => ledger.confirmations.recheck());
   cleanup.add('doorbell', unsubscribe);
   return listen(ledger, { config, runtime, workload, session, database, verifier }, cleanup);
@@ -203,7 +214,7 @@ async function listenRpc(ledger: Ledger, plumbing: Plumbing, cleanup: Cleanup): 
     authenticate: session.authenticate,
   });
   addLedgerService(server, { database, verifier, writeDocket: ledger.writeDocket });
-  addDirectoryService(server, { database, clock: runtime.clock, onAnnounced: () => ledger.kickGenesis() });
+  addDirectoryService(server, { database, clock: runtime.clock, onAnnounced: ledger.onAnnounced });
   cleanup.add('gRPC', () => server.stop());
   return server.listen();
 }

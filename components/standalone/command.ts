@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { AppError } from '#core/errors/errors.ts';
 import { createLogger } from '#kit/log/log.ts';
+import { startTracing } from '#kit/telemetry/tracing.ts';
 import { type Local, startLocal } from './local.ts';
 import { parseOptions, usage } from './options.ts';
 import { describeStart } from './screen.ts';
@@ -23,13 +24,14 @@ async function main(): Promise<number> {
     sync: false,
   });
   const log = createLogger({ service: 'local', level: 'info', destination });
+  const stopTracing = await startTracing(process.env, 'chancery');
   const local = await startLocal({ options, directory, given: given(), log });
   announce(local, directory, (performance.now() - startedAt) / 1000);
   const reason = await Promise.race([interrupted(), local.broken]);
   process.stdout.write(
     reason === 'interrupted' ? 'Stopping.\n' : `${reason}. Stopping; see ${directory.logs}\n`,
   );
-  const stopped = await within(stopDeadlineMs, local.stop());
+  const stopped = await within(stopDeadlineMs, local.stop().then(stopTracing));
   rmSync(directory.localJson, { force: true });
   await unlock();
   destination.flushSync();

@@ -74,7 +74,11 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     signingKey: () => keys.current(),
     serviceLifetimeSeconds: config.CHANCERY_SERVICE_TOKEN_LIFETIME_SECONDS,
   });
-  const principals = createPrincipalDirectory((clientId) => findPrincipal(db.read, clientId), clock);
+  // In a transaction, so that a database that is away is told from a fault of ours.
+  const principals = createPrincipalDirectory(
+    (clientId) => db.transact((tx) => findPrincipal(tx, clientId)),
+    clock,
+  );
   const mintLog = createMintLog({
     clock,
     organizationId: SYSTEM_ORGANIZATION_ID,

@@ -68,6 +68,7 @@ async function open(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup)
     port: config.CHANCERY_OPS_PORT,
     checks: [
       { name: 'revocations', check: () => services.session.revocations.assertFresh() },
+      { name: 'signer', check: () => signer.assertOpen() },
       { name: 'sealing', check: () => engine.assertWorking() },
     ],
   });

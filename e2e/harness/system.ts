@@ -83,7 +83,7 @@ async function ready({ child, localJson, output, ended, deadlineMs }: Starting):
     gone = true;
   });
   const deadline = performance.now() + deadlineMs;
-  while (!existsSync(localJson)) {
+  while (!existsSync(localJson) || !output().includes('Chancery is ready')) {
     if (gone || performance.now() > deadline) {
       child.kill('SIGKILL');
       throw new Error(`local mode did not become ready:\n${output()}`);

@@ -15,7 +15,8 @@ export function presign(registerId: string, count: number): readonly string[] {
   const keys = Array.from({ length: 50 }, createOutsideKey);
   return Array.from({ length: count }, (_, n) => {
     const key = keys[n % keys.length] ?? createOutsideKey();
-    const payload = { n, note: 'x'.repeat(500), at: Date.now() };
+    // members in canonical order: the raw program hashes the text as it came
+    const payload = { at: Date.now(), n, note: 'x'.repeat(500) };
     return JSON.stringify(signSubmission(key, { registerId, payload }));
   });
 }

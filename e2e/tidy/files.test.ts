@@ -154,6 +154,27 @@ describe('files', () => {
     expect(subjects.length).toBeGreaterThan(0);
   });
 
+  it('keeps no state in modules', () => {
+    const state =
+      /^(?:export )?(?:let |var |const \w+(?:: [^=\n]+)? = new (?:Map|Set|WeakMap|WeakSet|Array)(?:<[^\n]*>)?\(\))/m;
+    const code = sources.filter((file) => !isTest(file.path));
+    expect(code.filter((file) => state.test(file.text)).map((file) => file.path)).toEqual([]);
+  });
+
+  it('documents the public functions of core and kit', () => {
+    const plumbing = sources.filter(({ path }) => /^components\/(?:core|kit)\//.test(path) && !isTest(path));
+    const exported = plumbing.flatMap((file) =>
+      [...file.text.matchAll(/(^.*\n)?^export (?:async )?function\*? (\w+)/gm)].map((match) => ({
+        documented: (match[1] ?? '').trim().endsWith('*/'),
+        overload: (match[1] ?? '').startsWith('export function'),
+        name: `${file.path} ${match[2]}`,
+      })),
+    );
+    expect(exported.length).toBeGreaterThan(100);
+    const bare = exported.filter((found) => !found.documented && !found.overload).map((found) => found.name);
+    expect(bare).toEqual([]);
+  });
+
   it('names no machine and no package registry', () => {
     const machine =
       /(?:^|[\s'"`(=])\/(?:home|Users|root|work)\/[a-z]|registry\.npmjs\.org|npm\.pkg\.github|verdaccio|artifactory/m;

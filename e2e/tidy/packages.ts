@@ -31,7 +31,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   pg: ['*/store.ts', 'components/kit/db/*', 'components/standalone/*'],
   'pg-copy-streams': ['*/store.ts'],
   // observation
-  pino: ['components/kit/log/*', 'components/standalone/main.ts'],
+  pino: ['components/kit/log/*', 'components/standalone/*'],
   'prom-client': ['components/kit/*'],
   '@opentelemetry/api': ['components/kit/*', 'components/gateway/forwarding/trace.ts'],
   '@opentelemetry/sdk-node': ['components/kit/telemetry/*'],

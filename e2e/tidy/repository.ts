@@ -59,6 +59,7 @@ const importForms = [
   /^\s*(?:import|export)\b[^'"`;]*?\bfrom\s*'([^']+)'/gm,
   /^\s*import\s*'([^']+)'/gm,
   /\bimport\(\s*['`]([^'`$]+)['`]\s*\)/g,
+  /\b(?:require|createRequire\(import\.meta\.url\))\('([^']+)'\)/g,
   /new URL\(\s*'(\.[^']+\.ts)'\s*,\s*import\.meta\.url/g,
 ];
 

@@ -49,7 +49,11 @@ export function streamBody(request: IncomingMessage, limitBytes: number): Readab
     }
   });
   // Whoever still sends gets to read the answer: what nobody wants any more is thrown away.
-  body.once('close', () => discardBody(request));
+  body.once('close', () =>
+    discardBody(request, () => {
+      if (!request.complete) request.destroy();
+    }),
+  );
   request.once('end', () => {
     if (!body.destroyed) body.push(null);
   });
@@ -61,30 +65,36 @@ export function streamBody(request: IncomingMessage, limitBytes: number): Readab
   return body;
 }
 
-/** A client that goes on sending an unwanted body is heard out for so long. */
+/** A client that goes on sending an unwanted body is heard out for so long, and for so long a silence. */
 const discardLimitBytes = 64 * 1024 * 1024;
 const discardMs = 10_000;
+const discardSilenceMs = 1000;
 
 /**
  * Reads the rest of a body into nothing, so that a client which writes everything before it reads does not lose the
- * answer to a reset connection. Breaks the connection when there is too much of it. Calls back once at the end.
+ * answer to a reset connection. Calls back once: at the end of the body, or when it is too much or too slow.
  */
-export function discardBody(request: IncomingMessage, done?: () => void): void {
+export function discardBody(request: IncomingMessage, done: () => void): void {
   if (request.complete || request.destroyed) {
-    done?.();
+    done();
     return;
   }
   let seenBytes = 0;
+  let pending: (() => void) | undefined = done;
   const finish = () => {
-    clearTimeout(timer);
-    done?.();
-    done = undefined;
+    clearTimeout(total);
+    clearTimeout(silence);
+    pending?.();
+    pending = undefined;
   };
-  const timer = setTimeout(() => request.destroy(), discardMs);
+  const total = setTimeout(finish, discardMs);
+  const silence = setTimeout(finish, discardSilenceMs);
   request.on('data', (chunk: Buffer) => {
     seenBytes += chunk.length;
-    if (seenBytes > discardLimitBytes) request.destroy();
+    if (seenBytes > discardLimitBytes) finish();
+    else if (pending !== undefined) silence.refresh();
   });
+  request.on('error', finish);
   request.once('end', finish);
   request.once('close', finish);
   request.resume();

@@ -156,7 +156,7 @@ export class GrpcServer {
     const watch = watchCall(call);
     this.#active.set(watch, method.methodKind);
     try {
-      const peer = this.#judge.judge(call.getAuthContext().sslPeerCertificate);
+      const peer = this.#judge.judge(call);
       if (method.methodKind !== 'unary') watch.endAt(peer.expiresAtMs - this.#options.runtime.clock.nowMs());
       const context = await this.#admit(call, peer, rules, watch.signal);
       const { tracer } = this.#options.runtime.telemetry;

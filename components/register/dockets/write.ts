@@ -36,6 +36,8 @@ export interface WriteDeps {
   readonly judges: DocketJudges;
   /** Told after the commit of a docket. */
   readonly onStored: (registerId: string, txIds: readonly string[]) => void;
+  /** Told of every result, with the time it took in seconds. */
+  readonly onResult: (outcome: WriteResult['outcome'], seconds: number, transactions: number) => void;
 }
 
 export type WriteDocket = (bundle: DocketBundle) => Promise<WriteResult>;
@@ -179,9 +181,12 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
   }
 
   return async (bundle) => {
+    const startedAt = performance.now();
     for (let count = 0; count < maxAttempts; count += 1) {
       const result = await attempt(bundle, count === 0 ? 'cached' : 'fresh');
-      if (result !== 'moved') return result;
+      if (result === 'moved') continue;
+      deps.onResult(result.outcome, (performance.now() - startedAt) / 1000, bundle.transactions.length);
+      return result;
     }
     throw refusal('REGISTER_NOT_READY', {
       message: 'The head of the register moves too fast.',

@@ -8,6 +8,7 @@ import { parsePolicy } from '#core/ledger/policy.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Database, isUniqueViolation } from '#kit/db/db.ts';
+import { appendEvent } from '#kit/db/outbox.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { DefaultSet, Possessed } from '../directory/default-set.ts';
 import { refusal } from '../errors.ts';
@@ -170,6 +171,8 @@ async function write(deps: FinalizeDeps, { draft, organizationId, record, genesi
       const registerNo = await insertRegister(tx, register, control);
       await insertGenesisWork(tx, registerNo, genesis);
       await subscribe(tx, { organizationId, registerNo, kind: 'Owner', at });
+      const data = { registerId: draft.registerId, organizationId, purpose: draft.purpose };
+      await appendEvent(tx, { kind: 'RegisterCreated', key: draft.registerId, data });
       return answer;
     });
   } catch (error) {

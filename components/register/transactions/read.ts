@@ -1,6 +1,6 @@
 import { findTxId } from '#core/ledger/register-id.ts';
 import type { Reader } from '#kit/db/db.ts';
-import type { UnsealedTransaction, Validators } from '../clients.ts';
+import type { UnsealedTransaction, ValidatorAddress, Validators } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { askAll, type FindMembers } from '../directory/ask.ts';
 import { refusal } from '../errors.ts';
@@ -74,4 +74,16 @@ export async function getSealed(deps: ReadDeps, register: Register, txId: string
   const found = await getTransaction(deps, register, txId);
   if (found.kind === 'sealed') return found.row;
   throw refusal('TX_NOT_SEALED');
+}
+
+/** Transactions asked of each validator; a list of what waits needs no more to be read by people. */
+const maxPending = 1_000;
+
+/** What waits to be sealed, oldest first, as the validators that can be reached tell it. */
+export async function listPending(deps: ReadDeps, register: Register): Promise<UnsealedTransaction[]> {
+  const members = await deps.findMembers(register.registerNo);
+  const ask = (at: ValidatorAddress) => deps.validators.listPending(at, register.registerId, maxPending);
+  const { answers } = await askAll(members, ask);
+  const byId = new Map(answers.flatMap((answer) => answer.items).map((one) => [one.txId, one]));
+  return [...byId.values()].toSorted((left, right) => left.atMs - right.atMs);
 }

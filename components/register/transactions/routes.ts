@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
-import { type App, callerOf, page, paging } from '#kit/http/http.ts';
+import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import { type Answer, type OnceDeps, once } from '../idempotency/once.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
@@ -9,7 +9,7 @@ import type { Register } from '../registers/store.ts';
 import type { Confirmations } from './confirmations.ts';
 import { type ListQuery, listTransactions } from './list.ts';
 import { presentSealed, presentUnsealed } from './present.ts';
-import { getSealed, getTransaction, type ReadDeps, txIdOf } from './read.ts';
+import { getSealed, getTransaction, listPending, type ReadDeps, txIdOf } from './read.ts';
 import { findSealed } from './store.ts';
 import { type SubmitDeps, type SubmitRequest, submit } from './submit.ts';
 
@@ -60,6 +60,7 @@ const listQuery = paging().extend({
   senderAddress: z.string().max(128).optional(),
   startTime: instant.optional().describe('Inclusive.'),
   endTime: instant.optional().describe('Exclusive.'),
+  status: z.enum(['confirmed', 'pending']).default('confirmed').describe('pending asks the validators.'),
   before: hash.optional().describe('Cursor: the last transaction of the page before; filters stay the same.'),
 });
 
@@ -148,14 +149,24 @@ export function mountTransactions(app: App, deps: TransactionsDeps): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
         tags,
-        summary: 'Sealed transactions, newest first',
+        summary: 'Sealed transactions, newest first, or those that wait, oldest first',
         params: registerParams,
         querystring: listQuery,
       },
     },
     async (request) => {
       const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
-      return pageOf(request.query, await listTransactions(deps.db, register, request.query));
+      const { query } = request;
+      if (query.status === 'confirmed')
+        return pageOf(query, await listTransactions(deps.db, register, query));
+      const waiting = await listPending(deps, register);
+      const { offset, limit } = pageWindow(query);
+      const items = waiting.slice(offset, offset + limit);
+      return page(
+        items.map((one) => presentUnsealed(register.registerId, one)),
+        query,
+        waiting.length,
+      );
     },
   );
   app.get(

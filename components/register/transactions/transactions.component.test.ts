@@ -43,6 +43,9 @@ describe('transactions', () => {
     expect(sent.body).toMatchObject({ status: 'pending' });
     expect(sent.body.timestamp).toMatch(/Z$/);
     const { transactionId } = sent.body;
+    const list = await get('?status=pending');
+    expect(list.body.items.map((item: { txId: string }) => item.txId)).toEqual([transactionId]);
+    expect(list.body).toMatchObject({ totalCount: 1, hasMore: false });
     const waiting = await get(`/${transactionId}`);
     expect(waiting.body).toMatchObject({ status: 'pending', docketId: null, transactionType: 'Action' });
     expect((await get(`/${transactionId}/record`)).body.code).toBe('TX_NOT_SEALED');

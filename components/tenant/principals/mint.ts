@@ -76,7 +76,6 @@ export interface AuthenticatedClient {
 /** The condition table of specification document 1, section 5. A certificate never rescues a wrong secret. */
 export async function authenticateClient(deps: MintDeps, request: MintRequest): Promise<AuthenticatedClient> {
   const { clientId, secret } = parseClient(request.parameters, request.authorization);
-  deps.takeToken(clientId);
   if (secret !== undefined) return bySecret(deps, clientId, secret);
   if (request.certificate === undefined) {
     throw new OAuthError(401, 'invalid_client', 'client_secret is required on this listener');
@@ -86,6 +85,7 @@ export async function authenticateClient(deps: MintDeps, request: MintRequest): 
     await reportMismatch(deps, { clientId, spiffeId, origin: request.origin });
     throw new OAuthError(401, 'invalid_client', 'the client certificate is not that of client_id');
   }
+  deps.takeToken(clientId);
   const principal = deps.principals.peek(clientId) ?? (await deps.principals.find(clientId));
   if (principal?.isActive !== true) throw new OAuthError(401, 'invalid_client', 'the client is not active');
   return { principal, credential: 'certificate' };
@@ -97,6 +97,8 @@ async function bySecret(deps: MintDeps, clientId: string, secret: string): Promi
       code: 'SHARED_SECRETS_DISABLED',
     });
   }
+  // A count of its own: who guesses secrets does not use up the mints of the certificate's owner.
+  deps.takeToken(`secret ${clientId}`);
   const principal = await deps.principals.find(clientId);
   if (!secretMatches(principal, secret) || principal?.isActive !== true) {
     throw new OAuthError(401, 'invalid_client', 'the client is unknown or its secret is wrong');

@@ -76,7 +76,7 @@ function mountRotation(app: App, deps: InternalDeps): void {
     },
     async (request, reply) => {
       const clientId = request.body.clientId ?? request.query.clientId ?? '';
-      deps.mint.takeToken(clientId);
+      deps.mint.takeToken(`secret ${clientId}`);
       const { currentSecret } = request.body;
       const newClientSecret = await rotateSecret(deps.rotate, {
         clientId,

@@ -95,7 +95,7 @@ export class Admission {
     const candidate = buildCandidate(submission, register.state.rules);
     refuseIf(judgeTimes(submission, this.#options.clock.nowMs()));
     const known = findKnown(register, candidate);
-    if (known !== undefined) return known;
+    if (known !== undefined) return this.#onDisk(register, known);
     if (this.#waiting.length >= mostWaiting) throw poolFull('count');
     return new Promise((resolve, reject) => {
       this.#waiting.push({ submission, candidate, register, resolve, reject });
@@ -119,6 +119,12 @@ export class Admission {
       requireBoundTxId: false,
     });
     return this.#options.beginRegister(submission.envelope.registerId, payload);
+  }
+
+  /** What is known is answered only once it is on disk, also when another submission has brought it. */
+  async #onDisk(register: Register, known: Admitted): Promise<Admitted> {
+    if (register.pool.find(known.transactionId)?.segment === 0) await this.#options.append();
+    return known;
   }
 
   #schedule(): void {
@@ -174,7 +180,7 @@ export class Admission {
     for (const [index, waiting] of batch.entries()) {
       try {
         const outcome = this.#insert(waiting, answers[index], systemKey);
-        if ('added' in outcome) waiting.resolve(outcome);
+        if ('added' in outcome) this.#onDisk(waiting.register, outcome).then(waiting.resolve, waiting.reject);
         else added.push({ waiting, transaction: outcome });
       } catch (error) {
         waiting.reject(error);
@@ -215,7 +221,7 @@ export class Admission {
     if (!register.isOpen) throw notReady(register.id, register.status);
     if (candidate.type !== 'Genesis') {
       refuseIf(judgeAuthority(submission, register.state.rosterKeys, systemKey));
-    } else if (register.state.height > 0) {
+    } else if (register.state.height > 0 || register.pool.size > 0) {
       refuseIf(judgeAuthority(submission, new Set(), ''));
     }
     const predecessor = findPredecessor(register, candidate, answer);

@@ -55,11 +55,17 @@ export class Registers {
   /** Begins a register, or gives the one that has begun. Throws AppError for a record that may not begin one. */
   async begin(registerId: string, payload: Uint8Array): Promise<Register> {
     const known = this.#registers.get(registerId);
-    if (known !== undefined) return known;
+    // One that never got its genesis transaction begins anew, with the record that comes now.
+    const isEmpty = known !== undefined && known.state.height === 0 && known.pool.isEmpty;
+    if (known !== undefined && !isEmpty) return known;
     const { self, verifier, networkId } = this.#options;
     const record = readControlRecord(payload);
     const violations = judgeGenesis(record, registerId, self, verifier);
     if (violations.length > 0) throw validationError(violations);
+    if (known !== undefined) {
+      known.stop();
+      this.#registers.delete(registerId);
+    }
     const sealed = await this.#load(registerId, undefined);
     return sealed ?? this.#registers.get(registerId) ?? this.#add(genesisState(record, networkId));
   }

@@ -23,6 +23,8 @@ interface Slot {
 export interface Known {
   readonly transaction: PooledTransaction;
   readonly stage: Stage;
+  /** 0 while it is on its way to the disk. */
+  readonly segment: number;
 }
 
 /**

@@ -41,6 +41,7 @@ export interface SealResult {
 
 /** Decided dockets that may wait to be stored before no further one is decided (D19). */
 const mostUnstored = 16;
+const mostPerDocket = 10_000;
 /** With a docket on its way to the store, this many transactions are worth another one at once. */
 const worthwhile = 250;
 
@@ -238,7 +239,8 @@ export class Register {
     const { clock, signer } = this.#options;
     const { rules, height } = this.#state;
     const chosen = chooseTransactions(this.#candidates(height), (txId) => this.#waiting(txId), {
-      maxTransactions: Math.min(rules.maxTransactionsPerDocket, this.#limit ?? Number.POSITIVE_INFINITY),
+      maxTransactions:
+        height === 0 ? 1 : Math.min(rules.maxTransactionsPerDocket, this.#limit ?? mostPerDocket),
       maxBytes: rules.maxDocketBytes,
       atMs: height === 0 ? 0 : clock.nowMs(),
     });

@@ -50,7 +50,7 @@ export class SignerStream implements Signer {
   #key: SignerKey | undefined;
   #stream: Stream | undefined;
   #nextId = 1n;
-  #stopped = false;
+  #ended: AppError | undefined;
   #delayMs: number = reconnectMs.first;
   #wakeRetry: (() => void) | undefined;
 
@@ -65,8 +65,12 @@ export class SignerStream implements Signer {
     return this.#key;
   }
 
-  get isOpen(): boolean {
-    return this.#stream !== undefined;
+  /** Throws while nothing can be signed. */
+  assertOpen(): void {
+    if (this.#ended !== undefined) throw this.#ended;
+    if (this.#stream === undefined) {
+      throw new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The signing component cannot be reached');
+    }
   }
 
   /** Opens the stream and keeps it open; resolves with the key once the first one is. Rejects when it is fenced. */
@@ -76,7 +80,7 @@ export class SignerStream implements Signer {
   }
 
   sign(request: SignerRequest): Promise<Uint8Array> {
-    if (this.#stopped) return Promise.reject(stopped());
+    if (this.#ended !== undefined) return Promise.reject(this.#ended);
     return new Promise((resolve, reject) => {
       const id = this.#nextId;
       this.#nextId += 1n;
@@ -95,7 +99,7 @@ export class SignerStream implements Signer {
   }
 
   #end(error: AppError): void {
-    this.#stopped = true;
+    this.#ended ??= error;
     this.#opened.reject(error);
     for (const waiting of this.#waiting.values()) waiting.reject(error);
     this.#waiting.clear();
@@ -107,15 +111,15 @@ export class SignerStream implements Signer {
   }
 
   async #keepOpen(): Promise<void> {
-    while (!this.#stopped) {
+    while (this.#ended === undefined) {
       try {
         await this.#follow();
       } catch (error) {
-        if (!this.#stopped)
+        if (this.#ended === undefined)
           this.#options.log.warn({ err: error, retryInMs: this.#delayMs }, 'signer stream lost');
       }
       this.#stream = undefined;
-      if (!this.#stopped) await this.#pause();
+      if (this.#ended === undefined) await this.#pause();
     }
   }
 
@@ -131,7 +135,7 @@ export class SignerStream implements Signer {
   async #follow(): Promise<void> {
     const { wallet, validatorId } = this.#options;
     const stream: Stream = await wallet.signConsensus.open();
-    if (this.#stopped) {
+    if (this.#ended !== undefined) {
       stream.cancel();
       return;
     }

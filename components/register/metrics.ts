@@ -1,0 +1,14 @@
+import type { Telemetry } from '#kit/telemetry/telemetry.ts';
+import type { WriteDeps } from './dockets/write.ts';
+
+/** Measures what becomes of dockets: how many by outcome, how long each took, how many transactions were sealed. */
+export function measureWrites(telemetry: Telemetry): WriteDeps['onResult'] {
+  const dockets = telemetry.counter('dockets_total', 'Dockets that validators asked to store.', ['outcome']);
+  const sealed = telemetry.counter('transactions_sealed_total', 'Transactions of stored dockets.');
+  const duration = telemetry.histogram('docket_write_seconds', 'Time to verify and store a docket.');
+  return (outcome, seconds, transactions) => {
+    dockets.inc({ outcome });
+    duration.observe(seconds);
+    if (outcome === 'stored') sealed.inc(transactions);
+  };
+}

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { createConfirmations } from './confirmations.ts';
+
+const key = { registerId: 'r', txId: 't' };
+
+/** Says no until it is told to say yes, and how often it was asked. */
+function stored() {
+  let now = false;
+  let asked = 0;
+  return {
+    store: () => {
+      now = true;
+    },
+    asked: () => asked,
+    isStored: async () => {
+      asked += 1;
+      return now;
+    },
+  };
+}
+
+describe('waiting for a confirmation', () => {
+  it('ends at once for what is stored already', async () => {
+    const ledger = stored();
+    ledger.store();
+    expect(await createConfirmations().wait(key, { timeoutMs: 1_000, isStored: ledger.isStored })).toBe(true);
+    expect(ledger.asked()).toBe(1);
+  });
+
+  it('wakes by its own docket and by a doorbell', async () => {
+    const ring = [
+      (confirmations: ReturnType<typeof createConfirmations>) => confirmations.confirmed('r', ['x', 't']),
+      (confirmations: ReturnType<typeof createConfirmations>) => confirmations.recheck(),
+    ];
+    for (const wake of ring) {
+      const confirmations = createConfirmations();
+      const ledger = stored();
+      const startedAt = performance.now();
+      const waiting = confirmations.wait(key, { timeoutMs: 60_000, isStored: ledger.isStored });
+      ledger.store();
+      wake(confirmations);
+      expect(await waiting).toBe(true);
+      expect(performance.now() - startedAt).toBeLessThan(400);
+    }
+  });
+
+  it('notices a docket whose doorbell was lost', async () => {
+    const ledger = stored();
+    const waiting = createConfirmations().wait(key, { timeoutMs: 60_000, isStored: ledger.isStored });
+    ledger.store();
+    expect(await waiting).toBe(true);
+  });
+
+  it('ends with false when the time is up, and when the service stops', async () => {
+    const confirmations = createConfirmations();
+    const { isStored } = stored();
+    expect(await confirmations.wait(key, { timeoutMs: 20, isStored })).toBe(false);
+    const waiting = confirmations.wait(key, { timeoutMs: 60_000, isStored });
+    confirmations.close();
+    expect(await waiting).toBe(false);
+  });
+
+  it('passes on what the ledger throws', async () => {
+    const isStored = () => Promise.reject(new Error('away'));
+    await expect(createConfirmations().wait(key, { timeoutMs: 10, isStored })).rejects.toThrow('away');
+  });
+});

@@ -1,0 +1,97 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ConfigError, loadConfig } from '#kit/config/config.ts';
+import { tenantSettings } from '../config.ts';
+import {
+  adminEmail,
+  adminPassword,
+  grant,
+  startReplica,
+  startTestTenant,
+  type TestTenant,
+} from '../tenant.fixture.ts';
+
+describe('seeding (identity.md 4.16)', () => {
+  let tenant: TestTenant;
+  beforeAll(async () => {
+    tenant = await startTestTenant('tenant_seed');
+  });
+  afterAll(() => tenant.stop());
+
+  it('makes the platform organisations, the administrator and the principals', async () => {
+    const organizations = await tenant.db.read
+      .selectFrom('organizations')
+      .select(['id', 'subdomain', 'status', 'org_type', 'is_platform_org'])
+      .orderBy('id')
+      .execute();
+    expect(organizations).toEqual([
+      {
+        id: '00000000-0000-0000-0000-000000000001',
+        subdomain: 'system',
+        status: 'Active',
+        org_type: 'Standard',
+        is_platform_org: true,
+      },
+      {
+        id: '00000000-0000-0000-0000-000000000002',
+        subdomain: 'public',
+        status: 'Suspended',
+        org_type: 'Public',
+        is_platform_org: true,
+      },
+    ]);
+    const principals = await tenant.db.read
+      .selectFrom('service_principals')
+      .select(['id', 'client_id', 'can_sign_system'])
+      .orderBy('id')
+      .execute();
+    expect(principals.map((row) => row.client_id)).toEqual([
+      'service-blueprint',
+      'service-wallet',
+      'service-register',
+      'service-peer',
+      'validator-0',
+      'service-tenant',
+      'service-credential',
+      'service-gateway',
+      'service-operator',
+    ]);
+    const signing = principals.filter((row) => row.can_sign_system).map((row) => row.client_id);
+    expect(signing).toEqual(['service-register', 'validator-0']);
+  });
+
+  it('runs again without changing anything, also with another password and two at once', async () => {
+    const path = join(tenant.files.directory, 'new-password');
+    await writeFile(path, 'a completely different phrase');
+    const env = { ...tenant.files.env, CHANCERY_ADMIN_PASSWORD_FILE: path };
+    const files = { ...tenant.files, env, remove: async () => undefined };
+    const replicas = await Promise.all([startReplica(files), startReplica(files)]);
+    await expect(grant(tenant, adminEmail, adminPassword)).resolves.toHaveProperty('access_token');
+    const { count } = await tenant.db.read
+      .selectFrom('platform_users')
+      .select((from) => from.fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow();
+    expect(count).toBe(1);
+    for (const replica of replicas) await replica.stop();
+  });
+
+  it('names every fault of its settings and repeats no secret', () => {
+    const env = {
+      ...tenant.files.env,
+      CHANCERY_ADMIN_EMAIL: 'x',
+      CHANCERY_LOCKOUT_STEPS: '[]',
+      CHANCERY_NONSENSE: 'y',
+    };
+    const issues = (() => {
+      try {
+        loadConfig(tenantSettings, env);
+      } catch (error) {
+        if (error instanceof ConfigError) return error.issues.map((issue) => issue.name);
+        throw error;
+      }
+      return [];
+    })();
+    expect(issues.sort()).toEqual(['CHANCERY_ADMIN_EMAIL', 'CHANCERY_LOCKOUT_STEPS', 'CHANCERY_NONSENSE']);
+  });
+});

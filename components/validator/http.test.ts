@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createHttpServer } from '#kit/http/http.ts';
+import { testRuntime } from '#kit/testing/runtime.ts';
+import { breaksQuorum, nextMode } from './admin/modes.ts';
+import { uptimeText } from './admin/status.ts';
+import { submissionHandlers } from './admission/rpc.ts';
+import { type Deps, mountRoutes } from './http.ts';
+import { World } from './testing/world.ts';
+
+const world = new World();
+const app = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
+beforeAll(async () => {
+  await world.open();
+  await world.begin();
+  const { engine } = world;
+  mountRoutes(app, {
+    validatorId: 'validator-0',
+    nowMs: () => Date.now(),
+    admission: engine.admission,
+    findRegister: (registerId) => engine.registers.find(registerId),
+    allRegisters: () => engine.registers.all(),
+    setMode: (registerId, mode) => engine.setMode(registerId, mode),
+  });
+});
+afterAll(async () => {
+  await app.close();
+  await world.remove();
+});
+
+const post = (url: string, payload = '') =>
+  app.inject({ method: 'POST', url, payload, headers: { 'content-type': 'application/json' } });
+
+describe('HTTP', () => {
+  it('registers its routes without touching what they need', async () => {
+    const recording = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
+    mountRoutes(recording, {} as Deps);
+    await recording.ready();
+    const document = (await recording.inject('/openapi.json')).json();
+    expect(Object.keys(document.paths)).toContain('/api/v1/transactions/validate');
+    const { requestBody } = document.paths['/api/v1/transactions/validate'].post;
+    expect(JSON.stringify(requestBody)).toContain('TransactionId');
+    await recording.close();
+  });
+
+  it('takes a submission and answers as the specification says', async () => {
+    const draft = world.sign({ payload: { over: 'http' } });
+    const added = await post('/api/v1/transactions/validate', draft.text);
+    expect(added.statusCode).toBe(200);
+    expect(added.json()).toMatchObject({ isValid: true, added: true, transactionId: draft.txId });
+    const wrong = await post('/api/v1/transactions/validate', world.sign({ tamper: { PayloadHash: '00'.repeat(32) } }).text);
+    expect(wrong.statusCode).toBe(400);
+    expect(wrong.headers['content-type']).toContain('application/problem+json');
+    expect(wrong.json()).toMatchObject({
+      isValid: false,
+      added: false,
+      code: 'VAL_HASH_001',
+      path: '/api/v1/transactions/validate',
+      errors: [{ code: 'VAL_HASH_001', field: 'PayloadHash', severity: 'Error' }],
+    });
+    expect((await post('/api/v1/transactions/validate', 'not json')).statusCode).toBe(400);
+    expect((await post('/api/v1/transactions/validate')).statusCode).toBe(400);
+  });
+
+  it('starts, pauses, resumes and stops, and says so', async () => {
+    const { id } = world.register;
+    const act = async (name: string) => (await post(`/api/admin/validation/${name}/${id}`)).json();
+    expect(await act('start')).toMatchObject({ registerId: id, status: 'Running', message: 'Validation is Running already' });
+    expect(await act('pause')).toMatchObject({ status: 'Paused' });
+    expect(await act('resume')).toMatchObject({ status: 'Running' });
+    expect(await act('stop')).toMatchObject({ status: 'Stopped' });
+    expect(await act('resume')).toMatchObject({ status: 409, code: 'VALIDATION_STOPPED' });
+    const refused = await post('/api/v1/transactions/validate', world.sign({ payload: { late: true } }).text);
+    expect(refused.statusCode).toBe(503);
+    expect(refused.headers['retry-after']).toBe('5');
+    const status = (await app.inject('/api/admin/validation/status')).json();
+    expect(status.registers).toMatchObject([{ registerId: id, status: 'Stopped', role: 'observer', quorum: 1 }]);
+    expect(await act('start')).toMatchObject({ status: 'Running' });
+    expect((await post(`/api/admin/validation/start/${'ff'.repeat(16)}`)).statusCode).toBe(404);
+    expect((await post('/api/admin/validation/start/nonsense')).statusCode).toBe(404);
+  });
+});
+
+describe('gRPC handlers', () => {
+  const context = { peer: { spiffeId: 'spiffe://x', clientId: 'service-register' }, signal: new AbortController().signal };
+  const handlers = () =>
+    submissionHandlers({
+      admission: world.engine.admission,
+      registers: world.engine.registers,
+      nowMs: () => Date.now(),
+    });
+  const request = <T>(value: T) => value as T & never;
+
+  it('finds and lists what waits, then what was dropped', async () => {
+    const registerId = world.register.id;
+    await world.engine.setMode(registerId, 'Paused');
+    const parent = world.sign({ payload: { waits: 1 } });
+    const child = world.sign({ payload: { waits: 2 }, previous: parent.txId });
+    for (const { text } of [parent, child]) {
+      const { status, bodyJson } = await handlers().submit(request({ submissionJson: Buffer.from(text) }), context);
+      expect(status).toBe(200);
+      expect(JSON.parse(Buffer.from(bodyJson ?? []).toString())).toMatchObject({ added: true });
+    }
+    const listed = await handlers().listPending(request({ registerId, limit: 1 }), context);
+    expect(listed).toMatchObject({ total: 2, transactions: [{ transactionId: parent.txId, status: 'pending' }] });
+    const tombstone = { registerId, txId: parent.txId, status: 'expired', code: 'VAL_TIME_003', message: 'late', atMs: Date.now() } as const;
+    expect(world.register.drop(tombstone)).toHaveLength(2);
+    const ids = { registerId, transactionIds: [parent.txId, child.txId, 'ee'.repeat(32)] };
+    const { transactions } = await handlers().findTransactions(request(ids), context);
+    expect(transactions).toMatchObject([
+      { status: 'expired', rejectionCode: 'VAL_TIME_003' },
+      { status: 'rejected', rejectionCode: 'VAL_CHAIN_001' },
+    ]);
+    await world.engine.setMode(registerId, 'Running');
+  });
+
+  it('seals', async () => {
+    const registerId = world.register.id;
+    const seal = { registerId, maxTransactions: 0, timeoutMs: 2_000 };
+    await world.submit(world.sign({ payload: { seal: 1 } }).text);
+    expect([1, 2]).toContain((await handlers().seal(request(seal), context)).outcome);
+    await expect(handlers().seal(request({ ...seal, registerId: 'x' }), context)).rejects.toMatchObject({ code: 'REGISTER_NOT_FOUND' });
+  });
+});
+
+describe('modes', () => {
+  it('follow L-75', () => {
+    expect(nextMode('Running', 'pause')).toBe('Paused');
+    expect(nextMode('Paused', 'stop')).toBe('Stopped');
+    expect(nextMode('Stopped', 'start')).toBe('Running');
+    expect(() => nextMode('Stopped', 'pause')).toThrow();
+    expect(() => nextMode('Halted', 'start')).toThrow();
+    expect([breaksQuorum(1, 1), breaksQuorum(3, 3), breaksQuorum(4, 3)]).toEqual([false, true, false]);
+    expect(uptimeText(90_061_000)).toBe('1.01:01:01');
+  });
+});

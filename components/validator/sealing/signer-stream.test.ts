@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import { AppError } from '#core/errors/errors.ts';
+import { createLogger } from '#kit/log/log.ts';
+import { waitFor } from '#kit/testing/wait.ts';
+import type { SignConsensusResponse } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { SignerStream } from './signer-stream.ts';
+
+const log = createLogger({ service: 'test', level: 'silent' });
+type Result = SignConsensusResponse['result'];
+type Sent = { requestId?: bigint; message?: { case?: string | undefined } };
+
+/** One open stream as the signing component sees it. */
+class FakeStream {
+  readonly sent: Sent[] = [];
+  readonly #queue: (SignConsensusResponse | 'end')[] = [];
+  #wake: () => void = () => {};
+
+  answer(requestId: bigint, result: unknown): void {
+    this.#push({ requestId, result: result as Result } as SignConsensusResponse);
+  }
+
+  end(): void {
+    this.#push('end');
+  }
+
+  #push(item: SignConsensusResponse | 'end'): void {
+    this.#queue.push(item);
+    this.#wake();
+  }
+
+  readonly stream = {
+    send: async (message: Sent) => {
+      this.sent.push(message);
+    },
+    close: () => this.end(),
+    cancel: () => this.end(),
+    responses: this.#read(),
+  };
+
+  async *#read(): AsyncGenerator<SignConsensusResponse> {
+    for (;;) {
+      const next = this.#queue.shift();
+      if (next === 'end') return;
+      if (next !== undefined) yield next;
+      else {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.#wake = resolve;
+        await promise;
+      }
+    }
+  }
+}
+
+function setUp() {
+  const streams: FakeStream[] = [];
+  const fenced: AppError[] = [];
+  const signer = new SignerStream({
+    wallet: {
+      signConsensus: {
+        open: async () => {
+          const fake = new FakeStream();
+          streams.push(fake);
+          return fake.stream as never;
+        },
+      },
+    },
+    validatorId: 'validator-0',
+    log,
+    onFenced: (error) => fenced.push(error),
+  });
+  const stream = (index: number) => waitFor(() => streams[index]);
+  const opened = (publicKey = 'key') => ({
+    case: 'opened',
+    value: { epoch: 1n, key: { publicKey, walletAddress: 'w1' } },
+  });
+  return { signer, stream, fenced, opened };
+}
+
+const possession = { kind: 'possession', registerId: '01'.repeat(16) } as const;
+const signedWith = (byte: number) => ({ case: 'signed', value: { signature: Uint8Array.of(byte) } });
+
+describe('the stream to the signer', () => {
+  it('opens with its identity, then gives each answer to its question', async () => {
+    const { signer, stream, opened } = setUp();
+    const started = signer.start();
+    const first = await stream(0);
+    await waitFor(() => first.sent.length === 1);
+    expect(first.sent[0]).toMatchObject({ message: { case: 'open', value: { validatorId: 'validator-0' } } });
+    expect(() => signer.assertOpen()).toThrow();
+    first.answer(0n, opened());
+    expect(await started).toEqual({ publicKey: 'key', walletAddress: 'w1' });
+    signer.assertOpen();
+    const answers = [signer.sign(possession), signer.sign(possession)];
+    first.answer(2n, signedWith(2));
+    first.answer(1n, signedWith(1));
+    expect(await Promise.all(answers)).toEqual([Uint8Array.of(1), Uint8Array.of(2)]);
+    signer.stop();
+  });
+
+  it('asks again on a new stream what the broken one left open', async () => {
+    const { signer, stream, opened } = setUp();
+    void signer.start();
+    const first = await stream(0);
+    first.answer(0n, opened());
+    await waitFor(() => first.sent.length === 1);
+    const answer = signer.sign(possession);
+    first.end();
+    const second = await stream(1);
+    second.answer(0n, opened());
+    await waitFor(() => second.sent.some(({ requestId }) => requestId === 1n));
+    second.answer(1n, signedWith(7));
+    expect(await answer).toEqual(Uint8Array.of(7));
+    signer.stop();
+  });
+
+  it('refuses one message and goes on', async () => {
+    const { signer, stream, opened } = setUp();
+    void signer.start();
+    const first = await stream(0);
+    first.answer(0n, opened());
+    const refused = signer.sign(possession);
+    first.answer(1n, { case: 'refusal', value: { code: 'DOUBLE_SIGN_REFUSED', message: 'no' } });
+    await expect(refused).rejects.toMatchObject({ kind: 'conflict', code: 'DOUBLE_SIGN_REFUSED' });
+    const next = signer.sign(possession);
+    first.answer(2n, signedWith(3));
+    expect(await next).toEqual(Uint8Array.of(3));
+    signer.stop();
+  });
+
+  it('stops for good when it is fenced, when opening is refused, and when the key is another one', async () => {
+    const cases: ((fake: FakeStream, opened: (key?: string) => unknown) => void)[] = [
+      (fake) => fake.answer(1n, { case: 'refusal', value: { code: 'SIGNER_FENCED', message: 'newer' } }),
+      (fake) => fake.answer(0n, { case: 'refusal', value: { code: 'SIGNING_NOT_ALLOWED', message: 'no' } }),
+      (fake, opened) => fake.answer(0n, opened('another')),
+    ];
+    for (const act of cases) {
+      const { signer, stream, fenced, opened } = setUp();
+      const started = signer.start();
+      const fake = await stream(0);
+      fake.answer(0n, opened());
+      await started;
+      const pending = signer.sign(possession);
+      act(fake, opened);
+      await expect(pending).rejects.toBeInstanceOf(AppError);
+      expect(fenced).toHaveLength(1);
+      expect(() => signer.assertOpen()).toThrow();
+      await expect(signer.sign(possession)).rejects.toMatchObject({ kind: 'forbidden' });
+    }
+  });
+
+  it('rejects what waits when the validator stops', async () => {
+    const { signer, stream, opened } = setUp();
+    void signer.start();
+    (await stream(0)).answer(0n, opened());
+    const pending = signer.sign(possession);
+    signer.stop();
+    await expect(pending).rejects.toMatchObject({ code: 'SIGNER_UNAVAILABLE' });
+  });
+});

@@ -1,0 +1,78 @@
+import type { Api } from '../harness/api.ts';
+import { createOutsideKey, signSubmission } from '../harness/outside.ts';
+
+/** Where the load goes, and how often each worker sends. */
+export interface LoadOptions {
+  readonly api: Api;
+  readonly token: string;
+  readonly registerId: string;
+  readonly workers: number;
+  /** Pause of one worker between two submissions, milliseconds. */
+  readonly pauseMs: number;
+}
+
+/** An answer that is neither an acceptance nor an honest refusal, as a person would want to read it. */
+interface Unexpected {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/**
+ * Steady load of transactions signed outside. It remembers what was accepted (200), what was refused for the time
+ * being (503) and everything else, and resubmits a transaction whose answer left its fate open.
+ */
+export class SteadyLoad {
+  readonly accepted = new Set<string>();
+  /** Ids that were seen confirmed while the load ran. */
+  readonly confirmed = new Set<string>();
+  readonly unexpected: Unexpected[] = [];
+  refused = 0;
+  readonly #options: LoadOptions;
+  readonly #workers: Promise<void>[];
+  #stopped = false;
+
+  constructor(options: LoadOptions) {
+    this.#options = options;
+    this.#workers = Array.from({ length: options.workers }, () => this.#work());
+  }
+
+  /** Ends the load and waits for what is under way. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.#workers);
+  }
+
+  async #work(): Promise<void> {
+    const { registerId, pauseMs } = this.#options;
+    const key = createOutsideKey();
+    for (let n = 0; !this.#stopped; n++) {
+      const submission = signSubmission(key, { registerId, payload: { n, at: Date.now() } });
+      await this.#submit(submission);
+      await this.#look(submission.TransactionId);
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+  }
+
+  async #submit(submission: ReturnType<typeof signSubmission>): Promise<void> {
+    const { api, token } = this.#options;
+    const send = () => api.send('POST', '/api/v1/transactions/validate', { token, json: submission });
+    let answer = await send();
+    for (let again = 0; answer.status === 503 && again < 2; again++) {
+      this.refused++;
+      answer = await send();
+    }
+    if (answer.status === 200) this.accepted.add(submission.TransactionId);
+    else if (answer.status === 503) this.refused++;
+    else this.unexpected.push({ status: answer.status, body: answer.body });
+  }
+
+  async #look(txId: string): Promise<void> {
+    const { api, token, registerId } = this.#options;
+    const answer = await api.send('GET', `/api/registers/${registerId}/transactions/${txId}`, { token });
+    if (answer.status === 200) {
+      if ((answer.body as { status: string }).status === 'confirmed') this.confirmed.add(txId);
+    } else if (answer.status !== 404 && answer.status !== 503) {
+      this.unexpected.push({ status: answer.status, body: answer.body });
+    }
+  }
+}
