@@ -3,7 +3,6 @@ import { AppError } from '#core/errors/errors.ts';
 /** Codes of this component beyond the generic ones; the kind decides the status. */
 const table = {
   INVALID_CREDENTIALS: ['unauthenticated', 'The e-mail address or the password is wrong.'],
-  TOO_MANY_FAILURES: ['rate_limited', 'Too many failed sign-ins for this e-mail address.'],
   TIER_NOT_ENTITLED: ['forbidden', 'The account is not entitled to the requested tier.'],
   INVALID_REFRESH_TOKEN: ['unauthenticated', 'The refresh token is invalid, used or expired.'],
   EMAIL_NOT_VERIFIED: ['forbidden', 'The e-mail address of the account is not verified.'],

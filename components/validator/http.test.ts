@@ -47,7 +47,10 @@ describe('HTTP', () => {
     const added = await post('/api/v1/transactions/validate', draft.text);
     expect(added.statusCode).toBe(200);
     expect(added.json()).toMatchObject({ isValid: true, added: true, transactionId: draft.txId });
-    const wrong = await post('/api/v1/transactions/validate', world.sign({ tamper: { PayloadHash: '00'.repeat(32) } }).text);
+    const wrong = await post(
+      '/api/v1/transactions/validate',
+      world.sign({ tamper: { PayloadHash: '00'.repeat(32) } }).text,
+    );
     expect(wrong.statusCode).toBe(400);
     expect(wrong.headers['content-type']).toContain('application/problem+json');
     expect(wrong.json()).toMatchObject({
@@ -64,7 +67,11 @@ describe('HTTP', () => {
   it('starts, pauses, resumes and stops, and says so', async () => {
     const { id } = world.register;
     const act = async (name: string) => (await post(`/api/admin/validation/${name}/${id}`)).json();
-    expect(await act('start')).toMatchObject({ registerId: id, status: 'Running', message: 'Validation is Running already' });
+    expect(await act('start')).toMatchObject({
+      registerId: id,
+      status: 'Running',
+      message: 'Validation is Running already',
+    });
     expect(await act('pause')).toMatchObject({ status: 'Paused' });
     expect(await act('resume')).toMatchObject({ status: 'Running' });
     expect(await act('stop')).toMatchObject({ status: 'Stopped' });
@@ -73,7 +80,9 @@ describe('HTTP', () => {
     expect(refused.statusCode).toBe(503);
     expect(refused.headers['retry-after']).toBe('5');
     const status = (await app.inject('/api/admin/validation/status')).json();
-    expect(status.registers).toMatchObject([{ registerId: id, status: 'Stopped', role: 'observer', quorum: 1 }]);
+    expect(status.registers).toMatchObject([
+      { registerId: id, status: 'Stopped', role: 'observer', quorum: 1 },
+    ]);
     expect(await act('start')).toMatchObject({ status: 'Running' });
     expect((await post(`/api/admin/validation/start/${'ff'.repeat(16)}`)).statusCode).toBe(404);
     expect((await post('/api/admin/validation/start/nonsense')).statusCode).toBe(404);
@@ -81,7 +90,10 @@ describe('HTTP', () => {
 });
 
 describe('gRPC handlers', () => {
-  const context = { peer: { spiffeId: 'spiffe://x', clientId: 'service-register' }, signal: new AbortController().signal };
+  const context = {
+    peer: { spiffeId: 'spiffe://x', clientId: 'service-register' },
+    signal: new AbortController().signal,
+  };
   const handlers = () =>
     submissionHandlers({
       admission: world.engine.admission,
@@ -96,13 +108,26 @@ describe('gRPC handlers', () => {
     const parent = world.sign({ payload: { waits: 1 } });
     const child = world.sign({ payload: { waits: 2 }, previous: parent.txId });
     for (const { text } of [parent, child]) {
-      const { status, bodyJson } = await handlers().submit(request({ submissionJson: Buffer.from(text) }), context);
+      const { status, bodyJson } = await handlers().submit(
+        request({ submissionJson: Buffer.from(text) }),
+        context,
+      );
       expect(status).toBe(200);
       expect(JSON.parse(Buffer.from(bodyJson ?? []).toString())).toMatchObject({ added: true });
     }
     const listed = await handlers().listPending(request({ registerId, limit: 1 }), context);
-    expect(listed).toMatchObject({ total: 2, transactions: [{ transactionId: parent.txId, status: 'pending' }] });
-    const tombstone = { registerId, txId: parent.txId, status: 'expired', code: 'VAL_TIME_003', message: 'late', atMs: Date.now() } as const;
+    expect(listed).toMatchObject({
+      total: 2,
+      transactions: [{ transactionId: parent.txId, status: 'pending' }],
+    });
+    const tombstone = {
+      registerId,
+      txId: parent.txId,
+      status: 'expired',
+      code: 'VAL_TIME_003',
+      message: 'late',
+      atMs: Date.now(),
+    } as const;
     expect(world.register.drop(tombstone)).toHaveLength(2);
     const ids = { registerId, transactionIds: [parent.txId, child.txId, 'ee'.repeat(32)] };
     const { transactions } = await handlers().findTransactions(request(ids), context);
@@ -118,7 +143,9 @@ describe('gRPC handlers', () => {
     const seal = { registerId, maxTransactions: 0, timeoutMs: 2_000 };
     await world.submit(world.sign({ payload: { seal: 1 } }).text);
     expect([1, 2]).toContain((await handlers().seal(request(seal), context)).outcome);
-    await expect(handlers().seal(request({ ...seal, registerId: 'x' }), context)).rejects.toMatchObject({ code: 'REGISTER_NOT_FOUND' });
+    await expect(handlers().seal(request({ ...seal, registerId: 'x' }), context)).rejects.toMatchObject({
+      code: 'REGISTER_NOT_FOUND',
+    });
   });
 });
 

@@ -4,7 +4,7 @@ import { AppError, type ErrorKind } from '#core/errors/errors.ts';
 const REFUSALS = {
   WALLET_NOT_FOUND: ['not_found', 'the wallet does not exist'],
   WALLET_EXISTS: ['conflict', 'a wallet with this key exists already'],
-  WALLET_LOCKED: ['conflict', 'the wallet is locked'],
+  WALLET_LOCKED: ['locked', 'the wallet is locked'],
   WALLET_ACCESS_DENIED: ['forbidden', 'the caller may not use this wallet'],
   ORGANIZATION_WALLET_EXISTS: ['conflict', 'the organisation has its signing wallet already'],
   ORGANIZATION_KEY_TYPE: ['invalid', 'a wallet of an organisation needs derivable keys: ED25519 or NISTP256'],
@@ -13,7 +13,7 @@ const REFUSALS = {
   ALGORITHM_UNKNOWN: ['invalid', 'the algorithm is not ED25519, NISTP256 or RSA-4096'],
   UNKNOWN_DERIVATION_CONTEXT: ['invalid', 'the derivation context is unknown'],
   DERIVATION_CONTEXT_RESERVED: ['forbidden', 'the derivation context is not for signing by callers'],
-  HYBRID_UNSUPPORTED: ['unprocessable', 'hybrid signatures are not supported'],
+  HYBRID_UNSUPPORTED: ['not_implemented', 'hybrid signatures are not supported'],
   PREHASH_LENGTH: ['invalid', 'pre-hashed data must be exactly 32 bytes'],
   PERSON_REQUIRED: ['forbidden', 'wallets belong to people and organisations; this token is neither'],
   GRANT_EXISTS: ['conflict', 'the subject holds an active grant on this wallet'],

@@ -45,10 +45,12 @@ export class SteadyLoad {
   async #work(): Promise<void> {
     const { registerId, pauseMs } = this.#options;
     const key = createOutsideKey();
+    let earlier: string | undefined;
     for (let n = 0; !this.#stopped; n++) {
       const submission = signSubmission(key, { registerId, payload: { n, at: Date.now() } });
       await this.#submit(submission);
-      await this.#look(submission.TransactionId);
+      await this.#look(earlier);
+      earlier = this.accepted.has(submission.TransactionId) ? submission.TransactionId : earlier;
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }
@@ -66,7 +68,9 @@ export class SteadyLoad {
     else this.unexpected.push({ status: answer.status, body: answer.body });
   }
 
-  async #look(txId: string): Promise<void> {
+  /** Asks for the transaction before, which had a moment to be sealed. */
+  async #look(txId: string | undefined): Promise<void> {
+    if (txId === undefined) return;
     const { api, token, registerId } = this.#options;
     const answer = await api.send('GET', `/api/registers/${registerId}/transactions/${txId}`, { token });
     if (answer.status === 200) {

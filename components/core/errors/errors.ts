@@ -7,11 +7,13 @@ export type ErrorKind =
   | 'conflict'
   | 'gone'
   | 'unprocessable'
+  | 'locked'
   | 'too_large'
   | 'rate_limited'
   | 'unavailable'
   | 'timeout'
   | 'bad_gateway'
+  | 'not_implemented'
   | 'internal';
 
 /** Specification document 2, section 7: severities of an error entry. */
@@ -40,11 +42,13 @@ const GENERIC_CODES: Readonly<Record<ErrorKind, string>> = {
   conflict: 'CONFLICT',
   gone: 'GONE',
   unprocessable: 'UNPROCESSABLE',
+  locked: 'LOCKED',
   too_large: 'PAYLOAD_TOO_LARGE',
   rate_limited: 'RATE_LIMITED',
   unavailable: 'SERVICE_UNAVAILABLE',
   timeout: 'TIMEOUT',
   bad_gateway: 'BAD_GATEWAY',
+  not_implemented: 'NOT_IMPLEMENTED',
   internal: 'INTERNAL_ERROR',
 };
 

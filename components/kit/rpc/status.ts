@@ -14,11 +14,13 @@ const STATUS_OF_KIND: Readonly<Record<ErrorKind, status>> = {
   conflict: status.ABORTED,
   gone: status.FAILED_PRECONDITION,
   unprocessable: status.FAILED_PRECONDITION,
+  locked: status.FAILED_PRECONDITION,
   too_large: status.RESOURCE_EXHAUSTED,
   rate_limited: status.RESOURCE_EXHAUSTED,
   unavailable: status.UNAVAILABLE,
   timeout: status.DEADLINE_EXCEEDED,
   bad_gateway: status.UNAVAILABLE,
+  not_implemented: status.UNIMPLEMENTED,
   internal: status.INTERNAL,
 };
 

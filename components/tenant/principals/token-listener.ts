@@ -20,6 +20,7 @@ const limits = {
   keepAliveTimeout: 65_000,
   headersTimeout: 15_000,
   requestTimeout: 30_000,
+  handshakeTimeout: 10_000,
 } as const;
 
 type Mint = (request: MintRequest) => Promise<ServiceTokenAnswer>;

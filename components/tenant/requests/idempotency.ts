@@ -9,6 +9,8 @@ import { claimKey, completeKey, releaseKey } from './store.ts';
 
 /** How long an answer is kept for a repetition (decision D40). */
 export const idempotencyLifeMs = 86_400_000;
+/** No request runs longer: listeners end them before. */
+const longestRequestMs = 300_000;
 const keyPattern = /^[\x21-\x7e]{1,255}$/;
 
 /** Requests with an `Idempotency-Key` take effect once a day; a repetition gets the first answer. */
@@ -32,7 +34,13 @@ export function createIdempotency(db: Database<TenantDatabase>, clock: Clock): I
       const keyHash = hash(request.caller?.subject ?? '', request.method, request.url, key);
       const bodyHash = hash(JSON.stringify(request.body ?? null));
       const nowMs = clock.nowMs();
-      const claim = { keyHash, bodyHash, nowMs, keptFromMs: nowMs - idempotencyLifeMs };
+      const claim = {
+        keyHash,
+        bodyHash,
+        nowMs,
+        keptFromMs: nowMs - idempotencyLifeMs,
+        runningFromMs: nowMs - longestRequestMs,
+      };
       const stored = await db.transact((tx) => claimKey(tx, claim));
       if (stored !== undefined) return repeated(stored, bodyHash);
       return run(db, keyHash, act);

@@ -13,8 +13,10 @@ export interface KeyClaim {
   readonly keyHash: Buffer;
   readonly bodyHash: Buffer;
   readonly nowMs: number;
-  /** Claims older than this count no more. */
+  /** Answers older than this count no more. */
   readonly keptFromMs: number;
+  /** Nor do claims without an answer that are older than this: whoever made them is gone. */
+  readonly runningFromMs: number;
 }
 
 /** Undefined when the key is now the caller's; what is stored under it otherwise. */
@@ -22,7 +24,12 @@ export async function claimKey(tx: Transactor<DB>, claim: KeyClaim): Promise<Sto
   await tx
     .deleteFrom('idempotency_keys')
     .where('key_hash', '=', claim.keyHash)
-    .where('created_at', '<', new Date(claim.keptFromMs))
+    .where((where) =>
+      where.or([
+        where('created_at', '<', new Date(claim.keptFromMs)),
+        where.and([where('answer', 'is', null), where('created_at', '<', new Date(claim.runningFromMs))]),
+      ]),
+    )
     .execute();
   const claimed = await tx
     .insertInto('idempotency_keys')

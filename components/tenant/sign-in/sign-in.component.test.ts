@@ -1,4 +1,5 @@
 import { createLocalJWKSet, jwtVerify } from 'jose';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEFAULT_ADMIN_ID, SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { testInstallation } from '#kit/testing/runtime.ts';
@@ -142,5 +143,28 @@ describe('sign-in (identity.md A1)', () => {
       expect.arrayContaining(['Login', 'LoginFailed', 'Logout']),
     );
     expect(JSON.stringify(rows)).not.toContain(adminPassword);
+  });
+
+  it('loses every database connection under load and recovers without a fault of its own', async () => {
+    const { access_token } = await grant(tenant);
+    const headers = bearer(access_token);
+    const statuses = async () => {
+      const answers = await Promise.all([
+        token({ grant_type: 'password', username: adminEmail, password: adminPassword }),
+        tenant.app.inject({ url: '/api/organizations', headers }),
+        tenant.app.inject({ url: '/api/auth/me', headers }),
+      ]);
+      return answers.map((answer) => answer.statusCode);
+    };
+    const running = Array.from({ length: 6 }, () => statuses());
+    const client = new pg.Client({ connectionString: tenant.files.env['DATABASE_URL'] });
+    await client.connect();
+    await client.query(
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+    );
+    await client.end();
+    const seen = (await Promise.all([...running, statuses()])).flat();
+    expect(seen.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+    await expect.poll(statuses).toEqual([200, 200, 200]);
   });
 });

@@ -113,6 +113,16 @@ describe('revocation and policies (identity.md A27, A30)', () => {
     expect(await me((await grant(tenant)).access_token)).toBe(200);
   });
 
+  it('the system administrator is told that a user or an organisation does not exist', async () => {
+    const admin = (await grant(tenant)).access_token;
+    const nowhere = '00000000-0000-0000-0000-00000000ffff';
+    expect((await post('/api/auth/token/revoke-user', admin, { userId: nowhere })).statusCode).toBe(404);
+    const organization = { organizationId: nowhere };
+    expect((await post('/api/auth/token/revoke-organization', admin, organization)).statusCode).toBe(404);
+    expect((await post('/api/auth/token/revoke-user', admin, { userId: 'x' })).statusCode).toBe(400);
+    expect((await post('/api/auth/token/revoke-user', undefined, { userId: nowhere })).statusCode).toBe(401);
+  });
+
   it('introspects for services', async () => {
     const service = await serviceToken();
     const { access_token } = await grant(tenant);

@@ -7,6 +7,7 @@ import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { isSystemAdministrator } from '../organizations/authority.ts';
+import { findOrganization } from '../organizations/store.ts';
 import { longestTokenLifeMs, type RevocationKind } from '../revocations/revocation.ts';
 import { appendRevocation } from '../revocations/store.ts';
 import { findMembership, findMembershipIn, listMemberships } from '../users/store.ts';
@@ -105,7 +106,9 @@ export async function revokeUser(
     ? [await findMembership(db.read, userId), ...(await listMemberships(db.read, userId))]
     : [by.organizationId && (await findMembershipIn(db.read, by.organizationId, userId))];
   const targets = memberships.filter((one) => typeof one === 'object');
-  if (targets.length === 0) throw refusal('FOREIGN_ORGANIZATION');
+  // Only the system administrator learns whether somebody exists elsewhere.
+  if (targets.length === 0)
+    throw refusal(isSystemAdministrator(by) ? 'USER_NOT_FOUND' : 'FOREIGN_ORGANIZATION');
   for (const target of targets) {
     await end(deps, {
       kind: 'identity',
@@ -128,6 +131,9 @@ export async function revokeOrganization(
   const { organizationId, origin } = request;
   if (organizationId !== by.organizationId && !isSystemAdministrator(by))
     throw refusal('FOREIGN_ORGANIZATION');
+  if ((await findOrganization(deps.db.read, organizationId)) === undefined) {
+    throw refusal('ORGANIZATION_NOT_FOUND');
+  }
   await end(deps, {
     kind: 'organization',
     key: organizationId,

@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import { chooseTransactions } from './choose.ts';
 
-function transaction(txId: string, previous: string | undefined, sizeBytes = 10, expiresAtMs = 1_000): PooledTransaction {
+function transaction(
+  txId: string,
+  previous: string | undefined,
+  sizeBytes = 10,
+  expiresAtMs = 1_000,
+): PooledTransaction {
   const record = new Uint8Array(sizeBytes);
   return {
     registerId: 'r',
@@ -37,16 +42,22 @@ function choose(waiting: PooledTransaction[], limits: { maxTransactions?: number
 
 describe('the choice of transactions', () => {
   it('pulls a parent before its child', () => {
-    expect(choose([transaction('c', 'b'), transaction('x', undefined), transaction('b', 'a'), transaction('a', 'sealed')])).toEqual([
-      'a',
-      'b',
-      'c',
-      'x',
-    ]);
+    expect(
+      choose([
+        transaction('c', 'b'),
+        transaction('x', undefined),
+        transaction('b', 'a'),
+        transaction('a', 'sealed'),
+      ]),
+    ).toEqual(['a', 'b', 'c', 'x']);
   });
 
   it('ends at the limits and never leaves a large one behind', () => {
-    const waiting = [transaction('a', undefined, 40), transaction('big', undefined, 80), transaction('b', undefined, 10)];
+    const waiting = [
+      transaction('a', undefined, 40),
+      transaction('big', undefined, 80),
+      transaction('b', undefined, 10),
+    ];
     expect(choose(waiting, { maxBytes: 100 })).toEqual(['a']);
     expect(choose(waiting, { maxTransactions: 2 })).toEqual(['a', 'big']);
   });
@@ -63,19 +74,26 @@ describe('the choice of transactions', () => {
 
   it('keeps every order of parents and children', () => {
     fc.assert(
-      fc.property(fc.array(fc.nat(1_000), { minLength: 1, maxLength: 60 }), fc.integer({ min: 1, max: 60 }), (seeds, most) => {
-        const all = seeds.map((seed, index) =>
-          transaction(`t${index}`, index > 0 && seed % 3 > 0 ? `t${seed % index}` : undefined),
-        );
-        const shuffled = all.map((each, index) => ({ each, rank: (seeds[index] ?? 0) * 7919 % 101 }));
-        const chosen = choose(shuffled.sort((a, b) => a.rank - b.rank).map(({ each }) => each), { maxTransactions: most });
-        expect(chosen.length).toBeLessThanOrEqual(most);
-        for (const [place, txId] of chosen.entries()) {
-          const previous = all.find((each) => each.txId === txId)?.previousTransactionId;
-          if (previous !== undefined) expect(chosen.slice(0, place)).toContain(previous);
-        }
-        expect(new Set(chosen).size).toBe(chosen.length);
-      }),
+      fc.property(
+        fc.array(fc.nat(1_000), { minLength: 1, maxLength: 60 }),
+        fc.integer({ min: 1, max: 60 }),
+        (seeds, most) => {
+          const all = seeds.map((seed, index) =>
+            transaction(`t${index}`, index > 0 && seed % 3 > 0 ? `t${seed % index}` : undefined),
+          );
+          const shuffled = all.map((each, index) => ({ each, rank: ((seeds[index] ?? 0) * 7919) % 101 }));
+          const chosen = choose(
+            shuffled.sort((a, b) => a.rank - b.rank).map(({ each }) => each),
+            { maxTransactions: most },
+          );
+          expect(chosen.length).toBeLessThanOrEqual(most);
+          for (const [place, txId] of chosen.entries()) {
+            const previous = all.find((each) => each.txId === txId)?.previousTransactionId;
+            if (previous !== undefined) expect(chosen.slice(0, place)).toContain(previous);
+          }
+          expect(new Set(chosen).size).toBe(chosen.length);
+        },
+      ),
     );
   });
 });

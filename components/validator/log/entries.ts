@@ -63,6 +63,17 @@ export type LogRecord =
   | { readonly kind: 'snapshot'; readonly value: Snapshot }
   | { readonly kind: 'mode'; readonly value: ModeChange };
 
+/** A transaction that is still in the form of the log: most are stored by now and never looked at again. */
+export interface LoggedTransaction {
+  readonly registerId: string;
+  readonly txId: string;
+  readonly body: Uint8Array;
+}
+
+export type ReadRecord =
+  | Exclude<LogRecord, { kind: 'transaction' }>
+  | { readonly kind: 'transaction'; readonly value: LoggedTransaction };
+
 type Kind = LogRecord['kind'];
 
 /** Type numbers on disk. They never change their meaning. */
@@ -84,22 +95,25 @@ export function encodeRecord(record: LogRecord): Entry {
 }
 
 /** @throws AppError internal JOURNAL_DAMAGED for what encodeRecord cannot have made */
-export function decodeRecord(entry: Entry): LogRecord {
+export function decodeRecord(entry: Entry): ReadRecord {
   const kind = kinds.get(entry.type);
   try {
-    if (kind === 'transaction') return { kind, value: decodeTransaction(entry.body) };
+    if (kind === 'transaction') return { kind, value: readTransaction(entry.body) };
     const text = fromUtf8(entry.body);
     if (kind === undefined || text === undefined) throw new RangeError(`entry type ${entry.type}`);
     // Written by encodeRecord of the same version and covered by a checksum.
-    return { kind, value: JSON.parse(text) } as LogRecord;
+    return { kind, value: JSON.parse(text) } as ReadRecord;
   } catch (cause) {
     throw new AppError('internal', 'JOURNAL_DAMAGED', 'An entry of the log cannot be read', { cause });
   }
 }
 
-const transactionHead = 28;
+const transactionHead = 76;
 
-/** form:u8 lane:u8 exclusive:u8 0:u8 addedAtMs:f64 expiresAtMs:f64 recordBytes:u32 0:u32 record payload */
+/**
+ * form:u8 lane:u8 exclusive:u8 0:u8 addedAtMs:f64 expiresAtMs:f64 recordBytes:u32 0:u32 registerId:16 txId:32 record
+ * payload
+ */
 function encodeTransaction(transaction: PooledTransaction): Uint8Array {
   const { record, payload } = transaction;
   const body = Buffer.alloc(transactionHead + record.length + payload.length);
@@ -109,12 +123,21 @@ function encodeTransaction(transaction: PooledTransaction): Uint8Array {
   body.writeDoubleLE(transaction.addedAtMs, 4);
   body.writeDoubleLE(transaction.expiresAtMs, 12);
   body.writeUInt32LE(record.length, 20);
+  body.write(transaction.registerId, 28, 'hex');
+  body.write(transaction.txId, 44, 'hex');
   body.set(record, transactionHead);
   body.set(payload, transactionHead + record.length);
   return body;
 }
 
-function decodeTransaction(bytes: Uint8Array): PooledTransaction {
+function readTransaction(bytes: Uint8Array): LoggedTransaction {
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (body.length < transactionHead) throw new RangeError('a transaction is cut short');
+  return { registerId: body.toString('hex', 28, 44), txId: body.toString('hex', 44, 76), body };
+}
+
+/** The transaction itself, with bytes of its own. Throws AppError for a record that is none. */
+export function decodeTransaction({ body: bytes }: LoggedTransaction): PooledTransaction {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const recordEnd = transactionHead + body.readUInt32LE(20);
   const record = Uint8Array.from(body.subarray(transactionHead, recordEnd));

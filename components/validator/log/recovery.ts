@@ -1,8 +1,15 @@
-import type { PooledTransaction } from '../pool/transaction.ts';
-import type { DecidedDocket, LogRecord, Mode, OwnMessage, Snapshot, Tombstone } from './entries.ts';
+import type {
+  DecidedDocket,
+  LoggedTransaction,
+  Mode,
+  OwnMessage,
+  ReadRecord,
+  Snapshot,
+  Tombstone,
+} from './entries.ts';
 
 export interface Placed {
-  readonly transaction: PooledTransaction;
+  readonly transaction: LoggedTransaction;
   readonly segment: number;
 }
 
@@ -34,7 +41,7 @@ function emptyRecovery(): Recovered {
 export class Recovery {
   readonly registers = new Map<string, Recovered>();
 
-  take(record: LogRecord, segment: number): void {
+  take(record: ReadRecord, segment: number): void {
     const register = this.#register(registerOf(record));
     switch (record.kind) {
       case 'transaction':
@@ -72,7 +79,7 @@ export class Recovery {
   }
 }
 
-function registerOf(record: LogRecord): string {
+function registerOf(record: ReadRecord): string {
   return record.kind === 'decided' ? record.value.header.registerId : record.value.registerId;
 }
 

@@ -2,6 +2,7 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { validationError } from '#core/errors/validation-codes.ts';
 import type { Docket } from '../building/docket.ts';
+import { decodeTransaction } from '../log/entries.ts';
 import type { Recovered } from '../log/recovery.ts';
 import type { SealedDocket } from '../sealing/ports.ts';
 import { Register, type RegisterOptions, rebuildDocket } from '../sealing/register.ts';
@@ -124,7 +125,8 @@ export class Registers {
       }
       return facts.members.some((member) => member.validatorId === self) ? buildState(facts) : undefined;
     }
-    for (const { transaction } of recovered?.transactions.values() ?? []) {
+    for (const placed of recovered?.transactions.values() ?? []) {
+      const transaction = decodeTransaction(placed.transaction);
       if (transaction.type === 'Genesis')
         return genesisState(readControlRecord(transaction.payload), networkId);
     }
@@ -168,7 +170,7 @@ export class Registers {
     for (const txId of pending) {
       const placed = recovered.transactions.get(txId);
       if (placed === undefined) continue;
-      register.pool.add(placed.transaction);
+      register.pool.add(decodeTransaction(placed.transaction));
       register.pool.place(txId, placed.segment);
     }
     const nowMs = this.#options.clock.nowMs();

@@ -191,7 +191,7 @@ describe('signing and encryption', () => {
       [{ derivationPath: 'platform:docket-signing' }, 403, 'DERIVATION_CONTEXT_RESERVED'],
       [{ derivationPath: 'platform:register-control' }, 403, 'DERIVATION_CONTEXT_RESERVED'],
       [{ derivationPath: 'platform:payload-encryption' }, 403, 'DERIVATION_CONTEXT_RESERVED'],
-      [{ hybridMode: true }, 422, 'HYBRID_UNSUPPORTED'],
+      [{ hybridMode: true }, 501, 'HYBRID_UNSUPPORTED'],
       [{ isPreHashed: true, data: 'AAAA' }, 400, 'PREHASH_LENGTH'],
       [{ data: 'not base64!' }, 400, 'INVALID_BASE64'],
       [{ data: 7 }, 400, 'INVALID_REQUEST'],
@@ -214,7 +214,7 @@ describe('signing and encryption', () => {
     const message = { data: 'x', recipientWalletId: wallet.id };
     const sealed = await client.call('alice', `POST /api/wallets/${wallet.id}/encrypt`, { body: message });
     await replica.db.pool.query(`UPDATE wallets SET status = 'Locked' WHERE id = $1`, [wallet.id]);
-    const locked = { status: 409, body: { code: 'WALLET_LOCKED' } };
+    const locked = { status: 423, body: { code: 'WALLET_LOCKED' } };
     expect(await client.call('alice', `POST /api/wallets/${wallet.id}/sign`, { body })).toMatchObject(locked);
     const sealedBody = { encryptedData: sealed.body.encryptedData };
     expect(
