@@ -93,7 +93,8 @@ export interface Evidence {
   readonly checkpointKey: string;
 }
 
-async function fetchDockets(api: Api, token: string, base: string): Promise<Docket[]> {
+/** Every docket of the register at `base`, in order. */
+export async function fetchDockets(api: Api, token: string, base: string): Promise<Docket[]> {
   const numbers: number[] = [];
   for (let page = 1; ; page++) {
     const path = `${base}/dockets?order=asc&pageSize=100&page=${page}`;

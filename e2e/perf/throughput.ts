@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Pool } from 'undici';
+import { walletAddress } from '#core/crypto/address.ts';
 import { createOutsideKey, signSubmission } from '../harness/outside.ts';
 import { inParallel, until } from '../harness/wait.ts';
 import { startRaw } from './raw/child.ts';
@@ -133,8 +134,10 @@ export async function latency(stage: Stage, registerUrl: string): Promise<Row> {
   const figures = { ours: [] as number[], raw: [] as number[] };
   for (const text of presign(stage.registerId, samples)) {
     const submission = JSON.parse(text);
+    const [signature] = submission.Signatures;
     const ready = JSON.stringify({
       transactionType: 'Action',
+      senderAddress: walletAddress('ED25519', Buffer.from(signature.PublicKey, 'base64')),
       payload: Buffer.from(JSON.stringify(submission.Payload)).toString('base64'),
       transactionId: submission.TransactionId,
       payloadHash: submission.PayloadHash,
@@ -144,7 +147,13 @@ export async function latency(stage: Stage, registerUrl: string): Promise<Row> {
         blueprintId: submission.BlueprintId,
         actionId: submission.ActionId,
       },
-      signatures: submission.Signatures,
+      signatures: [
+        {
+          publicKey: signature.PublicKey,
+          signatureValue: signature.SignatureValue,
+          algorithm: signature.Algorithm,
+        },
+      ],
     });
     const path = `/api/registers/${stage.registerId}/transactions?wait=confirmed&timeout=10`;
     figures.ours.push(await timed(() => post(pools.ours, path, stage.token, ready)));

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '#kit/log/log.ts';
-import { rawProblem } from '../problem.ts';
+import { gatewayProblems, rawProblem } from '../problem.ts';
 import type { ServiceName } from '../routing/table.ts';
 import type { ClientFacts } from './client-address.ts';
 import { judgeFailure } from './failure.ts';
@@ -54,6 +54,7 @@ export function createTunnels(options: TunnelOptions): Tunnels {
         service.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
         if (handshake.head.length > 0) service.write(handshake.head);
         join(socket, service);
+        handshake.trace.end(101);
       } catch (error) {
         refuse(handshake, options, error instanceof Error ? error : undefined);
       }
@@ -82,5 +83,6 @@ function refuse(handshake: Handshake, options: TunnelOptions, error: Error | und
     options.log.warn({ err: error, peer: handshake.service, code: verdict.code }, 'opening a tunnel failed');
   }
   const { path, trace } = handshake;
+  trace.end(gatewayProblems[verdict.code].status);
   handshake.socket.end(rawProblem({ ...verdict, path, traceId: trace.traceId, nowMs: options.nowMs() }));
 }

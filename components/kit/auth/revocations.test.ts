@@ -18,7 +18,7 @@ describe('revocation view', () => {
     sessionId: 'family-1',
     tokenId: 'token-1',
     issuedAtMs: startMs,
-  } as unknown as Caller;
+  } as Caller;
 
   const world = (pollMs = 5) => {
     const clock = manualClock(startMs);

@@ -1,4 +1,4 @@
-import type { PostgresPool, PostgresPoolClient } from 'kysely';
+import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely';
 import pg from 'pg';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -73,17 +73,25 @@ export function reportingPool(pool: pg.Pool): PostgresPool {
 
 function reportingClient(client: pg.PoolClient): PostgresPoolClient {
   let lost = false;
-  const query = async (text: string, values: unknown[]) => {
+  const run = async (text: string, values: readonly unknown[]): Promise<unknown> => {
     try {
-      return await client.query(text, values);
+      return await client.query(text, [...values]);
     } catch (error) {
       const away = unavailable(error);
       lost ||= away !== undefined;
       throw away ?? error;
     }
   };
+  function query<R>(text: string, values: readonly unknown[]): Promise<PostgresQueryResult<R>>;
+  function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
+  function query(asked: string | PostgresCursor<unknown>, values: readonly unknown[] = []): unknown {
+    if (typeof asked !== 'string') {
+      throw new AppError('internal', 'CURSORS_UNSUPPORTED', 'Queries are not streamed through cursors');
+    }
+    return run(asked, values);
+  }
   return {
-    query: query as unknown as PostgresPoolClient['query'],
+    query,
     // A connection that failed may look usable until its end is noticed; it must not serve the next request.
     release: (destroy) => client.release(lost || destroy),
   };

@@ -185,7 +185,7 @@ function addParsers(app: App): void {
       done(malformed(isAppError(error) ? error.message : 'The body is not valid JSON.'));
       return;
     }
-    parseJson(request, text, (error, value) =>
+    void parseJson(request, text, (error, value) =>
       error === null ? done(null, value) : done(malformed('The body is not valid JSON.')),
     );
   });

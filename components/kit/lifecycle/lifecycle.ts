@@ -121,6 +121,8 @@ export async function run<S extends z.ZodObject>(definition: Definition<S>): Pro
 
 function finish(code: number): void {
   process.exitCode = code;
+  // listening for the parent's end keeps the channel, and with it the process
+  process.channel?.unref();
   // Whatever still holds the loop after an orderly stop must not keep a dead process around.
   setTimeout(() => process.exit(code), 1_000).unref();
 }

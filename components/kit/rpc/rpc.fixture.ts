@@ -12,7 +12,7 @@ function callerOf(token: string): Caller {
   const [kind, clientId] = token.split(':');
   if (kind !== 'service' && kind !== 'user')
     throw new AppError('unauthenticated', 'UNAUTHORIZED', 'bad token');
-  return { kind, clientId, subject: token, roles: [], scopes: [] } as unknown as Caller;
+  return { kind, clientId, subject: token, roles: [], scopes: [] } as Partial<Caller> as Caller;
 }
 
 export interface RpcWorld {

@@ -49,6 +49,7 @@ export function chainStateOf(chain: {
     members: members.map(memberOf),
     signatureThresholdMin: consensus.signatureThresholdMin,
     requireBoundTxId: consensus.requireBoundTxId,
+    limits: consensus,
     genesisTransactionId: register.genesisTransactionId,
     controlKeys: new Set([register.systemKey.publicKey, ...roster.map((entry) => entry.publicKey)]),
   };

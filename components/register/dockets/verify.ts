@@ -30,6 +30,11 @@ export interface ChainState {
   readonly members: readonly ValidatorMember[];
   readonly signatureThresholdMin: number;
   readonly requireBoundTxId: boolean;
+  readonly limits: {
+    readonly maxTransactionsPerDocket: number;
+    readonly maxDocketBytes: number;
+    readonly maxTransactionBytes: number;
+  };
   readonly genesisTransactionId: string;
   /** public keys that may sign control transactions: the roster's and the installation's */
   readonly controlKeys: ReadonlySet<string>;
@@ -106,6 +111,19 @@ const judgeContent: Stage = ({ bundle, leaves }, state) => {
     found.push(violation('HASH_MISMATCH', 'sizeBytes is not the sum of the records', 'sizeBytes'));
   }
   return found;
+};
+
+/** The genesis record is as large as the roster and the validator set make it. */
+const judgeLimits: Stage = ({ bundle }, { limits, height }) => {
+  const { transactions, header } = bundle;
+  const tooMany =
+    transactions.length > limits.maxTransactionsPerDocket || header.sizeBytes > limits.maxDocketBytes;
+  if (tooMany)
+    return [validationViolation('VAL_SIZE_001', 'sizeBytes', 'The docket is larger than the policy allows.')];
+  if (height === 0) return [];
+  return transactions.flatMap((one, index) =>
+    one.record.length > limits.maxTransactionBytes ? [at(index, 'VAL_SIZE_001', 'record')] : [],
+  );
 };
 
 const judgeSet: Stage = ({ bundle }, state) =>
@@ -271,7 +289,10 @@ function judgeAttestations(docket: ReadDocket, state: ChainState, verifier: Veri
   const keys = new Set(state.members.map((member) => member.publicKey));
   const right = docket.bundle.attestations.every(
     (vote) =>
-      vote.docketHash === docket.bundle.header.hash && keys.has(vote.publicKey) && verifyVote(vote, verifier),
+      vote.docketHash === docket.bundle.header.hash &&
+      !vote.reason?.includes('\u0000') &&
+      keys.has(vote.publicKey) &&
+      verifyVote(vote, verifier),
   );
   return right ? [] : [validationViolation('VAL_SIG_002', 'attestations', 'An attestation does not verify.')];
 }
@@ -301,6 +322,7 @@ export async function verifyDocket(
   const stages: readonly (() => Violation[] | Promise<Violation[]>)[] = [
     () => judgePlace(docket, state),
     () => judgeContent(docket, state),
+    () => judgeLimits(docket, state),
     () => judgeSet(docket, state),
     () => judgeCertificate(judges.verifier)(docket, state),
     () => judgeGenesis(docket, state),

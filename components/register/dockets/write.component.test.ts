@@ -1,65 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
-import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { quorum } from '#core/ledger/consensus.ts';
-import { buildRecord, parseRecord, recordBytes } from '#core/ledger/record.ts';
-import { boundTxId, payloadHash, signingDigest, type TransactionEnvelope } from '#core/ledger/transaction.ts';
+import { parseRecord, recordBytes } from '#core/ledger/record.ts';
+import { assembleLedger } from '../compose.ts';
 import { buildCertificate, buildDocket } from '../testing/build-docket.ts';
-import { type TestKey, testKey } from '../testing/keys.ts';
-import { startTestRegister, type TestRegister } from '../testing/register.ts';
+import { testKey } from '../testing/keys.ts';
+import { startTestRegister, type TestRegister, testSettings } from '../testing/register.ts';
+import { bodyOf, transaction } from '../testing/sealed.ts';
 import type { DocketBundle, SealedTransaction } from './docket.ts';
-
-const sender = testKey(1);
-
-interface Wish extends Partial<TransactionEnvelope> {
-  readonly registerId: string;
-  readonly payload: unknown;
-  readonly key?: TestKey;
-}
-
-/** A sealed transaction signed by its sender. */
-function transaction({
-  payload,
-  key = sender,
-  ...wish
-}: Wish): SealedTransaction & { readonly txId: string } {
-  const envelope: TransactionEnvelope = {
-    blueprintId: 'loan',
-    actionId: '0',
-    type: 'Action',
-    payloadHash: payloadHash(payload),
-    createdAt: formatLedgerTimestamp(BigInt(Date.now()) * 1000n),
-    ...wish,
-  };
-  const txId = boundTxId(envelope, [key.publicKey]);
-  const bytes = canonicalBytes(payload);
-  const signature = key.signer.signDigest(signingDigest(txId, envelope.payloadHash));
-  const record = buildRecord({
-    envelope,
-    txId,
-    payloadSize: bytes.length,
-    senderAddress: key.walletAddress,
-    signatures: [{ publicKey: key.publicKey, signatureValue: encodeBase64(signature), algorithm: 'ED25519' }],
-    bound: true,
-  });
-  return { txId, record: recordBytes(record), payload: bytes, payloadHashForm: 'jcs' };
-}
-
-/** A docket as the body of POST /dockets. */
-function bodyOf({ header, certificate, transactions, attestations }: DocketBundle) {
-  const { registerId, ...rest } = header;
-  return {
-    ...rest,
-    certificate,
-    consensusVotes: attestations,
-    transactions: transactions.map((one) => ({
-      record: encodeBase64(one.record),
-      payload: encodeBase64(one.payload),
-      payloadHashForm: one.payloadHashForm,
-    })),
-  };
-}
 
 describe('writing dockets', () => {
   let register: TestRegister;
@@ -221,71 +171,42 @@ describe('writing dockets', () => {
     expect((await post(await docket(child(3)))).status).toBe(201);
   });
 
-  it('commits everything of a docket or nothing', async () => {
-    const bundle = await docket(next(), next());
-    const before = await register.state(registerId);
-    const { pool } = register.database;
-    await pool.query(`create function refuse_event() returns trigger language plpgsql as
-      $$ begin raise exception 'no space left'; end $$`);
-    await pool.query('create trigger refuse before insert on outbox execute function refuse_event()');
-    expect((await post(bundle)).status).toBe(500);
-    const rows = await pool.query('select 1 from transactions where docket_number = $1', [before.height]);
-    expect(rows.rowCount).toBe(0);
-    expect((await register.state(registerId)).height).toBe(before.height);
-    await pool.query('drop trigger refuse on outbox');
-    expect((await post(bundle)).status).toBe(201);
-    const events = await pool.query(
-      "select data from outbox where kind = 'DocketSealed' order by sequence desc limit 1",
-    );
-    expect(events.rows[0].data).toMatchObject({
+  it('seals what text columns cannot hold', async () => {
+    const strange = transaction({
       registerId,
-      docketNumber: before.height,
-      transactionCount: 2,
+      payload: 1,
+      blueprintId: 'a\u0000b',
+      metadata: { x: '\u0000' },
     });
+    expect((await post(await docket(strange))).status).toBe(201);
+    const path = `/api/registers/${registerId}/transactions/${strange.txId}`;
+    const read = await register.call('GET', path, { token: 'admin' });
+    expect(read.body).toMatchObject({ blueprintId: 'a\u0000b', metadata: { x: '\u0000' } });
   });
 
-  it('says unavailable when the connection is cut, and stores the same docket afterwards', async () => {
-    const bundle = await docket(next());
-    const { pool } = register.database;
-    await pool.query(`create function cut_connection() returns trigger language plpgsql as
-      $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`);
-    await pool.query('create trigger cut before insert on outbox execute function cut_connection()');
-    const cut = await post(bundle);
-    expect([cut.status, cut.headers['retry-after']]).toEqual([503, '1']);
-    await pool.query('drop trigger cut on outbox');
-    expect((await post(bundle)).status).toBe(201);
-  });
-
-  it('stores one of many that write the same docket at once', async () => {
-    const bundle = await docket(next());
-    const answers = await Promise.all(Array.from({ length: 8 }, () => post(bundle)));
-    const statuses = answers.map((answer) => answer.status).toSorted((left, right) => left - right);
-    expect(statuses).toEqual([200, 200, 200, 200, 200, 200, 200, 201]);
-  });
-
-  it('stores one of two dockets that race for a number', async () => {
-    const [left, right] = [await docket(next()), await docket(next())];
-    const answers = await Promise.all([post(left), post(right)]);
-    expect(answers.map((answer) => answer.status).toSorted((a, b) => a - b)).toEqual([201, 409]);
-  });
-
-  it('counts transactions where they are sealed', async () => {
-    const before = (await register.call('GET', `/api/registers/${registerId}`, { token: 'admin' })).body;
-    const many = Array.from({ length: 300 }, () => next());
-    expect((await post(await docket(...many))).status).toBe(201);
-    const after = (await register.call('GET', `/api/registers/${registerId}`, { token: 'admin' })).body;
-    expect(after.transactionCount).toBe(before.transactionCount + 300);
-    expect(after.height).toBe(before.height + 1);
-    const stored = await register.call(
-      'GET',
-      `/api/registers/${registerId}/dockets/latest?include=transactions`,
-      {
-        token: 'admin',
-      },
-    );
-    expect(stored.body.transactions.map((one: { txId: string }) => one.txId)).toEqual(
-      many.map((one) => one.txId),
-    );
+  it('holds dockets to the limits of the policy', async () => {
+    const { database, state } = register;
+    const policy = JSON.stringify({ consensus: { maxTransactionsPerDocket: 2, maxTransactionBytes: 600 } });
+    const { registerNo } = await state(registerId);
+    const kept = await database.pool.query('select policy from registers where register_no = $1', [
+      registerNo,
+    ]);
+    const change = 'update registers set policy = $1 where register_no = $2';
+    await database.pool.query(change, [policy, registerNo]);
+    const strict = assembleLedger({
+      ...register,
+      verifier: createVerifier(nodeEd25519()),
+      bus: { publish: () => undefined },
+      settings: testSettings,
+    });
+    const tooMany = await strict.writeDocket(await docket(next(), next(), next()));
+    const large = transaction({ registerId, payload: 1, metadata: { text: 'x'.repeat(600) } });
+    const tooLarge = await strict.writeDocket(await docket(large));
+    await strict.stop();
+    await database.pool.query(change, [kept.rows[0].policy, registerNo]);
+    for (const result of [tooMany, tooLarge]) {
+      expect(result).toMatchObject({ outcome: 'invalid', violations: [{ code: 'VAL_SIZE_001' }] });
+    }
   });
 
   it('answers 404 for an unknown register and 400 for a body that is no docket', async () => {

@@ -45,6 +45,11 @@ export type WriteDocket = (bundle: DocketBundle) => Promise<WriteResult>;
 /** Times somebody else may store a docket between our look and our commit. */
 const maxAttempts = 4;
 
+/** Index columns are text, which cannot hold NUL; what was signed stands in the record whatever it holds. */
+function indexText(text: string | undefined): string | undefined {
+  return text?.includes('\u0000') ? undefined : text;
+}
+
 function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransaction[] {
   const types = new Map(predecessors);
   for (const record of docket.records) types.set(record.txId, record.type);
@@ -56,8 +61,8 @@ function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransact
       txId: record.txId,
       type: record.type,
       senderAddress: record.senderAddress,
-      blueprintId: record.blueprintId,
-      actionId: record.actionId,
+      blueprintId: indexText(record.blueprintId),
+      actionId: indexText(record.actionId),
       previousTxId: previous,
       onlySuccessor: previousType !== undefined && !isControlClass(previousType),
       createdMicros: Number(ticksToMicros(findTimestamp(record.createdAt) ?? 0n)),

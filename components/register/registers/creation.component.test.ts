@@ -138,6 +138,11 @@ describe('creating a register', () => {
       { policy: { consensus: { maxTransactionsPerDocket: 0 } } },
       { additionalAdmins: [{ walletAddress: owner.walletAddress }] },
       { purpose: 'Other' },
+      { description: 'a\u0000b' },
+      { title: '\ud800' },
+      { metadata: { a: '\u0000' } },
+      { owners: [{ walletAddress: owner.walletAddress, userId: '\u0000' }] },
+      { policy: { version: 2 } },
     ];
     for (const body of bad) expect((await initiate(body)).status, JSON.stringify(body)).toBe(400);
     expect((await register.call('GET', '/api/registers?pageSize=0', { token: 'admin' })).status).toBe(400);

@@ -16,27 +16,31 @@ export interface RegistersDeps extends InitiateDeps, FinalizeDeps {}
 const address = z.string().refine(isWalletAddress, 'expected a wallet address');
 const controlFree = /^[^\p{Cc}]*$/u;
 const title = z.string().min(1).max(128).regex(controlFree, 'holds control characters');
+/** Text that PostgreSQL and canonical JSON can hold. */
+const isStorable = (value: string) => value.isWellFormed() && !value.includes('\u0000');
+const storable = (maxLength: number) =>
+  z.string().max(maxLength).refine(isStorable, 'holds characters that cannot be stored');
 
 const initiateBody = z.object({
-  title,
-  description: z.string().max(2048).optional(),
+  title: title.refine(isStorable, 'holds characters that cannot be stored'),
+  description: storable(2048).optional(),
   purpose: z.enum(['General', 'System']).default('General'),
   devMode: z.boolean().default(false),
   advertise: z.boolean().default(false),
   metadata: z
-    .record(z.string().min(1).max(64), z.string().max(512))
+    .record(storable(64).min(1), storable(512))
     .refine((value) => Object.keys(value).length <= 32, 'at most 32 members')
     .default({}),
   policy: z.record(z.string(), z.unknown()).optional(),
   owners: z
-    .array(z.object({ walletAddress: address, userId: z.string().max(64).optional() }))
+    .array(z.object({ walletAddress: address, userId: storable(64).optional() }))
     .max(25)
     .optional(),
   additionalAdmins: z
     .array(
       z.object({
         walletAddress: address,
-        userId: z.string().max(64).optional(),
+        userId: storable(64).optional(),
         role: z.enum(['Admin', 'Auditor', 'Designer']).default('Admin'),
       }),
     )

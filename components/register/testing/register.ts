@@ -63,10 +63,16 @@ export interface TestRequest {
 export interface TestRegisterOptions {
   readonly members?: number;
   readonly clock?: Clock;
-  readonly pendingTtlSeconds?: number;
 }
 
 export type TestRegister = Awaited<ReturnType<typeof startTestRegister>>;
+
+export const testSettings = {
+  CHANCERY_PENDING_TTL_SECONDS: 300,
+  CHANCERY_VALIDATOR_FRESH_SECONDS: 3_600,
+  CHANCERY_MAX_OPEN_REGISTRATIONS: 20,
+  CHANCERY_SEAL_ADMINISTRATOR_ONLY: false,
+};
 
 async function callRoute(
   app: App,
@@ -123,12 +129,7 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
     pool,
     runtime,
     bus: { publish: () => undefined },
-    settings: {
-      CHANCERY_PENDING_TTL_SECONDS: options.pendingTtlSeconds ?? 300,
-      CHANCERY_VALIDATOR_FRESH_SECONDS: 3_600,
-      CHANCERY_MAX_OPEN_REGISTRATIONS: 20,
-      CHANCERY_SEAL_ADMINISTRATOR_ONLY: false,
-    },
+    settings: testSettings,
   });
   const app = createHttpServer({ runtime, title: 'test' });
   authPlugin(app, {

@@ -57,7 +57,7 @@ const instant = z.string().transform((text, context) => {
 });
 
 const listQuery = paging().extend({
-  senderAddress: z.string().max(128).optional(),
+  senderAddress: address.optional(),
   startTime: instant.optional().describe('Inclusive.'),
   endTime: instant.optional().describe('Exclusive.'),
   status: z.enum(['confirmed', 'pending']).default('confirmed').describe('pending asks the validators.'),

@@ -39,21 +39,24 @@ const bytesOf = (id: string) => Buffer.from(id, 'hex');
 
 /** Row of a sealed transaction by id. */
 export async function findSealed(db: Db, registerNo: number, txId: string): Promise<SealedRow | undefined> {
-  const place = await findPlace(db, registerNo, txId);
-  if (place === undefined) return undefined;
   return db
-    .selectFrom('transactions')
+    .selectFrom('transaction_ids as i')
+    .innerJoin('transactions as t', (join) =>
+      join
+        .onRef('t.register_no', '=', 'i.register_no')
+        .onRef('t.docket_number', '=', 'i.docket_number')
+        .onRef('t.position', '=', 'i.position'),
+    )
     .select([
-      'docket_number as docketNumber',
-      'position',
-      'leaf',
-      'payload_hash_form as payloadHashForm',
-      'record',
-      'payload',
+      't.docket_number as docketNumber',
+      't.position',
+      't.leaf',
+      't.payload_hash_form as payloadHashForm',
+      't.record',
+      't.payload',
     ])
-    .where('register_no', '=', registerNo)
-    .where('docket_number', '=', place.docketNumber)
-    .where('position', '=', place.position)
+    .where('i.tx_id', '=', bytesOf(txId))
+    .where('i.register_no', '=', registerNo)
     .executeTakeFirst();
 }
 

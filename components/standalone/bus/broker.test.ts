@@ -50,8 +50,6 @@ async function real(binary: string): Promise<BusServer> {
 }
 
 busContract('embedded broker', embedded);
-
-// biome-ignore lint/style/noProcessEnv: names an independent program to test with; nothing but this test reads it.
 const natsServer = process.env['CHANCERY_TEST_NATS_SERVER'];
 if (natsServer === undefined) {
   describe('bus: nats-server', () => {

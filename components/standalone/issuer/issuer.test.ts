@@ -143,8 +143,6 @@ describe('local issuer', () => {
     expect((error as ServiceError).code).toBe(status.UNIMPLEMENTED);
   });
 });
-
-// biome-ignore lint/style/noProcessEnv: names an independent program to test with; nothing but this test reads it.
 const python = process.env['CHANCERY_TEST_SPIFFE_PYTHON'];
 
 describe('an independent SPIFFE client', () => {

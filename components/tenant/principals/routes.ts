@@ -30,7 +30,7 @@ export function mountInternal(app: App, deps: InternalDeps): void {
     [tokenPath, mintServiceToken],
     [delegatedTokenPath, mintDelegatedToken],
   ] as const;
-  app.register(async (scope: App) => {
+  app.register((scope: App, _options, done) => {
     acceptForms(scope);
     for (const [path, mint] of acts) {
       scope.post(
@@ -51,6 +51,7 @@ export function mountInternal(app: App, deps: InternalDeps): void {
         },
       );
     }
+    done();
   });
   mountRotation(app, deps);
 }

@@ -49,7 +49,7 @@ function mountGrants(app: App, deps: TokenRouteDeps): void {
 
 /** Routes that OAuth clients call with forms. */
 function mountForms(app: App, deps: TokenRouteDeps): void {
-  app.register(async (scope: App) => {
+  app.register((scope: App, _options, done) => {
     acceptForms(scope);
     scope.post(
       '/api/service-auth/token',
@@ -96,6 +96,7 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
         return { success: true, message: 'The token is not valid any more.' };
       },
     );
+    done();
   });
 }
 

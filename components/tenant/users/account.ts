@@ -24,7 +24,7 @@ export interface Membership {
   readonly organizationName: string;
   readonly organizationSubdomain: string;
   readonly orgType: OrganizationType;
-  /** Identity and organisation both Active. */
+  /** Identity, person and organisation are Active. */
   readonly isActive: boolean;
   readonly email: string;
   readonly displayName: string;

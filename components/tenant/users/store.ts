@@ -214,6 +214,7 @@ function memberships(db: Reader<DB>) {
   return db
     .selectFrom('user_identities as i')
     .innerJoin('organizations as o', 'o.id', 'i.organization_id')
+    .innerJoin('platform_users as p', 'p.id', 'i.platform_user_id')
     .where('o.deleted_at', 'is', null)
     .where('i.status', '<>', 'Deleted')
     .orderBy('i.created_at')
@@ -231,6 +232,7 @@ function memberships(db: Reader<DB>) {
       'o.subdomain as org_subdomain',
       'o.status as org_status',
       'o.org_type',
+      'p.status as account_status',
     ]);
 }
 
@@ -244,7 +246,7 @@ function toMembership(row: MembershipRow): Membership {
     organizationName: row.org_name,
     organizationSubdomain: row.org_subdomain,
     orgType: row.org_type === 'Public' ? 'Public' : 'Standard',
-    isActive: row.status === 'Active' && row.org_status === 'Active',
+    isActive: [row.status, row.org_status, row.account_status].every((status) => status === 'Active'),
     email: row.email,
     displayName: row.display_name,
     roles: row.roles.filter(isRole),

@@ -350,7 +350,7 @@ describe('signing component, docket path', () => {
     const registerId = newRegister();
     expect((await stream.vote(message(registerId))).case).toBe('signed');
     await lost.close();
-    stream.vote(message(registerId, { height: 8n }));
+    void stream.vote(message(registerId, { height: 8n }));
     await expect(stream.done).rejects.toThrow();
     const back = await opened(first, 'validator-8');
     const other = message(registerId, { height: 8n, docketHash: 'dd'.repeat(32) });

@@ -51,7 +51,7 @@ export async function* serveSigner(
   yield { requestId, result: { case: 'opened', value: { epoch: opened.epoch, key } } };
   const lanes = new Lanes<Response>(IN_FLIGHT);
   // Not awaited: the call that delivers the arrivals ends after this generator, not before it.
-  admitAll(deps, opened, arrivals, lanes);
+  void admitAll(deps, opened, arrivals, lanes);
   try {
     yield* lanes;
   } finally {

@@ -28,6 +28,8 @@ const forceLog = promisify(fdatasync);
 const writeLog = promisify(write);
 const log = openSync(settings.logFile, 'a');
 const client = new pg.Client({ connectionString: settings.databaseUrl });
+// the database may go first when the benchmark ends
+client.on('error', () => process.exit(0));
 await client.connect();
 await client.query(`create schema ${settings.schema}`);
 await client.query(`set search_path = ${settings.schema}`);
