@@ -2,7 +2,13 @@ import { SUBJECTS } from '#core/events/subjects.ts';
 import { authPlugin } from '#kit/auth/auth.ts';
 import { connectBus } from '#kit/bus/bus.ts';
 import { openDatabase } from '#kit/db/db.ts';
-import { type App, createHttpServer, createOpsServer, listenHttp } from '#kit/http/http.ts';
+import {
+  type App,
+  createHttpServer,
+  createOpsServer,
+  listenHttp,
+  type ReadinessCheck,
+} from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcServer } from '#kit/rpc/rpc.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
@@ -73,7 +79,18 @@ async function compose(config: TenantConfig, runtime: Runtime, cleanup: Cleanup)
 async function listen(built: Built): Promise<Component['addresses']> {
   const { config, runtime, tenant, workload, parts, cleanup } = built;
   const host = config.CHANCERY_LISTEN_HOST;
-  const publicApp = createHttpServer({ runtime, title: 'Tenant', https: workload, trustForwarded: true });
+  const checks: readonly ReadinessCheck[] = [
+    { name: 'database', check: () => parts.db.ping() },
+    { name: 'revocations', check: () => tenant.revocations.assertFresh() },
+    { name: 'identity', check: () => void workload.current() },
+  ];
+  const publicApp = createHttpServer({
+    runtime,
+    title: 'Tenant',
+    https: workload,
+    trustForwarded: true,
+    checks,
+  });
   authPlugin(publicApp, tenant.authenticator);
   tenant.limiter.install(publicApp);
   mountRoutes(publicApp, tenant.deps);
@@ -102,11 +119,7 @@ async function listen(built: Built): Promise<Component['addresses']> {
     runtime,
     host,
     port: config.CHANCERY_OPS_PORT,
-    checks: [
-      { name: 'database', check: () => parts.db.ping() },
-      { name: 'revocations', check: () => tenant.revocations.assertFresh() },
-      { name: 'identity', check: () => void workload.current() },
-    ],
+    checks,
   });
   cleanup.add('ops', () => ops.stop());
   return { ops: ops.address, https, grpc, mtls, internal };

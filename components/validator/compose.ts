@@ -1,4 +1,4 @@
-import { availableParallelism } from 'node:os';
+import { availableParallelism, hostname } from 'node:os';
 import { createVerifier } from '#core/crypto/verify.ts';
 import { authPlugin, tenantSession } from '#kit/auth/auth.ts';
 import { connectBus } from '#kit/bus/bus.ts';
@@ -57,7 +57,7 @@ async function open(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup)
       validatorId: config.CHANCERY_VALIDATOR_ID,
       publicKey: signer.key.publicKey,
       algorithm: 'ED25519',
-      endpoint: config.CHANCERY_VALIDATOR_ENDPOINT ?? `${host}:${grpcPort}`,
+      endpoint: config.CHANCERY_VALIDATOR_ENDPOINT ?? `${reachable(host)}:${grpcPort}`,
       version,
     },
     { scheduler: engine.scheduler, log: runtime.log },
@@ -78,6 +78,11 @@ async function open(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup)
     addresses: { ops: ops.address, https: `${host}:${httpsPort}`, grpc: `${host}:${grpcPort}` },
     stop: () => cleanup.run(runtime.log),
   };
+}
+
+/** A name for a listener on every address. */
+function reachable(host: string): string {
+  return host === '0.0.0.0' || host === '::' ? hostname() : host;
 }
 
 async function connectServices(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup) {

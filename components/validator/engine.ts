@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Verifier } from '#core/crypto/verify.ts';
-import { isAppError } from '#core/errors/errors.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { Admission } from './admission/admission.ts';
@@ -115,7 +115,16 @@ function assemble(options: EngineOptions, journal: Journal) {
   const networkId = runtime.installation;
   const shared = { self, networkId, signer, ledger, peers, verifier, bounds, scheduler, serials, clock, log };
   const registers: Registers = new Registers({ ...shared, metrics, append, onFailed });
+  const assertWorking = () => {
+    const broken = journal.failure ?? failure;
+    if (broken === undefined) return;
+    throw new AppError('unavailable', 'SEALING_STOPPED', 'This validator has stopped sealing', {
+      cause: broken,
+      retryAfterSeconds: 5,
+    });
+  };
   const admission = new Admission({
+    assertWorking,
     clock,
     ledger,
     serials,
@@ -126,10 +135,6 @@ function assemble(options: EngineOptions, journal: Journal) {
     beginRegister: (registerId, payload) => registers.begin(registerId, payload),
     judged: (outcome) => metrics.judged(outcome),
   });
-  const assertWorking = () => {
-    const broken = journal.failure ?? failure;
-    if (broken !== undefined) throw new Error('sealing has stopped', { cause: broken });
-  };
   return { registers, admission, scheduler, append, assertWorking };
 }
 

@@ -126,6 +126,7 @@ async function listenRoutes(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): P
     bodyLimitBytes: BODY_LIMIT_BYTES,
     https: workload,
     trustForwarded: true,
+    checks: readinessChecks(deps.db, session),
   });
   authPlugin(app, session.authenticator);
   createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock: runtime.clock }).install(app);

@@ -12,6 +12,7 @@ export const SCOPES = [
   'principals:write',
   'registers:read',
   'registers:write',
+  'tenant:delegate',
   'validator:write',
   'wallets:sign',
   'wallets:status',

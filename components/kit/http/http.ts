@@ -17,7 +17,7 @@ import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
 import { createObserver, inTrace, type Observation, traceIdOf } from './observe.ts';
 import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
-import { createOpsServer } from './ops.ts';
+import { createOpsServer, type ReadinessCheck, runChecks } from './ops.ts';
 import { page, pageSchema, pageWindow, paging } from './paging.ts';
 import {
   inputError,
@@ -89,6 +89,8 @@ export interface HttpServerOptions {
   readonly https?: TlsSource;
   /** Takes the client's address from the last entry of `X-Forwarded-For`, the one the gateway wrote. */
   readonly trustForwarded?: boolean;
+  /** What must work for the component to serve: answered at `/health` without details, for the gateway. */
+  readonly checks?: readonly ReadinessCheck[];
 }
 
 /**
@@ -124,7 +126,18 @@ export function createHttpServer(options: HttpServerOptions): App {
       return reply.send(await document);
     },
   );
+  if (options.checks !== undefined) {
+    addHealth(app, options.checks);
+  }
   return app;
+}
+
+function addHealth(app: App, checks: readonly ReadinessCheck[]): void {
+  app.get('/health', { config: { policy: 'Anonymous' }, schema: { hide: true } }, async (_request, reply) => {
+    const results = await runChecks(checks);
+    const healthy = results.every((result) => result.status === 'Healthy');
+    return reply.code(healthy ? 200 : 503).send({ status: healthy ? 'Healthy' : 'Unhealthy' });
+  });
 }
 
 /** Starts listening; port 0 takes any free one. Returns the port. */

@@ -25,7 +25,8 @@ export interface OpsServer {
   stop(): Promise<void>;
 }
 
-interface CheckResult {
+/** What one check found. */
+export interface CheckResult {
   readonly name: string;
   readonly status: 'Healthy' | 'Unhealthy';
   readonly durationMs: number;
@@ -68,9 +69,7 @@ async function answer(options: OpsServerOptions, path: string, response: ServerR
       return json(response, 200, { status: 'Healthy', service: runtime.service });
     case '/ready':
     case '/health': {
-      const checks = await Promise.all(
-        options.checks.map((check) => runCheck(check, options.checkTimeoutMs ?? 2_000)),
-      );
+      const checks = await runChecks(options.checks, options.checkTimeoutMs);
       const healthy = checks.every((check) => check.status === 'Healthy');
       const status = healthy ? 'Healthy' : 'Unhealthy';
       return json(response, healthy ? 200 : 503, { status, service: runtime.service, checks });
@@ -88,6 +87,11 @@ async function answer(options: OpsServerOptions, path: string, response: ServerR
 function json(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
   response.end(JSON.stringify(body));
+}
+
+/** Runs all checks at once; each may take `timeoutMs`. */
+export function runChecks(checks: readonly ReadinessCheck[], timeoutMs = 2_000): Promise<CheckResult[]> {
+  return Promise.all(checks.map((check) => runCheck(check, timeoutMs)));
 }
 
 async function runCheck(check: ReadinessCheck, timeoutMs: number): Promise<CheckResult> {

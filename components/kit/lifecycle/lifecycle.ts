@@ -86,6 +86,9 @@ function stopOnce(component: Component, after: () => void): Component {
 /** Exit codes of `run`: sysexits EX_CONFIG, and 1 for everything else that fails. */
 const exitCodes = { configuration: 78, failure: 1 } as const;
 
+/** Time a start may still take once the process was told to end: what it waits for may be gone for good. */
+const startGraceMs = 4_000;
+
 /** Time a stop may take before the process gives up on it. */
 const stopDeadlineMs = 25_000;
 
@@ -99,11 +102,11 @@ export async function run<S extends z.ZodObject>(definition: Definition<S>): Pro
     log.fatal({ err: error }, 'uncaught');
     process.exit(exitCodes.failure);
   });
-  // From the first moment: a signal during the start stops the component as soon as it is whole.
+  // From the first moment: a signal during the start stops the component as soon as it is whole, or gives up on it.
   const asked = untilSignal(log);
   try {
     const stopTracing = await startTracing(env, definition.service);
-    const component = await start({ ...definition, env, processMetrics: true });
+    const component = await unlessAsked(asked, start({ ...definition, env, processMetrics: true }));
     await asked;
     const ended = await within(stopDeadlineMs, log, () => component.stop());
     await within(2_000, log, stopTracing);
@@ -127,6 +130,16 @@ function finish(code: number): void {
   setTimeout(() => process.exit(code), 1_000).unref();
 }
 
+/** What `starting` gives; rejects when it was told to end and is not whole within the grace. */
+function unlessAsked<T>(asked: Promise<void>, starting: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  void asked.then(() => {
+    const giveUp = () => late.reject(new Error('told to end in the middle of a start'));
+    setTimeout(giveUp, startGraceMs).unref();
+  });
+  return Promise.race([starting, late.promise]);
+}
+
 function untilSignal(log: Logger): Promise<void> {
   return new Promise((resolve) => {
     let asked = false;
@@ -142,6 +155,8 @@ function untilSignal(log: Logger): Promise<void> {
     process.on('SIGINT', onSignal);
     // a process that was forked with a channel ends with its parent, whatever ended that one
     process.once('disconnect', () => onSignal('SIGTERM'));
+    // the parent may have ended while the modules were loaded; without a channel this is undefined
+    if (process.connected === false) onSignal('SIGTERM');
   });
 }
 

@@ -28,8 +28,6 @@ describe('storing dockets', () => {
   const docket = async (...transactions: SealedTransaction[]) =>
     buildDocket(await register.state(registerId), transactions, register.members);
 
-  const _height = async () => (await register.state(registerId)).height;
-
   it('commits everything of a docket or nothing', async () => {
     const bundle = await docket(next(), next());
     const before = await register.state(registerId);

@@ -58,14 +58,20 @@ export async function once(
     if (known.status === null) throw refusal('IDEMPOTENCY_IN_PROGRESS', { retryAfterSeconds: 1 });
     return { status: known.status, body: known.body };
   }
-  try {
-    const answer = await act();
-    await deps.database.transact((tx) =>
-      answer.status < 400 ? keepAnswer(tx, { scope, key }, answer) : dropClaim(tx, { scope, key }),
-    );
-    return answer;
-  } catch (error) {
-    await deps.database.transact((tx) => dropClaim(tx, { scope, key }));
+  const answer = await act().catch(async (error: unknown) => {
+    await forget(deps, { scope, key });
     throw error;
-  }
+  });
+  if (answer.status >= 400) await forget(deps, { scope, key });
+  else await remember(deps, { scope, key }, answer);
+  return answer;
+}
+
+/** The answer goes out whatever becomes of it here: what was done is done, and an unanswered claim ends by itself. */
+async function remember(deps: OnceDeps, at: { scope: string; key: string }, answer: Answer): Promise<void> {
+  await deps.database.transact((tx) => keepAnswer(tx, at, answer)).catch(() => undefined);
+}
+
+async function forget(deps: OnceDeps, at: { scope: string; key: string }): Promise<void> {
+  await deps.database.transact((tx) => dropClaim(tx, at)).catch(() => undefined);
 }

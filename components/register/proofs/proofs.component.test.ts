@@ -3,6 +3,7 @@ import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { decodeHex } from '#core/encoding/hex.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
+import { AppError } from '#core/errors/errors.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
 import { parseCheckpoint, parseVerifierKey, verifyCheckpoint } from '#core/ledger/checkpoint.ts';
 import { logLeaf } from '#core/ledger/log.ts';
@@ -91,6 +92,23 @@ describe('proofs', () => {
       origin: `${register.runtime.installation}/registers/${registerId}`,
       size: dockets,
     });
+  });
+
+  it('proves without a checkpoint while the wallet service is away', async () => {
+    await register.call('POST', `/api/registers/${registerId}/transactions`, {
+      token: 'admin',
+      body: { senderAddress: owner.walletAddress, payload: 'MQ==' },
+    });
+    const { header } = await register.seal(registerId);
+    const sign = register.wallets.signCheckpoint;
+    register.wallets.signCheckpoint = () =>
+      Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'away'));
+    const proof = await get(`/transactions/${header.transactionIds[0]}/inclusion-proof`);
+    const checkpoint = await get('/checkpoint');
+    register.wallets.signCheckpoint = sign;
+    expect(proof.body).toMatchObject({ checkpoint: null, logProof: { treeSize: dockets + 1 } });
+    expect(checkpoint.status).toBe(503);
+    expect((await get('/checkpoint')).status).toBe(200);
   });
 
   it('checks proofs for anybody, and refuses a flipped byte', async () => {

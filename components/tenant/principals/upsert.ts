@@ -51,8 +51,7 @@ function judge(wish: PrincipalWish): void {
   if (service === undefined || wish.clientId.length > 128 || wish.serviceName === '') {
     throw new AppError('invalid', genericCode('invalid'), 'The client id or the service name is not usable.');
   }
-  if (!wish.scopes.every((scope) => isScope(scope) || scope === 'tenant:delegate'))
-    throw refusal('UNKNOWN_SCOPE');
+  if (!wish.scopes.every(isScope)) throw refusal('UNKNOWN_SCOPE');
   if (wish.canSignSystem && !mayHoldSystemSigning(service)) {
     throw new AppError(
       'invalid',

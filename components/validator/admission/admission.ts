@@ -40,6 +40,8 @@ export interface AdmissionOptions {
   /** Begins a register from the payload of its genesis transaction, or gives the one that has begun. */
   beginRegister(registerId: string, payload: Uint8Array): Promise<Register>;
   judged(outcome: string): void;
+  /** Throws AppError unavailable once nothing can be sealed here any more. */
+  assertWorking(): void;
 }
 
 interface Waiting {
@@ -82,6 +84,7 @@ export class Admission {
   }
 
   async #submit(text: string, origin: Origin): Promise<Admitted> {
+    this.#options.assertWorking();
     const submission = parseSubmission(text);
     const { registerId, type } = submission.envelope;
     const register =

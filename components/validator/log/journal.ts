@@ -100,8 +100,13 @@ export class Journal {
   async close(): Promise<void> {
     while (this.#writing !== undefined) await this.#writing;
     this.#failure ??= new Error('the log is closed');
-    await this.#handle?.close();
+    await this.#closeHandle();
+  }
+
+  async #closeHandle(): Promise<void> {
+    const handle = this.#handle;
     this.#handle = undefined;
+    await handle?.close();
   }
 
   async #load(replay: (entry: Entry, segment: number) => void): Promise<void> {
@@ -215,7 +220,7 @@ export class Journal {
   }
 
   async #rotate(): Promise<void> {
-    await this.#handle?.close();
+    await this.#closeHandle();
     await this.#beginSegment();
     const oldest = Math.min(...this.#sizes.keys());
     if (this.sizeBytes <= this.#options.retainBytes || oldest === this.#segment) return;
@@ -233,16 +238,24 @@ export class Journal {
     const path = join(directory, fileName(segment));
     const fresh = `${path}.new`;
     const handle = await open(fresh, 'w+', 0o600);
+    // Kept at once, so that closing the log closes it also when a step below fails.
+    this.#handle = handle;
     await handle.write(encodeSegmentHeader(segment), 0, segmentHeaderBytes, 0);
     await handle.sync();
     await rename(fresh, path);
-    const parent = await open(directory, 'r');
-    await parent.sync();
-    await parent.close();
-    this.#handle = handle;
+    await syncDirectory(directory);
     this.#segment = segment;
     this.#position = segmentHeaderBytes;
     this.#sizes.set(segment, segmentHeaderBytes);
+  }
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
   }
 }
 

@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
@@ -145,7 +145,7 @@ describe('after a restart', () => {
   it('refuses to go on when the register service has lost dockets', async () => {
     const world = await openWorld({ segmentBytes: 4_000, retainBytes: 8_000 });
     await world.begin();
-    for (let index = 0; index < 40; index += 1) {
+    for (let index = 0; index < 15; index += 1) {
       await world.submit(world.sign({ payload: { index } }).text);
       await world.sealed(index + 2);
     }
@@ -224,6 +224,30 @@ describe('while it runs', () => {
       }
     });
     expect(world.ledger.dockets).toHaveLength(1);
+    const late = await world.submit(world.sign({ payload: { late: 1 } }).text);
+    expect(late).toMatchObject({ status: 503, body: { code: 'SEALING_STOPPED' } });
+  });
+
+  it('refuses when its log cannot be written, and has everything after a restart', async () => {
+    const world = await openWorld({ segmentBytes: 1 });
+    await world.begin();
+    const before = world.sign({ payload: { before: 1 } });
+    expect((await world.submit(before.text)).status).toBe(200);
+    await world.sealed(2);
+    const log = join(world.directory, 'log');
+    const away = join(world.directory, 'away');
+    await rename(log, away);
+    const drafts = Array.from({ length: 4 }, (_, index) => world.sign({ payload: { index } }));
+    const answers: number[] = [];
+    for (const { text } of drafts) answers.push((await world.submit(text)).status);
+    expect(answers.at(-1)).toBe(503);
+    await world.close();
+    await rename(away, log);
+    await world.open();
+    await world.sealed(2 + answers.filter((status) => status === 200).length);
+    for (const [index, { txId }] of drafts.entries()) {
+      if (answers[index] === 200) expect(world.ledger.sealed.has(txId)).toBe(true);
+    }
   });
 
   it('seals on demand and says what came of it', async () => {

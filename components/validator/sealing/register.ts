@@ -68,6 +68,7 @@ export class Register {
   #processed = 0;
   #storedHeight: number;
   #limit: number | undefined;
+  #seals = 0;
 
   constructor(options: RegisterOptions, state: RegisterState) {
     this.id = state.registerId;
@@ -174,7 +175,8 @@ export class Register {
       this.pool.size > 0 || !this.#conductor.isIdle ? this.#state.height : this.#state.height - 1;
     const { promise, resolve } = Promise.withResolvers<'sealed' | 'timeout'>();
     const waiter = { docketNumber, resolve: () => resolve('sealed') };
-    const key = `seal/${this.id}/${docketNumber}/${this.#waiters.size}`;
+    this.#seals += 1;
+    const key = `seal/${this.id}/${this.#seals}`;
     this.#waiters.add(waiter);
     scheduler.set(key, timeoutMs, () => resolve('timeout'));
     this.#limit = maxTransactions;
