@@ -5,7 +5,7 @@ import { type Bus, connectBus } from '#kit/bus/bus.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
 import { createVerifyPool, type VerifyPool } from '#kit/crypto/verify-pool.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
-import { createHttpServer, createOpsServer, listenHttp } from '#kit/http/http.ts';
+import { createHttpServer, createOpsServer, listenHttp, type ReadinessCheck } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createRpcServer } from '#kit/rpc/rpc.ts';
@@ -183,7 +183,7 @@ async function open(config: RegisterConfig, runtime: Runtime, cleanup: Cleanup):
 }
 
 async function listen(ledger: Ledger, plumbing: Plumbing, cleanup: Cleanup): Promise<Component> {
-  const { config, runtime, database, session } = plumbing;
+  const { config, runtime } = plumbing;
   const host = config.CHANCERY_LISTEN_HOST;
   const grpcPort = await listenRpc(ledger, plumbing, cleanup);
   const httpsPort = await listenRoutes(ledger.deps, plumbing, cleanup);
@@ -191,10 +191,7 @@ async function listen(ledger: Ledger, plumbing: Plumbing, cleanup: Cleanup): Pro
     runtime,
     host,
     port: config.CHANCERY_OPS_PORT,
-    checks: [
-      { name: 'database', check: () => database.ping() },
-      { name: 'revocations', check: () => session.revocations.assertFresh() },
-    ],
+    checks: readinessChecks(plumbing),
   });
   cleanup.add('operations', () => ops.stop());
   return {
@@ -226,10 +223,18 @@ async function listenRoutes(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): P
     title: 'Chancery register service',
     https: workload,
     trustForwarded: true,
+    checks: readinessChecks(plumbing),
   });
   authPlugin(app, session.authenticator);
   createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock: runtime.clock }).install(app);
   mountRoutes(app, deps);
   cleanup.add('HTTPS', () => app.close());
   return listenHttp(app, { host: config.CHANCERY_LISTEN_HOST, port: config.CHANCERY_HTTPS_PORT });
+}
+
+function readinessChecks({ database, session }: Pick<Plumbing, 'database' | 'session'>): ReadinessCheck[] {
+  return [
+    { name: 'database', check: () => database.ping() },
+    { name: 'revocations', check: () => session.revocations.assertFresh() },
+  ];
 }

@@ -4,7 +4,7 @@ import { authPlugin, tenantSession } from '#kit/auth/auth.ts';
 import { connectBus } from '#kit/bus/bus.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
 import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
-import { createHttpServer, createOpsServer, listenHttp } from '#kit/http/http.ts';
+import { createHttpServer, createOpsServer, listenHttp, type ReadinessCheck } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createRpcClient, createRpcServer, type RpcClient } from '#kit/rpc/rpc.ts';
@@ -66,11 +66,7 @@ async function open(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup)
     runtime,
     host,
     port: config.CHANCERY_OPS_PORT,
-    checks: [
-      { name: 'revocations', check: () => services.session.revocations.assertFresh() },
-      { name: 'signer', check: () => signer.assertOpen() },
-      { name: 'sealing', check: () => engine.assertWorking() },
-    ],
+    checks: readinessChecks({ session: services.session, signer, engine }),
   });
   cleanup.add('ops', () => ops.stop());
   return {
@@ -174,6 +170,18 @@ interface Listening extends Services {
   readonly engine: Engine;
 }
 
+function readinessChecks({
+  session,
+  signer,
+  engine,
+}: Pick<Listening, 'session' | 'signer' | 'engine'>): ReadinessCheck[] {
+  return [
+    { name: 'revocations', check: () => session.revocations.assertFresh() },
+    { name: 'signer', check: () => signer.assertOpen() },
+    { name: 'sealing', check: () => engine.assertWorking() },
+  ];
+}
+
 async function listenRpc(parts: Listening, cleanup: Cleanup): Promise<number> {
   const { config, runtime, workload, session, engine, signer } = parts;
   const server = createRpcServer({
@@ -203,6 +211,7 @@ async function listenHttps(parts: Listening, cleanup: Cleanup): Promise<number> 
     bodyLimitBytes,
     https: workload,
     trustForwarded: true,
+    checks: readinessChecks(parts),
   });
   authPlugin(app, session.authenticator);
   createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock: runtime.clock }).install(app);

@@ -52,7 +52,7 @@ export const validatorSettings = z.object({
   CHANCERY_VERIFY_WORKERS: count
     .min(0)
     .max(64)
-    .default(Math.max(1, availableParallelism() - 1))
+    .default(availableParallelism() > 2 ? availableParallelism() - 1 : availableParallelism())
     .describe('Threads that verify signatures; 0 verifies in the main thread.'),
 });
 

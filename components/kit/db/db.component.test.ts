@@ -1,5 +1,5 @@
 import { type Generated, sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
 import { isAppError } from '#core/errors/errors.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
@@ -252,14 +252,9 @@ describe('Database', () => {
   });
 
   it('does not let a reader write', () => {
-    const write = (reader: Reader<Schema>) => {
-      // @ts-expect-error: a Reader has no insertInto.
-      return reader.insertInto;
-    };
-    const read = (tx: Transactor<Schema>): Reader<Schema> => tx;
-    // @ts-expect-error: what `read` offers is not a Transactor.
-    const writable: Transactor<Schema> = db.read;
-    expect([write, read, writable]).toHaveLength(3);
+    expectTypeOf<Reader<Schema>>().not.toHaveProperty('insertInto');
+    expectTypeOf<Transactor<Schema>>().toExtend<Reader<Schema>>();
+    expectTypeOf<Reader<Schema>>().not.toExtend<Transactor<Schema>>();
   });
 });
 

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import { AppError, isAppError, type Violation } from '#core/errors/errors.ts';
 import { kindStatus } from '#kit/http/http.ts';
 
@@ -41,9 +42,10 @@ export function refusalAnswer(error: unknown, nowMs: number): Answer {
     body: {
       ...refusal?.details,
       type: `urn:platform:error:${code.toLowerCase().replaceAll('_', '-')}`,
-      title: code,
+      title: STATUS_CODES[status] ?? 'Error',
       status,
       detail: message,
+      instance: path,
       error: message,
       code,
       timestamp: new Date(nowMs).toISOString(),

@@ -56,7 +56,12 @@ export function mountAdmission(app: App, deps: Pick<SubmissionRpcOptions, 'admis
       const answer = await answerSubmission(deps, request.rawBody ?? '', { isRegisterService: false });
       reply.type(answer.status === 200 ? 'application/json' : 'application/problem+json');
       if (answer.retryAfterSeconds > 0) reply.header('retry-after', String(answer.retryAfterSeconds));
-      return reply.code(answer.status as 200).send(JSON.stringify(answer.body));
+      if (answer.status === 200) return reply.send(JSON.stringify(answer.body));
+      const problem = { ...answer.body, traceId: request.traceId };
+      return reply
+        .code(answer.status as 400)
+        .type('application/problem+json')
+        .send(JSON.stringify(problem));
     },
   );
 }
