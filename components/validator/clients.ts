@@ -50,6 +50,11 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
       const { registerIds } = await client.listMemberRegisters({}, { timeoutMs: stateTimeoutMs });
       return registerIds;
     },
+    async isSubscribed(organizationId, registerId) {
+      const question = { organizationId, registerId };
+      const { subscribed } = await client.checkSubscription(question, { timeoutMs: lookupTimeoutMs });
+      return subscribed;
+    },
   };
 }
 

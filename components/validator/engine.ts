@@ -4,6 +4,7 @@ import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { Admission } from './admission/admission.ts';
+import { createSubscriptionCheck } from './admission/subscriptions.ts';
 import { decodeRecord, encodeRecord, type LogRecord, type Mode } from './log/entries.ts';
 import { Journal } from './log/journal.ts';
 import { Recovery } from './log/recovery.ts';
@@ -133,6 +134,7 @@ function assemble(options: EngineOptions, journal: Journal) {
     systemKey: () => options.systemKey(),
     findRegister: (registerId) => registers.find(registerId),
     beginRegister: (registerId, payload) => registers.begin(registerId, payload),
+    subscriptions: createSubscriptionCheck(ledger, clock),
     judged: (outcome) => metrics.judged(outcome),
   });
   return { registers, admission, scheduler, append, assertWorking };

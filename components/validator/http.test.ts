@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Caller } from '#core/identity/claims.ts';
 import { createHttpServer } from '#kit/http/http.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { breaksQuorum, nextMode } from './admin/modes.ts';
@@ -13,6 +14,9 @@ beforeAll(async () => {
   await world.open();
   await world.begin();
   const { engine } = world;
+  app.addHook('onRequest', async (request) => {
+    request.caller = { kind: 'service', subject: 'a-service' } as Caller;
+  });
   mountRoutes(app, {
     validatorId: 'validator-0',
     nowMs: () => Date.now(),

@@ -9,6 +9,8 @@ import { type Postgres, startPostgres } from '../../components/standalone/postgr
 export interface GivenParts {
   readonly env: { readonly DATABASE_URL: string; readonly NATS_URL: string };
   stopDatabase(): Promise<void>;
+  /** SIGKILL to the server. */
+  crashDatabase(): Promise<void>;
   startDatabase(): Promise<void>;
   stopBus(): Promise<void>;
   startBus(): Promise<void>;
@@ -26,6 +28,10 @@ export async function startGivenParts(): Promise<GivenParts> {
   return {
     env: { DATABASE_URL: database.url('postgres'), NATS_URL: url },
     stopDatabase: () => database.stop(),
+    crashDatabase: async () => {
+      process.kill(database.pid, 'SIGKILL');
+      await database.ended;
+    },
     startDatabase: async () => {
       database = await startPostgres(place);
     },

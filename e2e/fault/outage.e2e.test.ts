@@ -22,6 +22,8 @@ import { SteadyLoad } from './steady-load.ts';
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const rounds = full ? 10 : 1;
 const recoveryMs = 15_000;
+/** Longer than the view of revocations may be old: everything is refused until it is fresh again. */
+const longOutageMs = 75_000;
 
 describe('a given database and a given bus that go away and come back', () => {
   let dataDir = '';
@@ -118,6 +120,36 @@ describe('a given database and a given bus that go away and come back', () => {
     expect(under.unexpected).toEqual([]);
     await nothingIsLost(under);
   }, 600_000);
+
+  test(`PostgreSQL killed under load ${rounds} times: what it had committed is there, nothing is repeated`, async () => {
+    const under = load();
+    for (let round = 0; round < rounds; round++) {
+      await grows('the load is accepted', () => under.accepted.size, 20);
+      await parts.crashDatabase();
+      await grows('submissions are refused', () => under.refused, 4);
+      await parts.startDatabase();
+      await recovers();
+    }
+    await under.stop();
+    expect(under.unexpected).toEqual([]);
+    await nothingIsLost(under);
+  }, 600_000);
+
+  test.runIf(full)(
+    'an outage longer than the life of the revocation view ends by itself',
+    async () => {
+      await parts.stopDatabase();
+      const refusedFrom = performance.now();
+      await until('the outage is long', longOutageMs * 2, async () => {
+        const { status } = await api.send('GET', '/api/wallets', { token });
+        expect(status).toBe(503);
+        return performance.now() - refusedFrom > longOutageMs ? true : undefined;
+      });
+      await parts.startDatabase();
+      await recovers();
+    },
+    300_000,
+  );
 
   test('an answer that was refused during the outage may be repeated afterwards with one effect', async () => {
     const key = createOutsideKey();

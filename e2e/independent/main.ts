@@ -105,6 +105,10 @@ async function main(): Promise<void> {
     const all = [
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
       await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),
+      await script('spiffe_client.py', [
+        system.state.spiffeSockets['service-register'] ?? '',
+        `spiffe://${installation}/service/service-register`,
+      ]),
       await certificates(system.state, dataDir),
     ];
     const passed = all.reduce((sum, counts) => sum + counts.passed, 0);

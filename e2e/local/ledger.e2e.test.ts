@@ -115,6 +115,33 @@ describe('a register, from outside', () => {
     expect((await refused(with_({ Payload: { other: 1 }, PayloadHash })))[0]).toBeGreaterThanOrEqual(400);
   });
 
+  test('a person of an organisation without a subscription may not submit', async () => {
+    const token = here.token();
+    const subdomain = `other-${Date.now().toString(36)}`;
+    const made = await here.api.expect(201, 'POST', '/api/organizations', {
+      token,
+      json: { name: 'Other', subdomain },
+    });
+    const { id } = made.body as { id: string };
+    const account = {
+      email: `u@${subdomain}.example`,
+      password: 'a long enough phrase 42',
+      displayName: 'U',
+    };
+    await here.api.expect(201, 'POST', `/api/organizations/${id}/users`, {
+      token,
+      json: { ...account, roles: ['User'] },
+    });
+    const signedIn = await here.api.expect(200, 'POST', '/api/auth/login', {
+      json: { email: account.email, password: account.password, organizationSubdomain: subdomain },
+    });
+    const theirs = (signedIn.body as { access_token: string }).access_token;
+    const json = signSubmission(key, { registerId, payload: { foreign: true } });
+    const answer = await here.api.send('POST', submitPath, { token: theirs, json });
+    expect([answer.status, (answer.body as { code: string }).code]).toEqual([403, 'SUBSCRIPTION_REQUIRED']);
+    expect((await here.api.send('GET', `/api/registers/${registerId}`, { token: theirs })).status).toBe(404);
+  });
+
   test('a replayed id with other content is a conflict, an identical one is known', async () => {
     const sound = signSubmission(key, { registerId, payload: { replay: 1 } });
     expect((await send(sound)).body).toMatchObject({ added: true });

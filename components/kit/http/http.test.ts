@@ -229,6 +229,7 @@ describe('bad input', () => {
     expect((await app.inject('/things/not-a-uuid')).json().code).toBe('NOT_FOUND');
     expect((await app.inject('/nothing')).statusCode).toBe(404);
     expect((await app.inject('/things/%zz')).statusCode).toBe(400);
+    expect((await app.inject(`/things/${'x'.repeat(5_000)}`)).json().code).toBe('NOT_FOUND');
   });
 
   it('answers 405 with the methods that a path has', async () => {

@@ -134,6 +134,10 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
         })),
       };
     },
+    async checkSubscription({ organizationId, registerId }) {
+      const register = await getRegister(read, registerId, organizationId);
+      return { subscribed: register.subscribed };
+    },
     async writeDocket(request, context) {
       requireWriter(context);
       const result = await deps.writeDocket(bundleOf(request));

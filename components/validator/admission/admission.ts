@@ -21,10 +21,13 @@ import {
   signatureChecks,
 } from './judge.ts';
 import { parseSubmission, type Submission } from './submission.ts';
+import type { SubscriptionCheck } from './subscriptions.ts';
 
 /** Where a submission comes from: only the register service may begin a register. */
 export interface Origin {
   readonly isRegisterService: boolean;
+  /** Set for people: their organisation must subscribe to the register. Services are trusted. */
+  readonly person?: { readonly organizationId: string | undefined };
 }
 
 export interface AdmissionOptions {
@@ -39,6 +42,7 @@ export interface AdmissionOptions {
   systemKey(): Promise<string>;
   /** Begins a register from the payload of its genesis transaction, or gives the one that has begun. */
   beginRegister(registerId: string, payload: Uint8Array): Promise<Register>;
+  readonly subscriptions: SubscriptionCheck;
   judged(outcome: string): void;
   /** Throws AppError unavailable once nothing can be sealed here any more. */
   assertWorking(): void;
@@ -93,6 +97,9 @@ export class Admission {
         : await this.#options.findRegister(registerId);
     if (register === undefined) {
       throw new AppError('not_found', 'REGISTER_NOT_FOUND', `Register ${registerId} is not validated here`);
+    }
+    if (origin.person !== undefined) {
+      await this.#options.subscriptions.assertSubscribed(origin.person.organizationId, registerId);
     }
     if (!register.isOpen) throw notReady(registerId, register.status);
     const candidate = buildCandidate(submission, register.state.rules);

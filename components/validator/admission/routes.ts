@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type App, problemSchema } from '#kit/http/http.ts';
+import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
 import { answerSubmission, type SubmissionRpcOptions } from './rpc.ts';
 
 const text = z.string();
@@ -53,7 +53,11 @@ export function mountAdmission(app: App, deps: Pick<SubmissionRpcOptions, 'admis
       },
     },
     async (request, reply) => {
-      const answer = await answerSubmission(deps, request.rawBody ?? '', { isRegisterService: false });
+      const { kind, organizationId } = callerOf(request);
+      const answer = await answerSubmission(deps, request.rawBody ?? '', {
+        isRegisterService: false,
+        ...(kind === 'user' && { person: { organizationId } }),
+      });
       reply.type(answer.status === 200 ? 'application/json' : 'application/problem+json');
       if (answer.retryAfterSeconds > 0) reply.header('retry-after', String(answer.retryAfterSeconds));
       if (answer.status === 200) return reply.send(JSON.stringify(answer.body));

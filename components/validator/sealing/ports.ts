@@ -67,6 +67,7 @@ export interface Ledger {
   /** Undefined when the register service does not know the register. */
   findRegister(registerId: string): Promise<RegisterFacts | undefined>;
   listMemberRegisters(): Promise<readonly string[]>;
+  isSubscribed(organizationId: string, registerId: string): Promise<boolean>;
 }
 
 export interface RegisterFacts extends StateFacts {

@@ -75,6 +75,9 @@ export function fakeLedger(networkId: string): FakeLedger {
       await ledger.before('find');
       return state?.registerId === registerId ? factsOf(state) : undefined;
     },
+    async isSubscribed() {
+      return true;
+    },
     async listMemberRegisters() {
       await ledger.before('list');
       return state === undefined ? [] : [state.registerId];

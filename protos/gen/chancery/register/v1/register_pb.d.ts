@@ -663,6 +663,43 @@ export declare type ListMemberRegistersResponse = Message<"chancery.register.v1.
 export declare const ListMemberRegistersResponseSchema: GenMessage<ListMemberRegistersResponse>;
 
 /**
+ * @generated from message chancery.register.v1.CheckSubscriptionRequest
+ */
+export declare type CheckSubscriptionRequest = Message<"chancery.register.v1.CheckSubscriptionRequest"> & {
+  /**
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+
+  /**
+   * @generated from field: string register_id = 2;
+   */
+  registerId: string;
+};
+
+/**
+ * Describes the message chancery.register.v1.CheckSubscriptionRequest.
+ * Use `create(CheckSubscriptionRequestSchema)` to create a new message.
+ */
+export declare const CheckSubscriptionRequestSchema: GenMessage<CheckSubscriptionRequest>;
+
+/**
+ * @generated from message chancery.register.v1.CheckSubscriptionResponse
+ */
+export declare type CheckSubscriptionResponse = Message<"chancery.register.v1.CheckSubscriptionResponse"> & {
+  /**
+   * @generated from field: bool subscribed = 1;
+   */
+  subscribed: boolean;
+};
+
+/**
+ * Describes the message chancery.register.v1.CheckSubscriptionResponse.
+ * Use `create(CheckSubscriptionResponseSchema)` to create a new message.
+ */
+export declare const CheckSubscriptionResponseSchema: GenMessage<CheckSubscriptionResponse>;
+
+/**
  * @generated from message chancery.register.v1.AnnounceRequest
  */
 export declare type AnnounceRequest = Message<"chancery.register.v1.AnnounceRequest"> & {
@@ -811,6 +848,16 @@ export declare const LedgerService: GenService<{
     methodKind: "unary";
     input: typeof ListMemberRegistersRequestSchema;
     output: typeof ListMemberRegistersResponseSchema;
+  },
+  /**
+   * Whether an organisation subscribes to a register, which a person needs to submit to it (decision D31).
+   *
+   * @generated from rpc chancery.register.v1.LedgerService.CheckSubscription
+   */
+  checkSubscription: {
+    methodKind: "unary";
+    input: typeof CheckSubscriptionRequestSchema;
+    output: typeof CheckSubscriptionResponseSchema;
   },
 }>;
 

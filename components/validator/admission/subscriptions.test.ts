@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { manualClock } from '#kit/clock/clock.ts';
+import { createSubscriptionCheck } from './subscriptions.ts';
+
+const register = 'ab'.repeat(16);
+
+function world() {
+  const clock = manualClock(1_800_000_000_000);
+  const subscribed = new Set(['org-1']);
+  let asked = 0;
+  const isSubscribed = async (organizationId: string): Promise<boolean> => {
+    asked += 1;
+    return subscribed.has(organizationId);
+  };
+  const check = createSubscriptionCheck({ isSubscribed }, clock);
+  return { clock, subscribed, check, asked: () => asked };
+}
+
+describe('subscription of a submitting person', () => {
+  it('is asked for once and believed for half a minute', async () => {
+    const { check, clock, subscribed, asked } = world();
+    await check.assertSubscribed('org-1', register);
+    await check.assertSubscribed('org-1', register);
+    expect(asked()).toBe(1);
+    subscribed.clear();
+    clock.advance(30_000);
+    await expect(check.assertSubscribed('org-1', register)).rejects.toMatchObject({ kind: 'forbidden' });
+  });
+
+  it('is demanded: another organisation and no organisation are refused, and asked for again', async () => {
+    const { check, subscribed } = world();
+    const refused = { kind: 'forbidden', code: 'SUBSCRIPTION_REQUIRED' };
+    await expect(check.assertSubscribed('org-2', register)).rejects.toMatchObject(refused);
+    await expect(check.assertSubscribed(undefined, register)).rejects.toMatchObject(refused);
+    subscribed.add('org-2');
+    await check.assertSubscribed('org-2', register);
+  });
+});
