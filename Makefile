@@ -4,7 +4,8 @@
 
 # Any Node >= 20 with npm installs; the scripts then run on the Node 26 that the lockfile brings.
 node_modules/.installed: package.json package-lock.json tools/link-node.cjs
-	npm ci --no-audit --no-fund
+	@echo "installing what is missing (about half a minute)"
+	npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 install: node_modules/.installed ## install what is missing

@@ -5,17 +5,17 @@ export interface Confirmations {
   /** Something was stored by another replica: those who wait ask the database again. */
   recheck(): void;
   /**
-   * Resolves true once `isStored` says so, false after `timeoutMs`. It is asked at the start, when a wake-up comes
+   * Resolves with what `find` finds, with undefined after `timeoutMs`. It is asked at the start, when a wake-up comes
    * and every `pollMs`, so that a lost doorbell costs time and nothing else.
    */
-  wait(key: { readonly registerId: string; readonly txId: string }, wait: Wait): Promise<boolean>;
-  /** Ends every wait with false. */
+  wait<T>(key: { readonly registerId: string; readonly txId: string }, wait: Wait<T>): Promise<T | undefined>;
+  /** Ends every wait with undefined. */
   close(): void;
 }
 
-export interface Wait {
+export interface Wait<T> {
   readonly timeoutMs: number;
-  readonly isStored: () => Promise<boolean>;
+  readonly find: () => Promise<T | undefined>;
 }
 
 interface Waiter {
@@ -55,8 +55,8 @@ export function createConfirmations(): Confirmations {
     recheck() {
       for (const set of waiters.values()) wakeAll(set);
     },
-    async wait({ registerId, txId }, { timeoutMs, isStored }) {
-      if (count >= maxWaiters) return isStored();
+    async wait({ registerId, txId }, { timeoutMs, find }) {
+      if (count >= maxWaiters) return find();
       const deadline = performance.now() + timeoutMs;
       let woken = Promise.withResolvers<void>();
       const wake = () => woken.resolve();
@@ -65,9 +65,10 @@ export function createConfirmations(): Confirmations {
       try {
         for (;;) {
           woken = Promise.withResolvers<void>();
-          if (await isStored()) return true;
+          const found = await find();
+          if (found !== undefined) return found;
           const leftMs = deadline - performance.now();
-          if (leftMs <= 0 || ended.signal.aborted) return false;
+          if (leftMs <= 0 || ended.signal.aborted) return undefined;
           const timer = setTimeout(wake, Math.min(pollMs, leftMs));
           await woken.promise;
           clearTimeout(timer);

@@ -87,10 +87,9 @@ async function accept(
 
 /** Waits for the docket that seals a transaction; undefined when the time is up. */
 async function confirmed(deps: TransactionsDeps, register: Register, txId: string, timeoutMs: number) {
-  const find = () => findSealed(deps.db, register.registerNo, txId);
   const key = { registerId: register.registerId, txId };
-  const isStored = async () => (await find()) !== undefined;
-  return (await deps.confirmations.wait(key, { timeoutMs, isStored })) ? find() : undefined;
+  const find = () => findSealed(deps.db, register.registerNo, txId);
+  return deps.confirmations.wait(key, { timeoutMs, find });
 }
 
 function mountSubmit(app: App, deps: TransactionsDeps): void {
