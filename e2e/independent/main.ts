@@ -24,7 +24,7 @@ interface Counts {
 }
 
 const folder = fileURLToPath(new URL('.', import.meta.url));
-const ownPython = fileURLToPath(new URL('../../dist/python3', import.meta.url));
+const ownPython = fileURLToPath(new URL('../../dist/venv/bin/python3', import.meta.url));
 const python = existsSync(ownPython) ? ownPython : 'python3';
 
 function execute(command: string, args: readonly string[]): Promise<{ code: number | null; output: string }> {
