@@ -34,6 +34,7 @@ async function main(): Promise<number> {
   const stopped = await within(stopDeadlineMs, local.stop().then(stopTracing));
   rmSync(directory.localJson, { force: true });
   await unlock();
+  rmSync(directory.sockets, { recursive: true, force: true });
   destination.flushSync();
   process.stdout.write(
     stopped ? 'Stopped.\n' : `Not everything stopped within ${stopDeadlineMs / 1000} s.\n`,

@@ -1,5 +1,6 @@
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely';
 import pg from 'pg';
+import { sha256Hex } from '#core/crypto/hash.ts';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 
@@ -57,6 +58,7 @@ function parseInt8(text: string): number | bigint {
 export function reportingPool(pool: pg.Pool): PostgresPool {
   // kysely knows connections by identity, so each client keeps one face.
   const faces = new WeakMap<pg.PoolClient, PostgresPoolClient>();
+  const nameOf = statementNames();
   return {
     options: pool.options,
     end: () => pool.end(),
@@ -64,18 +66,39 @@ export function reportingPool(pool: pg.Pool): PostgresPool {
       const client = await pool.connect().catch((error: unknown) => {
         throw unavailable(error) ?? error;
       });
-      const face = faces.get(client) ?? reportingClient(client);
+      const face = faces.get(client) ?? reportingClient(client, nameOf);
       faces.set(client, face);
       return face;
     },
   };
 }
 
-function reportingClient(client: pg.PoolClient): PostgresPoolClient {
+type NameOf = (text: string) => string | undefined;
+
+const mostNames = 256;
+
+/**
+ * Names for statements with parameters, so that each connection parses and plans them once. Texts of which there are
+ * too many stay unnamed, and those with a star, whose columns a migration beside this process may change.
+ */
+function statementNames(): NameOf {
+  const names = new Map<string, string>();
+  return (text) => {
+    const known = names.get(text);
+    if (known !== undefined || names.size >= mostNames || text.includes('*')) return known;
+    // Made of the text: pools over the same connections must mean the same by it.
+    const name = `kit-${sha256Hex(text).slice(0, 32)}`;
+    names.set(text, name);
+    return name;
+  };
+}
+
+function reportingClient(client: pg.PoolClient, nameOf: NameOf): PostgresPoolClient {
   let lost = false;
   const run = async (text: string, values: readonly unknown[]): Promise<unknown> => {
     try {
-      return await client.query(text, [...values]);
+      const name = values.length === 0 ? undefined : nameOf(text);
+      return await client.query({ text, values: [...values], ...(name !== undefined && { name }) });
     } catch (error) {
       const away = unavailable(error);
       lost ||= away !== undefined;

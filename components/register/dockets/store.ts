@@ -138,11 +138,26 @@ const copyTransactions = `copy transactions (register_no, docket_number, positio
   blueprint_id, action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
   from stdin (format binary)`;
 
+/** Transaction rows that COPY has brought. */
+const copiedRows = `
+  select tx_id, position, sender_address from transactions where register_no = $1 and docket_number = $2::bigint`;
+
+/** The transaction rows of a small docket. */
+const insertedRows = `
+  insert into transactions (register_no, docket_number, position, tx_id, type, sender_address, blueprint_id, action_id,
+    previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
+  select $1, $2::bigint, t.position - 1, t.tx_id, t.type, t.sender_address, t.blueprint_id, t.action_id,
+    t.previous_tx_id, t.created_micros, t.leaf, t.payload_hash_form, t.record, t.payload
+  from head, unnest($26::bytea[], $27::text[], $28::text[], $29::text[], $30::text[], $31::bytea[], $32::bigint[],
+    $33::bytea[], $34::text[], $35::bytea[], $36::bytea[]) with ordinality as t(tx_id, type, sender_address,
+    blueprint_id, action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload, position)
+  returning tx_id, position, sender_address`;
+
 /**
- * Everything of a docket but its transaction rows, in one statement. The update of the head is the gate: no row comes
- * back when the head moved. The genesis docket opens the register and ends its work row.
+ * A docket in one statement, but for rows that COPY has brought. The update of the head is the gate: when the head moved
+ * nothing is written and no row comes back. The genesis docket opens the register and ends its work row.
  */
-const commitRest = `
+const commitWith = (rows: string) => `
 with head as (
   update register_heads set height = $2::bigint + 1, head_hash = $3, head_timestamp = $4, log_frontier = $5,
     transaction_count = transaction_count + $6, size_bytes = size_bytes + $7
@@ -153,14 +168,13 @@ with head as (
     merkle_root, log_root, validator_set_hash, validator_address, is_genesis, genesis_config, certificate, stored_at,
     first_ordinal)
   select $1, $2::bigint, $3, $9, $4, $7, $6, $10, $11, $12, $13, $14, $15, $16, $17, first_ordinal from head
-), rows as (
-  select tx_id, position, sender_address from transactions where register_no = $1 and docket_number = $2::bigint
+), rows as (${rows}
 ), ids as (
   insert into transaction_ids (register_no, tx_id, docket_number, position)
   select $1, tx_id, $2::bigint, position from rows
 ), successors as (
   insert into transaction_successors (register_no, previous_tx_id, tx_id)
-  select $1, previous_tx_id, tx_id from unnest($18::bytea[], $19::bytea[]) as link(previous_tx_id, tx_id)
+  select $1, previous_tx_id, tx_id from head, unnest($18::bytea[], $19::bytea[]) as link(previous_tx_id, tx_id)
 ), senders as (
   insert into sender_counters (register_no, sender_address, transaction_count)
   select $1, sender_address, count(*) from rows group by sender_address
@@ -168,17 +182,17 @@ with head as (
     do update set transaction_count = sender_counters.transaction_count + excluded.transaction_count
 ), nodes as (
   insert into log_nodes (register_no, level, position, hash)
-  select $1, level, position, hash from unnest($20::smallint[], $21::bigint[], $22::bytea[]) as n(level, position, hash)
+  select $1, level, position, hash from head, unnest($20::smallint[], $21::bigint[], $22::bytea[]) as n(level, position, hash)
 ), attested as (
   insert into docket_attestations (register_no, docket_number, validator_address, attestation)
-  select $1, $2::bigint, a->>'validatorAddress', a from jsonb_array_elements($23::jsonb) as a
+  select $1, $2::bigint, a->>'validatorAddress', a from head, jsonb_array_elements($23::jsonb) as a
 ), opened as (
   update registers set status = 'Online', updated_at = $17
-  where register_no = $1 and $14 and status = 'Checking'
+  where register_no = $1 and $14 and status = 'Checking' and exists (select 1 from head)
 ), done as (
-  delete from genesis_work where register_no = $1 and $14
+  delete from genesis_work where register_no = $1 and $14 and exists (select 1 from head)
 ), told as (
-  insert into outbox (kind, key, data) values ('DocketSealed', $24, $25)
+  insert into outbox (kind, key, data) select 'DocketSealed', $24, $25::jsonb from head
 )
 select first_ordinal from head`;
 
@@ -220,6 +234,24 @@ function restValues(commit: DocketCommit): unknown[] {
   ];
 }
 
+/** Columns of the rows, as `insertedRows` takes them. */
+function rowValues({ transactions }: DocketCommit): unknown[] {
+  const idOf = (id: string | undefined) => (id === undefined ? null : Buffer.from(id, 'hex'));
+  return [
+    transactions.map((one) => idOf(one.txId)),
+    transactions.map((one) => one.type),
+    transactions.map((one) => one.senderAddress),
+    transactions.map((one) => one.blueprintId ?? null),
+    transactions.map((one) => one.actionId ?? null),
+    transactions.map((one) => idOf(one.previousTxId)),
+    transactions.map((one) => one.createdMicros),
+    transactions.map((one) => Buffer.from(one.leaf)),
+    transactions.map((one) => one.payloadHashForm),
+    transactions.map((one) => Buffer.from(one.record)),
+    transactions.map((one) => Buffer.from(one.payload)),
+  ];
+}
+
 function copyBuffer(commit: DocketCommit): Buffer {
   const text = (value: string | undefined) => (value === undefined ? null : { text: value });
   return encodeCopyRows(
@@ -256,12 +288,24 @@ function refusedBy(error: unknown): CommitOutcome | undefined {
   return outcomeOfConstraint[constraint];
 }
 
+/** Up to this many rows one statement costs less than the round trips of a transaction around COPY. */
+const fewRows = 8;
+
 async function writeInside(client: PoolClient, commit: DocketCommit): Promise<CommitOutcome> {
+  if (commit.transactions.length <= fewRows) {
+    const values = [...restValues(commit), ...rowValues(commit)];
+    const head = await client.query({ name: 'commit-small', text: commitWith(insertedRows), values });
+    return head.rowCount === 0 ? 'moved' : 'stored';
+  }
   await client.query('begin');
   const stream = client.query(copyFrom(copyTransactions));
   stream.end(copyBuffer(commit));
   await finished(stream);
-  const head = await client.query({ name: 'commit-docket', text: commitRest, values: restValues(commit) });
+  const head = await client.query({
+    name: 'commit-docket',
+    text: commitWith(copiedRows),
+    values: restValues(commit),
+  });
   if (head.rowCount === 0) {
     await client.query('rollback');
     return 'moved';

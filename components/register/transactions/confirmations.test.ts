@@ -12,9 +12,9 @@ function stored() {
       now = true;
     },
     asked: () => asked,
-    isStored: async () => {
+    find: async () => {
       asked += 1;
-      return now;
+      return now ? 'row' : undefined;
     },
   };
 }
@@ -23,7 +23,7 @@ describe('waiting for a confirmation', () => {
   it('ends at once for what is stored already', async () => {
     const ledger = stored();
     ledger.store();
-    expect(await createConfirmations().wait(key, { timeoutMs: 1_000, isStored: ledger.isStored })).toBe(true);
+    expect(await createConfirmations().wait(key, { timeoutMs: 1_000, find: ledger.find })).toBe('row');
     expect(ledger.asked()).toBe(1);
   });
 
@@ -36,32 +36,32 @@ describe('waiting for a confirmation', () => {
       const confirmations = createConfirmations();
       const ledger = stored();
       const startedAt = performance.now();
-      const waiting = confirmations.wait(key, { timeoutMs: 60_000, isStored: ledger.isStored });
+      const waiting = confirmations.wait(key, { timeoutMs: 60_000, find: ledger.find });
       ledger.store();
       wake(confirmations);
-      expect(await waiting).toBe(true);
+      expect(await waiting).toBe('row');
       expect(performance.now() - startedAt).toBeLessThan(400);
     }
   });
 
   it('notices a docket whose doorbell was lost', async () => {
     const ledger = stored();
-    const waiting = createConfirmations().wait(key, { timeoutMs: 60_000, isStored: ledger.isStored });
+    const waiting = createConfirmations().wait(key, { timeoutMs: 60_000, find: ledger.find });
     ledger.store();
-    expect(await waiting).toBe(true);
+    expect(await waiting).toBe('row');
   });
 
-  it('ends with false when the time is up, and when the service stops', async () => {
+  it('ends without a row when the time is up, and when the service stops', async () => {
     const confirmations = createConfirmations();
-    const { isStored } = stored();
-    expect(await confirmations.wait(key, { timeoutMs: 20, isStored })).toBe(false);
-    const waiting = confirmations.wait(key, { timeoutMs: 60_000, isStored });
+    const { find } = stored();
+    expect(await confirmations.wait(key, { timeoutMs: 20, find })).toBeUndefined();
+    const waiting = confirmations.wait(key, { timeoutMs: 60_000, find });
     confirmations.close();
-    expect(await waiting).toBe(false);
+    expect(await waiting).toBeUndefined();
   });
 
   it('passes on what the ledger throws', async () => {
-    const isStored = () => Promise.reject(new Error('away'));
-    await expect(createConfirmations().wait(key, { timeoutMs: 10, isStored })).rejects.toThrow('away');
+    const find = () => Promise.reject(new Error('away'));
+    await expect(createConfirmations().wait(key, { timeoutMs: 10, find })).rejects.toThrow('away');
   });
 });

@@ -49,6 +49,8 @@ const submitQuery = z.object({
   timeout: z.coerce.number().min(0).max(60).default(10).describe('Seconds to wait for the confirmation.'),
 });
 
+const acceptedBody = z.object({ txId: z.string() });
+
 const instant = z.string().transform((text, context) => {
   const ticks = findTimestamp(text);
   if (ticks !== undefined) return Number(ticksToMicros(ticks));
@@ -121,7 +123,7 @@ function mountSubmit(app: App, deps: TransactionsDeps): void {
           reply.header('retry-after', String(answer.retryAfterSeconds));
         return reply.code(answer.status).type('application/problem+json').send(JSON.stringify(answer.body));
       }
-      const { txId } = z.object({ txId: z.string() }).parse(answer.body);
+      const { txId } = acceptedBody.parse(answer.body);
       const row =
         query.wait === undefined ? undefined : await confirmed(deps, register, txId, query.timeout * 1000);
       return row === undefined

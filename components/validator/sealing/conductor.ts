@@ -15,8 +15,6 @@ import type {
   Message,
   Proposal,
   UnsignedMessage,
-  UnsignedProposal,
-  UnsignedVote,
   Value,
   Verdict,
   Vote,
@@ -37,8 +35,6 @@ export interface ConductorOptions {
   append(record: LogRecord): Promise<number>;
   /** The next docket, or undefined when there is nothing to propose. */
   build(): Docket | undefined;
-  /** A set of one has asked for every signature that decides this docket. */
-  onAsked(docket: Docket): void;
   onDecided(docket: Docket, certificate: Certificate): void;
   onEvidence(evidence: Evidence): void;
   /** The log or the signing component failed for good; nothing more is signed. */
@@ -55,8 +51,6 @@ export class Conductor {
   /** Dockets of this height by identity. */
   readonly #dockets = new Map<string, Docket>();
   readonly #inputs: Input[] = [];
-  /** Votes of a set of one that were asked for with their proposal, by `voteName`. */
-  readonly #asked = new Map<string, Promise<Uint8Array>>();
   #own: OwnMessage[] = [];
   readonly #timers = new Set<string>();
   #state: RegisterState;
@@ -109,7 +103,6 @@ export class Conductor {
   begin(state: RegisterState): void {
     this.#state = state;
     this.#dockets.clear();
-    this.#asked.clear();
     this.#own = [];
     this.#clearTimers();
     this.#act(beginHeight(this.#machine, heightRules(state, this.#options.self)));
@@ -230,51 +223,21 @@ export class Conductor {
 
   /** `logged` is set when the message is on disk since before a restart. */
   async #sign(message: UnsignedMessage, logged: OwnMessage | undefined): Promise<void> {
+    const { signer, clock } = this.#options;
     const timestamp =
       logged?.timestamp ??
       (message.kind === 'proposal' ? message.value.timestamp : message.timestamp) ??
-      formatLedgerTimestamp(this.#options.clock.nowMicros());
+      formatLedgerTimestamp(clock.nowMicros());
+    const request = { kind: 'consensus', message: signable(this.#state, message, timestamp) } as const;
     try {
       const onDisk = logged === undefined ? this.#append(message, timestamp) : Promise.resolve();
       // Bytes that follow from the docket alone can be signed again after a crash, so they need not wait for the disk.
       if (message.kind !== 'proposal' && message.value === undefined) await onDisk;
-      const [signature] = await Promise.all([this.#signature(message, timestamp), onDisk]);
+      const [signature] = await Promise.all([signer.sign(request), onDisk]);
       this.#send(message, timestamp, encodeBase64(signature));
     } catch (error) {
       this.#onUnsigned(message, error);
     }
-  }
-
-  #signature(message: UnsignedMessage, timestamp: string): Promise<Uint8Array> {
-    const asked = message.kind === 'proposal' ? undefined : this.#asked.get(voteName(message));
-    if (asked !== undefined) return asked;
-    const signature = this.#ask(message, timestamp);
-    if (message.kind === 'proposal' && this.#state.members.length === 1) this.#askVotes(message);
-    return signature;
-  }
-
-  #ask(message: UnsignedMessage, timestamp: string): Promise<Uint8Array> {
-    return this.#options.signer.sign({
-      kind: 'consensus',
-      message: signable(this.#state, message, timestamp),
-    });
-  }
-
-  /**
-   * A set of one answers its own proposal, and its votes carry nothing but the docket: the signing component gets all
-   * three at once and guards them in one commit. Each counts only when the machine comes to it and it is on disk.
-   */
-  #askVotes({ height, round, value }: UnsignedProposal): void {
-    const { timestamp, ...identified } = value;
-    for (const kind of ['prevote', 'precommit'] as const) {
-      const vote = { kind, height, round, value: identified, timestamp };
-      const signature = this.#ask(vote, timestamp);
-      // Who waits for the vote hears of its refusal; a vote that is never cast is nobody's business.
-      signature.catch(() => {});
-      this.#asked.set(voteName(vote), signature);
-    }
-    const docket = this.#dockets.get(identity(value));
-    if (docket !== undefined) this.#options.onAsked(docket);
   }
 
   async #append(message: UnsignedMessage, timestamp: string): Promise<void> {
@@ -333,10 +296,6 @@ export class Conductor {
 
 function identity(value: Omit<Value, 'timestamp'>): string {
   return `${value.hash}${value.merkleRoot}${value.logRoot}`;
-}
-
-function voteName({ kind, round, value }: UnsignedVote): string {
-  return `${kind}/${round}/${value === undefined ? '' : identity(value)}`;
 }
 
 /** The structured message that the signing component and the certificate's verifier make the sign bytes of. */

@@ -16,7 +16,7 @@ import { applyDocket, type RegisterState } from './state.ts';
 import { DocketWriter } from './writer.ts';
 
 export interface RegisterOptions
-  extends Omit<ConductorOptions, 'build' | 'onAsked' | 'onDecided' | 'onEvidence' | 'onFailed'> {
+  extends Omit<ConductorOptions, 'build' | 'onDecided' | 'onEvidence' | 'onFailed'> {
   readonly ledger: Ledger;
   readonly serials: Serials;
   readonly bounds: Omit<PoolBounds, 'maxPerSender'>;
@@ -69,8 +69,6 @@ export class Register {
   #storedHeight: number;
   #limit: number | undefined;
   #seals = 0;
-  /** The attestation that was asked for with a docket's votes. */
-  #asked: { readonly docketHash: string; readonly vote: Promise<ConsensusVote | undefined> } | undefined;
 
   constructor(options: RegisterOptions, state: RegisterState) {
     this.id = state.registerId;
@@ -92,9 +90,6 @@ export class Register {
       {
         ...options,
         build: () => this.#build(),
-        onAsked: ({ header }) => {
-          this.#asked = { docketHash: header.hash, vote: this.#attest(header) };
-        },
         onDecided: (docket, certificate) => this.#onDecided(docket, certificate),
         onEvidence: (evidence) => {
           options.metrics.equivocation();
@@ -288,16 +283,11 @@ export class Register {
     this.#state = applyDocket(this.#state, header);
     this.#decidedAtMs = this.#options.clock.nowMs();
     this.pool.markSealing(header.transactionIds);
-    const asked = this.#asked?.docketHash === header.hash ? this.#asked.vote : undefined;
-    this.#asked = undefined;
-    this.#writer.enqueue(sealed, asked ?? this.#attest(header));
+    this.#writer.enqueue(sealed, this.#attest(sealed));
   }
 
-  /**
-   * The specification's vote, which leaves with the decided docket. A docket is stored without it rather than late: it
-   * can be added later (D19).
-   */
-  async #attest(header: Docket['header']): Promise<ConsensusVote | undefined> {
+  /** The specification's vote. A docket is stored without it rather than late: it can be added later (D19). */
+  async #attest({ docket: { header } }: SealedDocket): Promise<ConsensusVote | undefined> {
     const { signer, clock, self, log } = this.#options;
     const { hash: docketHash, registerId } = header;
     const timestamp = formatLedgerTimestamp(clock.nowMicros());

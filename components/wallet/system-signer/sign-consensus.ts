@@ -60,65 +60,25 @@ export async function signConsensus(
   opened: OpenedSigner,
   message: ConsensusMessage,
 ): Promise<Uint8Array> {
-  const guarded = guardedOf(opened, message);
-  const taken = await deps.store.guard([guarded], opened.epoch);
-  const released = taken ? guarded.signature : await storedSignature(deps, opened, guarded);
-  logGuarded(deps, opened, guarded, message);
-  return released;
-}
-
-/**
- * Signs messages of one register that came together, with one commit for all. Undefined when they cannot be taken so:
- * positions that do not rise, or that are not all above the last one signed. Nothing was signed then.
- * @throws AppError invalid for fields out of range
- */
-export async function signTogether(
-  deps: SignConsensusDeps,
-  opened: OpenedSigner,
-  messages: readonly ConsensusMessage[],
-): Promise<readonly Uint8Array[] | undefined> {
-  const [first, ...more] = messages.map((message) => guardedOf(opened, message));
-  if (first === undefined || !rise([first, ...more])) return undefined;
-  if (!(await deps.store.guard([first, ...more], opened.epoch))) return undefined;
-  return [first, ...more].map((guarded, index) => {
-    logGuarded(deps, opened, guarded, messages[index]);
-    return guarded.signature;
-  });
-}
-
-function guardedOf(opened: OpenedSigner, message: ConsensusMessage): GuardedMessage {
   // The guard's key is the parsed id: two spellings of one register must meet the same row.
   const registerId = parseRegisterId(message.registerId);
   assertTimestamp(message.timestamp);
   const bytes = signBytes({ ...message, registerId });
-  return {
+  const signature = Buffer.from(opened.key.signer.sign(bytes));
+  const guarded: GuardedMessage = {
     registerId,
     validatorId: opened.validatorId,
     height: BigInt(message.height),
     round: message.round,
     step: message.type,
     digest: Buffer.from(sha256(bytes)),
-    signature: Buffer.from(opened.key.signer.sign(bytes)),
+    signature,
   };
-}
-
-function rise(messages: readonly GuardedMessage[]): boolean {
-  return messages.every((message, index) => {
-    const before = messages[index - 1];
-    if (before === undefined) return true;
-    if (before.registerId !== message.registerId || before.height !== message.height) return false;
-    return before.round === message.round ? before.step < message.step : before.round < message.round;
-  });
-}
-
-function logGuarded(
-  deps: SignConsensusDeps,
-  opened: OpenedSigner,
-  guarded: GuardedMessage,
-  message: ConsensusMessage | undefined,
-): void {
-  const txId = message?.docket?.docketHash ?? 'nil';
-  logSigned(deps, opened, guarded.registerId, { ...position(guarded), kind: typeName(guarded.step), txId });
+  const taken = await deps.store.guard(guarded, opened.epoch);
+  const released = taken ? signature : await storedSignature(deps, opened, guarded);
+  const txId = message.docket?.docketHash ?? 'nil';
+  logSigned(deps, opened, registerId, { ...position(guarded), kind: typeName(message.type), txId });
+  return released;
 }
 
 /** The specification's vote; it decides nothing, so it needs no guard, only the newest epoch. */

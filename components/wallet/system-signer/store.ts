@@ -35,11 +35,8 @@ export interface SignerStore {
   retryAfterSeconds(registerId: string, cap: SignatureCap): Promise<number>;
   nextEpoch(validatorId: string): Promise<bigint>;
   currentEpoch(validatorId: string): Promise<bigint | undefined>;
-  /**
-   * True when the last position was taken, and with it those before it, which must rise; false when the epoch is old or
-   * the first position is not above the stored one, and then none was.
-   */
-  guard(messages: readonly [GuardedMessage, ...GuardedMessage[]], epoch: bigint): Promise<boolean>;
+  /** True when the position was taken; false when the epoch is old or the position is not above the stored one. */
+  guard(message: GuardedMessage, epoch: bigint): Promise<boolean>;
   position(message: GuardedMessage): Promise<GuardPosition | undefined>;
 }
 
@@ -84,8 +81,6 @@ const CURRENT_EPOCH = 'SELECT epoch::text AS epoch FROM signer_epochs WHERE vali
 
 // Safety rests on the conflict clause alone: the row is locked, re-read and compared, so of two racing messages at one
 // position the second sees the first. The epoch ends old streams early; it may lag by one statement without harm.
-// Of rising positions that come together the first must be above the row and the last is kept: what one statement each
-// would have left behind.
 const GUARD = `
   INSERT INTO signing_guard AS g (register_id, validator_id, height, round, step, digest, signature)
   SELECT $1, $2, $3::bigint, $4::bigint, $5::smallint, $6::bytea, $7::bytea
@@ -93,7 +88,7 @@ const GUARD = `
   ON CONFLICT (register_id, validator_id) DO UPDATE
     SET height = excluded.height, round = excluded.round, step = excluded.step,
         digest = excluded.digest, signature = excluded.signature
-    WHERE ($9::bigint, $10::bigint, $11::smallint) > (g.height, g.round, g.step)
+    WHERE (excluded.height, excluded.round, excluded.step) > (g.height, g.round, g.step)
   RETURNING 1`;
 
 const POSITION = `
@@ -132,7 +127,7 @@ export function createSignerStore(pool: pg.Pool): SignerStore {
       const { rows } = await pool.query<{ epoch: string }>(query);
       return rows[0] === undefined ? undefined : BigInt(rows[0].epoch);
     },
-    guard: (messages, epoch) => takePosition(pool, messages, epoch),
+    guard: (message, epoch) => takePosition(pool, message, epoch),
     async position(message) {
       const values = [message.registerId, message.validatorId, message.digest];
       const { rows } = await pool.query<GuardPosition>({ name: 'signer-position', text: POSITION, values });
@@ -141,19 +136,12 @@ export function createSignerStore(pool: pg.Pool): SignerStore {
   };
 }
 
-async function takePosition(
-  pool: pg.Pool,
-  messages: readonly [GuardedMessage, ...GuardedMessage[]],
-  epoch: bigint,
-): Promise<boolean> {
-  const [first] = messages;
-  const last = messages.at(-1) ?? first;
-  const { registerId, validatorId, height, round, step, digest, signature } = last;
-  const values = [registerId, validatorId, String(height), round, step, digest, signature, String(epoch)];
+async function takePosition(pool: pg.Pool, message: GuardedMessage, epoch: bigint): Promise<boolean> {
+  const { registerId, validatorId, height, round, step, digest, signature } = message;
   const { rows } = await pool.query({
     name: 'signer-guard',
     text: GUARD,
-    values: [...values, String(first.height), first.round, first.step],
+    values: [registerId, validatorId, String(height), round, step, digest, signature, String(epoch)],
   });
   return rows.length === 1;
 }

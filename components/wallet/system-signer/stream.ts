@@ -16,7 +16,6 @@ import {
   signAttestation,
   signConsensus,
   signPossession,
-  signTogether,
 } from './sign-consensus.ts';
 
 type Response = MessageInitShape<typeof SignConsensusResponseSchema>;
@@ -76,91 +75,16 @@ async function admitAll(
   arrivals: AsyncIterator<SignConsensusRequest>,
   lanes: Lanes<Response>,
 ): Promise<void> {
-  const together = new Together(deps, opened);
   try {
     for (let next = await arrivals.next(); next.done !== true; next = await arrivals.next()) {
       if (lanes.ended) return;
       const request = next.value;
-      together.add(request);
-      await lanes.admit(registerOf(request), async () => {
-        const signature = await together.sign(request);
-        if (signature !== undefined) return signedResponse(request.requestId, signature);
-        return answer(deps, opened, request, () => lanes.end());
-      });
+      await lanes.admit(registerOf(request), () => answer(deps, opened, request, () => lanes.end()));
     }
     lanes.end();
   } catch (error) {
     lanes.end(error);
   }
-}
-
-/** Consensus messages of one lane that came together, so that their positions are taken together. */
-class Together {
-  readonly #deps: SignConsensusDeps;
-  readonly #opened: OpenedSigner;
-  readonly #waiting = new Map<string, SignConsensusRequest[]>();
-  readonly #signed = new Map<SignConsensusRequest, Uint8Array>();
-
-  constructor(deps: SignConsensusDeps, opened: OpenedSigner) {
-    this.#deps = deps;
-    this.#opened = opened;
-  }
-
-  add(request: SignConsensusRequest): void {
-    const lane = registerOf(request);
-    const waiting = this.#waiting.get(lane);
-    if (waiting === undefined) this.#waiting.set(lane, [request]);
-    else waiting.push(request);
-  }
-
-  /** Called for the requests of a lane one after the other; undefined when this one has to be signed alone. */
-  async sign(request: SignConsensusRequest): Promise<Uint8Array | undefined> {
-    const known = this.#take(request);
-    if (known !== undefined || request.message.case !== 'consensus') return known;
-    // What came with it in one piece of the stream is delivered by then.
-    await new Promise((resolve) => setImmediate(resolve));
-    const burst = [request, ...this.#leading(registerOf(request))];
-    if (burst.length === 1) return undefined;
-    const signatures = await this.#signAll(burst);
-    for (const [index, signature] of signatures?.entries() ?? []) {
-      const each = burst[index];
-      if (each !== undefined && each !== request) this.#signed.set(each, signature);
-    }
-    return signatures?.[0];
-  }
-
-  #take(request: SignConsensusRequest): Uint8Array | undefined {
-    const lane = registerOf(request);
-    const waiting = this.#waiting.get(lane);
-    waiting?.shift();
-    if (waiting?.length === 0) this.#waiting.delete(lane);
-    const signature = this.#signed.get(request);
-    this.#signed.delete(request);
-    return signature;
-  }
-
-  #leading(lane: string): readonly SignConsensusRequest[] {
-    const waiting = this.#waiting.get(lane) ?? [];
-    const other = waiting.findIndex(({ message }) => message.case !== 'consensus');
-    return other === -1 ? [...waiting] : waiting.slice(0, other);
-  }
-
-  /** A message that is not well formed must not cost the others their answers: then each is signed alone. */
-  async #signAll(burst: readonly SignConsensusRequest[]): Promise<readonly Uint8Array[] | undefined> {
-    const messages: ConsensusMessage[] = [];
-    try {
-      for (const { message } of burst)
-        if (message.case === 'consensus') messages.push(parseMessage(message.value));
-      return await signTogether(this.#deps, this.#opened, messages);
-    } catch (error) {
-      if (isAppError(error, 'invalid')) return undefined;
-      throw error;
-    }
-  }
-}
-
-function signedResponse(requestId: bigint, signature: Uint8Array): Response {
-  return { requestId, result: { case: 'signed', value: { signature } } };
 }
 
 async function answer(
@@ -172,7 +96,7 @@ async function answer(
   const { requestId } = request;
   try {
     const signature = await sign(deps, opened, request.message);
-    return signedResponse(requestId, signature);
+    return { requestId, result: { case: 'signed', value: { signature } } };
   } catch (error) {
     if (isAppError(error) && error.code === 'SIGNER_FENCED') fence();
     return refusalOf(requestId, error);
