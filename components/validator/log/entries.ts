@@ -8,7 +8,10 @@ import type { UnsignedMessage } from '../consensus/messages.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { Entry } from './format.ts';
 
-/** An own message before it is signed: with it, the same bytes can be signed again after a crash. */
+/**
+ * An own message. It is written before it is signed, so that the same bytes can be signed again after a crash, and once
+ * more with its signature: the signer signs only the latest position again, and the next own message comes behind it.
+ */
 export interface OwnMessage {
   readonly registerId: string;
   readonly message: UnsignedMessage;
@@ -17,6 +20,8 @@ export interface OwnMessage {
   readonly valid: Held | undefined;
   /** The docket that the message is about, where it first appears. */
   readonly header?: DocketHeader | undefined;
+  /** Standard base64; absent until the signer has answered. */
+  readonly signature?: string | undefined;
 }
 
 export interface DecidedDocket {

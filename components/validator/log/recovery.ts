@@ -1,3 +1,4 @@
+import { isSameValue } from '../consensus/round.ts';
 import type {
   DecidedDocket,
   LoggedTransaction,
@@ -86,7 +87,15 @@ function registerOf(record: ReadRecord): string {
 function takeOwn(register: Recovered, own: OwnMessage): void {
   const height = register.own[0]?.message.height ?? -1;
   if (own.message.height > height) register.own = [own];
-  else if (own.message.height === height) register.own.push(own);
+  if (own.message.height !== height) return;
+  const place = register.own.findIndex((each) => isSameMessage(each.message, own.message));
+  const earlier = register.own[place];
+  if (earlier === undefined) register.own.push(own);
+  else register.own[place] = { ...earlier, signature: own.signature ?? earlier.signature };
+}
+
+function isSameMessage(a: OwnMessage['message'], b: OwnMessage['message']): boolean {
+  return a.kind === b.kind && a.round === b.round && isSameValue(a.value, b.value);
 }
 
 function forgetStored(register: Recovered, docketNumber: number): void {

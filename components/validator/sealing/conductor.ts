@@ -117,7 +117,10 @@ export class Conductor {
     const { message, locked, valid } = last;
     const step = message.kind === 'proposal' ? 'propose' : message.kind;
     this.#act(resume(this.#machine, { round: message.round, step, locked, valid }));
-    for (const each of own) await this.#sign(each.message, each);
+    for (const each of own) {
+      if (each.signature === undefined) await this.#sign(each.message, each);
+      else this.#send(each.message, each.timestamp, each.signature);
+    }
   }
 
   stop(): void {
@@ -233,8 +236,10 @@ export class Conductor {
       const onDisk = logged === undefined ? this.#append(message, timestamp) : Promise.resolve();
       // Bytes that follow from the docket alone can be signed again after a crash, so they need not wait for the disk.
       if (message.kind !== 'proposal' && message.value === undefined) await onDisk;
-      const [signature] = await Promise.all([signer.sign(request), onDisk]);
-      this.#send(message, timestamp, encodeBase64(signature));
+      const [bytes] = await Promise.all([signer.sign(request), onDisk]);
+      const signature = encodeBase64(bytes);
+      this.#keepSignature(message, signature);
+      this.#send(message, timestamp, signature);
     } catch (error) {
       this.#onUnsigned(message, error);
     }
@@ -257,6 +262,19 @@ export class Conductor {
     };
     this.#own.push(value);
     await this.#options.append({ kind: 'own', value });
+  }
+
+  /**
+   * The signature goes into the log ahead of the next own message and is not waited for: without it on disk there is no
+   * later message either, and the signer signs its latest position again.
+   */
+  #keepSignature(message: UnsignedMessage, signature: string): void {
+    const place = this.#own.findIndex((each) => each.message === message);
+    const unsigned = this.#own[place];
+    if (unsigned === undefined) return;
+    this.#own[place] = { ...unsigned, signature };
+    const { header: _kept, ...value } = { ...unsigned, signature };
+    this.#options.append({ kind: 'own', value }).catch((error: unknown) => this.#options.onFailed(error));
   }
 
   /** A lock on another member's docket is worth nothing after a restart without the docket. */
