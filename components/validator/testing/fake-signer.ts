@@ -11,9 +11,9 @@ export interface FakeSigner extends Signer {
   before: (request: SignerRequest) => Promise<void> | void;
 }
 
-/** A signing component with the guard of the real one: one message for each (register, height, round, step). */
+/** A signing component with the guard of the real one: positions of a register only rise, the last one may be repeated. */
 export function fakeSigner(key: TestKey, validatorId: string): FakeSigner {
-  const guard = new Map<string, string>();
+  const guard = new Map<string, Position>();
   const fake: FakeSigner = {
     key: { publicKey: key.publicKey, walletAddress: key.address },
     signed: [],
@@ -29,18 +29,35 @@ export function fakeSigner(key: TestKey, validatorId: string): FakeSigner {
   return fake;
 }
 
+interface Position {
+  readonly place: readonly [height: number, round: number, step: number];
+  readonly text: string;
+}
+
 function refuseDoubleSign(
-  guard: Map<string, string>,
+  guard: Map<string, Position>,
   { message }: Extract<SignerRequest, { kind: 'consensus' }>,
   bytes: Uint8Array,
 ): void {
-  const place = `${message.registerId}/${message.height}/${message.round}/${message.type}`;
+  const place = [message.height, message.round, message.type] as const;
   const text = Buffer.from(bytes).toString('hex');
-  const before = guard.get(place);
-  if (before !== undefined && before !== text) {
-    throw new AppError('conflict', 'DOUBLE_SIGN_REFUSED', 'Something else was signed here');
+  const last = guard.get(message.registerId);
+  if (last !== undefined && !mayFollow(last, { place, text })) {
+    throw new AppError(
+      'conflict',
+      'DOUBLE_SIGN_REFUSED',
+      'A later position or something else was signed here',
+    );
   }
-  guard.set(place, text);
+  guard.set(message.registerId, { place, text });
+}
+
+function mayFollow(last: Position, next: Position): boolean {
+  for (const [index, part] of next.place.entries()) {
+    const before = last.place[index] ?? 0;
+    if (part !== before) return part > before;
+  }
+  return last.text === next.text;
 }
 
 function bytesOf(request: SignerRequest, key: TestKey, validatorId: string): Uint8Array {
