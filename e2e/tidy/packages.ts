@@ -10,9 +10,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
     'components/tenant/*',
     'components/register/*',
   ],
-  'fastify-plugin': ['components/kit/*'],
   'fastify-type-provider-zod': ['components/kit/http/*'],
-  '@fastify/formbody': ['components/kit/http/*', 'components/tenant/*'],
   '@fastify/swagger': ['components/kit/http/*', 'components/gateway/openapi/*'],
   '@fastify/swagger-ui': ['components/gateway/openapi/*'],
   undici: ['components/gateway/*', 'components/kit/auth/*', 'components/kit/workload/*'],
@@ -47,7 +45,6 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
   '@peculiar/x509': ['components/kit/workload/*', 'components/standalone/issuer/*'],
   'reflect-metadata': ['components/kit/workload/*', 'components/standalone/issuer/*'],
   canonicalize: ['components/core/encoding/*'],
-  'rate-limiter-flexible': ['components/kit/rate-limit/*'],
   // tests
   vitest: [],
   'fast-check': [],

@@ -1,9 +1,10 @@
+import type { RevocationKind as Kind } from '#kit/auth/auth.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import { RevocationKind, type RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import type { TenantDatabase } from '../database/schema.ts';
-import { type RevocationKind as Kind, logStart } from './revocation.ts';
+import { logStart } from './revocation.ts';
 import { listRevocations } from './store.ts';
 
 const kinds: Readonly<Record<Kind, RevocationKind>> = {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
+import type { Revocation, RevocationCursor, RevocationKind } from '#kit/auth/auth.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../database/schema.ts';
-import type { Revocation, RevocationCursor, RevocationKind } from './revocation.ts';
 
 type DB = TenantDatabase;
 

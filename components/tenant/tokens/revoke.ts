@@ -1,5 +1,6 @@
 import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
+import type { RevocationKind } from '#kit/auth/auth.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { Origin } from '../audit/audit.ts';
@@ -8,7 +9,7 @@ import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { isSystemAdministrator } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
-import { longestTokenLifeMs, type RevocationKind } from '../revocations/revocation.ts';
+import { longestTokenLifeMs } from '../revocations/revocation.ts';
 import { appendRevocation } from '../revocations/store.ts';
 import { findMembership, findMembershipIn, listMemberships } from '../users/store.ts';
 import { looksLikeRefreshToken, parseRefreshToken } from './refresh-token.ts';
