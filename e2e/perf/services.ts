@@ -42,7 +42,7 @@ export async function minting(stage: Stage): Promise<Row> {
   const signingKey = privateKey.export({ type: 'pkcs8', format: 'pem' });
   const raw = await startRaw(new URL('./raw/mint.ts', import.meta.url), { ...stage.svid, signingKey });
   const listener = new URL(stage.system.state.mtlsTokenUrl);
-  const pools = { ours: stage.pool(listener.origin, inFlight), raw: stage.pool(raw.url, inFlight) };
+  const pools = { ours: stage.pool(listener.origin, inFlight), raw: stage.pool(raw.said, inFlight) };
   const form: Asked = {
     path: listener.pathname,
     method: 'POST',
@@ -76,7 +76,7 @@ export async function gatewayCpu(stage: Stage, tenantUrl: string): Promise<Row> 
   });
   const pools = {
     ours: stage.pool(stage.system.state.gatewayUrl, inFlight),
-    raw: stage.pool(raw.url, inFlight),
+    raw: stage.pool(raw.said, inFlight),
   };
   const asked: Asked = { path: '/.well-known/jwks.json', method: 'GET' };
   const figures = { ours: [] as number[], raw: [] as number[] };

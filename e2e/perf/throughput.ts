@@ -3,7 +3,7 @@ import type { Pool } from 'undici';
 import { walletAddress } from '#core/crypto/address.ts';
 import { createOutsideKey, signSubmission } from '../harness/outside.ts';
 import { inParallel, until } from '../harness/wait.ts';
-import { startRaw } from './raw/child.ts';
+import { startRawInstallation } from './raw/installation.ts';
 import type { Row } from './report.ts';
 import type { Stage } from './stage.ts';
 
@@ -53,7 +53,7 @@ async function round(
 /** Rows 1 and 2: pre-signed, one a request, 64 connections; at the validator's listener and through the gateway. */
 export async function throughput(stage: Stage, validatorUrl: string): Promise<readonly Row[]> {
   const { token, registerId, api } = stage;
-  const raw = await startRaw(new URL('./raw/ledger.ts', import.meta.url), {
+  const raw = await startRawInstallation({
     ...stage.svid,
     databaseUrl: stage.rawDatabaseUrl,
     schema: 'throughput',
@@ -63,7 +63,8 @@ export async function throughput(stage: Stage, validatorUrl: string): Promise<re
   const pools = {
     validator: stage.pool(validatorUrl, connections),
     gateway: stage.pool(stage.system.state.gatewayUrl, connections),
-    raw: stage.pool(raw.url, connections),
+    raw: stage.pool(raw.validatorUrl, connections),
+    rawStore: stage.pool(raw.storeUrl, 1),
   };
   const path = '/api/v1/transactions/validate';
   const storedByRegister = async (): Promise<number> => {
@@ -73,7 +74,7 @@ export async function throughput(stage: Stage, validatorUrl: string): Promise<re
     return (answer.body as { totalCount: number }).totalCount;
   };
   const storedByRaw = async (): Promise<number> => {
-    const answer = await pools.raw.request({ path: '/', method: 'GET' });
+    const answer = await pools.rawStore.request({ path: '/', method: 'GET' });
     return Number(await answer.body.text());
   };
   const figures = { validator: [] as number[], gateway: [] as number[], raw: [] as number[] };
@@ -119,18 +120,19 @@ export async function throughput(stage: Stage, validatorUrl: string): Promise<re
   ];
 }
 
-const samples = 60;
+/** The first half warms both programs up and is not counted. */
+const samples = 400;
 
 /** Row 3: one transaction at a time on an idle system, submit to confirmed. */
 export async function latency(stage: Stage, registerUrl: string): Promise<Row> {
-  const raw = await startRaw(new URL('./raw/ledger.ts', import.meta.url), {
+  const raw = await startRawInstallation({
     ...stage.svid,
     databaseUrl: stage.rawDatabaseUrl,
     schema: 'latency',
     logFile: join(stage.dir, 'raw-latency.log'),
     workers: 1,
   });
-  const pools = { ours: stage.pool(registerUrl, 1), raw: stage.pool(raw.url, 1) };
+  const pools = { ours: stage.pool(registerUrl, 1), raw: stage.pool(raw.storeUrl, 1) };
   const figures = { ours: [] as number[], raw: [] as number[] };
   for (const text of presign(stage.registerId, samples)) {
     const submission = JSON.parse(text);
@@ -157,14 +159,14 @@ export async function latency(stage: Stage, registerUrl: string): Promise<Row> {
     });
     const path = `/api/registers/${stage.registerId}/transactions?wait=confirmed&timeout=10`;
     figures.ours.push(await timed(() => post(pools.ours, path, stage.token, ready)));
-    figures.raw.push(await timed(() => post(pools.raw, '/?wait', stage.token, text)));
+    figures.raw.push(await timed(() => post(pools.raw, '/', stage.token, text)));
   }
   await Promise.all(Object.values(pools).map((pool) => pool.close()));
   await raw.stop();
   return {
     measure: 'submit to confirmed, idle, p50',
-    ours: figures.ours.slice(10),
-    raw: figures.raw.slice(10),
+    ours: figures.ours.slice(samples / 2),
+    raw: figures.raw.slice(samples / 2),
     unit: 'ms',
     bound: { kind: 'multiple', atMost: 2.5 },
   };

@@ -1,9 +1,12 @@
 import { fork } from 'node:child_process';
 
-/** A raw program in a process of its own: it reports where it listens by its first message. */
+/** A raw program in a process of its own. */
 export interface RawProgram {
   readonly pid: number;
-  readonly url: string;
+  /** Its first message: where it listens. */
+  readonly said: string;
+  /** Sends it a message and waits for its next one. */
+  tell(message: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -11,14 +14,19 @@ export interface RawProgram {
 export async function startRaw(module: URL, settings: unknown): Promise<RawProgram> {
   const child = fork(module, [JSON.stringify(settings)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  const url = await new Promise<string>((resolve, reject) => {
+  const said = await new Promise<string>((resolve, reject) => {
     child.once('message', (message) => resolve(String(message)));
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`${module.pathname} ended with ${code}`)));
   });
   return {
     pid: child.pid ?? 0,
-    url,
+    said,
+    tell: (message) =>
+      new Promise((resolve) => {
+        child.once('message', () => resolve());
+        child.send(message);
+      }),
     stop: async () => {
       child.kill('SIGKILL');
       await ended;

@@ -1,146 +1,134 @@
-import { createHash, hash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
+import { hash, randomBytes } from 'node:crypto';
 import { fdatasync, openSync, write } from 'node:fs';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
-import { Worker } from 'node:worker_threads';
-import pg from 'pg';
-import { from as copyFrom } from 'pg-copy-streams';
+import { checkBytes, startVerifiers } from './verifiers.ts';
+import { openWire, serveFrames } from './wire.ts';
 
 /**
- * The least that "verified, sealed, durable" needs: mutual TLS, JSON, the payload's hash, every signature verified
- * twice (as the validator and the register service do), one forced log write a batch, one COPY and commit a docket.
- * A request is answered after the log is forced, or with ?wait after the commit. GET answers how many are stored.
- * Settings: {key, cert, ca, databaseUrl, schema, logFile, workers}.
+ * The least a validator does, over the hops and with the forced writes of the product (decision D48): JSON, the payload's
+ * hash, every signature verified once, the question to the store, one forced log write for a batch; for every docket a
+ * proposal and two votes, each written to the log and signed by the signer one after the other, the decision written, an
+ * attestation; then the docket to the store, while the next one is voted on. A request is answered once its transaction is
+ * forced to disk. Settings: {key, cert, ca, logFile, workers, storePort, signerPort}.
  */
 
 interface Arrived {
-  readonly id: string;
-  readonly packed: Buffer;
+  readonly id: Buffer;
+  readonly check: Buffer;
   readonly body: Buffer;
-  readonly waits: boolean;
   readonly answer: () => void;
 }
 
 const settings = JSON.parse(process.argv[2] ?? '{}');
-const forceLog = promisify(fdatasync);
-const writeLog = promisify(write);
+const store = await openWire(settings, settings.storePort);
+const signer = await openWire(settings, settings.signerPort);
+const verify = startVerifiers(settings.workers);
 const log = openSync(settings.logFile, 'a');
-const client = new pg.Client({ connectionString: settings.databaseUrl });
-// the database may go first when the benchmark ends
-client.on('error', () => process.exit(0));
-await client.connect();
-await client.query(`create schema ${settings.schema}`);
-await client.query(`set search_path = ${settings.schema}`);
-await client.query(
-  'create table raw_tx (docket bigint, pos int, tx_id text unique, body bytea, primary key (docket, pos))',
-);
-await client.query('create table raw_docket (docket bigint primary key, hash text, previous text)');
+const writeLog = promisify(write);
+const forceDisk = promisify(fdatasync);
 
-const workers = Array.from({ length: settings.workers }, () => {
-  const worker = new Worker(new URL('./verify-worker.ts', import.meta.url));
-  const waiting: ((results: Uint8Array) => void)[] = [];
-  worker.on('message', (results: Uint8Array) => waiting.shift()?.(results));
-  return { worker, waiting };
-});
-let turn = 0;
+let logging: Promise<void> = Promise.resolve();
+let unwritten: Buffer[] = [];
 
-function verify(batch: readonly Arrived[]): Promise<Uint8Array> {
-  const packed = Uint8Array.from(Buffer.concat(batch.map((one) => one.packed)));
-  const chosen = workers[turn++ % workers.length];
-  return new Promise((resolve) => {
-    chosen?.waiting.push(resolve);
-    chosen?.worker.postMessage(packed, [packed.buffer]);
+/** Appends that come while one is under way share the next write and force. */
+function force(entry: Buffer): Promise<void> {
+  unwritten.push(entry);
+  if (unwritten.length > 1) return logging;
+  logging = logging.then(async () => {
+    const entries = unwritten;
+    unwritten = [];
+    await writeLog(log, Buffer.concat(entries));
+    await forceDisk(log);
   });
+  return logging;
 }
 
+const batchesAtOnce = 2;
 const arrived: Arrived[] = [];
 let ready: Arrived[] = [];
-let admitting = false;
-let sealing = false;
-let docket = 0;
-let previous = '0'.repeat(64);
-let stored = 0;
+let admitting = 0;
+let voting = false;
+let storing: Promise<unknown> = Promise.resolve();
 
 async function admit(): Promise<void> {
-  if (admitting) return;
-  admitting = true;
+  if (admitting >= batchesAtOnce) return;
+  admitting += 1;
   while (arrived.length > 0) {
     const batch = arrived.splice(0, 256);
-    const results = await verify(batch);
-    if (results.includes(0)) throw new Error('a signature does not verify');
-    await writeLog(log, Buffer.concat(batch.map((one) => one.body)));
-    await forceLog(log);
-    for (const one of batch) if (!one.waits) one.answer();
+    await verify(batch.map(({ check }) => check));
+    await store.call(Buffer.from(`?${batch.map(({ id }) => id.toString('hex')).join(',')}`));
+    await force(Buffer.concat(batch.map(({ body }) => body)));
+    for (const one of batch) one.answer();
     ready.push(...batch);
     void seal();
   }
-  admitting = false;
+  admitting -= 1;
 }
 
 async function seal(): Promise<void> {
-  if (sealing) return;
-  sealing = true;
+  if (voting) return;
+  voting = true;
   while (ready.length > 0) {
     const batch = ready;
     ready = [];
-    await verify(batch);
-    await store(batch);
-    for (const one of batch) if (one.waits) one.answer();
+    const digest = Buffer.from(hash('sha256', Buffer.concat(batch.map(({ id }) => id)), 'buffer'));
+    let vote: Buffer = digest;
+    for (let message = 0; message < 3; message++) {
+      [vote] = await Promise.all([signer.call(digest), force(digest)]);
+    }
+    void force(digest);
+    const attestation = await signer.call(digest);
+    const checks = [vote, attestation].map((signed) => Buffer.concat([signed, digest]));
+    const transactions = batch.flatMap(({ id, check, body }) => {
+      const length = Buffer.alloc(4);
+      length.writeUInt32LE(body.length);
+      return [id, check, length, body];
+    });
+    const frame = Buffer.concat([Buffer.from('!'), ...checks, ...transactions]);
+    storing = storing.then(() => store.call(frame));
+    // no more than one docket waits while another one is stored
+    if (ready.length < 250) await storing;
   }
-  sealing = false;
+  voting = false;
 }
 
-async function store(batch: readonly Arrived[]): Promise<void> {
-  const digest = createHash('sha256').update(`${docket}|${previous}|`);
-  for (const one of batch) digest.update(one.id);
-  const hashed = digest.digest('hex');
-  await client.query('begin');
-  const copy = client.query(copyFrom('copy raw_tx (docket, pos, tx_id, body) from stdin'));
-  const lines = batch.map((one, pos) => `${docket}\t${pos}\t${one.id}\t\\\\x${one.body.toString('hex')}\n`);
-  copy.end(lines.join(''));
-  await once(copy, 'finish');
-  await client.query('insert into raw_docket values ($1, $2, $3)', [docket, hashed, previous]);
-  await client.query('commit');
-  docket += 1;
-  previous = hashed;
-  stored += batch.length;
-}
-
-function accept(text: string, waits: boolean, answer: () => void): void {
-  const body = JSON.parse(text);
-  const payload = Buffer.from(JSON.stringify(body.Payload));
-  const payloadHash = hash('sha256', payload, 'hex');
-  const digest = hash('sha256', `${body.TransactionId}:${payloadHash}`, 'buffer');
-  const [signature] = body.Signatures;
-  const packed = Buffer.concat([
+function accept(id: Buffer, text: string, answer: () => void): void {
+  const submission = JSON.parse(text);
+  const body = Buffer.from(JSON.stringify(submission.Payload));
+  const payloadHash = hash('sha256', body, 'hex');
+  const digest = hash('sha256', `${submission.TransactionId}:${payloadHash}`, 'buffer');
+  const [signature] = submission.Signatures;
+  const check = Buffer.concat([
     Buffer.from(signature.PublicKey, 'base64'),
     Buffer.from(signature.SignatureValue, 'base64'),
     digest,
   ]);
-  // rounds send the same transactions again: a fresh id keeps the table's unique index honest
-  const id = hash('sha256', Buffer.concat([randomBytes(16), digest]), 'hex');
-  arrived.push({ id, packed, body: payload, waits, answer });
+  if (check.length !== checkBytes) throw new RangeError('a signature has the wrong size');
+  arrived.push({ id, check, body, answer });
   void admit();
 }
 
+const port = await serveFrames(
+  settings,
+  (frame) =>
+    new Promise((resolve) =>
+      accept(Buffer.from(frame.subarray(0, 32)), frame.toString('utf8', 32), () => resolve(Buffer.alloc(0))),
+    ),
+);
+
 const server = createServer(
-  { key: settings.key, cert: settings.cert, ca: settings.ca, requestCert: true, minVersion: 'TLSv1.3' },
+  { ...settings, requestCert: true, minVersion: 'TLSv1.3' },
   (request, response) => {
-    if (request.method === 'GET') {
-      response.end(String(stored));
-      return;
-    }
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () =>
-      accept(Buffer.concat(chunks).toString(), request.url?.includes('wait') === true, () =>
-        response.end('{"isValid":true}'),
-      ),
+      // rounds send the same transactions again: a fresh id keeps the table's unique index honest
+      accept(randomBytes(32), Buffer.concat(chunks).toString(), () => response.end('{"isValid":true}')),
     );
   },
 );
 server.listen(0, '127.0.0.1', () => {
-  process.send?.(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const address = server.address();
+  process.send?.(`${port} ${typeof address === 'object' && address !== null ? address.port : 0}`);
 });

@@ -1,0 +1,112 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { checkBytes, startVerifiers } from './verifiers.ts';
+import { openWire, serveFrames, type Wire } from './wire.ts';
+
+/**
+ * The least the register service does: one indexed question for every admission batch, and for every docket all its
+ * signatures verified, one COPY and one commit. Its own listener passes single transactions on to the validator and
+ * answers when they are stored; GET answers how many are.
+ * Settings: {key, cert, ca, databaseUrl, schema, workers}. A frame is `?` and ids, or `!`, certificate and transactions.
+ */
+
+const settings = JSON.parse(process.argv[2] ?? '{}');
+const verify = startVerifiers(settings.workers);
+const writer = new pg.Client({ connectionString: settings.databaseUrl });
+const reader = new pg.Client({ connectionString: settings.databaseUrl });
+for (const client of [writer, reader]) {
+  // the database may go first when the benchmark ends
+  client.on('error', () => process.exit(0));
+  await client.connect();
+  await client.query(`create schema if not exists ${settings.schema}`);
+  await client.query(`set search_path = ${settings.schema}`);
+}
+await writer.query(
+  'create table raw_tx (docket bigint, pos int, tx_id text unique, body bytea, primary key (docket, pos))',
+);
+await writer.query('create table raw_docket (docket bigint primary key, hash text, previous text)');
+
+let docket = 0;
+let previous = '0'.repeat(64);
+let stored = 0;
+const waiting = new Map<string, () => void>();
+
+async function lookup(ids: string): Promise<Uint8Array> {
+  const text = 'select tx_id from raw_tx where tx_id = any($1)';
+  const { rows } = await reader.query({ name: 'lookup', text, values: [ids.split(',')] });
+  return Buffer.from(String(rows.length));
+}
+
+/** Transactions in a frame: id 32, check 128, length 4, body. */
+function* transactionsIn(frame: Buffer) {
+  for (let at = 0; at < frame.length; ) {
+    const id = frame.toString('hex', at, at + 32);
+    const check = frame.subarray(at + 32, at + 32 + checkBytes);
+    const start = at + 32 + checkBytes + 4;
+    const end = start + frame.readUInt32LE(start - 4);
+    yield { id, check, body: frame.subarray(start, end) };
+    at = end;
+  }
+}
+
+async function store(frame: Buffer): Promise<Uint8Array> {
+  const batch = [...transactionsIn(frame.subarray(2 * checkBytes))];
+  const votes = [frame.subarray(0, checkBytes), frame.subarray(checkBytes, 2 * checkBytes)];
+  await verify([...votes, ...batch.map(({ check }) => check)]);
+  const digest = createHash('sha256').update(`${docket}|${previous}|`);
+  for (const { id } of batch) digest.update(id);
+  const hashed = digest.digest('hex');
+  await writer.query('begin');
+  const copy = writer.query(copyFrom('copy raw_tx (docket, pos, tx_id, body) from stdin'));
+  const lines = batch.map(({ id, body }, pos) => `${docket}\t${pos}\t${id}\t\\\\x${body.toString('hex')}\n`);
+  copy.end(lines.join(''));
+  await once(copy, 'finish');
+  await writer.query('insert into raw_docket values ($1, $2, $3)', [docket, hashed, previous]);
+  await writer.query('commit');
+  docket += 1;
+  previous = hashed;
+  stored += batch.length;
+  for (const { id } of batch) waiting.get(id)?.();
+  return Buffer.alloc(0);
+}
+
+let validator: Wire | undefined;
+const port = await serveFrames(settings, (frame) => {
+  const kind = frame.toString('latin1', 0, 1);
+  return kind === '?' ? lookup(frame.toString('latin1', 1)) : store(frame.subarray(1));
+});
+
+async function submit(body: Buffer): Promise<void> {
+  const id = randomBytes(32);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  waiting.set(id.toString('hex'), resolve);
+  await validator?.call(Buffer.concat([id, body]));
+  await promise;
+  waiting.delete(id.toString('hex'));
+}
+
+const server = createServer(
+  { ...settings, requestCert: true, minVersion: 'TLSv1.3' },
+  (request, response) => {
+    if (request.method === 'GET') {
+      response.end(String(stored));
+      return;
+    }
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => void submit(Buffer.concat(chunks)).then(() => response.end('{"isValid":true}')));
+  },
+);
+process.on('message', (validatorPort) => {
+  void openWire(settings, Number(validatorPort)).then((wire) => {
+    validator = wire;
+    process.send?.('connected');
+  });
+});
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address();
+  process.send?.(`${port} ${typeof address === 'object' && address !== null ? address.port : 0}`);
+});
