@@ -7,6 +7,16 @@ export interface WalletKey {
   readonly walletAddress: string;
 }
 
+/** The key that attests for a wallet of the wallet service in a roster. */
+export interface AttestationKey {
+  /** id or address, as it was asked for */
+  readonly wallet: string;
+  readonly walletAddress: string;
+  /** empty for the wallet's own key */
+  readonly derivationContext: string;
+  readonly keyAddress: string;
+}
+
 export interface Signed {
   readonly signature: Uint8Array;
   readonly key: WalletKey;
@@ -31,6 +41,9 @@ export interface ControlRequest {
 export interface Wallets {
   findKey(walletAddress: string): Promise<WalletKey | undefined>;
   subjectWallets(subjectToken: string): Promise<readonly WalletKey[]>;
+  /** By wallet id or address; wallets that the service does not know are left out. */
+  attestationKeys(wallets: readonly string[]): Promise<readonly AttestationKey[]>;
+  organizationWallet(organizationId: string): Promise<WalletKey | undefined>;
   signDigest(request: DigestRequest): Promise<Signed>;
   /** The register-control key of the installation. */
   systemKey(): Promise<WalletKey>;

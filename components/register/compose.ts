@@ -5,6 +5,7 @@ import { type Bus, connectBus } from '#kit/bus/bus.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
 import { createVerifyPool, type VerifyPool } from '#kit/crypto/verify-pool.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
+import { createIdempotency } from '#kit/db/idempotency.ts';
 import { createHttpServer, createOpsServer, listenHttp, type ReadinessCheck } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
@@ -79,12 +80,14 @@ export function assembleLedger(parts: LedgerParts): Ledger {
   });
   const freshMs = settings.CHANCERY_VALIDATOR_FRESH_SECONDS * 1000;
   const reads = { db: database.read, validators, findMembers };
+  const idempotency = createIdempotency({ database, clock, log });
   const deps: Deps = {
     registers: {
       database,
       wallets,
       verifier,
       clock,
+      idempotency,
       networkId: installation,
       pendingTtlMs: settings.CHANCERY_PENDING_TTL_SECONDS * 1000,
       maxOpenRegistrations: settings.CHANCERY_MAX_OPEN_REGISTRATIONS,
@@ -94,7 +97,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
         bus.publish(SUBJECTS.registerEvents);
       },
     },
-    transactions: { ...reads, database, wallets, clock, confirmations },
+    transactions: { ...reads, wallets, clock, idempotency, confirmations },
     dockets: {
       database,
       validators,

@@ -7,7 +7,10 @@ const codes = {
   REGISTER_EXISTS: ['conflict', 'A register with this id exists.'],
   SUBSCRIPTION_REQUIRED: ['forbidden', 'Your organisation does not subscribe to this register.'],
   SENDER_NOT_AUTHORIZED: ['forbidden', 'You may not sign as this sender address.'],
-  OWNER_WALLET_REQUIRED: ['unprocessable', 'Name an owner wallet: you have no wallet of your own.'],
+  OWNER_WALLET_REQUIRED: [
+    'unprocessable',
+    'Name an owner wallet: neither you nor your organisation has one.',
+  ],
   REGISTRATION_NOT_FOUND: ['not_found', 'No registration waits under this id.'],
   REGISTRATION_EXPIRED: ['gone', 'The registration expired; initiate a new one.'],
   REGISTRATION_FINALIZED: ['conflict', 'The register was finalised already.'],
@@ -26,8 +29,6 @@ const codes = {
   NO_PENDING_TRANSACTIONS: ['conflict', 'Nothing waits to be sealed.'],
   QUORUM_UNAVAILABLE: ['unavailable', 'The validators cannot reach a quorum now.'],
   CONSENSUS_TIMEOUT: ['timeout', 'The docket was not sealed in time.'],
-  IDEMPOTENCY_KEY_REUSED: ['conflict', 'The Idempotency-Key was used with another body.'],
-  IDEMPOTENCY_IN_PROGRESS: ['conflict', 'A request with this Idempotency-Key is being worked on.'],
   TREE_SIZE_INVALID: ['invalid', 'from and to must satisfy 1 <= from <= to <= height.'],
   PAGE_TOO_DEEP: ['invalid', 'Filtered lists page to 10000 items; go on with the cursor of "next".'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;

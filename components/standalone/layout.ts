@@ -89,6 +89,7 @@ function tenant(around: Surroundings): ProcessPlan {
       DATABASE_URL: around.databaseUrl('tenant'),
       CHANCERY_TENANT_MTLS_PORT: String(around.tenantMtlsPort),
       CHANCERY_TENANT_INTERNAL_PORT: String(around.tenantInternalPort),
+      CHANCERY_WALLET_GRPC: at(around.ports.wallet.grpc),
       CHANCERY_ADMIN_EMAIL: around.adminEmail,
       CHANCERY_ADMIN_PASSWORD_FILE: around.files.adminPassword,
       CHANCERY_SERVICE_SECRETS_DIR: around.files.serviceSecrets,

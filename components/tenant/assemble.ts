@@ -6,6 +6,7 @@ import type { RevocationView } from '#kit/auth/auth.ts';
 import { type Authenticator, createAuthenticator, createRevocationView, givenKeys } from '#kit/auth/auth.ts';
 import type { Bus } from '#kit/bus/bus.ts';
 import type { Database } from '#kit/db/db.ts';
+import { createIdempotency } from '#kit/db/idempotency.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter, type RateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createMintLog, type MintLog } from './audit/mint-log.ts';
@@ -19,9 +20,9 @@ import { createPasswordPolicy } from './passwords/policy.ts';
 import { createPasswords, type Passwords } from './passwords/queue.ts';
 import { createPrincipalDirectory, type PrincipalDirectory } from './principals/directory.ts';
 import type { MintDeps } from './principals/mint.ts';
+import { createOwnToken } from './principals/own-token.ts';
 import { findPrincipal } from './principals/store.ts';
 import type { UpsertDeps } from './principals/upsert.ts';
-import { createIdempotency } from './requests/idempotency.ts';
 import { logStart } from './revocations/revocation.ts';
 import { listRevocations } from './revocations/store.ts';
 import { seed } from './seeding/seed.ts';
@@ -49,6 +50,8 @@ export interface Tenant {
   readonly limiter: RateLimiter;
   readonly authenticator: Authenticator;
   readonly revocations: RevocationView;
+  /** This service's own token for the calls that it makes. */
+  readonly ownToken: () => Promise<string>;
 }
 
 const dayMs = 86_400_000;
@@ -103,7 +106,8 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
   const rotate = { ...upsert, sharedSecretsDisabled };
   const wiring = { parts, keys, passwords, issuer, authenticator, refreshKey: protection.refreshKey };
   const deps = { ...publicDeps(wiring), internal: { mint, rotate, log: runtime.log } };
-  return { deps, mint, upsert, keys, principals, mintLog, limiter, authenticator, revocations };
+  const ownToken = createOwnToken({ principals, issuer });
+  return { deps, mint, upsert, keys, principals, mintLog, limiter, authenticator, revocations, ownToken };
 }
 
 interface Wiring {
@@ -120,7 +124,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   const { config, runtime, db, bus } = parts;
   const { clock, log, installation } = runtime;
   const ring = () => bus.publish(SUBJECTS.tenantRevocations);
-  const idempotency = createIdempotency(db, clock);
+  const idempotency = createIdempotency({ database: db, clock, log: runtime.log });
   const signIn = {
     db,
     clock,

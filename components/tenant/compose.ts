@@ -15,6 +15,7 @@ import { createTelemetry } from '#kit/telemetry/telemetry.ts';
 import { connectWorkload, type Workload } from '#kit/workload/workload.ts';
 import { PrincipalService, RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { assembleTenant, type Parts, type Tenant } from './assemble.ts';
+import { connectWalletEvents } from './clients.ts';
 import type { TenantConfig } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { TenantDatabase } from './database/schema.ts';
@@ -26,6 +27,7 @@ import { mayUpsertPrincipals, principalRpc } from './principals/rpc.ts';
 import { startTokenListener } from './principals/token-listener.ts';
 import { revocationRpc } from './revocations/rpc.ts';
 import { upkeepJobs } from './upkeep.ts';
+import { startWalletConsumer } from './wallets/consumer.ts';
 
 /** The tenant service: resolves when it listens and is ready. */
 export const createTenant: Create<TenantConfig> = async (config, runtime) => {
@@ -72,8 +74,29 @@ async function compose(config: TenantConfig, runtime: Runtime, cleanup: Cleanup)
   cleanup.add('mint log', () => tenant.mintLog.flush());
   const jobs = startJobs(upkeepJobs(parts, tenant), log);
   cleanup.add('jobs', () => jobs.stop());
-  const addresses = await listen({ config, runtime, tenant, workload, parts, cleanup });
+  const built = { config, runtime, tenant, workload, parts, cleanup };
+  const addresses = await listen(built);
+  followWallets(built);
   return { name: 'tenant', addresses, stop: () => cleanup.run(log) };
+}
+
+/** Begins after the listeners and waits for nobody: the wallet service starts later and needs this one (decision D30). */
+function followWallets({ config, runtime, tenant, workload, parts, cleanup }: Built): void {
+  const { log, telemetry } = runtime;
+  const token = tenant.ownToken;
+  const source = connectWalletEvents(config.CHANCERY_WALLET_GRPC, { runtime, workload, token });
+  cleanup.add('wallet events', () => source.close());
+  const applied = telemetry.counter('wallet_events_total', 'Events of wallets applied');
+  const failures = telemetry.counter('wallet_event_failures_total', 'Reads of wallet events that failed');
+  const consumer = startWalletConsumer({
+    db: parts.db,
+    source,
+    bus: parts.bus,
+    log,
+    onApplied: (count) => applied.inc(count),
+    onFailed: () => failures.inc(),
+  });
+  cleanup.add('wallet consumer', () => consumer.stop());
 }
 
 async function listen(built: Built): Promise<Component['addresses']> {

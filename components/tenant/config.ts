@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { commonSettings, databaseSettings, flag, secretFile } from '#kit/config/config.ts';
+import { commonSettings, databaseSettings, endpoint, flag, secretFile } from '#kit/config/config.ts';
 import { defaultLockoutSteps, lockoutSteps } from './sign-in/lockout.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -16,6 +16,9 @@ export const tenantSettings = z.object({
     .describe(
       'Plain listener of the internal routes, reachable inside the network only; 0 takes any free port.',
     ),
+  CHANCERY_WALLET_GRPC: endpoint.describe(
+    'Wallet service, gRPC: its event log, for the wallet in tokens; it may start later (host:port).',
+  ),
   CHANCERY_BASE_URL: z
     .url()
     .default('http://127.0.0.1:8080')

@@ -19,7 +19,6 @@ const table = {
   SHARED_SECRETS_DISABLED: ['conflict', 'shared secrets are disabled'],
   INVALID_CLIENT: ['unauthenticated', 'The client is unknown or its credential is wrong.'],
   UNKNOWN_SCOPE: ['invalid', 'A scope does not exist.'],
-  IDEMPOTENCY_KEY_REUSED: ['conflict', 'The idempotency key was used with another request.'],
 } as const;
 
 export type TenantCode = keyof typeof table;

@@ -2,8 +2,6 @@ import { pruneCaps } from '#kit/rate-limit/security-cap.ts';
 import type { Parts, Tenant } from './assemble.ts';
 import { pruneAudit } from './audit/store.ts';
 import type { Job } from './jobs.ts';
-import { idempotencyLifeMs } from './requests/idempotency.ts';
-import { pruneKeys } from './requests/store.ts';
 import { pruneRevocations } from './revocations/store.ts';
 import { pruneFamilies } from './tokens/store.ts';
 
@@ -30,7 +28,6 @@ export function upkeepJobs(
         await db.transact(async (tx) => {
           await pruneRevocations(tx, nowMs);
           await pruneFamilies(tx, nowMs - dayMs);
-          await pruneKeys(tx, nowMs - idempotencyLifeMs);
         });
       },
     },

@@ -11,7 +11,11 @@ import { createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
-import { SystemSignerService, WalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import {
+  EventService,
+  SystemSignerService,
+  WalletService,
+} from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { startBroker } from '../standalone/bus/broker.ts';
 import { createWallet } from './compose.ts';
 import { walletSettings } from './config.ts';
@@ -212,6 +216,28 @@ describe('the wallet service, started', () => {
     await expect(rpc.signDigest(request, { subjectToken: alice })).rejects.toMatchObject({
       code: 'WALLET_NOT_FOUND',
     });
+  });
+
+  test('the event log is for the tenant service with its token, and for nobody else', async () => {
+    const reader = async (clientId: string, token?: string) => {
+      const workload = await tenant.workload(clientId);
+      const rpc = createRpcClient(EventService, {
+        address: wallet.addresses.grpc ?? '',
+        workload,
+        expect: serviceSpiffeId(workload.trustDomain, 'service-wallet'),
+        ...(token !== undefined && { token: async () => token }),
+        runtime,
+      });
+      cleanup.add('reader', () => rpc.close());
+      return rpc;
+    };
+    const tokenOf = (clientId: string) => tenant.token('service', { client_id: clientId });
+    const allowed = await reader('service-tenant', await tokenOf('service-tenant'));
+    expect(await allowed.readEvents({})).toMatchObject({ events: [], complete: true });
+    const register = await reader('service-register', await tokenOf('service-register'));
+    await expect(register.readEvents({})).rejects.toMatchObject({ kind: 'forbidden' });
+    const bare = await reader('service-tenant');
+    await expect(bare.readEvents({})).rejects.toMatchObject({ kind: 'unauthenticated' });
   });
 
   test('wrong settings: every fault at once; a KEK of another size and another KEK than the rows have', async () => {

@@ -1,4 +1,5 @@
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
+import { SUBJECTS } from '#core/events/subjects.ts';
 import { authPlugin, type TenantSession, tenantSession } from '#kit/auth/auth.ts';
 import { connectBus } from '#kit/bus/bus.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
@@ -7,13 +8,18 @@ import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecyc
 import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createRpcServer } from '#kit/rpc/rpc.ts';
 import { connectWorkload, type Workload } from '#kit/workload/workload.ts';
-import { SystemSignerService, WalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import {
+  EventService,
+  SystemSignerService,
+  WalletService,
+} from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import type { WalletConfig } from './config.ts';
 import { fileKek } from './custody/kek.ts';
 import { Keyring } from './custody/keyring.ts';
 import { RsaGenerator } from './custody/rsa.ts';
 import { migrations } from './database/migrations/list.ts';
 import type { WalletDatabase } from './database/schema.ts';
+import { eventHandlers, mayReadEvents } from './events/rpc.ts';
 import { mountRoutes, type WalletHttpDeps } from './http.ts';
 import { walletHandlers } from './signing/rpc.ts';
 import { createSignerEvents } from './system-signer/events.ts';
@@ -70,6 +76,7 @@ async function open(config: WalletConfig, runtime: Runtime, cleanup: Cleanup): P
     kek,
     keyring,
     rsa: new RsaGenerator(),
+    ring: () => bus.publish(SUBJECTS.walletEvents),
     clock,
     log,
     verifier: createVerifier(nodeEd25519()),
@@ -88,6 +95,8 @@ async function listen(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): Promise
   const host = config.CHANCERY_LISTEN_HOST;
   const grpcPort = await listenRpc(deps, plumbing, cleanup);
   const httpsPort = await listenRoutes(deps, plumbing, cleanup);
+  // Readers of the log that found nobody here need not wait for their next look.
+  deps.ring();
   const ops = await createOpsServer({
     runtime,
     host,
@@ -114,6 +123,7 @@ async function listenRpc(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): Prom
   // Any service of the installation reaches the handlers; the signing component refuses inside, where it can audit.
   server.add(WalletService, walletHandlers(deps), { allow: () => true, requireToken: true });
   server.add(SystemSignerService, systemSignerHandlers(deps), { allow: () => true });
+  server.add(EventService, eventHandlers(deps.db.read), { allow: mayReadEvents, requireToken: true });
   cleanup.add('gRPC', () => server.stop());
   return server.listen();
 }

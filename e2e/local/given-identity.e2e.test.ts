@@ -102,10 +102,11 @@ describe('a given Workload API', () => {
         const owner = await createWallet(api, token, 'ED25519');
         const registerId = await createRegister(api, token, 'Given identity', owner);
         await waitOnline(api, token, registerId);
-        const submission = { registerId, sender: owner.walletAddress, payload: { identity: 'given' } };
-        await waitConfirmed(api, token, registerId, await submitThroughRegister(api, token, submission));
+        const submit = (payload: unknown) =>
+          submitThroughRegister(api, token, { registerId, sender: owner.walletAddress, payload });
+        await waitConfirmed(api, token, registerId, await submit({ identity: 'given' }));
         await issuer.rotate();
-        await waitConfirmed(api, token, registerId, await submitThroughRegister(api, token, submission));
+        await waitConfirmed(api, token, registerId, await submit({ identity: 'rotated' }));
       } finally {
         expect((await system.stop()).code).toBe(0);
       }

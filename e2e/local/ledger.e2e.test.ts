@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkEvidence, collectEvidence, flipOneByte } from '../harness/evidence.ts';
 import {
@@ -146,6 +147,38 @@ describe('a register, from outside', () => {
     const sound = signSubmission(key, { registerId, payload: { replay: 1 } });
     expect((await send(sound)).body).toMatchObject({ added: true });
     expect((await send(sound)).body).toMatchObject({ added: false, alreadyKnown: true });
+  });
+
+  test('L-39: the same payload of one sender is taken once, whatever its id; another sender may say it too', async () => {
+    const say = (who = key, previous?: string) =>
+      signSubmission(who, {
+        registerId,
+        payload: { vote: 'yes' },
+        metadata: { n: randomUUID() },
+        ...(previous === undefined ? {} : { previous }),
+      });
+    const answers = await inParallel(
+      Array.from({ length: 20 }, () => say()),
+      20,
+      send,
+    );
+    const codes = answers.map((answer) => [answer.status, (answer.body as { code?: string }).code].join(' '));
+    expect(codes.toSorted()).toEqual(['200 ', ...Array.from({ length: 19 }, () => '422 VAL_REPLAY_001')]);
+    const taken = answers.flatMap(({ status, body }) => (status === 200 ? [body] : []));
+    const [{ transactionId: first } = { transactionId: '' }] = taken as { transactionId: string }[];
+    await waitConfirmed(here.api, here.token(), registerId, first);
+    expect(await refused(say())).toEqual([422, 'VAL_REPLAY_001']);
+    for (const legal of [say(createOutsideKey()), say(key, first)]) {
+      expect((await send(legal)).body).toMatchObject({ added: true });
+      await waitConfirmed(here.api, here.token(), registerId, legal.TransactionId);
+    }
+    const payload = Buffer.from(JSON.stringify({ through: 'the register' })).toString('base64');
+    const body = { transactionType: 'Action', senderAddress: owner.walletAddress, payload, metadata: {} };
+    const path = `/api/registers/${registerId}/transactions`;
+    const submit = () => here.api.send('POST', path, { token: here.token(), json: body });
+    expect((await submit()).status).toBe(202);
+    const again = await submit();
+    expect([again.status, (again.body as { code: string }).code]).toEqual([422, 'VAL_REPLAY_001']);
   });
 
   test('ledger A7: of fifty children of one predecessor exactly one is sealed', async () => {

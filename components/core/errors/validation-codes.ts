@@ -41,7 +41,7 @@ export const VALIDATION_CODES = {
   VAL_CHAIN_004: code(422, 'The transaction is sealed already'),
   VAL_CHAIN_FORK: code(422, 'The previous transaction has a successor already'),
   VAL_CHAIN_TRANSIENT: code(503, 'The chain could not be read; try again'),
-  VAL_REPLAY_001: code(422, 'The same payload follows the same transaction already'),
+  VAL_REPLAY_001: code(422, 'The sender submitted this payload with this predecessor already'),
   VAL_REPLAY_002: code(422, 'SequenceNumber is not the next one'),
   VAL_REPLAY_003: code(422, 'SequenceNumber is malformed'),
   VAL_REPLAY_004: code(503, 'The sequence could not be read; try again'),

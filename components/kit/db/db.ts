@@ -4,10 +4,10 @@ import type { Logger } from '#kit/log/log.ts';
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import { type Migration, migrate } from './migrate.ts';
 import { createQueryObserver } from './observe.ts';
-import { openPool, reportingPool, sqlState } from './pool.ts';
+import { openPool, reportingPool, sqlState, unavailable } from './pool.ts';
 
 export type { Migration } from './migrate.ts';
-export { sqlState };
+export { sqlState, unavailable };
 
 /** Reads. A function that takes a Reader cannot write through the query builder; a Transactor is a Reader too. */
 export type Reader<DB> = Pick<

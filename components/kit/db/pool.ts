@@ -126,18 +126,29 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 const networkCodes = new Set([
+  'ECONNABORTED',
   'ECONNREFUSED',
   'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
   'ENOENT',
   'ENOTFOUND',
   'ETIMEDOUT',
   'EPIPE',
   'EAI_AGAIN',
+  // what a stream of COPY says when its connection goes
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_PREMATURE_CLOSE',
+  'ERR_STREAM_WRITE_AFTER_END',
 ]);
 const lostConnection =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered|Client was closed|Cannot use a pool after)/;
 
-/** The AppError for an error that means "PostgreSQL is away"; undefined for every other error. */
+/**
+ * The AppError for an error that means "PostgreSQL is away"; undefined for every other error. Queries through `read` and
+ * `transact` throw it already; it is for users of `Database.pool`, whose errors are those of pg and of its streams. When
+ * the connection is lost during a commit, the transaction may have committed.
+ */
 export function unavailable(error: unknown): AppError | undefined {
   if (!(error instanceof Error)) {
     return undefined;

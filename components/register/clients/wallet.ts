@@ -62,6 +62,19 @@ export function connectWallets(endpoint: Endpoint, options: PeerOptions): Wallet
       const answer = await wallets.listSubjectWallets({}, { subjectToken });
       return answer.wallets.map(keyOf);
     },
+    async attestationKeys(asked) {
+      const { keys } = await wallets.findAttestationKeys({ wallets: [...asked] });
+      return keys.map(({ wallet, walletAddress, derivationContext, key }) => ({
+        wallet,
+        walletAddress,
+        derivationContext,
+        keyAddress: keyOf(key).walletAddress,
+      }));
+    },
+    async organizationWallet(organizationId) {
+      const { wallet } = await wallets.findOrganizationWallet({ organizationId });
+      return wallet && keyOf(wallet);
+    },
     async signDigest({ subjectToken, walletAddress, digest, derivationContext }) {
       return signedOf(
         await wallets.signDigest({ walletAddress, digest, derivationContext }, { subjectToken }),

@@ -1,5 +1,12 @@
 import type { Migration } from '#kit/db/db.ts';
 import { outboxMigration } from '#kit/db/outbox.ts';
 import { ledgerMigration } from './migrations/0001-ledger.ts';
+import { replaysMigration } from './migrations/0003-replays.ts';
+import { idempotencyKeysMigration } from './migrations/0004-idempotency-keys.ts';
 
-export const migrations: readonly Migration[] = [ledgerMigration, outboxMigration('0002-outbox')];
+export const migrations: readonly Migration[] = [
+  ledgerMigration,
+  outboxMigration('0002-outbox'),
+  replaysMigration,
+  idempotencyKeysMigration,
+];

@@ -87,15 +87,6 @@ export interface ValidatorDirectoryTable {
   announced_at: Instant;
 }
 
-export interface IdempotencyKeysTable {
-  scope: string;
-  key: string;
-  body_hash: string;
-  claimed_at: Instant;
-  status: number | null;
-  body: ColumnType<unknown, string | null, string | null>;
-}
-
 export interface DocketsTable {
   register_no: number;
   docket_number: number;
@@ -151,6 +142,7 @@ export interface TransactionIdsTable {
   tx_id: Buffer;
   docket_number: number;
   position: number;
+  replay_key: Buffer | null;
 }
 
 export interface TransactionSuccessorsTable {
@@ -174,7 +166,6 @@ export interface RegisterSchema {
   registrations: RegistrationsTable;
   genesis_work: GenesisWorkTable;
   validator_directory: ValidatorDirectoryTable;
-  idempotency_keys: IdempotencyKeysTable;
   dockets: DocketsTable;
   docket_attestations: DocketAttestationsTable;
   log_nodes: LogNodesTable;

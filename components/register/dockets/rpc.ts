@@ -45,6 +45,12 @@ function requireMember<T>(value: T | undefined, name: string): T {
   return value;
 }
 
+/** A key that none of ours can be must not be taken for one that is not there. */
+function replayKeyOf(text: string): string {
+  if (text === '' || /^[0-9a-f]{32}$/.test(text)) return text;
+  throw new AppError('invalid', 'INVALID_REQUEST', 'A replay key has 32 hexadecimal characters.');
+}
+
 function voteOf(attestation: Attestation): ConsensusVote {
   const { algorithm, reason } = attestation;
   if (!isAlgorithm(algorithm)) throw new AppError('invalid', 'VAL_SIG_001', 'The algorithm is not known.');
@@ -122,6 +128,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
         registerId: findRegisterId(item.registerId) ?? '',
         txId: findTxId(item.transactionId) ?? '',
         previousTxId: findTxId(item.previousTransactionId) ?? '',
+        replayKey: replayKeyOf(item.replayKey),
       }));
       const rows = questions.length === 0 ? [] : await lookup(read, questions);
       return {
@@ -131,6 +138,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
           previousKnown: row.previousType !== null,
           previousType: row.previousType ?? '',
           previousSuccessor: row.successor === null ? '' : encodeHex(row.successor),
+          sealedReplay: row.replay === null ? '' : encodeHex(row.replay),
         })),
       };
     },

@@ -2,10 +2,9 @@ import { finished } from 'node:stream/promises';
 import { type Selectable, sql } from 'kysely';
 import type { PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { AppError } from '#core/errors/errors.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { CompleteNode } from '#core/ledger/merkle.ts';
-import { type Database, type Reader, sqlState, type Transactor } from '#kit/db/db.ts';
+import { type Database, type Reader, type Transactor, unavailable } from '#kit/db/db.ts';
 import type { DocketsTable, RegisterSchema } from '../database/schema.ts';
 import { encodeCopyRows } from './copy-rows.ts';
 
@@ -20,6 +19,8 @@ export interface NewTransaction {
   readonly previousTxId: string | undefined;
   /** whether this is the one successor its predecessor may have (L-43) */
   readonly onlySuccessor: boolean;
+  /** hex of what no second Action may repeat (L-39); undefined where nothing is compared */
+  readonly replayKey: string | undefined;
   readonly createdMicros: number;
   readonly leaf: Uint8Array;
   readonly payloadHashForm: string;
@@ -38,7 +39,7 @@ export interface DocketCommit {
 }
 
 /** `moved`: somebody else stored this number first; nothing was written. */
-export type CommitOutcome = 'stored' | 'moved' | 'already_sealed' | 'second_successor';
+export type CommitOutcome = 'stored' | 'moved' | 'already_sealed' | 'second_successor' | 'replay';
 
 /** Dockets in one partition of `transactions`. */
 const docketsPerPartition = 10_000;
@@ -138,6 +139,10 @@ const copyTransactions = `copy transactions (register_no, docket_number, positio
   blueprint_id, action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
   from stdin (format binary)`;
 
+/** Replay keys come as one value, one behind the other: PostgreSQL reads an array element by walking to it. */
+const replayKeyBytes = 16;
+const noReplayKey = '00'.repeat(replayKeyBytes);
+
 /** Transaction rows that COPY has brought. */
 const copiedRows = `
   select tx_id, position, sender_address from transactions where register_no = $1 and docket_number = $2::bigint`;
@@ -148,8 +153,8 @@ const insertedRows = `
     previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
   select $1, $2::bigint, t.position - 1, t.tx_id, t.type, t.sender_address, t.blueprint_id, t.action_id,
     t.previous_tx_id, t.created_micros, t.leaf, t.payload_hash_form, t.record, t.payload
-  from head, unnest($26::bytea[], $27::text[], $28::text[], $29::text[], $30::text[], $31::bytea[], $32::bigint[],
-    $33::bytea[], $34::text[], $35::bytea[], $36::bytea[]) with ordinality as t(tx_id, type, sender_address,
+  from head, unnest($27::bytea[], $28::text[], $29::text[], $30::text[], $31::text[], $32::bytea[], $33::bigint[],
+    $34::bytea[], $35::text[], $36::bytea[], $37::bytea[]) with ordinality as t(tx_id, type, sender_address,
     blueprint_id, action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload, position)
   returning tx_id, position, sender_address`;
 
@@ -170,8 +175,10 @@ with head as (
   select $1, $2::bigint, $3, $9, $4, $7, $6, $10, $11, $12, $13, $14, $15, $16, $17, first_ordinal from head
 ), rows as (${rows}
 ), ids as (
-  insert into transaction_ids (register_no, tx_id, docket_number, position)
-  select $1, tx_id, $2::bigint, position from rows
+  insert into transaction_ids (register_no, tx_id, docket_number, position, replay_key)
+  select $1, tx_id, $2::bigint, position,
+    nullif(substring($26::bytea from position * ${replayKeyBytes} + 1 for ${replayKeyBytes}), decode('${noReplayKey}', 'hex'))
+  from rows
 ), successors as (
   insert into transaction_successors (register_no, previous_tx_id, tx_id)
   select $1, previous_tx_id, tx_id from head, unnest($18::bytea[], $19::bytea[]) as link(previous_tx_id, tx_id)
@@ -231,6 +238,7 @@ function restValues(commit: DocketCommit): unknown[] {
     JSON.stringify(commit.attestations),
     commit.registerId,
     JSON.stringify(event),
+    Buffer.from(commit.transactions.map((one) => one.replayKey ?? noReplayKey).join(''), 'hex'),
   ];
 }
 
@@ -277,6 +285,7 @@ function copyBuffer(commit: DocketCommit): Buffer {
 const outcomeOfConstraint: Readonly<Record<string, CommitOutcome>> = {
   transaction_ids_pkey: 'already_sealed',
   transaction_successors_pkey: 'second_successor',
+  transaction_ids_replay: 'replay',
   dockets_pkey: 'moved',
 };
 
@@ -314,22 +323,11 @@ async function writeInside(client: PoolClient, commit: DocketCommit): Promise<Co
   return 'stored';
 }
 
-/** An error that is no answer of PostgreSQL, or says that it goes: the docket may be stored, a repetition tells. */
-function outageOf(error: unknown): AppError | undefined {
-  const state = sqlState(error);
-  const goes =
-    state !== undefined && (state.startsWith('57P0') || state.startsWith('08') || state === '53300');
-  const silent = state === undefined && error instanceof Error && !(error instanceof TypeError);
-  if (!goes && !silent) return undefined;
-  const options = { cause: error, retryAfterSeconds: 1 };
-  return new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'The database is not available.', options);
-}
-
 async function connect(database: Database<RegisterSchema>): Promise<PoolClient> {
   try {
     return await database.pool.connect();
   } catch (error) {
-    throw outageOf(error) ?? error;
+    throw unavailable(error) ?? error;
   }
 }
 
@@ -374,7 +372,8 @@ export function createDocketWriter(database: Database<RegisterSchema>): DocketWr
         await client.query('rollback').catch(onLost);
         const outcome = refusedBy(error);
         if (outcome !== undefined) return outcome;
-        throw outageOf(error) ?? error;
+        // the docket may be stored all the same: a repetition tells
+        throw unavailable(error) ?? error;
       } finally {
         client.off('error', onLost);
         client.release(broken);

@@ -4,6 +4,7 @@ import { type Violation, violation } from '#core/errors/errors.ts';
 import { validationViolation } from '#core/errors/validation-codes.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
 import { logLeaf } from '#core/ledger/log.ts';
+import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
@@ -57,6 +58,7 @@ function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransact
     const previous = record.previousTransactionId;
     const previousType = previous === undefined ? undefined : types.get(previous);
     const transaction = docket.bundle.transactions[index];
+    const onlySuccessor = previousType !== undefined && !isControlClass(previousType);
     return {
       txId: record.txId,
       type: record.type,
@@ -64,7 +66,8 @@ function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransact
       blueprintId: indexText(record.blueprintId),
       actionId: indexText(record.actionId),
       previousTxId: previous,
-      onlySuccessor: previousType !== undefined && !isControlClass(previousType),
+      onlySuccessor,
+      replayKey: onlySuccessor ? undefined : findReplayKey(record),
       createdMicros: Number(ticksToMicros(findTimestamp(record.createdAt) ?? 0n)),
       leaf: docket.leaves[index] ?? new Uint8Array(),
       payloadHashForm: transaction?.payloadHashForm ?? '',
@@ -167,6 +170,8 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
         return invalid(state.height, [validationViolation('VAL_CHAIN_004', 'transactionIds')]);
       case 'second_successor':
         return invalid(state.height, [validationViolation('VAL_CHAIN_FORK', 'transactions')]);
+      case 'replay':
+        return invalid(state.height, [validationViolation('VAL_REPLAY_001', 'transactions')]);
     }
   }
 

@@ -1,5 +1,4 @@
 import { isAlgorithm } from '#core/crypto/algorithm.ts';
-import { REGISTER_ATTESTATION } from '#core/crypto/derivation-context.ts';
 import { normalisePublicKey } from '#core/crypto/public-key.ts';
 import type { Verifier } from '#core/crypto/verify.ts';
 import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
@@ -86,22 +85,22 @@ export interface AttestDeps {
   readonly verifier: Verifier;
 }
 
-/** Signs by the wallet's own key, else by the context that attestation grants name (L-27). */
+/** Signs by the key that was asked for: the wallet's own, or the one it derives for attestations (L-27). */
 async function attestFor(
   deps: AttestDeps,
   requested: RequestedAttestation,
   token: string,
 ): Promise<RosterAttestation> {
+  const own = { walletAddress: requested.walletAddress, derivationContext: '' };
   const digest = attestationDigest(attestationBytes(requested.data));
-  const request = { walletAddress: requested.walletAddress, digest, subjectToken: token };
-  const sign = (derivationContext: string) => deps.wallets.signDigest({ ...request, derivationContext });
-  const { signature, key } = await sign('').catch((error: unknown) => {
-    if (isAppError(error, 'forbidden')) return sign(REGISTER_ATTESTATION);
-    throw error;
+  const { signature, key } = await deps.wallets.signDigest({
+    ...(requested.derivedFrom ?? own),
+    digest,
+    subjectToken: token,
   });
   const signed = { publicKey: key.publicKey, algorithm: key.algorithm, signature };
   const entry = entryOf(requested, signed, deps.verifier);
-  // The control record binds a subject to the address of its key: a derived key is another subject.
+  // The control record binds a subject to the address of its key: any other key is another subject.
   if (entry !== undefined) return entry;
   throw refusal('ATTESTATION_INVALID', {
     message: 'The wallet service signed with a key of another address.',

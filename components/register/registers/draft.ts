@@ -7,8 +7,17 @@ import {
   type RosterRole,
 } from '#core/ledger/owner-attestation.ts';
 
-export interface RequestedAttestation {
+/** A key that a wallet derives for a context. */
+export interface DerivedFrom {
   readonly walletAddress: string;
+  readonly derivationContext: string;
+}
+
+export interface RequestedAttestation {
+  /** of the key that attests: it is the subject's */
+  readonly walletAddress: string;
+  /** set when the key is not the wallet's own, as for wallets of organisations */
+  readonly derivedFrom?: DerivedFrom | undefined;
   readonly userId: string | undefined;
   readonly data: AttestationData;
 }
@@ -27,8 +36,10 @@ export interface Draft {
   readonly attestations: readonly RequestedAttestation[];
 }
 
+/** Who shall be in the roster, by the key that attests. */
 export interface RosterWish {
   readonly walletAddress: string;
+  readonly derivedFrom?: DerivedFrom | undefined;
   readonly userId?: string | undefined;
   readonly role: RosterRole;
 }
@@ -40,6 +51,7 @@ export function requestAttestations(
 ): RequestedAttestation[] {
   return wishes.map((wish) => ({
     walletAddress: wish.walletAddress,
+    derivedFrom: wish.derivedFrom,
     userId: wish.userId,
     data: {
       role: wish.role,
@@ -51,10 +63,13 @@ export function requestAttestations(
   }));
 }
 
+/** `walletId` names the wallet to sign with; `derivationPath` says with which of its keys, unless with its own. */
 export function presentAttestation(requested: RequestedAttestation) {
+  const { derivedFrom } = requested;
   return {
     ...(requested.userId !== undefined && { userId: requested.userId }),
-    walletId: requested.walletAddress,
+    walletId: derivedFrom?.walletAddress ?? requested.walletAddress,
+    ...(derivedFrom !== undefined && { derivationPath: derivedFrom.derivationContext }),
     walletAddress: requested.walletAddress,
     role: requested.data.role,
     attestationData: requested.data,

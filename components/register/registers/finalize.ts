@@ -23,7 +23,7 @@ import {
 import { subscribe } from '../subscriptions/store.ts';
 import { type AttestDeps, attestAll, judgeAttestations, type ReturnedAttestation } from './attest.ts';
 import type { Draft } from './draft.ts';
-import type { Subject } from './initiate.ts';
+import type { Subject } from './roster.ts';
 import { insertRegister } from './store.ts';
 
 export interface FinalizeRequest {

@@ -4,8 +4,6 @@ import { encodeBase64Url } from '#core/encoding/base64.ts';
 import { apiTimestamp, formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
-import { MAX_ROSTER } from '#core/ledger/control-record.ts';
-import type { RosterRole } from '#core/ledger/owner-attestation.ts';
 import { parsePolicy, type RegisterPolicy } from '#core/ledger/policy.ts';
 import { parseRegisterId, registerIdOfUuid } from '#core/ledger/register-id.ts';
 import type { Clock } from '#kit/clock/clock.ts';
@@ -14,10 +12,11 @@ import type { Wallets } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { openRegistration } from '../registrations/store.ts';
-import { type Draft, presentAttestation, type RosterWish, requestAttestations } from './draft.ts';
+import { type Draft, presentAttestation, requestAttestations } from './draft.ts';
+import { type RosterRequest, resolveRoster, type Subject } from './roster.ts';
 import { findRegister } from './store.ts';
 
-export interface InitiateRequest {
+export interface InitiateRequest extends RosterRequest {
   readonly title: string;
   readonly description?: string | undefined;
   readonly purpose: 'General' | 'System';
@@ -25,16 +24,6 @@ export interface InitiateRequest {
   readonly advertise: boolean;
   readonly metadata: Readonly<Record<string, string>>;
   readonly policy?: unknown;
-  readonly owners?:
-    | readonly { readonly walletAddress: string; readonly userId?: string | undefined }[]
-    | undefined;
-  readonly additionalAdmins?:
-    | readonly {
-        readonly walletAddress: string;
-        readonly userId?: string | undefined;
-        readonly role: Exclude<RosterRole, 'Owner'>;
-      }[]
-    | undefined;
   readonly registerId?: string | undefined;
 }
 
@@ -46,38 +35,8 @@ export interface InitiateDeps {
   readonly maxOpenRegistrations: number;
 }
 
-/** Who asks, with the token that speaks for them at the wallet service. */
-export interface Subject {
-  readonly caller: Caller;
-  readonly token: string;
-}
-
 function refuseInput(message: string): never {
   throw new AppError('invalid', 'INVALID_REQUEST', message);
-}
-
-async function ownersOf(
-  deps: InitiateDeps,
-  subject: Subject,
-  request: InitiateRequest,
-): Promise<RosterWish[]> {
-  if (request.owners !== undefined && request.owners.length > 0) {
-    return request.owners.map((owner) => ({ ...owner, role: 'Owner' as const }));
-  }
-  const { caller, token } = subject;
-  const own = caller.walletAddress ?? (await deps.wallets.subjectWallets(token))[0]?.walletAddress;
-  if (own === undefined) throw refusal('OWNER_WALLET_REQUIRED');
-  return [{ walletAddress: own, userId: caller.platformUserId, role: 'Owner' }];
-}
-
-/** Exactly one owner, no address twice, at most 25 (L-28). */
-export function checkRoster(roster: readonly RosterWish[]): void {
-  if (roster.filter((wish) => wish.role === 'Owner').length !== 1)
-    refuseInput('A register has exactly one owner.');
-  if (roster.length > MAX_ROSTER) refuseInput(`A roster holds ${MAX_ROSTER} members at most.`);
-  if (new Set(roster.map((wish) => wish.walletAddress)).size !== roster.length) {
-    refuseInput('Each wallet address may stand in the roster once.');
-  }
 }
 
 /** The policy a register starts with; system registers take derived transaction ids only (D2). */
@@ -103,8 +62,7 @@ export async function initiate(deps: InitiateDeps, subject: Subject, request: In
   const { caller } = subject;
   const policy = firstPolicy(request);
   const registerId = await chooseId(deps, caller, request.registerId);
-  const roster = [...(await ownersOf(deps, subject, request)), ...(request.additionalAdmins ?? [])];
-  checkRoster(roster);
+  const roster = await resolveRoster(deps.wallets, subject, request);
   const nowMs = deps.clock.nowMs();
   const grantedAt = formatLedgerTimestamp(deps.clock.nowMicros());
   const draft: Draft = {

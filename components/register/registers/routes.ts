@@ -2,16 +2,18 @@ import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { decide } from '#core/identity/policies.ts';
+import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
-import { once } from '../idempotency/once.ts';
 import { getVisibleRegister, scopeOf } from './access.ts';
 import { type FinalizeDeps, finalize } from './finalize.ts';
 import { type InitiateDeps, initiate } from './initiate.ts';
 import { presentRegister } from './present.ts';
 import { countRegisters, listRegisters } from './store.ts';
 
-export interface RegistersDeps extends InitiateDeps, FinalizeDeps {}
+export interface RegistersDeps extends InitiateDeps, FinalizeDeps {
+  readonly idempotency: Idempotency;
+}
 
 const address = z.string().refine(isWalletAddress, 'expected a wallet address');
 const controlFree = /^[^\p{Cc}]*$/u;
@@ -20,6 +22,16 @@ const title = z.string().min(1).max(128).regex(controlFree, 'holds control chara
 const isStorable = (value: string) => value.isWellFormed() && !value.includes('\u0000');
 const storable = (maxLength: number) =>
   z.string().max(maxLength).refine(isStorable, 'holds characters that cannot be stored');
+
+/** A wallet of the wallet service by id or address, or the address of a key elsewhere (L-23). */
+const member = z.object({
+  walletAddress: address.optional(),
+  walletId: storable(64).min(1).optional(),
+  userId: storable(64).optional(),
+});
+const isNamed = (one: z.output<typeof member>) =>
+  (one.walletAddress === undefined) !== (one.walletId === undefined);
+const onlyOne = 'walletAddress or walletId, one of them';
 
 const initiateBody = z.object({
   title: title.refine(isStorable, 'holds characters that cannot be stored'),
@@ -32,17 +44,12 @@ const initiateBody = z.object({
     .refine((value) => Object.keys(value).length <= 32, 'at most 32 members')
     .default({}),
   policy: z.record(z.string(), z.unknown()).optional(),
-  owners: z
-    .array(z.object({ walletAddress: address, userId: storable(64).optional() }))
-    .max(25)
-    .optional(),
+  owners: z.array(member.refine(isNamed, onlyOne)).max(25).optional(),
   additionalAdmins: z
     .array(
-      z.object({
-        walletAddress: address,
-        userId: storable(64).optional(),
-        role: z.enum(['Admin', 'Auditor', 'Designer']).default('Admin'),
-      }),
+      member
+        .extend({ role: z.enum(['Admin', 'Auditor', 'Designer']).default('Admin') })
+        .refine(isNamed, onlyOne),
     )
     .max(24)
     .optional(),
@@ -96,8 +103,8 @@ function mountCreation(app: App, deps: RegistersDeps): void {
       }
       const subject = { caller, token: bearerOf(request) };
       const key = request.headers['idempotency-key'];
-      const scope = `initiate:${caller.subject}`;
-      const answer = await once(deps, { key: key?.toString(), scope, body }, async () => ({
+      const scope = [`initiate:${caller.subject}`];
+      const answer = await deps.idempotency.once({ key, scope, body }, async () => ({
         status: 201,
         body: await initiate(deps, subject, body),
       }));

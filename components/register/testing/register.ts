@@ -35,6 +35,13 @@ export const organizationId = '11111111-1111-4111-8111-111111111111';
 const callers: Readonly<Record<string, Caller>> = {
   admin: { ...person, subject: 'admin', platformUserId: 'admin', organizationId, roles: ['Administrator'] },
   user: { ...person, subject: 'user', platformUserId: 'user', organizationId, roles: ['User'] },
+  claimant: {
+    ...person,
+    subject: 'claimant',
+    organizationId,
+    roles: ['Administrator'],
+    walletAddress: testKey(25).walletAddress,
+  },
   stranger: {
     ...person,
     subject: 'stranger',

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
+import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
-import { type Answer, type OnceDeps, once } from '../idempotency/once.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
 import type { Register } from '../registers/store.ts';
 import type { Confirmations } from './confirmations.ts';
@@ -13,7 +13,8 @@ import { getSealed, getTransaction, listPending, type ReadDeps, txIdOf } from '.
 import { findSealed } from './store.ts';
 import { type SubmitDeps, type SubmitRequest, submit } from './submit.ts';
 
-export interface TransactionsDeps extends ReadDeps, SubmitDeps, OnceDeps {
+export interface TransactionsDeps extends ReadDeps, SubmitDeps {
+  readonly idempotency: Idempotency;
   readonly confirmations: Confirmations;
 }
 
@@ -73,18 +74,24 @@ const tags = ['Transactions'];
 /** A body over this is no transaction; between the limit of a record and this, the answer can say so. */
 const bodyLimitBytes = 4 * 1024 * 1024;
 
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly retryAfterSeconds?: number;
+}
+
 async function accept(
   deps: TransactionsDeps,
   register: Register,
   request: { readonly body: SubmitRequest; readonly token: string },
-): Promise<Answer & { readonly retryAfterSeconds?: number; readonly txId: string }> {
+): Promise<Answer> {
   const { txId, answer } = await submit(deps, register, request.body, request.token);
   if (answer.status >= 300) {
     const { status, body, retryAfterSeconds } = answer;
-    return { status, body, txId, ...(retryAfterSeconds > 0 && { retryAfterSeconds }) };
+    return { status, body, ...(retryAfterSeconds > 0 && { retryAfterSeconds }) };
   }
   const timestamp = apiTimestamp(deps.clock.nowMs());
-  return { status: 202, body: { transactionId: txId, txId, status: 'pending', timestamp }, txId };
+  return { status: 202, body: { transactionId: txId, txId, status: 'pending', timestamp } };
 }
 
 /** Waits for the docket that seals a transaction; undefined when the time is up. */
@@ -113,10 +120,12 @@ function mountSubmit(app: App, deps: TransactionsDeps): void {
       const { body, query } = request;
       const register = await getWritableRegister(deps.db, caller, request.params.registerId);
       const token = bearerOf(request);
-      const key = request.headers['idempotency-key']?.toString();
-      const scope = `transactions:${register.registerId}:${caller.subject}`;
-      const answer: Answer & { retryAfterSeconds?: number } = await once(deps, { key, scope, body }, () =>
-        accept(deps, register, { body, token }),
+      const key = request.headers['idempotency-key'];
+      const scope = [`transactions:${register.registerId}:${caller.subject}`];
+      const answer = await deps.idempotency.once(
+        { key, scope, body },
+        () => accept(deps, register, { body, token }),
+        ({ status }) => status < 300,
       );
       if (answer.status >= 300) {
         if (answer.retryAfterSeconds !== undefined)

@@ -109,6 +109,8 @@ export interface LookupQuestion {
   readonly registerId: string;
   readonly txId: string;
   readonly previousTxId: string;
+  /** hex; empty when the question is not asked */
+  readonly replayKey: string;
 }
 
 export interface LookupRow {
@@ -116,15 +118,20 @@ export interface LookupRow {
   readonly docketNumber: number | null;
   readonly previousType: string | null;
   readonly successor: Buffer | null;
+  /** id of the sealed transaction with the replay key */
+  readonly replay: Buffer | null;
 }
 
 /** One statement for a whole batch of questions; rows come in the order of the questions (D16). */
 export async function lookup(db: Db, questions: readonly LookupQuestion[]): Promise<LookupRow[]> {
   const result = await sql<LookupRow>`
-    select t.leaf, i.docket_number as "docketNumber", pt.type as "previousType", s.tx_id as successor
+    select t.leaf, i.docket_number as "docketNumber", pt.type as "previousType", s.tx_id as successor,
+      same.tx_id as replay
     from unnest(${questions.map((one) => one.registerId)}::text[],
       ${questions.map((one) => bytesOf(one.txId))}::bytea[],
-      ${questions.map((one) => bytesOf(one.previousTxId))}::bytea[]) with ordinality as q(register_id, tx_id, previous, ord)
+      ${questions.map((one) => bytesOf(one.previousTxId))}::bytea[],
+      ${questions.map((one) => bytesOf(one.replayKey))}::bytea[])
+      with ordinality as q(register_id, tx_id, previous, replay_key, ord)
     left join registers r on r.register_id = q.register_id
     left join transaction_ids i on i.tx_id = q.tx_id and i.register_no = r.register_no
     left join transactions t
@@ -132,6 +139,7 @@ export async function lookup(db: Db, questions: readonly LookupQuestion[]): Prom
     left join transaction_ids p on p.tx_id = q.previous and p.register_no = r.register_no
     left join transactions pt
       on pt.register_no = p.register_no and pt.docket_number = p.docket_number and pt.position = p.position
+    left join transaction_ids same on same.replay_key = q.replay_key and same.register_no = r.register_no
     left join transaction_successors s on s.previous_tx_id = q.previous and s.register_no = r.register_no
     order by q.ord`.execute(db);
   return result.rows;

@@ -164,7 +164,7 @@ describe('transactions', () => {
     const confirmed = await answer;
     expect(confirmed.status).toBe(200);
     expect(confirmed.body).toMatchObject({ status: 'confirmed', payload: json({ waits: true }) });
-    const late = await submit({}, { query: '?wait=confirmed&timeout=0' });
+    const late = await submit({ payload: json({ waits: false }) }, { query: '?wait=confirmed&timeout=0' });
     expect([late.status, late.body.status]).toEqual([202, 'pending']);
     await register.seal(registerId);
   });
@@ -250,7 +250,7 @@ describe('transactions', () => {
       token: 'user',
     });
     expect([nothing.status, nothing.body.code]).toEqual([409, 'NO_PENDING_TRANSACTIONS']);
-    await submit({});
+    await submit({ payload: json({ sealed: 'on demand' }) });
     const sealed = await register.call('POST', `/api/registers/${registerId}/dockets/seal`, {
       token: 'user',
       body: {},

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLogger } from '#kit/log/log.ts';
 import { findBinaries } from './binaries.ts';
 import { type Postgres, startPostgres } from './embedded.ts';
-import { chooseLauncher } from './launcher.ts';
+import { type AsRoot, chooseLauncher } from './launcher.ts';
 
 const log = createLogger({ service: 'test', level: 'silent' });
 
@@ -21,14 +21,31 @@ async function query<T extends pg.QueryResultRow>(url: string, text: string): Pr
   }
 }
 
-describe('embedded PostgreSQL', () => {
+/** The ways this account has to start PostgreSQL on this machine: root's two, or the one of everybody else. */
+function ways(): readonly (AsRoot | undefined)[] {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return [undefined];
+  const candidates: readonly AsRoot[] = ['namespace', 'other-user'];
+  return candidates.filter((way) => chooseLauncher('linux', 0, way) !== undefined);
+}
+
+it('finds a way to start PostgreSQL here', () => {
+  expect(ways().length).toBeGreaterThan(0);
+});
+
+describe.each(ways().map((asRoot) => ({ asRoot })))('embedded PostgreSQL, as root: $asRoot', ({ asRoot }) => {
   let root = '';
   let server: Postgres | undefined;
   const running = (): Postgres => {
     if (server === undefined) throw new Error('not started');
     return server;
   };
-  const options = () => ({ dataDir: join(root, 'data'), socketDir: join(root, 's'), fsync: false, log });
+  const options = () => ({
+    dataDir: join(root, 'data'),
+    socketDir: join(root, 's'),
+    fsync: false,
+    ...(asRoot === undefined ? {} : { asRoot }),
+    log,
+  });
 
   beforeAll(async () => {
     root = mkdtempSync(join(tmpdir(), 'pg-'));
@@ -110,7 +127,7 @@ describe('embedded PostgreSQL', () => {
       const { startPostgres } = await import(${JSON.stringify(module)});
       const { createLogger } = await import(${JSON.stringify(logModule)});
       const log = createLogger({ service: 'child', level: 'silent' });
-      const options = ${JSON.stringify({ dataDir: join(root, 'data'), socketDir: join(root, 's'), fsync: false })};
+      const options = ${JSON.stringify({ ...options(), log: undefined })};
       const server = await startPostgres({ ...options, log });
       process.stdout.write(server.pid + '\\n');
       setInterval(() => {}, 1000);`;
@@ -143,7 +160,9 @@ describe('embedded PostgreSQL', () => {
       startPostgres({ ...options(), socketDir: join(root, 'x'.repeat(90)) }),
     ).rejects.toMatchObject({ code: 'EMBEDDED_POSTGRES_SOCKET_PATH' });
   });
+});
 
+describe('the choice of a way', () => {
   it('says what to do on a platform without a package', () => {
     expect(() => findBinaries('aix', 'ppc64')).toThrow(/DATABASE_URL/);
   });

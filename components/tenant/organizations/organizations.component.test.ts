@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { decodeJwt } from 'jose';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PUBLIC_ORGANIZATION_ID, SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { bearer, grant, startTestTenant, type TestTenant, type TokenBody } from '../tenant.fixture.ts';
@@ -189,5 +191,20 @@ describe('organisations and users (identity.md A6)', () => {
     expect((await post('/api/organizations', admin, failing, key)).statusCode).toBe(409);
     const mended = { name: 'Once more', subdomain: 'once-more' };
     expect((await post('/api/organizations', admin, mended, key)).statusCode).toBe(201);
+  });
+
+  it('an idempotency key that an earlier release stored still holds', async () => {
+    const hash = (...parts: string[]) => createHash('sha256').update(JSON.stringify(parts)).digest();
+    const body = { name: 'Before', subdomain: 'before', branding: {} };
+    const keyHash = hash(decodeJwt(admin).sub ?? '', 'POST', '/api/organizations', 'k-3');
+    const answer = { ...body, id: acme, status: 'Active', createdAt: '2026-11-21T00:00:00.000Z' };
+    await tenant.db.transact((tx) =>
+      sql`insert into idempotency_keys (key_hash, body_hash, answer, created_at) values (${keyHash},
+        ${hash(JSON.stringify(body))}, ${JSON.stringify(answer)}, ${new Date(tenant.clock.nowMs())})`.execute(
+        tx,
+      ),
+    );
+    const repeated = await post('/api/organizations', admin, body, { 'idempotency-key': 'k-3' });
+    expect([repeated.statusCode, repeated.json()]).toEqual([201, answer]);
   });
 });

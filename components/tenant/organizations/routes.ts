@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import type { Database } from '#kit/db/db.ts';
+import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
 import type { TenantDatabase } from '../database/schema.ts';
-import type { Idempotency } from '../requests/idempotency.ts';
 import { originOf } from '../requests/origin.ts';
+import { repeatable } from '../requests/repeatable.ts';
 import { type CreateOrganizationDeps, createOrganization } from './create.ts';
 import { getOpenOrganization, getVisibleOrganization, listVisibleOrganizations } from './list.ts';
 import { type Organization, subdomainPattern } from './organization.ts';
@@ -85,7 +86,7 @@ export function mountOrganizations(app: App, deps: OrganizationDeps): void {
     },
     async (request, reply) => {
       const caller = callerOf(request);
-      const created = await deps.idempotency.once(request, async () => {
+      const created = await deps.idempotency.once(repeatable(request), async () => {
         const wanted = { ...request.body, origin: originOf(request) };
         return present(await createOrganization(deps, caller, wanted));
       });

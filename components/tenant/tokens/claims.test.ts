@@ -48,6 +48,16 @@ it('a consumer token never carries roles and names both audiences', () => {
   expect(claims).toMatchObject({ aud: ['demo:consumer', 'platform:citizen-wallet'], acr: 'strong' });
 });
 
+it('the wallet of a person is in platform tokens only, and only when there is one', () => {
+  const grant = { familyId: 'family-1', amr: ['pwd'], authTime: 999 } as const;
+  const owner = { ...subject, walletAddress: 'w1first' };
+  const claimsOf = (tier: 'platform' | 'consumer', of: typeof subject) =>
+    userClaims('demo', frame, of, { ...grant, tier });
+  expect(claimsOf('platform', owner)).toMatchObject({ wallet_address: 'w1first' });
+  expect(claimsOf('consumer', owner)).not.toHaveProperty('wallet_address');
+  expect(claimsOf('platform', subject)).not.toHaveProperty('wallet_address');
+});
+
 it('a service token says who signs for the system and on whose behalf', () => {
   const service = { principalId: 'p', clientId: 'service-x', serviceName: 'x', canSignSystem: false };
   const plain = serviceClaims('demo', frame, service, { scopes: ['a', 'b'] });

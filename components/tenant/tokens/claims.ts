@@ -23,6 +23,8 @@ export interface UserSubject {
   readonly emailVerified: boolean;
   readonly displayName: string;
   readonly roles: readonly string[];
+  /** The person's oldest active wallet when one is known. */
+  readonly walletAddress?: string | undefined;
 }
 
 export interface UserGrant {
@@ -47,7 +49,7 @@ export interface Delegation {
 
 export type TokenClaims = Readonly<Record<string, unknown>>;
 
-/** Claims of a person's access token. Roles travel with the platform tier only. */
+/** Claims of a person's access token. Roles and the wallet travel with the platform tier only (identity.md 3.3). */
 export function userClaims(
   installation: string,
   frame: TokenFrame,
@@ -63,7 +65,7 @@ export function userClaims(
     email: subject.email,
     email_verified: subject.emailVerified,
     name: subject.displayName,
-    ...(grant.tier === 'platform' ? { roles: [...subject.roles] } : {}),
+    ...(grant.tier === 'platform' ? platformClaims(subject) : {}),
     token_type: 'user',
     token_use: 'access',
     tier: grant.tier,
@@ -73,6 +75,10 @@ export function userClaims(
     acr: isStrong(grant.amr) ? 'strong' : 'basic',
     sid: grant.familyId,
   };
+}
+
+function platformClaims({ roles, walletAddress }: UserSubject): TokenClaims {
+  return { roles: [...roles], ...(walletAddress === undefined ? {} : { wallet_address: walletAddress }) };
 }
 
 /** Claims of a service's access token; with a delegation the subject stays the service. */

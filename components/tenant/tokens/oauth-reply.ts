@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { presentOAuthError, toOAuthError } from './oauth.ts';
 
@@ -9,7 +10,8 @@ export function oauthErrorHandler(log: () => Logger) {
     if (error.status >= 500) log().error({ err: thrown, traceId: request.traceId }, 'token request failed');
     if (error.status === 401) {
       const scheme = error.error === 'invalid_client' ? 'Basic' : 'Bearer';
-      reply.header('www-authenticate', `${scheme} realm="platform"`);
+      const invalid = refusesBearer(thrown, request) ? ', error="invalid_token"' : '';
+      reply.header('www-authenticate', `${scheme} realm="platform"${invalid}`);
     }
     if (error.retryAfterSeconds !== undefined) {
       reply.header('retry-after', String(Math.max(1, Math.ceil(error.retryAfterSeconds))));
@@ -19,4 +21,10 @@ export function oauthErrorHandler(log: () => Logger) {
       .headers({ 'cache-control': 'no-store', pragma: 'no-cache', 'content-type': 'application/json' })
       .send(JSON.stringify(presentOAuthError(error)));
   };
+}
+
+/** The access token of the caller was refused, not what they ask about (RFC 6750 section 3). */
+function refusesBearer(thrown: unknown, request: FastifyRequest): boolean {
+  const unauthorized = isAppError(thrown, 'unauthenticated') && thrown.code === 'UNAUTHORIZED';
+  return unauthorized && request.headers.authorization !== undefined;
 }

@@ -29,6 +29,8 @@ export interface Membership {
   readonly email: string;
   readonly displayName: string;
   readonly roles: readonly Role[];
+  /** The person's oldest active wallet, as far as the wallet service's events have told; a hint (decision D31). */
+  readonly walletAddress: string | undefined;
   readonly createdAtMs: number;
 }
 

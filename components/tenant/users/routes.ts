@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import type { Caller } from '#core/identity/claims.ts';
+import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf, pageWindow, paging } from '#kit/http/http.ts';
 import { refusal } from '../errors.ts';
 import { isSystemAdministrator, requireCallerOrganization } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
-import type { Idempotency } from '../requests/idempotency.ts';
 import { originOf } from '../requests/origin.ts';
+import { repeatable } from '../requests/repeatable.ts';
 import type { OrganizationUser } from './account.ts';
 import { type CreateUserDeps, createUser } from './create-user.ts';
 import { listUsers } from './store.ts';
@@ -49,7 +50,7 @@ export function mountUsers(app: App, deps: UserDeps): void {
       const { organizationId } = request.params;
       const caller = callerOf(request);
       requireCallerOrganization(caller, organizationId);
-      const created = await deps.idempotency.once(request, async () => {
+      const created = await deps.idempotency.once(repeatable(request), async () => {
         const wanted = { ...request.body, organizationId, origin: originOf(request) };
         return present(await createUser(deps, caller, wanted));
       });

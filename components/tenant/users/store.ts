@@ -2,6 +2,7 @@ import { type Selectable, sql } from 'kysely';
 import { isRole } from '#core/identity/roles.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { PlatformUserTable, TenantDatabase } from '../database/schema.ts';
+import { oldestWalletOf } from '../wallets/store.ts';
 import type { Account, Membership, OrganizationUser } from './account.ts';
 
 type DB = TenantDatabase;
@@ -233,6 +234,7 @@ function memberships(db: Reader<DB>) {
       'o.status as org_status',
       'o.org_type',
       'p.status as account_status',
+      oldestWalletOf(sql.ref('p.id')).as('wallet_address'),
     ]);
 }
 
@@ -250,6 +252,7 @@ function toMembership(row: MembershipRow): Membership {
     email: row.email,
     displayName: row.display_name,
     roles: row.roles.filter(isRole),
+    walletAddress: row.wallet_address ?? undefined,
     createdAtMs: row.created_at.getTime(),
   };
 }

@@ -15,6 +15,7 @@ import {
   type Candidate,
   judgeAuthority,
   judgeChain,
+  judgeReplay,
   judgeSignatures,
   judgeTimes,
   type Predecessor,
@@ -204,6 +205,7 @@ export class Admission {
       registerId: candidate.registerId,
       transactionId: candidate.txId,
       previousTransactionId: candidate.previousTransactionId ?? '',
+      replayKey: candidate.replayKey ?? '',
     }));
     try {
       const answers = await this.#options.ledger.lookup(questions);
@@ -236,11 +238,15 @@ export class Admission {
     }
     const predecessor = findPredecessor(register, candidate, answer);
     refuseIf(judgeChain(predecessor));
+    const exclusivePredecessor = predecessor?.exclusive ?? false;
+    const replayKey = exclusivePredecessor ? undefined : candidate.replayKey;
+    refuseIf(judgeReplay(findReplay(register, replayKey, answer)));
     const full = register.pool.isFullFor(candidate.lane, candidate.senderAddress, candidate.sizeBytes);
     if (full !== undefined) throw poolFull(full);
     const transaction = {
       ...candidate,
-      exclusivePredecessor: predecessor?.exclusive ?? false,
+      exclusivePredecessor,
+      replayKey,
       addedAtMs: clock.nowMs(),
     };
     register.pool.add(transaction);
@@ -292,6 +298,16 @@ function findSealed(
   if (answer.sealedRecordHash !== encodeHex(candidate.leaf)) throw conflict(candidate.txId);
   const { registerId, txId: transactionId } = candidate;
   return { transactionId, registerId, addedAtMs: nowMs, added: false };
+}
+
+/** Who has the replay key already, here or in a docket. */
+function findReplay(
+  register: Register,
+  replayKey: string | undefined,
+  answer: LookupAnswer | undefined,
+): string | undefined {
+  if (replayKey === undefined) return undefined;
+  return register.pool.findReplay(replayKey) ?? (answer?.sealedReplay || undefined);
 }
 
 function findPredecessor(

@@ -3,6 +3,7 @@ import { TICKS_PER_MILLISECOND, TICKS_PER_SECOND } from '#core/encoding/timestam
 import type { Violation } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
 import { buildRecord, recordBytes, recordLeaf } from '#core/ledger/record.ts';
+import { findReplayKey } from '#core/ledger/replay.ts';
 import { boundTxId, signingDigest, signingText } from '#core/ledger/transaction.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
@@ -48,6 +49,7 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
     lane: envelope.type === 'Genesis' || envelope.type === 'Control' ? 'control' : 'action',
     senderAddress,
     previousTransactionId: envelope.previousTransactionId,
+    replayKey: findReplayKey({ ...envelope, senderAddress }),
     record,
     leaf: recordLeaf(record),
     payload: match.bytes,
@@ -132,4 +134,9 @@ export function judgeChain(previous: Predecessor | undefined): Violation[] {
   if (!previous.known) return [validationViolation('VAL_CHAIN_001', 'PreviousTransactionId')];
   if (!previous.exclusive || previous.successor === undefined) return [];
   return [validationViolation('VAL_CHAIN_FORK', 'PreviousTransactionId')];
+}
+
+/** The same sender may say the same thing behind the same predecessor once (L-39); `known` is who said it. */
+export function judgeReplay(known: string | undefined): Violation[] {
+  return known === undefined ? [] : [validationViolation('VAL_REPLAY_001', 'PayloadHash')];
 }

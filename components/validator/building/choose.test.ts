@@ -18,6 +18,7 @@ function transaction(
     senderAddress: 's',
     previousTransactionId: previous,
     exclusivePredecessor: previous !== undefined,
+    replayKey: undefined,
     record,
     leaf: record,
     payload: new Uint8Array(),
@@ -70,6 +71,17 @@ describe('the choice of transactions', () => {
   it('leaves out what is expired, and what follows it', () => {
     const waiting = [transaction('a', undefined, 10, 0), transaction('b', 'a'), transaction('c', undefined)];
     expect(choose(waiting)).toEqual(['c']);
+  });
+
+  it('L-39: takes one of those that repeat each other, and what follows that one', () => {
+    const waiting = [
+      { ...transaction('a', undefined), replayKey: 'key' },
+      { ...transaction('b', undefined), replayKey: 'key' },
+      transaction('c', 'b'),
+      { ...transaction('d', undefined), replayKey: 'other' },
+      transaction('e', 'a'),
+    ];
+    expect(choose(waiting)).toEqual(['a', 'd', 'e']);
   });
 
   it('keeps every order of parents and children', () => {

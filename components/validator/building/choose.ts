@@ -9,7 +9,7 @@ export interface DocketLimits {
 
 /**
  * Chooses the transactions of the next docket from those that wait, oldest first and control before action, parents
- * before children (L-57). A parent that waits behind its child is pulled forward; whatever does not fit ends the choice, so
+ * before children (L-57), no two that repeat each other (L-39). A parent that waits behind its child is pulled forward; whatever does not fit ends the choice, so
  * that a large transaction is never overtaken for ever.
  */
 export function chooseTransactions(
@@ -18,20 +18,33 @@ export function chooseTransactions(
   limits: DocketLimits,
 ): PooledTransaction[] {
   const chosen = new Set<PooledTransaction>();
+  const replays = new Set<string>();
   let bytes = 0;
   for (const transaction of waiting) {
     if (chosen.size === limits.maxTransactions) break;
     if (chosen.has(transaction)) continue;
     const line = ancestry(transaction, find, chosen);
-    if (line.some((each) => each.expiresAtMs <= limits.atMs)) continue;
+    if (line.some((each) => isOut(each, limits.atMs, replays))) continue;
     const size = line.reduce((sum, each) => sum + each.sizeBytes, 0);
     if (chosen.size + line.length > limits.maxTransactions || bytes + size > limits.maxBytes) {
       return chosen.size === 0 ? trimmed(line, limits) : [...chosen];
     }
-    for (const each of line) chosen.add(each);
+    take(line, chosen, replays);
     bytes += size;
   }
   return [...chosen];
+}
+
+function take(line: readonly PooledTransaction[], chosen: Set<PooledTransaction>, replays: Set<string>) {
+  for (const each of line) {
+    chosen.add(each);
+    if (each.replayKey !== undefined) replays.add(each.replayKey);
+  }
+}
+
+/** Expired, or the same that was chosen already. */
+function isOut({ expiresAtMs, replayKey }: PooledTransaction, atMs: number, replays: ReadonlySet<string>) {
+  return expiresAtMs <= atMs || (replayKey !== undefined && replays.has(replayKey));
 }
 
 /** The transaction behind its waiting ancestors that are not chosen yet, oldest first. */

@@ -24,6 +24,7 @@ export function judgeDocket(state: RegisterState, { header, transactions }: Dock
     ...judgeHeader(header, leaves, state.log),
     ...judgeLimits(state, header),
     ...judgeOrder(header, transactions),
+    ...judgeReplays(transactions),
   ];
 }
 
@@ -57,6 +58,17 @@ function judgeOrder(header: Docket['header'], transactions: Docket['transactions
     seen.add(txId);
   }
   return found;
+}
+
+/** No two Actions that repeat each other (L-39). */
+function judgeReplays(transactions: Docket['transactions']): Violation[] {
+  const seen = new Set<string>();
+  return transactions.flatMap(({ txId, replayKey }) => {
+    if (replayKey === undefined) return [];
+    if (seen.has(replayKey)) return validationViolation('VAL_REPLAY_001', txId);
+    seen.add(replayKey);
+    return [];
+  });
 }
 
 /** Proposer-based timestamps: whether a new proposal's time is plausible when it arrives. Genesis is exempt (D13). */

@@ -3,6 +3,7 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
+import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Held } from '../consensus/machine.ts';
 import type { UnsignedMessage } from '../consensus/messages.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
@@ -148,6 +149,7 @@ export function decodeTransaction({ body: bytes }: LoggedTransaction): PooledTra
   const record = Uint8Array.from(body.subarray(transactionHead, recordEnd));
   const payload = Uint8Array.from(body.subarray(recordEnd));
   const parsed = parseRecord(record);
+  const exclusivePredecessor = body.readUInt8(2) === 1;
   return {
     registerId: parsed.registerId,
     txId: parsed.txId,
@@ -155,7 +157,8 @@ export function decodeTransaction({ body: bytes }: LoggedTransaction): PooledTra
     lane: body.readUInt8(1) === 0 ? 'control' : 'action',
     senderAddress: parsed.senderAddress,
     previousTransactionId: parsed.previousTransactionId,
-    exclusivePredecessor: body.readUInt8(2) === 1,
+    exclusivePredecessor,
+    replayKey: exclusivePredecessor ? undefined : findReplayKey(parsed),
     record,
     leaf: recordLeaf(record),
     payload,

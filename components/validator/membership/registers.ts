@@ -2,14 +2,16 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { validationError } from '#core/errors/validation-codes.ts';
 import type { Docket } from '../building/docket.ts';
-import { decodeTransaction } from '../log/entries.ts';
+import { decodeTransaction, type LogRecord, type Tombstone } from '../log/entries.ts';
 import type { Recovered } from '../log/recovery.ts';
+import type { PooledTransaction } from '../pool/transaction.ts';
 import type { SealedDocket } from '../sealing/ports.ts';
 import { Register, type RegisterOptions, rebuildDocket } from '../sealing/register.ts';
 import { buildState, type RegisterState } from '../sealing/state.ts';
 import { genesisConfigOf, genesisState, judgeGenesis, readControlRecord } from './genesis.ts';
 
-export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig'> {
+export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig' | 'append'> {
+  append(...records: LogRecord[]): Promise<number>;
   /** The installation: network of the registers that begin here. */
   readonly networkId: string;
   readonly verifier: Verifier;
@@ -18,6 +20,18 @@ export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig'>
 const unknownForMs = 1_000;
 const mostUnknown = 10_000;
 const lookupBatch = 500;
+
+interface Pending {
+  readonly transaction: PooledTransaction;
+  readonly segment: number;
+  /** The sealed transaction that it repeats, else empty. */
+  readonly sealedReplay: string;
+}
+
+function replayTombstone({ registerId, txId }: PooledTransaction, holder: string, atMs: number): Tombstone {
+  const message = `The transaction repeats ${holder}`;
+  return { registerId, txId, status: 'rejected', code: 'VAL_REPLAY_001', message, atMs };
+}
 
 /** The registers that this validator is a member of. */
 export class Registers {
@@ -103,7 +117,9 @@ export class Registers {
     if (known !== undefined) return known;
     const pending = recovered === undefined ? [] : await this.#stillPending(registerId, recovered);
     const register = this.#add(state);
-    if (recovered !== undefined) await this.#refill(register, state, recovered, pending);
+    if (recovered === undefined) return register;
+    await this.#fillPool(register, recovered, pending);
+    await this.#restoreDockets(register, state, recovered);
     return register;
   }
 
@@ -144,37 +160,55 @@ export class Registers {
     return register;
   }
 
-  /** Ids of the log's transactions that the register service has not sealed. Fails as a whole. */
-  async #stillPending(registerId: string, recovered: Recovered): Promise<string[]> {
-    const txIds = [...recovered.transactions.keys()];
-    const pending: string[] = [];
-    for (let at = 0; at < txIds.length; at += lookupBatch) {
-      const batch = txIds.slice(at, at + lookupBatch);
-      const questions = batch.map((transactionId) => ({
+  /** The log's transactions that the register service has not sealed. Fails as a whole. */
+  async #stillPending(registerId: string, recovered: Recovered): Promise<Pending[]> {
+    const logged = [...recovered.transactions.values()].map(({ transaction, segment }) => ({
+      transaction: decodeTransaction(transaction),
+      segment,
+    }));
+    const pending: Pending[] = [];
+    for (let at = 0; at < logged.length; at += lookupBatch) {
+      const batch = logged.slice(at, at + lookupBatch);
+      const questions = batch.map(({ transaction }) => ({
         registerId,
-        transactionId,
+        transactionId: transaction.txId,
         previousTransactionId: '',
+        replayKey: transaction.replayKey ?? '',
       }));
       const answers = await this.#options.ledger.lookup(questions);
-      pending.push(...batch.filter((_, index) => answers[index]?.sealedRecordHash === ''));
+      for (const [index, each] of batch.entries()) {
+        const answer = answers[index];
+        if (answer?.sealedRecordHash === '') pending.push({ ...each, sealedReplay: answer.sealedReplay });
+      }
     }
     return pending;
   }
 
-  async #refill(
-    register: Register,
-    state: RegisterState,
-    recovered: Recovered,
-    pending: readonly string[],
-  ): Promise<void> {
-    for (const txId of pending) {
-      const placed = recovered.transactions.get(txId);
-      if (placed === undefined) continue;
-      register.pool.add(decodeTransaction(placed.transaction));
-      register.pool.place(txId, placed.segment);
-    }
-    const nowMs = this.#options.clock.nowMs();
+  /**
+   * Puts back what waits. A log that is older than the rule may hold Actions that repeat each other (L-39): one of them
+   * stays, the one of a docket under way before others, because the register would refuse the docket of a second one.
+   */
+  async #fillPool(register: Register, recovered: Recovered, pending: readonly Pending[]): Promise<void> {
+    const { clock, append } = this.#options;
+    const nowMs = clock.nowMs();
     for (const tombstone of recovered.tombstones.values()) register.tombstones.add(tombstone, nowMs);
+    const headers = [...recovered.decided.values(), ...recovered.own].flatMap(({ header }) => header ?? []);
+    const underWay = new Set(headers.flatMap((header) => header.transactionIds));
+    const isUnderWay = ({ transaction }: Pending) => underWay.has(transaction.txId);
+    const ordered = [...pending.filter(isUnderWay), ...pending.filter((each) => !isUnderWay(each))];
+    const repeated: Tombstone[] = [];
+    for (const each of ordered) {
+      const { txId, replayKey } = each.transaction;
+      const holder = replayKey && (register.pool.findReplay(replayKey) ?? each.sealedReplay);
+      if (holder && !isUnderWay(each)) repeated.push(replayTombstone(each.transaction, holder, nowMs));
+      register.pool.add(each.transaction);
+      register.pool.place(txId, each.segment);
+    }
+    const dropped = repeated.flatMap((tombstone) => register.drop(tombstone));
+    if (dropped.length > 0) await append(...dropped.map((value) => ({ kind: 'tombstone' as const, value })));
+  }
+
+  async #restoreDockets(register: Register, state: RegisterState, recovered: Recovered): Promise<void> {
     const find = (txId: string) => register.pool.find(txId)?.transaction;
     const decided: SealedDocket[] = [];
     for (let number = state.height; ; number += 1) {

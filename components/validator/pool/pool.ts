@@ -38,6 +38,7 @@ export class Pool {
   readonly #lanes: Record<Lane, Set<PooledTransaction>> = { control: new Set(), action: new Set() };
   readonly #senders = new Map<string, number>();
   readonly #successors = new Map<string, string>();
+  readonly #replays = new Map<string, string>();
   readonly #leaving: { readonly serial: number; readonly txIds: readonly string[] }[] = [];
   #bytes = 0;
   #heldBytes = 0;
@@ -74,6 +75,11 @@ export class Pool {
     return this.#successors.get(txId);
   }
 
+  /** The transaction here that has a replay key. */
+  findReplay(replayKey: string): string | undefined {
+    return this.#replays.get(replayKey);
+  }
+
   /** Why a transaction does not fit; undefined when it does. Genesis and control count against their own bound. */
   isFullFor(lane: Lane, sender: string, sizeBytes: number): Full | undefined {
     const { maxTransactions, maxControlTransactions, maxBytes, maxPerSender } = this.#bounds;
@@ -92,6 +98,8 @@ export class Pool {
     if (transaction.exclusivePredecessor && transaction.previousTransactionId !== undefined) {
       this.#successors.set(transaction.previousTransactionId, transaction.txId);
     }
+    const { replayKey, txId } = transaction;
+    if (replayKey !== undefined && !this.#replays.has(replayKey)) this.#replays.set(replayKey, txId);
   }
 
   /** Remembers in which log segment a transaction lives. */
@@ -189,7 +197,8 @@ export class Pool {
     const slot = this.#slots.get(txId);
     if (slot === undefined) return;
     this.#slots.delete(txId);
-    const previous = slot.transaction.previousTransactionId;
+    const { previousTransactionId: previous, replayKey } = slot.transaction;
+    if (replayKey !== undefined && this.#replays.get(replayKey) === txId) this.#replays.delete(replayKey);
     if (previous !== undefined && this.#successors.get(previous) === txId) this.#successors.delete(previous);
   }
 }

@@ -13,6 +13,8 @@ export interface PooledTransaction {
   readonly previousTransactionId: string | undefined;
   /** A second successor of this predecessor is a fork: the predecessor is neither Control nor Genesis. */
   readonly exclusivePredecessor: boolean;
+  /** What no second Action of the register may repeat (L-39); undefined where an only successor or a type says enough. */
+  readonly replayKey: string | undefined;
   /** JCS bytes of the sealed record. */
   readonly record: Uint8Array;
   /** Leaf hash of the record: its identity. */

@@ -37,6 +37,8 @@ export interface LookupQuestion {
   readonly registerId: string;
   readonly transactionId: string;
   readonly previousTransactionId: string;
+  /** What no second Action may repeat (L-39); empty when nothing is compared. */
+  readonly replayKey: string;
 }
 
 export interface LookupAnswer {
@@ -45,6 +47,8 @@ export interface LookupAnswer {
   readonly previousKnown: boolean;
   readonly previousType: string;
   readonly previousSuccessor: string;
+  /** The sealed transaction with the replay key, else empty. */
+  readonly sealedReplay: string;
 }
 
 export interface SealedDocket {

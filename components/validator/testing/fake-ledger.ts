@@ -27,6 +27,7 @@ export function fakeLedger(networkId: string): FakeLedger {
   const dockets: SealedDocket[] = [];
   const sealed = new Map<string, PooledTransaction>();
   const successors = new Map<string, string>();
+  const replays = new Map<string, string>();
   let state: RegisterState | undefined;
   const ledger: FakeLedger = {
     dockets,
@@ -38,7 +39,7 @@ export function fakeLedger(networkId: string): FakeLedger {
     async lookup(questions) {
       ledger.lookups += 1;
       await ledger.before('lookup');
-      return questions.map(({ transactionId, previousTransactionId }): LookupAnswer => {
+      return questions.map(({ transactionId, previousTransactionId, replayKey }): LookupAnswer => {
         const found = sealed.get(transactionId);
         const previous = sealed.get(previousTransactionId);
         return {
@@ -46,6 +47,7 @@ export function fakeLedger(networkId: string): FakeLedger {
           previousKnown: previous !== undefined,
           previousType: previous?.type ?? '',
           previousSuccessor: successors.get(previousTransactionId) ?? '',
+          sealedReplay: replays.get(replayKey) ?? '',
         };
       });
     },
@@ -62,7 +64,11 @@ export function fakeLedger(networkId: string): FakeLedger {
         return answer(stored.docket.header.hash === header.hash ? 'replayed' : 'divergent');
       if (header.docketNumber > dockets.length) return answer('out-of-order');
       const before = state ?? stateBeforeGenesis(offered, networkId);
-      const refusals = [...judge(offered, before), ...link(offered, sealed, successors)];
+      const refusals = [
+        ...judge(offered, before),
+        ...link(offered, sealed, successors),
+        ...repeat(offered, replays),
+      ];
       if (attestation !== undefined && !verifyVote(attestation, verifier)) refusals.push('attestation');
       if (refusals.length > 0) return answer('invalid', refusals);
       dockets.push(offered);
@@ -116,6 +122,17 @@ function link(
     else if (hasExclusiveSuccessor(type) && successors.has(previous))
       refusals.push(`second successor: ${previous}`);
     successors.set(previous, each.txId);
+  }
+  return refusals;
+}
+
+/** Takes the replay keys in; what repeats another transaction is said. */
+function repeat({ docket }: SealedDocket, replays: Map<string, string>): string[] {
+  const refusals: string[] = [];
+  for (const { txId, replayKey } of docket.transactions) {
+    if (replayKey === undefined) continue;
+    if (replays.has(replayKey)) refusals.push(`repeated: ${replays.get(replayKey)}`);
+    replays.set(replayKey, txId);
   }
   return refusals;
 }

@@ -28,6 +28,7 @@ export class World {
   readonly #verifier = createVerifier(nodeEd25519());
   readonly #overrides: Partial<EngineOptions>;
   #directory = '';
+  #signed = 0;
   #engine: Engine | undefined;
 
   constructor(overrides: Partial<EngineOptions> = {}) {
@@ -84,8 +85,11 @@ export class World {
     return answerSubmission(options, text, { isRegisterService });
   }
 
+  /** Without a payload of the draft, one that no other has. */
   sign(draft: Partial<Draft> = {}): Signed {
-    return signedSubmission({ registerId, key: userKey, createdAtMs: Date.now(), ...draft });
+    this.#signed += 1;
+    const payload = { note: 'hello', n: this.#signed };
+    return signedSubmission({ registerId, key: userKey, createdAtMs: Date.now(), payload, ...draft });
   }
 
   genesis(policy?: unknown): Signed {

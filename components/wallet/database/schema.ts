@@ -52,14 +52,6 @@ export interface WalletGrantTable {
   ended_at: Date | null;
 }
 
-export interface IdempotencyTable {
-  owner: WriteOnce<string>;
-  key: WriteOnce<string>;
-  body_hash: WriteOnce<Buffer>;
-  resource_id: WriteOnce<string>;
-  created_at: WriteOnce<Date>;
-}
-
 export interface SigningAuditTable {
   id: Generated<number>;
   at: Generated<Date>;
@@ -101,7 +93,6 @@ export interface WalletDatabase {
   wallets: WalletTable;
   wallet_secrets: WalletSecretTable;
   wallet_grants: WalletGrantTable;
-  idempotency_keys: IdempotencyTable;
   signing_audit: SigningAuditTable;
   signing_buckets: SigningBucketTable;
   signing_guard: SigningGuardTable;

@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { sha256 } from '#core/crypto/hash.ts';
-import { canonicalBytes } from '#core/encoding/jcs.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
+import { claimKey } from '#kit/db/idempotency.ts';
 import { findContext } from '../custody/contexts.ts';
 import type { AccessRight, WalletDatabase } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
-import { claimKey } from '../idempotency/store.ts';
 import { getWallet } from '../wallets/store.ts';
 import type { Wallet } from '../wallets/wallet.ts';
 import { type AuthorityDeps, authorizeGovernance, governs, personOf } from './authority.ts';
@@ -60,25 +58,18 @@ async function storeGrant(
   grant: Grant,
   key: string | undefined,
 ): Promise<Grant | undefined> {
-  if (key !== undefined) {
-    const earlier = await claimKey(tx, {
-      owner: `${grant.grantedBy} grants ${grant.walletId}`,
-      key,
-      bodyHash: bodyHash(grant),
-      resourceId: grant.id,
-      nowMs: grant.grantedAtMs,
-    });
-    const made = earlier === undefined ? undefined : await findGrantById(tx, earlier);
-    if (made !== undefined) return made;
-  }
+  const repeatable = { key, scope: [`${grant.grantedBy} grants ${grant.walletId}`], body: bodyOf(grant) };
+  const earlier = await claimKey(tx, repeatable, { answer: grant.id, nowMs: grant.grantedAtMs });
+  const made = earlier === undefined ? undefined : await findGrantById(tx, earlier);
+  if (made !== undefined) return made;
   if (!(await insertGrant(tx, grant))) throw refuse('GRANT_EXISTS');
   return undefined;
 }
 
-function bodyHash(grant: Grant): Buffer {
+// The order is that of rows of earlier releases.
+function bodyOf(grant: Grant) {
   const { subject, accessRight, reason = '', expiresAtMs = 0, allowedContexts } = grant;
-  const body = { subject, accessRight, reason, expiresAtMs, allowedContexts: [...allowedContexts] };
-  return Buffer.from(sha256(canonicalBytes(body)));
+  return { accessRight, allowedContexts, expiresAtMs, reason, subject };
 }
 
 export async function listAccess(

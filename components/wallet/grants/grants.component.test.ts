@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sha256 } from '#core/crypto/hash.ts';
+import { canonicalBytes } from '#core/encoding/jcs.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { App } from '#kit/http/http.ts';
 import { walletHandlers } from '../signing/rpc.ts';
@@ -180,6 +183,14 @@ describe('grants and organisation wallets', () => {
       status: 409,
       body: { code: 'IDEMPOTENCY_KEY_REUSED' },
     });
+    const { subject, accessRight, allowedDerivationContexts: allowedContexts } = grant;
+    const hash = sha256(
+      canonicalBytes({ subject, accessRight, reason: '', expiresAtMs: 0, allowedContexts }),
+    );
+    const rows = await replica.db.transact((tx) =>
+      sql`select 1 from idempotency_keys where body_hash = ${Buffer.from(hash)}`.execute(tx),
+    );
+    expect(rows.rows).toHaveLength(1);
   });
 
   test('revoked at once; check tells; strangers may neither', async () => {

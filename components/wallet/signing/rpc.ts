@@ -3,15 +3,22 @@ import { encodeBase64 } from '#core/encoding/base64.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
-import type { PublicKeySchema, WalletService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import type {
+  AttestationKeySchema,
+  PublicKeySchema,
+  WalletService,
+} from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { personOf } from '../grants/authority.ts';
-import { listByAddresses, listUsable } from '../wallets/store.ts';
+import { findOrganizationWallet, listByAddresses, listUsable } from '../wallets/store.ts';
 import { algorithmOf, type Wallet } from '../wallets/wallet.ts';
+import { type AttestationKey, findAttestationKey } from './attestation-keys.ts';
 import { type SignDeps, signAs } from './sign.ts';
 
 type Methods = typeof WalletService extends { readonly method: infer M } ? M : never;
 
 const MAX_ADDRESSES = 256;
+/** More than a roster holds; each one may cost opening a wallet. */
+const MAX_ATTESTATION_KEYS = 64;
 
 /** Handlers for the other services of the installation; users' authority comes with `x-subject-token`. */
 export function walletHandlers(deps: SignDeps): RpcHandlers<Methods> {
@@ -43,12 +50,33 @@ export function walletHandlers(deps: SignDeps): RpcHandlers<Methods> {
       };
       return { signature: signed.signature, key };
     },
+    findAttestationKeys: async ({ wallets }) => {
+      if (wallets.length > MAX_ATTESTATION_KEYS) {
+        throw new AppError('invalid', 'INVALID_REQUEST', `at most ${MAX_ATTESTATION_KEYS} wallets at a time`);
+      }
+      const found = await Promise.all(
+        wallets.map(async (wallet) => ({ wallet, key: await findAttestationKey(deps, wallet) })),
+      );
+      return {
+        keys: found.flatMap(({ wallet, key }) => (key === undefined ? [] : presentKeyOf(wallet, key))),
+      };
+    },
+    findOrganizationWallet: async ({ organizationId }) => {
+      const wallet = await findOrganizationWallet(deps.db.read, organizationId);
+      return wallet?.status === 'Active' ? { wallet: presentKey(wallet) } : {};
+    },
   };
 }
 
 function subjectOf(context: RpcContext): Caller {
   if (context.subject !== undefined) return context.subject;
   throw new AppError('unauthenticated', 'UNAUTHORIZED', 'x-subject-token is required');
+}
+
+function presentKeyOf(wallet: string, found: AttestationKey): MessageInitShape<typeof AttestationKeySchema> {
+  const { walletAddress, derivationContext, algorithm, keyAddress } = found;
+  const key = { publicKey: encodeBase64(found.publicKey), algorithm, walletAddress: keyAddress };
+  return { wallet, walletAddress, derivationContext, key };
 }
 
 function presentKey(wallet: Wallet): MessageInitShape<typeof PublicKeySchema> {

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { unavailable } from '#kit/db/db.ts';
 import type { SigningAttempt } from './rules.ts';
 
 /** How many signatures one bucket lets through in one window, for all replicas together. */
@@ -95,11 +96,25 @@ const POSITION = `
   SELECT height::text AS height, round::text AS round, step, digest = $3::bytea AS "sameDigest", signature
   FROM signing_guard WHERE register_id = $1 AND validator_id = $2`;
 
+type Ask = <R extends pg.QueryResultRow>(query: pg.QueryConfig) => Promise<R[]>;
+
+/** One statement on any connection; a database that is away is said to be so. */
+function asking(pool: pg.Pool): Ask {
+  return async <R extends pg.QueryResultRow>(query: pg.QueryConfig) => {
+    try {
+      return (await pool.query<R>(query)).rows;
+    } catch (error) {
+      throw unavailable(error) ?? error;
+    }
+  };
+}
+
 export function createSignerStore(pool: pg.Pool): SignerStore {
+  const ask = asking(pool);
   return {
     async takeAudited(attempt, cap) {
       const values = [...auditValues(attempt), cap.bucket, cap.limit, cap.windowSeconds];
-      const { rows } = await pool.query<{ decision: 'Signed' | 'Refused' }>({
+      const rows = await ask<{ decision: 'Signed' | 'Refused' }>({
         name: 'signer-take',
         text: TAKE_AUDITED,
         values,
@@ -107,7 +122,7 @@ export function createSignerStore(pool: pg.Pool): SignerStore {
       return rows[0]?.decision ?? 'Refused';
     },
     async auditRefusal(attempt, reason) {
-      await pool.query({
+      await ask({
         name: 'signer-refusal',
         text: AUDIT_REFUSAL,
         values: [...auditValues(attempt), reason],
@@ -115,30 +130,30 @@ export function createSignerStore(pool: pg.Pool): SignerStore {
     },
     async retryAfterSeconds(registerId, cap) {
       const values = [registerId, cap.bucket, cap.windowSeconds];
-      const { rows } = await pool.query<{ seconds: number | null }>({ text: RETRY_AFTER, values });
+      const rows = await ask<{ seconds: number | null }>({ text: RETRY_AFTER, values });
       return rows[0]?.seconds ?? 1;
     },
     async nextEpoch(validatorId) {
-      const { rows } = await pool.query<{ epoch: string }>({ text: NEXT_EPOCH, values: [validatorId] });
+      const rows = await ask<{ epoch: string }>({ text: NEXT_EPOCH, values: [validatorId] });
       return BigInt(rows[0]?.epoch ?? 0);
     },
     async currentEpoch(validatorId) {
       const query = { name: 'signer-epoch', text: CURRENT_EPOCH, values: [validatorId] };
-      const { rows } = await pool.query<{ epoch: string }>(query);
+      const rows = await ask<{ epoch: string }>(query);
       return rows[0] === undefined ? undefined : BigInt(rows[0].epoch);
     },
-    guard: (message, epoch) => takePosition(pool, message, epoch),
+    guard: (message, epoch) => takePosition(ask, message, epoch),
     async position(message) {
       const values = [message.registerId, message.validatorId, message.digest];
-      const { rows } = await pool.query<GuardPosition>({ name: 'signer-position', text: POSITION, values });
+      const rows = await ask<GuardPosition>({ name: 'signer-position', text: POSITION, values });
       return rows[0];
     },
   };
 }
 
-async function takePosition(pool: pg.Pool, message: GuardedMessage, epoch: bigint): Promise<boolean> {
+async function takePosition(ask: Ask, message: GuardedMessage, epoch: bigint): Promise<boolean> {
   const { registerId, validatorId, height, round, step, digest, signature } = message;
-  const { rows } = await pool.query({
+  const rows = await ask({
     name: 'signer-guard',
     text: GUARD,
     values: [registerId, validatorId, String(height), round, step, digest, signature, String(epoch)],

@@ -27,6 +27,8 @@ export interface Replica {
   readonly runtime: TestRuntime;
   readonly clock: ManualClock;
   readonly deps: WalletHttpDeps & SignControlDeps & { readonly kek: KekProvider };
+  /** How often the doorbell of the event log rang. */
+  rings(): number;
   close(): Promise<void>;
 }
 
@@ -50,11 +52,15 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
   });
   const kek = fileKek(options.kek);
   const keyring = new Keyring({ kek, clock, load: (id) => findSecret(db.read, id) });
+  let rings = 0;
   const deps = {
     db,
     kek,
     keyring,
     rsa: new RsaGenerator(),
+    ring: () => {
+      rings += 1;
+    },
     clock,
     log,
     verifier: createVerifier(nodeEd25519()),
@@ -64,7 +70,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     controlPerMinute: options.controlPerMinute ?? 10,
     checkpointsPerMinute: options.checkpointsPerMinute ?? 600,
   };
-  return { db, runtime, clock, deps, close: () => db.close() };
+  return { db, runtime, clock, deps, rings: () => rings, close: () => db.close() };
 }
 
 /** A fresh database and one replica on it. */

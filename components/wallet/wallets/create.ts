@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { sha256 } from '#core/crypto/hash.ts';
-import { canonicalBytes } from '#core/encoding/jcs.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
+import { claimKey } from '#kit/db/idempotency.ts';
 import { PRIMARY_SLOT, REGISTER_ATTESTATION } from '../custody/contexts.ts';
 import type { KekProvider } from '../custody/kek.ts';
 import { createSeed, type KeyMaterial, recoverMaterial } from '../custody/material.ts';
@@ -12,9 +11,9 @@ import type { KeyType, WalletDatabase } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
 import { personOf } from '../grants/authority.ts';
 import { insertGrant } from '../grants/store.ts';
-import { claimKey } from '../idempotency/store.ts';
 import { type MadeKeys, makeKeys } from './make.ts';
 import { findOrganizationWallet, findWallet, insertWallet } from './store.ts';
+import { tellWallet } from './tell.ts';
 import { isAdministratorOf, type Wallet } from './wallet.ts';
 
 export interface CreateDeps {
@@ -22,6 +21,8 @@ export interface CreateDeps {
   readonly kek: KekProvider;
   readonly clock: Clock;
   readonly rsa: RsaGenerator;
+  /** Tells the readers of the event log that there is something new. */
+  readonly ring: () => void;
 }
 
 export interface NewWallet {
@@ -57,21 +58,17 @@ export async function createWallet(
   const { material, mnemonic } = await newMaterial(deps.rsa, request);
   const keys = await makeKeys(deps.kek, request.keyType, material, PRIMARY_SLOT);
   const wallet = describeWallet(request, keys, person, deps.clock.nowMs());
-  return deps.db.transact(async (tx) => {
-    if (idempotencyKey !== undefined) {
-      const earlier = await claimKey(tx, {
-        owner: `${person} wallets`,
-        key: idempotencyKey,
-        bodyHash: bodyHash(request),
-        resourceId: wallet.id,
-        nowMs: wallet.createdAtMs,
-      });
-      const made = earlier === undefined ? undefined : await findWallet(tx, earlier);
-      if (made !== undefined) return { wallet: made, mnemonic: undefined, replayed: true };
-    }
+  const created = await deps.db.transact(async (tx) => {
+    const repeatable = { key: idempotencyKey, scope: [`${person} wallets`], body: bodyOf(request) };
+    // the id alone is remembered, never the mnemonic
+    const earlier = await claimKey(tx, repeatable, { answer: wallet.id, nowMs: wallet.createdAtMs });
+    const made = earlier === undefined ? undefined : await findWallet(tx, earlier);
+    if (made !== undefined) return { wallet: made, mnemonic: undefined, replayed: true };
     await storeWallet(tx, wallet, keys, person);
     return { wallet, mnemonic, replayed: false };
   });
+  if (!created.replayed) deps.ring();
+  return created;
 }
 
 export interface Recovery {
@@ -94,12 +91,17 @@ export async function recoverWallet(
   const keys = await makeKeys(deps.kek, request.keyType, material, PRIMARY_SLOT);
   const described = { ...request, organizationId: undefined };
   const wallet = describeWallet(described, keys, person, deps.clock.nowMs());
-  return deps.db.transact(async (tx) => {
-    if (await insertWallet(tx, wallet, keys.secret)) return { wallet, mnemonic: undefined, replayed: false };
+  const recovered = await deps.db.transact(async (tx) => {
+    if (await insertWallet(tx, wallet, keys.secret)) {
+      await tellWallet(tx, 'WalletCreated', wallet);
+      return { wallet, mnemonic: undefined, replayed: false };
+    }
     const present = await findWallet(tx, wallet.address);
     if (present?.ownerUserId !== person) throw refuse('WALLET_EXISTS');
     return { wallet: present, mnemonic: undefined, replayed: true };
   });
+  if (!recovered.replayed) deps.ring();
+  return recovered;
 }
 
 async function newMaterial(
@@ -127,6 +129,7 @@ async function storeWallet(
     const present = ownerOrganizationId && (await findOrganizationWallet(tx, ownerOrganizationId));
     throw refuse(present ? 'ORGANIZATION_WALLET_EXISTS' : 'WALLET_EXISTS');
   }
+  await tellWallet(tx, 'WalletCreated', wallet);
   if (wallet.kind === 'Organization') await grantCreator(tx, wallet, person);
 }
 
@@ -168,8 +171,8 @@ function describeWallet(request: Description, keys: MadeKeys, person: string, no
   };
 }
 
-// The passphrase stays out: a stored hash of it could be guessed at.
-function bodyHash(request: NewWallet): Buffer {
+// The passphrase stays out: a stored hash of it could be guessed at. The order is that of rows of earlier releases.
+function bodyOf(request: NewWallet) {
   const { title, description = '', keyType, organizationId = '', wordCount } = request;
-  return Buffer.from(sha256(canonicalBytes({ title, description, keyType, organizationId, wordCount })));
+  return { description, keyType, organizationId, title, wordCount };
 }

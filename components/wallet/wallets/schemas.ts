@@ -22,7 +22,7 @@ export const createBody = z.object({
   title,
   description: description.optional(),
   keyType,
-  organizationId: z.uuid().toLowerCase().optional().describe('Makes the wallet of this organisation.'),
+  organizationId: z.guid().toLowerCase().optional().describe('Makes the wallet of this organisation.'),
   wordCount: z.union([z.literal(12), z.literal(24)]).default(24),
   passphrase: passphrase.default(''),
 });

@@ -1,5 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sha256 } from '#core/crypto/hash.ts';
+import { canonicalBytes } from '#core/encoding/jcs.ts';
+import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { administrator, openFixture, person, type Replica, type ReplicaOptions } from '../testing/fixture.ts';
 import { createHttpClient, type HttpClient } from '../testing/http-client.ts';
 
@@ -121,6 +125,18 @@ describe('wallet routes', () => {
     expect(nextDay.body.mnemonic).toBeDefined();
   });
 
+  test('Idempotency-Key: bodies keep the hash that rows of earlier releases have', async () => {
+    const headers = { 'idempotency-key': 'k-2' };
+    const body = { title: 'Kept', keyType: 'ED25519', passphrase: 'secret', wordCount: 12 };
+    expect((await client.call('alice', 'POST /api/v1/wallets', { body, headers })).status).toBe(201);
+    const { title, keyType, wordCount } = body;
+    const hash = sha256(canonicalBytes({ title, description: '', keyType, organizationId: '', wordCount }));
+    const rows = await replica.db.transact((tx) =>
+      sql`select 1 from idempotency_keys where body_hash = ${Buffer.from(hash)}`.execute(tx),
+    );
+    expect(rows.rows).toHaveLength(1);
+  });
+
   test('malformed creates leave nothing behind', async () => {
     const count = async () =>
       Number((await replica.db.pool.query('SELECT count(*) FROM wallets')).rows[0].count);
@@ -156,6 +172,12 @@ describe('wallet routes', () => {
       body: { code: 'ORGANIZATION_KEY_TYPE' },
     });
     expect(await count()).toBe(before);
+  });
+
+  test('a seeded organisation, whose id is no RFC 9562 UUID, gets its wallet', async () => {
+    client.callers.set('system', administrator(SYSTEM_ORGANIZATION_ID));
+    const wallet = await client.made('system', 'ED25519', { organizationId: SYSTEM_ORGANIZATION_ID });
+    expect(wallet).toMatchObject({ ownerKind: 'Organization', owner: SYSTEM_ORGANIZATION_ID });
   });
 
   test('a path that names no wallet is 404, whatever it holds', async () => {

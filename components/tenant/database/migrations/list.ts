@@ -2,5 +2,13 @@ import type { Migration } from '#kit/db/db.ts';
 import { accounts } from './0001-accounts.ts';
 import { credentials } from './0002-credentials.ts';
 import { securityCaps } from './0003-security-caps.ts';
+import { wallets } from './0004-wallets.ts';
+import { idempotencyAge } from './0005-idempotency-age.ts';
 
-export const migrations: readonly Migration[] = [accounts, credentials, securityCaps];
+export const migrations: readonly Migration[] = [
+  accounts,
+  credentials,
+  securityCaps,
+  wallets,
+  idempotencyAge,
+];

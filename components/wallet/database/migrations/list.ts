@@ -1,5 +1,7 @@
 import type { Migration } from '#kit/db/db.ts';
 import { wallets } from './0001-wallets.ts';
 import { systemSigner } from './0002-system-signer.ts';
+import { events } from './0003-events.ts';
+import { idempotencyKeys } from './0004-idempotency-keys.ts';
 
-export const migrations: Migration[] = [wallets, systemSigner];
+export const migrations: Migration[] = [wallets, systemSigner, events, idempotencyKeys];

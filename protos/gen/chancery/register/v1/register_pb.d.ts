@@ -30,6 +30,13 @@ export declare type LookupItem = Message<"chancery.register.v1.LookupItem"> & {
    * @generated from field: string previous_transaction_id = 3;
    */
   previousTransactionId: string;
+
+  /**
+   * Hex of what no second Action may repeat: sender, payload hash and predecessor (notes/ledger.md L-39). Empty for others.
+   *
+   * @generated from field: string replay_key = 4;
+   */
+  replayKey: string;
 };
 
 /**
@@ -88,6 +95,13 @@ export declare type LookupAnswer = Message<"chancery.register.v1.LookupAnswer"> 
    * @generated from field: string previous_successor = 5;
    */
   previousSuccessor: string;
+
+  /**
+   * the sealed transaction with that replay_key, else empty
+   *
+   * @generated from field: string sealed_replay = 6;
+   */
+  sealedReplay: string;
 };
 
 /**

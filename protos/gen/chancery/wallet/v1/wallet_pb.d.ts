@@ -150,6 +150,109 @@ export declare type SignDigestResponse = Message<"chancery.wallet.v1.SignDigestR
 export declare const SignDigestResponseSchema: GenMessage<SignDigestResponse>;
 
 /**
+ * @generated from message chancery.wallet.v1.FindAttestationKeysRequest
+ */
+export declare type FindAttestationKeysRequest = Message<"chancery.wallet.v1.FindAttestationKeysRequest"> & {
+  /**
+   * ids or addresses, at most 64
+   *
+   * @generated from field: repeated string wallets = 1;
+   */
+  wallets: string[];
+};
+
+/**
+ * Describes the message chancery.wallet.v1.FindAttestationKeysRequest.
+ * Use `create(FindAttestationKeysRequestSchema)` to create a new message.
+ */
+export declare const FindAttestationKeysRequestSchema: GenMessage<FindAttestationKeysRequest>;
+
+/**
+ * @generated from message chancery.wallet.v1.AttestationKey
+ */
+export declare type AttestationKey = Message<"chancery.wallet.v1.AttestationKey"> & {
+  /**
+   * as it was asked for
+   *
+   * @generated from field: string wallet = 1;
+   */
+  wallet: string;
+
+  /**
+   * @generated from field: string wallet_address = 2;
+   */
+  walletAddress: string;
+
+  /**
+   * platform:register-attestation for a derived key, empty for the wallet's own
+   *
+   * @generated from field: string derivation_context = 3;
+   */
+  derivationContext: string;
+
+  /**
+   * @generated from field: chancery.wallet.v1.PublicKey key = 4;
+   */
+  key?: PublicKey | undefined;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.AttestationKey.
+ * Use `create(AttestationKeySchema)` to create a new message.
+ */
+export declare const AttestationKeySchema: GenMessage<AttestationKey>;
+
+/**
+ * @generated from message chancery.wallet.v1.FindAttestationKeysResponse
+ */
+export declare type FindAttestationKeysResponse = Message<"chancery.wallet.v1.FindAttestationKeysResponse"> & {
+  /**
+   * @generated from field: repeated chancery.wallet.v1.AttestationKey keys = 1;
+   */
+  keys: AttestationKey[];
+};
+
+/**
+ * Describes the message chancery.wallet.v1.FindAttestationKeysResponse.
+ * Use `create(FindAttestationKeysResponseSchema)` to create a new message.
+ */
+export declare const FindAttestationKeysResponseSchema: GenMessage<FindAttestationKeysResponse>;
+
+/**
+ * @generated from message chancery.wallet.v1.FindOrganizationWalletRequest
+ */
+export declare type FindOrganizationWalletRequest = Message<"chancery.wallet.v1.FindOrganizationWalletRequest"> & {
+  /**
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.FindOrganizationWalletRequest.
+ * Use `create(FindOrganizationWalletRequestSchema)` to create a new message.
+ */
+export declare const FindOrganizationWalletRequestSchema: GenMessage<FindOrganizationWalletRequest>;
+
+/**
+ * @generated from message chancery.wallet.v1.FindOrganizationWalletResponse
+ */
+export declare type FindOrganizationWalletResponse = Message<"chancery.wallet.v1.FindOrganizationWalletResponse"> & {
+  /**
+   * absent when the organisation has none
+   *
+   * @generated from field: chancery.wallet.v1.PublicKey wallet = 1;
+   */
+  wallet?: PublicKey | undefined;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.FindOrganizationWalletResponse.
+ * Use `create(FindOrganizationWalletResponseSchema)` to create a new message.
+ */
+export declare const FindOrganizationWalletResponseSchema: GenMessage<FindOrganizationWalletResponse>;
+
+/**
  * @generated from message chancery.wallet.v1.GetSystemKeyRequest
  */
 export declare type GetSystemKeyRequest = Message<"chancery.wallet.v1.GetSystemKeyRequest"> & {
@@ -564,6 +667,112 @@ export declare type SignerRefusal = Message<"chancery.wallet.v1.SignerRefusal"> 
 export declare const SignerRefusalSchema: GenMessage<SignerRefusal>;
 
 /**
+ * Position in the event log: (transaction id, sequence); everything up to it has been seen.
+ *
+ * @generated from message chancery.wallet.v1.EventCursor
+ */
+export declare type EventCursor = Message<"chancery.wallet.v1.EventCursor"> & {
+  /**
+   * @generated from field: uint64 transaction_id = 1;
+   */
+  transactionId: bigint;
+
+  /**
+   * @generated from field: uint64 sequence = 2;
+   */
+  sequence: bigint;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.EventCursor.
+ * Use `create(EventCursorSchema)` to create a new message.
+ */
+export declare const EventCursorSchema: GenMessage<EventCursor>;
+
+/**
+ * @generated from message chancery.wallet.v1.Event
+ */
+export declare type Event = Message<"chancery.wallet.v1.Event"> & {
+  /**
+   * @generated from field: chancery.wallet.v1.EventCursor cursor = 1;
+   */
+  cursor?: EventCursor | undefined;
+
+  /**
+   * One of WALLET_EVENTS in components/core/events; readers pass over kinds they do not know.
+   *
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * Id of the wallet.
+   *
+   * @generated from field: string key = 3;
+   */
+  key: string;
+
+  /**
+   * JSON of the kind's schema in components/core/events.
+   *
+   * @generated from field: string data = 4;
+   */
+  data: string;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.Event.
+ * Use `create(EventSchema)` to create a new message.
+ */
+export declare const EventSchema: GenMessage<Event>;
+
+/**
+ * @generated from message chancery.wallet.v1.ReadEventsRequest
+ */
+export declare type ReadEventsRequest = Message<"chancery.wallet.v1.ReadEventsRequest"> & {
+  /**
+   * @generated from field: chancery.wallet.v1.EventCursor after = 1;
+   */
+  after?: EventCursor | undefined;
+
+  /**
+   * Most events; 0 means 500, more than 1000 counts as 1000.
+   *
+   * @generated from field: uint32 limit = 2;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.ReadEventsRequest.
+ * Use `create(ReadEventsRequestSchema)` to create a new message.
+ */
+export declare const ReadEventsRequestSchema: GenMessage<ReadEventsRequest>;
+
+/**
+ * @generated from message chancery.wallet.v1.ReadEventsResponse
+ */
+export declare type ReadEventsResponse = Message<"chancery.wallet.v1.ReadEventsResponse"> & {
+  /**
+   * @generated from field: repeated chancery.wallet.v1.Event events = 1;
+   */
+  events: Event[];
+
+  /**
+   * False when more can be read at once.
+   *
+   * @generated from field: bool complete = 2;
+   */
+  complete: boolean;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.ReadEventsResponse.
+ * Use `create(ReadEventsResponseSchema)` to create a new message.
+ */
+export declare const ReadEventsResponseSchema: GenMessage<ReadEventsResponse>;
+
+/**
  * Keys of people and organisations. Who may use a wallet is decided here (decision D31).
  *
  * @generated from service chancery.wallet.v1.WalletService
@@ -598,6 +807,27 @@ export declare const WalletService: GenService<{
     methodKind: "unary";
     input: typeof SignDigestRequestSchema;
     output: typeof SignDigestResponseSchema;
+  },
+  /**
+   * The keys that attest for wallets in the roster of a register (notes/ledger.md L-27, L-28): of an organisation's wallet
+   * the one derived for platform:register-attestation, of any other its own. Unknown wallets are left out.
+   *
+   * @generated from rpc chancery.wallet.v1.WalletService.FindAttestationKeys
+   */
+  findAttestationKeys: {
+    methodKind: "unary";
+    input: typeof FindAttestationKeysRequestSchema;
+    output: typeof FindAttestationKeysResponseSchema;
+  },
+  /**
+   * The active wallet of an organisation.
+   *
+   * @generated from rpc chancery.wallet.v1.WalletService.FindOrganizationWallet
+   */
+  findOrganizationWallet: {
+    methodKind: "unary";
+    input: typeof FindOrganizationWalletRequestSchema;
+    output: typeof FindOrganizationWalletResponseSchema;
   },
 }>;
 
@@ -644,6 +874,25 @@ export declare const SystemSignerService: GenService<{
     methodKind: "bidi_streaming";
     input: typeof SignConsensusRequestSchema;
     output: typeof SignConsensusResponseSchema;
+  },
+}>;
+
+/**
+ * The wallet service's event log (decision D32): facts about wallets, for services that keep a cursor of their own.
+ *
+ * @generated from service chancery.wallet.v1.EventService
+ */
+export declare const EventService: GenService<{
+  /**
+   * Events after the cursor, oldest first, read below pg_snapshot_xmin. An empty cursor asks from the beginning.
+   * Callers: service-tenant.
+   *
+   * @generated from rpc chancery.wallet.v1.EventService.ReadEvents
+   */
+  readEvents: {
+    methodKind: "unary";
+    input: typeof ReadEventsRequestSchema;
+    output: typeof ReadEventsResponseSchema;
   },
 }>;
 

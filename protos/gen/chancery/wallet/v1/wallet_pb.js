@@ -8,7 +8,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
  * Describes the file chancery/wallet/v1/wallet.proto.
  */
 export const file_chancery_wallet_v1_wallet = /*@__PURE__*/
-  fileDesc("Ch9jaGFuY2VyeS93YWxsZXQvdjEvd2FsbGV0LnByb3RvEhJjaGFuY2VyeS53YWxsZXQudjEiSgoJUHVibGljS2V5EhIKCnB1YmxpY19rZXkYASABKAkSEQoJYWxnb3JpdGhtGAIgASgJEhYKDndhbGxldF9hZGRyZXNzGAMgASgJIicKEkZpbmRXYWxsZXRzUmVxdWVzdBIRCglhZGRyZXNzZXMYASADKAkiRQoTRmluZFdhbGxldHNSZXNwb25zZRIuCgd3YWxsZXRzGAEgAygLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSIbChlMaXN0U3ViamVjdFdhbGxldHNSZXF1ZXN0IkwKGkxpc3RTdWJqZWN0V2FsbGV0c1Jlc3BvbnNlEi4KB3dhbGxldHMYASADKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5IlcKEVNpZ25EaWdlc3RSZXF1ZXN0EhYKDndhbGxldF9hZGRyZXNzGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBIaChJkZXJpdmF0aW9uX2NvbnRleHQYAyABKAkiUwoSU2lnbkRpZ2VzdFJlc3BvbnNlEhEKCXNpZ25hdHVyZRgBIAEoDBIqCgNrZXkYAiABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5Ii4KE0dldFN5c3RlbUtleVJlcXVlc3QSFwoPZGVyaXZhdGlvbl9wYXRoGAEgASgJIkIKFEdldFN5c3RlbUtleVJlc3BvbnNlEioKA2tleRgBIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiigEKElNpZ25Db250cm9sUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIWCg50cmFuc2FjdGlvbl9pZBgCIAEoCRIUCgxwYXlsb2FkX2hhc2gYAyABKAkSFwoPZGVyaXZhdGlvbl9wYXRoGAQgASgJEhgKEHRyYW5zYWN0aW9uX3R5cGUYBSABKAkiVAoTU2lnbkNvbnRyb2xSZXNwb25zZRIRCglzaWduYXR1cmUYASABKAwSKgoDa2V5GAIgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSI6ChVTaWduQ2hlY2twb2ludFJlcXVlc3QSEwoLcmVnaXN0ZXJfaWQYASABKAkSDAoEYm9keRgCIAEoCSJXChZTaWduQ2hlY2twb2ludFJlc3BvbnNlEhEKCXNpZ25hdHVyZRgBIAEoDBIqCgNrZXkYAiABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5IpwCChRTaWduQ29uc2Vuc3VzUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgEEi4KBG9wZW4YAiABKAsyHi5jaGFuY2VyeS53YWxsZXQudjEuT3BlblNpZ25lckgAEjkKCWNvbnNlbnN1cxgDIAEoCzIkLmNoYW5jZXJ5LndhbGxldC52MS5Db25zZW5zdXNNZXNzYWdlSAASPQoLYXR0ZXN0YXRpb24YBCABKAsyJi5jaGFuY2VyeS53YWxsZXQudjEuQXR0ZXN0YXRpb25NZXNzYWdlSAASOwoKcG9zc2Vzc2lvbhgFIAEoCzIlLmNoYW5jZXJ5LndhbGxldC52MS5Qb3NzZXNzaW9uTWVzc2FnZUgAQgkKB21lc3NhZ2UiIgoKT3BlblNpZ25lchIUCgx2YWxpZGF0b3JfaWQYASABKAki5gEKEENvbnNlbnN1c01lc3NhZ2USDAoEdHlwZRgBIAEoDRISCgpuZXR3b3JrX2lkGAIgASgJEhMKC3JlZ2lzdGVyX2lkGAMgASgJEg4KBmhlaWdodBgEIAEoBBINCgVyb3VuZBgFIAEoDRIRCglwb2xfcm91bmQYBiABKBESEwoLZG9ja2V0X2hhc2gYByABKAkSEwoLbWVya2xlX3Jvb3QYCCABKAkSEAoIbG9nX3Jvb3QYCSABKAkSGgoSdmFsaWRhdG9yX3NldF9oYXNoGAogASgJEhEKCXRpbWVzdGFtcBgLIAEoCSJjChJBdHRlc3RhdGlvbk1lc3NhZ2USEwoLcmVnaXN0ZXJfaWQYASABKAkSEwoLZG9ja2V0X2hhc2gYAiABKAkSEAoIYXBwcm92ZWQYAyABKAgSEQoJdGltZXN0YW1wGAQgASgJIigKEVBvc3Nlc3Npb25NZXNzYWdlEhMKC3JlZ2lzdGVyX2lkGAEgASgJItQBChVTaWduQ29uc2Vuc3VzUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoBBIyCgZvcGVuZWQYAiABKAsyIC5jaGFuY2VyeS53YWxsZXQudjEuU2lnbmVyT3BlbmVkSAASMwoGc2lnbmVkGAMgASgLMiEuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25lZE1lc3NhZ2VIABI0CgdyZWZ1c2FsGAQgASgLMiEuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25lclJlZnVzYWxIAEIICgZyZXN1bHQiSQoMU2lnbmVyT3BlbmVkEg0KBWVwb2NoGAEgASgEEioKA2tleRgCIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiIgoNU2lnbmVkTWVzc2FnZRIRCglzaWduYXR1cmUYASABKAwiLgoNU2lnbmVyUmVmdXNhbBIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkywQIKDVdhbGxldFNlcnZpY2USXgoLRmluZFdhbGxldHMSJi5jaGFuY2VyeS53YWxsZXQudjEuRmluZFdhbGxldHNSZXF1ZXN0GicuY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRXYWxsZXRzUmVzcG9uc2UScwoSTGlzdFN1YmplY3RXYWxsZXRzEi0uY2hhbmNlcnkud2FsbGV0LnYxLkxpc3RTdWJqZWN0V2FsbGV0c1JlcXVlc3QaLi5jaGFuY2VyeS53YWxsZXQudjEuTGlzdFN1YmplY3RXYWxsZXRzUmVzcG9uc2USWwoKU2lnbkRpZ2VzdBIlLmNoYW5jZXJ5LndhbGxldC52MS5TaWduRGlnZXN0UmVxdWVzdBomLmNoYW5jZXJ5LndhbGxldC52MS5TaWduRGlnZXN0UmVzcG9uc2UyqwMKE1N5c3RlbVNpZ25lclNlcnZpY2USYQoMR2V0U3lzdGVtS2V5EicuY2hhbmNlcnkud2FsbGV0LnYxLkdldFN5c3RlbUtleVJlcXVlc3QaKC5jaGFuY2VyeS53YWxsZXQudjEuR2V0U3lzdGVtS2V5UmVzcG9uc2USXgoLU2lnbkNvbnRyb2wSJi5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNvbnRyb2xSZXF1ZXN0GicuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25Db250cm9sUmVzcG9uc2USZwoOU2lnbkNoZWNrcG9pbnQSKS5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNoZWNrcG9pbnRSZXF1ZXN0GiouY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25DaGVja3BvaW50UmVzcG9uc2USaAoNU2lnbkNvbnNlbnN1cxIoLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ29uc2Vuc3VzUmVxdWVzdBopLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ29uc2Vuc3VzUmVzcG9uc2UoATABYgZwcm90bzM");
+  fileDesc("Ch9jaGFuY2VyeS93YWxsZXQvdjEvd2FsbGV0LnByb3RvEhJjaGFuY2VyeS53YWxsZXQudjEiSgoJUHVibGljS2V5EhIKCnB1YmxpY19rZXkYASABKAkSEQoJYWxnb3JpdGhtGAIgASgJEhYKDndhbGxldF9hZGRyZXNzGAMgASgJIicKEkZpbmRXYWxsZXRzUmVxdWVzdBIRCglhZGRyZXNzZXMYASADKAkiRQoTRmluZFdhbGxldHNSZXNwb25zZRIuCgd3YWxsZXRzGAEgAygLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSIbChlMaXN0U3ViamVjdFdhbGxldHNSZXF1ZXN0IkwKGkxpc3RTdWJqZWN0V2FsbGV0c1Jlc3BvbnNlEi4KB3dhbGxldHMYASADKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5IlcKEVNpZ25EaWdlc3RSZXF1ZXN0EhYKDndhbGxldF9hZGRyZXNzGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBIaChJkZXJpdmF0aW9uX2NvbnRleHQYAyABKAkiUwoSU2lnbkRpZ2VzdFJlc3BvbnNlEhEKCXNpZ25hdHVyZRgBIAEoDBIqCgNrZXkYAiABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5Ii0KGkZpbmRBdHRlc3RhdGlvbktleXNSZXF1ZXN0Eg8KB3dhbGxldHMYASADKAkigAEKDkF0dGVzdGF0aW9uS2V5Eg4KBndhbGxldBgBIAEoCRIWCg53YWxsZXRfYWRkcmVzcxgCIAEoCRIaChJkZXJpdmF0aW9uX2NvbnRleHQYAyABKAkSKgoDa2V5GAQgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSJPChtGaW5kQXR0ZXN0YXRpb25LZXlzUmVzcG9uc2USMAoEa2V5cxgBIAMoCzIiLmNoYW5jZXJ5LndhbGxldC52MS5BdHRlc3RhdGlvbktleSI4Ch1GaW5kT3JnYW5pemF0aW9uV2FsbGV0UmVxdWVzdBIXCg9vcmdhbml6YXRpb25faWQYASABKAkiTwoeRmluZE9yZ2FuaXphdGlvbldhbGxldFJlc3BvbnNlEi0KBndhbGxldBgBIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkiLgoTR2V0U3lzdGVtS2V5UmVxdWVzdBIXCg9kZXJpdmF0aW9uX3BhdGgYASABKAkiQgoUR2V0U3lzdGVtS2V5UmVzcG9uc2USKgoDa2V5GAEgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSKKAQoSU2lnbkNvbnRyb2xSZXF1ZXN0EhMKC3JlZ2lzdGVyX2lkGAEgASgJEhYKDnRyYW5zYWN0aW9uX2lkGAIgASgJEhQKDHBheWxvYWRfaGFzaBgDIAEoCRIXCg9kZXJpdmF0aW9uX3BhdGgYBCABKAkSGAoQdHJhbnNhY3Rpb25fdHlwZRgFIAEoCSJUChNTaWduQ29udHJvbFJlc3BvbnNlEhEKCXNpZ25hdHVyZRgBIAEoDBIqCgNrZXkYAiABKAsyHS5jaGFuY2VyeS53YWxsZXQudjEuUHVibGljS2V5IjoKFVNpZ25DaGVja3BvaW50UmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIMCgRib2R5GAIgASgJIlcKFlNpZ25DaGVja3BvaW50UmVzcG9uc2USEQoJc2lnbmF0dXJlGAEgASgMEioKA2tleRgCIAEoCzIdLmNoYW5jZXJ5LndhbGxldC52MS5QdWJsaWNLZXkinAIKFFNpZ25Db25zZW5zdXNSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAQSLgoEb3BlbhgCIAEoCzIeLmNoYW5jZXJ5LndhbGxldC52MS5PcGVuU2lnbmVySAASOQoJY29uc2Vuc3VzGAMgASgLMiQuY2hhbmNlcnkud2FsbGV0LnYxLkNvbnNlbnN1c01lc3NhZ2VIABI9CgthdHRlc3RhdGlvbhgEIAEoCzImLmNoYW5jZXJ5LndhbGxldC52MS5BdHRlc3RhdGlvbk1lc3NhZ2VIABI7Cgpwb3NzZXNzaW9uGAUgASgLMiUuY2hhbmNlcnkud2FsbGV0LnYxLlBvc3Nlc3Npb25NZXNzYWdlSABCCQoHbWVzc2FnZSIiCgpPcGVuU2lnbmVyEhQKDHZhbGlkYXRvcl9pZBgBIAEoCSLmAQoQQ29uc2Vuc3VzTWVzc2FnZRIMCgR0eXBlGAEgASgNEhIKCm5ldHdvcmtfaWQYAiABKAkSEwoLcmVnaXN0ZXJfaWQYAyABKAkSDgoGaGVpZ2h0GAQgASgEEg0KBXJvdW5kGAUgASgNEhEKCXBvbF9yb3VuZBgGIAEoERITCgtkb2NrZXRfaGFzaBgHIAEoCRITCgttZXJrbGVfcm9vdBgIIAEoCRIQCghsb2dfcm9vdBgJIAEoCRIaChJ2YWxpZGF0b3Jfc2V0X2hhc2gYCiABKAkSEQoJdGltZXN0YW1wGAsgASgJImMKEkF0dGVzdGF0aW9uTWVzc2FnZRITCgtyZWdpc3Rlcl9pZBgBIAEoCRITCgtkb2NrZXRfaGFzaBgCIAEoCRIQCghhcHByb3ZlZBgDIAEoCBIRCgl0aW1lc3RhbXAYBCABKAkiKAoRUG9zc2Vzc2lvbk1lc3NhZ2USEwoLcmVnaXN0ZXJfaWQYASABKAki1AEKFVNpZ25Db25zZW5zdXNSZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgEEjIKBm9wZW5lZBgCIAEoCzIgLmNoYW5jZXJ5LndhbGxldC52MS5TaWduZXJPcGVuZWRIABIzCgZzaWduZWQYAyABKAsyIS5jaGFuY2VyeS53YWxsZXQudjEuU2lnbmVkTWVzc2FnZUgAEjQKB3JlZnVzYWwYBCABKAsyIS5jaGFuY2VyeS53YWxsZXQudjEuU2lnbmVyUmVmdXNhbEgAQggKBnJlc3VsdCJJCgxTaWduZXJPcGVuZWQSDQoFZXBvY2gYASABKAQSKgoDa2V5GAIgASgLMh0uY2hhbmNlcnkud2FsbGV0LnYxLlB1YmxpY0tleSIiCg1TaWduZWRNZXNzYWdlEhEKCXNpZ25hdHVyZRgBIAEoDCIuCg1TaWduZXJSZWZ1c2FsEgwKBGNvZGUYASABKAkSDwoHbWVzc2FnZRgCIAEoCSI3CgtFdmVudEN1cnNvchIWCg50cmFuc2FjdGlvbl9pZBgBIAEoBBIQCghzZXF1ZW5jZRgCIAEoBCJhCgVFdmVudBIvCgZjdXJzb3IYASABKAsyHy5jaGFuY2VyeS53YWxsZXQudjEuRXZlbnRDdXJzb3ISDAoEa2luZBgCIAEoCRILCgNrZXkYAyABKAkSDAoEZGF0YRgEIAEoCSJSChFSZWFkRXZlbnRzUmVxdWVzdBIuCgVhZnRlchgBIAEoCzIfLmNoYW5jZXJ5LndhbGxldC52MS5FdmVudEN1cnNvchINCgVsaW1pdBgCIAEoDSJRChJSZWFkRXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkuY2hhbmNlcnkud2FsbGV0LnYxLkV2ZW50EhAKCGNvbXBsZXRlGAIgASgIMroECg1XYWxsZXRTZXJ2aWNlEl4KC0ZpbmRXYWxsZXRzEiYuY2hhbmNlcnkud2FsbGV0LnYxLkZpbmRXYWxsZXRzUmVxdWVzdBonLmNoYW5jZXJ5LndhbGxldC52MS5GaW5kV2FsbGV0c1Jlc3BvbnNlEnMKEkxpc3RTdWJqZWN0V2FsbGV0cxItLmNoYW5jZXJ5LndhbGxldC52MS5MaXN0U3ViamVjdFdhbGxldHNSZXF1ZXN0Gi4uY2hhbmNlcnkud2FsbGV0LnYxLkxpc3RTdWJqZWN0V2FsbGV0c1Jlc3BvbnNlElsKClNpZ25EaWdlc3QSJS5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkRpZ2VzdFJlcXVlc3QaJi5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkRpZ2VzdFJlc3BvbnNlEnYKE0ZpbmRBdHRlc3RhdGlvbktleXMSLi5jaGFuY2VyeS53YWxsZXQudjEuRmluZEF0dGVzdGF0aW9uS2V5c1JlcXVlc3QaLy5jaGFuY2VyeS53YWxsZXQudjEuRmluZEF0dGVzdGF0aW9uS2V5c1Jlc3BvbnNlEn8KFkZpbmRPcmdhbml6YXRpb25XYWxsZXQSMS5jaGFuY2VyeS53YWxsZXQudjEuRmluZE9yZ2FuaXphdGlvbldhbGxldFJlcXVlc3QaMi5jaGFuY2VyeS53YWxsZXQudjEuRmluZE9yZ2FuaXphdGlvbldhbGxldFJlc3BvbnNlMqsDChNTeXN0ZW1TaWduZXJTZXJ2aWNlEmEKDEdldFN5c3RlbUtleRInLmNoYW5jZXJ5LndhbGxldC52MS5HZXRTeXN0ZW1LZXlSZXF1ZXN0GiguY2hhbmNlcnkud2FsbGV0LnYxLkdldFN5c3RlbUtleVJlc3BvbnNlEl4KC1NpZ25Db250cm9sEiYuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25Db250cm9sUmVxdWVzdBonLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ29udHJvbFJlc3BvbnNlEmcKDlNpZ25DaGVja3BvaW50EikuY2hhbmNlcnkud2FsbGV0LnYxLlNpZ25DaGVja3BvaW50UmVxdWVzdBoqLmNoYW5jZXJ5LndhbGxldC52MS5TaWduQ2hlY2twb2ludFJlc3BvbnNlEmgKDVNpZ25Db25zZW5zdXMSKC5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNvbnNlbnN1c1JlcXVlc3QaKS5jaGFuY2VyeS53YWxsZXQudjEuU2lnbkNvbnNlbnN1c1Jlc3BvbnNlKAEwATJrCgxFdmVudFNlcnZpY2USWwoKUmVhZEV2ZW50cxIlLmNoYW5jZXJ5LndhbGxldC52MS5SZWFkRXZlbnRzUmVxdWVzdBomLmNoYW5jZXJ5LndhbGxldC52MS5SZWFkRXZlbnRzUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * Describes the message chancery.wallet.v1.PublicKey.
@@ -60,109 +60,172 @@ export const SignDigestResponseSchema = /*@__PURE__*/
   messageDesc(file_chancery_wallet_v1_wallet, 6);
 
 /**
+ * Describes the message chancery.wallet.v1.FindAttestationKeysRequest.
+ * Use `create(FindAttestationKeysRequestSchema)` to create a new message.
+ */
+export const FindAttestationKeysRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 7);
+
+/**
+ * Describes the message chancery.wallet.v1.AttestationKey.
+ * Use `create(AttestationKeySchema)` to create a new message.
+ */
+export const AttestationKeySchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 8);
+
+/**
+ * Describes the message chancery.wallet.v1.FindAttestationKeysResponse.
+ * Use `create(FindAttestationKeysResponseSchema)` to create a new message.
+ */
+export const FindAttestationKeysResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 9);
+
+/**
+ * Describes the message chancery.wallet.v1.FindOrganizationWalletRequest.
+ * Use `create(FindOrganizationWalletRequestSchema)` to create a new message.
+ */
+export const FindOrganizationWalletRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 10);
+
+/**
+ * Describes the message chancery.wallet.v1.FindOrganizationWalletResponse.
+ * Use `create(FindOrganizationWalletResponseSchema)` to create a new message.
+ */
+export const FindOrganizationWalletResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 11);
+
+/**
  * Describes the message chancery.wallet.v1.GetSystemKeyRequest.
  * Use `create(GetSystemKeyRequestSchema)` to create a new message.
  */
 export const GetSystemKeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 7);
+  messageDesc(file_chancery_wallet_v1_wallet, 12);
 
 /**
  * Describes the message chancery.wallet.v1.GetSystemKeyResponse.
  * Use `create(GetSystemKeyResponseSchema)` to create a new message.
  */
 export const GetSystemKeyResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 8);
+  messageDesc(file_chancery_wallet_v1_wallet, 13);
 
 /**
  * Describes the message chancery.wallet.v1.SignControlRequest.
  * Use `create(SignControlRequestSchema)` to create a new message.
  */
 export const SignControlRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 9);
+  messageDesc(file_chancery_wallet_v1_wallet, 14);
 
 /**
  * Describes the message chancery.wallet.v1.SignControlResponse.
  * Use `create(SignControlResponseSchema)` to create a new message.
  */
 export const SignControlResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 10);
+  messageDesc(file_chancery_wallet_v1_wallet, 15);
 
 /**
  * Describes the message chancery.wallet.v1.SignCheckpointRequest.
  * Use `create(SignCheckpointRequestSchema)` to create a new message.
  */
 export const SignCheckpointRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 11);
+  messageDesc(file_chancery_wallet_v1_wallet, 16);
 
 /**
  * Describes the message chancery.wallet.v1.SignCheckpointResponse.
  * Use `create(SignCheckpointResponseSchema)` to create a new message.
  */
 export const SignCheckpointResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 12);
+  messageDesc(file_chancery_wallet_v1_wallet, 17);
 
 /**
  * Describes the message chancery.wallet.v1.SignConsensusRequest.
  * Use `create(SignConsensusRequestSchema)` to create a new message.
  */
 export const SignConsensusRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 13);
+  messageDesc(file_chancery_wallet_v1_wallet, 18);
 
 /**
  * Describes the message chancery.wallet.v1.OpenSigner.
  * Use `create(OpenSignerSchema)` to create a new message.
  */
 export const OpenSignerSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 14);
+  messageDesc(file_chancery_wallet_v1_wallet, 19);
 
 /**
  * Describes the message chancery.wallet.v1.ConsensusMessage.
  * Use `create(ConsensusMessageSchema)` to create a new message.
  */
 export const ConsensusMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 15);
+  messageDesc(file_chancery_wallet_v1_wallet, 20);
 
 /**
  * Describes the message chancery.wallet.v1.AttestationMessage.
  * Use `create(AttestationMessageSchema)` to create a new message.
  */
 export const AttestationMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 16);
+  messageDesc(file_chancery_wallet_v1_wallet, 21);
 
 /**
  * Describes the message chancery.wallet.v1.PossessionMessage.
  * Use `create(PossessionMessageSchema)` to create a new message.
  */
 export const PossessionMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 17);
+  messageDesc(file_chancery_wallet_v1_wallet, 22);
 
 /**
  * Describes the message chancery.wallet.v1.SignConsensusResponse.
  * Use `create(SignConsensusResponseSchema)` to create a new message.
  */
 export const SignConsensusResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 18);
+  messageDesc(file_chancery_wallet_v1_wallet, 23);
 
 /**
  * Describes the message chancery.wallet.v1.SignerOpened.
  * Use `create(SignerOpenedSchema)` to create a new message.
  */
 export const SignerOpenedSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 19);
+  messageDesc(file_chancery_wallet_v1_wallet, 24);
 
 /**
  * Describes the message chancery.wallet.v1.SignedMessage.
  * Use `create(SignedMessageSchema)` to create a new message.
  */
 export const SignedMessageSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 20);
+  messageDesc(file_chancery_wallet_v1_wallet, 25);
 
 /**
  * Describes the message chancery.wallet.v1.SignerRefusal.
  * Use `create(SignerRefusalSchema)` to create a new message.
  */
 export const SignerRefusalSchema = /*@__PURE__*/
-  messageDesc(file_chancery_wallet_v1_wallet, 21);
+  messageDesc(file_chancery_wallet_v1_wallet, 26);
+
+/**
+ * Describes the message chancery.wallet.v1.EventCursor.
+ * Use `create(EventCursorSchema)` to create a new message.
+ */
+export const EventCursorSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 27);
+
+/**
+ * Describes the message chancery.wallet.v1.Event.
+ * Use `create(EventSchema)` to create a new message.
+ */
+export const EventSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 28);
+
+/**
+ * Describes the message chancery.wallet.v1.ReadEventsRequest.
+ * Use `create(ReadEventsRequestSchema)` to create a new message.
+ */
+export const ReadEventsRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 29);
+
+/**
+ * Describes the message chancery.wallet.v1.ReadEventsResponse.
+ * Use `create(ReadEventsResponseSchema)` to create a new message.
+ */
+export const ReadEventsResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_wallet_v1_wallet, 30);
 
 /**
  * Keys of people and organisations. Who may use a wallet is decided here (decision D31).
@@ -179,4 +242,12 @@ export const WalletService = /*@__PURE__*/
  */
 export const SystemSignerService = /*@__PURE__*/
   serviceDesc(file_chancery_wallet_v1_wallet, 1);
+
+/**
+ * The wallet service's event log (decision D32): facts about wallets, for services that keep a cursor of their own.
+ *
+ * @generated from service chancery.wallet.v1.EventService
+ */
+export const EventService = /*@__PURE__*/
+  serviceDesc(file_chancery_wallet_v1_wallet, 2);
 

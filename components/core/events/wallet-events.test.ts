@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { parseWalletEvent, WALLET_EVENTS } from './wallet-events.ts';
+
+const fact = {
+  walletId: '0199b5ab-0000-7000-8000-000000000001',
+  address: 'w1qdf3q6tl433zl3al00lzv4uqgyy0lucqpq2nf2tsv9txnyqjgr3ss2uttek',
+  ownerKind: 'User',
+  ownerId: '0199b5ab-0000-7000-8000-00000000000a',
+  status: 'Active',
+  createdAt: '2026-11-21T12:00:00.000Z',
+};
+
+describe('events of the wallet service', () => {
+  it.each(WALLET_EVENTS)('%s is read; members that come later are passed over', (kind) => {
+    expect(parseWalletEvent(kind, { ...fact, colour: 'red' })).toEqual({ kind, fact });
+  });
+
+  it('an unknown kind is nothing, whatever it carries', () => {
+    expect(parseWalletEvent('TransactionReceived', 7)).toBeUndefined();
+  });
+
+  it('owner kinds and states that come later are read', () => {
+    const later = { ...fact, ownerKind: 'Service', status: 'Sleeping' };
+    expect(parseWalletEvent('WalletStatusChanged', later)?.fact).toEqual(later);
+  });
+
+  const wrong: Record<string, unknown> = {
+    nothing: null,
+    text: 'x',
+    'a wallet without id': { ...fact, walletId: undefined },
+    'an id that is none': { ...fact, walletId: 'w1' },
+    'an owner without id': { ...fact, ownerId: '' },
+    'a time that is none': { ...fact, createdAt: 'yesterday' },
+  };
+  it.each(Object.entries(wrong))('refuses %s', (_name, data) => {
+    expect(() => parseWalletEvent('WalletCreated', data)).toThrow(
+      expect.objectContaining({ kind: 'internal', code: 'EVENT_UNREADABLE' }),
+    );
+  });
+});

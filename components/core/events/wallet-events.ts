@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { AppError } from '../errors/errors.ts';
+
+/** Kinds of the wallet service's events: a wallet was created or recovered; it was locked, unlocked or deleted. */
+export const WALLET_EVENTS = ['WalletCreated', 'WalletStatusChanged'] as const;
+export type WalletEventKind = (typeof WALLET_EVENTS)[number];
+
+/**
+ * What every event about a wallet says: its state after the change. Owner kinds and states are open texts, so that a
+ * reader lives through new ones: only `User` is a person and only `Active` may be used.
+ */
+export const walletFactSchema = z.object({
+  walletId: z.uuid(),
+  /** Bech32m address (decision D6). */
+  address: z.string().min(1).max(100),
+  /** `User` or `Organization`. */
+  ownerKind: z.string().min(1),
+  /** Platform user of a `User` wallet, organisation of an `Organization` wallet. */
+  ownerId: z.string().min(1).max(128),
+  /** `Active`, `Locked` or `Deleted`. */
+  status: z.string().min(1),
+  /** Orders the wallets of an owner, equal instants by `walletId`. */
+  createdAt: z.iso.datetime(),
+});
+export type WalletFact = z.output<typeof walletFactSchema>;
+
+/** An event of the wallet service that its reader understands. */
+export interface WalletEvent {
+  readonly kind: WalletEventKind;
+  readonly fact: WalletFact;
+}
+
+/**
+ * Reads one event of the wallet service's log (`data` is parsed JSON); undefined for a kind that we do not know.
+ * Errors: internal/EVENT_UNREADABLE when a known kind carries something else than its schema.
+ */
+export function parseWalletEvent(kind: string, data: unknown): WalletEvent | undefined {
+  const known = WALLET_EVENTS.find((one) => one === kind);
+  if (known === undefined) return undefined;
+  const parsed = walletFactSchema.safeParse(data);
+  if (parsed.success) return { kind: known, fact: parsed.data };
+  throw new AppError('internal', 'EVENT_UNREADABLE', `an event ${kind} is not what its schema says`, {
+    cause: parsed.error,
+  });
+}

@@ -1,0 +1,13 @@
+import { sql } from 'kysely';
+import { idempotencyMigration } from '#kit/db/idempotency.ts';
+
+/** The keys move into the shape of kit with what they remember: a request repeated over the upgrade finds its answer. */
+export const idempotencyKeysMigration = idempotencyMigration(
+  '0004-idempotency-keys',
+  sql`select
+      sha256(convert_to('[' || to_json(scope) || ',' || to_json(key) || ']', 'UTF8')),
+      decode(body_hash, 'hex'),
+      case when status is not null then json_build_object('status', status, 'body', body)::text end,
+      claimed_at
+    from idempotency_keys`,
+);

@@ -1,0 +1,102 @@
+import { isWalletAddress } from '#core/crypto/address.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import { MAX_ROSTER } from '#core/ledger/control-record.ts';
+import type { RosterRole } from '#core/ledger/owner-attestation.ts';
+import type { Wallets } from '../clients.ts';
+import { refusal } from '../errors.ts';
+import type { RosterWish } from './draft.ts';
+
+/** A member as a request names it: `walletAddress`, or the `walletId` of a wallet of the wallet service. */
+export interface MemberName {
+  readonly walletAddress?: string | undefined;
+  readonly walletId?: string | undefined;
+  readonly userId?: string | undefined;
+}
+
+export interface RosterRequest {
+  readonly owners?: readonly MemberName[] | undefined;
+  readonly additionalAdmins?:
+    | readonly (MemberName & { readonly role: Exclude<RosterRole, 'Owner'> })[]
+    | undefined;
+}
+
+/** Who asks, with the token that speaks for them at the wallet service. */
+export interface Subject {
+  readonly caller: Caller;
+  readonly token: string;
+}
+
+interface Wanted {
+  readonly wallet: string;
+  readonly userId: string | undefined;
+  readonly role: RosterRole;
+}
+
+type RosterWallets = Pick<Wallets, 'attestationKeys' | 'organizationWallet' | 'subjectWallets'>;
+
+function refuseInput(message: string): never {
+  throw new AppError('invalid', 'INVALID_REQUEST', message);
+}
+
+function wantedOf(member: MemberName, role: RosterRole): Wanted {
+  const wallet =
+    member.walletAddress ?? member.walletId ?? refuseInput('A member of the roster has no wallet.');
+  return { wallet, userId: member.userId, role };
+}
+
+/**
+ * The owner of a register that names none (L-23): the wallet of the token, else the organisation's, else the oldest one
+ * the caller may sign with, which a token made before that wallet does not name.
+ */
+async function defaultOwner(wallets: RosterWallets, { caller, token }: Subject): Promise<Wanted> {
+  const { walletAddress, organizationId } = caller;
+  const ofOrganization = async () =>
+    organizationId === undefined ? undefined : await wallets.organizationWallet(organizationId);
+  const wallet =
+    walletAddress ??
+    (await ofOrganization())?.walletAddress ??
+    (await wallets.subjectWallets(token))[0]?.walletAddress;
+  if (wallet === undefined) throw refusal('OWNER_WALLET_REQUIRED');
+  return { wallet, userId: caller.platformUserId, role: 'Owner' };
+}
+
+/**
+ * The members of a new register by the keys that attest for them (L-28): a wallet of a person and an address that the
+ * wallet service does not know stand for themselves, an organisation's wallet for the key that it derives.
+ */
+export async function resolveRoster(
+  wallets: RosterWallets,
+  subject: Subject,
+  request: RosterRequest,
+): Promise<RosterWish[]> {
+  const owners = request.owners ?? [];
+  const wanted = [
+    ...(owners.length > 0
+      ? owners.map((owner) => wantedOf(owner, 'Owner'))
+      : [await defaultOwner(wallets, subject)]),
+    ...(request.additionalAdmins ?? []).map((admin) => wantedOf(admin, admin.role)),
+  ];
+  const known = await wallets.attestationKeys([...new Set(wanted.map(({ wallet }) => wallet))]);
+  const keys = new Map(known.map((key) => [key.wallet, key]));
+  const roster = wanted.map(({ wallet, userId, role }): RosterWish => {
+    const key = keys.get(wallet);
+    if (key === undefined && !isWalletAddress(wallet)) return refuseInput(`There is no wallet ${wallet}.`);
+    if (key === undefined) return { walletAddress: wallet, userId, role };
+    const { walletAddress, derivationContext, keyAddress } = key;
+    const derivedFrom = derivationContext === '' ? undefined : { walletAddress, derivationContext };
+    return { walletAddress: keyAddress, derivedFrom, userId, role };
+  });
+  checkRoster(roster);
+  return roster;
+}
+
+/** Exactly one owner, no address twice, at most 25 (L-28). */
+export function checkRoster(roster: readonly RosterWish[]): void {
+  if (roster.filter((wish) => wish.role === 'Owner').length !== 1)
+    refuseInput('A register has exactly one owner.');
+  if (roster.length > MAX_ROSTER) refuseInput(`A roster holds ${MAX_ROSTER} members at most.`);
+  if (new Set(roster.map((wish) => wish.walletAddress)).size !== roster.length) {
+    refuseInput('Each wallet address may stand in the roster once.');
+  }
+}

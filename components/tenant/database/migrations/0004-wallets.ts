@@ -1,0 +1,27 @@
+import { sql } from 'kysely';
+import type { Migration } from '#kit/db/db.ts';
+
+const statements = [
+  // Where this service stands in the event log of another one; moves in the transaction of the effect.
+  `CREATE TABLE event_cursors (
+    source text PRIMARY KEY,
+    position text NOT NULL
+  )`,
+  // No reference to platform_users: the wallet service says whom a wallet belongs to, and may say it first.
+  `CREATE TABLE user_wallets (
+    wallet_id uuid PRIMARY KEY,
+    platform_user_id text NOT NULL,
+    address text NOT NULL,
+    is_active boolean NOT NULL,
+    created_at timestamptz NOT NULL
+  )`,
+  `CREATE INDEX user_wallets_oldest ON user_wallets (platform_user_id, created_at, wallet_id)
+    INCLUDE (address) WHERE is_active`,
+];
+
+export const wallets: Migration = {
+  name: '0004-wallets',
+  async up(db) {
+    for (const statement of statements) await sql.raw(statement).execute(db);
+  },
+};

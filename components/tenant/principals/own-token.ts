@@ -1,0 +1,24 @@
+import { AppError } from '#core/errors/errors.ts';
+import type { TokenIssuer } from '../tokens/issue.ts';
+import type { PrincipalDirectory } from './directory.ts';
+
+const clientId = 'service-tenant';
+
+/**
+ * This service's own token for the calls that it makes (decision D29), minted for each of them: here a mint is one
+ * signature. It is no answer to anybody, so it has no audit row.
+ *
+ * Errors of the function: unavailable/SERVICE_TOKEN_REFUSED while the principal is not active.
+ */
+export function createOwnToken(deps: {
+  readonly principals: PrincipalDirectory;
+  readonly issuer: TokenIssuer;
+}): () => Promise<string> {
+  return async () => {
+    const principal = await deps.principals.find(clientId);
+    if (principal?.isActive !== true) {
+      throw new AppError('unavailable', 'SERVICE_TOKEN_REFUSED', `the principal ${clientId} is not active`);
+    }
+    return deps.issuer.forService(principal, { scopes: principal.scopes }).accessToken;
+  };
+}

@@ -1,0 +1,213 @@
+import { randomUUID } from 'node:crypto';
+import { decodeJwt } from 'jose';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { WalletFact } from '#core/events/wallet-events.ts';
+import { waitFor } from '#kit/testing/wait.ts';
+import {
+  adminEmail,
+  adminPassword,
+  bearer,
+  formOf,
+  grant,
+  startTestTenant,
+  type TestTenant,
+} from '../tenant.fixture.ts';
+import { findAccountByEmail, listMemberships } from '../users/store.ts';
+import { consumePage, type EventPage, type EventSource } from './consumer.ts';
+import { findCursor } from './store.ts';
+import { factOf, openWalletLog, type WalletLog } from './wallets.fixture.ts';
+
+describe('wallets in tokens', () => {
+  let tenant: TestTenant;
+  let log: WalletLog;
+  let admin: string;
+  let applied: number[];
+
+  beforeAll(async () => {
+    tenant = await startTestTenant('tenant_wallets');
+    const account = await findAccountByEmail(tenant.db.read, adminEmail);
+    if (account === undefined) throw new Error('no administrator');
+    admin = account.id;
+  });
+  afterAll(() => tenant.stop());
+
+  beforeEach(async () => {
+    log = await openWalletLog();
+    applied = [];
+    await tenant.db.transact(async (tx) => {
+      await tx.deleteFrom('event_cursors').execute();
+      await tx.deleteFrom('user_wallets').execute();
+    });
+    return () => log.close();
+  });
+
+  const never = new AbortController().signal;
+  const consume = (source: EventSource = log) =>
+    consumePage({ db: tenant.db, source, onApplied: (count) => applied.push(count) }, never);
+  const appliedCount = () => applied.reduce((sum, count) => sum + count, 0);
+  /** Other databases of the server hold events back too, so a test waits for what it expects. */
+  const consumed = (count: number) =>
+    waitFor(async () => {
+      await consume();
+      return appliedCount() >= count;
+    });
+  const told = async (kind: 'WalletCreated' | 'WalletStatusChanged', ...facts: readonly WalletFact[]) => {
+    const target = appliedCount() + facts.length;
+    await log.tell(kind, ...facts);
+    await consumed(target);
+  };
+  /** What the next token of the administrator says. */
+  const claim = async () => decodeJwt((await grant(tenant)).access_token)['wallet_address'];
+  const changed = (fact: WalletFact, status: string) => ({ ...fact, status });
+
+  it('a sign-in and a refresh carry the oldest wallet, whatever order it was told in', async () => {
+    expect(await claim()).toBeUndefined();
+    const before = await grant(tenant);
+    const [young, old] = [factOf(admin, 9), factOf(admin, 2)];
+    await told('WalletCreated', young, old);
+    expect(await claim()).toBe(old.address);
+    const form = formOf({ grant_type: 'refresh_token', refresh_token: before.refresh_token });
+    const renewed = (await tenant.app.inject({ ...form, url: '/api/service-auth/token' })).json();
+    expect(decodeJwt(renewed.access_token)['wallet_address']).toBe(old.address);
+    const me = await tenant.app.inject({ url: '/api/auth/me', headers: bearer(renewed.access_token) });
+    expect(me.json()).toMatchObject({ walletAddress: old.address });
+  });
+
+  it('of wallets of one instant the one with the lower id is the oldest, as in the wallet service', async () => {
+    const ids = ['00000000-0000-4000-8000-00000000000f', '00000000-0000-4000-8000-000000000001'];
+    await told('WalletCreated', ...ids.map((walletId) => factOf(admin, 2, { walletId, address: walletId })));
+    expect(await claim()).toBe(ids[1]);
+  });
+
+  it('tokens of the consumer tier never carry it', async () => {
+    await told('WalletCreated', factOf(admin, 2));
+    const payload = { email: adminEmail, password: adminPassword, tier: 'consumer' };
+    const login = await tenant.app.inject({ method: 'POST', url: '/api/auth/login', payload });
+    expect(login.statusCode).toBe(200);
+    expect(decodeJwt(login.json().access_token)).toMatchObject({ tier: 'consumer' });
+    expect(decodeJwt(login.json().access_token)).not.toHaveProperty('wallet_address');
+  });
+
+  it('a locked or deleted wallet gives way to the next oldest, and comes back when it is unlocked', async () => {
+    const [first, second, third] = [factOf(admin, 1), factOf(admin, 2), factOf(admin, 3)];
+    await told('WalletCreated', first, second, third);
+    await told('WalletStatusChanged', changed(first, 'Locked'));
+    expect(await claim()).toBe(second.address);
+    await told('WalletStatusChanged', changed(second, 'Deleted'));
+    expect(await claim()).toBe(third.address);
+    await told('WalletStatusChanged', changed(first, 'Active'));
+    expect(await claim()).toBe(first.address);
+    await told('WalletStatusChanged', changed(first, 'Deleted'), changed(third, 'Sleeping'));
+    expect(await claim()).toBeUndefined();
+  });
+
+  it('wallets of organisations, of services and of other people do not count', async () => {
+    const [account] = await listMemberships(tenant.db.read, admin);
+    const organizationId = account?.organizationId ?? '';
+    await log.tell(
+      'WalletCreated',
+      factOf(organizationId, 1, { ownerKind: 'Organization' }),
+      factOf(admin, 1, { ownerKind: 'Service' }),
+    );
+    await told('WalletCreated', factOf(randomUUID(), 2));
+    expect(await claim()).toBeUndefined();
+    expect(applied.at(-1)).toBe(1);
+  });
+
+  it('a wallet that commits late is not skipped', async () => {
+    const late = factOf(admin, 1);
+    const open = await log.tellLate('WalletCreated', late);
+    const early = factOf(admin, 2);
+    await log.tell('WalletCreated', early);
+    await consume();
+    expect(await claim()).toBeUndefined();
+    await open.commit();
+    await consumed(2);
+    expect(await claim()).toBe(late.address);
+  });
+
+  it('a replay of the whole log has no effect', async () => {
+    const [first, second] = [factOf(admin, 1), factOf(admin, 2)];
+    await told('WalletCreated', first, second);
+    await told('WalletStatusChanged', changed(first, 'Locked'));
+    const rows = () => tenant.db.read.selectFrom('user_wallets').selectAll().orderBy('wallet_id').execute();
+    const before = await rows();
+    await tenant.db.transact((tx) => tx.deleteFrom('event_cursors').execute());
+    await consume();
+    expect(appliedCount()).toBe(6);
+    expect(await rows()).toEqual(before);
+    expect(await claim()).toBe(second.address);
+  });
+
+  it('a page that two replicas hold at once is applied once', async () => {
+    await log.tell('WalletCreated', factOf(admin, 1), factOf(admin, 2));
+    const page = await waitFor(async () => {
+      const read = await log.read({ transactionId: 0n, sequence: 0n }, never);
+      return read.events.length === 2 && read;
+    });
+    const both = Promise.withResolvers<EventPage>();
+    let holders = 0;
+    const source: EventSource = {
+      read: () => {
+        holders += 1;
+        if (holders === 2) both.resolve(page);
+        return both.promise;
+      },
+    };
+    await Promise.all([consume(source), consume(source)]);
+    expect(applied.toSorted()).toEqual([0, 2]);
+  });
+
+  it('a creation that stands behind a later change does not undo it', async () => {
+    const fact = factOf(admin, 1);
+    await told('WalletStatusChanged', changed(fact, 'Locked'));
+    await told('WalletCreated', fact);
+    expect(await claim()).toBeUndefined();
+  });
+
+  it('reads a log that is longer than a page', async () => {
+    log.limit = 2;
+    const facts = [5, 4, 3, 2, 1].map((day) => factOf(admin, day));
+    await log.tell('WalletCreated', ...facts);
+    await consumed(5);
+    expect(Math.max(...applied)).toBe(2);
+    expect(await claim()).toBe(facts[4]?.address);
+  });
+
+  it('passes over kinds that it does not know, and stands before what it cannot read', async () => {
+    await log.append('TransactionReceived', 7);
+    const fact = factOf(admin, 1);
+    await told('WalletCreated', fact);
+    const position = await findCursor(tenant.db.read, 'wallet');
+    await log.append('WalletCreated', { walletId: 'none' });
+    await log.tell('WalletCreated', factOf(admin, 2));
+    const refused = await waitFor(() =>
+      consume().then(
+        () => undefined,
+        (error: unknown) => error,
+      ),
+    );
+    expect(refused).toMatchObject({ code: 'EVENT_UNREADABLE' });
+    expect(await findCursor(tenant.db.read, 'wallet')).toEqual(position);
+    expect(await claim()).toBe(fact.address);
+  });
+
+  it('the cursor moves with the effect or not at all', async () => {
+    await told('WalletCreated', factOf(admin, 1));
+    const position = await findCursor(tenant.db.read, 'wallet');
+    await log.tell('WalletCreated', factOf(admin, 2), factOf(admin, 3));
+    const read = await waitFor(async () => {
+      const page = await log.read(position, never);
+      return page.events.length === 2 && page;
+    });
+    // PostgreSQL refuses the second event, after the first one was written.
+    const broken = read.events.map((event, index) => ({
+      ...event,
+      data: factOf(admin, 2 + index, index === 1 ? { ownerId: 'a\0b' } : {}),
+    }));
+    await expect(consume({ read: async () => ({ events: broken, complete: true }) })).rejects.toThrow();
+    expect(await findCursor(tenant.db.read, 'wallet')).toEqual(position);
+    const rows = await tenant.db.read.selectFrom('user_wallets').select('wallet_id').execute();
+    expect(rows).toHaveLength(1);
+  });
+});

@@ -1,0 +1,155 @@
+import { isAppError } from '#core/errors/errors.ts';
+import { SUBJECTS } from '#core/events/subjects.ts';
+import { parseWalletEvent } from '#core/events/wallet-events.ts';
+import type { Bus } from '#kit/bus/bus.ts';
+import type { Database } from '#kit/db/db.ts';
+import { formatCursor, type OutboxCursor, type OutboxEvent } from '#kit/db/outbox.ts';
+import type { Logger } from '#kit/log/log.ts';
+import type { TenantDatabase } from '../database/schema.ts';
+import { applyWalletEvent, findCursor, lockCursor, saveCursor } from './store.ts';
+
+const SOURCE = 'wallet';
+const POLL_MS = 2_000;
+
+export interface EventPage {
+  readonly events: readonly Pick<OutboxEvent, 'cursor' | 'kind' | 'data'>[];
+  /** False when more can be read at once. */
+  readonly complete: boolean;
+}
+
+/** The wallet service's event log. */
+export interface EventSource {
+  /** Events after the cursor, oldest first. */
+  read(after: OutboxCursor, signal: AbortSignal): Promise<EventPage>;
+}
+
+export interface ConsumerOptions {
+  readonly db: Database<TenantDatabase>;
+  readonly source: EventSource;
+  readonly bus: Pick<Bus, 'subscribe'>;
+  readonly log: Logger;
+  /** Told how many events one transaction applied. */
+  readonly onApplied: (count: number) => void;
+  readonly onFailed: () => void;
+  /** Milliseconds between two looks without a ring; 2000 when absent. */
+  readonly pollMs?: number;
+}
+
+export interface Consumer {
+  /** Ends the following; resolves when nothing of it runs any more. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Follows the wallet service's log, so that tokens can say which wallet is a person's oldest (decisions D31, D32).
+ * Woken by the doorbell, otherwise it looks every two seconds. Nothing waits for it: while the wallet service is away
+ * tokens carry what is known. An event that cannot be read stops it there, since going on would lose what it said.
+ */
+export function startWalletConsumer(options: ConsumerOptions): Consumer {
+  const follower = new Follower(options);
+  const following = follower.follow();
+  return {
+    stop: () => {
+      follower.end();
+      return following;
+    },
+  };
+}
+
+/**
+ * Reads one page and applies it with the cursor in one transaction. A page that another replica has applied meanwhile
+ * is dropped.
+ *
+ * @returns false when more can be read at once.
+ */
+export async function consumePage(
+  options: Pick<ConsumerOptions, 'db' | 'source' | 'onApplied'>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { db, source } = options;
+  const after = await findCursor(db.read, SOURCE);
+  const page = await source.read(after, signal);
+  const last = page.events.at(-1);
+  if (last === undefined) return page.complete;
+  const events = page.events.flatMap(({ kind, data }) => parseWalletEvent(kind, data) ?? []);
+  const ofPeople = events.filter(({ fact }) => fact.ownerKind === 'User');
+  const applied = await db.transact(async (tx) => {
+    const current = await lockCursor(tx, SOURCE);
+    if (formatCursor(current) !== formatCursor(after)) return 0;
+    for (const event of ofPeople) await applyWalletEvent(tx, event);
+    await saveCursor(tx, SOURCE, last.cursor);
+    return ofPeople.length;
+  });
+  options.onApplied(applied);
+  return page.complete;
+}
+
+class Follower {
+  readonly #options: ConsumerOptions;
+  readonly #ending = new AbortController();
+  readonly #unsubscribe: () => void;
+  #rung = false;
+  #wake: (() => void) | undefined;
+  #failing = false;
+
+  constructor(options: ConsumerOptions) {
+    this.#options = options;
+    this.#unsubscribe = options.bus.subscribe(SUBJECTS.walletEvents, () => this.#ring());
+  }
+
+  end(): void {
+    this.#ending.abort();
+    this.#unsubscribe();
+    this.#ring();
+  }
+
+  async follow(): Promise<void> {
+    while (!this.#ending.signal.aborted) {
+      this.#rung = false;
+      await this.#readAll();
+      // a ring during the read may be about something committed after it
+      if (!this.#rung) await this.#pause();
+    }
+  }
+
+  async #readAll(): Promise<void> {
+    const { signal } = this.#ending;
+    try {
+      for (let complete = false; !complete && !signal.aborted; ) {
+        complete = await consumePage(this.#options, signal);
+      }
+      if (this.#failing) this.#options.log.info('events of wallets are read again');
+      this.#failing = false;
+    } catch (error) {
+      if (!signal.aborted) this.#fail(error);
+    }
+  }
+
+  #fail(error: unknown): void {
+    const { log, onFailed } = this.#options;
+    onFailed();
+    if (this.#failing) return;
+    this.#failing = true;
+    // this service starts first, so that nobody is there yet is no fault (decision D30)
+    if (isAppError(error, 'unavailable') || isAppError(error, 'timeout')) {
+      log.info({ code: error.code, reason: error.message }, 'events of wallets cannot be read now');
+      return;
+    }
+    log.error({ err: error }, 'events of wallets cannot be read');
+  }
+
+  #ring(): void {
+    this.#rung = true;
+    this.#wake?.();
+  }
+
+  async #pause(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, this.#options.pollMs ?? POLL_MS);
+    timer.unref();
+    await promise;
+    this.#wake = undefined;
+    clearTimeout(timer);
+  }
+}

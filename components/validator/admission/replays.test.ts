@@ -1,0 +1,191 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { AppError } from '#core/errors/errors.ts';
+import { waitFor } from '#kit/testing/wait.ts';
+import { judgeDocket } from '../building/judge.ts';
+import { testKey } from '../testing/keys.ts';
+import { ownerKey, World } from '../testing/world.ts';
+
+const worlds: World[] = [];
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.remove();
+});
+
+async function beginWorld(): Promise<World> {
+  const world = new World();
+  worlds.push(world);
+  await world.open();
+  await world.begin();
+  return world;
+}
+
+async function restart(world: World): Promise<void> {
+  await world.close();
+  world.ledger.before = () => {};
+  await world.open();
+}
+
+const payload = { vote: 'yes' };
+let minute = 0;
+/** The same payload in a transaction of its own. */
+function repeated(world: World, draft: object = {}) {
+  minute += 1;
+  return world.sign({ payload, createdAtMs: Date.now() - minute * 60_000, ...draft });
+}
+const refusal = { status: 422, body: { code: 'VAL_REPLAY_001', errors: [{ field: 'PayloadHash' }] } };
+
+describe('L-39: an Action that repeats another one', () => {
+  it('is refused while the first one waits, is being sealed, and when it is sealed', async () => {
+    const world = await beginWorld();
+    await world.engine.setMode(world.register.id, 'Paused');
+    const first = repeated(world);
+    expect((await world.submit(first.text)).status).toBe(200);
+    expect(await world.submit(repeated(world).text)).toMatchObject(refusal);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    world.ledger.before = (call) => (call === 'write' ? promise : undefined);
+    await world.engine.setMode(world.register.id, 'Running');
+    await waitFor(() => world.register.facts.unstored === 1);
+    expect(await world.submit(repeated(world).text)).toMatchObject(refusal);
+    resolve();
+    await world.sealed(2);
+    await waitFor(() => world.register.facts.unstored === 0);
+    expect(await world.submit(repeated(world).text)).toMatchObject(refusal);
+    await restart(world);
+    expect(await world.submit(repeated(world).text)).toMatchObject(refusal);
+    expect(await world.submit(first.text)).toMatchObject({ status: 200, body: { alreadyKnown: true } });
+    expect(world.register.status).toBe('Running');
+  });
+
+  it('is refused beside the first one in one batch, and exactly one of many is sealed', async () => {
+    const world = await beginWorld();
+    const answers = await Promise.all(Array.from({ length: 40 }, () => world.submit(repeated(world).text)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(new Set(answers.flatMap(({ body }) => body['code'] ?? []))).toEqual(new Set(['VAL_REPLAY_001']));
+    await world.sealed(2);
+    expect(world.ledger.sealed.size).toBe(2);
+  });
+
+  it('L-86: is none when another sender says it, or the same one behind something else', async () => {
+    const world = await beginWorld();
+    const first = repeated(world);
+    const behind = repeated(world, { previous: first.txId });
+    const others = [repeated(world, { key: testKey(11) }), repeated(world, { key: testKey(12) })];
+    const behindGenesis = repeated(world, { previous: [...world.ledger.sealed.keys()][0] });
+    for (const { text } of [first, behind, ...others, behindGenesis]) {
+      expect((await world.submit(text)).status).toBe(200);
+    }
+    await world.sealed(6);
+    const again = repeated(world, { previous: [...world.ledger.sealed.keys()][0] });
+    expect(await world.submit(again.text)).toMatchObject(refusal);
+    const fork = repeated(world, { previous: first.txId });
+    expect(await world.submit(fork.text)).toMatchObject({ status: 422, body: { code: 'VAL_CHAIN_FORK' } });
+  });
+
+  it('is none among control transactions', async () => {
+    const world = await beginWorld();
+    const control = () => repeated(world, { key: ownerKey, metadata: { Type: 'Control' } });
+    for (const { text } of [control(), control()]) expect((await world.submit(text)).status).toBe(200);
+    await world.sealed(3);
+  });
+
+  it('may come again when the first one was never sealed', async () => {
+    const world = await beginWorld();
+    await world.engine.setMode(world.register.id, 'Paused');
+    const first = repeated(world);
+    await world.submit(first.text);
+    world.register.drop({
+      registerId: world.register.id,
+      txId: first.txId,
+      status: 'expired',
+      code: 'VAL_TIME_003',
+      message: 'gone',
+      atMs: Date.now(),
+    });
+    expect((await world.submit(repeated(world).text)).status).toBe(200);
+  });
+
+  it('is not let in when the register service cannot answer', async () => {
+    const world = await beginWorld();
+    world.ledger.before = (call) => {
+      if (call === 'lookup') throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'gone');
+    };
+    expect(await world.submit(repeated(world).text)).toMatchObject({
+      status: 503,
+      body: { code: 'VAL_CHAIN_TRANSIENT' },
+    });
+  });
+
+  it('makes a proposed docket invalid', async () => {
+    const world = await beginWorld();
+    await world.submit(repeated(world).text);
+    await world.sealed(2);
+    const [genesis, sealed] = world.ledger.dockets;
+    const [one] = sealed?.docket.transactions ?? [];
+    if (genesis === undefined || sealed === undefined || one === undefined) throw new Error('not sealed');
+    const { header } = sealed.docket;
+    const twice = { header, transactions: [one, { ...one, txId: 'ab'.repeat(32) }] };
+    const head = { height: 1, headHash: header.previousHash, headTimestamp: genesis.docket.header.timestamp };
+    const found = judgeDocket({ ...world.register.state, ...head }, twice);
+    expect(found.map(({ code }) => code)).toContain('VAL_REPLAY_001');
+  });
+});
+
+describe('L-39: a log from before the rule', () => {
+  /** Both are accepted and on disk, as they were when nothing compared them. */
+  async function logged(world: World) {
+    await world.engine.setMode(world.register.id, 'Paused');
+    const [first, second] = [repeated(world), repeated(world)];
+    expect((await world.submit(first.text)).status).toBe(200);
+    world.register.pool.remove(first.txId);
+    expect((await world.submit(second.text)).status).toBe(200);
+    return { first, second };
+  }
+
+  it('keeps one of two that wait, for good', async () => {
+    const world = await beginWorld();
+    const { first, second } = await logged(world);
+    for (let start = 0; start < 2; start += 1) {
+      await restart(world);
+      expect([...world.register.pool.waiting()].map(({ txId }) => txId)).toEqual([first.txId]);
+      expect(world.register.tombstones.find(second.txId)).toMatchObject({
+        status: 'rejected',
+        code: 'VAL_REPLAY_001',
+      });
+    }
+    await world.engine.setMode(world.register.id, 'Running');
+    await world.sealed(2);
+    await restart(world);
+    expect(world.register.pool.size).toBe(0);
+    expect(world.register.status).toBe('Running');
+  });
+
+  it('keeps the one that is in a docket under way', async () => {
+    const world = await beginWorld();
+    const { first, second } = await logged(world);
+    world.ledger.before = (call) => (call === 'write' ? new Promise<void>(() => {}) : undefined);
+    await world.engine.setMode(world.register.id, 'Running');
+    await waitFor(() => world.register.facts.unstored === 1);
+    await restart(world);
+    await world.sealed(2);
+    expect(world.ledger.sealed.has(second.txId)).toBe(true);
+    expect(world.register.tombstones.find(first.txId)).toMatchObject({ code: 'VAL_REPLAY_001' });
+    expect(world.register.status).toBe('Running');
+  });
+
+  it('drops what repeats a sealed one, and what follows it', async () => {
+    const world = await beginWorld();
+    await world.engine.setMode(world.register.id, 'Paused');
+    const first = repeated(world);
+    const child = world.sign({ previous: first.txId });
+    for (const { text } of [first, child]) expect((await world.submit(text)).status).toBe(200);
+    const { lookup } = world.ledger;
+    world.ledger.lookup = async (questions) =>
+      (await lookup(questions)).map((answer, index) => ({
+        ...answer,
+        sealedReplay: questions[index]?.transactionId === first.txId ? 'ab'.repeat(32) : '',
+      }));
+    await restart(world);
+    expect(world.register.pool.size).toBe(0);
+    expect(world.register.tombstones.find(first.txId)).toMatchObject({ code: 'VAL_REPLAY_001' });
+    expect(world.register.tombstones.find(child.txId)).toMatchObject({ code: 'VAL_CHAIN_001' });
+  });
+});

@@ -1,0 +1,13 @@
+import { sql } from 'kysely';
+import { idempotencyMigration } from '#kit/db/idempotency.ts';
+
+/** The keys move into the shape of kit with the resources that they name. */
+export const idempotencyKeys = idempotencyMigration(
+  '0004-idempotency-keys',
+  sql`SELECT
+      sha256(convert_to('[' || to_json(owner) || ',' || to_json(key) || ']', 'UTF8')),
+      body_hash,
+      resource_id,
+      created_at
+    FROM idempotency_keys`,
+);

@@ -1,0 +1,48 @@
+import { walletAddress } from '#core/crypto/address.ts';
+import type { Algorithm } from '#core/crypto/algorithm.ts';
+import { contextSlot, REGISTER_ATTESTATION, slotPath } from '../custody/contexts.ts';
+import type { Keyring } from '../custody/keyring.ts';
+import { findWallet } from '../wallets/store.ts';
+import { algorithmOf } from '../wallets/wallet.ts';
+import type { SignDeps } from './sign.ts';
+
+/** The key that attests for a wallet in the roster of a register. */
+export interface AttestationKey {
+  readonly walletAddress: string;
+  /** empty for the wallet's own key */
+  readonly derivationContext: string;
+  readonly algorithm: Algorithm;
+  readonly publicKey: Uint8Array;
+  readonly keyAddress: string;
+}
+
+export interface AttestationKeyDeps {
+  readonly db: Pick<SignDeps['db'], 'read'>;
+  readonly keyring: Pick<Keyring, 'signer'>;
+}
+
+/**
+ * The key that a wallet, by id or address, attests with; undefined for none and for system keys. Nobody signs with the
+ * primary key of an organisation's wallet: delegated signing needs a named context, so a key of its own attests for it.
+ * A public key is no secret, so whoever reaches this may know it; who may sign with it is judged when they sign.
+ */
+export async function findAttestationKey(
+  deps: AttestationKeyDeps,
+  idOrAddress: string,
+): Promise<AttestationKey | undefined> {
+  const wallet = await findWallet(deps.db.read, idOrAddress);
+  if (wallet === undefined || wallet.kind === 'System') return undefined;
+  const { address, publicKey } = wallet;
+  const algorithm = algorithmOf(wallet.keyType);
+  if (wallet.kind === 'User') {
+    return { walletAddress: address, derivationContext: '', algorithm, publicKey, keyAddress: address };
+  }
+  const derived = await deps.keyring.signer(wallet, slotPath(contextSlot(REGISTER_ATTESTATION)));
+  return {
+    walletAddress: address,
+    derivationContext: REGISTER_ATTESTATION,
+    algorithm,
+    publicKey: derived.publicKey,
+    keyAddress: walletAddress(algorithm, derived.publicKey),
+  };
+}
