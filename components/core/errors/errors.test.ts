@@ -79,12 +79,18 @@ describe('validation codes', () => {
     ['VAL_CHAIN_001', 422],
     ['VAL_CHAIN_FORK', 422],
     ['VAL_PERM_001', 403],
+    ['VAL_PERM_005', 422],
+    ['VAL_PERM_006', 422],
+    ['VAL_PERM_008', 403],
     ['VAL_PERM_009', 422],
+    ['VAL_PERM_010', 403],
+    ['VAL_PERM_011', 422],
+    ['VAL_POLICY_003', 422],
     ['VAL_BP_VERSION_001', 422],
     ['VAL_STRUCT_012', 400],
     ['VAL_SIZE_001', 413],
     ['VAL_CERT_003', 422],
-  ] as const)('%s answers %i (notes/ledger.md A6, L-49)', (name, status) => {
+  ] as const)('%s answers %i (notes/ledger.md A6, A11, A12, L-49)', (name, status) => {
     expect(VALIDATION_CODES[name].status).toBe(status);
   });
 

@@ -21,6 +21,7 @@ export type Subject = (typeof SUBJECTS)[keyof typeof SUBJECTS];
 export const REGISTER_EVENTS = [
   'RegisterCreated',
   'RegisterDeleted',
+  'RegisterAdvertised',
   'RegisterStatusChanged',
   'TransactionConfirmed',
   'DocketSealed',

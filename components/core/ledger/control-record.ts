@@ -97,7 +97,8 @@ const validatorSchema = z.strictObject({
   proofOfPossession: text,
 });
 
-const cryptoPolicySchema = z.strictObject({
+/** Shape of a crypto policy; what it says is judged where it is used. */
+export const cryptoPolicySchema = z.strictObject({
   version: z.int().min(1),
   acceptedSignatureAlgorithms: z.array(algorithm).min(1),
   requiredSignatureAlgorithms: z.array(algorithm),

@@ -134,6 +134,18 @@ export function defaultPolicy(): RegisterPolicy {
   return parsePolicy({});
 }
 
+/** Less than this, and no docket is ever timely, or no transaction small enough to change the policy back. */
+const LEAST = { precisionMs: 50, messageDelayMs: 1000, maxTransactionBytes: 16_384 } as const;
+
+/** What of a policy would stop its register for good, with the least that would not; undefined when nothing does. */
+export function findDeadlock({
+  consensus,
+}: RegisterPolicy): { readonly field: string; readonly least: number } | undefined {
+  const names = ['precisionMs', 'messageDelayMs', 'maxTransactionBytes'] as const;
+  const name = names.find((each) => consensus[each] < LEAST[each]);
+  return name === undefined ? undefined : { field: `consensus.${name}`, least: LEAST[name] };
+}
+
 /** Whether nobody has changed the policy since the register was created (notes/ledger.md L-102). */
 export function isDefaultPolicy(policy: RegisterPolicy): boolean {
   return policy.version === 1 && policy.updatedBy === undefined;

@@ -1,0 +1,211 @@
+import { canonicalBytes } from '../../encoding/jcs.ts';
+import {
+  formatLedgerTimestamp,
+  parseTimestamp,
+  TICKS_PER_SECOND,
+  ticksToMicros,
+} from '../../encoding/timestamp.ts';
+import { validationViolation } from '../../errors/validation-codes.ts';
+import { memberDid } from '../did.ts';
+import {
+  approvalsAmong,
+  countVotes,
+  eligibleVoters,
+  isAccepted,
+  mayBypass,
+  requiredApprovals,
+} from './approvals.ts';
+import {
+  type Applied,
+  type ControlContext,
+  type ControlKind,
+  type ControlTransaction,
+  judgeSigners,
+  type Refused,
+  type RulesPart,
+  rosterSigners,
+} from './control.ts';
+import { MAX_OPERATION_BYTES, type Operation, type OperationPayload, operationId } from './operation.ts';
+import { updateCryptoPolicy, updatePolicy } from './policies.ts';
+import { addMember, changeRole, type Effect, refuse, removeMember, transferOwnership } from './roster.ts';
+import { type EnactedOperation, findRosterEntry, type LedgerRules, rosterHash } from './rules.ts';
+import {
+  addValidator,
+  countSetChanges,
+  removeValidator,
+  rotateValidatorKey,
+  suspendValidator,
+} from './validators.ts';
+
+const TICKS_PER_DAY = 86_400n * TICKS_PER_SECOND;
+const FUTURE_SKEW_TICKS = 5n * 60n * TICKS_PER_SECOND;
+/** The last instant that a timestamp can write: the end of the year 9999. */
+const MAX_MICROS = 253_402_300_799_999_999n;
+const MAX_ENACTED = 2_000;
+/** The largest proposalTtlDays a policy can have. */
+const LONGEST_TTL_DAYS = 90;
+
+const KINDS: Readonly<Record<Exclude<RulesPart, 'proposals'>, ControlKind>> = {
+  register: 'metadata-update',
+  roster: 'governance',
+  validators: 'validator-update',
+  policy: 'policy-update',
+  'crypto-policy': 'crypto-policy-update',
+};
+
+/**
+ * The end of an operation, in the form of decision D5: its own, at most the TTL of the policy after it was proposed,
+ * judged by docket timestamps (L-98).
+ */
+export function operationEnd(operation: Operation, ttlDays: number): string {
+  const latest = parseTimestamp(operation.proposedAt) + BigInt(ttlDays) * TICKS_PER_DAY;
+  const own = parseTimestamp(operation.expiresAt ?? formatLedgerTimestamp(MAX_MICROS));
+  const end = own < latest ? own : latest;
+  // Offsets reach beyond the years that the form can write; such an instant is over in any case.
+  return formatLedgerTimestamp(end > 0n ? ticksToMicros(end) : 0n);
+}
+
+/** Whether an instant, given as text, is reached at a docket's timestamp. */
+export function isOver(end: string, { timestamp }: Pick<ControlContext, 'timestamp'>): boolean {
+  return parseTimestamp(end) <= parseTimestamp(timestamp);
+}
+
+/** What every operation must meet in whatever form it comes: size, roster, time, and that it has not been enacted. */
+export function judgeOperation(
+  rules: LedgerRules,
+  payload: OperationPayload,
+  context: ControlContext,
+): Refused | undefined {
+  const { operation, rosterHashBefore } = payload;
+  if (canonicalBytes(operation).length > MAX_OPERATION_BYTES) return refuse('VAL_SIZE_001', 'operation');
+  if (rosterHashBefore !== rosterHash(rules.registerId, rules.roster)) {
+    return refuse('VAL_PERM_009', 'rosterHashBefore');
+  }
+  const now = parseTimestamp(context.timestamp);
+  const proposed = parseTimestamp(operation.proposedAt);
+  if (proposed > now + FUTURE_SKEW_TICKS) return refuse('VAL_PERM_013', 'operation.proposedAt');
+  const { proposalTtlDays } = rules.policy.governance;
+  if (isOver(operationEnd(operation, proposalTtlDays), context)) {
+    return refuse('VAL_PERM_013', 'operation.expiresAt');
+  }
+  return isEnacted(rules, operation, rosterHashBefore) ? refuse('VAL_PERM_014', 'operation') : undefined;
+}
+
+function isEnacted(rules: LedgerRules, operation: Operation, rosterHashBefore: string): boolean {
+  const id = operationId(rules.registerId, operation, rosterHashBefore);
+  return rules.enacted.some((each) => each.operationId === id);
+}
+
+/** The rules after an operation, whoever decided it. */
+export function applyEffect(
+  rules: LedgerRules,
+  operation: Operation,
+  context: ControlContext,
+): Effect | Refused {
+  switch (operation.operationType) {
+    case 'add-member':
+      return addMember(rules, operation, context);
+    case 'remove-member':
+      return removeMember(rules, operation);
+    case 'transfer-ownership':
+      return transferOwnership(rules, operation, context);
+    case 'change-role':
+      return changeRole(rules, operation, context);
+    case 'add-validator':
+      return addValidator(rules, operation, context);
+    case 'remove-validator':
+      return removeValidator(rules, operation, context);
+    case 'rotate-validator-key':
+      return rotateValidatorKey(rules, operation, context);
+    case 'suspend-validator':
+      return suspendValidator(rules, operation, context);
+    case 'policy-update':
+      return updatePolicy(rules, operation, context);
+    case 'crypto-policy-update':
+      return updateCryptoPolicy(rules, operation.cryptoPolicy);
+  }
+}
+
+/** The proposer signs first and votes: owner or admin of the present roster. */
+export function judgeProposer(
+  rules: LedgerRules,
+  transaction: ControlTransaction,
+  operation: Operation,
+): Refused | undefined {
+  const violations = judgeSigners(rules, transaction);
+  if (violations.length > 0) return { violations };
+  if (memberDid(transaction.senderAddress) !== operation.proposerDid) {
+    return refuse('VAL_PERM_003', 'operation.proposerDid', 'The proposer is not the first signer');
+  }
+  const role = findRosterEntry(rules, operation.proposerDid)?.role;
+  return role === 'Owner' || role === 'Admin' ? undefined : refuse('VAL_PERM_003', 'operation.proposerDid');
+}
+
+/**
+ * Enacts an operation that is decided, with the list of what may not be enacted again.
+ * @param decision the part of the payload that was decided on
+ */
+export function enactOperation(
+  rules: LedgerRules,
+  transaction: ControlTransaction,
+  decision: Omit<OperationPayload, 'version'>,
+  context: ControlContext,
+): Applied | Refused {
+  const { operation, rosterHashBefore, rosterHashAfter } = decision;
+  if (isEnacted(rules, operation, rosterHashBefore)) return refuse('VAL_PERM_014', 'operation');
+  const effect = applyEffect(rules, operation, context);
+  if ('violations' in effect) return effect;
+  if (rosterHash(rules.registerId, effect.rules.roster) !== rosterHashAfter) {
+    return refuse('VAL_SCHEMA_001', 'rosterHashAfter', 'rosterHashAfter does not follow from the operation');
+  }
+  const enacted = withEnacted(rules, operation, rosterHashBefore);
+  if (enacted.length > MAX_ENACTED) return refuse('VAL_PERM_018', 'operation');
+  return {
+    rules: { ...effect.rules, enacted },
+    change: {
+      txId: transaction.txId,
+      kind: KINDS[effect.part === 'proposals' ? 'roster' : effect.part],
+      parts: [effect.part],
+      operation,
+      proposals: [],
+      setChanges: countSetChanges(rules, effect.rules),
+    },
+  };
+}
+
+/** Updates of a policy name their version and never fit twice; everything else is remembered. */
+function withEnacted(
+  rules: LedgerRules,
+  operation: Operation,
+  rosterHashBefore: string,
+): readonly EnactedOperation[] {
+  const { operationType } = operation;
+  if (operationType === 'policy-update' || operationType === 'crypto-policy-update') return rules.enacted;
+  const id = operationId(rules.registerId, operation, rosterHashBefore);
+  return [...rules.enacted, { operationId: id, expiresAt: operationEnd(operation, LONGEST_TTL_DAYS) }];
+}
+
+/** An operation with its approvals in one transaction (notes/ledger.md L-95 a). */
+export function applyOperation(
+  rules: LedgerRules,
+  transaction: ControlTransaction,
+  payload: OperationPayload,
+  context: ControlContext,
+): Applied | Refused {
+  const { operation } = payload;
+  const problem = judgeProposer(rules, transaction, operation) ?? judgeOperation(rules, payload, context);
+  if (problem !== undefined) return problem;
+  const applied = enactOperation(rules, transaction, payload, context);
+  if ('violations' in applied) return applied;
+  const signed = rosterSigners(rules, transaction).map(({ subject }) => ({ did: subject, isApproval: true }));
+  const cast = { approvals: operation.approvalSignatures ?? [], signed };
+  const votes = countVotes(rules, payload, cast, context.verifier);
+  if (!isAccepted(operation, votes)) return refuse('VAL_PERM_010', 'operation.approvalSignatures');
+  const required = requiredApprovals(
+    rules.policy.governance.quorumFormula,
+    eligibleVoters(rules, operation).length,
+  );
+  if (approvalsAmong(votes) >= required || mayBypass(rules, operation)) return applied;
+  const message = `${approvalsAmong(votes)} of ${required} approvals count`;
+  return { violations: [validationViolation('VAL_PERM_008', 'operation.approvalSignatures', message)] };
+}

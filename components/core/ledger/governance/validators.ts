@@ -1,0 +1,214 @@
+import { decodeBase64Any } from '../../encoding/base64.ts';
+import { isAppError } from '../../errors/errors.ts';
+import { MAX_VALIDATORS } from '../control-record.ts';
+import { verifyPossession } from '../possession.ts';
+import type { ControlContext, Refused } from './control.ts';
+import type { Operation, ValidatorEntry } from './operation.ts';
+import { type Effect, refuse } from './roster.ts';
+import { activeMembers, isSameKey, type LedgerRules, type LedgerValidator } from './rules.ts';
+
+type Of<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
+
+/** Registrations that wait for approval, and removed validators that are remembered, on one register. */
+const MAX_PENDING = 100;
+const MAX_REMOVED = 100;
+
+function find(rules: LedgerRules, validatorId: string): LedgerValidator | undefined {
+  return rules.validators.find((each) => each.validatorId === validatorId);
+}
+
+function withValidators(rules: LedgerRules, validators: readonly LedgerValidator[]): Effect {
+  const changed = { ...rules, validators: forgetRemoved(validators) };
+  return { rules: { ...changed, validatorSetVersion: rules.validatorSetVersion + 1 }, part: 'validators' };
+}
+
+/** The oldest removed validators give way; everything else stays. */
+function forgetRemoved(validators: readonly LedgerValidator[]): LedgerValidator[] {
+  const removed = validators.filter((each) => each.status === 'Removed');
+  const forgotten = new Set(
+    removed
+      .toSorted((left, right) => left.effectiveFromDocket - right.effectiveFromDocket)
+      .slice(0, Math.max(0, removed.length - MAX_REMOVED)),
+  );
+  return validators.filter((each) => !forgotten.has(each));
+}
+
+function replaced(rules: LedgerRules, old: LedgerValidator, next: LedgerValidator): Effect {
+  return withValidators(
+    rules,
+    rules.validators.map((each) => (each === old ? next : each)),
+  );
+}
+
+/** Shape and meaning of a key that wants to validate: Ed25519 (D22), nobody else's, and its holder has it. */
+function judgeKey(rules: LedgerRules, entry: ValidatorEntry, context: ControlContext): Refused | undefined {
+  if (entry.algorithm !== 'ED25519') {
+    return refuse('VAL_SIG_001', 'publicKey', 'Keys of validators are Ed25519');
+  }
+  const other = rules.validators.find(
+    (each) => isSameKey(each, entry) && each.validatorId !== entry.validatorId,
+  );
+  if (other !== undefined) {
+    return refuse('VAL_PERM_017', 'publicKey', `The key is that of ${other.validatorId}`);
+  }
+  const isProven = provesPossession(rules.registerId, entry, context);
+  return isProven ? undefined : refuse('VAL_SIG_002', 'proofOfPossession');
+}
+
+function provesPossession(registerId: string, entry: ValidatorEntry, { verifier }: ControlContext): boolean {
+  try {
+    const signature = decodeBase64Any(entry.proofOfPossession);
+    return verifyPossession(verifier, { ...entry, registerId }, signature);
+  } catch (error) {
+    if (isAppError(error, 'invalid')) return false;
+    throw error;
+  }
+}
+
+function judgeRoom(rules: LedgerRules): Refused | undefined {
+  const { maxValidators } = rules.policy.validators;
+  const most = Math.min(maxValidators, MAX_VALIDATORS);
+  return activeMembers(rules).length < most
+    ? undefined
+    : refuse('VAL_POLICY_006', 'validatorEntry', `The register has at most ${most} validators`);
+}
+
+/** `control.validator.register`: active at once on a public register, else it waits for approval (L-109). */
+export function registerValidator(
+  rules: LedgerRules,
+  entry: ValidatorEntry,
+  context: ControlContext,
+): Effect | Refused {
+  const isPublic = rules.policy.validators.registrationMode === 'public';
+  const known = find(rules, entry.validatorId);
+  const mayEnter = known === undefined || (isPublic && known.status === 'Pending');
+  if (!mayEnter || (known !== undefined && !isSameKey(known, entry))) {
+    return refuse('VAL_PERM_017', 'validatorId');
+  }
+  const problem = judgeKey(rules, entry, context) ?? (isPublic ? judgeRoom(rules) : judgeQueue(rules));
+  if (problem !== undefined) return problem;
+  const { validatorId, publicKey, algorithm, proofOfPossession } = entry;
+  const next = {
+    validatorId,
+    publicKey,
+    algorithm,
+    status: isPublic ? 'Active' : 'Pending',
+    proofOfPossession,
+    registeredAt: known?.registeredAt ?? context.timestamp,
+    effectiveFromDocket: context.docketNumber + 1,
+  } as const;
+  return known === undefined
+    ? withValidators(rules, [...rules.validators, next])
+    : replaced(rules, known, next);
+}
+
+function judgeQueue(rules: LedgerRules): Refused | undefined {
+  const waiting = rules.validators.filter((each) => each.status === 'Pending').length;
+  return waiting < MAX_PENDING ? undefined : refuse('VAL_PERM_018', 'validatorId');
+}
+
+/**
+ * Approves a validator: one that registered before with the same key, one that is suspended, one that came in public
+ * mode and has not been approved, or one that nobody has heard of.
+ */
+export function addValidator(
+  rules: LedgerRules,
+  operation: Of<'add-validator'>,
+  context: ControlContext,
+): Effect | Refused {
+  const { validatorEntry: entry, proposerDid } = operation;
+  const known = find(rules, entry.validatorId);
+  const waits = known?.status === 'Pending' || known?.status === 'Suspended';
+  if (waits && !isSameKey(known, entry)) return refuse('VAL_PERM_017', 'operation.validatorEntry.publicKey');
+  if (known?.status === 'Active' && (known.approvedBy !== undefined || !isSameKey(known, entry))) {
+    return refuse('VAL_PERM_017', 'operation.validatorEntry.validatorId');
+  }
+  const problem =
+    judgeKey(rules, entry, context) ?? (known?.status === 'Active' ? undefined : judgeRoom(rules));
+  if (problem !== undefined) return problem;
+  const { validatorId, publicKey, algorithm, proofOfPossession } = entry;
+  const next = {
+    validatorId,
+    publicKey,
+    algorithm,
+    status: 'Active',
+    proofOfPossession,
+    registeredAt: known?.registeredAt ?? context.timestamp,
+    approvedAt: context.timestamp,
+    approvedBy: proposerDid,
+    effectiveFromDocket: known?.status === 'Active' ? known.effectiveFromDocket : context.docketNumber + 1,
+  } as const;
+  return known === undefined
+    ? withValidators(rules, [...rules.validators, next])
+    : replaced(rules, known, next);
+}
+
+/** Removes a validator, or rejects one that waits for approval. */
+export function removeValidator(
+  rules: LedgerRules,
+  { validatorId }: Of<'remove-validator'>,
+  { docketNumber }: ControlContext,
+): Effect | Refused {
+  const known = find(rules, validatorId);
+  if (known === undefined || known.status === 'Removed') {
+    return refuse('VAL_PERM_017', 'operation.validatorId');
+  }
+  return replaced(rules, known, withStatus(known, 'Removed', docketNumber + 1));
+}
+
+/** Takes an active validator out of the set until it is approved again. */
+export function suspendValidator(
+  rules: LedgerRules,
+  { validatorId }: Of<'suspend-validator'>,
+  { docketNumber }: ControlContext,
+): Effect | Refused {
+  const known = find(rules, validatorId);
+  if (known?.status !== 'Active') return refuse('VAL_PERM_017', 'operation.validatorId');
+  return replaced(rules, known, withStatus(known, 'Suspended', docketNumber + 1));
+}
+
+/** Gives an active validator another key; from the next docket only that one counts (notes/ledger.md L-114). */
+export function rotateValidatorKey(
+  rules: LedgerRules,
+  { validatorEntry: entry }: Of<'rotate-validator-key'>,
+  context: ControlContext,
+): Effect | Refused {
+  const known = find(rules, entry.validatorId);
+  if (known?.status !== 'Active' || isSameKey(known, entry)) {
+    return refuse('VAL_PERM_017', 'operation.validatorEntry');
+  }
+  const problem = judgeKey(rules, entry, context);
+  if (problem !== undefined) return problem;
+  const { publicKey, algorithm, proofOfPossession } = entry;
+  const effectiveFromDocket = context.docketNumber + 1;
+  return replaced(rules, known, { ...known, publicKey, algorithm, proofOfPossession, effectiveFromDocket });
+}
+
+/** What a change from public to consent does to validators that nobody approved (notes/ledger.md L-101). */
+export function withEjections(rules: LedgerRules, ejectAt: string | undefined): LedgerRules {
+  const validators = rules.validators.map((each) => {
+    const { ejectAt: _earlier, ...rest } = each;
+    const isDue = each.status === 'Active' && each.approvedBy === undefined && ejectAt !== undefined;
+    return isDue ? { ...rest, ejectAt } : rest;
+  });
+  return { ...rules, validators };
+}
+
+/** The validator with another status from a docket on. */
+export function withStatus(
+  validator: LedgerValidator,
+  status: LedgerValidator['status'],
+  effectiveFromDocket: number,
+): LedgerValidator {
+  const { ejectAt: _ejectAt, ...rest } = validator;
+  return { ...rest, status, effectiveFromDocket };
+}
+
+/** How many members two sets differ in: added, removed or with another key. */
+export function countSetChanges(before: LedgerRules, after: LedgerRules): number {
+  const old = activeMembers(before);
+  const now = activeMembers(after);
+  const kept = now.filter((member) => old.some((each) => each.validatorId === member.validatorId));
+  const rekeyed = kept.filter((member) => !old.some((each) => isSameKey(each, member))).length;
+  return old.length - kept.length + (now.length - kept.length) + rekeyed;
+}
