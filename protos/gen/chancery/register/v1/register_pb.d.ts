@@ -640,6 +640,13 @@ export declare type GetRegisterStateResponse = Message<"chancery.register.v1.Get
    * @generated from field: string network_id = 11;
    */
   networkId: string;
+
+  /**
+   * Everything that the register's control transactions decided so far, canonical JSON text
+   *
+   * @generated from field: string rules_json = 12;
+   */
+  rulesJson: string;
 };
 
 /**
@@ -768,6 +775,79 @@ export declare type AnnounceResponse = Message<"chancery.register.v1.AnnounceRes
 export declare const AnnounceResponseSchema: GenMessage<AnnounceResponse>;
 
 /**
+ * @generated from message chancery.register.v1.ListValidatorsRequest
+ */
+export declare type ListValidatorsRequest = Message<"chancery.register.v1.ListValidatorsRequest"> & {
+};
+
+/**
+ * Describes the message chancery.register.v1.ListValidatorsRequest.
+ * Use `create(ListValidatorsRequestSchema)` to create a new message.
+ */
+export declare const ListValidatorsRequestSchema: GenMessage<ListValidatorsRequest>;
+
+/**
+ * @generated from message chancery.register.v1.AnnouncedValidator
+ */
+export declare type AnnouncedValidator = Message<"chancery.register.v1.AnnouncedValidator"> & {
+  /**
+   * @generated from field: string validator_id = 1;
+   */
+  validatorId: string;
+
+  /**
+   * @generated from field: string public_key = 2;
+   */
+  publicKey: string;
+
+  /**
+   * @generated from field: string algorithm = 3;
+   */
+  algorithm: string;
+
+  /**
+   * host:port of the validator's gRPC endpoint
+   *
+   * @generated from field: string endpoint = 4;
+   */
+  endpoint: string;
+
+  /**
+   * @generated from field: string version = 5;
+   */
+  version: string;
+
+  /**
+   * milliseconds since the epoch
+   *
+   * @generated from field: int64 announced_at_ms = 6;
+   */
+  announcedAtMs: bigint;
+};
+
+/**
+ * Describes the message chancery.register.v1.AnnouncedValidator.
+ * Use `create(AnnouncedValidatorSchema)` to create a new message.
+ */
+export declare const AnnouncedValidatorSchema: GenMessage<AnnouncedValidator>;
+
+/**
+ * @generated from message chancery.register.v1.ListValidatorsResponse
+ */
+export declare type ListValidatorsResponse = Message<"chancery.register.v1.ListValidatorsResponse"> & {
+  /**
+   * @generated from field: repeated chancery.register.v1.AnnouncedValidator validators = 1;
+   */
+  validators: AnnouncedValidator[];
+};
+
+/**
+ * Describes the message chancery.register.v1.ListValidatorsResponse.
+ * Use `create(ListValidatorsResponseSchema)` to create a new message.
+ */
+export declare const ListValidatorsResponseSchema: GenMessage<ListValidatorsResponse>;
+
+/**
  * @generated from enum chancery.register.v1.WriteOutcome
  */
 export enum WriteOutcome {
@@ -888,6 +968,16 @@ export declare const ValidatorDirectoryService: GenService<{
     methodKind: "unary";
     input: typeof AnnounceRequestSchema;
     output: typeof AnnounceResponseSchema;
+  },
+  /**
+   * Every validator that ever announced itself, by id, with its latest announcement.
+   *
+   * @generated from rpc chancery.register.v1.ValidatorDirectoryService.ListValidators
+   */
+  listValidators: {
+    methodKind: "unary";
+    input: typeof ListValidatorsRequestSchema;
+    output: typeof ListValidatorsResponseSchema;
   },
 }>;
 

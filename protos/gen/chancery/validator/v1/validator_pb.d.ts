@@ -18,6 +18,13 @@ export declare type SubmitRequest = Message<"chancery.validator.v1.SubmitRequest
    * @generated from field: bytes submission_json = 1;
    */
   submissionJson: Uint8Array;
+
+  /**
+   * Another validator handed it on: it is not handed on again (decision D21).
+   *
+   * @generated from field: bool forwarded = 2;
+   */
+  forwarded: boolean;
 };
 
 /**
@@ -273,6 +280,55 @@ export declare type ProvePossessionResponse = Message<"chancery.validator.v1.Pro
 export declare const ProvePossessionResponseSchema: GenMessage<ProvePossessionResponse>;
 
 /**
+ * @generated from message chancery.validator.v1.CosignRequest
+ */
+export declare type CosignRequest = Message<"chancery.validator.v1.CosignRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * @generated from field: uint64 size = 2;
+   */
+  size: bigint;
+
+  /**
+   * @generated from field: bytes root_hash = 3;
+   */
+  rootHash: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.validator.v1.CosignRequest.
+ * Use `create(CosignRequestSchema)` to create a new message.
+ */
+export declare const CosignRequestSchema: GenMessage<CosignRequest>;
+
+/**
+ * @generated from message chancery.validator.v1.CosignResponse
+ */
+export declare type CosignResponse = Message<"chancery.validator.v1.CosignResponse"> & {
+  /**
+   * seconds since the epoch, part of what is signed
+   *
+   * @generated from field: uint64 time_seconds = 1;
+   */
+  timeSeconds: bigint;
+
+  /**
+   * @generated from field: bytes signature = 2;
+   */
+  signature: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.validator.v1.CosignResponse.
+ * Use `create(CosignResponseSchema)` to create a new message.
+ */
+export declare const CosignResponseSchema: GenMessage<CosignResponse>;
+
+/**
  * @generated from enum chancery.validator.v1.SealOutcome
  */
 export enum SealOutcome {
@@ -369,6 +425,24 @@ export declare const MembershipService: GenService<{
     methodKind: "unary";
     input: typeof ProvePossessionRequestSchema;
     output: typeof ProvePossessionResponseSchema;
+  },
+}>;
+
+/**
+ * Cosignatures of checkpoints (decision D25), asked for by the register service.
+ *
+ * @generated from service chancery.validator.v1.CheckpointService
+ */
+export declare const CheckpointService: GenService<{
+  /**
+   * NOT_FOUND, UNAVAILABLE for a size that is not at hand, ALREADY_EXISTS for another root.
+   *
+   * @generated from rpc chancery.validator.v1.CheckpointService.Cosign
+   */
+  cosign: {
+    methodKind: "unary";
+    input: typeof CosignRequestSchema;
+    output: typeof CosignResponseSchema;
   },
 }>;
 

@@ -423,6 +423,12 @@ export declare type SignConsensusRequest = Message<"chancery.wallet.v1.SignConse
      */
     value: PossessionMessage;
     case: "possession";
+  } | {
+    /**
+     * @generated from field: chancery.wallet.v1.CosignatureMessage cosignature = 6;
+     */
+    value: CosignatureMessage;
+    case: "cosignature";
   } | { case: undefined; value?: undefined };
 };
 
@@ -550,6 +556,48 @@ export declare type AttestationMessage = Message<"chancery.wallet.v1.Attestation
  * Use `create(AttestationMessageSchema)` to create a new message.
  */
 export declare const AttestationMessageSchema: GenMessage<AttestationMessage>;
+
+/**
+ * A C2SP cosignature/v1 of a register's checkpoint; the bytes are made by the component (decision D25).
+ *
+ * @generated from message chancery.wallet.v1.CosignatureMessage
+ */
+export declare type CosignatureMessage = Message<"chancery.wallet.v1.CosignatureMessage"> & {
+  /**
+   * @generated from field: string network_id = 1;
+   */
+  networkId: string;
+
+  /**
+   * @generated from field: string register_id = 2;
+   */
+  registerId: string;
+
+  /**
+   * @generated from field: uint64 size = 3;
+   */
+  size: bigint;
+
+  /**
+   * 32 bytes
+   *
+   * @generated from field: bytes root_hash = 4;
+   */
+  rootHash: Uint8Array;
+
+  /**
+   * seconds since the epoch
+   *
+   * @generated from field: uint64 time_seconds = 5;
+   */
+  timeSeconds: bigint;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.CosignatureMessage.
+ * Use `create(CosignatureMessageSchema)` to create a new message.
+ */
+export declare const CosignatureMessageSchema: GenMessage<CosignatureMessage>;
 
 /**
  * @generated from message chancery.wallet.v1.PossessionMessage
