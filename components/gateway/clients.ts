@@ -1,3 +1,4 @@
+import type { Dispatcher } from 'undici';
 import { AppError } from '#core/errors/errors.ts';
 import type { Upstream, Upstreams } from './forwarding/upstreams.ts';
 import type { Probe } from './health/health.ts';
@@ -10,25 +11,36 @@ const documentLimitBytes = 8 * 1024 * 1024;
 /** A service works when it answers over mutual TLS with anything but a 5xx: its own readiness stops its listener. */
 export function probeWith(upstreams: Upstreams): Probe {
   return async (service, signal) => {
-    const { statusCode, body } = await found(upstreams, service)
-      .pool()
-      .request({ path: '/health', method: 'GET', signal });
+    const { statusCode, body } = await ask(found(upstreams, service), { path: '/health', signal });
     await body.dump();
     if (statusCode >= 500) throw unavailable(service);
   };
+}
+
+/** GET from the first endpoint of a service that can be reached. */
+async function ask(
+  upstream: Upstream,
+  request: { readonly path: string; readonly signal: AbortSignal },
+): Promise<Dispatcher.ResponseData> {
+  for (let left = upstream.size; ; left -= 1) {
+    const pool = upstream.pool();
+    try {
+      return await pool.request({ ...request, method: 'GET' });
+    } catch (error) {
+      upstream.moveOn(pool);
+      if (left <= 1 || request.signal.aborted) throw error;
+    }
+  }
 }
 
 /** Reads `/openapi.json` of a service; `own` gives the gateway's. */
 export function fetchFrom(upstreams: Upstreams, own: () => Promise<unknown>): FetchDocument {
   return async (service) => {
     if (service === 'gateway') return own();
-    const { statusCode, body } = await found(upstreams, service)
-      .pool()
-      .request({
-        path: '/openapi.json',
-        method: 'GET',
-        signal: AbortSignal.timeout(documentTimeoutMs),
-      });
+    const { statusCode, body } = await ask(found(upstreams, service), {
+      path: '/openapi.json',
+      signal: AbortSignal.timeout(documentTimeoutMs),
+    });
     const chunks: Buffer[] = [];
     let sizeBytes = 0;
     for await (const chunk of body) {

@@ -9,6 +9,7 @@ import { endpointsOf, type GatewayConfig } from './config.ts';
 import { createClientReader } from './forwarding/client-address.ts';
 import type { ExpectPeer } from './forwarding/connector.ts';
 import { createForward } from './forwarding/forward.ts';
+import { startProbes } from './forwarding/jobs.ts';
 import { securityHeaders } from './forwarding/response-headers.ts';
 import { createSpanStepper, createTraceStepper } from './forwarding/trace.ts';
 import { createTunnels, type Tunnels } from './forwarding/upgrade.ts';
@@ -64,6 +65,7 @@ export async function openGateway(
     log: runtime.log,
   });
   cleanup.add('upstreams', () => upstreams.close());
+  cleanup.add('probes', startProbes(upstreams.all));
   const app = await openOwnPages(runtime, upstreams, cleanup);
   const reference = createReference();
   cleanup.add('reference', () => reference.close());

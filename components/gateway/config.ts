@@ -8,6 +8,22 @@ const serviceEndpoint = (service: string) =>
     .optional()
     .describe(`host:port of the ${service} service's mutual-TLS listener; its paths answer 503 when absent`);
 
+/** Members of a set: they are tried in this order, and whoever answers is kept until a connection to it fails. */
+const memberEndpoints = (service: string) =>
+  z
+    .string()
+    .transform((text) =>
+      text
+        .split(',')
+        .map((part) => part.trim())
+        .filter((part) => part !== ''),
+    )
+    .pipe(z.array(endpoint).min(1).max(100))
+    .optional()
+    .describe(
+      `comma-separated host:port of the ${service}s' mutual-TLS listeners, tried in this order when one cannot be reached; its paths answer 503 when absent`,
+    );
+
 const cidr = z.string().refine((text) => {
   const [address = '', prefix, ...rest] = text.split('/');
   const family = isIP(address);
@@ -52,7 +68,7 @@ export const gatewaySettings = z.object({
   CHANCERY_TENANT_HTTPS: serviceEndpoint('tenant'),
   CHANCERY_WALLET_HTTPS: serviceEndpoint('wallet'),
   CHANCERY_REGISTER_HTTPS: serviceEndpoint('register'),
-  CHANCERY_VALIDATOR_HTTPS: serviceEndpoint('validator'),
+  CHANCERY_VALIDATOR_HTTPS: memberEndpoints('validator'),
   CHANCERY_PEER_HTTPS: serviceEndpoint('peer'),
   CHANCERY_BLUEPRINT_HTTPS: serviceEndpoint('blueprint'),
   CHANCERY_CREDENTIAL_HTTPS: serviceEndpoint('credential'),
@@ -61,19 +77,20 @@ export const gatewaySettings = z.object({
 
 export type GatewayConfig = z.output<typeof gatewaySettings>;
 
-/** The endpoint of each configured service. */
-export function endpointsOf(config: GatewayConfig): ReadonlyMap<ServiceName, Endpoint> {
-  const all: ReadonlyArray<readonly [ServiceName, Endpoint | undefined]> = [
+/** The endpoints of each configured service; of all but the validators there is one. */
+export function endpointsOf(config: GatewayConfig): ReadonlyMap<ServiceName, readonly Endpoint[]> {
+  const single: ReadonlyArray<readonly [ServiceName, Endpoint | undefined]> = [
     ['tenant', config.CHANCERY_TENANT_HTTPS],
     ['wallet', config.CHANCERY_WALLET_HTTPS],
     ['register', config.CHANCERY_REGISTER_HTTPS],
-    ['validator', config.CHANCERY_VALIDATOR_HTTPS],
     ['peer', config.CHANCERY_PEER_HTTPS],
     ['blueprint', config.CHANCERY_BLUEPRINT_HTTPS],
     ['credential', config.CHANCERY_CREDENTIAL_HTTPS],
     ['tool-server', config.CHANCERY_TOOL_SERVER_HTTPS],
   ];
-  const present = new Map<ServiceName, Endpoint>();
-  for (const [service, address] of all) if (address !== undefined) present.set(service, address);
+  const present = new Map<ServiceName, readonly Endpoint[]>();
+  for (const [service, address] of single) if (address !== undefined) present.set(service, [address]);
+  const { CHANCERY_VALIDATOR_HTTPS: validators } = config;
+  if (validators !== undefined) present.set('validator', validators);
   return present;
 }

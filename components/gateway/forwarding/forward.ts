@@ -19,7 +19,10 @@ export type Forward = (exchange: Exchange) => void;
 
 type Body = Buffer | Readable | null;
 
-/** Methods that may be sent again when the first attempt found no connection (RFC 9110 9.2.2). */
+/**
+ * Methods that may be sent to the same endpoint again when the first attempt found no connection (RFC 9110 9.2.2). What
+ * never found a connection to one endpoint goes to the next one whatever its method: nothing of it was sent.
+ */
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
 /** Sends a request to its service and the service's answer back. Bodies are limited, streamed and never parsed. */
@@ -51,9 +54,9 @@ function call(exchange: Exchange, upstream: Upstream, options: ForwardOptions, b
   const method = request.method ?? 'GET';
   let attempts = 0;
   upstream.inFlight++;
+  const mostAttempts = upstream.size > 1 ? upstream.size + 1 : idempotent.has(method) ? 2 : 1;
   const settle = (failure: CallFailure | undefined) => {
-    const again =
-      failure?.stage === 'connect' && attempts < 2 && idempotent.has(method) && !response.destroyed;
+    const again = failure?.stage === 'connect' && attempts < mostAttempts && !response.destroyed;
     if (again && !(body !== null && 'destroyed' in body && body.destroyed)) return attempt();
     upstream.inFlight--;
     if (failure !== undefined) answerFailure(exchange, failure, options);
@@ -61,15 +64,19 @@ function call(exchange: Exchange, upstream: Upstream, options: ForwardOptions, b
   };
   const attempt = () => {
     attempts++;
+    const pool = upstream.pool();
     const carrier = new ResponseCarrier(
       response,
       (_status, answer) => clientHeaders(answer, exchange.client.secure),
-      settle,
+      (failure) => {
+        if (failure?.stage === 'connect') upstream.moveOn(pool);
+        return settle(failure);
+      },
     );
     response.once('close', () => {
       if (!response.writableFinished) carrier.abort(new Error('client closed the connection'));
     });
-    upstream.pool().dispatch({ path: exchange.target, method, headers, body }, carrier);
+    pool.dispatch({ path: exchange.target, method, headers, body }, carrier);
   };
   attempt();
 }

@@ -13,8 +13,12 @@ export interface IdentitySource {
 /** One service as the gateway sees it: a pool of keep-alive connections that follows the SVID. */
 export interface Upstream {
   readonly service: ServiceName;
-  /** The pool of the current SVID; not to be kept across awaits. */
+  /** How many endpoints it has. */
+  readonly size: number;
+  /** The pool of the current endpoint and SVID; not to be kept across awaits. */
   pool(): Pool;
+  /** No connection came about through this pool: from now on the next endpoint is used. */
+  moveOn(from: Pool): void;
   openSocket(): Promise<TLSSocket>;
   /** Requests under way, against `maxInFlight`. */
   inFlight: number;
@@ -28,7 +32,7 @@ export interface Upstreams {
 }
 
 export interface UpstreamOptions {
-  readonly endpoints: ReadonlyMap<ServiceName, Endpoint>;
+  readonly endpoints: ReadonlyMap<ServiceName, readonly Endpoint[]>;
   readonly identity: IdentitySource;
   /** Which SPIFFE id a service must show. */
   readonly expect: (service: ServiceName) => ExpectPeer;
@@ -44,8 +48,8 @@ export const maxInFlight = 4096;
 /** Builds the upstreams. On rotation new pools take over at once, old ones finish what they carry and close. */
 export function createUpstreams(options: UpstreamOptions): Upstreams {
   const upstreams = new Map<ServiceName, Upstream & { renew(): void; close(): Promise<void> }>();
-  for (const [service, endpoint] of options.endpoints) {
-    upstreams.set(service, createUpstream(service, endpoint, options));
+  for (const [service, endpoints] of options.endpoints) {
+    upstreams.set(service, createUpstream(service, endpoints, options));
   }
   const unsubscribe = options.identity.onRotate(() => {
     for (const upstream of upstreams.values()) upstream.renew();
@@ -60,7 +64,35 @@ export function createUpstreams(options: UpstreamOptions): Upstreams {
   };
 }
 
-function createUpstream(service: ServiceName, endpoint: Endpoint, options: UpstreamOptions) {
+function createUpstream(service: ServiceName, endpoints: readonly Endpoint[], options: UpstreamOptions) {
+  const targets = endpoints.map((endpoint) => createTarget(service, endpoint, options));
+  let at = 0;
+  const current = () => {
+    const target = targets[at];
+    if (target === undefined) throw new RangeError(`${service} has no endpoint`);
+    return target;
+  };
+  return {
+    service,
+    size: targets.length,
+    inFlight: 0,
+    pool: () => current().pool(),
+    moveOn: (from: Pool) => {
+      // whoever finds out later that it is gone must not leave the one that took over
+      if (targets.length > 1 && current().pool() === from) at = (at + 1) % targets.length;
+    },
+    openSocket: () => current().openSocket(),
+    renew: () => {
+      for (const target of targets) target.renew();
+    },
+    close: async () => {
+      await Promise.all(targets.map((target) => target.close()));
+    },
+  };
+}
+
+/** One endpoint: its pool, replaced at each rotation. */
+function createTarget(service: ServiceName, endpoint: Endpoint, options: UpstreamOptions) {
   const origin = `https://${endpoint.host.includes(':') ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`;
   const build = () => {
     const connector = createConnector(options.identity.current(), options.expect(service));
@@ -78,8 +110,6 @@ function createUpstream(service: ServiceName, endpoint: Endpoint, options: Upstr
   let live = build();
   const closing = new Set<Promise<void>>();
   return {
-    service,
-    inFlight: 0,
     pool: () => live.pool,
     openSocket: () => live.connector.open(endpoint),
     renew: () => {

@@ -49,6 +49,7 @@ const register: readonly RouteRule[] = [
   { path: '/api/query/**', service: 'register' },
   { path: '/api/system-register/**', service: 'register' },
   { path: '/api/admin/registers/**', service: 'register' },
+  { path: '/api/validators/**', service: 'register' },
   { path: '/odata/**', service: 'register' },
   { path: '/health/sync', service: 'register' },
   { path: '/hubs/register/**', service: 'register', webSocket: true },

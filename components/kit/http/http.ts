@@ -17,7 +17,7 @@ import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
 import { createObserver, inTrace, type Observation, traceIdOf } from './observe.ts';
 import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
-import { createOpsServer, type ReadinessCheck, runChecks } from './ops.ts';
+import { createOpsServer, judgeChecks, type ReadinessCheck, runChecks } from './ops.ts';
 import { page, pageSchema, pageWindow, paging } from './paging.ts';
 import {
   inputError,
@@ -134,9 +134,8 @@ export function createHttpServer(options: HttpServerOptions): App {
 
 function addHealth(app: App, checks: readonly ReadinessCheck[]): void {
   app.get('/health', { config: { policy: 'Anonymous' }, schema: { hide: true } }, async (_request, reply) => {
-    const results = await runChecks(checks);
-    const healthy = results.every((result) => result.status === 'Healthy');
-    return reply.code(healthy ? 200 : 503).send({ status: healthy ? 'Healthy' : 'Unhealthy' });
+    const status = judgeChecks(await runChecks(checks));
+    return reply.code(status === 'Unhealthy' ? 503 : 200).send({ status });
   });
 }
 

@@ -43,6 +43,25 @@ describe('the operations listener', () => {
     expect((await get('/health')).status).toBe(503);
   });
 
+  it('is degraded and ready while only a check fails that it can serve without', async () => {
+    const clock: ReadinessCheck = {
+      name: 'clock',
+      degrades: true,
+      check: () => {
+        throw new Error('the clock is 900 ms ahead');
+      },
+    };
+    const { get } = await open([clock, { name: 'bus', check: () => undefined }]);
+    expect((await get('/ready')).status).toBe(200);
+    const health = await get('/health');
+    expect([health.status, JSON.parse(health.text)]).toMatchObject([
+      200,
+      { status: 'Degraded', checks: [{ status: 'Degraded', error: 'the clock is 900 ms ahead' }, {}] },
+    ]);
+    const worse = await open([clock, { name: 'bus', check: () => Promise.reject(new Error('away')) }]);
+    expect((await worse.get('/ready')).status).toBe(503);
+  });
+
   it('shows the metrics of its component', async () => {
     const { get, runtime } = await open([]);
     runtime.telemetry.counter('acts_total', 'Acts.').inc(3);

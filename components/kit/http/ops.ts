@@ -5,6 +5,8 @@ import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 /** Something that must work for the component to serve. A throw says that it does not. */
 export interface ReadinessCheck {
   readonly name: string;
+  /** The component serves on without it: `Degraded` in `/health`, and ready all the same. */
+  readonly degrades?: boolean;
   check(): Promise<void> | void;
 }
 
@@ -25,10 +27,12 @@ export interface OpsServer {
   stop(): Promise<void>;
 }
 
+export type HealthStatus = 'Healthy' | 'Degraded' | 'Unhealthy';
+
 /** What one check found. */
 export interface CheckResult {
   readonly name: string;
-  readonly status: 'Healthy' | 'Unhealthy';
+  readonly status: HealthStatus;
   readonly durationMs: number;
   readonly error?: string;
 }
@@ -70,9 +74,8 @@ async function answer(options: OpsServerOptions, path: string, response: ServerR
     case '/ready':
     case '/health': {
       const checks = await runChecks(options.checks, options.checkTimeoutMs);
-      const healthy = checks.every((check) => check.status === 'Healthy');
-      const status = healthy ? 'Healthy' : 'Unhealthy';
-      return json(response, healthy ? 200 : 503, { status, service: runtime.service, checks });
+      const status = judgeChecks(checks);
+      return json(response, status === 'Unhealthy' ? 503 : 200, { status, service: runtime.service, checks });
     }
     case '/metrics': {
       const text = await runtime.telemetry.registry.metrics();
@@ -87,6 +90,13 @@ async function answer(options: OpsServerOptions, path: string, response: ServerR
 function json(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
   response.end(JSON.stringify(body));
+}
+
+/** The worst of the results. */
+export function judgeChecks(results: readonly CheckResult[]): HealthStatus {
+  const has = (status: HealthStatus) => results.some((result) => result.status === status);
+  if (has('Unhealthy')) return 'Unhealthy';
+  return has('Degraded') ? 'Degraded' : 'Healthy';
 }
 
 /** Runs all checks at once; each may take `timeoutMs`. */
@@ -104,7 +114,8 @@ async function runCheck(check: ReadinessCheck, timeoutMs: number): Promise<Check
     return { name: check.name, status: 'Healthy', durationMs: durationMs() };
   } catch (error) {
     const text = error instanceof Error ? error.message : 'failed';
-    return { name: check.name, status: 'Unhealthy', durationMs: durationMs(), error: text };
+    const status = check.degrades === true ? 'Degraded' : 'Unhealthy';
+    return { name: check.name, status, durationMs: durationMs(), error: text };
   } finally {
     clearTimeout(timer);
   }

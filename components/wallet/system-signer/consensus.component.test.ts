@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { walletAddress } from '#core/crypto/address.ts';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { voteBytes } from '#core/ledger/attestation.ts';
+import { checkpointBody, checkpointOrigin, cosignatureBytes } from '#core/ledger/checkpoint.ts';
 import { signBytes } from '#core/ledger/consensus.ts';
 import { possessionBytes } from '#core/ledger/possession.ts';
 import { openFixture, openReplica, type Replica, type ReplicaOptions } from '../testing/fixture.ts';
@@ -98,8 +99,14 @@ describe('signing component, docket path', () => {
     const possession = await stream.send({ case: 'possession', value: { registerId } });
     const proof = { registerId, validatorId: 'validator-0', publicKey: publicKey.toString('base64') };
     expect(verify(possessionBytes(proof), possession)).toBe(true);
+
+    const position = { networkId: 'acme', size: 9n, rootHash: randomBytes(32), timeSeconds: 1_795_000_000n };
+    const cosigned = await stream.send({ case: 'cosignature', value: { registerId, ...position } });
+    const origin = checkpointOrigin('acme', registerId);
+    const body = checkpointBody({ origin, size: 9, rootHash: position.rootHash });
+    expect(verify(cosignatureBytes(body, 1_795_000_000), cosigned)).toBe(true);
     await stream.close();
-    expect(first.runtime.lines.filter((line) => line['msg'] === 'docket signature')).toHaveLength(4);
+    expect(first.runtime.lines.filter((line) => line['msg'] === 'docket signature')).toHaveLength(5);
   });
 
   test('A20: same position with another digest and every lower position are refused, the same message is not', async () => {

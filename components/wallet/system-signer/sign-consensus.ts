@@ -3,6 +3,7 @@ import { encodeBase64 } from '#core/encoding/base64.ts';
 import { findTimestamp } from '#core/encoding/timestamp.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { voteBytes } from '#core/ledger/attestation.ts';
+import { checkpointBody, checkpointOrigin, cosignatureBytes } from '#core/ledger/checkpoint.ts';
 import { CONSENSUS_TYPES, type ConsensusMessage, signBytes } from '#core/ledger/consensus.ts';
 import { possessionBytes } from '#core/ledger/possession.ts';
 import { findDocketHash, parseRegisterId } from '#core/ledger/register-id.ts';
@@ -99,6 +100,25 @@ export async function signAttestation(
   return opened.key.signer.sign(bytes);
 }
 
+/**
+ * A C2SP cosignature of a register's checkpoint. Only the text that follows from the fields is signed, and a position in
+ * the log says nothing about a vote, so it needs no guard, only the newest epoch.
+ */
+export async function signCosignature(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  request: { networkId: string; registerId: string; size: bigint; rootHash: Uint8Array; timeSeconds: bigint },
+): Promise<Uint8Array> {
+  const registerId = parseRegisterId(request.registerId);
+  const { networkId, rootHash } = request;
+  const origin = checkpointOrigin(networkId, registerId);
+  const body = checkpointBody({ origin, size: safeNumber(request.size), rootHash });
+  const bytes = cosignatureBytes(body, safeNumber(request.timeSeconds));
+  await assertNewest(deps, opened);
+  logSigned(deps, opened, registerId, { kind: 'cosignature', size: Number(request.size) });
+  return opened.key.signer.sign(bytes);
+}
+
 /** Proof that the identity holds its key, for the genesis of a register. */
 export async function signPossession(
   deps: SignConsensusDeps,
@@ -172,6 +192,11 @@ function logSigned(
     { clientId: opened.caller.clientId, registerId, derivationPath: DOCKET_SIGNING, ...fields },
     'docket signature',
   );
+}
+
+function safeNumber(value: bigint): number {
+  if (value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value);
+  throw new AppError('invalid', 'INVALID_REQUEST', 'size or time is out of range');
 }
 
 function assertTimestamp(text: string): void {

@@ -15,6 +15,7 @@ import {
   type SignConsensusDeps,
   signAttestation,
   signConsensus,
+  signCosignature,
   signPossession,
 } from './sign-consensus.ts';
 
@@ -115,6 +116,8 @@ function sign(
       return signAttestation(deps, opened, message.value);
     case 'possession':
       return signPossession(deps, opened, message.value);
+    case 'cosignature':
+      return signCosignature(deps, opened, message.value);
     case 'open':
       throw invalid('the signer is open already');
     default:
