@@ -1,15 +1,12 @@
-import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { decodeHex } from '#core/encoding/hex.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
-import type { ValidatorMember } from '#core/ledger/consensus.ts';
-import { parsePolicy } from '#core/ledger/policy.ts';
+import { parseRules } from '#core/ledger/governance/rules-json.ts';
 import type { RpcClient } from '#kit/rpc/rpc.ts';
 import {
   type GetRegisterStateResponse,
   type LedgerService,
-  type ValidatorMember as WireMember,
   WriteOutcome as WireOutcome,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
 import type { Ledger, RegisterFacts, SealedDocket, WriteOutcome } from './sealing/ports.ts';
@@ -34,17 +31,25 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
       const { answers } = await client.lookup({ items: [...items] }, { timeoutMs: lookupTimeoutMs });
       return answers;
     },
-    async writeDocket(sealed, attestation) {
-      const answer = await client.writeDocket(wireDocket(sealed, attestation), { timeoutMs: writeTimeoutMs });
+    async writeDocket(sealed, attestations) {
+      const answer = await client.writeDocket(wireDocket(sealed, attestations), {
+        timeoutMs: writeTimeoutMs,
+      });
       const outcome = outcomes[answer.outcome];
       if (outcome === undefined)
         throw new AppError('bad_gateway', 'BAD_GATEWAY', 'The register service gave no outcome');
       const refusals = answer.refusals.map(({ code, message, field }) => `${code} ${field} ${message}`);
       return { outcome, height: Number(answer.height), refusals };
     },
+    async appendAttestation(registerId, docketNumber, vote) {
+      const attestation = wireAttestation(vote);
+      const request = { registerId, docketNumber: BigInt(docketNumber), attestation };
+      await client.appendAttestation(request, { timeoutMs: lookupTimeoutMs });
+    },
     async findRegister(registerId) {
       const state = await client.getRegisterState({ registerId }, { timeoutMs: stateTimeoutMs });
-      return state.found ? registerFacts(state) : undefined;
+      // before docket 0 is stored there are no rules
+      return state.found && state.rulesJson !== '' ? registerFacts(state) : undefined;
     },
     async listMemberRegisters() {
       const { registerIds } = await client.listMemberRegisters({}, { timeoutMs: stateTimeoutMs });
@@ -67,19 +72,11 @@ function registerFacts(state: GetRegisterStateResponse): RegisterFacts {
     headHash: state.headHash,
     headTimestamp: state.headTimestamp,
     logFrontier: state.logFrontier,
-    members: state.validators.map(memberOf),
-    policy: parsePolicy(JSON.parse(state.policyJson)),
-    roster: state.roster,
+    ledger: parseRules(JSON.parse(state.rulesJson)),
   };
 }
 
-function memberOf({ validatorId, publicKey, algorithm }: WireMember): ValidatorMember {
-  if (!isAlgorithm(algorithm))
-    throw new AppError('bad_gateway', 'BAD_GATEWAY', `Unknown algorithm of ${validatorId}`);
-  return { validatorId, publicKey, algorithm };
-}
-
-function wireDocket({ docket, certificate }: SealedDocket, attestation: ConsensusVote | undefined) {
+function wireDocket({ docket, certificate }: SealedDocket, attestations: readonly ConsensusVote[]) {
   const { header, transactions } = docket;
   return {
     header: {
@@ -102,7 +99,7 @@ function wireDocket({ docket, certificate }: SealedDocket, attestation: Consensu
       payload,
       payloadHashForm,
     })),
-    attestations: attestation === undefined ? [] : [wireAttestation(attestation)],
+    attestations: attestations.map(wireAttestation),
   };
 }
 

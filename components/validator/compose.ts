@@ -1,5 +1,7 @@
 import { availableParallelism, hostname } from 'node:os';
 import { createVerifier } from '#core/crypto/verify.ts';
+import { quorum } from '#core/ledger/consensus.ts';
+import { activeMembers } from '#core/ledger/governance/rules.ts';
 import { authPlugin, tenantSession } from '#kit/auth/auth.ts';
 import { connectBus } from '#kit/bus/bus.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
@@ -10,16 +12,30 @@ import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createRpcClient, createRpcServer, type RpcClient } from '#kit/rpc/rpc.ts';
 import { connectWorkload, serviceSpiffeId } from '#kit/workload/workload.ts';
 import { LedgerService, ValidatorDirectoryService } from '#protos/gen/chancery/register/v1/register_pb.js';
-import { MembershipService, SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
+import { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
+import {
+  CheckpointService,
+  MembershipService,
+  SubmissionService,
+} from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import { SystemSignerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { adminHandlers } from './admin/rpc.ts';
+import { createSelf } from './admin/self.ts';
+import { createForward } from './admission/forward.ts';
 import { submissionHandlers } from './admission/rpc.ts';
+import { createSubscriptionCheck } from './admission/subscriptions.ts';
+import { checkpointHandlers } from './checkpoints/rpc.ts';
 import { createLedger } from './clients.ts';
 import type { ValidatorConfig } from './config.ts';
 import { type Engine, openEngine } from './engine.ts';
 import { mountRoutes } from './http.ts';
 import { keepAnnounced } from './membership/announce.ts';
+import { connectColleagues } from './membership/clients.ts';
+import { createDirectory } from './membership/directory.ts';
 import { membershipHandlers } from './membership/rpc.ts';
-import { noPeers } from './sealing/peers.ts';
+import { Links } from './peering/links.ts';
+import { consensusHandlers, isValidator } from './peering/rpc.ts';
 import { SignerStream } from './sealing/signer-stream.ts';
 import { keyName } from './sealing/state.ts';
 
@@ -45,9 +61,14 @@ async function open(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup)
   const { signer } = services;
   cleanup.add('signer', () => signer.stop());
   await signer.start();
-  const engine = await startEngine(config, runtime, services);
+  let opened: Engine | undefined;
+  const links = connectLinks(runtime, services, (peer) => opened?.peering.connected(peer));
+  cleanup.add('links', () => links.stop());
+  const engine = await startEngine(config, runtime, { ...services, links });
+  opened = engine;
   cleanup.add('engine', () => engine.stop());
-  const parts = { ...services, config, runtime, engine };
+  const whole = { ...services, config, runtime, engine, links };
+  const parts = { ...whole, ...answerForAll(whole, cleanup) };
   const grpcPort = await listenRpc(parts, cleanup);
   const httpsPort = await listenHttps(parts, cleanup);
   const host = config.CHANCERY_LISTEN_HOST;
@@ -107,6 +128,10 @@ async function connectServices(config: ValidatorConfig, runtime: Runtime, cleanu
     at(config.CHANCERY_REGISTER_GRPC, 'service-register'),
   );
   cleanup.add('directory client', () => directory.close());
+  const whereabouts = createDirectory(async () => {
+    const { validators } = await directory.listValidators({});
+    return validators.map((entry) => ({ ...entry, announcedAtMs: Number(entry.announcedAtMs) }));
+  }, clock);
   const pool = createVerifyPool({
     workers: Math.min(config.CHANCERY_VERIFY_WORKERS, availableParallelism()),
   });
@@ -124,6 +149,7 @@ async function connectServices(config: ValidatorConfig, runtime: Runtime, cleanu
     session,
     signer,
     directory,
+    whereabouts,
     pool,
     ledger: createLedger(ledger),
     systemKey: () => {
@@ -143,7 +169,26 @@ async function fetchSystemKey(
   return key === undefined ? '' : keyName(key.algorithm, key.publicKey);
 }
 
-function startEngine(config: ValidatorConfig, runtime: Runtime, services: Services): Promise<Engine> {
+/** The streams to the other validators. */
+function connectLinks(
+  runtime: Runtime,
+  { workload, session, whereabouts }: Services,
+  onConnected: (validatorId: string) => void,
+): Links {
+  return new Links({
+    runtime,
+    workload,
+    token: session.token,
+    findEndpoint: async (validatorId) => (await whereabouts.find(validatorId))?.endpoint,
+    onConnected,
+  });
+}
+
+function startEngine(
+  config: ValidatorConfig,
+  runtime: Runtime,
+  services: Services & { readonly links: Links },
+): Promise<Engine> {
   return openEngine({
     runtime,
     validatorId: config.CHANCERY_VALIDATOR_ID,
@@ -157,17 +202,67 @@ function startEngine(config: ValidatorConfig, runtime: Runtime, services: Servic
     retainBytes: config.CHANCERY_LOG_RETAIN_BYTES,
     signer: services.signer,
     ledger: services.ledger,
-    peers: noPeers(),
+    transport: services.links,
+    version,
     verifier: createVerifier(loadEd25519().backend),
     verify: (items) => services.pool.verifyBatch(items),
     systemKey: () => services.systemKey(),
   });
 }
 
-interface Listening extends Services {
+interface Whole extends Services {
   readonly config: ValidatorConfig;
   readonly runtime: Runtime;
   readonly engine: Engine;
+  readonly links: Links;
+}
+
+type Listening = Whole & ReturnType<typeof answerForAll>;
+
+/** What lets this validator take submissions and answer questions for the others too (D21). */
+function answerForAll(parts: Whole, cleanup: Cleanup) {
+  const { config, runtime, engine, ledger, workload, session, whereabouts: directory } = parts;
+  const { clock } = runtime;
+  const { registers } = engine;
+  const validatorId = config.CHANCERY_VALIDATOR_ID;
+  const colleagues = connectColleagues({ directory, runtime, workload, token: session.token });
+  cleanup.add('colleagues', () => colleagues.close());
+  const findSet = async (registerId: string) => {
+    const facts = await ledger.findRegister(registerId);
+    if (facts === undefined) return undefined;
+    const members = activeMembers(facts.ledger).map((member) => member.validatorId);
+    const { signatureThresholdMin } = facts.ledger.policy.consensus;
+    return { members, quorum: quorum(members.length, signatureThresholdMin) };
+  };
+  const self = createSelf({
+    validatorId,
+    version,
+    startedAtMs: clock.nowMs(),
+    allRegisters: () => registers.all(),
+    getRegister: (registerId) => registers.get(registerId),
+    findRegister: (registerId) => registers.find(registerId),
+    findSet,
+    setMode: (registerId, mode) => engine.setMode(registerId, mode),
+    heard: () => engine.peering.sightings.filter(({ heardAtMs }) => heardAtMs > 0),
+  });
+  const forward = createForward({
+    validatorId,
+    clock,
+    colleagues,
+    subscriptions: createSubscriptionCheck(ledger, clock),
+    findMembers: async (registerId) => (await findSet(registerId))?.members,
+  });
+  const onFault = (error: unknown) => runtime.log.error({ err: error }, 'a submission could not be judged');
+  return { self, forward, onFault, colleagues };
+}
+
+/** A proposal of a clock that is ahead by more than the default precision of policies is late for everybody else. */
+const largestClockErrorMs = 500;
+
+function assertClock(aheadMs: number | undefined): void {
+  if (aheadMs === undefined || Math.abs(aheadMs) <= largestClockErrorMs) return;
+  const side = aheadMs > 0 ? 'ahead of' : 'behind';
+  throw new Error(`the clock is ${Math.abs(Math.round(aheadMs))} ms ${side} the other validators`);
 }
 
 function readinessChecks({
@@ -179,6 +274,7 @@ function readinessChecks({
     { name: 'revocations', check: () => session.revocations.assertFresh() },
     { name: 'signer', check: () => signer.assertOpen() },
     { name: 'sealing', check: () => engine.assertWorking() },
+    { name: 'clock', degrades: true, check: () => assertClock(engine.peering.clockAheadMs) },
   ];
 }
 
@@ -193,10 +289,32 @@ async function listenRpc(parts: Listening, cleanup: Cleanup): Promise<number> {
   });
   const nowMs = () => runtime.clock.nowMs();
   const { admission, registers } = engine;
-  server.add(SubmissionService, submissionHandlers({ admission, registers, nowMs }), {
+  server.add(
+    SubmissionService,
+    submissionHandlers({ admission, registers, forward: parts.forward, onFault: parts.onFault, nowMs }),
+    {
+      allow: ({ clientId }) => clientId === 'service-register' || clientId.startsWith('validator-'),
+    },
+  );
+  server.add(ValidatorAdminService, adminHandlers(parts.self), {
     allow: ({ clientId }) => clientId === 'service-register' || clientId.startsWith('validator-'),
   });
   server.add(MembershipService, membershipHandlers({ validatorId: config.CHANCERY_VALIDATOR_ID, signer }), {
+    allow: ({ clientId }) => clientId === 'service-register',
+  });
+  const consensus = consensusHandlers({
+    inbox: engine.peering,
+    onStream: (from) => parts.links.nudge(from),
+    onFault: (from) => engine.peering.onFault(from),
+  });
+  server.add(ConsensusService, consensus, { allow: isValidator });
+  const findLog = (registerId: string) => {
+    const register = registers.get(registerId);
+    return (
+      register && { networkId: register.state.networkId, rootAt: (size: number) => register.rootAt(size) }
+    );
+  };
+  server.add(CheckpointService, checkpointHandlers({ signer, clock: runtime.clock, findLog }), {
     allow: ({ clientId }) => clientId === 'service-register',
   });
   cleanup.add('grpc', () => server.stop());
@@ -204,7 +322,7 @@ async function listenRpc(parts: Listening, cleanup: Cleanup): Promise<number> {
 }
 
 async function listenHttps(parts: Listening, cleanup: Cleanup): Promise<number> {
-  const { config, runtime, workload, session, engine } = parts;
+  const { config, runtime, workload, session, engine, self } = parts;
   const app = createHttpServer({
     runtime,
     title: 'Validator',
@@ -215,14 +333,16 @@ async function listenHttps(parts: Listening, cleanup: Cleanup): Promise<number> 
   });
   authPlugin(app, session.authenticator);
   createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock: runtime.clock }).install(app);
-  const { registers } = engine;
   mountRoutes(app, {
+    ...self,
     validatorId: config.CHANCERY_VALIDATOR_ID,
     nowMs: () => runtime.clock.nowMs(),
     admission: engine.admission,
-    findRegister: (registerId) => registers.find(registerId),
-    allRegisters: () => registers.all(),
-    setMode: (registerId, mode) => engine.setMode(registerId, mode),
+    forward: parts.forward,
+    onFault: parts.onFault,
+    directory: parts.whereabouts,
+    colleagues: parts.colleagues,
+    isSubscribed: (organizationId, registerId) => parts.ledger.isSubscribed(organizationId, registerId),
   });
   cleanup.add('https', () => app.close());
   return listenHttp(app, { host: config.CHANCERY_LISTEN_HOST, port: config.CHANCERY_HTTPS_PORT });

@@ -5,15 +5,18 @@ import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { Admission } from './admission/admission.ts';
 import { createSubscriptionCheck } from './admission/subscriptions.ts';
+import type { Consensus } from './consensus/bft1.ts';
 import { decodeRecord, encodeRecord, type LogRecord, type Mode } from './log/entries.ts';
 import { Journal } from './log/journal.ts';
-import { Recovery } from './log/recovery.ts';
+import { Recovery, readHeld as readLog } from './log/recovery.ts';
+import type { Storage } from './log/storage.ts';
 import { Registers } from './membership/registers.ts';
 import { createMetrics } from './metrics.ts';
+import { Peering } from './peering/peering.ts';
+import type { Transport } from './peering/transport.ts';
 import type { PoolBounds } from './pool/pool.ts';
-import type { Peers } from './sealing/peers.ts';
 import type { Ledger, Signer } from './sealing/ports.ts';
-import { Scheduler } from './sealing/scheduler.ts';
+import { Scheduler, type Timers } from './sealing/scheduler.ts';
 import { Serials } from './sealing/serials.ts';
 
 export interface EngineOptions {
@@ -25,11 +28,21 @@ export interface EngineOptions {
   readonly retainBytes: number;
   readonly signer: Signer;
   readonly ledger: Ledger;
-  readonly peers: Peers;
+  readonly transport: Transport;
+  readonly version: string;
   readonly verifier: Verifier;
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
   /** `algorithm:publicKey` of the installation's register-control key. */
   systemKey(): Promise<string>;
+  /** What of the machine the simulator replaces; the real thing when absent. */
+  readonly world?: EngineWorld | undefined;
+}
+
+/** The ways in which a validator touches the machine it runs on, beside signer, ledger and peers. */
+export interface EngineWorld {
+  readonly storage?: Storage | undefined;
+  readonly timers?: Timers | undefined;
+  readonly consensus?: Consensus | undefined;
 }
 
 /** A validator without its listeners. */
@@ -37,6 +50,7 @@ export interface Engine {
   readonly admission: Admission;
   readonly registers: Registers;
   readonly scheduler: Scheduler;
+  readonly peering: Peering;
   /** Sets the mode of a register once the change is on disk. */
   setMode(registerId: string, mode: Mode): Promise<void>;
   /** Throws when the log or the signing component has failed for good. */
@@ -59,13 +73,15 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       segmentBytes: options.segmentBytes,
       retainBytes: options.retainBytes,
       log,
-      carry: (segment, into) => ready && carried(ready, segment, into),
+      storage: options.world?.storage,
+      carry: (segment, into) => ready && carried(ready, parts.peering, { segment, into }),
     },
     (entry, segment) => recovery.take(decodeRecord(entry), segment),
   );
   const parts = assemble(options, journal);
   const { registers, scheduler } = parts;
   const close = async () => {
+    parts.peering.stop();
     registers.stop();
     scheduler.stop();
     await journal.close();
@@ -77,6 +93,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     throw error;
   }
   ready = registers;
+  parts.peering.start();
   const sweep = () => {
     void sweepExpired(registers, clock.nowMs(), parts.append).catch((error: unknown) =>
       log.warn({ err: error }, 'expiries not logged'),
@@ -86,6 +103,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   scheduler.set('sweep', sweepMs, sweep);
   return {
     admission: parts.admission,
+    peering: parts.peering,
     registers,
     scheduler,
     async setMode(registerId, mode) {
@@ -103,19 +121,54 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 function assemble(options: EngineOptions, journal: Journal) {
   const { runtime, ledger } = options;
   const { log, clock } = runtime;
-  const scheduler = new Scheduler(clock);
+  const scheduler = new Scheduler(clock, options.world?.timers);
   const serials = new Serials();
   const append = (...records: LogRecord[]) => journal.append(...records.map(encodeRecord));
   let failure: unknown;
-  const metrics = createMetrics(runtime.telemetry, () => registers.all());
+  const metrics = createMetrics(
+    runtime.telemetry,
+    () => registers.all(),
+    () => peering.clockAheadMs,
+  );
   const onFailed = (error: unknown) => {
     if (failure === undefined) log.error({ err: error }, 'sealing stopped');
     failure ??= error;
   };
-  const { signer, peers, verifier, bounds, validatorId: self } = options;
+  const { signer, transport, version, verifier, bounds, validatorId: self } = options;
+  const peering: Peering = new Peering({
+    self,
+    version,
+    transport,
+    verifier,
+    clock,
+    scheduler,
+    serials,
+    ledger,
+    log,
+    metrics,
+    append,
+    verify: (items) => options.verify(items),
+    registers: () => registers,
+    admission: () => admission,
+  });
+  const peers = peering;
   const networkId = runtime.installation;
   const shared = { self, networkId, signer, ledger, peers, verifier, bounds, scheduler, serials, clock, log };
-  const registers: Registers = new Registers({ ...shared, metrics, append, onFailed });
+  const consensus = options.world?.consensus;
+  const readHeld = (registerId: string, from: number) =>
+    readLog(
+      (take) => journal.replay((entry, segment) => take(decodeRecord(entry), segment)),
+      registerId,
+      from,
+    );
+  const registers: Registers = new Registers({
+    ...shared,
+    consensus,
+    metrics,
+    append,
+    onFailed,
+    readHeld,
+  });
   const assertWorking = () => {
     const broken = journal.failure ?? failure;
     if (broken === undefined) return;
@@ -124,24 +177,36 @@ function assemble(options: EngineOptions, journal: Journal) {
       retryAfterSeconds: 5,
     });
   };
-  const admission = new Admission({
+  const admission: Admission = new Admission({
     assertWorking,
     clock,
     ledger,
     serials,
     verify: (items) => options.verify(items),
     append,
+    soon: (act) => scheduler.soon(act),
+    accepted: (registerId, transactions) => peering.hint(registerId, transactions),
     systemKey: () => options.systemKey(),
     findRegister: (registerId) => registers.find(registerId),
-    beginRegister: (registerId, payload) => registers.begin(registerId, payload),
+    beginRegister: (registerId, genesis) => registers.begin(registerId, genesis),
     subscriptions: createSubscriptionCheck(ledger, clock),
     judged: (outcome) => metrics.judged(outcome),
   });
-  return { registers, admission, scheduler, append, assertWorking };
+  return { registers, admission, peering, scheduler, append, assertWorking };
 }
 
-function carried(registers: Registers, segment: number, into: number) {
-  return [...registers.all()].flatMap((register) => [...register.carry(segment, into)].map(encodeRecord));
+/** What must outlive a segment of the log, on its way into another one. */
+function carried(
+  registers: Registers,
+  peering: Peering,
+  { segment, into }: { segment: number; into: number },
+) {
+  return [...registers.all()].flatMap((register) => {
+    const evidence = peering.evidence(register.id).map((known) => {
+      return { kind: 'evidence' as const, value: { registerId: register.id, evidence: known.evidence } };
+    });
+    return [...register.carry(segment, into), ...evidence].map(encodeRecord);
+  });
 }
 
 /** Registers of the directory and of the log. An unreachable register service is waited for, anything else is fatal. */
@@ -172,7 +237,7 @@ function pause(scheduler: Scheduler, ms: number): Promise<void> {
   return new Promise((resolve) => scheduler.set('restore', ms, resolve));
 }
 
-/** Expired transactions become tombstones; a minute's grace lets a docket that holds one be decided first. */
+/** Expired and ruled-out transactions become tombstones; a minute's grace lets a docket that holds one be decided first. */
 async function sweepExpired(
   registers: Registers,
   nowMs: number,
@@ -190,6 +255,7 @@ async function sweepExpired(
         atMs: nowMs,
       }),
     );
+    dropped.push(...register.ruleOut());
     if (dropped.length > 0) await append(...dropped.map((value) => ({ kind: 'tombstone' as const, value })));
   }
 }

@@ -5,6 +5,8 @@ import type { SubmissionRpcOptions } from './admission/rpc.ts';
 
 export interface Deps extends AdminDeps {
   readonly admission: SubmissionRpcOptions['admission'];
+  readonly forward: SubmissionRpcOptions['forward'];
+  readonly onFault: SubmissionRpcOptions['onFault'];
 }
 
 /** Every HTTP route of the validator. Registering them touches nothing of deps. */
@@ -12,6 +14,12 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountAdmission(app, {
     get admission() {
       return deps.admission;
+    },
+    get forward() {
+      return deps.forward;
+    },
+    get onFault() {
+      return deps.onFault;
     },
     nowMs: () => deps.nowMs(),
   });

@@ -1,13 +1,18 @@
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
+import type { PeeringMetrics } from './peering/peering.ts';
 import type { Register, SealingMetrics } from './sealing/register.ts';
 
-export interface ValidatorMetrics extends SealingMetrics {
+export interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
   /** One submission was answered: `added`, `known` or the code of the refusal. */
   judged(outcome: string): void;
 }
 
 /** The validator's counters; the pools are measured when the metrics are read. */
-export function createMetrics(telemetry: Telemetry, registers: () => Iterable<Register>): ValidatorMetrics {
+export function createMetrics(
+  telemetry: Telemetry,
+  registers: () => Iterable<Register>,
+  clockAheadMs: () => number | undefined,
+): ValidatorMetrics {
   const submissions = telemetry.counter('submissions_total', 'Submissions answered', ['outcome']);
   const dockets = telemetry.counter('dockets_decided_total', 'Dockets decided');
   const rounds = telemetry.counter('rounds_total', 'Consensus rounds of decided dockets');
@@ -16,6 +21,9 @@ export function createMetrics(telemetry: Telemetry, registers: () => Iterable<Re
     'consensus_equivocations_total',
     'Conflicting signed messages seen',
   );
+  const peerFaults = telemetry.counter('peer_faults_total', 'Faulty messages of other validators', [
+    'reason',
+  ]);
   const waiting = telemetry.gauge('pool_transactions', 'Transactions that wait');
   const collect = () => {
     let count = 0;
@@ -23,6 +31,8 @@ export function createMetrics(telemetry: Telemetry, registers: () => Iterable<Re
     waiting.set(count);
   };
   Object.assign(waiting, { collect });
+  const ahead = telemetry.gauge('clock_ahead_seconds', 'How far this clock is ahead of the other validators');
+  Object.assign(ahead, { collect: () => ahead.set((clockAheadMs() ?? 0) / 1_000) });
   return {
     judged: (outcome) => submissions.inc({ outcome }),
     decided: (_transactions, needed) => {
@@ -31,5 +41,6 @@ export function createMetrics(telemetry: Telemetry, registers: () => Iterable<Re
     },
     stored: (transactions) => sealed.inc(transactions),
     equivocation: () => equivocations.inc(),
+    peerFault: (reason) => peerFaults.inc({ reason }),
   };
 }

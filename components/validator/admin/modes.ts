@@ -1,11 +1,12 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { Mode } from '../log/entries.ts';
-import type { RegisterStatus } from '../sealing/register.ts';
+import type { RegisterStatus } from '../sealing/status.ts';
 
 export const acts = ['start', 'stop', 'pause', 'resume'] as const;
 export type Act = (typeof acts)[number];
 
-const targets: Readonly<Record<Act, Mode>> = {
+/** Where each act leads. */
+export const targets: Readonly<Record<Act, Mode>> = {
   start: 'Running',
   stop: 'Stopped',
   pause: 'Paused',
@@ -30,10 +31,7 @@ export function nextMode(status: RegisterStatus, act: Act): Mode {
   return targets[act];
 }
 
-/**
- * Whether stopping this member would leave a set of several without its quorum. A set of one is stopped by its only member:
- * that is what the act means there.
- */
-export function breaksQuorum(size: number, quorum: number): boolean {
-  return size > 1 && size - 1 < quorum;
+/** Whether a text names an act. */
+export function isAct(text: string): text is Act {
+  return acts.some((act) => act === text);
 }

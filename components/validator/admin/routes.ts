@@ -1,44 +1,103 @@
 import { z } from 'zod';
-import { AppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import { decide } from '#core/identity/policies.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
-import { type App, problemSchema } from '#kit/http/http.ts';
-import type { Mode } from '../log/entries.ts';
-import type { Register } from '../sealing/register.ts';
-import { type Act, acts, breaksQuorum, nextMode } from './modes.ts';
+import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
+import { type ActDeps, actOnSet } from './act.ts';
+import { presentConsensus } from './consensus.ts';
+import { gather } from './gather.ts';
+import { type Act, acts } from './modes.ts';
 import { presentStatus } from './status.ts';
 
-export interface AdminDeps {
-  readonly validatorId: string;
+export interface AdminDeps extends ActDeps {
   nowMs(): number;
-  findRegister(registerId: string): Promise<Register | undefined>;
-  allRegisters(): Iterable<Register>;
-  setMode(registerId: string, mode: Mode): Promise<void>;
+  /** Whether an organisation subscribes to a register. */
+  isSubscribed(organizationId: string, registerId: string): Promise<boolean>;
 }
 
 const text = z.string();
-const actedSchema = z.object({ registerId: text, status: text, message: text });
+const count = z.int().min(0);
+const memberActedSchema = z.object({
+  validatorId: text,
+  reachable: z.boolean(),
+  status: text.optional(),
+  code: text.optional().describe('why it refused'),
+});
+const actedSchema = z.object({
+  registerId: text,
+  status: text,
+  message: text,
+  members: z.array(memberActedSchema),
+});
+const placeShape = { height: count, round: count, step: text };
+const setShape = {
+  registerId: text,
+  status: z.enum(['Running', 'Paused', 'Stopped', 'Halted', 'WaitingForValidators']),
+  ...placeShape,
+  proposer: text,
+  validatorSetSize: count,
+  quorum: count,
+  operational: count.describe('members that can be reached and vote'),
+  quorumAvailable: z.boolean(),
+};
+const memberSchema = z.object({
+  validatorId: text,
+  reachable: z.boolean(),
+  status: text.optional(),
+  reason: text.optional(),
+  role: text.optional(),
+  height: count.optional(),
+  round: count.optional(),
+  step: text.optional(),
+  lastDocketNumber: z.int().optional(),
+  memPoolSize: count.optional(),
+});
 const statusSchema = z.object({
   registers: z.array(
     z.object({
-      registerId: text,
-      status: text,
+      ...setShape,
       lastDocketNumber: z.int(),
-      memPoolSize: z.int(),
+      memPoolSize: count,
       uptime: text,
-      docketsBuilt: z.int(),
-      transactionsProcessed: z.int(),
-      role: text,
-      height: z.int(),
-      round: z.int(),
-      step: text,
-      validatorSetSize: z.int(),
-      quorum: z.int(),
+      docketsBuilt: count,
+      transactionsProcessed: count,
+      role: text.describe('of the validator that answers'),
       lastCommitAt: text.nullable(),
+      members: z.array(memberSchema),
+    }),
+  ),
+  validators: z.array(
+    z.object({
+      validatorId: text,
+      reachable: z.boolean(),
+      version: text.nullable(),
+      uptime: text.nullable(),
+      lastHeardAt: text.nullable(),
     }),
   ),
 });
+const numbersShape = {
+  rounds: count,
+  roundsFailed: count,
+  averageRounds: z.number(),
+  proposalsMade: count,
+  proposalsReceived: count,
+  votesCast: count,
+  votesNil: count,
+  evidenceCount: count,
+  consensusSuccessRate: z.number().describe('rounds that ended in a docket, 0 to 1'),
+  averageConsensusTime: z.number().describe('milliseconds'),
+};
+const consensusSchema = z.object({
+  ...numbersShape,
+  byRegister: z.array(z.object({ ...setShape, ...numbersShape, unreachable: z.array(text) })),
+  unreachable: z.array(text).describe('validators that did not answer'),
+});
 
-/** `POST /api/admin/validation/{start|stop|pause|resume}/{registerId}` and `GET /api/admin/validation/status`. */
+/**
+ * `POST /api/admin/validation/{start|stop|pause|resume}/{registerId}`, `GET /api/admin/validation/status` and
+ * `GET /api/metrics/consensus`. Each answers for the whole set (D21).
+ */
 export function mountAdmin(app: App, deps: AdminDeps): void {
   for (const act of acts) mountAct(app, deps, act);
   app.get(
@@ -46,17 +105,45 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
       schema: {
-        summary: 'Validation of every register',
+        summary: 'Validation of every register by every validator',
         tags: ['administration'],
         response: { 200: statusSchema },
       },
     },
-    async () => ({
-      registers: [...deps.allRegisters()].map((register) =>
-        presentStatus(register, deps.validatorId, deps.nowMs()),
-      ),
-    }),
+    async () => presentStatus(await gather(deps, ''), { self: deps.validatorId, nowMs: deps.nowMs() }),
   );
+  app.get(
+    '/api/metrics/consensus',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        summary: 'What consensus did, over all validators and by register',
+        tags: ['metrics'],
+        response: { 200: consensusSchema },
+      },
+    },
+    async (request) => {
+      const gathered = await gather(deps, '');
+      const ids = new Set(
+        gathered.flatMap(({ report }) => report?.registers ?? []).map((one) => one.registerId),
+      );
+      const visible = await visibleTo(deps, callerOf(request), [...ids]);
+      return presentConsensus(gathered, deps.validatorId, (registerId) => visible.has(registerId));
+    },
+  );
+}
+
+/** System administrators and services see every register, others those that their organisation subscribes to. */
+async function visibleTo(
+  deps: AdminDeps,
+  caller: Caller,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (caller.kind === 'service' || decide('RequireSystemAdmin', caller) === 'allow') return new Set(ids);
+  const { organizationId } = caller;
+  if (organizationId === undefined) return new Set();
+  const seen = await Promise.all(ids.map((registerId) => deps.isSubscribed(organizationId, registerId)));
+  return new Set(ids.filter((_, index) => seen[index]));
 }
 
 function mountAct(app: App, deps: AdminDeps, act: Act): void {
@@ -65,37 +152,21 @@ function mountAct(app: App, deps: AdminDeps, act: Act): void {
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
       schema: {
-        summary: `${act} validation of a register`,
+        summary: `${act} validation of a register at all its validators, or at one`,
         tags: ['administration'],
         params: z.object({ registerId: text }),
         querystring: z.object({
+          validatorId: text.max(128).optional().describe('one validator; all when absent'),
           force: z.stringbool().default(false).describe('stop although the quorum breaks'),
         }),
-        response: { 200: actedSchema, 404: problemSchema, 409: problemSchema },
+        response: { 200: actedSchema, 404: problemSchema, 409: problemSchema, 503: problemSchema },
       },
     },
     async (request) => {
-      const register = await registerOf(deps, request.params.registerId);
-      const before = register.status;
-      const mode = nextMode(before, act);
-      const { members } = register.state;
-      if (act === 'stop' && !request.query.force && breaksQuorum(members.length, register.facts.quorum)) {
-        throw new AppError(
-          'conflict',
-          'QUORUM_WOULD_BREAK',
-          'The other members are no quorum; use force=true to stop',
-        );
-      }
-      await deps.setMode(register.id, mode);
-      const message = before === mode ? `Validation is ${mode} already` : `Validation is ${mode}`;
-      return { registerId: register.id, status: mode, message };
+      const registerId = findRegisterId(request.params.registerId) ?? '';
+      const { validatorId, force } = request.query;
+      const subjectToken = (request.headers.authorization ?? '').replace(/^Bearer /i, '');
+      return actOnSet(deps, { registerId, act, validatorId, force, subjectToken });
     },
   );
-}
-
-async function registerOf(deps: AdminDeps, id: string): Promise<Register> {
-  const registerId = findRegisterId(id);
-  const register = registerId && (await deps.findRegister(registerId));
-  if (!register) throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
-  return register;
 }

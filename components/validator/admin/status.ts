@@ -1,5 +1,6 @@
-import { proposerOf } from '../consensus/members.ts';
-import type { Register } from '../sealing/register.ts';
+import type { Gathered } from './gather.ts';
+import type { RegisterReport } from './report.ts';
+import { type MemberView, type SetView, viewSets, votes } from './sets.ts';
 
 /** `d.hh:mm:ss` (L-76). */
 export function uptimeText(ms: number): string {
@@ -9,25 +10,84 @@ export function uptimeText(ms: number): string {
   return `${days}.${two(Math.floor(seconds / 3600) % 24)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
 }
 
-/** One register in the answer of `GET /api/admin/validation/status`. */
-export function presentStatus(register: Register, self: string, nowMs: number) {
-  const { facts, state } = register;
-  const members = state.members.map((member) => member.validatorId);
-  const proposes = proposerOf(members, facts.height, facts.round) === self;
+/** Who answers, and when. */
+export interface Asked {
+  readonly self: string;
+  readonly nowMs: number;
+}
+
+/** The answer of `GET /api/admin/validation/status`: every register and every validator, reached or not. */
+export function presentStatus(gathered: readonly Gathered[], { self, nowMs }: Asked) {
   return {
-    registerId: register.id,
-    status: register.status,
-    lastDocketNumber: facts.storedHeight - 1,
-    memPoolSize: register.pool.size,
-    uptime: uptimeText(nowMs - facts.startedAtMs),
-    docketsBuilt: facts.docketsBuilt,
-    transactionsProcessed: facts.transactionsProcessed,
-    role: register.status === 'Stopped' ? 'observer' : proposes ? 'proposer' : 'voter',
-    height: facts.height,
-    round: facts.round,
-    step: facts.step,
-    validatorSetSize: members.length,
-    quorum: facts.quorum,
-    lastCommitAt: facts.decidedAtMs === 0 ? null : new Date(facts.decidedAtMs).toISOString(),
+    registers: viewSets(gathered, self).map((set) => presentSet(set, { self, nowMs })),
+    validators: gathered.map(({ validatorId, report }) => ({
+      validatorId,
+      reachable: report !== undefined,
+      version: report?.version ?? null,
+      uptime: report === undefined ? null : uptimeText(nowMs - report.startedAtMs),
+      lastHeardAt: lastHeardAt(gathered, validatorId, nowMs),
+    })),
   };
+}
+
+/** When a validator was last heard by anybody: now when it answers. */
+function lastHeardAt(gathered: readonly Gathered[], validatorId: string, nowMs: number): string | null {
+  const isHere = gathered.some((one) => one.validatorId === validatorId && one.report !== undefined);
+  const heard = gathered.flatMap(({ report }) => report?.heard ?? []);
+  const times = heard.flatMap((one) => (one.validatorId === validatorId ? one.heardAtMs : []));
+  const latestMs = isHere ? nowMs : Math.max(0, ...times);
+  return instant(latestMs);
+}
+
+function presentSet(set: SetView, { self, nowMs }: Asked) {
+  const reports = set.members.flatMap(({ report }) => report ?? []);
+  const most = (of: (report: RegisterReport) => number) => Math.max(0, ...reports.map(of));
+  const { height, round, step, proposer } = set.furthest;
+  return {
+    registerId: set.registerId,
+    status: set.status,
+    lastDocketNumber: most((report) => report.storedHeight) - 1,
+    memPoolSize: most((report) => report.memPoolSize),
+    uptime: uptimeText(most((report) => nowMs - report.startedAtMs)),
+    docketsBuilt: most((report) => report.docketsBuilt),
+    transactionsProcessed: most((report) => report.transactionsProcessed),
+    role: roleOf(set.members.find((member) => member.validatorId === self)),
+    height,
+    round,
+    step,
+    proposer,
+    validatorSetSize: set.members.length,
+    quorum: set.quorum,
+    operational: set.operational,
+    quorumAvailable: set.operational >= set.quorum,
+    lastCommitAt: instant(most((report) => report.decidedAtMs)),
+    members: set.members.map(presentMember),
+  };
+}
+
+function roleOf(member: MemberView | undefined): string {
+  if (member?.report === undefined || !votes(member.report)) return 'observer';
+  return member.report.proposer === member.validatorId ? 'proposer' : 'voter';
+}
+
+function presentMember(member: MemberView) {
+  const { validatorId, reachable, report } = member;
+  if (report === undefined) return { validatorId, reachable };
+  const { status, reason, height, round, step, storedHeight, memPoolSize } = report;
+  return {
+    validatorId,
+    reachable,
+    status,
+    ...(reason === '' ? {} : { reason }),
+    role: roleOf(member),
+    height,
+    round,
+    step,
+    lastDocketNumber: storedHeight - 1,
+    memPoolSize,
+  };
+}
+
+function instant(ms: number): string | null {
+  return ms === 0 ? null : new Date(ms).toISOString();
 }

@@ -14,6 +14,13 @@ beforeAll(async () => {
 });
 afterAll(() => world.remove());
 
+/** Everything that was accepted is stored. */
+function settled(): Promise<unknown> {
+  return waitFor(() => world.register.pool.isEmpty && world.register.facts.unstored === 0, {
+    what: 'everything to be stored',
+  });
+}
+
 async function refusal(text: string, isRegisterService = false) {
   const before = world.ledger.sealed.size;
   const { status, body, retryAfterSeconds } = await world.submit(text, isRegisterService);
@@ -72,7 +79,7 @@ describe('A6: what was tampered with is refused', () => {
     const twin = world.sign({ payload: { role: 'second' }, previous: parent.txId });
     for (const { text } of [parent, child]) expect((await world.submit(text)).status).toBe(200);
     expect(await refusal(twin.text)).toMatchObject({ status: 422, code: 'VAL_CHAIN_FORK' });
-    await world.sealed(world.ledger.sealed.size);
+    await settled();
     expect(await refusal(twin.text)).toMatchObject({ status: 422, code: 'VAL_CHAIN_FORK' });
   });
 
@@ -98,7 +105,7 @@ describe('A6: what was tampered with is refused', () => {
     expect(await refusal(again.text)).toMatchObject({ status: 403, code: 'VAL_PERM_002' });
     const owner = world.sign({ key: ownerKey, metadata: { Type: 'Control' }, payload: { c: 1 } });
     expect((await world.submit(owner.text)).status).toBe(200);
-    await world.sealed(world.ledger.sealed.size);
+    await settled();
   });
 
   /** Another payload under an id that is used, rightly signed. */
@@ -302,6 +309,29 @@ describe('A9: a pool that is full', () => {
 });
 
 describe('genesis', () => {
+  it('comes first: until it is on disk nothing else is taken in', async () => {
+    const fresh = new World();
+    try {
+      await fresh.open();
+      const genesis = fresh.genesis();
+      fresh.ledger.before = (call) => {
+        if (call === 'lookup') throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'gone');
+      };
+      expect((await fresh.submit(genesis.text, true)).status).toBe(503);
+      fresh.ledger.before = () => {};
+      const early = fresh.sign();
+      expect(await fresh.submit(early.text)).toMatchObject({
+        status: 503,
+        body: { code: 'REGISTER_NOT_READY' },
+      });
+      expect((await fresh.submit(genesis.text, true)).status).toBe(200);
+      expect((await fresh.submit(early.text)).status).toBe(200);
+      await fresh.sealed(2);
+    } finally {
+      await fresh.remove();
+    }
+  });
+
   it('comes only from the register service, signed by the system key, and names this validator', async () => {
     const fresh = new World();
     try {

@@ -1,20 +1,24 @@
 import { encodeHex } from '#core/encoding/hex.ts';
 import { equalBytes } from '#core/encoding/text.ts';
-import { AppError } from '#core/errors/errors.ts';
-import { validationError } from '#core/errors/validation-codes.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
+import { nextTimestamp } from '../building/docket.ts';
+import { judgeAlone } from '../building/overlay.ts';
 import type { LogRecord } from '../log/entries.ts';
+import type { Genesis } from '../membership/genesis.ts';
 import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transaction.ts';
 import type { Ledger, LookupAnswer } from '../sealing/ports.ts';
-import { notReady, type Register } from '../sealing/register.ts';
+import type { Register } from '../sealing/register.ts';
 import type { Serials } from '../sealing/serials.ts';
+import { notReady } from '../sealing/status.ts';
 import { type Admitted, conflict, poolFull } from './answer.ts';
 import {
   buildCandidate,
   type Candidate,
-  judgeAuthority,
   judgeChain,
+  judgeLabel,
   judgeReplay,
   judgeSignatures,
   judgeTimes,
@@ -27,6 +31,10 @@ import type { SubscriptionCheck } from './subscriptions.ts';
 /** Where a submission comes from: only the register service may begin a register. */
 export interface Origin {
   readonly isRegisterService: boolean;
+  /** Another validator handed it on. */
+  readonly isForwarded?: boolean;
+  /** Another validator has accepted it and tells of it: it is not told of again. */
+  readonly isPeer?: boolean;
   /** Set for people: their organisation must subscribe to the register. Services are trusted. */
   readonly person?: { readonly organizationId: string | undefined };
 }
@@ -37,12 +45,16 @@ export interface AdmissionOptions {
   readonly serials: Serials;
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
   append(...records: LogRecord[]): Promise<number>;
+  /** Acts once everything that has arrived is queued. */
+  soon(act: () => void): void;
   /** Undefined when this validator has no such register. */
   findRegister(registerId: string): Promise<Register | undefined>;
   /** `algorithm:publicKey` of the installation's register-control key. */
   systemKey(): Promise<string>;
-  /** Begins a register from the payload of its genesis transaction, or gives the one that has begun. */
-  beginRegister(registerId: string, payload: Uint8Array): Promise<Register>;
+  /** Begins a register from its genesis transaction, or gives the one that has begun. */
+  beginRegister(registerId: string, genesis: Genesis): Promise<Register>;
+  /** They are verified and on their way to the disk here. */
+  accepted(registerId: string, transactions: readonly PooledTransaction[]): void;
   readonly subscriptions: SubscriptionCheck;
   judged(outcome: string): void;
   /** Throws AppError unavailable once nothing can be sealed here any more. */
@@ -53,6 +65,7 @@ interface Waiting {
   readonly submission: Submission;
   readonly candidate: Candidate;
   readonly register: Register;
+  readonly isPeer: boolean;
   readonly resolve: (admitted: Admitted) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -109,7 +122,14 @@ export class Admission {
     if (known !== undefined) return this.#onDisk(register, known);
     if (this.#waiting.length >= mostWaiting) throw poolFull('count');
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ submission, candidate, register, resolve, reject });
+      this.#waiting.push({
+        submission,
+        candidate,
+        register,
+        isPeer: origin.isPeer === true,
+        resolve,
+        reject,
+      });
       this.#schedule();
     });
   }
@@ -122,14 +142,14 @@ export class Admission {
       origin.isRegisterService &&
       submission.signatures.length === 1 &&
       `${signature?.algorithm}:${signature?.publicKey}` === systemKey;
-    if (!isSystem) refuseIf(judgeAuthority(submission, new Set(), systemKey));
+    if (!isSystem) refuseIf([validationViolation('VAL_PERM_002', 'Metadata.Type')]);
     const checks = await this.#options.verify(signatureChecks(submission));
     refuseIf(judgeSignatures(checks));
-    const { payload } = buildCandidate(submission, {
+    const genesis = buildCandidate(submission, {
       maxTransactionBytes: largestGenesis,
       requireBoundTxId: false,
     });
-    return this.#options.beginRegister(submission.envelope.registerId, payload);
+    return this.#options.beginRegister(submission.envelope.registerId, genesis);
   }
 
   /** What is known is answered only once it is on disk, also when another submission has brought it. */
@@ -141,7 +161,7 @@ export class Admission {
   #schedule(): void {
     if (this.#scheduled || this.#batches >= mostBatches || this.#waiting.length === 0) return;
     this.#scheduled = true;
-    setImmediate(() => {
+    this.#options.soon(() => {
       this.#scheduled = false;
       if (this.#waiting.length === 0) return;
       this.#batches += 1;
@@ -182,22 +202,37 @@ export class Admission {
 
   /** The register's answer and the pool together say what is known; from there to the insertion nothing awaits. */
   async #link(batch: readonly Waiting[]): Promise<void> {
-    const needsSystemKey = batch.some(({ submission }) => submission.envelope.type === 'Control');
-    const [answers, systemKey] = await Promise.all([
-      this.#lookup(batch),
-      needsSystemKey ? this.#options.systemKey() : '',
-    ]);
+    const answers = await this.#lookup(batch);
     const added: { waiting: Waiting; transaction: PooledTransaction }[] = [];
     for (const [index, waiting] of batch.entries()) {
       try {
-        const outcome = this.#insert(waiting, answers[index], systemKey);
+        const outcome = this.#insert(waiting, answers[index]);
         if ('added' in outcome) this.#onDisk(waiting.register, outcome).then(waiting.resolve, waiting.reject);
         else added.push({ waiting, transaction: outcome });
       } catch (error) {
-        waiting.reject(error);
+        void this.#refuse(waiting, error);
       }
     }
     if (added.length > 0) await this.#force(added);
+  }
+
+  /**
+   * What the rules of the register refuse may be right by dockets that this member has not decided yet. Then it is not this
+   * member's to refuse: whoever asks shall ask again, or somebody else.
+   */
+  async #refuse({ register, reject }: Waiting, error: unknown): Promise<void> {
+    const { height } = register.state;
+    const isByRules = isAppError(error) && /^VAL_(?:PERM|POLICY)_/.test(error.code);
+    reject(isByRules && (await this.#isBehind(register.id, height)) ? behind(register.id) : error);
+  }
+
+  async #isBehind(registerId: string, height: number): Promise<boolean> {
+    try {
+      const stored = await this.#options.ledger.findRegister(registerId);
+      return stored !== undefined && stored.height > height;
+    } catch (error) {
+      return isAppError(error, 'unavailable');
+    }
   }
 
   async #lookup(batch: readonly Waiting[]): Promise<readonly LookupAnswer[]> {
@@ -221,26 +256,23 @@ export class Admission {
     });
   }
 
-  #insert(
-    waiting: Waiting,
-    answer: LookupAnswer | undefined,
-    systemKey: string,
-  ): PooledTransaction | Admitted {
-    const { submission, candidate, register } = waiting;
+  #insert(waiting: Waiting, answer: LookupAnswer | undefined): PooledTransaction | Admitted {
+    const { candidate, register } = waiting;
+    const { state } = register;
     const { clock } = this.#options;
     const known = findKnown(register, candidate) ?? findSealed(candidate, answer, clock.nowMs());
     if (known !== undefined) return known;
     if (!register.isOpen) throw notReady(register.id, register.status);
-    if (candidate.type !== 'Genesis') {
-      refuseIf(judgeAuthority(submission, register.state.rosterKeys, systemKey));
-    } else if (register.state.height > 0 || register.pool.size > 0) {
-      refuseIf(judgeAuthority(submission, new Set(), ''));
-    }
+    refuseIf(judgeLabel(state, candidate));
+    judgeBeginning(register, candidate);
     const predecessor = findPredecessor(register, candidate, answer);
     refuseIf(judgeChain(predecessor));
     const exclusivePredecessor = predecessor?.exclusive ?? false;
     const replayKey = exclusivePredecessor ? undefined : candidate.replayKey;
     refuseIf(judgeReplay(findReplay(register, replayKey, answer)));
+    if (candidate.type === 'Control') {
+      refuseIf(judgeAlone(state, candidate, nextTimestamp(state, clock.nowMicros())));
+    }
     const full = register.pool.isFullFor(candidate.lane, candidate.senderAddress, candidate.sizeBytes);
     if (full !== undefined) throw poolFull(full);
     const transaction = {
@@ -256,10 +288,12 @@ export class Admission {
 
   async #force(added: readonly { waiting: Waiting; transaction: PooledTransaction }[]): Promise<void> {
     let segment: number;
+    const forced = this.#options.append(
+      ...added.map(({ transaction }) => ({ kind: 'transaction' as const, value: transaction })),
+    );
+    this.#tell(added);
     try {
-      segment = await this.#options.append(
-        ...added.map(({ transaction }) => ({ kind: 'transaction' as const, value: transaction })),
-      );
+      segment = await forced;
     } catch (error) {
       for (const { waiting } of added) {
         waiting.register.pool.remove(waiting.candidate.txId);
@@ -272,12 +306,41 @@ export class Admission {
       waiting.register.pool.place(transactionId, segment);
       waiting.resolve({ transactionId, registerId, addedAtMs, added: true });
     }
-    for (const register of new Set(added.map(({ waiting }) => waiting.register))) register.wake();
+  }
+
+  /**
+   * Others may know at once, and a proposal may be made: whatever this member says of them goes into the log behind them and
+   * leaves only when it is on disk.
+   */
+  #tell(added: readonly { waiting: Waiting; transaction: PooledTransaction }[]): void {
+    for (const register of new Set(added.map(({ waiting }) => waiting.register))) {
+      const own = added.filter(({ waiting }) => waiting.register === register && !waiting.isPeer);
+      const transactions = own.map(({ transaction }) => transaction);
+      if (own.length > 0) this.#options.accepted(register.id, transactions);
+      register.wake();
+    }
   }
 }
 
 function refuseIf(violations: Parameters<typeof validationError>[0]): void {
   if (violations.length > 0) throw validationError(violations);
+}
+
+function behind(registerId: string): AppError {
+  const message = `Dockets of register ${registerId} are stored that this validator has not decided yet`;
+  return new AppError('unavailable', 'REGISTER_BEHIND', message, { retryAfterSeconds: 1 });
+}
+
+/** A register has one genesis transaction; until it is here, nothing else is: the log would not say what it belongs to. */
+function judgeBeginning(register: Register, { type }: Candidate): void {
+  if (register.state.height > 0) return;
+  const [first] = register.pool.waiting();
+  const hasBegun = first?.type === 'Genesis';
+  if (type === 'Genesis' && hasBegun) refuseIf([validationViolation('VAL_PERM_002', 'Metadata.Type')]);
+  if (type === 'Genesis' || hasBegun) return;
+  throw new AppError('unavailable', 'REGISTER_NOT_READY', `Register ${register.id} has not begun here`, {
+    retryAfterSeconds: 1,
+  });
 }
 
 /** An identical resubmission is answered as known, another record under the same id is a conflict (L-49). */

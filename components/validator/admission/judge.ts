@@ -2,12 +2,14 @@ import { utf8 } from '#core/encoding/text.ts';
 import { TICKS_PER_MILLISECOND, TICKS_PER_SECOND } from '#core/encoding/timestamp.ts';
 import type { Violation } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
+import { judgeControlLabel } from '#core/ledger/governance/apply.ts';
 import { buildRecord, recordBytes, recordLeaf } from '#core/ledger/record.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import { boundTxId, signingDigest, signingText } from '#core/ledger/transaction.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
+import { judgePolicies } from '../building/overlay.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import { keyName } from '../sealing/state.ts';
+import { controlOf, type RegisterState } from '../sealing/state.ts';
 import { findPayloadBytes } from './payload.ts';
 import type { Submission } from './submission.ts';
 
@@ -54,6 +56,8 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
     leaf: recordLeaf(record),
     payload: match.bytes,
     payloadHashForm: match.form,
+    bound,
+    algorithms: signatures.map(({ algorithm }) => algorithm),
     sizeBytes,
     createdAt: envelope.createdAt,
     expiresAtMs: expiresAtMs(submission),
@@ -105,20 +109,17 @@ export function judgeSignatures(verdicts: readonly boolean[]): Violation[] {
   );
 }
 
-/** A label grants nothing, its signers do (L-53, D11). `systemKey` is the installation's register-control key. */
-export function judgeAuthority(
-  submission: Submission,
-  rosterKeys: ReadonlySet<string>,
-  systemKey: string,
-): Violation[] {
-  const { type } = submission.envelope;
-  if (type === 'Genesis') return [validationViolation('VAL_PERM_002', 'Metadata.Type')];
-  if (type !== 'Control') return [];
-  const known = submission.signatures.every(({ algorithm, publicKey }) => {
-    const name = keyName(algorithm, publicKey);
-    return name === systemKey || rosterKeys.has(name);
-  });
-  return known ? [] : [validationViolation('VAL_PERM_001', 'Metadata.Type')];
+/**
+ * What the register's own rules say before the chain is asked: the crypto policy, and whether the signers may use the
+ * label of a control transaction (L-52, L-53, D11). Genesis only begins a register.
+ */
+export function judgeLabel(state: RegisterState, candidate: Candidate): readonly Violation[] {
+  if (candidate.type === 'Genesis') {
+    return state.height === 0 ? [] : [validationViolation('VAL_PERM_002', 'Metadata.Type')];
+  }
+  const found = judgePolicies(state, candidate);
+  if (found.length > 0 || candidate.type !== 'Control') return found;
+  return judgeControlLabel(state.ledger, controlOf(candidate));
 }
 
 /** What is known of the predecessor, from the pool and the register together. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
-import { answerSubmission, type SubmissionRpcOptions } from './rpc.ts';
+import { type Answering, answerSubmission } from './rpc.ts';
 
 const text = z.string();
 /** Documentation of the body; the text itself is read by `parseSubmission`, which keeps what was written. */
@@ -30,7 +30,7 @@ const acceptedSchema = z.object({
 });
 
 /** `POST /api/v1/transactions/validate`: the generic submission of the specification. */
-export function mountAdmission(app: App, deps: Pick<SubmissionRpcOptions, 'admission' | 'nowMs'>): void {
+export function mountAdmission(app: App, deps: Answering): void {
   app.post(
     '/api/v1/transactions/validate',
     {

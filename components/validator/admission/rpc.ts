@@ -1,17 +1,23 @@
 import { fromUtf8, utf8 } from '#core/encoding/text.ts';
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import { SealOutcome, type SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import type { Tombstone } from '../log/entries.ts';
 import type { Registers } from '../membership/registers.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import type { Register, SealResult } from '../sealing/register.ts';
+import type { Register } from '../sealing/register.ts';
+import type { SealResult } from '../sealing/status.ts';
 import type { Admission, Origin } from './admission.ts';
 import { type Answer, admittedAnswer, refusalAnswer } from './answer.ts';
+import type { Forward } from './forward.ts';
 
 export interface SubmissionRpcOptions {
   readonly admission: Pick<Admission, 'submit'>;
+  /** Absent: nobody to hand anything on to. */
+  readonly forward?: Forward | undefined;
+  /** A fault of ours: its text stays inside, so it must be told here. */
+  readonly onFault?: ((error: unknown) => void) | undefined;
   readonly registers: Pick<Registers, 'get' | 'find'>;
   nowMs(): number;
 }
@@ -27,17 +33,34 @@ const sealOutcomes: Readonly<Record<SealResult['outcome'], SealOutcome>> = {
   timeout: SealOutcome.TIMEOUT,
 };
 
-/** Judges one submission into the answer that both surfaces give. */
-export async function answerSubmission(
-  options: Pick<SubmissionRpcOptions, 'admission' | 'nowMs'>,
-  text: string,
-  origin: Origin,
-): Promise<Answer> {
+/** What answering a submission needs. */
+export type Answering = Pick<SubmissionRpcOptions, 'admission' | 'forward' | 'onFault' | 'nowMs'>;
+
+/** Judges one submission into the answer that both surfaces give: our own, or that of a member of its register. */
+export async function answerSubmission(options: Answering, text: string, origin: Origin): Promise<Answer> {
   try {
     return admittedAnswer(await options.admission.submit(text, origin));
   } catch (error) {
-    return refusalAnswer(error, options.nowMs());
+    return answerElsewhere(options, { text, origin, refusal: error });
   }
+}
+
+async function answerElsewhere(
+  options: Answering,
+  refused: { readonly text: string; readonly origin: Origin; readonly refusal: unknown },
+): Promise<Answer> {
+  const { text, origin, refusal } = refused;
+  try {
+    const answer = await options.forward?.(text, origin, refusal);
+    return answer ?? refuse(options, refusal);
+  } catch (error) {
+    return refuse(options, error);
+  }
+}
+
+function refuse({ onFault, nowMs }: Answering, error: unknown): Answer {
+  if (!isAppError(error) || error.kind === 'internal') onFault?.(error);
+  return refusalAnswer(error, nowMs());
 }
 
 /** What the register service asks: submissions of any kind, what waits, and to seal now. */
@@ -46,10 +69,11 @@ export function submissionHandlers(
 ): RpcHandlers<typeof SubmissionService.method> {
   const { registers } = options;
   return {
-    async submit({ submissionJson }, { peer }) {
+    async submit({ submissionJson, forwarded }, { peer }) {
       const text = fromUtf8(submissionJson) ?? '';
       const answer = await answerSubmission(options, text, {
         isRegisterService: peer.clientId === 'service-register',
+        isForwarded: forwarded,
       });
       return {
         status: answer.status,

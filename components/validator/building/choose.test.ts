@@ -23,6 +23,8 @@ function transaction(
     leaf: record,
     payload: new Uint8Array(),
     payloadHashForm: 'jcs',
+    bound: true,
+    algorithms: ['ED25519'],
     sizeBytes,
     createdAt: '',
     expiresAtMs,
@@ -36,6 +38,7 @@ function choose(waiting: PooledTransaction[], limits: { maxTransactions?: number
     maxTransactions: 100,
     maxBytes: 10_000,
     atMs: 0,
+    take: () => true,
     ...limits,
   });
   return chosen.map((each) => each.txId);

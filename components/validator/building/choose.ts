@@ -5,6 +5,8 @@ export interface DocketLimits {
   readonly maxBytes: number;
   /** Nothing that expires at or before this instant is taken (L-46: expiry is judged by the docket's timestamp). */
   readonly atMs: number;
+  /** Whether the register's rules take these too, in this order behind those chosen so far. */
+  take(line: readonly PooledTransaction[]): boolean;
 }
 
 /**
@@ -20,19 +22,29 @@ export function chooseTransactions(
   const chosen = new Set<PooledTransaction>();
   const replays = new Set<string>();
   let bytes = 0;
-  for (const transaction of waiting) {
+  for (const line of lines(waiting, find, chosen)) {
     if (chosen.size === limits.maxTransactions) break;
-    if (chosen.has(transaction)) continue;
-    const line = ancestry(transaction, find, chosen);
     if (line.some((each) => isOut(each, limits.atMs, replays))) continue;
     const size = line.reduce((sum, each) => sum + each.sizeBytes, 0);
     if (chosen.size + line.length > limits.maxTransactions || bytes + size > limits.maxBytes) {
       return chosen.size === 0 ? trimmed(line, limits) : [...chosen];
     }
+    if (!limits.take(line)) continue;
     take(line, chosen, replays);
     bytes += size;
   }
   return [...chosen];
+}
+
+/** What waits and is not chosen yet, each behind its ancestors. */
+function* lines(
+  waiting: Iterable<PooledTransaction>,
+  find: (txId: string) => PooledTransaction | undefined,
+  chosen: ReadonlySet<PooledTransaction>,
+): Iterable<PooledTransaction[]> {
+  for (const transaction of waiting) {
+    if (!chosen.has(transaction)) yield ancestry(transaction, find, chosen);
+  }
 }
 
 function take(line: readonly PooledTransaction[], chosen: Set<PooledTransaction>, replays: Set<string>) {
@@ -71,6 +83,7 @@ function trimmed(line: readonly PooledTransaction[], limits: DocketLimits): Pool
   for (const each of line) {
     bytes += each.sizeBytes;
     if (fitting.length === limits.maxTransactions || bytes > limits.maxBytes) break;
+    if (!limits.take([each])) break;
     fitting.push(each);
   }
   return fitting;

@@ -50,7 +50,13 @@ function docketTimestamp(
   if (state.height === 0 && first !== undefined) {
     return formatLedgerTimestamp(ticksToMicros(parseTimestamp(first.createdAt)));
   }
-  const head = ticksToMicros(parseTimestamp(state.headTimestamp));
+  return nextTimestamp(state, nowMicros);
+}
+
+/** The timestamp of a docket that follows a state now: max(head + 1 us, now). */
+export function nextTimestamp({ height, headTimestamp }: RegisterState, nowMicros: bigint): string {
+  if (height === 0) return formatLedgerTimestamp(nowMicros);
+  const head = ticksToMicros(parseTimestamp(headTimestamp));
   return formatLedgerTimestamp(nowMicros > head ? nowMicros : head + 1n);
 }
 

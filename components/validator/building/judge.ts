@@ -1,9 +1,15 @@
+import { walletAddress } from '#core/crypto/address.ts';
+import { parsePublicKey } from '#core/crypto/public-key.ts';
 import { findTimestamp, TICKS_PER_MILLISECOND } from '#core/encoding/timestamp.ts';
-import type { Violation } from '#core/errors/errors.ts';
+import { isAppError, type Violation } from '#core/errors/errors.ts';
 import { validationViolation } from '#core/errors/validation-codes.ts';
 import { type DocketHead, judgeHeader, judgeSuccession } from '#core/ledger/docket.ts';
-import type { RegisterState } from '../sealing/state.ts';
+import { applyControls } from '#core/ledger/governance/apply.ts';
+import { rulesJson } from '#core/ledger/governance/rules-json.ts';
+import { type Genesis, genesisConfigOf, genesisState } from '../membership/genesis.ts';
+import { controlsOf, type RegisterState } from '../sealing/state.ts';
 import type { Docket } from './docket.ts';
+import { contextOf, judgePolicies } from './overlay.ts';
 
 /**
  * Judges a proposed docket against the state before it (notes/ledger.md 4.3, row Prevote): a function of the docket and
@@ -22,10 +28,76 @@ export function judgeDocket(state: RegisterState, { header, transactions }: Dock
   const leaves = transactions.map((transaction) => transaction.leaf);
   return [
     ...judgeHeader(header, leaves, state.log),
+    ...judgeUncovered(state, header, transactions),
     ...judgeLimits(state, header),
     ...judgeOrder(header, transactions),
     ...judgeReplays(transactions),
+    ...(state.height === 0
+      ? judgeGenesis(state, header, transactions)
+      : judgeRules(state, header, transactions)),
   ];
+}
+
+/** Docket 0 holds the genesis transaction that the register begins with, alone, and says what follows from it (L-34). */
+function judgeGenesis(
+  state: RegisterState,
+  header: Docket['header'],
+  [genesis, ...others]: Docket['transactions'],
+): Violation[] {
+  if (genesis?.type !== 'Genesis' || others.length > 0) {
+    return [validationViolation('VAL_PERM_002', 'transactions', 'Docket 0 holds exactly the genesis')];
+  }
+  const begun = findGenesisState(state, genesis);
+  const isSame =
+    begun !== undefined &&
+    rulesJson(begun.ledger) === rulesJson(state.ledger) &&
+    header.genesisConfig === genesisConfigOf(genesis.payload, state.networkId);
+  return isSame ? [] : [validationViolation('VAL_PERM_002', 'genesisConfig', 'Another genesis began here')];
+}
+
+function findGenesisState(state: RegisterState, genesis: Genesis): RegisterState | undefined {
+  try {
+    return genesisState(genesis, state.networkId, state.verifier);
+  } catch (error) {
+    if (isAppError(error, 'invalid') || isAppError(error, 'unprocessable')) return undefined;
+    throw error;
+  }
+}
+
+/** What the register's own rules say: its policies of each transaction, its roster of the control transactions. */
+function judgeRules(
+  state: RegisterState,
+  { timestamp }: Docket['header'],
+  transactions: Docket['transactions'],
+): Violation[] {
+  const found = transactions.flatMap((transaction) => judgePolicies(state, transaction));
+  if (transactions.some((transaction) => transaction.type === 'Genesis')) {
+    found.push(validationViolation('VAL_PERM_002', 'transactions'));
+  }
+  if (found.length > 0) return found;
+  const fold = applyControls(state.ledger, controlsOf(transactions), contextOf(state, timestamp));
+  return 'violations' in fold ? [...fold.violations] : [];
+}
+
+/**
+ * What the docket's hash does not cover, or not by itself, must follow from the rest: two members that hold the same hash
+ * and roots hold the same header, and the register refuses nothing that they sealed.
+ */
+function judgeUncovered(
+  { members }: RegisterState,
+  { sizeBytes, validatorAddress }: Docket['header'],
+  transactions: Docket['transactions'],
+): Violation[] {
+  const found: Violation[] = [];
+  if (sizeBytes !== transactions.reduce((sum, { record }) => sum + record.length, 0)) {
+    found.push(validationViolation('VAL_SIZE_001', 'sizeBytes', 'sizeBytes is not the sum of the records'));
+  }
+  const isMember = members.some(
+    ({ algorithm, publicKey }) =>
+      walletAddress(algorithm, parsePublicKey(algorithm, publicKey)) === validatorAddress,
+  );
+  if (!isMember) found.push(validationViolation('VAL_CERT_001', 'validatorAddress'));
+  return found;
 }
 
 function judgeLimits(state: RegisterState, header: Docket['header']): Violation[] {

@@ -250,6 +250,39 @@ describe('four members', () => {
     expect(machine.rounds.get(0)?.proposal?.value.hash).toBe('x');
   });
 
+  it('counts both votes of a member that votes twice, because others may have heard only one of them', () => {
+    const machine = createMachine(rules('a', four));
+    give(machine, proposal(0, value('x')));
+    judged(machine, 0, value('x'), 'valid');
+    give(machine, vote('prevote', 'd', 0, undefined), vote('prevote', 'd', 0, value('z')));
+    give(machine, ...['a', 'b'].map((id) => vote('prevote', id, 0, value('x'))));
+    expect(machine.locked).toBeUndefined();
+    give(machine, vote('prevote', 'd', 0, value('x')), vote('prevote', 'd', 0, value('x')));
+    expect(machine.locked).toEqual({ round: 0, value: value('x') });
+    give(machine, vote('precommit', 'd', 0, undefined), vote('precommit', 'd', 0, value('x')));
+    give(machine, vote('precommit', 'd', 0, value('x')), vote('precommit', 'b', 0, value('x')));
+    expect(machine.step).not.toBe('decided');
+    const effects = give(machine, vote('precommit', 'c', 0, value('x')));
+    const decision = effects.find((effect) => effect.kind === 'decide');
+    const voters = decision?.kind === 'decide' ? decision.precommits.map((each) => each.validatorId) : [];
+    expect(voters).toEqual(['b', 'c', 'd']);
+  });
+
+  it('waits for no vote of a member that is further: it may have lost it and may not give another', () => {
+    const machine = createMachine(rules('a', four));
+    give(machine, proposal(0, value('x')));
+    judged(machine, 0, value('x'), 'valid');
+    give(machine, vote('prevote', 'a', 0, value('x')), vote('prevote', 'b', 0, value('x')));
+    const [timer] = give(machine, vote('precommit', 'c', 0, undefined));
+    expect(timer).toMatchObject({ kind: 'schedule', round: 0, step: 'prevote' });
+    advance(machine, { kind: 'timeout', height: 1, round: 0, step: 'prevote' });
+    give(machine, vote('precommit', 'a', 0, undefined));
+    const [next] = give(machine, vote('prevote', 'd', 1, undefined));
+    expect(next).toMatchObject({ kind: 'schedule', round: 0, step: 'precommit' });
+    advance(machine, { kind: 'timeout', height: 1, round: 0, step: 'precommit' });
+    expect(machine.round).toBe(1);
+  });
+
   it('decides in a round it has left', () => {
     const machine = createMachine(rules('a', four));
     give(machine, proposal(0, value('x')));

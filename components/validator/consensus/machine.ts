@@ -13,11 +13,14 @@ import type {
 import {
   agrees,
   countFor,
+  countPassed,
   isProposal,
   isSameValue,
+  keepFurther,
   newRound,
   type Round,
   speakers,
+  votesFor,
   votesOf,
 } from './round.ts';
 
@@ -46,6 +49,14 @@ export interface Machine {
   ahead: Message[];
 }
 
+/** Where a height is taken up after a restart. */
+export interface ResumePoint {
+  readonly round: number;
+  readonly step: TimedStep;
+  readonly locked: Held | undefined;
+  readonly valid: Held | undefined;
+}
+
 const roundsAhead = 16;
 
 export function createMachine(rules: HeightRules): Machine {
@@ -64,10 +75,7 @@ export function beginHeight(machine: Machine, rules: HeightRules): Effect[] {
  * Takes up a height after a restart at the round and with the locks that were on disk. Own messages of that height must
  * then be fed back as inputs; timers of the current step are set anew.
  */
-export function resume(
-  machine: Machine,
-  at: { round: number; step: TimedStep; locked: Held | undefined; valid: Held | undefined },
-): Effect[] {
+export function resume(machine: Machine, at: ResumePoint): Effect[] {
   Object.assign(machine, at);
   const effects: Effect[] = [];
   schedule(machine, at.step, effects);
@@ -79,7 +87,7 @@ export function advance(machine: Machine, input: Input): Effect[] {
   if (machine.step === 'decided' && input.kind !== 'message') return effects;
   switch (input.kind) {
     case 'work':
-      if (machine.step === 'idle') startRound(machine, machine.round, effects);
+      onWork(machine, effects);
       break;
     case 'built':
       onBuilt(machine, input.round, input.value, effects);
@@ -141,6 +149,16 @@ function propose(machine: Machine, value: Value, polRound: number, effects: Effe
   effects.push({ kind: 'sign', message: { kind: 'proposal', height: rules.height, round, polRound, value } });
 }
 
+/** Begins to work, or builds what could not be built when the round began; a proposal is never built twice. */
+function onWork(machine: Machine, effects: Effect[]): void {
+  const { rules, round } = machine;
+  if (machine.step === 'idle') startRound(machine, round, effects);
+  const known = machine.rounds.get(round);
+  if (machine.step !== 'propose' || known?.nothingBuilt !== true) return;
+  known.nothingBuilt = false;
+  effects.push({ kind: 'build', height: rules.height, round });
+}
+
 function onBuilt(machine: Machine, round: number, value: Value | undefined, effects: Effect[]): void {
   if (machine.step !== 'propose' || machine.round !== round) return;
   if (value !== undefined) {
@@ -148,6 +166,8 @@ function onBuilt(machine: Machine, round: number, value: Value | undefined, effe
   } else if (round === 0 && machine.rounds.size <= 1 && speakers(roundOf(machine, 0)).size === 0) {
     machine.step = 'idle';
     machine.rounds.clear();
+  } else {
+    roundOf(machine, round).nothingBuilt = true;
   }
 }
 
@@ -201,6 +221,7 @@ function takeVote(round: Round, vote: Vote, effects: Effect[]): void {
   if (earlier === undefined) votes.set(vote.validatorId, vote);
   else if (!agrees(earlier, vote)) {
     effects.push({ kind: 'evidence', evidence: { kind: 'duplicate-vote', first: earlier, second: vote } });
+    keepFurther(round, vote);
   }
 }
 
@@ -277,13 +298,12 @@ function decide(machine: Machine, effects: Effect[]): void {
   for (const [number, round] of machine.rounds) {
     const value = round.proposal?.value;
     if (round.proposal === undefined || value === undefined) continue;
-    if (countFor(round.precommits, value) < machine.rules.quorum) continue;
+    if (countFor(round, 'precommit', value) < machine.rules.quorum) continue;
     if (round.verdict === 'unavailable') judge(round, round.proposal, effects);
     if (!isAcceptable(round.verdict)) continue;
     machine.step = 'decided';
-    const precommits = [...round.precommits.values()]
-      .filter((candidate) => isSameValue(candidate.value, value))
-      .sort((a, b) => (a.validatorId < b.validatorId ? -1 : 1));
+    const precommits = votesFor(round, 'precommit', value);
+    precommits.sort((a, b) => (a.validatorId < b.validatorId ? -1 : 1));
     effects.push({ kind: 'decide', height: machine.rules.height, round: number, value, precommits });
     return;
   }
@@ -295,7 +315,7 @@ function askForCommit(machine: Machine, effects: Effect[]): void {
     if (round.commitAsked || round.precommits.size < machine.rules.quorum) continue;
     for (const vote of round.precommits.values()) {
       if (vote.value === undefined || isSameValue(vote.value, round.proposal?.value)) continue;
-      if (countFor(round.precommits, vote.value) < machine.rules.quorum) continue;
+      if (countFor(round, 'precommit', vote.value) < machine.rules.quorum) continue;
       round.commitAsked = true;
       effects.push({ kind: 'behind', height: machine.rules.height, validatorId: vote.validatorId });
       break;
@@ -324,7 +344,7 @@ function prevote(machine: Machine, effects: Effect[]): void {
 
 function hasPolka(machine: Machine, round: number, value: Value): boolean {
   const known = machine.rounds.get(round);
-  return known !== undefined && countFor(known.prevotes, value) >= machine.rules.quorum;
+  return known !== undefined && countFor(known, 'prevote', value) >= machine.rules.quorum;
 }
 
 function mayPrevote(machine: Machine, proposal: Proposal, verdict: Verdict): boolean {
@@ -341,7 +361,7 @@ function precommit(machine: Machine, effects: Effect[]): void {
   const round = roundOf(machine, machine.round);
   const { quorum } = machine.rules;
   const proposal = round.proposal;
-  if (proposal !== undefined && !round.polkaSeen && countFor(round.prevotes, proposal.value) >= quorum) {
+  if (proposal !== undefined && !round.polkaSeen && countFor(round, 'prevote', proposal.value) >= quorum) {
     if (round.verdict === 'unavailable') judge(round, proposal, effects);
     if (!isAcceptable(round.verdict)) return;
     round.polkaSeen = true;
@@ -353,7 +373,7 @@ function precommit(machine: Machine, effects: Effect[]): void {
     }
     return;
   }
-  if (machine.step === 'prevote' && countFor(round.prevotes, undefined) >= quorum) {
+  if (machine.step === 'prevote' && countFor(round, 'prevote', undefined) >= quorum) {
     vote(machine, 'precommit', undefined, effects);
   }
 }
@@ -361,11 +381,12 @@ function precommit(machine: Machine, effects: Effect[]): void {
 function startTimers(machine: Machine, effects: Effect[]): void {
   const round = roundOf(machine, machine.round);
   const { quorum } = machine.rules;
-  if (machine.step === 'prevote' && !round.prevoteTimer && round.prevotes.size >= quorum) {
+  const passed = (kind: Vote['kind']) => countPassed(machine.rounds, machine.round, kind) >= quorum;
+  if (machine.step === 'prevote' && !round.prevoteTimer && passed('prevote')) {
     round.prevoteTimer = true;
     schedule(machine, 'prevote', effects);
   }
-  if (!round.precommitTimer && round.precommits.size >= quorum) {
+  if (!round.precommitTimer && passed('precommit')) {
     round.precommitTimer = true;
     schedule(machine, 'precommit', effects);
   }

@@ -5,7 +5,8 @@ import type { DocketHeader } from '#core/ledger/docket.ts';
 import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Held } from '../consensus/machine.ts';
-import type { UnsignedMessage } from '../consensus/messages.ts';
+import type { UnsignedMessage, Vote } from '../consensus/messages.ts';
+import type { PeerEvidence } from '../peering/transport.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { Entry } from './format.ts';
 
@@ -19,8 +20,13 @@ export interface OwnMessage {
   readonly timestamp: string;
   readonly locked: Held | undefined;
   readonly valid: Held | undefined;
-  /** The docket that the message is about, where it first appears. */
+  /** The docket that the message is about, or that `valid` is, where it first appears. */
   readonly header?: DocketHeader | undefined;
+  /**
+   * Other members' prevotes that `valid` rests on, where it first appears: a lock that nobody can be shown the quorum of
+   * could keep a height from ever ending.
+   */
+  readonly polka?: readonly Pick<Vote, 'validatorId' | 'timestamp' | 'signature'>[] | undefined;
   /** Standard base64; absent until the signer has answered. */
   readonly signature?: string | undefined;
 }
@@ -60,6 +66,12 @@ export interface ModeChange {
   readonly mode: Mode;
 }
 
+/** A proven fault: a register that it halted stays halted, whatever is restarted. */
+export interface LoggedEvidence {
+  readonly registerId: string;
+  readonly evidence: PeerEvidence;
+}
+
 export type LogRecord =
   | { readonly kind: 'transaction'; readonly value: PooledTransaction }
   | { readonly kind: 'own'; readonly value: OwnMessage }
@@ -67,7 +79,8 @@ export type LogRecord =
   | { readonly kind: 'stored'; readonly value: StoredDocket }
   | { readonly kind: 'tombstone'; readonly value: Tombstone }
   | { readonly kind: 'snapshot'; readonly value: Snapshot }
-  | { readonly kind: 'mode'; readonly value: ModeChange };
+  | { readonly kind: 'mode'; readonly value: ModeChange }
+  | { readonly kind: 'evidence'; readonly value: LoggedEvidence };
 
 /** A transaction that is still in the form of the log: most are stored by now and never looked at again. */
 export interface LoggedTransaction {
@@ -91,6 +104,7 @@ const types: Readonly<Record<Kind, number>> = {
   tombstone: 5,
   snapshot: 6,
   mode: 7,
+  evidence: 8,
 };
 const kinds = new Map(Object.entries(types).map(([kind, type]) => [type, kind]));
 
@@ -163,6 +177,8 @@ export function decodeTransaction({ body: bytes }: LoggedTransaction): PooledTra
     leaf: recordLeaf(record),
     payload,
     payloadHashForm: body.readUInt8(0) === 0 ? 'jcs' : 'compact',
+    bound: parsed.bound,
+    algorithms: parsed.signatures.map(({ algorithm }) => algorithm),
     sizeBytes: record.length + payload.length,
     createdAt: parsed.createdAt,
     addedAtMs: body.readDoubleLE(4),

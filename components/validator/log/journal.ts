@@ -1,4 +1,3 @@
-import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -10,6 +9,7 @@ import {
   scanSegment,
   segmentHeaderBytes,
 } from './format.ts';
+import { nodeStorage, type Storage, type StorageFile } from './storage.ts';
 
 export interface JournalOptions {
   readonly directory: string;
@@ -17,6 +17,8 @@ export interface JournalOptions {
   /** Oldest segments go when all of them together are larger; the newest one always stays. */
   readonly retainBytes: number;
   readonly log: Logger;
+  /** The file system of the machine when absent. */
+  readonly storage?: Storage | undefined;
   /** What of a segment that is about to go must live on, in segment `into`; undefined when nothing may go yet. */
   carry(segment: number, into: number): Entry[] | undefined;
 }
@@ -44,8 +46,9 @@ function fileName(segment: number): string {
  */
 export class Journal {
   readonly #options: JournalOptions;
+  readonly #storage: Storage;
   readonly #sizes = new Map<number, number>();
-  #handle: FileHandle | undefined;
+  #file: StorageFile | undefined;
   #segment = 0;
   #position = 0;
   #sequence = 0;
@@ -56,6 +59,7 @@ export class Journal {
 
   private constructor(options: JournalOptions) {
     this.#options = options;
+    this.#storage = options.storage ?? nodeStorage();
   }
 
   /**
@@ -67,10 +71,20 @@ export class Journal {
     options: JournalOptions,
     replay: (entry: Entry, segment: number) => void,
   ): Promise<Journal> {
-    await mkdir(options.directory, { recursive: true, mode: 0o700 });
     const journal = new Journal(options);
+    await journal.#storage.prepare(options.directory);
     await journal.#load(replay);
     return journal;
+  }
+
+  /** Hands every entry that is on disk to `take`, oldest first. For the time before the first append. */
+  async replay(take: (entry: Entry, segment: number) => void): Promise<void> {
+    for (const segment of [...this.#sizes.keys()].toSorted((a, b) => a - b)) {
+      const bytes = await this.#storage.read(join(this.#options.directory, fileName(segment)));
+      for (const batch of scanSegment(bytes, segment).batches) {
+        for (const entry of batch.entries) take(entry, segment);
+      }
+    }
   }
 
   get sizeBytes(): number {
@@ -93,25 +107,26 @@ export class Journal {
     if (this.#failure !== undefined) return Promise.reject(unusable(this.#failure));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ entries, resolve, reject });
-      this.#writing ??= this.#drain();
+      // What is appended in the same turn shares the write.
+      this.#writing ??= Promise.resolve().then(() => this.#drain());
     });
   }
 
   async close(): Promise<void> {
     while (this.#writing !== undefined) await this.#writing;
     this.#failure ??= new Error('the log is closed');
-    await this.#closeHandle();
+    await this.#closeFile();
   }
 
-  async #closeHandle(): Promise<void> {
-    const handle = this.#handle;
-    this.#handle = undefined;
-    await handle?.close();
+  async #closeFile(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    await file?.close();
   }
 
   async #load(replay: (entry: Entry, segment: number) => void): Promise<void> {
     const { directory } = this.#options;
-    const names = await readdir(directory);
+    const names = await this.#storage.list(directory);
     const segments = names.flatMap((name) => filePattern.exec(name)?.[1] ?? []).map(Number);
     segments.sort((a, b) => a - b);
     for (const [index, segment] of segments.entries()) {
@@ -123,7 +138,10 @@ export class Journal {
     if (last !== undefined && this.#sizes.has(last)) {
       this.#segment = last;
       this.#position = this.#sizes.get(last) ?? segmentHeaderBytes;
-      this.#handle = await open(join(directory, fileName(last)), 'r+');
+      this.#file = await this.#storage.open(join(directory, fileName(last)));
+      // A process that died may have left bytes that were written and not forced; what was replayed must stay.
+      await this.#file.force();
+      await this.#storage.forceNames(directory);
     } else {
       this.#segment = last === undefined ? 0 : last - 1;
       await this.#beginSegment();
@@ -136,7 +154,7 @@ export class Journal {
     replay: (entry: Entry, segment: number) => void,
   ): Promise<void> {
     const path = join(this.#options.directory, fileName(segment));
-    const bytes = await readFile(path);
+    const bytes = await this.#storage.read(path);
     const scan = scanSegment(bytes, segment);
     if (scan.state === 'damaged' || (scan.state === 'torn' && !isLast)) {
       throw damaged(fileName(segment), scan.end, 'is damaged');
@@ -147,10 +165,10 @@ export class Journal {
         'log tail cut',
       );
       if (scan.end === 0) {
-        await rm(path);
+        await this.#storage.remove(path);
         return;
       }
-      await truncate(path, scan.end);
+      await this.#storage.truncate(path, scan.end);
     }
     this.#checkSequence(scan.batches, segment);
     for (const batch of scan.batches) for (const entry of batch.entries) replay(entry, segment);
@@ -193,19 +211,10 @@ export class Journal {
   }
 
   async #write(entries: readonly Entry[]): Promise<void> {
-    if (this.#handle === undefined) throw new Error('the log has no open segment');
+    if (this.#file === undefined) throw new Error('the log has no open segment');
     const batch = encodeBatch(this.#sequence + 1, entries);
-    let written = 0;
-    while (written < batch.length) {
-      const { bytesWritten } = await this.#handle.write(
-        batch,
-        written,
-        batch.length - written,
-        this.#position + written,
-      );
-      written += bytesWritten;
-    }
-    await this.#handle.datasync();
+    await this.#file.write(batch, this.#position);
+    await this.#file.force();
     this.#forces += 1;
     this.#sequence += 1;
     this.#position += batch.length;
@@ -220,14 +229,14 @@ export class Journal {
   }
 
   async #rotate(): Promise<void> {
-    await this.#closeHandle();
+    await this.#closeFile();
     await this.#beginSegment();
     const oldest = Math.min(...this.#sizes.keys());
     if (this.sizeBytes <= this.#options.retainBytes || oldest === this.#segment) return;
     const carried = this.#options.carry(oldest, this.#segment);
     if (carried === undefined) return;
     if (carried.length > 0) await this.#write(carried);
-    await rm(join(this.#options.directory, fileName(oldest)));
+    await this.#storage.remove(join(this.#options.directory, fileName(oldest)));
     this.#sizes.delete(oldest);
   }
 
@@ -237,25 +246,16 @@ export class Journal {
     const segment = this.#segment + 1;
     const path = join(directory, fileName(segment));
     const fresh = `${path}.new`;
-    const handle = await open(fresh, 'w+', 0o600);
+    const file = await this.#storage.create(fresh);
     // Kept at once, so that closing the log closes it also when a step below fails.
-    this.#handle = handle;
-    await handle.write(encodeSegmentHeader(segment), 0, segmentHeaderBytes, 0);
-    await handle.sync();
-    await rename(fresh, path);
-    await syncDirectory(directory);
+    this.#file = file;
+    await file.write(encodeSegmentHeader(segment), 0);
+    await file.force();
+    await this.#storage.rename(fresh, path);
+    await this.#storage.forceNames(directory);
     this.#segment = segment;
     this.#position = segmentHeaderBytes;
     this.#sizes.set(segment, segmentHeaderBytes);
-  }
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
   }
 }
 

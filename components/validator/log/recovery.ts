@@ -1,13 +1,6 @@
 import { isSameValue } from '../consensus/round.ts';
-import type {
-  DecidedDocket,
-  LoggedTransaction,
-  Mode,
-  OwnMessage,
-  ReadRecord,
-  Snapshot,
-  Tombstone,
-} from './entries.ts';
+import type { PeerEvidence } from '../peering/transport.ts';
+import type { DecidedDocket, LoggedTransaction, Mode, OwnMessage, ReadRecord, Tombstone } from './entries.ts';
 
 export interface Placed {
   readonly transaction: LoggedTransaction;
@@ -23,8 +16,10 @@ export interface Recovered {
   /** Own messages of the latest height, in order. */
   own: OwnMessage[];
   readonly tombstones: Map<string, Tombstone>;
-  snapshot: Snapshot | undefined;
+  /** How many dockets the register service was known to have stored. */
+  storedHeight: number;
   mode: Mode;
+  readonly evidence: PeerEvidence[];
 }
 
 function emptyRecovery(): Recovered {
@@ -33,8 +28,9 @@ function emptyRecovery(): Recovered {
     decided: new Map(),
     own: [],
     tombstones: new Map(),
-    snapshot: undefined,
+    storedHeight: 0,
     mode: 'Running',
+    evidence: [],
   };
 }
 
@@ -56,16 +52,20 @@ export class Recovery {
         break;
       case 'stored':
         forgetStored(register, record.value.docketNumber);
+        register.storedHeight = Math.max(register.storedHeight, record.value.docketNumber + 1);
         break;
       case 'tombstone':
         register.transactions.delete(record.value.txId);
         register.tombstones.set(record.value.txId, record.value);
         break;
       case 'snapshot':
-        register.snapshot = record.value;
+        register.storedHeight = Math.max(register.storedHeight, record.value.height);
         break;
       case 'mode':
         register.mode = record.value.mode;
+        break;
+      case 'evidence':
+        register.evidence.push(record.value.evidence);
         break;
     }
   }
@@ -104,4 +104,42 @@ function forgetStored(register: Recovered, docketNumber: number): void {
     for (const txId of decided.header.transactionIds) register.transactions.delete(txId);
     register.decided.delete(number);
   }
+}
+
+/** What the log still holds of a register from one docket on, stored or not: to give it back to a register service that lost it. */
+export interface Held {
+  readonly decided: ReadonlyMap<number, DecidedDocket>;
+  readonly transactions: ReadonlyMap<string, Placed>;
+}
+
+/** Reads the log of a register twice: which dockets it holds from `from` on, then their transactions. */
+export async function readHeld(
+  replay: (take: (record: ReadRecord, segment: number) => void) => Promise<void>,
+  registerId: string,
+  from: number,
+): Promise<Held> {
+  const decided = new Map<number, DecidedDocket>();
+  await replay((record) => {
+    if (record.kind !== 'decided' || record.value.header.registerId !== registerId) return;
+    const { docketNumber } = record.value.header;
+    if (docketNumber >= from) decided.set(docketNumber, record.value);
+  });
+  const wanted = new Set([...decided.values()].flatMap(({ header }) => header.transactionIds));
+  const transactions = new Map<string, Placed>();
+  await replay((record, segment) => {
+    if (record.kind !== 'transaction' || record.value.registerId !== registerId) return;
+    if (wanted.has(record.value.txId)) {
+      transactions.set(record.value.txId, { transaction: record.value, segment });
+    }
+  });
+  return { decided, transactions };
+}
+
+/** The first docket from `from` to below `to` that cannot be given back whole; undefined when all of them can. */
+export function findGap(held: Held, from: number, to: number): number | undefined {
+  for (let number = from; number < to; number += 1) {
+    const ids = held.decided.get(number)?.header.transactionIds;
+    if (ids === undefined || !ids.every((txId) => held.transactions.has(txId))) return number;
+  }
+  return undefined;
 }

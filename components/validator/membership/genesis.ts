@@ -1,6 +1,6 @@
 import type { Verifier } from '#core/crypto/verify.ts';
 import { scanJson, toValue } from '#core/encoding/json.ts';
-import type { Violation } from '#core/errors/errors.ts';
+import { AppError, type Violation } from '#core/errors/errors.ts';
 import { validationViolation } from '#core/errors/validation-codes.ts';
 import {
   type ControlRecord,
@@ -9,6 +9,9 @@ import {
   judgeControlRecord,
   parseControlRecord,
 } from '#core/ledger/control-record.ts';
+import { genesisRules } from '#core/ledger/governance/rules.ts';
+import { parseRecord } from '#core/ledger/record.ts';
+import type { PooledTransaction } from '../pool/transaction.ts';
 import { buildState, type RegisterState } from '../sealing/state.ts';
 
 /** Reads the control record of a genesis payload. Throws AppError invalid INVALID_CONTROL_RECORD or INVALID_POLICY. */
@@ -37,19 +40,24 @@ export function judgeGenesis(
   return found;
 }
 
-/** The register before its docket 0. */
-export function genesisState(record: ControlRecord, networkId: string): RegisterState {
-  return buildState({
-    registerId: record.registerId,
+/** A genesis transaction as it is sealed. */
+export type Genesis = Pick<PooledTransaction, 'record' | 'payload'>;
+
+/** The register before its docket 0. Throws AppError like readControlRecord. */
+export function genesisState(genesis: Genesis, networkId: string, verifier: Verifier): RegisterState {
+  const control = readControlRecord(genesis.payload);
+  const [signer] = parseRecord(genesis.record).signatures;
+  if (signer === undefined) throw new AppError('invalid', 'VAL_STRUCT_005', 'Genesis is not signed');
+  const facts = {
+    registerId: control.registerId,
     networkId,
     height: 0,
     headHash: '',
     headTimestamp: '',
     logFrontier: [],
-    members: initialValidators(record),
-    policy: record.registerPolicy,
-    roster: record.attestations,
-  });
+    ledger: genesisRules(control, signer),
+  };
+  return buildState(facts, verifier);
 }
 
 /** genesisConfig of docket 0, from the payload of its transaction. */

@@ -1,36 +1,41 @@
 import type { Verifier } from '#core/crypto/verify.ts';
-import { AppError } from '#core/errors/errors.ts';
 import { validationError } from '#core/errors/validation-codes.ts';
+import { activeMembers } from '#core/ledger/governance/rules.ts';
 import type { Docket } from '../building/docket.ts';
 import { decodeTransaction, type LogRecord, type Tombstone } from '../log/entries.ts';
-import type { Recovered } from '../log/recovery.ts';
+import { findGap, type Held, type Recovered } from '../log/recovery.ts';
+import { isMember } from '../peering/intake.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
+import { repeated, shutOut } from '../sealing/burial.ts';
 import type { SealedDocket } from '../sealing/ports.ts';
-import { Register, type RegisterOptions, rebuildDocket } from '../sealing/register.ts';
+import { rebuildDocket } from '../sealing/rebuild.ts';
+import { Register, type RegisterOptions } from '../sealing/register.ts';
 import { buildState, type RegisterState } from '../sealing/state.ts';
-import { genesisConfigOf, genesisState, judgeGenesis, readControlRecord } from './genesis.ts';
+import { type Genesis, genesisConfigOf, genesisState, judgeGenesis, readControlRecord } from './genesis.ts';
 
 export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig' | 'append'> {
   append(...records: LogRecord[]): Promise<number>;
   /** The installation: network of the registers that begin here. */
   readonly networkId: string;
   readonly verifier: Verifier;
+  /** What the log still holds of a register from one docket on; asked only before anything is appended. */
+  readHeld(registerId: string, from: number): Promise<Held>;
 }
 
 const unknownForMs = 1_000;
 const mostUnknown = 10_000;
 const lookupBatch = 500;
+/** No admission takes longer. */
+const admissionMs = 10_000;
 
-interface Pending {
+interface Logged {
   readonly transaction: PooledTransaction;
   readonly segment: number;
-  /** The sealed transaction that it repeats, else empty. */
-  readonly sealedReplay: string;
 }
 
-function replayTombstone({ registerId, txId }: PooledTransaction, holder: string, atMs: number): Tombstone {
-  const message = `The transaction repeats ${holder}`;
-  return { registerId, txId, status: 'rejected', code: 'VAL_REPLAY_001', message, atMs };
+interface Pending extends Logged {
+  /** The sealed transaction that it repeats, else empty. */
+  readonly sealedReplay: string;
 }
 
 /** The registers that this validator is a member of. */
@@ -59,22 +64,30 @@ export class Registers {
   /** Asks the register service for a register that is not known here, at most once a second. */
   async find(registerId: string): Promise<Register | undefined> {
     const known = this.#registers.get(registerId);
-    if (known !== undefined) return known;
+    if (known !== undefined && isMember(known, this.#options.self)) return known;
     const nowMs = this.#options.clock.nowMs();
     if ((this.#unknown.get(registerId) ?? 0) > nowMs) return undefined;
-    const register = await this.#load(registerId, undefined);
+    const register = await (known === undefined ? this.#load(registerId, undefined) : this.#rejoin(known));
     if (register === undefined) this.#rememberUnknown(registerId, nowMs + unknownForMs);
     return register;
   }
 
+  /** A validator that has left the set decides nothing there any more, unless it was let in again. */
+  #rejoin(register: Register): Promise<Register | undefined> {
+    return this.#once(register.id, async () => {
+      await this.jump(register.id);
+      return isMember(register, this.#options.self) ? register : undefined;
+    });
+  }
+
   /** Begins a register, or gives the one that has begun. Throws AppError for a record that may not begin one. */
-  async begin(registerId: string, payload: Uint8Array): Promise<Register> {
+  async begin(registerId: string, genesis: Genesis): Promise<Register> {
     const known = this.#registers.get(registerId);
     // One that never got its genesis transaction begins anew, with the record that comes now.
     const isEmpty = known !== undefined && known.state.height === 0 && known.pool.isEmpty;
     if (known !== undefined && !isEmpty) return known;
     const { self, verifier, networkId } = this.#options;
-    const record = readControlRecord(payload);
+    const record = readControlRecord(genesis.payload);
     const violations = judgeGenesis(record, registerId, self, verifier);
     if (violations.length > 0) throw validationError(violations);
     if (known !== undefined) {
@@ -82,12 +95,37 @@ export class Registers {
       this.#registers.delete(registerId);
     }
     const sealed = await this.#load(registerId, undefined);
-    return sealed ?? this.#registers.get(registerId) ?? this.#add(genesisState(record, networkId));
+    return sealed ?? this.#registers.get(registerId) ?? this.#add(genesisState(genesis, networkId, verifier));
   }
 
   /** Takes up a register after a start, with what the log said of it. */
   async restore(registerId: string, recovered: Recovered | undefined): Promise<void> {
     await this.#load(registerId, recovered);
+  }
+
+  /**
+   * Takes a register on to where the register service is, when that is further; false when it is not. What waited here and
+   * was sealed meanwhile is looked up, and looked up again for what was on its way in.
+   */
+  async jump(registerId: string): Promise<boolean> {
+    const register = this.#registers.get(registerId);
+    const facts = await this.#options.ledger.findRegister(registerId);
+    if (register === undefined || facts === undefined || facts.height <= register.state.height) return false;
+    register.jump(buildState(facts, this.#options.verifier), await this.#sealedOf(register));
+    const again = async () => {
+      register.forgetSealed(await this.#sealedOf(register));
+      this.#bury(register, await this.#shutOut([...register.pool.waiting()]));
+    };
+    this.#options.scheduler.set(`jump/${registerId}`, admissionMs, () => void again().catch(() => {}));
+    return true;
+  }
+
+  /** Of what waits here, the ids that the register service has sealed. */
+  async #sealedOf(register: Register): Promise<string[]> {
+    const waiting = [...register.pool.waiting()].map((transaction) => ({ transaction, segment: 0 }));
+    const pending = await this.#stillPending(register.id, waiting);
+    const open = new Set(pending.map(({ transaction }) => transaction.txId));
+    return waiting.flatMap(({ transaction: { txId } }) => (open.has(txId) ? [] : txId));
   }
 
   stop(): void {
@@ -102,49 +140,86 @@ export class Registers {
   }
 
   #load(registerId: string, recovered: Recovered | undefined): Promise<Register | undefined> {
+    return this.#once(registerId, () => this.#loadOnce(registerId, recovered));
+  }
+
+  #once(registerId: string, act: () => Promise<Register | undefined>): Promise<Register | undefined> {
     let loading = this.#loading.get(registerId);
     if (loading === undefined) {
-      loading = this.#loadOnce(registerId, recovered).finally(() => this.#loading.delete(registerId));
+      loading = act().finally(() => this.#loading.delete(registerId));
       this.#loading.set(registerId, loading);
     }
     return loading;
   }
 
   async #loadOnce(registerId: string, recovered: Recovered | undefined): Promise<Register | undefined> {
+    const reason = recovered && (await this.#takeBack(registerId, recovered));
     const state = await this.#stateOf(registerId, recovered);
-    if (state === undefined) return undefined;
+    if (state === undefined) {
+      if (reason !== undefined) this.#options.log.error({ registerId }, reason);
+      return undefined;
+    }
     const known = this.#registers.get(registerId);
     if (known !== undefined) return known;
-    const pending = recovered === undefined ? [] : await this.#stillPending(registerId, recovered);
+    const pending = recovered === undefined ? [] : await this.#stillPending(registerId, loggedOf(recovered));
+    const shut = await this.#shutOut(pending.map(({ transaction }) => transaction));
     const register = this.#add(state);
-    if (recovered === undefined) return register;
-    await this.#fillPool(register, recovered, pending);
-    await this.#restoreDockets(register, state, recovered);
+    if (reason !== undefined) register.halt(reason);
+    else if (recovered !== undefined) {
+      const beside = besideOf(pending);
+      await this.#fillPool(
+        register,
+        recovered,
+        pending.filter((each) => !beside.has(each.transaction.txId)),
+      );
+      this.#bury(register, shut);
+      await this.#restoreDockets(register, recovered, beside);
+    }
     return register;
+  }
+
+  /**
+   * A register service that stands behind what it had stored was restored from an older state. What this log still holds
+   * of the missing dockets goes back among those that are decided and not stored; the register service verifies each of
+   * them like any other. Answers why the register cannot go on when a docket is missing here too.
+   */
+  async #takeBack(registerId: string, recovered: Recovered): Promise<string | undefined> {
+    const { ledger, log } = this.#options;
+    const height = (await ledger.findRegister(registerId))?.height;
+    const { storedHeight } = recovered;
+    if (height !== undefined && height >= storedHeight) return undefined;
+    if (storedHeight === 0) return undefined;
+    if (height === undefined)
+      return `the register service knew docket ${storedHeight - 1} of this register and does not know the register now`;
+    const held = await this.#options.readHeld(registerId, height);
+    const gap = findGap(held, height, storedHeight);
+    if (gap !== undefined) {
+      return `the register service lost dockets ${height} to ${storedHeight - 1}, and the log here lacks docket ${gap}`;
+    }
+    for (const [number, docket] of held.decided) recovered.decided.set(number, docket);
+    for (const [txId, placed] of held.transactions) recovered.transactions.set(txId, placed);
+    log.warn(
+      { registerId, height, storedHeight },
+      'the register service lost dockets; they are stored again',
+    );
+    return undefined;
   }
 
   /** What the register service holds; before docket 0 is stored, what the genesis transaction in the log says. */
   async #stateOf(registerId: string, recovered: Recovered | undefined): Promise<RegisterState | undefined> {
-    const { self, networkId, ledger } = this.#options;
+    const { self, networkId, ledger, verifier } = this.#options;
     const facts = await ledger.findRegister(registerId);
+    // Nothing of a deleted register is taken up again, whatever the log still holds of it (L-19).
+    if (facts?.status === 'Deleted') return undefined;
     if (facts !== undefined && facts.height > 0) {
-      const snapshot = recovered?.snapshot;
-      if (snapshot !== undefined && facts.height < snapshot.height) {
-        throw new AppError(
-          'internal',
-          'REGISTER_ROLLED_BACK',
-          `The register service lost dockets of ${registerId}`,
-          {
-            details: { verified: snapshot.height, stored: facts.height },
-          },
-        );
-      }
-      return facts.members.some((member) => member.validatorId === self) ? buildState(facts) : undefined;
+      const isOurs = activeMembers(facts.ledger).some((member) => member.validatorId === self);
+      // What was accepted here before this validator left the set is still to be given to those who stay.
+      const mayOwe = recovered !== undefined && recovered.transactions.size > 0;
+      return isOurs || mayOwe ? buildState(facts, verifier) : undefined;
     }
     for (const placed of recovered?.transactions.values() ?? []) {
       const transaction = decodeTransaction(placed.transaction);
-      if (transaction.type === 'Genesis')
-        return genesisState(readControlRecord(transaction.payload), networkId);
+      if (transaction.type === 'Genesis') return genesisState(transaction, networkId, verifier);
     }
     return undefined;
   }
@@ -160,12 +235,8 @@ export class Registers {
     return register;
   }
 
-  /** The log's transactions that the register service has not sealed. Fails as a whole. */
-  async #stillPending(registerId: string, recovered: Recovered): Promise<Pending[]> {
-    const logged = [...recovered.transactions.values()].map(({ transaction, segment }) => ({
-      transaction: decodeTransaction(transaction),
-      segment,
-    }));
+  /** Of these transactions, those that the register service has not sealed. Fails as a whole. */
+  async #stillPending(registerId: string, logged: readonly Logged[]): Promise<Pending[]> {
     const pending: Pending[] = [];
     for (let at = 0; at < logged.length; at += lookupBatch) {
       const batch = logged.slice(at, at + lookupBatch);
@@ -184,6 +255,32 @@ export class Registers {
     return pending;
   }
 
+  /** Of what waits, that which follows a transaction whose one successor is another by now. Fails as a whole. */
+  async #shutOut(waiting: readonly PooledTransaction[]): Promise<PooledTransaction[]> {
+    const exclusive = waiting.filter(({ exclusivePredecessor }) => exclusivePredecessor);
+    const shut: PooledTransaction[] = [];
+    for (let at = 0; at < exclusive.length; at += lookupBatch) {
+      const batch = exclusive.slice(at, at + lookupBatch);
+      const questions = batch.map(({ registerId, txId: transactionId, previousTransactionId = '' }) => ({
+        registerId,
+        transactionId,
+        previousTransactionId,
+        replayKey: '',
+      }));
+      const answers = await this.#options.ledger.lookup(questions);
+      const isShut = (successor: string, txId: string) => successor !== '' && successor !== txId;
+      shut.push(...batch.filter(({ txId }, index) => isShut(answers[index]?.previousSuccessor ?? '', txId)));
+    }
+    return shut;
+  }
+
+  /** They will never be sealed: whoever asks for them is told. */
+  #bury(register: Register, shut: readonly PooledTransaction[]): void {
+    const { clock, append, onFailed } = this.#options;
+    const tombstones = shut.flatMap((each) => register.drop(shutOut(each, clock.nowMs())));
+    for (const value of tombstones) append({ kind: 'tombstone', value }).catch(onFailed);
+  }
+
   /**
    * Puts back what waits. A log that is older than the rule may hold Actions that repeat each other (L-39): one of them
    * stays, the one of a docket under way before others, because the register would refuse the docket of a second one.
@@ -196,22 +293,26 @@ export class Registers {
     const underWay = new Set(headers.flatMap((header) => header.transactionIds));
     const isUnderWay = ({ transaction }: Pending) => underWay.has(transaction.txId);
     const ordered = [...pending.filter(isUnderWay), ...pending.filter((each) => !isUnderWay(each))];
-    const repeated: Tombstone[] = [];
+    const rivals: Tombstone[] = [];
     for (const each of ordered) {
       const { txId, replayKey } = each.transaction;
       const holder = replayKey && (register.pool.findReplay(replayKey) ?? each.sealedReplay);
-      if (holder && !isUnderWay(each)) repeated.push(replayTombstone(each.transaction, holder, nowMs));
+      if (holder && !isUnderWay(each)) rivals.push(repeated(each.transaction, holder, nowMs));
       register.pool.add(each.transaction);
       register.pool.place(txId, each.segment);
     }
-    const dropped = repeated.flatMap((tombstone) => register.drop(tombstone));
+    const dropped = rivals.flatMap((tombstone) => register.drop(tombstone));
     if (dropped.length > 0) await append(...dropped.map((value) => ({ kind: 'tombstone' as const, value })));
   }
 
-  async #restoreDockets(register: Register, state: RegisterState, recovered: Recovered): Promise<void> {
-    const find = (txId: string) => register.pool.find(txId)?.transaction;
+  async #restoreDockets(
+    register: Register,
+    recovered: Recovered,
+    beside: ReadonlyMap<string, PooledTransaction>,
+  ): Promise<void> {
+    const find = (txId: string) => register.pool.find(txId)?.transaction ?? beside.get(txId);
     const decided: SealedDocket[] = [];
-    for (let number = state.height; ; number += 1) {
+    for (let number = register.state.height; ; number += 1) {
       const known = recovered.decided.get(number);
       const docket = known && rebuildDocket(known.header, find);
       if (known === undefined || docket === undefined) break;
@@ -221,6 +322,32 @@ export class Registers {
       const docket = own.header && rebuildDocket(own.header, find);
       return docket === undefined ? [] : [docket];
     });
+    this.#options.peers.recall(register.id, recovered.evidence);
+    if (register.status === 'Halted') return;
     await register.restore({ decided, own: recovered.own, ownDockets, mode: recovered.mode });
   }
+}
+
+function loggedOf({ transactions }: Recovered): Logged[] {
+  return [...transactions.values()].map(({ transaction, segment }) => ({
+    transaction: decodeTransaction(transaction),
+    segment,
+  }));
+}
+
+/**
+ * The log also holds what a proposal needed and the pool had no room for: second successors of one transaction, and what
+ * follows them. What came first waits, as it did before; the others are at hand for a docket that is decided or locked.
+ */
+function besideOf(pending: readonly Logged[]): Map<string, PooledTransaction> {
+  const successors = new Map<string, string>();
+  const beside = new Map<string, PooledTransaction>();
+  for (const { transaction } of pending) {
+    const { txId, previousTransactionId: previous, exclusivePredecessor } = transaction;
+    if (previous === undefined) continue;
+    const isSecond = exclusivePredecessor && successors.has(previous);
+    if (isSecond || beside.has(previous)) beside.set(txId, transaction);
+    else successors.set(previous, txId);
+  }
+  return beside;
 }

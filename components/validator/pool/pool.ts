@@ -1,10 +1,12 @@
+import { equalBytes } from '#core/encoding/text.ts';
 import type { Lane, PooledTransaction } from './transaction.ts';
 
 export interface PoolBounds {
   readonly maxTransactions: number;
   readonly maxControlTransactions: number;
   readonly maxBytes: number;
-  readonly maxPerSender: number;
+  /** A policy of the register, which may change. */
+  maxPerSender(): number;
 }
 
 export type Full = 'count' | 'bytes' | 'sender';
@@ -25,6 +27,14 @@ export interface Known {
   readonly stage: Stage;
   /** 0 while it is on its way to the disk. */
   readonly segment: number;
+}
+
+/** What a decided docket does to a pool. */
+export interface Sealing {
+  /** Waited here and can no longer be sealed, each in front of its descendants. */
+  readonly dropped: readonly (readonly PooledTransaction[])[];
+  /** Of the docket's transactions, those that were not known here. */
+  readonly fresh: readonly PooledTransaction[];
 }
 
 /**
@@ -82,13 +92,13 @@ export class Pool {
 
   /** Why a transaction does not fit; undefined when it does. Genesis and control count against their own bound. */
   isFullFor(lane: Lane, sender: string, sizeBytes: number): Full | undefined {
-    const { maxTransactions, maxControlTransactions, maxBytes, maxPerSender } = this.#bounds;
+    const { maxTransactions, maxControlTransactions, maxBytes } = this.#bounds;
     if (lane === 'control') {
       return this.#lanes.control.size >= maxControlTransactions ? 'count' : undefined;
     }
     if (this.#lanes.action.size >= maxTransactions) return 'count';
     if (this.#heldBytes + sizeBytes > maxBytes) return 'bytes';
-    return (this.#senders.get(sender) ?? 0) >= maxPerSender ? 'sender' : undefined;
+    return (this.#senders.get(sender) ?? 0) >= this.#bounds.maxPerSender() ? 'sender' : undefined;
   }
 
   add(transaction: PooledTransaction): void {
@@ -123,14 +133,43 @@ export class Pool {
     yield* this.#lanes.action;
   }
 
-  /** They are in a decided docket. */
-  markSealing(txIds: readonly string[]): void {
-    for (const txId of txIds) {
+  /**
+   * They are in a decided docket, whether they waited here or not. What waited in the place of one of them, another record
+   * of that id, another successor, or a repetition, gives way. Returns what can no longer be sealed, and what was not known here.
+   */
+  seal(transactions: readonly PooledTransaction[]): Sealing {
+    const dropped: PooledTransaction[][] = [];
+    const fresh: PooledTransaction[] = [];
+    for (const transaction of transactions) {
+      const { txId } = transaction;
       const slot = this.#slots.get(txId);
-      if (slot?.stage !== 'waiting') continue;
-      slot.stage = 'sealing';
-      this.#leaveLane(slot.transaction);
+      if (slot !== undefined && slot.stage !== 'waiting') continue;
+      if (slot !== undefined) this.#takeOut(slot);
+      const isSame = slot !== undefined && equalBytes(slot.transaction.leaf, transaction.leaf);
+      if (!isSame) fresh.push(transaction);
+      this.#slots.set(txId, { transaction, stage: 'sealing', segment: isSame ? slot.segment : 0 });
+      this.#heldBytes += transaction.sizeBytes;
+      dropped.push(this.#succeed(transaction), this.#repeat(transaction));
     }
+    return { dropped: dropped.filter((line) => line.length > 0), fresh };
+  }
+
+  /** Makes it the one successor of its predecessor; another one that waits goes. */
+  #succeed({ txId, previousTransactionId: previous, exclusivePredecessor }: PooledTransaction) {
+    if (!exclusivePredecessor || previous === undefined) return [];
+    const rival = this.#successors.get(previous);
+    const removed = rival === undefined || rival === txId ? [] : this.remove(rival);
+    this.#successors.set(previous, txId);
+    return removed;
+  }
+
+  /** Makes it the one that has its replay key; another one that waits goes. */
+  #repeat({ txId, replayKey }: PooledTransaction) {
+    if (replayKey === undefined) return [];
+    const rival = this.#replays.get(replayKey);
+    const removed = rival === undefined || rival === txId ? [] : this.remove(rival);
+    this.#replays.set(replayKey, txId);
+    return removed;
   }
 
   /** They are stored; remembered until admissions up to `serial` have ended. */
@@ -171,6 +210,11 @@ export class Pool {
   /** Waiting transactions whose time is over. */
   expired(nowMs: number): PooledTransaction[] {
     return [...this.waiting()].filter((transaction) => transaction.expiresAtMs <= nowMs);
+  }
+
+  #takeOut({ transaction }: Slot): void {
+    this.#leaveLane(transaction);
+    this.#heldBytes -= transaction.sizeBytes;
   }
 
   #children(txId: string): string[] {

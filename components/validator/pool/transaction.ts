@@ -1,3 +1,4 @@
+import type { Algorithm } from '#core/crypto/algorithm.ts';
 import type { TransactionType } from '#core/ledger/transaction.ts';
 
 /** Control holds genesis and control transactions; it stays open when the other lane is full (decision D26). */
@@ -22,6 +23,10 @@ export interface PooledTransaction {
   /** The bytes that payloadHash was made over. */
   readonly payload: Uint8Array;
   readonly payloadHashForm: 'jcs' | 'compact';
+  /** Whether the id is the one derived from the envelope. */
+  readonly bound: boolean;
+  /** Of the signatures, in their order. */
+  readonly algorithms: readonly Algorithm[];
   readonly sizeBytes: number;
   readonly createdAt: string;
   readonly expiresAtMs: number;

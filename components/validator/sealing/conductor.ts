@@ -2,12 +2,13 @@ import { encodeBase64 } from '#core/encoding/base64.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
-import { CONSENSUS_TYPES, type ConsensusMessage } from '#core/ledger/consensus.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { type Docket, docketValue } from '../building/docket.ts';
 import { isTimely, judgeDocket } from '../building/judge.ts';
-import { advance, beginHeight, createMachine, type Machine, resume } from '../consensus/machine.ts';
+import { bft1, type Consensus } from '../consensus/bft1.ts';
+import type { Machine } from '../consensus/machine.ts';
+import { proposerOf } from '../consensus/members.ts';
 import type {
   Effect,
   Evidence,
@@ -17,12 +18,13 @@ import type {
   UnsignedMessage,
   Value,
   Verdict,
-  Vote,
 } from '../consensus/messages.ts';
+import { votesFor } from '../consensus/round.ts';
 import type { LogRecord, OwnMessage } from '../log/entries.ts';
 import type { Peers } from './peers.ts';
 import type { Signer } from './ports.ts';
 import type { Scheduler } from './scheduler.ts';
+import { certificateOf, identity, loggedPolka, precommitsOf, signable } from './sign-bytes.ts';
 import { heightRules, type RegisterState } from './state.ts';
 
 export interface ConductorOptions {
@@ -32,6 +34,8 @@ export interface ConductorOptions {
   readonly clock: Clock;
   readonly peers: Peers;
   readonly log: Logger;
+  /** "bft-1" when absent. */
+  readonly consensus?: Consensus | undefined;
   append(record: LogRecord): Promise<number>;
   /** The next docket, or undefined when there is nothing to propose. */
   build(): Docket | undefined;
@@ -41,17 +45,22 @@ export interface ConductorOptions {
   onFailed(error: unknown): void;
 }
 
+const awayProposerMs = 250;
+
 /**
  * Drives the consensus machine of one register: builds, judges, signs, schedules, and gives back what comes of it. Every
  * own message is on disk and signed before it leaves or counts (notes/ledger.md 4.3, durability).
  */
 export class Conductor {
   readonly #options: ConductorOptions;
+  readonly #consensus: Consensus;
   readonly #machine: Machine;
   /** Dockets of this height by identity. */
   readonly #dockets = new Map<string, Docket>();
   readonly #inputs: Input[] = [];
   #own: OwnMessage[] = [];
+  /** Round of the latest polka that is in the log. */
+  #polkaRound = -1;
   readonly #timers = new Set<string>();
   #state: RegisterState;
   #advancing = false;
@@ -60,7 +69,8 @@ export class Conductor {
   constructor(options: ConductorOptions, state: RegisterState) {
     this.#options = options;
     this.#state = state;
-    this.#machine = createMachine(heightRules(state, options.self));
+    this.#consensus = options.consensus ?? bft1();
+    this.#machine = this.#consensus.create(heightRules(state, options.self));
   }
 
   get height(): number {
@@ -93,10 +103,33 @@ export class Conductor {
     this.#feed({ kind: 'work' });
   }
 
-  /** Takes an authentic message of another member; a proposal comes with its docket. */
+  /** What was heard and said of this height. */
+  get machine(): Readonly<Machine> {
+    return this.#machine;
+  }
+
+  /** The docket of this height that a value names, when it is at hand. */
+  findDocket(value: Omit<Value, 'timestamp'>): Docket | undefined {
+    return this.#dockets.get(identity(value));
+  }
+
+  /** Takes an authentic message of another member; a proposal comes with its docket when that is at hand. */
   receive(message: Message, docket: Docket | undefined): void {
-    if (docket !== undefined) this.#dockets.set(identity(docketValue(docket.header)), docket);
+    if (docket !== undefined && docket.header.docketNumber === this.height) this.#keep(docket);
     this.#feed({ kind: 'message', message });
+  }
+
+  /** Takes a decision that others made; the certificate is verified and the docket is what it certifies. */
+  commit(docket: Docket, certificate: Certificate): void {
+    if (docket.header.docketNumber !== this.height) return;
+    this.#keep(docket);
+    const { height, round } = certificate;
+    const precommits = precommitsOf(certificate);
+    this.#feed({ kind: 'committed', height, round, value: docketValue(docket.header), precommits });
+  }
+
+  #keep(docket: Docket): void {
+    this.#dockets.set(identity(docketValue(docket.header)), docket);
   }
 
   /** Goes on after a decided docket. */
@@ -104,23 +137,28 @@ export class Conductor {
     this.#state = state;
     this.#dockets.clear();
     this.#own = [];
+    this.#polkaRound = -1;
     this.#clearTimers();
-    this.#act(beginHeight(this.#machine, heightRules(state, this.#options.self)));
+    this.#act(this.#consensus.begin(this.#machine, heightRules(state, this.#options.self)));
   }
 
   /** Takes up the current height after a restart with the own messages that were on disk. */
   async resume(own: readonly OwnMessage[], dockets: readonly Docket[]): Promise<void> {
     const last = own.at(-1);
     if (last === undefined) return;
-    for (const docket of dockets) this.#dockets.set(identity(docketValue(docket.header)), docket);
+    for (const docket of dockets) this.#keep(docket);
     this.#own = [...own];
     const { message, locked, valid } = last;
     const step = message.kind === 'proposal' ? 'propose' : message.kind;
-    this.#act(resume(this.#machine, { round: message.round, step, locked, valid }));
-    for (const each of own) {
+    this.#act(this.#consensus.resume(this.#machine, { round: message.round, step, locked, valid }));
+    for (const vote of own.flatMap(loggedPolka)) this.#feed({ kind: 'message', message: vote });
+    this.#polkaRound = valid?.round ?? -1;
+    // All of them are asked for at once: a timer that rings meanwhile must not have a later message signed before them.
+    const signing = own.map(async (each) => {
       if (each.signature === undefined) await this.#sign(each.message, each);
       else this.#send(each.message, each.timestamp, each.signature);
-    }
+    });
+    await Promise.all(signing);
   }
 
   stop(): void {
@@ -141,7 +179,7 @@ export class Conductor {
     this.#advancing = true;
     try {
       for (let next = this.#inputs.shift(); next !== undefined; next = this.#inputs.shift()) {
-        this.#act(advance(this.#machine, next));
+        this.#act(this.#consensus.advance(this.#machine, next));
       }
     } finally {
       this.#advancing = false;
@@ -161,7 +199,7 @@ export class Conductor {
         this.#judge(effect.proposal);
         break;
       case 'sign':
-        void this.#sign(effect.message, undefined);
+        if (this.#isMember) void this.#sign(effect.message, undefined);
         break;
       case 'schedule':
         this.#schedule(effect);
@@ -178,21 +216,37 @@ export class Conductor {
     }
   }
 
+  /** A validator that left the set follows until it is told to stop, and says nothing. */
+  get #isMember(): boolean {
+    return this.#machine.rules.members.includes(this.#options.self);
+  }
+
   #build(round: number): void {
     const docket = this.#options.build();
-    if (docket !== undefined) this.#dockets.set(identity(docketValue(docket.header)), docket);
+    if (docket !== undefined) this.#keep(docket);
     this.#feed({ kind: 'built', round, value: docket && docketValue(docket.header) });
   }
 
   #judge(proposal: Proposal): void {
-    const { round, value } = proposal;
-    this.#feed({ kind: 'judged', round, hash: value.hash, verdict: this.#verdict(proposal) });
+    const docket = this.findDocket(proposal.value);
+    if (docket === undefined) void this.#fetchAndJudge(proposal);
+    else this.#judged(proposal, this.#verdict(proposal, docket));
   }
 
-  /** A docket whose transactions are not all known here cannot be judged: fail closed. */
-  #verdict(proposal: Proposal): Verdict {
-    const docket = this.#dockets.get(identity(proposal.value));
-    if (docket === undefined) return 'unavailable';
+  /** A docket whose transactions are not all known here is not judged until they are: fail closed. */
+  async #fetchAndJudge(proposal: Proposal): Promise<void> {
+    const { peers } = this.#options;
+    const docket = await peers.findDocket(this.#state.registerId, proposal);
+    if (this.#stopped || proposal.height !== this.height) return;
+    if (docket !== 'invalid') this.#keep(docket);
+    this.#judged(proposal, docket === 'invalid' ? 'invalid' : this.#verdict(proposal, docket));
+  }
+
+  #judged({ round, value }: Proposal, verdict: Verdict): void {
+    this.#feed({ kind: 'judged', round, hash: value.hash, verdict });
+  }
+
+  #verdict(proposal: Proposal, docket: Docket): Verdict {
     const violations = judgeDocket(this.#state, docket);
     if (violations.length > 0) {
       const { registerId } = this.#state;
@@ -209,10 +263,18 @@ export class Conductor {
     const { height, round, step, afterMs } = effect;
     const key = `${this.#state.registerId}/${height}/${round}/${step}`;
     this.#timers.add(key);
-    this.#options.scheduler.set(key, afterMs, () => {
+    const waitMs = step === 'propose' ? this.#proposeMs(round, afterMs) : afterMs;
+    this.#options.scheduler.set(key, waitMs, () => {
       this.#timers.delete(key);
       this.#feed({ kind: 'timeout', height, round, step });
     });
+  }
+
+  /** A proposer that is known to be away is not waited for; who is wrong about that only votes nil early. */
+  #proposeMs(round: number, afterMs: number): number {
+    const { members, height } = this.#machine.rules;
+    const isAway = this.#options.peers.isAway(proposerOf(members, height, round));
+    return isAway ? Math.min(afterMs, awayProposerMs) : afterMs;
   }
 
   #decide(effect: Extract<Effect, { kind: 'decide' }>): void {
@@ -235,7 +297,8 @@ export class Conductor {
     try {
       const onDisk = logged === undefined ? this.#append(message, timestamp) : Promise.resolve();
       // Bytes that follow from the docket alone can be signed again after a crash, so they need not wait for the disk.
-      if (message.kind !== 'proposal' && message.value === undefined) await onDisk;
+      const isFree = message.kind !== 'proposal' && message.value === undefined;
+      if (isFree && logged === undefined) await onDisk;
       const [bytes] = await Promise.all([signer.sign(request), onDisk]);
       const signature = encodeBase64(bytes);
       this.#keepSignature(message, signature);
@@ -248,10 +311,11 @@ export class Conductor {
   async #append(message: UnsignedMessage, timestamp: string): Promise<void> {
     const { locked, valid } = this.#machine;
     const { registerId } = this.#state;
+    const polka = this.#newPolka();
     const header =
       message.kind === 'proposal'
         ? this.#dockets.get(identity(message.value))?.header
-        : this.#lockedHeader(message);
+        : (this.#lockedHeader(message) ?? (polka && this.#validHeader()));
     const value = {
       registerId,
       message,
@@ -259,6 +323,7 @@ export class Conductor {
       locked,
       valid,
       ...(header === undefined ? {} : { header }),
+      ...(polka === undefined ? {} : { polka }),
     };
     this.#own.push(value);
     await this.#options.append({ kind: 'own', value });
@@ -273,7 +338,7 @@ export class Conductor {
     const unsigned = this.#own[place];
     if (unsigned === undefined) return;
     this.#own[place] = { ...unsigned, signature };
-    const { header: _kept, ...value } = { ...unsigned, signature };
+    const { header: _header, polka: _polka, ...value } = { ...unsigned, signature };
     this.#options.append({ kind: 'own', value }).catch((error: unknown) => this.#options.onFailed(error));
   }
 
@@ -284,6 +349,24 @@ export class Conductor {
     return docket?.header.validatorAddress === this.#options.signer.key.walletAddress
       ? undefined
       : docket?.header;
+  }
+
+  #validHeader(): Docket['header'] | undefined {
+    const { valid } = this.#machine;
+    return valid && this.#dockets.get(identity(valid.value))?.header;
+  }
+
+  /** The prevotes behind a valid value that the log does not have yet; own ones are in it. */
+  #newPolka(): OwnMessage['polka'] {
+    const { valid, rounds } = this.#machine;
+    const round = valid && rounds.get(valid.round);
+    if (valid === undefined || round === undefined || valid.round <= this.#polkaRound) return undefined;
+    this.#polkaRound = valid.round;
+    const others = votesFor(round, 'prevote', valid.value).filter(
+      (vote) => vote.validatorId !== this.#options.self,
+    );
+    if (others.length === 0) return undefined;
+    return others.map(({ validatorId, timestamp, signature }) => ({ validatorId, timestamp, signature }));
   }
 
   #send(message: UnsignedMessage, timestamp: string, signature: string): void {
@@ -310,50 +393,4 @@ export class Conductor {
     );
     if (height === this.height) this.#feed({ kind: 'refused', round, message: kind });
   }
-}
-
-function identity(value: Omit<Value, 'timestamp'>): string {
-  return `${value.hash}${value.merkleRoot}${value.logRoot}`;
-}
-
-/** The structured message that the signing component and the certificate's verifier make the sign bytes of. */
-export function signable(
-  state: RegisterState,
-  message: UnsignedMessage,
-  timestamp: string,
-): ConsensusMessage {
-  const value = message.value;
-  return {
-    type: CONSENSUS_TYPES[message.kind],
-    networkId: state.networkId,
-    registerId: state.registerId,
-    height: message.height,
-    round: message.round,
-    polRound: message.kind === 'proposal' ? message.polRound : -1,
-    docket: value && { docketHash: value.hash, merkleRoot: value.merkleRoot, logRoot: value.logRoot },
-    validatorSetHash: state.membersHash,
-    timestamp,
-  };
-}
-
-function certificateOf(
-  state: RegisterState,
-  decided: { height: number; round: number; value: Value; precommits: readonly Vote[] },
-): Certificate {
-  const { value } = decided;
-  return {
-    version: 1,
-    height: decided.height,
-    round: decided.round,
-    docketHash: value.hash,
-    merkleRoot: value.merkleRoot,
-    logRoot: value.logRoot,
-    validatorSetHash: state.membersHash,
-    signatures: decided.precommits.map((vote) => ({
-      validatorId: vote.validatorId,
-      index: state.members.findIndex((member) => member.validatorId === vote.validatorId),
-      timestamp: vote.timestamp,
-      signature: vote.signature,
-    })),
-  };
 }

@@ -21,6 +21,14 @@ export type SignerRequest =
       readonly approved: boolean;
       readonly timestamp: string;
     }
+  | {
+      readonly kind: 'cosignature';
+      readonly networkId: string;
+      readonly registerId: string;
+      readonly size: number;
+      readonly rootHash: Uint8Array;
+      readonly timeSeconds: number;
+    }
   | { readonly kind: 'possession'; readonly registerId: string };
 
 export interface Signer {
@@ -67,8 +75,10 @@ export interface WriteAnswer {
 /** The register service as its validators see it (D16). Every call throws AppError when it cannot answer. */
 export interface Ledger {
   lookup(questions: readonly LookupQuestion[]): Promise<readonly LookupAnswer[]>;
-  writeDocket(sealed: SealedDocket, attestation: ConsensusVote | undefined): Promise<WriteAnswer>;
-  /** Undefined when the register service does not know the register. */
+  writeDocket(sealed: SealedDocket, attestations: readonly ConsensusVote[]): Promise<WriteAnswer>;
+  /** Adds one attestation to a stored docket; the same one twice changes nothing. */
+  appendAttestation(registerId: string, docketNumber: number, vote: ConsensusVote): Promise<void>;
+  /** Undefined when the register service does not know the register, or holds no docket of it. */
   findRegister(registerId: string): Promise<RegisterFacts | undefined>;
   listMemberRegisters(): Promise<readonly string[]>;
   isSubscribed(organizationId: string, registerId: string): Promise<boolean>;

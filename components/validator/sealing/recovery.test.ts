@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
 import { waitFor } from '#kit/testing/wait.ts';
+import { quickPolicy } from '../testing/cluster.ts';
 import { World } from '../testing/world.ts';
 
 const worlds: World[] = [];
@@ -39,6 +40,30 @@ describe('after a restart', () => {
     await world.engine.setMode(world.register.id, 'Running');
     await world.sealed(31);
     for (const { txId } of drafts) expect(world.ledger.sealed.has(txId)).toBe(true);
+  });
+
+  it('gives up what waited and follows a transaction that got another successor meanwhile', async () => {
+    const world = await openWorld();
+    await world.begin();
+    const first = world.sign({ payload: { first: 1 } });
+    await world.submit(first.text);
+    await world.sealed(2);
+    await world.engine.setMode(world.register.id, 'Paused');
+    const second = world.sign({ payload: { second: 1 }, previous: first.txId });
+    expect((await world.submit(second.text)).status).toBe(200);
+    await world.close();
+    const { lookup } = world.ledger;
+    world.ledger.lookup = async (questions) => {
+      const answers = await lookup(questions);
+      return answers.map((answer, index) =>
+        questions[index]?.previousTransactionId === first.txId
+          ? { ...answer, previousSuccessor: 'f'.repeat(64) }
+          : answer,
+      );
+    };
+    await world.open();
+    expect(world.register.pool.size).toBe(0);
+    expect(world.register.tombstones.find(second.txId)).toMatchObject({ code: 'VAL_CHAIN_FORK' });
   });
 
   it('stores a docket that was decided and not stored, and the same one', async () => {
@@ -142,20 +167,66 @@ describe('after a restart', () => {
     expect(world.register.pool.size).toBe(1);
   });
 
-  it('refuses to go on when the register service has lost dockets', async () => {
+  async function sealSome(world: World, count: number): Promise<void> {
+    for (let index = 0; index < count; index += 1) {
+      const already = world.ledger.sealed.size;
+      await world.submit(world.sign({ payload: { index: already } }).text);
+      await world.sealed(already + 1);
+    }
+  }
+
+  it('gives a register service that was restored from an older state its dockets back', async () => {
+    const world = await openWorld();
+    await world.begin();
+    await sealSome(world, 12);
+    await waitFor(() => world.register.facts.storedHeight === world.ledger.dockets.length);
+    const hashes = world.ledger.dockets.map(({ docket }) => docket.header.hash);
+    await world.close();
+    await world.ledger.restoreTo(4);
+    await world.open();
+    await waitFor(() => world.ledger.dockets.length === hashes.length);
+    expect(world.ledger.dockets.map(({ docket }) => docket.header.hash)).toEqual(hashes);
+    expect(world.register.status).toBe('Running');
+    await sealSome(world, 1);
+    expect(world.ledger.dockets.length).toBe(hashes.length + 1);
+  });
+
+  it('halts with a reason where the log does not reach back to what was lost, and serves other registers', async () => {
     const world = await openWorld({ segmentBytes: 4_000, retainBytes: 8_000 });
     await world.begin();
-    for (let index = 0; index < 15; index += 1) {
-      await world.submit(world.sign({ payload: { index } }).text);
-      await world.sealed(index + 2);
-    }
+    await sealSome(world, 15);
+    await waitFor(() => world.register.facts.storedHeight === world.ledger.dockets.length);
+    const stored = world.ledger.dockets.length;
     await world.close();
-    const { findRegister } = world.ledger;
-    world.ledger.findRegister = async (id) => {
-      const facts = await findRegister(id);
-      return facts && { ...facts, height: 1, logFrontier: facts.logFrontier.slice(0, 1) };
-    };
-    await expect(world.open()).rejects.toMatchObject({ code: 'REGISTER_ROLLED_BACK' });
+    await world.ledger.restoreTo(1);
+    await world.open();
+    expect(world.register.status).toBe('Halted');
+    expect(world.register.facts.haltedBecause).toBe(
+      `the register service lost dockets 1 to ${stored - 1}, and the log here lacks docket 1`,
+    );
+    const answer = await world.submit(world.sign({ payload: { after: true } }).text);
+    expect(answer.status).toBe(503);
+    expect(world.ledger.dockets.length).toBe(1);
+    expect(() => world.engine.assertWorking()).not.toThrow();
+  });
+
+  it('halts when what was restored is another chain', async () => {
+    const world = await openWorld();
+    await world.begin();
+    await sealSome(world, 6);
+    await waitFor(() => world.register.facts.storedHeight === world.ledger.dockets.length);
+    await world.close();
+    await world.ledger.restoreTo(4);
+    const { writeDocket } = world.ledger;
+    world.ledger.writeDocket = async (sealed) => ({
+      outcome: 'divergent',
+      height: sealed.docket.header.docketNumber + 1,
+      refusals: [],
+    });
+    await world.open();
+    await waitFor(() => world.register.status === 'Halted');
+    expect(world.register.facts.haltedBecause).toContain('refused by the register service');
+    world.ledger.writeDocket = writeDocket;
   });
 
   it('keeps its log within bounds and forgets nothing that lives', async () => {
@@ -230,7 +301,7 @@ describe('while it runs', () => {
 
   it('refuses when its log cannot be written, and has everything after a restart', async () => {
     const world = await openWorld({ segmentBytes: 1 });
-    await world.begin();
+    await world.begin(quickPolicy);
     const before = world.sign({ payload: { before: 1 } });
     expect((await world.submit(before.text)).status).toBe(200);
     await world.sealed(2);

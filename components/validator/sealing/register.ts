@@ -1,18 +1,28 @@
 import { encodeHex } from '#core/encoding/hex.ts';
-import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
-import { AppError } from '#core/errors/errors.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
-import { chooseTransactions } from '../building/choose.ts';
-import { buildDocket, type Docket } from '../building/docket.ts';
-import type { DecidedDocket, LogRecord, Mode, OwnMessage, Tombstone } from '../log/entries.ts';
+import type { Docket } from '../building/docket.ts';
+import { judgeDocket } from '../building/judge.ts';
+import { RecentRoots } from '../checkpoints/roots.ts';
+import { bft1 } from '../consensus/bft1.ts';
+import type { Machine } from '../consensus/machine.ts';
+import { proposerOf } from '../consensus/members.ts';
+import type { Message, Value } from '../consensus/messages.ts';
+import { Tally } from '../consensus/tally.ts';
+import type { LogRecord, Mode, OwnMessage, Tombstone } from '../log/entries.ts';
 import { Pool, type PoolBounds } from '../pool/pool.ts';
 import { Tombstones } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
+import { Attestations } from './attestations.ts';
+import { buried, outdone, ruledOut } from './burial.ts';
+import { lingerMs, neededMembers, storeAfterMs } from './cadence.ts';
 import { Conductor, type ConductorOptions } from './conductor.ts';
 import type { Ledger, SealedDocket, WriteAnswer } from './ports.ts';
+import { proposeDocket } from './propose.ts';
 import type { Serials } from './serials.ts';
 import { applyDocket, type RegisterState } from './state.ts';
+import type { RegisterStatus, SealResult } from './status.ts';
+import { Waiters } from './waiters.ts';
 import { DocketWriter } from './writer.ts';
 
 export interface RegisterOptions
@@ -29,36 +39,22 @@ export interface RegisterOptions
 export interface SealingMetrics {
   decided(transactions: number, rounds: number): void;
   stored(transactions: number): void;
-  equivocation(): void;
-}
-
-export type RegisterStatus = Mode | 'Halted';
-
-export interface SealResult {
-  readonly outcome: 'sealed' | 'nothing-pending' | 'not-running' | 'timeout';
-  readonly docketNumber: number;
 }
 
 /** Decided dockets that may wait to be stored before no further one is decided (D19). */
 const mostUnstored = 16;
-const mostPerDocket = 10_000;
-/** With a docket on its way to the store, this many transactions are worth another one at once. */
-const worthwhile = 250;
-
-interface Waiter {
-  readonly docketNumber: number;
-  readonly resolve: () => void;
-}
 
 /** One register at this validator: what waits, what is decided, what is being stored, and whether it may go on. */
 export class Register {
   readonly id: string;
   readonly pool: Pool;
   readonly tombstones: Tombstones;
+  readonly tally: Tally;
   readonly #options: RegisterOptions;
   readonly #conductor: Conductor;
   readonly #writer: DocketWriter;
-  readonly #waiters = new Set<Waiter>();
+  readonly #attestations: Attestations;
+  readonly #waiters: Waiters;
   readonly #startedAtMs: number;
   #state: RegisterState;
   #mode: Mode = 'Running';
@@ -67,37 +63,47 @@ export class Register {
   #docketsBuilt = 0;
   #processed = 0;
   #storedHeight: number;
+  readonly #roots = new RecentRoots();
   #limit: number | undefined;
-  #seals = 0;
 
   constructor(options: RegisterOptions, state: RegisterState) {
     this.id = state.registerId;
     this.#options = options;
     this.#state = state;
     this.#storedHeight = state.height;
+    if (state.height > 0) this.#roots.add(state.height, encodeHex(state.log.root()));
     this.#startedAtMs = options.clock.nowMs();
-    this.pool = new Pool({ ...options.bounds, maxPerSender: state.rules.maxPendingPerSender });
+    const maxPerSender = () => this.#state.rules.maxPendingPerSender;
+    this.pool = new Pool({ ...options.bounds, maxPerSender });
     this.tombstones = new Tombstones();
+    this.tally = new Tally(options.self, () => options.clock.nowMs());
     this.#writer = new DocketWriter({
       registerId: this.id,
       ledger: options.ledger,
       scheduler: options.scheduler,
       log: options.log,
-      onStored: (sealed) => this.#onStored(sealed),
+      nowMs: () => options.clock.nowMs(),
+      onStored: (sealed, attested) => this.#onStored(sealed, attested),
       onRefused: (sealed, answer) => this.#onRefused(sealed, answer),
     });
     this.#conductor = new Conductor(
       {
         ...options,
+        consensus: this.tally.watch(options.consensus ?? bft1()),
         build: () => this.#build(),
         onDecided: (docket, certificate) => this.#onDecided(docket, certificate),
-        onEvidence: (evidence) => {
-          options.metrics.equivocation();
-          options.log.error({ registerId: this.id, evidence }, 'equivocation');
-        },
+        onEvidence: (evidence) => options.peers.report(this.id, evidence),
       },
       state,
     );
+    this.#attestations = new Attestations(this.id, options);
+    this.#waiters = new Waiters(this.id, options.scheduler);
+    this.#follow();
+  }
+
+  /** Root of the register's log at one of its latest sizes, lower hex. */
+  rootAt(size: number): string | undefined {
+    return this.#roots.at(size);
   }
 
   get state(): RegisterState {
@@ -121,6 +127,7 @@ export class Register {
       transactionsProcessed: this.#processed,
       storedHeight: this.#storedHeight,
       unstored: this.#writer.size,
+      isWaitingForValidators: this.status === 'Running' && this.#lacksMembers,
       height: this.#conductor.height,
       round: this.#conductor.round,
       step: this.#conductor.step,
@@ -149,41 +156,120 @@ export class Register {
     for (const value of this.#conductor.own) yield { kind: 'own', value };
   }
 
-  /** Something may have become possible: transactions came, a docket was stored, a mode changed. */
+  /**
+   * Something may have become possible: transactions came, a docket was stored, a mode changed, a member was heard again.
+   * A member that is not the proposer begins too: its timer skips a proposer that is silent.
+   */
   wake(): void {
-    if (this.status !== 'Running' || !this.#conductor.isIdle || this.pool.size === 0) return;
-    const unstored = this.#writer.size;
-    if (unstored >= mostUnstored) return;
-    if (unstored > 0 && this.pool.size < this.#worthwhile() && this.#limit === undefined) {
-      const { docketBuildIntervalMs } = this.#state.rules;
-      const waitMs = this.#decidedAtMs + docketBuildIntervalMs - this.#options.clock.nowMs();
-      if (waitMs > 0) {
-        this.#options.scheduler.set(`build/${this.id}`, waitMs, () => this.wake());
-        return;
-      }
-    }
+    if (this.status !== 'Running' || this.pool.size === 0 || !this.#mayPropose) return;
+    if (this.#conductor.isIdle && this.#mustLinger()) return;
     this.#conductor.work();
+  }
+
+  #mustLinger(): boolean {
+    const { scheduler, clock } = this.#options;
+    const sinceDecidedMs = clock.nowMs() - this.#decidedAtMs;
+    const now = { inFlight: this.#writer.inFlight, waiting: this.pool.size, sinceDecidedMs };
+    const waitMs = this.#limit === undefined ? lingerMs(this.#state, now) : 0;
+    if (waitMs > 0) scheduler.set(`build/${this.id}`, waitMs, () => this.wake());
+    return waitMs > 0;
+  }
+
+  get #mayPropose(): boolean {
+    return this.#writer.size < mostUnstored && !this.#lacksMembers;
+  }
+
+  /** The proposer stays silent (L-113). */
+  get #lacksMembers(): boolean {
+    const needed = neededMembers(this.#state, this.#conductor.quorum);
+    return this.#options.peers.countOperational(this.id) < needed;
+  }
+
+  /** Takes an authentic message of another member. */
+  receive(message: Message, docket: Docket | undefined): void {
+    if (this.status === 'Running' || this.status === 'Paused') this.#conductor.receive(message, docket);
+  }
+
+  /** What was heard and said of the height that is worked on. */
+  get machine(): Readonly<Machine> {
+    return this.#conductor.machine;
+  }
+
+  /** The docket of this height that a value names, when it is at hand. */
+  findDocket(value: Omit<Value, 'timestamp'>): Docket | undefined {
+    return this.#conductor.findDocket(value);
+  }
+
+  /** Takes a docket that others decided; certificate, hashes and records are verified. */
+  commit({ docket, certificate }: SealedDocket): void {
+    const { docketNumber } = docket.header;
+    if (this.status === 'Halted' || docketNumber !== this.#state.height) return;
+    const violations = judgeDocket(this.#state, docket);
+    if (violations.length > 0) {
+      this.halt(`a quorum sealed docket ${docketNumber}, which may not follow here: ${violations[0]?.code}`);
+      return;
+    }
+    this.#conductor.commit(docket, certificate);
+  }
+
+  /** Goes on from where the register service is; `sealed` names what waited here and is in it. */
+  jump(state: RegisterState, sealed: readonly string[]): void {
+    if (this.status === 'Halted' || state.height <= this.#state.height) return;
+    const { registerId, height, headHash } = state;
+    this.#writer.settle(height);
+    this.#state = state;
+    this.#storedHeight = height;
+    this.#roots.add(height, encodeHex(state.log.root()));
+    this.#append({ kind: 'snapshot', value: { registerId, height, headHash } });
+    this.forgetSealed(sealed);
+    this.#follow();
+    this.#conductor.begin(state);
+    this.wake();
+  }
+
+  /** What waited here and is stored although it was not decided here. */
+  forgetSealed(txIds: readonly string[]): void {
+    this.pool.markStored(txIds, this.#options.serials.latest);
+  }
+
+  /** Another member says how far the register service is. */
+  hearStored(height: number, attested: readonly string[]): void {
+    this.#attestations.hear(height - 1, attested);
+    this.#writer.hear(height);
+    if (this.#waiters.size > 0) this.#writer.ask();
+    else this.wake();
+  }
+
+  /** Another member's vote of the specification, verified. */
+  hearAttestation(docketNumber: number, vote: ConsensusVote): void {
+    this.#writer.attest(docketNumber, vote);
+  }
+
+  /** Dockets that are decided and not known to be stored. */
+  get unstored(): readonly SealedDocket[] {
+    return this.#writer.sealed;
+  }
+
+  /** Nothing is signed here any more until an operator has looked (W-19: there is no reorganisation). */
+  halt(reason: string): void {
+    if (this.#haltedBecause !== undefined) return;
+    this.#haltedBecause = reason;
+    this.#options.log.error({ registerId: this.id, reason }, 'register halted');
+    this.#conductor.stop();
+    this.#writer.stop();
   }
 
   /** Proposes now and waits until what that decides is stored. */
   async seal(maxTransactions: number | undefined, timeoutMs: number): Promise<SealResult> {
-    const { scheduler } = this.#options;
     if (this.status !== 'Running') return { outcome: 'not-running', docketNumber: 0 };
-    const isBusy = this.#writer.size > 0 || !this.#conductor.isIdle;
-    if (this.pool.size === 0 && !isBusy) return { outcome: 'nothing-pending', docketNumber: 0 };
-    const docketNumber =
-      this.pool.size > 0 || !this.#conductor.isIdle ? this.#state.height : this.#state.height - 1;
-    const { promise, resolve } = Promise.withResolvers<'sealed' | 'timeout'>();
-    const waiter = { docketNumber, resolve: () => resolve('sealed') };
-    this.#seals += 1;
-    const key = `seal/${this.id}/${this.#seals}`;
-    this.#waiters.add(waiter);
-    scheduler.set(key, timeoutMs, () => resolve('timeout'));
+    const hasWork = this.pool.size > 0 || !this.#conductor.isIdle;
+    if (!hasWork && this.#writer.size === 0) return { outcome: 'nothing-pending', docketNumber: 0 };
+    const docketNumber = hasWork ? this.#state.height : this.#state.height - 1;
     this.#limit = maxTransactions;
+    const stored = this.#waiters.wait(docketNumber, timeoutMs);
     this.wake();
-    const outcome = await promise;
-    scheduler.clear(key);
-    this.#waiters.delete(waiter);
+    const outcome = await stored;
+    if (this.#limit === maxTransactions) this.#limit = undefined;
     return { outcome, docketNumber };
   }
 
@@ -194,20 +280,8 @@ export class Register {
 
   /** What has been accepted and will never be sealed; its descendants go the same way. */
   drop(tombstone: Tombstone): Tombstone[] {
-    const removed = this.pool.remove(tombstone.txId);
-    const { nowMs } = this.#options.clock;
-    const tombstones = removed.map((transaction) =>
-      transaction.txId === tombstone.txId
-        ? tombstone
-        : {
-            ...tombstone,
-            txId: transaction.txId,
-            status: 'rejected' as const,
-            code: 'VAL_CHAIN_001',
-            message: `The previous transaction ${tombstone.txId} is ${tombstone.status}`,
-          },
-    );
-    for (const each of tombstones) this.tombstones.add(each, nowMs());
+    const tombstones = buried(tombstone, this.pool.remove(tombstone.txId));
+    for (const each of tombstones) this.tombstones.add(each, this.#options.clock.nowMs());
     return tombstones;
   }
 
@@ -219,7 +293,10 @@ export class Register {
     mode: Mode;
   }): Promise<void> {
     this.#mode = recovered.mode;
-    for (const sealed of recovered.decided) this.#take(sealed);
+    for (const sealed of recovered.decided) {
+      this.pool.seal(sealed.docket.transactions);
+      this.#take(sealed, this.#options.self, 0);
+    }
     if (recovered.decided.length > 0) this.#conductor.begin(this.#state);
     const current = recovered.own.filter((own) => own.message.height === this.#state.height);
     await this.#conductor.resume(current, recovered.ownDockets);
@@ -232,92 +309,68 @@ export class Register {
     this.#options.scheduler.clear(`build/${this.id}`);
   }
 
-  #worthwhile(): number {
-    return Math.min(worthwhile, this.#state.rules.maxTransactionsPerDocket);
+  /** Drops what waits and the rules of the register no longer let in. */
+  ruleOut(): Tombstone[] {
+    const out = ruledOut(this.#state, this.pool.waiting(), this.#options.clock.nowMs());
+    return out.flatMap((tombstone) => this.drop(tombstone));
   }
 
   #build(): Docket | undefined {
-    if (this.status !== 'Running') return undefined;
-    const { clock, signer } = this.#options;
-    const { rules, height } = this.#state;
-    const chosen = chooseTransactions(this.#candidates(height), (txId) => this.#waiting(txId), {
-      maxTransactions:
-        height === 0 ? 1 : Math.min(rules.maxTransactionsPerDocket, this.#limit ?? mostPerDocket),
-      maxBytes: rules.maxDocketBytes,
-      atMs: height === 0 ? 0 : clock.nowMs(),
-    });
+    if (this.status !== 'Running' || !this.#mayPropose) return undefined;
+    const { clock, signer, genesisConfig } = this.#options;
+    const limit = this.#limit;
     this.#limit = undefined;
-    const [first] = chosen;
-    if (first === undefined) return undefined;
-    return buildDocket(this.#state, chosen, {
-      validatorAddress: signer.key.walletAddress,
-      nowMicros: clock.nowMicros(),
-      genesisConfig: height === 0 ? this.#options.genesisConfig(first) : undefined,
-    });
-  }
-
-  /** Docket 0 holds exactly the genesis transaction (L-34). */
-  *#candidates(height: number): Iterable<PooledTransaction> {
-    for (const transaction of this.pool.waiting()) {
-      if ((transaction.type === 'Genesis') === (height === 0)) yield transaction;
-    }
-  }
-
-  #waiting(txId: string): PooledTransaction | undefined {
-    const known = this.pool.find(txId);
-    return known?.stage === 'waiting' ? known.transaction : undefined;
+    const { walletAddress } = signer.key;
+    const now = { nowMicros: clock.nowMicros(), nowMs: clock.nowMs() };
+    return proposeDocket(this.#state, this.pool, { walletAddress, ...now, limit, genesisConfig });
   }
 
   #onDecided(docket: Docket, certificate: Certificate): void {
-    const { metrics } = this.#options;
+    const { metrics, peers, self } = this.#options;
+    const sealed = { docket, certificate };
+    const { ledger } = this.#state;
+    const members = this.#state.members.map((member) => member.validatorId);
+    const writer = proposerOf(members, docket.header.docketNumber, certificate.round);
+    const { dropped, fresh } = this.pool.seal(docket.transactions);
+    for (const value of fresh) this.#append({ kind: 'transaction', value });
     this.#append({ kind: 'decided', value: { header: docket.header, certificate } });
-    this.#take({ docket, certificate });
+    this.#take(sealed, writer, storeAfterMs(members, self, writer));
+    this.#bury(dropped);
+    const out = this.#state.ledger === ledger ? [] : this.ruleOut();
+    for (const value of out) this.#append({ kind: 'tombstone', value });
     this.#docketsBuilt += 1;
     metrics.decided(docket.transactions.length, certificate.round + 1);
     this.#conductor.begin(this.#state);
+    peers.decided(this.id, sealed);
     this.wake();
   }
 
-  #take(sealed: SealedDocket): void {
+  /** A decided docket, on its way to the store. */
+  #take(sealed: SealedDocket, writer: string, afterMs: number): void {
     const { header } = sealed.docket;
-    this.#state = applyDocket(this.#state, header);
+    const { membersHash: before, members } = this.#state;
+    this.#state = applyDocket(this.#state, sealed.docket);
+    this.#roots.add(header.docketNumber + 1, header.logRoot);
     this.#decidedAtMs = this.#options.clock.nowMs();
-    this.pool.markSealing(header.transactionIds);
-    this.#writer.enqueue(sealed, this.#attest(sealed));
+    this.#writer.enqueue(sealed, this.#attestations.attest(header, writer, members), afterMs);
+    if (this.#state.membersHash !== before) this.#follow();
   }
 
-  /** The specification's vote. A docket is stored without it rather than late: it can be added later (D19). */
-  async #attest({ docket: { header } }: SealedDocket): Promise<ConsensusVote | undefined> {
-    const { signer, clock, self, log } = this.#options;
-    const { hash: docketHash, registerId } = header;
-    const timestamp = formatLedgerTimestamp(clock.nowMicros());
-    try {
-      const signature = await signer.sign({
-        kind: 'attestation',
-        registerId,
-        docketHash,
-        approved: true,
-        timestamp,
-      });
-      const { publicKey, walletAddress } = signer.key;
-      return {
-        docketHash,
-        validatorAddress: walletAddress,
-        approved: true,
-        timestamp,
-        signature: encodeHex(signature),
-        validatorId: self,
-        algorithm: 'ED25519',
-        publicKey,
-      };
-    } catch (error) {
-      log.warn({ err: error, registerId, docketNumber: header.docketNumber }, 'docket not attested');
-      return undefined;
+  #follow(): void {
+    const members = this.#state.members.map((member) => member.validatorId);
+    this.#options.peers.follow(this.id, members);
+  }
+
+  #bury(dropped: readonly (readonly PooledTransaction[])[]): void {
+    const atMs = this.#options.clock.nowMs();
+    for (const value of dropped.flatMap((line) => outdone(line, this.pool, atMs))) {
+      this.tombstones.add(value, atMs);
+      this.#append({ kind: 'tombstone', value });
     }
   }
 
-  #onStored({ docket }: SealedDocket): void {
-    const { serials, metrics } = this.#options;
+  #onStored({ docket }: SealedDocket, attested: readonly string[] | undefined): void {
+    const { serials, metrics, peers } = this.#options;
     const { docketNumber, transactionIds } = docket.header;
     this.#append({ kind: 'stored', value: { registerId: this.id, docketNumber } });
     this.pool.markStored(transactionIds, serials.latest);
@@ -325,35 +378,23 @@ export class Register {
     this.#storedHeight = docketNumber + 1;
     this.#processed += transactionIds.length;
     metrics.stored(transactionIds.length);
-    for (const waiter of this.#waiters) if (waiter.docketNumber <= docketNumber) waiter.resolve();
+    if (attested !== undefined) {
+      this.#attestations.hear(docketNumber, attested);
+      peers.stored(this.id, docketNumber + 1, attested);
+    }
+    void this.#attestations.stored(docketNumber);
+    this.#waiters.stored(docketNumber);
     this.wake();
   }
 
   #onRefused({ docket }: SealedDocket, answer: WriteAnswer): void {
     const { docketNumber, hash } = docket.header;
-    this.#haltedBecause = `docket ${docketNumber} was refused by the register service: ${answer.outcome}`;
-    this.#options.log.error({ registerId: this.id, docketNumber, hash, ...answer }, 'register halted');
-    this.#conductor.stop();
+    this.#options.log.error({ registerId: this.id, docketNumber, hash, ...answer }, 'docket refused');
+    this.halt(`docket ${docketNumber} was refused by the register service: ${answer.outcome}`);
   }
 
   /** Losing one of these costs a repetition after a restart, not safety; the log reports its own failure. */
   #append(record: LogRecord): void {
     this.#options.append(record).catch((error: unknown) => this.#options.onFailed(error));
   }
-}
-
-/** Rebuilds a decided docket from the log; undefined when one of its transactions is not there. */
-export function rebuildDocket(
-  header: DecidedDocket['header'],
-  find: (txId: string) => PooledTransaction | undefined,
-): Docket | undefined {
-  const transactions = header.transactionIds.flatMap((txId) => find(txId) ?? []);
-  return transactions.length === header.transactionIds.length ? { header, transactions } : undefined;
-}
-
-/** Refuses what a register that is not open cannot take. */
-export function notReady(registerId: string, status: RegisterStatus): AppError {
-  return new AppError('unavailable', 'REGISTER_NOT_READY', `Register ${registerId} is ${status}`, {
-    retryAfterSeconds: 5,
-  });
 }

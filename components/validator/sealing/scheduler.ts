@@ -1,5 +1,24 @@
 import type { Clock } from '#kit/clock/clock.ts';
 
+/** Where time passes: the process, or a simulated world. */
+export interface Timers {
+  /** Acts once after that many milliseconds, unless the returned function is called before. */
+  start(afterMs: number, act: () => void): () => void;
+  /** Acts as soon as what is under way has had its turn. */
+  soon(act: () => void): void;
+}
+
+/** The timers of the process. */
+export function processTimers(): Timers {
+  return {
+    start(afterMs, act) {
+      const timer = setTimeout(act, afterMs);
+      return () => clearTimeout(timer);
+    },
+    soon: (act) => void setImmediate(act),
+  };
+}
+
 interface Alarm {
   readonly key: string;
   readonly atMs: number;
@@ -14,12 +33,14 @@ export class Scheduler {
   readonly #clock: Clock;
   readonly #heap: Alarm[] = [];
   readonly #current = new Map<string, Alarm>();
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timers: Timers;
+  #stopTimer: (() => void) | undefined;
   #timerAtMs = 0;
   #stopped = false;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, timers: Timers = processTimers()) {
     this.#clock = clock;
+    this.#timers = timers;
   }
 
   /** Alarms that are set. */
@@ -36,6 +57,11 @@ export class Scheduler {
     this.#arm();
   }
 
+  /** Acts as soon as what is under way has had its turn, also when the scheduler is stopped. */
+  soon(act: () => void): void {
+    this.#timers.soon(act);
+  }
+
   clear(key: string): void {
     this.#current.delete(key);
   }
@@ -44,8 +70,8 @@ export class Scheduler {
     this.#stopped = true;
     this.#current.clear();
     this.#heap.length = 0;
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
   }
 
   /** Rings what is due; also what tests with a manual clock call. */
@@ -63,19 +89,16 @@ export class Scheduler {
   #arm(): void {
     while (this.#heap[0] !== undefined && this.#current.get(this.#heap[0].key) !== this.#heap[0]) this.#pop();
     const next = this.#heap[0];
-    if (this.#timer !== undefined && (next === undefined || next.atMs !== this.#timerAtMs)) {
-      clearTimeout(this.#timer);
-      this.#timer = undefined;
+    if (this.#stopTimer !== undefined && (next === undefined || next.atMs !== this.#timerAtMs)) {
+      this.#stopTimer();
+      this.#stopTimer = undefined;
     }
-    if (next === undefined || this.#timer !== undefined) return;
+    if (next === undefined || this.#stopTimer !== undefined) return;
     this.#timerAtMs = next.atMs;
-    this.#timer = setTimeout(
-      () => {
-        this.#timer = undefined;
-        this.run();
-      },
-      Math.max(0, next.atMs - this.#clock.nowMs()),
-    );
+    this.#stopTimer = this.#timers.start(Math.max(0, next.atMs - this.#clock.nowMs()), () => {
+      this.#stopTimer = undefined;
+      this.run();
+    });
   }
 
   #compact(): void {

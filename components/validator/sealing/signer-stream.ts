@@ -205,6 +205,12 @@ function wireMessage(
   switch (request.kind) {
     case 'possession':
       return { case: 'possession', value: { registerId: request.registerId } };
+    case 'cosignature': {
+      const { networkId, registerId, rootHash } = request;
+      const size = BigInt(request.size);
+      const timeSeconds = BigInt(request.timeSeconds);
+      return { case: 'cosignature', value: { networkId, registerId, size, rootHash, timeSeconds } };
+    }
     case 'attestation': {
       const { registerId, docketHash, approved, timestamp } = request;
       return { case: 'attestation', value: { registerId, docketHash, approved, timestamp } };

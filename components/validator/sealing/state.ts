@@ -1,10 +1,17 @@
-import { quorum, sortMembers, type ValidatorMember, validatorSetHash } from '#core/ledger/consensus.ts';
+import type { Verifier } from '#core/crypto/verify.ts';
+import { AppError } from '#core/errors/errors.ts';
+import { quorum, type ValidatorMember, validatorSetHash } from '#core/ledger/consensus.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
+import { applyControls } from '#core/ledger/governance/apply.ts';
+import { type ControlTransaction, controlTransaction } from '#core/ledger/governance/control.ts';
+import { activeMembers, type LedgerRules } from '#core/ledger/governance/rules.ts';
 import { logLeaf } from '#core/ledger/log.ts';
 import { Frontier } from '#core/ledger/merkle.ts';
 import type { RegisterPolicy } from '#core/ledger/policy.ts';
+import { parseRecord } from '#core/ledger/record.ts';
 import { ZERO_HASH } from '#core/ledger/register-id.ts';
 import type { HeightRules } from '../consensus/members.ts';
+import type { PooledTransaction } from '../pool/transaction.ts';
 import { type Rules, rulesOf } from './rules.ts';
 
 /** What is known of a register before the next docket: everything that validity may depend on (H6). */
@@ -18,13 +25,15 @@ export interface RegisterState {
   /** Timestamp of the head; empty before genesis. */
   readonly headTimestamp: string;
   readonly log: Frontier;
+  /** What the control transactions of dockets 0 to height - 1 decided; the members below follow from it. */
+  readonly ledger: LedgerRules;
   /** V(height), sorted by validator id. */
   readonly members: readonly ValidatorMember[];
   readonly membersHash: string;
   readonly policy: RegisterPolicy;
   readonly rules: Rules;
-  /** `algorithm:publicKey` of everybody on the roster. */
-  readonly rosterKeys: ReadonlySet<string>;
+  /** Verifies what control transactions carry: approvals and proofs of possession. */
+  readonly verifier: Verifier;
 }
 
 export interface StateFacts {
@@ -34,14 +43,11 @@ export interface StateFacts {
   readonly headHash: string;
   readonly headTimestamp: string;
   readonly logFrontier: readonly Uint8Array[];
-  readonly members: readonly ValidatorMember[];
-  readonly policy: RegisterPolicy;
-  readonly roster: readonly { readonly publicKey: string; readonly algorithm: string }[];
+  readonly ledger: LedgerRules;
 }
 
 /** Throws AppError when the facts do not fit together. */
-export function buildState(facts: StateFacts): RegisterState {
-  const members = sortMembers(facts.members);
+export function buildState(facts: StateFacts, verifier: Verifier): RegisterState {
   return {
     registerId: facts.registerId,
     networkId: facts.networkId,
@@ -49,11 +55,20 @@ export function buildState(facts: StateFacts): RegisterState {
     headHash: facts.height === 0 ? ZERO_HASH : facts.headHash,
     headTimestamp: facts.height === 0 ? '' : facts.headTimestamp,
     log: Frontier.parse(facts.height, facts.logFrontier),
+    verifier,
+    ...derived(facts.ledger),
+  };
+}
+
+/** What follows from the rules of a register. */
+function derived(ledger: LedgerRules) {
+  const members = activeMembers(ledger);
+  return {
+    ledger,
     members,
     membersHash: validatorSetHash(members),
-    policy: facts.policy,
-    rules: rulesOf(facts.policy),
-    rosterKeys: new Set(facts.roster.map(({ algorithm, publicKey }) => keyName(algorithm, publicKey))),
+    policy: ledger.policy,
+    rules: rulesOf(ledger.policy),
   };
 }
 
@@ -61,17 +76,53 @@ export function keyName(algorithm: string, publicKey: string): string {
   return `${algorithm}:${publicKey}`;
 }
 
-/** The state after a decided docket. */
-export function applyDocket(state: RegisterState, header: DocketHeader): RegisterState {
+/** A pooled control transaction as the rules judge it. */
+export function controlOf({
+  record,
+  payload,
+}: Pick<PooledTransaction, 'record' | 'payload'>): ControlTransaction {
+  return controlTransaction(parseRecord(record), payload);
+}
+
+/** The control transactions among those of a docket, in its order. */
+export function controlsOf(transactions: readonly PooledTransaction[]): ControlTransaction[] {
+  return transactions.filter((transaction) => transaction.type === 'Control').map(controlOf);
+}
+
+/**
+ * The state after a decided docket: members, quorum, policy and roster are those of its control transactions from the
+ * next docket on, and not before (notes/ledger.md L-104, L-114).
+ * @throws AppError internal DOCKET_NOT_JUDGED for a docket that judgeDocket refuses
+ */
+export function applyDocket(
+  state: RegisterState,
+  { header, transactions }: { header: DocketHeader; transactions: readonly PooledTransaction[] },
+): RegisterState {
   const log = state.log.clone();
   log.append(logLeaf(header));
+  const ledger = rulesAfter(state, header, transactions);
   return {
     ...state,
     height: header.docketNumber + 1,
     headHash: header.hash,
     headTimestamp: header.timestamp,
     log,
+    ...(ledger === state.ledger ? {} : derived(ledger)),
   };
+}
+
+function rulesAfter(
+  state: RegisterState,
+  { docketNumber, timestamp }: DocketHeader,
+  transactions: readonly PooledTransaction[],
+): LedgerRules {
+  if (docketNumber === 0) return state.ledger;
+  const context = { docketNumber, timestamp, verifier: state.verifier };
+  const fold = applyControls(state.ledger, controlsOf(transactions), context);
+  if (!('violations' in fold)) return fold.rules;
+  const [first] = fold.violations;
+  const reason = `Docket ${docketNumber} holds ${fold.txId}, which may not be sealed: ${first?.message}`;
+  throw new AppError('internal', 'DOCKET_NOT_JUDGED', reason, { violations: fold.violations });
 }
 
 /** What the consensus machine needs of a state. */

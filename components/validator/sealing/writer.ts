@@ -5,10 +5,12 @@ import type { Scheduler } from './scheduler.ts';
 
 export interface WriterOptions {
   readonly registerId: string;
-  readonly ledger: Ledger;
+  readonly ledger: Pick<Ledger, 'writeDocket' | 'findRegister'>;
   readonly scheduler: Scheduler;
   readonly log: Logger;
-  onStored(sealed: SealedDocket): void;
+  nowMs(): number;
+  /** It is stored, by this member or another one; `attested` names the attestations it was stored with when this one did. */
+  onStored(sealed: SealedDocket, attested: readonly string[] | undefined): void;
   /** The register service holds another docket there, or calls ours invalid: a safety violation or a broken store. */
   onRefused(sealed: SealedDocket, answer: WriteAnswer): void;
 }
@@ -16,86 +18,209 @@ export interface WriterOptions {
 interface Queued {
   readonly sealed: SealedDocket;
   readonly attestation: Promise<ConsensusVote | undefined>;
+  /** Attestations of other members, by member. */
+  readonly others: Map<string, ConsensusVote>;
+  /** When this member stores it although that is another one's task; 0 when it is its own. */
+  dueAtMs: number;
 }
 
 const retryMs = { first: 100, last: 5000 } as const;
+/** A rumour that nobody waits for is looked into so much later, with others that come in the meantime. */
+const rumourMs = 500;
+/** So many dockets whose fate is not known are worth a question. */
+const manyUnknown = 8;
 
-/** Hands the decided dockets of one register to the register service, in order and one at a time, until each is stored. */
+/**
+ * Sees to it that the decided dockets of one register are stored, in order (D19). The member whose task it is hands its
+ * docket over as soon as the ones before are said to be stored. The others wait, ask the register service when their
+ * time has come, and hand over what it still lacks.
+ */
 export class DocketWriter {
   readonly #options: WriterOptions;
   readonly #queue: Queued[] = [];
-  #writing = false;
+  #busy = false;
   #stopped = false;
   #delayMs: number = retryMs.first;
+  #retryAtMs = 0;
+  /** Dockets that the register service holds, as others say. */
+  #rumour = 0;
+  /** When the register service is asked whether a rumour is true. */
+  #askAtMs = Number.POSITIVE_INFINITY;
 
   constructor(options: WriterOptions) {
     this.#options = options;
   }
 
-  /** Decided dockets that are not stored. */
+  /** Decided dockets that are not known to be stored. */
   get size(): number {
     return this.#queue.length;
+  }
+
+  /** Of those, the ones that nobody says are stored. */
+  get inFlight(): number {
+    return this.#queue.filter((queued) => numberOf(queued) >= this.#rumour).length;
   }
 
   get sealed(): SealedDocket[] {
     return this.#queue.map((queued) => queued.sealed);
   }
 
-  enqueue(sealed: SealedDocket, attestation: Promise<ConsensusVote | undefined>): void {
-    this.#queue.push({ sealed, attestation });
-    if (!this.#writing) void this.#drain();
+  /** `afterMs` is 0 when storing it is this member's own task. */
+  enqueue(sealed: SealedDocket, attestation: Promise<ConsensusVote | undefined>, afterMs: number): void {
+    const dueAtMs = afterMs === 0 ? 0 : this.#options.nowMs() + afterMs;
+    this.#queue.push({ sealed, attestation, others: new Map(), dueAtMs });
+    this.#go();
+  }
+
+  /** Another member's attestation of a docket that is not stored yet. */
+  attest(docketNumber: number, vote: ConsensusVote): void {
+    const queued = this.#queue.find((each) => numberOf(each) === docketNumber);
+    if (queued?.dueAtMs !== 0 || queued.sealed.docket.header.hash !== vote.docketHash) return;
+    queued.others.set(vote.validatorId, vote);
+  }
+
+  /** Somebody says that the register service holds that many dockets. What rests on a lie is put right by the answer. */
+  hear(height: number): void {
+    if (height <= this.#rumour) return;
+    this.#rumour = height;
+    this.#askAtMs = Math.min(this.#askAtMs, this.#options.nowMs() + rumourMs);
+    this.#go();
+  }
+
+  /** Somebody here waits for the answer. */
+  ask(): void {
+    if (this.#queue.length === 0) return;
+    this.#askAtMs = 0;
+    this.#go();
+  }
+
+  /** The register service holds that many dockets, as it says itself. */
+  settle(height: number): void {
+    for (let next = this.#queue[0]; next !== undefined && numberOf(next) < height; next = this.#queue[0]) {
+      this.#queue.shift();
+      this.#options.onStored(next.sealed, undefined);
+    }
   }
 
   stop(): void {
     this.#stopped = true;
-    this.#options.scheduler.clear(this.#retryKey);
+    this.#options.scheduler.clear(this.#key);
   }
 
-  get #retryKey(): string {
+  get #key(): string {
     return `write/${this.#options.registerId}`;
   }
 
-  async #drain(): Promise<void> {
-    this.#writing = true;
-    for (let next = this.#queue[0]; next !== undefined && !this.#stopped; next = this.#queue[0]) {
-      const done = await this.#write(next);
-      if (!done) return;
-    }
-    this.#writing = false;
+  /** Does what can be done now, one thing at a time, or sets the alarm for what comes first. */
+  #go(): void {
+    if (this.#busy || this.#stopped) return;
+    const step = this.#next();
+    if (step === undefined) return;
+    this.#busy = true;
+    void step().finally(() => {
+      this.#busy = false;
+      this.#go();
+    });
   }
 
-  /** False when the queue rests: until the retry, or for good. */
-  async #write({ sealed, attestation }: Queued): Promise<boolean> {
-    const { ledger, log, registerId } = this.#options;
-    const { docketNumber } = sealed.docket.header;
-    let answer: WriteAnswer;
+  #next(): (() => Promise<void>) | undefined {
+    const head = this.#queue[0];
+    if (head === undefined) return undefined;
+    const nowMs = this.#options.nowMs();
+    if (this.#retryAtMs > nowMs) return this.#sleep(this.#retryAtMs - nowMs);
+    if (head.dueAtMs === 0) return () => this.#write(head);
+    const following = this.#queue.findLast((each) => each.dueAtMs === 0 && numberOf(each) <= this.#rumour);
+    if (following !== undefined) return () => this.#write(following);
+    const isDue = head.dueAtMs <= nowMs;
+    const mustAsk = isDue || this.#askAtMs <= nowMs || this.#queue.length >= manyUnknown;
+    if (mustAsk) return () => this.#inquire(isDue);
+    return this.#sleep(Math.min(head.dueAtMs, this.#askAtMs) - nowMs);
+  }
+
+  #sleep(ms: number): undefined {
+    this.#options.scheduler.set(this.#key, ms, () => this.#go());
+    return undefined;
+  }
+
+  async #inquire(isDue: boolean): Promise<void> {
+    const { ledger, registerId, log } = this.#options;
+    this.#askAtMs = Number.POSITIVE_INFINITY;
     try {
-      answer = await ledger.writeDocket(sealed, await attestation);
+      const facts = await ledger.findRegister(registerId);
+      if (this.#stopped) return;
+      const height = facts?.height ?? 0;
+      const last = this.#queue.find((queued) => numberOf(queued) === height - 1);
+      if (last !== undefined && facts !== undefined && hashOf(last) !== facts.headHash) {
+        this.#refuse(last, { outcome: 'divergent', height, refusals: [] });
+        return;
+      }
+      const before = this.#queue.length;
+      this.settle(height);
+      this.#rumour = height;
+      this.#delayMs = retryMs.first;
+      const head = this.#queue[0];
+      if (head === undefined || before !== this.#queue.length) return;
+      if (isDue) head.dueAtMs = 0;
+      else this.#rest();
+    } catch (error) {
+      log.warn({ err: error, registerId, retryInMs: this.#delayMs }, 'the register service does not answer');
+      this.#rest();
+    }
+  }
+
+  async #write(queued: Queued): Promise<void> {
+    const { ledger, log, registerId } = this.#options;
+    const docketNumber = numberOf(queued);
+    let answer: WriteAnswer;
+    let attested: readonly ConsensusVote[];
+    try {
+      const own = await queued.attestation;
+      attested = own === undefined ? [...queued.others.values()] : [own, ...queued.others.values()];
+      answer = await ledger.writeDocket(queued.sealed, attested);
     } catch (error) {
       log.warn({ err: error, registerId, docketNumber, retryInMs: this.#delayMs }, 'docket not stored yet');
-      this.#retry();
-      return false;
+      this.#rest();
+      return;
     }
-    if (this.#stopped) return false;
+    if (this.#stopped) return;
     if (answer.outcome === 'out-of-order' && answer.height < docketNumber) {
       log.warn({ registerId, docketNumber, height: answer.height }, 'the register service is behind');
-      this.#retry();
-      return false;
+      this.#rumour = answer.height;
+      this.#rest();
+      return;
+    }
+    if (answer.outcome === 'invalid' && queued.others.size > 0) {
+      // What others attested must not be what keeps the docket out.
+      queued.others.clear();
+      return;
     }
     if (answer.outcome !== 'stored' && answer.outcome !== 'replayed') {
-      this.#stopped = true;
-      this.#options.onRefused(sealed, answer);
-      return false;
+      this.#refuse(queued, answer);
+      return;
     }
     this.#delayMs = retryMs.first;
+    this.settle(docketNumber);
     this.#queue.shift();
-    this.#options.onStored(sealed);
-    return true;
+    this.#rumour = Math.max(this.#rumour, docketNumber + 1);
+    const names = attested.map((vote) => vote.validatorId);
+    this.#options.onStored(queued.sealed, answer.outcome === 'stored' ? names : undefined);
   }
 
-  #retry(): void {
-    if (this.#stopped) return;
-    this.#options.scheduler.set(this.#retryKey, this.#delayMs, () => void this.#drain());
+  #refuse(queued: Queued, answer: WriteAnswer): void {
+    this.#stopped = true;
+    this.#options.onRefused(queued.sealed, answer);
+  }
+
+  #rest(): void {
+    this.#retryAtMs = this.#options.nowMs() + this.#delayMs;
     this.#delayMs = Math.min(this.#delayMs * 2, retryMs.last);
   }
+}
+
+function numberOf(queued: Queued): number {
+  return queued.sealed.docket.header.docketNumber;
+}
+
+function hashOf(queued: Queued): string {
+  return queued.sealed.docket.header.hash;
 }

@@ -1,10 +1,11 @@
-import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
+import { createVerifier, nodeEd25519, type Verifier } from '#core/crypto/verify.ts';
 import { encodeHex } from '#core/encoding/hex.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
+import { parseRules, rulesJson } from '#core/ledger/governance/rules-json.ts';
 import { judgeDocket } from '../building/judge.ts';
-import { genesisState, readControlRecord } from '../membership/genesis.ts';
+import { genesisState } from '../membership/genesis.ts';
 import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transaction.ts';
 import type { Ledger, LookupAnswer, RegisterFacts, SealedDocket, WriteOutcome } from '../sealing/ports.ts';
 import { applyDocket, type RegisterState } from '../sealing/state.ts';
@@ -15,15 +16,18 @@ export interface FakeLedger extends Ledger {
   readonly sealed: ReadonlyMap<string, PooledTransaction>;
   lookups: number;
   /** Called before each call with its name; may throw or wait. */
-  before: (call: 'lookup' | 'write' | 'find' | 'list') => Promise<void> | void;
+  before: (call: 'lookup' | 'write' | 'attest' | 'find' | 'list') => Promise<void> | void;
+  /** Back to an older state, as a database that was restored. */
+  restoreTo(height: number): Promise<void>;
   /** Called after a docket is stored and before that is answered. */
   afterWrite: () => Promise<void> | void;
 }
 
-const verifier = createVerifier(nodeEd25519());
-
 /** A register service in memory for one register; it verifies every docket before it stores it. */
-export function fakeLedger(networkId: string): FakeLedger {
+export function fakeLedger(
+  networkId: string,
+  verifier: Verifier = createVerifier(nodeEd25519()),
+): FakeLedger {
   const dockets: SealedDocket[] = [];
   const sealed = new Map<string, PooledTransaction>();
   const successors = new Map<string, string>();
@@ -51,7 +55,7 @@ export function fakeLedger(networkId: string): FakeLedger {
         };
       });
     },
-    async writeDocket(offered, attestation) {
+    async writeDocket(offered, attestations) {
       await ledger.before('write');
       const { header } = offered.docket;
       const answer = (outcome: WriteOutcome, refusals: string[] = []) => ({
@@ -63,27 +67,42 @@ export function fakeLedger(networkId: string): FakeLedger {
       if (stored !== undefined)
         return answer(stored.docket.header.hash === header.hash ? 'replayed' : 'divergent');
       if (header.docketNumber > dockets.length) return answer('out-of-order');
-      const before = state ?? stateBeforeGenesis(offered, networkId);
+      const before = state ?? stateBeforeGenesis(offered, networkId, verifier);
       const refusals = [
-        ...judge(offered, before),
+        ...judge(offered, before, verifier),
         ...link(offered, sealed, successors),
         ...repeat(offered, replays),
       ];
-      if (attestation !== undefined && !verifyVote(attestation, verifier)) refusals.push('attestation');
+      if (!attestations.every((vote) => verifyVote(vote, verifier))) refusals.push('attestation');
       if (refusals.length > 0) return answer('invalid', refusals);
       dockets.push(offered);
-      if (attestation !== undefined) ledger.attestations.push(attestation);
-      state = applyDocket(before, header);
+      ledger.attestations.push(...attestations);
+      state = applyDocket(before, offered.docket);
       await ledger.afterWrite();
       return answer('stored');
+    },
+    async restoreTo(height) {
+      const kept = dockets.slice(0, height);
+      dockets.length = 0;
+      sealed.clear();
+      successors.clear();
+      replays.clear();
+      state = undefined;
+      for (const each of kept) await ledger.writeDocket(each, []);
+    },
+    async appendAttestation(_registerId, docketNumber, vote) {
+      await ledger.before('attest');
+      const stored = dockets[docketNumber]?.docket.header.hash;
+      if (stored !== vote.docketHash || !verifyVote(vote, verifier)) {
+        throw new AppError('unprocessable', 'VAL_SIG_002', 'The attestation does not verify.');
+      }
+      addOnce(ledger.attestations, vote);
     },
     async findRegister(registerId) {
       await ledger.before('find');
       return state?.registerId === registerId ? factsOf(state) : undefined;
     },
-    async isSubscribed() {
-      return true;
-    },
+    isSubscribed: async () => true,
     async listMemberRegisters() {
       await ledger.before('list');
       return state === undefined ? [] : [state.registerId];
@@ -92,13 +111,19 @@ export function fakeLedger(networkId: string): FakeLedger {
   return ledger;
 }
 
-function stateBeforeGenesis({ docket }: SealedDocket, networkId: string): RegisterState {
-  const [first] = docket.transactions;
-  if (first === undefined) throw new AppError('internal', 'INTERNAL_ERROR', 'an empty docket');
-  return genesisState(readControlRecord(first.payload), networkId);
+function addOnce(attestations: ConsensusVote[], vote: ConsensusVote): void {
+  const isSame = (each: ConsensusVote) =>
+    each.docketHash === vote.docketHash && each.validatorId === vote.validatorId;
+  if (!attestations.some(isSame)) attestations.push(vote);
 }
 
-function judge({ docket, certificate }: SealedDocket, before: RegisterState): string[] {
+function stateBeforeGenesis({ docket }: SealedDocket, networkId: string, verifier: Verifier): RegisterState {
+  const [first] = docket.transactions;
+  if (first === undefined) throw new AppError('internal', 'INTERNAL_ERROR', 'an empty docket');
+  return genesisState(first, networkId, verifier);
+}
+
+function judge({ docket, certificate }: SealedDocket, before: RegisterState, verifier: Verifier): string[] {
   const { members, networkId, registerId } = before;
   const context = { members, networkId, registerId, verifier, docket: docket.header };
   const violations = [...judgeDocket(before, docket), ...verifyCertificate(certificate, context)];
@@ -146,11 +171,6 @@ function factsOf(state: RegisterState): RegisterFacts {
     headHash: state.headHash,
     headTimestamp: state.headTimestamp,
     logFrontier: state.log.serialise(),
-    members: state.members,
-    policy: state.policy,
-    roster: [...state.rosterKeys].map((name) => {
-      const [algorithm = '', publicKey = ''] = name.split(':');
-      return { algorithm, publicKey };
-    }),
+    ledger: parseRules(JSON.parse(rulesJson(state.ledger))),
   };
 }

@@ -1,6 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import { voteBytes } from '#core/ledger/attestation.ts';
-import { signBytes } from '#core/ledger/consensus.ts';
+import { checkpointBody, checkpointOrigin, cosignatureBytes } from '#core/ledger/checkpoint.ts';
+import { type ConsensusMessage, signBytes } from '#core/ledger/consensus.ts';
 import { possessionBytes } from '#core/ledger/possession.ts';
 import type { Signer, SignerRequest } from '../sealing/ports.ts';
 import type { TestKey } from './keys.ts';
@@ -13,15 +14,15 @@ export interface FakeSigner extends Signer {
 
 /** A signing component with the guard of the real one: positions of a register only rise, the last one may be repeated. */
 export function fakeSigner(key: TestKey, validatorId: string): FakeSigner {
-  const guard = new Map<string, Position>();
+  const guard = createGuard();
   const fake: FakeSigner = {
     key: { publicKey: key.publicKey, walletAddress: key.address },
     signed: [],
     before: () => {},
     async sign(request) {
       await fake.before(request);
-      const bytes = bytesOf(request, key, validatorId);
-      if (request.kind === 'consensus') refuseDoubleSign(guard, request, bytes);
+      const bytes = signedBytes(request, key, validatorId);
+      if (request.kind === 'consensus') guard(request.message, bytes);
       fake.signed.push(request);
       return key.sign(bytes);
     },
@@ -34,22 +35,25 @@ interface Position {
   readonly text: string;
 }
 
-function refuseDoubleSign(
-  guard: Map<string, Position>,
-  { message }: Extract<SignerRequest, { kind: 'consensus' }>,
-  bytes: Uint8Array,
-): void {
-  const place = [message.height, message.round, message.type] as const;
-  const text = Buffer.from(bytes).toString('hex');
-  const last = guard.get(message.registerId);
-  if (last !== undefined && !mayFollow(last, { place, text })) {
-    throw new AppError(
-      'conflict',
-      'DOUBLE_SIGN_REFUSED',
-      'A later position or something else was signed here',
-    );
-  }
-  guard.set(message.registerId, { place, text });
+/** Throws AppError conflict DOUBLE_SIGN_REFUSED for what may not be signed after what was signed before. */
+export type Guard = (message: ConsensusMessage, bytes: Uint8Array) => void;
+
+/** The guard of one identity: positions of a register only rise, the last one may be repeated. */
+export function createGuard(): Guard {
+  const positions = new Map<string, Position>();
+  return (message, bytes) => {
+    const place = [message.height, message.round, message.type] as const;
+    const text = Buffer.from(bytes).toString('hex');
+    const last = positions.get(message.registerId);
+    if (last !== undefined && !mayFollow(last, { place, text })) {
+      throw new AppError(
+        'conflict',
+        'DOUBLE_SIGN_REFUSED',
+        'A later position or something else was signed here',
+      );
+    }
+    positions.set(message.registerId, { place, text });
+  };
 }
 
 function mayFollow(last: Position, next: Position): boolean {
@@ -60,12 +64,18 @@ function mayFollow(last: Position, next: Position): boolean {
   return last.text === next.text;
 }
 
-function bytesOf(request: SignerRequest, key: TestKey, validatorId: string): Uint8Array {
+/** The bytes that a request asks a signature over. */
+export function signedBytes(request: SignerRequest, key: TestKey, validatorId: string): Uint8Array {
   switch (request.kind) {
     case 'consensus':
       return signBytes(request.message);
     case 'attestation':
       return voteBytes({ ...request, validatorAddress: key.address });
+    case 'cosignature':
+      return cosignatureBytes(
+        checkpointBody({ ...request, origin: checkpointOrigin(request.networkId, request.registerId) }),
+        request.timeSeconds,
+      );
     case 'possession':
       return possessionBytes({ registerId: request.registerId, validatorId, publicKey: key.publicKey });
   }

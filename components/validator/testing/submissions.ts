@@ -14,7 +14,9 @@ export interface Draft {
   readonly payload?: unknown;
   readonly previous?: string | undefined;
   readonly createdAtMs: number;
-  readonly metadata?: Record<string, string>;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly blueprintId?: string;
+  readonly actionId?: string;
   /** Replaces members of the finished submission; undefined leaves one out. */
   readonly tamper?: Record<string, unknown>;
 }
@@ -29,8 +31,8 @@ export function signedSubmission(draft: Draft): Signed {
   const payload = draft.payload ?? { note: 'hello' };
   const envelope: TransactionEnvelope = {
     registerId: draft.registerId,
-    blueprintId: 'loan',
-    actionId: '0',
+    blueprintId: draft.blueprintId ?? 'loan',
+    actionId: draft.actionId ?? '0',
     type: 'Action',
     payloadHash: payloadHash(payload),
     previousTransactionId: draft.previous,

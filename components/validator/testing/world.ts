@@ -7,7 +7,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import type { Answer } from '../admission/answer.ts';
 import { answerSubmission } from '../admission/rpc.ts';
 import { type Engine, type EngineOptions, openEngine } from '../engine.ts';
-import { noPeers } from '../sealing/peers.ts';
+import { noTransport } from '../peering/transport.ts';
 import type { Register } from '../sealing/register.ts';
 import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
 import { type FakeSigner, fakeSigner } from './fake-signer.ts';
@@ -61,7 +61,8 @@ export class World {
       retainBytes: 16 * 1024 * 1024,
       signer: this.signer,
       ledger: this.ledger,
-      peers: noPeers(),
+      transport: noTransport(),
+      version: 'test',
       verifier: this.#verifier,
       verify: async (items) => items.map((item) => this.#verifier.verifyDigest(item)),
       systemKey: async () => `ED25519:${systemKey.publicKey}`,

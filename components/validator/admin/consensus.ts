@@ -1,0 +1,104 @@
+import type { Counts } from '../consensus/tally.ts';
+import type { Gathered } from './gather.ts';
+import type { RegisterReport } from './report.ts';
+import { type SetView, viewSets } from './sets.ts';
+
+/** What consensus did in a register or in all, as its members counted it since their starts (L-77). */
+interface ConsensusNumbers {
+  readonly rounds: number;
+  readonly roundsFailed: number;
+  /** Rounds a docket took. */
+  readonly averageRounds: number;
+  readonly proposalsMade: number;
+  readonly proposalsReceived: number;
+  readonly votesCast: number;
+  readonly votesNil: number;
+  readonly evidenceCount: number;
+  /** Rounds that ended in a docket, 0 to 1; 1 before the first one. */
+  readonly consensusSuccessRate: number;
+  /** Milliseconds from the beginning of work on a docket to its decision. */
+  readonly averageConsensusTime: number;
+}
+
+/**
+ * The answer of `GET /api/metrics/consensus` for the registers that the caller may see. Rounds and their time are those
+ * of the member that counted most of them; messages are added up over all members, each counts its own.
+ */
+export function presentConsensus(
+  gathered: readonly Gathered[],
+  self: string,
+  isVisible: (registerId: string) => boolean,
+) {
+  const sets = viewSets(gathered, self).filter(({ registerId }) => isVisible(registerId));
+  const counted = sets.map(({ members }) => sum(members.flatMap(({ report }) => report ?? [])));
+  return {
+    ...numbersOf(add(counted)),
+    byRegister: sets.map((set, index) => ({
+      ...presentRegister(set),
+      ...numbersOf(counted[index] ?? zero()),
+    })),
+    unreachable: gathered.flatMap(({ validatorId, report }) => (report === undefined ? validatorId : [])),
+  };
+}
+
+function presentRegister({ registerId, status, furthest, members, quorum, operational }: SetView) {
+  const { height, round, step, proposer } = furthest;
+  return {
+    registerId,
+    status,
+    height,
+    round,
+    step,
+    proposer,
+    validatorSetSize: members.length,
+    quorum,
+    operational,
+    quorumAvailable: operational >= quorum,
+    unreachable: members.flatMap(({ validatorId, report }) => (report === undefined ? validatorId : [])),
+  };
+}
+
+function zero(): Counts {
+  return {
+    rounds: 0,
+    roundsFailed: 0,
+    proposalsMade: 0,
+    proposalsReceived: 0,
+    votesCast: 0,
+    votesNil: 0,
+    evidenceCount: 0,
+    decided: 0,
+    decidingMs: 0,
+  };
+}
+
+/** One register: all members go through the same rounds, so the one that saw most speaks for them. */
+function sum(reports: readonly RegisterReport[]): Counts {
+  const total = add(reports.map(({ counts }) => counts));
+  const [most] = reports.map(({ counts }) => counts).toSorted((a, b) => b.rounds - a.rounds);
+  const { rounds, roundsFailed, decided, decidingMs } = most ?? zero();
+  const evidenceCount = Math.max(0, ...reports.map(({ counts }) => counts.evidenceCount));
+  return { ...total, rounds, roundsFailed, decided, decidingMs, evidenceCount };
+}
+
+function add(all: readonly Readonly<Counts>[]): Counts {
+  const total = zero();
+  for (const counts of all) {
+    for (const name of Object.keys(total) as (keyof Counts)[]) total[name] += counts[name];
+  }
+  return total;
+}
+
+function numbersOf(counts: Counts): ConsensusNumbers {
+  const { decided, decidingMs, ...numbers } = counts;
+  return {
+    ...numbers,
+    averageRounds: ratio(numbers.rounds, decided),
+    consensusSuccessRate: numbers.rounds === 0 ? 1 : ratio(decided, numbers.rounds),
+    averageConsensusTime: ratio(decidingMs, decided),
+  };
+}
+
+function ratio(value: number, by: number): number {
+  return by === 0 ? 0 : Math.round((value / by) * 1000) / 1000;
+}

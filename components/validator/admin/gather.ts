@@ -1,0 +1,56 @@
+import type { Colleagues } from '../membership/clients.ts';
+import type { Directory } from '../membership/directory.ts';
+import type { ValidatorReport } from './report.ts';
+
+export interface GatherDeps {
+  readonly validatorId: string;
+  /** What this validator says of itself. @param registerId empty for every register */
+  report(registerId: string): ValidatorReport;
+  readonly directory: Pick<Directory, 'all'>;
+  readonly colleagues: Pick<Colleagues, 'report'>;
+}
+
+/** What became of asking one validator. */
+export interface Gathered {
+  readonly validatorId: string;
+  /** Undefined when it could not be reached. */
+  readonly report: ValidatorReport | undefined;
+}
+
+/** More validators than a set may have are not asked. */
+const mostAsked = 200;
+
+/**
+ * Asks every validator of the installation, and every member of the registers here, at the same time; this one answers
+ * for itself. Whoever cannot be reached is in the result too. Sorted by id; never throws.
+ * @param registerId empty for every register
+ */
+export async function gather(deps: GatherDeps, registerId: string): Promise<readonly Gathered[]> {
+  const own = deps.report(registerId);
+  const announced = await deps.directory.all();
+  const known = new Set([
+    deps.validatorId,
+    ...own.registers.flatMap(({ members }) => members),
+    ...announced.map((entry) => entry.validatorId),
+  ]);
+  const ids = [...known].slice(0, mostAsked).toSorted();
+  return Promise.all(
+    ids.map(async (validatorId) => ({
+      validatorId,
+      report: validatorId === deps.validatorId ? own : await reportOf(deps, validatorId, registerId),
+    })),
+  );
+}
+
+async function reportOf(
+  deps: GatherDeps,
+  validatorId: string,
+  registerId: string,
+): Promise<ValidatorReport | undefined> {
+  try {
+    const report = await deps.colleagues.report(validatorId, registerId);
+    return report.validatorId === validatorId ? report : undefined;
+  } catch {
+    return undefined;
+  }
+}

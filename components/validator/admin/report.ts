@@ -1,0 +1,67 @@
+import { proposerOf } from '../consensus/members.ts';
+import type { Counts } from '../consensus/tally.ts';
+import type { Register } from '../sealing/register.ts';
+
+/** One register as one validator sees it. */
+export interface RegisterReport {
+  readonly registerId: string;
+  /** Running, Paused, Stopped, Halted, WaitingForValidators */
+  readonly status: string;
+  /** Why it is halted; empty otherwise. */
+  readonly reason: string;
+  readonly startedAtMs: number;
+  /** Number of stored dockets. */
+  readonly storedHeight: number;
+  readonly memPoolSize: number;
+  readonly docketsBuilt: number;
+  readonly transactionsProcessed: number;
+  /** Number of the docket that is being decided. */
+  readonly height: number;
+  readonly round: number;
+  readonly step: string;
+  readonly proposer: string;
+  readonly quorum: number;
+  /** V(height), by id */
+  readonly members: readonly string[];
+  /** 0 when nothing was decided since the start. */
+  readonly decidedAtMs: number;
+  readonly counts: Readonly<Counts>;
+}
+
+/** What was last heard of another validator. */
+export interface Heard {
+  readonly validatorId: string;
+  readonly heardAtMs: number;
+}
+
+/** Everything one validator says of itself. */
+export interface ValidatorReport {
+  readonly validatorId: string;
+  readonly version: string;
+  readonly startedAtMs: number;
+  readonly registers: readonly RegisterReport[];
+  readonly heard: readonly Heard[];
+}
+
+export function reportRegister(register: Register): RegisterReport {
+  const { facts, state } = register;
+  const members = state.members.map((member) => member.validatorId);
+  return {
+    registerId: register.id,
+    status: facts.isWaitingForValidators ? 'WaitingForValidators' : register.status,
+    reason: facts.haltedBecause ?? '',
+    startedAtMs: facts.startedAtMs,
+    storedHeight: facts.storedHeight,
+    memPoolSize: register.pool.size,
+    docketsBuilt: facts.docketsBuilt,
+    transactionsProcessed: facts.transactionsProcessed,
+    height: facts.height,
+    round: facts.round,
+    step: facts.step,
+    proposer: proposerOf(members, facts.height, facts.round),
+    quorum: facts.quorum,
+    members,
+    decidedAtMs: facts.decidedAtMs,
+    counts: register.tally.counts,
+  };
+}

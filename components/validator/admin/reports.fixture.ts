@@ -1,0 +1,52 @@
+import type { Counts } from '../consensus/tally.ts';
+import type { Gathered } from './gather.ts';
+import type { RegisterReport, ValidatorReport } from './report.ts';
+
+export const four = ['validator-0', 'validator-1', 'validator-2', 'validator-3'];
+export const registerId = '0123456789abcdef0123456789abcdef';
+
+export const noCounts: Counts = {
+  rounds: 0,
+  roundsFailed: 0,
+  proposalsMade: 0,
+  proposalsReceived: 0,
+  votesCast: 0,
+  votesNil: 0,
+  evidenceCount: 0,
+  decided: 0,
+  decidingMs: 0,
+};
+
+export function registerReport(over: Partial<RegisterReport> = {}): RegisterReport {
+  return {
+    registerId,
+    status: 'Running',
+    reason: '',
+    startedAtMs: 1_000,
+    storedHeight: 5,
+    memPoolSize: 0,
+    docketsBuilt: 5,
+    transactionsProcessed: 9,
+    height: 5,
+    round: 0,
+    step: 'idle',
+    proposer: 'validator-1',
+    quorum: 3,
+    members: four,
+    decidedAtMs: 9_000,
+    counts: noCounts,
+    ...over,
+  };
+}
+
+export function validatorReport(validatorId: string, registers: readonly RegisterReport[]): ValidatorReport {
+  return { validatorId, version: '1', startedAtMs: 1_000, registers, heard: [] };
+}
+
+/** What asking all gave: members that are not named could not be reached. */
+export function gathered(reports: Readonly<Record<string, RegisterReport | undefined>>): Gathered[] {
+  return four.map((validatorId) => {
+    const register = reports[validatorId];
+    return { validatorId, report: register && validatorReport(validatorId, [register]) };
+  });
+}

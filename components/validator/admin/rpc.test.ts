@@ -1,0 +1,67 @@
+import { create } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import type { Caller } from '#core/identity/claims.ts';
+import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
+import type { RpcContext } from '#kit/rpc/rpc.ts';
+import { ActRequestSchema, GetStatusRequestSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import { registerId, registerReport, validatorReport } from './reports.fixture.ts';
+import { adminHandlers } from './rpc.ts';
+
+const administrator = {
+  kind: 'user',
+  tier: 'platform',
+  organizationId: SYSTEM_ORGANIZATION_ID,
+  roles: ['SystemAdmin'],
+} as Partial<Caller> as Caller;
+const somebody = { ...administrator, roles: ['User'] } as Caller;
+
+function contextOf(clientId: string, subject?: Caller): RpcContext {
+  const peer = { clientId, spiffeId: `spiffe://test/service/${clientId}` };
+  return { peer, signal: new AbortController().signal, ...(subject && { subject }) };
+}
+
+const acted: string[] = [];
+const handlers = adminHandlers({
+  report: (id) => validatorReport('validator-0', [registerReport({ registerId: id })]),
+  actHere: async (id, act) => {
+    acted.push(`${act} ${id}`);
+    return { status: 'Stopped', changed: true };
+  },
+});
+const stop = create(ActRequestSchema, { registerId, act: 'stop' });
+
+describe('what one validator may ask of another', () => {
+  it('is how it is doing', async () => {
+    const request = create(GetStatusRequestSchema, { registerId });
+    const status = await handlers.getStatus(request, contextOf('validator-1'));
+    expect(status.registers?.[0]).toMatchObject({ registerId, quorum: 3 });
+  });
+
+  it.each([
+    ['another validator by its own word', contextOf('validator-1')],
+    [
+      'another validator in the name of a person who is no system administrator',
+      contextOf('validator-1', somebody),
+    ],
+  ])('is not to stop a register: %s', async (_who, context) => {
+    acted.length = 0;
+    await expect(handlers.act(stop, context)).rejects.toMatchObject({ kind: 'forbidden' });
+    expect(acted).toEqual([]);
+  });
+
+  it.each([
+    ['a system administrator through another validator', contextOf('validator-1', administrator)],
+    ['the register service', contextOf('service-register')],
+  ])('%s may stop one', async (_who, context) => {
+    acted.length = 0;
+    expect(await handlers.act(stop, context)).toEqual({ status: 'Stopped', changed: true });
+    expect(acted).toEqual([`stop ${registerId}`]);
+  });
+
+  it('has names', async () => {
+    const request = create(ActRequestSchema, { registerId, act: 'destroy' });
+    await expect(handlers.act(request, contextOf('service-register'))).rejects.toMatchObject({
+      kind: 'invalid',
+    });
+  });
+});

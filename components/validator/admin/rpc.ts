@@ -1,0 +1,37 @@
+import { AppError } from '#core/errors/errors.ts';
+import { decide } from '#core/identity/policies.ts';
+import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
+import type { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import type { Acted } from '../membership/clients.ts';
+import { type Act, isAct } from './modes.ts';
+import type { ValidatorReport } from './report.ts';
+import { wireReport } from './wire.ts';
+
+export interface AdminRpcOptions {
+  /** What this validator says of itself. @param registerId empty for every register */
+  report(registerId: string): ValidatorReport;
+  actHere(registerId: string, act: Act): Promise<Acted>;
+}
+
+/**
+ * The register service ends the validation of deleted registers. Other validators only pass on what a system
+ * administrator asks, with that person's token: one faulty member could stop all the others otherwise.
+ */
+function assertMayAct({ peer, subject }: RpcContext): void {
+  if (peer.clientId === 'service-register' || decide('RequireSystemAdmin', subject) === 'allow') return;
+  throw new AppError('forbidden', 'FORBIDDEN', 'Only a system administrator may do this');
+}
+
+/** What the other validators ask so that each of them can answer for all (D21). */
+export function adminHandlers(options: AdminRpcOptions): RpcHandlers<typeof ValidatorAdminService.method> {
+  return {
+    async getStatus({ registerId }) {
+      return wireReport(options.report(registerId));
+    },
+    async act({ registerId, act }, context) {
+      assertMayAct(context);
+      if (!isAct(act)) throw new AppError('invalid', 'INVALID_REQUEST', `unknown act ${act}`);
+      return options.actHere(registerId, act);
+    },
+  };
+}

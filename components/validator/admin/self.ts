@@ -1,0 +1,62 @@
+import { AppError } from '#core/errors/errors.ts';
+import { findRegisterId } from '#core/ledger/register-id.ts';
+import type { Mode } from '../log/entries.ts';
+import type { Acted } from '../membership/clients.ts';
+import type { Register } from '../sealing/register.ts';
+import type { RegisterSet } from './act.ts';
+import { type Act, nextMode } from './modes.ts';
+import { type Heard, reportRegister, type ValidatorReport } from './report.ts';
+
+export interface SelfOptions {
+  readonly validatorId: string;
+  readonly version: string;
+  readonly startedAtMs: number;
+  allRegisters(): Iterable<Register>;
+  getRegister(registerId: string): Register | undefined;
+  findRegister(registerId: string): Promise<Register | undefined>;
+  /** A register as the register service knows it; undefined when it knows none. */
+  findSet(registerId: string): Promise<RegisterSet | undefined>;
+  setMode(registerId: string, mode: Mode): Promise<void>;
+  heard(): readonly Heard[];
+}
+
+/** What this validator says and does for itself. */
+export interface Self {
+  report(registerId: string): ValidatorReport;
+  actHere(registerId: string, act: Act): Promise<Acted>;
+  findSet(registerId: string): Promise<RegisterSet | undefined>;
+}
+
+export function createSelf(options: SelfOptions): Self {
+  const registersOf = (registerId: string): Iterable<Register> => {
+    if (registerId === '') return options.allRegisters();
+    const register = options.getRegister(registerId);
+    return register === undefined ? [] : [register];
+  };
+  return {
+    report: (registerId) => ({
+      validatorId: options.validatorId,
+      version: options.version,
+      startedAtMs: options.startedAtMs,
+      registers: Array.from(registersOf(registerId), reportRegister),
+      heard: options.heard(),
+    }),
+    async actHere(registerId, act) {
+      const register = await options.findRegister(registerId);
+      if (register === undefined)
+        throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+      const before = register.status;
+      const status = nextMode(before, act);
+      await options.setMode(register.id, status);
+      return { status, changed: before !== status };
+    },
+    async findSet(text) {
+      const registerId = findRegisterId(text);
+      if (registerId === undefined) return undefined;
+      const register = options.getRegister(registerId);
+      if (register === undefined) return options.findSet(registerId);
+      const members = register.state.members.map(({ validatorId }) => validatorId);
+      return { members, quorum: register.facts.quorum };
+    },
+  };
+}

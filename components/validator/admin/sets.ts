@@ -1,0 +1,81 @@
+import { compareCodeUnits } from '#core/encoding/text.ts';
+import type { Gathered } from './gather.ts';
+import type { RegisterReport } from './report.ts';
+
+/** One member of a register and what it says; undefined when it cannot be reached or does not know the register. */
+export interface MemberView {
+  readonly validatorId: string;
+  readonly reachable: boolean;
+  readonly report: RegisterReport | undefined;
+}
+
+/** A register as its whole set sees it. */
+export interface SetView {
+  readonly registerId: string;
+  readonly members: readonly MemberView[];
+  readonly quorum: number;
+  /** Members that can be reached and vote. */
+  readonly operational: number;
+  readonly status: SetStatus;
+  /** The furthest report: the highest docket, there the highest round. */
+  readonly furthest: RegisterReport;
+}
+
+/** WaitingForValidators: too few members can be reached and vote; nothing is sealed until they come back (L-113). */
+export type SetStatus = 'Running' | 'Paused' | 'Stopped' | 'Halted' | 'WaitingForValidators';
+
+/** What the gathered reports say of each register, by register id. The validator's own view of a set comes first. */
+export function viewSets(gathered: readonly Gathered[], self: string): readonly SetView[] {
+  const ordered = [
+    ...gathered.filter(({ validatorId }) => validatorId === self),
+    ...gathered.filter(({ validatorId }) => validatorId !== self),
+  ];
+  const sets = new Map<string, RegisterReport>();
+  for (const { validatorId, report } of ordered) {
+    for (const register of report?.registers ?? []) {
+      const speaksForItself = register.members.includes(validatorId);
+      if (speaksForItself && !sets.has(register.registerId)) sets.set(register.registerId, register);
+    }
+  }
+  return [...sets.values()]
+    .toSorted((a, b) => compareCodeUnits(a.registerId, b.registerId))
+    .map((known) => viewSet(known, gathered));
+}
+
+function viewSet(known: RegisterReport, gathered: readonly Gathered[]): SetView {
+  const { registerId, quorum } = known;
+  const members = known.members.map((validatorId): MemberView => {
+    const said = gathered.find((one) => one.validatorId === validatorId)?.report;
+    const report = said?.registers.find((one) => one.registerId === registerId);
+    return { validatorId, reachable: said !== undefined, report };
+  });
+  const reports = members.flatMap(({ report }) => report ?? []);
+  const operational = reports.filter(votes).length;
+  return {
+    registerId,
+    members,
+    quorum,
+    operational,
+    status: judge(reports, operational, quorum),
+    furthest: reports.reduce(further, known),
+  };
+}
+
+/** Paused members vote so that the others make progress, stopped and halted ones do not (L-75). */
+export function votes({ status }: Pick<RegisterReport, 'status'>): boolean {
+  return status === 'Running' || status === 'Paused' || status === 'WaitingForValidators';
+}
+
+function judge(reports: readonly RegisterReport[], operational: number, quorum: number): SetStatus {
+  const some = (status: string) => reports.some((report) => report.status === status);
+  if (some('Halted')) return 'Halted';
+  if (reports.every(({ status }) => status === 'Stopped')) return 'Stopped';
+  if (operational < quorum) return 'WaitingForValidators';
+  if (some('Running')) return 'Running';
+  return some('WaitingForValidators') ? 'WaitingForValidators' : 'Paused';
+}
+
+function further(a: RegisterReport, b: RegisterReport): RegisterReport {
+  if (a.height !== b.height) return a.height > b.height ? a : b;
+  return b.round > a.round ? b : a;
+}

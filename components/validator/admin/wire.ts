@@ -1,0 +1,92 @@
+import type {
+  ConsensusTally,
+  GetStatusResponse,
+  RegisterValidation,
+} from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import type { Counts } from '../consensus/tally.ts';
+import type { RegisterReport, ValidatorReport } from './report.ts';
+
+/** A report as it travels. */
+export function wireReport(report: ValidatorReport) {
+  return {
+    validatorId: report.validatorId,
+    version: report.version,
+    startedAtMs: BigInt(report.startedAtMs),
+    registers: report.registers.map(wireRegister),
+    heard: report.heard.map(({ validatorId, heardAtMs }) => ({ validatorId, heardAtMs: BigInt(heardAtMs) })),
+  };
+}
+
+function wireRegister(report: RegisterReport) {
+  return {
+    ...report,
+    startedAtMs: BigInt(report.startedAtMs),
+    storedHeight: BigInt(report.storedHeight),
+    docketsBuilt: BigInt(report.docketsBuilt),
+    transactionsProcessed: BigInt(report.transactionsProcessed),
+    height: BigInt(report.height),
+    members: [...report.members],
+    decidedAtMs: BigInt(report.decidedAtMs),
+    tally: wireCounts(report.counts),
+  };
+}
+
+function wireCounts(counts: Readonly<Counts>) {
+  return {
+    rounds: BigInt(counts.rounds),
+    roundsFailed: BigInt(counts.roundsFailed),
+    proposalsMade: BigInt(counts.proposalsMade),
+    proposalsReceived: BigInt(counts.proposalsReceived),
+    votesCast: BigInt(counts.votesCast),
+    votesNil: BigInt(counts.votesNil),
+    evidenceCount: BigInt(counts.evidenceCount),
+    decided: BigInt(counts.decided),
+    decidingMs: BigInt(Math.round(counts.decidingMs)),
+  };
+}
+
+/** What came from another validator; numbers beyond 2^53 lose precision and harm nobody. */
+export function reportOf(wire: GetStatusResponse): ValidatorReport {
+  return {
+    validatorId: wire.validatorId,
+    version: wire.version,
+    startedAtMs: Number(wire.startedAtMs),
+    registers: wire.registers.map(registerOf),
+    heard: wire.heard.map(({ validatorId, heardAtMs }) => ({ validatorId, heardAtMs: Number(heardAtMs) })),
+  };
+}
+
+function registerOf(wire: RegisterValidation): RegisterReport {
+  return {
+    registerId: wire.registerId,
+    status: wire.status,
+    reason: wire.reason,
+    startedAtMs: Number(wire.startedAtMs),
+    storedHeight: Number(wire.storedHeight),
+    memPoolSize: wire.memPoolSize,
+    docketsBuilt: Number(wire.docketsBuilt),
+    transactionsProcessed: Number(wire.transactionsProcessed),
+    height: Number(wire.height),
+    round: wire.round,
+    step: wire.step,
+    proposer: wire.proposer,
+    quorum: wire.quorum,
+    members: wire.members,
+    decidedAtMs: Number(wire.decidedAtMs),
+    counts: countsOf(wire.tally),
+  };
+}
+
+function countsOf(wire: ConsensusTally | undefined): Counts {
+  return {
+    rounds: Number(wire?.rounds ?? 0),
+    roundsFailed: Number(wire?.roundsFailed ?? 0),
+    proposalsMade: Number(wire?.proposalsMade ?? 0),
+    proposalsReceived: Number(wire?.proposalsReceived ?? 0),
+    votesCast: Number(wire?.votesCast ?? 0),
+    votesNil: Number(wire?.votesNil ?? 0),
+    evidenceCount: Number(wire?.evidenceCount ?? 0),
+    decided: Number(wire?.decided ?? 0),
+    decidingMs: Number(wire?.decidingMs ?? 0),
+  };
+}

@@ -1,0 +1,185 @@
+import { encodeHex } from '#core/encoding/hex.ts';
+import { equalBytes, fromUtf8 } from '#core/encoding/text.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import { parseRecord, type SealedRecord } from '#core/ledger/record.ts';
+import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
+import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transaction.ts';
+import type { Ledger, LookupAnswer } from '../sealing/ports.ts';
+import type { Register } from '../sealing/register.ts';
+import { buildCandidate, type Candidate, judgeSignatures, judgeTimes, signatureChecks } from './judge.ts';
+import { parseSubmission, type Submission } from './submission.ts';
+
+/** A transaction as another validator gives it. */
+export interface GivenTransaction {
+  readonly record: Uint8Array;
+  readonly payload: Uint8Array;
+}
+
+export interface ExamineOptions {
+  readonly ledger: Pick<Ledger, 'lookup'>;
+  verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
+}
+
+/** In which docket the transactions stand. */
+export interface Placing {
+  /** The docket's own time: what a proposal is judged by, so that every member judges alike. */
+  readonly atMs: number;
+  /** Type of every transaction of the docket that is known, by id. */
+  readonly types: Map<string, string>;
+  /** A quorum has sealed it: what it says of state and chain was judged by then. */
+  readonly certified: boolean;
+}
+
+interface Examined {
+  readonly submission: Submission;
+  readonly candidate: Candidate;
+}
+
+/**
+ * The submission that a sealed record was made of, as text: what another validator gives goes the way of what clients send.
+ * @throws AppError invalid VAL_STRUCT_012 when the record is none or the payload is no text
+ */
+export function submissionText({ record, payload }: GivenTransaction): string {
+  const parsed = parseRecord(record);
+  const text = fromUtf8(payload);
+  if (text === undefined) throw new AppError('invalid', 'VAL_STRUCT_012', 'The payload is not UTF-8');
+  const members = JSON.stringify(membersOf(parsed));
+  return `${members.slice(0, -1)},"Payload":${text}}`;
+}
+
+function membersOf(record: SealedRecord): Readonly<Record<string, unknown>> {
+  return {
+    TransactionId: record.txId,
+    RegisterId: record.registerId,
+    BlueprintId: record.blueprintId,
+    ActionId: record.actionId,
+    PayloadHash: record.payloadHash,
+    Signatures: record.signatures.map(({ publicKey, signatureValue, algorithm }) => ({
+      PublicKey: publicKey,
+      SignatureValue: signatureValue,
+      Algorithm: algorithm,
+    })),
+    CreatedAt: record.createdAt,
+    ExpiresAt: record.expiresAt,
+    PreviousTransactionId: record.previousTransactionId,
+    Metadata: record.metadata,
+    Recipients: record.recipients,
+  };
+}
+
+/**
+ * Verifies transactions of another member's docket with the stages of admission that need more than the docket and the
+ * state: shape, hashes, signatures, chain. The pool is only read. 'invalid' when one of them may not be sealed there.
+ * @throws AppError unavailable when the register service cannot answer
+ */
+export async function examine(
+  options: ExamineOptions,
+  register: Register,
+  given: readonly GivenTransaction[],
+  placing: Placing,
+): Promise<readonly PooledTransaction[] | 'invalid'> {
+  try {
+    const examined = given.map((each) => read(register, each, placing));
+    for (const { candidate } of examined) placing.types.set(candidate.txId, candidate.type);
+    const checks = await options.verify(examined.flatMap(({ submission }) => signatureChecks(submission)));
+    if (judgeSignatures(checks).length > 0) return 'invalid';
+    return await link(options, register, examined, placing);
+  } catch (error) {
+    if (isRefusal(error)) return 'invalid';
+    throw error;
+  }
+}
+
+/** What the transaction itself is to blame for. */
+export function isRefusal(error: unknown): boolean {
+  const kinds = ['invalid', 'unprocessable', 'forbidden', 'conflict', 'not_found'] as const;
+  return kinds.some((kind) => isAppError(error, kind));
+}
+
+function read(register: Register, given: GivenTransaction, placing: Placing): Examined {
+  const submission = parseSubmission(submissionText(given));
+  const candidate = buildCandidate(submission, register.state.rules);
+  const isSame = equalBytes(candidate.record, given.record) && equalBytes(candidate.payload, given.payload);
+  const isHere = candidate.registerId === register.id && (placing.certified || candidate.type !== 'Genesis');
+  if (!isSame || !isHere)
+    throw new AppError('invalid', 'VAL_STRUCT_012', 'The record is not what was sealed');
+  const late = placing.certified ? [] : judgeTimes(submission, placing.atMs);
+  if (late.length > 0) throw new AppError('invalid', 'VAL_TIME_002', 'The transaction is out of its time');
+  return { submission, candidate };
+}
+
+async function link(
+  options: ExamineOptions,
+  register: Register,
+  examined: readonly Examined[],
+  placing: Placing,
+): Promise<readonly PooledTransaction[] | 'invalid'> {
+  const questions = examined.map(({ candidate }) => ({
+    registerId: register.id,
+    transactionId: candidate.txId,
+    previousTransactionId: candidate.previousTransactionId ?? '',
+    replayKey: candidate.replayKey ?? '',
+  }));
+  const answers = await options.ledger.lookup(questions);
+  const transactions: PooledTransaction[] = [];
+  for (const [index, each] of examined.entries()) {
+    const answer = answers[index];
+    if (answer === undefined) throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'No whole answer');
+    const transaction = place(register, each, answer, placing);
+    if (transaction === undefined) return 'invalid';
+    transactions.push(transaction);
+  }
+  return transactions;
+}
+
+/** The place of a transaction in the chain of its predecessors; undefined when it has none. */
+function place(
+  register: Register,
+  { candidate }: Examined,
+  answer: LookupAnswer,
+  placing: Placing,
+): PooledTransaction | undefined {
+  const { certified, atMs } = placing;
+  const sealedAs = answer.sealedRecordHash;
+  if (sealedAs !== '' && (!certified || sealedAs !== encodeHex(candidate.leaf))) return undefined;
+  const type = previousType(register, candidate, answer, placing);
+  if (candidate.previousTransactionId !== undefined && type === undefined) return undefined;
+  const exclusivePredecessor = type !== undefined && hasExclusiveSuccessor(type);
+  const replayKey = exclusivePredecessor ? undefined : candidate.replayKey;
+  const transaction = { ...candidate, exclusivePredecessor, replayKey, addedAtMs: atMs };
+  const isSecond = isFork(register, transaction, answer) || isRepeated(register, transaction, answer);
+  return isSecond && !certified ? undefined : transaction;
+}
+
+/** Type of the predecessor: in the docket, decided, or stored. */
+function previousType(
+  { pool }: Register,
+  { previousTransactionId: previous }: Candidate,
+  answer: LookupAnswer,
+  { types }: Placing,
+): string | undefined {
+  if (previous === undefined) return undefined;
+  const pooled = pool.find(previous);
+  const decided = pooled === undefined || pooled.stage === 'waiting' ? undefined : pooled.transaction.type;
+  return types.get(previous) ?? decided ?? (answer.previousKnown ? answer.previousType : undefined);
+}
+
+/** Whether its predecessor has another successor for good; one that only waits here gives way. */
+function isFork({ pool }: Register, transaction: PooledTransaction, answer: LookupAnswer): boolean {
+  const { txId, previousTransactionId: previous, exclusivePredecessor } = transaction;
+  if (previous === undefined || !exclusivePredecessor) return false;
+  const successor = pool.findSuccessor(previous);
+  const isDecided = successor !== undefined && pool.find(successor)?.stage !== 'waiting';
+  const taken = (isDecided ? successor : undefined) ?? (answer.previousSuccessor || undefined);
+  return taken !== undefined && taken !== txId;
+}
+
+/** Whether a decided transaction has the replay key; one that only waits here gives way. */
+function isRepeated({ pool }: Register, transaction: PooledTransaction, answer: LookupAnswer): boolean {
+  const { txId, replayKey } = transaction;
+  if (replayKey === undefined) return false;
+  const holder = pool.findReplay(replayKey);
+  const isDecided = holder !== undefined && pool.find(holder)?.stage !== 'waiting';
+  const sealedAs = answer.sealedReplay || (isDecided ? holder : undefined);
+  return sealedAs !== undefined && sealedAs !== txId;
+}

@@ -1,0 +1,114 @@
+import { utf8 } from '#core/encoding/text.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Colleagues } from '../membership/clients.ts';
+import type { Origin } from './admission.ts';
+import type { Answer } from './answer.ts';
+import { parseSubmission } from './submission.ts';
+import type { SubscriptionCheck } from './subscriptions.ts';
+
+export interface ForwardOptions {
+  readonly validatorId: string;
+  readonly clock: Clock;
+  readonly subscriptions: SubscriptionCheck;
+  readonly colleagues: Pick<Colleagues, 'submit'>;
+  /** V(height) of a register as the register service knows it; undefined when it knows none. */
+  findMembers(registerId: string): Promise<readonly string[] | undefined>;
+}
+
+/**
+ * Hands a submission that cannot be taken here to a member of its register. The answer of a member, or undefined when
+ * nobody else may take it: then the refusal stands.
+ * Throws AppError forbidden SUBSCRIPTION_REQUIRED, unavailable VALIDATOR_UNAVAILABLE when no member can be reached.
+ */
+export type Forward = (text: string, origin: Origin, refusal: unknown) => Promise<Answer | undefined>;
+
+/** This validator is no member, or one that does not take anything in now; another one may be better off. */
+const elsewhere: readonly string[] = ['REGISTER_NOT_FOUND', 'REGISTER_NOT_READY', 'SEALING_STOPPED'];
+const keptMs = 1_000;
+const keptRegisters = 10_000;
+
+interface Known {
+  readonly untilMs: number;
+  readonly members: Promise<readonly string[] | undefined>;
+}
+
+/**
+ * Any validator accepts a submission for any register and hands it on once (D21): what came from another validator is
+ * not handed on again, so that a submission takes two steps at most. Genesis is brought to each member by the register
+ * service itself.
+ */
+export function createForward(options: ForwardOptions): Forward {
+  const known = new Map<string, Known>();
+  /** Who answered last, by register: the next submission begins there. */
+  const preferred = new Map<string, string>();
+
+  function membersOf(registerId: string): Promise<readonly string[] | undefined> {
+    const nowMs = options.clock.nowMs();
+    const found = known.get(registerId);
+    if (found !== undefined && found.untilMs > nowMs) return found.members;
+    if (known.size >= keptRegisters) known.clear();
+    const members = options.findMembers(registerId);
+    known.set(registerId, { untilMs: nowMs + keptMs, members });
+    members.catch(() => known.delete(registerId));
+    return members;
+  }
+
+  function inOrder(registerId: string, members: readonly string[]): readonly string[] {
+    const first = preferred.get(registerId);
+    const others = members.filter((id) => id !== options.validatorId && id !== first);
+    return first !== undefined && members.includes(first) ? [first, ...others] : others;
+  }
+
+  function remember(registerId: string, member: string): void {
+    if (preferred.size >= keptRegisters) preferred.clear();
+    preferred.set(registerId, member);
+  }
+
+  /** Undefined when the member cannot be reached. */
+  async function askMember(member: string, submission: Uint8Array): Promise<Answer | undefined> {
+    try {
+      return await options.colleagues.submit(member, submission);
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      return undefined;
+    }
+  }
+
+  async function ask(
+    registerId: string,
+    members: readonly string[],
+    submission: Uint8Array,
+  ): Promise<Answer | undefined> {
+    let busy: Answer | undefined;
+    for (const member of inOrder(registerId, members)) {
+      const answer = await askMember(member, submission);
+      if (answer !== undefined && answer.status !== 503) {
+        remember(registerId, member);
+        return answer;
+      }
+      busy ??= answer;
+    }
+    return busy;
+  }
+
+  return async (text, origin, refusal) => {
+    if (origin.isForwarded || !isAppError(refusal) || !elsewhere.includes(refusal.code)) return undefined;
+    const { registerId, type } = parseSubmission(text).envelope;
+    if (type === 'Genesis') return undefined;
+    const members = await membersOf(registerId);
+    if (members === undefined || !members.some((id) => id !== options.validatorId)) return undefined;
+    if (origin.person !== undefined)
+      await options.subscriptions.assertSubscribed(origin.person.organizationId, registerId);
+    const answer = await ask(registerId, members, utf8(text));
+    if (answer !== undefined || refusal.kind === 'unavailable') return answer;
+    throw new AppError(
+      'unavailable',
+      'VALIDATOR_UNAVAILABLE',
+      'No validator of the register can be reached',
+      {
+        retryAfterSeconds: 1,
+      },
+    );
+  };
+}

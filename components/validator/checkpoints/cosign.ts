@@ -1,0 +1,50 @@
+import { encodeHex } from '#core/encoding/hex.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Signer } from '../sealing/ports.ts';
+
+export interface CosignDeps {
+  readonly signer: Signer;
+  readonly clock: Clock;
+  /** The register's network and its log root at a size, lower hex; undefined for a register that is not validated here. */
+  findLog(
+    registerId: string,
+  ): { readonly networkId: string; rootAt(size: number): string | undefined } | undefined;
+}
+
+export interface Cosignature {
+  readonly timeSeconds: number;
+  readonly signature: Uint8Array;
+}
+
+/**
+ * Cosigns the checkpoint of a register (decision D25): only a size that this validator has decided itself, and only the
+ * root that it computed.
+ * @throws AppError not_found REGISTER_NOT_FOUND; unavailable CHECKPOINT_UNKNOWN for a size that is not at hand here;
+ * conflict CHECKPOINT_DIVERGENT for another root
+ */
+export async function cosign(
+  deps: CosignDeps,
+  request: { readonly registerId: string; readonly size: number; readonly rootHash: Uint8Array },
+): Promise<Cosignature> {
+  const { registerId, size, rootHash } = request;
+  const log = deps.findLog(registerId);
+  if (log === undefined)
+    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+  const root = log.rootAt(size);
+  if (root === undefined)
+    throw new AppError('unavailable', 'CHECKPOINT_UNKNOWN', `Size ${size} is not at hand here`);
+  if (root !== encodeHex(rootHash))
+    throw new AppError('conflict', 'CHECKPOINT_DIVERGENT', `Another root is known here for size ${size}`);
+  const timeSeconds = Math.floor(deps.clock.nowMs() / 1000);
+  const { networkId } = log;
+  const signature = await deps.signer.sign({
+    kind: 'cosignature',
+    networkId,
+    registerId,
+    size,
+    rootHash,
+    timeSeconds,
+  });
+  return { timeSeconds, signature };
+}

@@ -1,0 +1,88 @@
+import type { Machine } from './machine.ts';
+import type { Message, Proposal, Vote } from './messages.ts';
+import { newRound, type Round } from './round.ts';
+
+/** What one member has heard of the height it works on, small enough to be told often. */
+export interface Heard {
+  readonly height: number;
+  readonly round: number;
+  readonly step: Machine['step'];
+  /** -1 for none. */
+  readonly lockedRound: number;
+  readonly validRound: number;
+  readonly hasProposal: boolean;
+  /** Members heard in `round`, as places of the sorted set. */
+  readonly prevotes: readonly number[];
+  readonly precommits: readonly number[];
+}
+
+/** What a machine has heard. */
+export function heardBy(machine: Readonly<Machine>): Heard {
+  const { rules, round, step, locked, valid } = machine;
+  const current = machine.rounds.get(round) ?? newRound();
+  const places = (votes: ReadonlyMap<string, Vote>) =>
+    rules.members.flatMap((member, place) => (votes.has(member) ? place : []));
+  return {
+    height: rules.height,
+    round,
+    step,
+    lockedRound: locked?.round ?? -1,
+    validRound: valid?.round ?? -1,
+    hasProposal: current.proposal !== undefined,
+    prevotes: places(current.prevotes),
+    precommits: places(current.precommits),
+  };
+}
+
+/**
+ * What another member of the same height lacks, as far as this one has it: the messages of this member's round when that is
+ * later or the same, the polka that its valid value rests on, and the precommits of rounds that the other has left.
+ */
+export function missingAt(machine: Readonly<Machine>, other: Heard): Message[] {
+  if (other.height !== machine.rules.height) return [];
+  const found = new Set<Message>();
+  const add = (messages: Iterable<Message>) => {
+    for (const message of messages) found.add(message);
+  };
+  const round = machine.rounds.get(machine.round);
+  if (round !== undefined && machine.round > other.round) add(everything(round));
+  const theirs = machine.rounds.get(other.round);
+  if (theirs !== undefined) add(lacking(machine, theirs, other));
+  const { valid } = machine;
+  if (valid !== undefined && valid.round > other.validRound) add(polkaOf(machine, valid.round));
+  add(polkaOf(machine, round?.proposal?.polRound ?? -1));
+  return [...found];
+}
+
+/** Own messages of this height that still matter: those of the round, and of the round of the lock. */
+export function ownMessages(machine: Readonly<Machine>): Message[] {
+  const { self } = machine.rules;
+  const rounds = new Set([machine.locked?.round, machine.round]);
+  return [...rounds].flatMap((number) => {
+    const round = number === undefined ? undefined : machine.rounds.get(number);
+    return round === undefined ? [] : everything(round).filter((message) => message.validatorId === self);
+  });
+}
+
+function everything(round: Round): Message[] {
+  const proposal: Proposal[] = round.proposal === undefined ? [] : [round.proposal];
+  return [...proposal, ...round.prevotes.values(), ...round.precommits.values(), ...round.further];
+}
+
+function lacking(machine: Readonly<Machine>, round: Round, other: Heard): Message[] {
+  const { members } = machine.rules;
+  const has = (places: readonly number[]) => new Set(places.map((place) => members[place]));
+  const [prevotes, precommits] = [has(other.prevotes), has(other.precommits)];
+  return everything(round).filter((message) => {
+    if (message.kind === 'proposal') return !other.hasProposal;
+    return !(message.kind === 'prevote' ? prevotes : precommits).has(message.validatorId);
+  });
+}
+
+/** The proposal and the prevotes of a round whose value may be proposed again. */
+function polkaOf(machine: Readonly<Machine>, number: number): Message[] {
+  const round = machine.rounds.get(number);
+  if (round === undefined) return [];
+  const proposal: Message[] = round.proposal === undefined ? [] : [round.proposal];
+  return [...proposal, ...round.prevotes.values(), ...round.further.filter(({ kind }) => kind === 'prevote')];
+}

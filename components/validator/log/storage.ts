@@ -1,0 +1,68 @@
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
+
+/**
+ * The files of the log. What a crash of the machine may take is exactly what was not forced: bytes until `force` of their
+ * file has resolved, names (created, renamed, removed) until `forceNames` of their directory has.
+ */
+export interface Storage {
+  /** Makes the directory, for its owner alone, when it is not there. */
+  prepare(directory: string): Promise<void>;
+  /** Names of a directory, in any order. */
+  list(directory: string): Promise<string[]>;
+  read(path: string): Promise<Buffer>;
+  /** Opens a file that is there for writing. */
+  open(path: string): Promise<StorageFile>;
+  /** Opens an empty file, in the place of one of that name. */
+  create(path: string): Promise<StorageFile>;
+  truncate(path: string, sizeBytes: number): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  remove(path: string): Promise<void>;
+  forceNames(directory: string): Promise<void>;
+}
+
+export interface StorageFile {
+  /** Writes all the bytes at a position, over what is there. */
+  write(bytes: Uint8Array, at: number): Promise<void>;
+  /** Resolves when everything written, and the size, is on disk. */
+  force(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The file system of the machine. */
+export function nodeStorage(): Storage {
+  return {
+    async prepare(directory) {
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+    },
+    list: (directory) => readdir(directory),
+    read: (path) => readFile(path),
+    open: async (path) => nodeFile(await open(path, 'r+')),
+    create: async (path) => nodeFile(await open(path, 'w+', 0o600)),
+    truncate: (path, sizeBytes) => truncate(path, sizeBytes),
+    rename: (from, to) => rename(from, to),
+    remove: (path) => rm(path),
+    async forceNames(path) {
+      const directory = await open(path, 'r');
+      try {
+        await directory.sync();
+      } finally {
+        await directory.close();
+      }
+    },
+  };
+}
+
+function nodeFile(handle: FileHandle): StorageFile {
+  return {
+    async write(bytes, at) {
+      let written = 0;
+      while (written < bytes.length) {
+        const left = bytes.length - written;
+        const { bytesWritten } = await handle.write(bytes, written, left, at + written);
+        written += bytesWritten;
+      }
+    },
+    force: () => handle.datasync(),
+    close: () => handle.close(),
+  };
+}

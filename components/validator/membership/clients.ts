@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import { scanJson, toValue } from '#core/encoding/json.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
+import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
+import { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import { SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
+import type { Act } from '../admin/modes.ts';
+import type { ValidatorReport } from '../admin/report.ts';
+import { reportOf } from '../admin/wire.ts';
+import type { Answer } from '../admission/answer.ts';
+import type { Directory } from './directory.ts';
+
+/** What one validator asks of another one. An outage is an AppError of kind unavailable or timeout. */
+export interface Colleagues {
+  /** Hands a submission on; the other one does not hand it on again. */
+  submit(validatorId: string, submission: Uint8Array): Promise<Answer>;
+  /** @param registerId empty for every register */
+  report(validatorId: string, registerId: string): Promise<ValidatorReport>;
+  /** Starts, stops, pauses or resumes a register there in the name of a system administrator. */
+  act(validatorId: string, request: ActOrder): Promise<Acted>;
+}
+
+export interface ActOrder {
+  readonly registerId: string;
+  readonly act: Act;
+  /** The system administrator's own access token: no validator stops another one by its own word. */
+  readonly subjectToken: string;
+}
+
+export interface Acted {
+  readonly status: string;
+  /** False when it was so already. */
+  readonly changed: boolean;
+}
+
+export interface ColleagueOptions {
+  readonly directory: Directory;
+  readonly runtime: Runtime;
+  readonly workload: Workload;
+  readonly token: () => Promise<string>;
+}
+
+interface Connection {
+  readonly endpoint: string;
+  readonly submissions: RpcClient<typeof SubmissionService.method>;
+  readonly admin: RpcClient<typeof ValidatorAdminService.method>;
+}
+
+/** A person waits for the answer of all: one that does not answer in this time is named as unreachable. */
+const questionTimeoutMs = 2_000;
+const submitTimeoutMs = 5_000;
+
+/** One connection a validator; an endpoint that moved replaces it. Each must prove the identity it is called by. */
+export function connectColleagues(options: ColleagueOptions): Colleagues & { close(): void } {
+  const { directory, ...peer } = options;
+  const connections = new Map<string, Connection>();
+
+  function close(connection: Connection): void {
+    connection.submissions.close();
+    connection.admin.close();
+  }
+
+  async function at(validatorId: string): Promise<Connection> {
+    const entry = await directory.find(validatorId);
+    if (entry === undefined)
+      throw new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', `${validatorId} has not announced itself`);
+    const open = connections.get(validatorId);
+    if (open?.endpoint === entry.endpoint) return open;
+    if (open !== undefined) close(open);
+    const { endpoint } = entry;
+    const expect = serviceSpiffeId(options.workload.trustDomain, validatorId);
+    const each = { ...peer, address: endpoint, expect };
+    const connection = {
+      endpoint,
+      submissions: createRpcClient(SubmissionService, each),
+      admin: createRpcClient(ValidatorAdminService, each),
+    };
+    connections.set(validatorId, connection);
+    return connection;
+  }
+
+  const quick = { timeoutMs: questionTimeoutMs };
+  return {
+    async submit(validatorId, submissionJson) {
+      const { submissions } = await at(validatorId);
+      const request = { submissionJson, forwarded: true };
+      const { status, bodyJson, retryAfterSeconds } = await submissions.submit(request, {
+        timeoutMs: submitTimeoutMs,
+      });
+      return answerOf({ status, body: toValue(scanJson(bodyJson)), retryAfterSeconds });
+    },
+    async report(validatorId, registerId) {
+      const { admin } = await at(validatorId);
+      return reportOf(await admin.getStatus({ registerId }, quick));
+    },
+    async act(validatorId, { registerId, act, subjectToken }) {
+      const { admin } = await at(validatorId);
+      const { status, changed } = await admin.act({ registerId, act }, { ...quick, subjectToken });
+      return { status, changed };
+    },
+    close() {
+      for (const connection of connections.values()) close(connection);
+      connections.clear();
+    },
+  };
+}
+
+const answerSchema = z.object({
+  status: z.int().min(200).max(599),
+  body: z.record(z.string(), z.unknown()),
+  retryAfterSeconds: z.int().min(0),
+});
+
+/** What another validator answered goes to our client: it must be an answer. */
+function answerOf(answer: unknown): Answer {
+  const parsed = answerSchema.safeParse(answer);
+  if (parsed.success) return parsed.data;
+  throw new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator answered with something else', {
+    cause: parsed.error,
+  });
+}

@@ -1,0 +1,137 @@
+import type { Verifier } from '#core/crypto/verify.ts';
+import { verifyCertificate } from '#core/ledger/certificate.ts';
+import type { Logger } from '#kit/log/log.ts';
+import type { Docket } from '../building/docket.ts';
+import type { Register } from '../sealing/register.ts';
+import type { Scheduler } from '../sealing/scheduler.ts';
+import { isWhole } from './authentic.ts';
+import type { Fetcher } from './fetch.ts';
+import type { CommitBundle } from './transport.ts';
+
+export interface CatchUpOptions {
+  readonly self: string;
+  readonly verifier: Verifier;
+  readonly scheduler: Scheduler;
+  readonly log: Logger;
+  readonly fetcher: Fetcher;
+  /** The docket of a verified commit; undefined when its records cannot be had. */
+  assemble(register: Register, bundle: CommitBundle, sources: readonly string[]): Promise<Docket | undefined>;
+  /** Goes on from where the register service is, when that is further; false when it is not. */
+  jump(register: Register): Promise<boolean>;
+  charge(validatorId: string, reason: string): void;
+}
+
+interface Job {
+  /** Height that somebody has come to. */
+  target: number;
+  /** Who says so, the latest first. */
+  sources: string[];
+  attempts: number;
+  isRunning: boolean;
+}
+
+/** A docket that another member has decided a moment ago is most often decided here in the next one. */
+const patienceMs = 150;
+const retryMs = { first: 250, last: 4_000 } as const;
+const mostAttempts = 10;
+const mostSources = 8;
+/** Registers that are brought up to date at the same time: whoever claims to be ahead everywhere costs no more than that. */
+const mostAtOnce = 8;
+
+/**
+ * Brings a register that has fallen behind to where the others are: docket by docket from any of them, each with its
+ * certificate and all records verified; from the register service when nobody keeps them any more.
+ */
+export class CatchUp {
+  readonly #options: CatchUpOptions;
+  readonly #jobs = new Map<string, Job>();
+  #running = 0;
+
+  constructor(options: CatchUpOptions) {
+    this.#options = options;
+  }
+
+  /** Somebody has decided `target` dockets of a register. `isSure`: this height cannot be decided here any more. */
+  request(register: Register, from: string, target: number, isSure = false): void {
+    const { height } = register.state;
+    if (target <= height || register.status === 'Halted') return;
+    const job = this.#jobs.get(register.id) ?? { target, sources: [], attempts: 0, isRunning: false };
+    const isNew = !this.#jobs.has(register.id);
+    job.target = Math.max(job.target, target);
+    job.sources = [from, ...job.sources.filter((each) => each !== from)].slice(0, mostSources);
+    this.#jobs.set(register.id, job);
+    const isUrgent = isSure || target > height + 1;
+    if (isNew || (isUrgent && !job.isRunning && job.attempts === 0)) {
+      this.#schedule(register, job, isUrgent ? 0 : patienceMs);
+    }
+  }
+
+  #schedule(register: Register, job: Job, afterMs: number): void {
+    this.#options.scheduler.set(`behind/${register.id}`, afterMs, () => void this.#run(register, job));
+  }
+
+  async #run(register: Register, job: Job): Promise<void> {
+    if (job.isRunning) return;
+    if (this.#running >= mostAtOnce) {
+      this.#schedule(register, job, retryMs.first);
+      return;
+    }
+    job.isRunning = true;
+    this.#running += 1;
+    try {
+      while (register.state.height < job.target && register.status !== 'Halted') {
+        if (!(await this.#step(register, job))) break;
+        job.attempts = 0;
+      }
+    } catch (error) {
+      this.#options.log.warn({ err: error, registerId: register.id }, 'not caught up');
+    }
+    job.isRunning = false;
+    this.#running -= 1;
+    const isDone = register.state.height >= job.target || register.status === 'Halted';
+    if (isDone || job.attempts >= mostAttempts) {
+      this.#jobs.delete(register.id);
+      return;
+    }
+    job.attempts += 1;
+    this.#schedule(register, job, Math.min(retryMs.first * 2 ** (job.attempts - 1), retryMs.last));
+  }
+
+  /** One docket further, or as far as the register service; false when nobody could help. */
+  async #step(register: Register, job: Job): Promise<boolean> {
+    const { height } = register.state;
+    const members = register.state.members.map((member) => member.validatorId);
+    const sources = [...new Set([...job.sources, ...members])].filter((id) => id !== this.#options.self);
+    for (const source of sources) {
+      const bundle = await this.#options.fetcher.commit(source, register.id, height);
+      if (register.state.height > height) return true;
+      if (bundle === undefined || !this.#isProven(register, source, bundle)) continue;
+      const docket = await this.#options.assemble(register, bundle, [source, ...sources]);
+      if (register.state.height > height) return true;
+      if (docket === undefined) continue;
+      register.commit({ docket, certificate: bundle.certificate });
+      return register.state.height > height;
+    }
+    return await this.#options.jump(register);
+  }
+
+  #isProven(register: Register, from: string, bundle: CommitBundle): boolean {
+    const { state } = register;
+    const { header, certificate } = bundle;
+    const { members, networkId, registerId, rules } = state;
+    const isPlaced = header.registerId === registerId && header.docketNumber === state.height;
+    const isProven =
+      isPlaced &&
+      isWhole(bundle) &&
+      verifyCertificate(certificate, {
+        members,
+        networkId,
+        registerId,
+        signatureThresholdMin: rules.signatureThresholdMin,
+        verifier: this.#options.verifier,
+        docket: header,
+      }).length === 0;
+    if (!isProven && isPlaced) this.#options.charge(from, 'commit');
+    return isProven;
+  }
+}

@@ -1,0 +1,49 @@
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Logger } from '#kit/log/log.ts';
+
+const windowMs = 10_000;
+const mostFaults = 50;
+
+interface Account {
+  faults: number;
+  sinceMs: number;
+}
+
+/**
+ * Counts what validators send that no honest one sends. Who sends too much of it is not listened to for a while: a fault
+ * costs its sender, not the ones who have to look at it.
+ */
+export class Charges {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #count: (reason: string) => void;
+  readonly #accounts = new Map<string, Account>();
+
+  constructor(clock: Clock, log: Logger, count: (reason: string) => void) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#count = count;
+  }
+
+  charge(validatorId: string, reason: string): void {
+    this.#count(reason);
+    const account = this.#account(validatorId);
+    account.faults += 1;
+    if (account.faults === 1) this.#log.warn({ validatorId, reason }, 'faulty message of a validator');
+    if (account.faults === mostFaults) this.#log.error({ validatorId }, 'a validator is not listened to');
+  }
+
+  isBarred(validatorId: string): boolean {
+    return this.#accounts.has(validatorId) && this.#account(validatorId).faults >= mostFaults;
+  }
+
+  #account(validatorId: string): Account {
+    const nowMs = this.#clock.nowMs();
+    let account = this.#accounts.get(validatorId);
+    if (account === undefined || nowMs - account.sinceMs >= windowMs) {
+      account = { faults: 0, sinceMs: nowMs };
+      this.#accounts.set(validatorId, account);
+    }
+    return account;
+  }
+}

@@ -1,0 +1,61 @@
+import { encodeHex } from '#core/encoding/hex.ts';
+import type { PooledTransaction } from '../pool/transaction.ts';
+import type { SealedDocket } from '../sealing/ports.ts';
+import type { CommitBundle } from './transport.ts';
+
+interface Kept {
+  readonly registerId: string;
+  readonly sealed: SealedDocket;
+  readonly sizeBytes: number;
+}
+
+const mostBytes = 32 * 1024 * 1024;
+/** What a docket and each of its transactions cost beside their bytes. */
+const overheadBytes = { docket: 2_048, transaction: 512 } as const;
+
+/** The latest decided dockets of all registers, for members that missed them; bounded, the oldest go first. */
+export class Commits {
+  readonly #kept = new Map<string, Kept>();
+  readonly #transactions = new Map<string, PooledTransaction>();
+  readonly #mostBytes: number;
+  #bytes = 0;
+
+  constructor(limitBytes: number = mostBytes) {
+    this.#mostBytes = limitBytes;
+  }
+
+  add(registerId: string, sealed: SealedDocket): void {
+    const { header, transactions } = sealed.docket;
+    const sizeBytes = transactions.reduce<number>(
+      (sum, transaction) => sum + transaction.sizeBytes + overheadBytes.transaction,
+      overheadBytes.docket,
+    );
+    this.#kept.set(`${registerId}/${header.docketNumber}`, { registerId, sealed, sizeBytes });
+    for (const each of transactions) this.#transactions.set(`${registerId}/${each.txId}`, each);
+    this.#bytes += sizeBytes;
+    for (const [key, kept] of this.#kept) {
+      if (this.#bytes <= this.#mostBytes || this.#kept.size === 1) return;
+      this.#remove(key, kept);
+    }
+  }
+
+  find(registerId: string, height: number): SealedDocket | undefined {
+    return this.#kept.get(`${registerId}/${height}`)?.sealed;
+  }
+
+  findTransaction(registerId: string, txId: string): PooledTransaction | undefined {
+    return this.#transactions.get(`${registerId}/${txId}`);
+  }
+
+  #remove(key: string, { registerId, sealed, sizeBytes }: Kept): void {
+    this.#kept.delete(key);
+    this.#bytes -= sizeBytes;
+    for (const { txId } of sealed.docket.transactions) this.#transactions.delete(`${registerId}/${txId}`);
+  }
+}
+
+/** A decided docket as it travels. */
+export function bundleOf({ docket, certificate }: SealedDocket): CommitBundle {
+  const recordHashes = docket.transactions.map((transaction) => encodeHex(transaction.leaf));
+  return { header: docket.header, certificate, recordHashes };
+}

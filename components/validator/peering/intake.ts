@@ -1,0 +1,238 @@
+import type { Verifier } from '#core/crypto/verify.ts';
+import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
+import type { Docket } from '../building/docket.ts';
+import { proposerOf } from '../consensus/members.ts';
+import type { Message, Proposal } from '../consensus/messages.ts';
+import type { Register } from '../sealing/register.ts';
+import { assembleAtHand } from './assemble.ts';
+import { isAuthentic, isProposed } from './authentic.ts';
+import type { CatchUp } from './catch-up.ts';
+import type { Commits } from './commits.ts';
+import type { EvidencePool } from './evidence.ts';
+import type { Fetcher } from './fetch.ts';
+import type { Gossip } from './gossip.ts';
+import type { Hints } from './hints.ts';
+import type { Offers } from './offers.ts';
+import type { Presence } from './presence.ts';
+import type { Strangers } from './strangers.ts';
+import type { Suspicions } from './suspicions.ts';
+import type { Envelope, Head, ProposalEnvelope, RoundState } from './transport.ts';
+import type { VoterHistory } from './voters.ts';
+
+export interface IntakeOptions {
+  readonly self: string;
+  readonly verifier: Verifier;
+  readonly fetcher: Fetcher;
+  readonly presence: Presence;
+  readonly commits: Commits;
+  readonly offers: Offers;
+  readonly voters: VoterHistory;
+  readonly evidence: EvidencePool;
+  readonly catchUp: CatchUp;
+  readonly gossip: Gossip;
+  readonly hints: Hints;
+  readonly strangers: Strangers;
+  readonly suspicions: Suspicions;
+  find(registerId: string): Register | undefined;
+  /** Gives one validator a message, whoever it is of. */
+  pass(register: Register, to: string, message: Message): void;
+  /** The sender did what no honest validator does. */
+  charge(validatorId: string, reason: string): void;
+}
+
+/** What other validators say, as far as it is authentic, to those whom it concerns. */
+export class Intake {
+  readonly #options: IntakeOptions;
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+  }
+
+  take(from: string, envelope: Envelope): void {
+    const { presence, strangers, find } = this.#options;
+    if (envelope.kind === 'heartbeat') {
+      presence.greeted(from, envelope);
+      presence.heard(from);
+      for (const head of envelope.heads) this.#onHead(from, head);
+      return;
+    }
+    const register = find(envelope.registerId);
+    if (register === undefined) {
+      strangers.keepEarly(from, envelope);
+      strangers.meet(from, envelope.registerId);
+    } else if (isMember(register, from)) {
+      presence.heard(from);
+      this.#dispatch(register, from, envelope);
+    } else {
+      this.#onOutsider(register, from, envelope);
+    }
+  }
+
+  /** One that has left the set may not know it, and what it accepted before is not lost with it. */
+  #onOutsider(register: Register, from: string, envelope: Exclude<Envelope, { kind: 'heartbeat' }>): void {
+    if (envelope.kind === 'round-state') this.#onHead(from, envelope);
+    if (envelope.kind !== 'hint') return;
+    this.#options.gossip.tell(register, from);
+    void this.#options.hints.take(register, from, envelope);
+  }
+
+  /** A register has begun here. */
+  begin(registerId: string): void {
+    for (const { from, envelope } of this.#options.strangers.takeEarly(registerId)) this.take(from, envelope);
+  }
+
+  #dispatch(register: Register, from: string, envelope: Exclude<Envelope, { kind: 'heartbeat' }>): void {
+    switch (envelope.kind) {
+      case 'proposal':
+        this.#onProposal(register, from, envelope);
+        break;
+      case 'vote':
+        this.#onMessage(register, from, envelope.vote);
+        break;
+      case 'attestation':
+        this.#onAttestation(register, from, envelope.docketNumber, envelope.vote);
+        break;
+      case 'round-state':
+        this.#onRoundState(register, from, envelope);
+        break;
+      case 'hint':
+        void this.#options.hints.take(register, from, envelope);
+        break;
+      case 'stored':
+        register.hearStored(envelope.height, envelope.attested);
+        break;
+      case 'evidence':
+        this.#options.voters.note(register);
+        if (!this.#options.evidence.take(register.id, envelope.evidence)) {
+          this.#options.charge(from, 'evidence');
+        }
+        break;
+    }
+  }
+
+  #onProposal(register: Register, from: string, envelope: ProposalEnvelope): void {
+    if (!isProposed(envelope)) {
+      this.#options.charge(from, 'proposal');
+      return;
+    }
+    const { proposal } = envelope;
+    const { height, rules } = register.state;
+    if (envelope.recordHashes.length > rules.maxTransactionsPerDocket && proposal.height <= height) return;
+    if (proposal.height > height + 1) {
+      this.#onMessage(register, from, proposal);
+    } else if (proposal.height < height) {
+      this.#onOldProposal(register, from, proposal);
+    } else if (this.#isAuthentic(register, from, proposal)) {
+      if (proposal.height === height && !isProposer(register, proposal)) {
+        this.#options.charge(from, 'proposal');
+        return;
+      }
+      this.#options.suspicions.note(register.id, proposal);
+      this.#options.offers.add(from, envelope);
+      const docket = proposal.height === height ? assembleAtHand(register, envelope) : undefined;
+      this.#hand(register, from, proposal, docket === 'invalid' ? undefined : docket);
+    }
+  }
+
+  /** Decided by now; it still counts when it contradicts what its proposer said here. */
+  #onOldProposal(register: Register, from: string, proposal: Proposal): void {
+    const { suspicions, voters, evidence, verifier, charge } = this.#options;
+    if (!suspicions.isNews(register.id, proposal)) return;
+    voters.note(register);
+    const then = voters.find(register.id, proposal.height);
+    if (then === undefined) return;
+    const found = isAuthentic(then, proposal, verifier) ? suspicions.note(register.id, proposal) : undefined;
+    if (found === undefined) charge(from, 'signature');
+    else evidence.take(register.id, found);
+  }
+
+  /** Messages of a later height may be of a set that is not known here; they say only that this member is behind. */
+  #onMessage(register: Register, from: string, message: Message): void {
+    const { height } = register.state;
+    if (message.height < height) return;
+    if (message.height > height + 1) this.#options.catchUp.request(register, from, message.height);
+    else if (this.#isAuthentic(register, from, message)) this.#hand(register, from, message, undefined);
+  }
+
+  #isAuthentic(register: Register, from: string, message: Message): boolean {
+    if (isAuthentic(register.state, message, this.#options.verifier)) return true;
+    if (message.height === register.state.height) this.#options.charge(from, 'signature');
+    else this.#options.catchUp.request(register, from, message.height);
+    return false;
+  }
+
+  #hand(register: Register, from: string, message: Message, docket: Docket | undefined): void {
+    const { presence, gossip, suspicions } = this.#options;
+    if (message.validatorId === from) {
+      const { height, round } = message;
+      presence.placed(from, { registerId: register.id, height, round, headHash: '' });
+    }
+    register.receive(message, docket);
+    gossip.watch(register);
+    const proposal = register.machine.rounds.get(message.round)?.proposal;
+    for (const voter of suspicions.contradicted(register, message)) {
+      if (proposal !== undefined) this.#options.pass(register, voter, proposal);
+    }
+  }
+
+  #onRoundState(register: Register, from: string, state: RoundState): void {
+    const { gossip } = this.#options;
+    this.#onHead(from, state);
+    if (state.height < register.state.height) gossip.tell(register, from);
+    else if (state.height === register.state.height) gossip.take(register, from, state);
+  }
+
+  /** Where a register stands at another validator. */
+  #onHead(from: string, { registerId, height, round, headHash }: Head): void {
+    const { presence, strangers, catchUp, find, self, gossip } = this.#options;
+    const register = find(registerId);
+    if (register === undefined) {
+      strangers.meet(from, registerId);
+      return;
+    }
+    const { state } = register;
+    if (!isMember(register, from)) {
+      if (height < state.height) gossip.tell(register, from);
+      else if (!isMember(register, self)) strangers.meet(from, registerId);
+      return;
+    }
+    presence.placed(from, { registerId, height, round, headHash });
+    if (height > state.height) catchUp.request(register, from, height);
+    if (height === state.height && height > 0 && headHash !== state.headHash) {
+      void this.#compareCommits(register, from, height - 1);
+    }
+  }
+
+  /** Another validator has another head at this height: two certificates of one height, or a lie. */
+  async #compareCommits(register: Register, from: string, height: number): Promise<void> {
+    const { commits, strangers, fetcher, voters, evidence, charge } = this.#options;
+    const own = commits.find(register.id, height);
+    if (own === undefined || !strangers.mayAsk(from, register.id)) return;
+    const theirs = await fetcher.commit(from, register.id, height);
+    if (theirs === undefined || theirs.header.hash === own.docket.header.hash) return;
+    voters.note(register);
+    const [first, second] = [own.certificate, theirs.certificate];
+    if (!evidence.take(register.id, { kind: 'conflicting-certificate', first, second })) {
+      charge(from, 'commit');
+    }
+  }
+
+  #onAttestation(register: Register, from: string, docketNumber: number, vote: ConsensusVote): void {
+    const { voters, verifier, charge } = this.#options;
+    const then = voters.find(register.id, docketNumber);
+    const member = then?.members.find(({ validatorId }) => validatorId === vote.validatorId);
+    const isTheirs = vote.validatorId === from && vote.approved && vote.reason === undefined;
+    const isRight = isTheirs && (member === undefined || member.publicKey === vote.publicKey);
+    if (!isRight || !verifyVote(vote, verifier)) charge(from, 'attestation');
+    else if (member !== undefined) register.hearAttestation(docketNumber, vote);
+  }
+}
+
+function isProposer({ machine }: Register, { height, round, validatorId }: Proposal): boolean {
+  return proposerOf(machine.rules.members, height, round) === validatorId;
+}
+
+/** Whether a validator decides the next docket of a register. */
+export function isMember(register: Register, validatorId: string): boolean {
+  return register.state.members.some((member) => member.validatorId === validatorId);
+}

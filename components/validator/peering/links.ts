@@ -1,0 +1,253 @@
+import { decodeHex } from '#core/encoding/hex.ts';
+import { AppError } from '#core/errors/errors.ts';
+import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
+import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
+import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
+import { parseCommit, parseRecords } from './parse.ts';
+import type { CommitBundle, Envelope, SealedTransaction, Transport } from './transport.ts';
+import { wireEnvelope } from './wire.ts';
+
+export interface LinksOptions {
+  readonly runtime: Runtime;
+  readonly workload: Workload;
+  readonly token?: (() => Promise<string>) | undefined;
+  /** host:port that a validator announced; undefined when it did not. */
+  findEndpoint(validatorId: string): Promise<string | undefined>;
+  /** A stream to the validator stands. */
+  onConnected(validatorId: string): void;
+}
+
+type Client = RpcClient<typeof ConsensusService.method>;
+
+const reconnectMs = { first: 250, last: 5_000 } as const;
+const questionMs = 5_000;
+const mostQueued = 1_024;
+const mostQueuedBytes = 16 * 1024 * 1024;
+/** A validator that nothing was sent to for so long is no peer any more. */
+const unusedMs = 60_000;
+
+/** The wire of a validator: one stream of its own to each of the others, opened when there is something to say (4.2). */
+export class Links implements Transport {
+  readonly #options: LinksOptions;
+  readonly #links = new Map<string, Link>();
+  #stopped = false;
+
+  constructor(options: LinksOptions) {
+    this.#options = options;
+  }
+
+  send(to: string, envelope: Envelope): void {
+    this.#link(to)?.push(envelope);
+  }
+
+  async fetchRecords(
+    to: string,
+    registerId: string,
+    transactionIds: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<readonly SealedTransaction[]> {
+    const client = await this.#client(to);
+    const request = { registerId, transactionIds: transactionIds.map((txId) => decodeHex(txId, 32)) };
+    return parseRecords(await client.getRecords(request, { timeoutMs: questionMs, signal }));
+  }
+
+  async fetchCommit(
+    to: string,
+    registerId: string,
+    height: number,
+    signal?: AbortSignal,
+  ): Promise<CommitBundle | undefined> {
+    const client = await this.#client(to);
+    const request = { registerId, height: BigInt(height) };
+    return parseCommit(await client.getCommit(request, { timeoutMs: questionMs, signal }));
+  }
+
+  /** The other has come to us, so it can be reached: no need to wait. */
+  nudge(validatorId: string): void {
+    this.#links.get(validatorId)?.nudge();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const link of this.#links.values()) link.stop();
+    this.#links.clear();
+  }
+
+  async #client(to: string): Promise<Client> {
+    const client = await this.#link(to)?.client();
+    if (client !== undefined) return client;
+    throw new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', `${to} has not announced itself`);
+  }
+
+  #link(to: string): Link | undefined {
+    if (this.#stopped) return undefined;
+    let link = this.#links.get(to);
+    if (link === undefined) {
+      this.#forgetUnused();
+      link = new Link(to, this.#options);
+      this.#links.set(to, link);
+    }
+    return link;
+  }
+
+  #forgetUnused(): void {
+    const nowMs = this.#options.runtime.clock.nowMs();
+    for (const [id, link] of this.#links) {
+      if (nowMs - link.usedAtMs < unusedMs) continue;
+      link.stop();
+      this.#links.delete(id);
+    }
+  }
+}
+
+interface Queued {
+  readonly envelope: Envelope;
+  readonly sizeBytes: number;
+}
+
+/** The stream to one other validator, opened again whenever it ends. What does not get through is lost. */
+class Link {
+  readonly #id: string;
+  readonly #options: LinksOptions;
+  #queue: Queued[] = [];
+  /** Hints are large and can wait; votes do not wait behind them. */
+  #later: Queued[] = [];
+  #queuedBytes = 0;
+  #connection: { readonly endpoint: string; readonly client: Client } | undefined;
+  #delayMs: number = reconnectMs.first;
+  #wake: (() => void) | undefined;
+  #stopped = false;
+  usedAtMs = 0;
+
+  constructor(id: string, options: LinksOptions) {
+    this.#id = id;
+    this.#options = options;
+    this.usedAtMs = options.runtime.clock.nowMs();
+    void this.#keepOpen();
+  }
+
+  push(envelope: Envelope): void {
+    this.usedAtMs = this.#options.runtime.clock.nowMs();
+    const sizeBytes = weigh(envelope);
+    const line = envelope.kind === 'hint' ? this.#later : this.#queue;
+    line.push({ envelope, sizeBytes });
+    this.#queuedBytes += sizeBytes;
+    while (line.length > mostQueued || this.#queuedBytes > mostQueuedBytes) this.#drop();
+    this.#wake?.();
+  }
+
+  /** Undefined when the other has not announced itself. */
+  async client(): Promise<Client | undefined> {
+    this.usedAtMs = this.#options.runtime.clock.nowMs();
+    const endpoint = await this.#options.findEndpoint(this.#id);
+    if (this.#stopped || endpoint === undefined) return undefined;
+    if (this.#connection?.endpoint === endpoint) return this.#connection.client;
+    this.#connection?.client.close();
+    const { runtime, workload, token } = this.#options;
+    const expect = serviceSpiffeId(workload.trustDomain, this.#id);
+    const client = createRpcClient(ConsensusService, { address: endpoint, workload, token, runtime, expect });
+    this.#connection = { endpoint, client };
+    return client;
+  }
+
+  nudge(): void {
+    this.#delayMs = reconnectMs.first;
+    this.#wake?.();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#connection?.client.close();
+    this.#wake?.();
+  }
+
+  #shift(): Queued | undefined {
+    const first = this.#queue.shift() ?? this.#later.shift();
+    this.#queuedBytes -= first?.sizeBytes ?? 0;
+    return first;
+  }
+
+  /** What is lost first when there is no room: the oldest, of hints before the rest. */
+  #drop(): void {
+    const first = this.#later.shift() ?? this.#queue.shift();
+    this.#queuedBytes -= first?.sizeBytes ?? 0;
+  }
+
+  async #keepOpen(): Promise<void> {
+    const { log } = this.#options.runtime;
+    while (!this.#stopped) {
+      try {
+        await this.#follow();
+      } catch (error) {
+        if (!this.#stopped) log.debug({ err: error, validatorId: this.#id }, 'stream to a validator lost');
+      }
+      // What was not sent is old by then; the exchange after a reconnection makes up for it.
+      this.#queue = [];
+      this.#later = [];
+      this.#queuedBytes = 0;
+      if (!this.#stopped) await this.#pause();
+    }
+  }
+
+  async #pause(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, this.#delayMs * (0.5 + Math.random() / 2));
+    const before = this.#delayMs;
+    this.#wake = () => {
+      if (this.#stopped || this.#delayMs < before) resolve();
+    };
+    this.#delayMs = Math.min(this.#delayMs * 2, reconnectMs.last);
+    await promise;
+    clearTimeout(timer);
+    this.#wake = undefined;
+  }
+
+  /** One stream, from its opening until it ends. */
+  async #follow(): Promise<void> {
+    const client = await this.client();
+    if (client === undefined) return;
+    const stream = await client.stream.open();
+    let ended = false;
+    const end = () => {
+      ended = true;
+      this.#wake?.();
+    };
+    const responses = stream.responses[Symbol.asyncIterator]();
+    try {
+      const first = await responses.next();
+      if (first.done === true) return;
+      this.#delayMs = reconnectMs.first;
+      this.#options.onConnected(this.#id);
+      // Nothing follows the acknowledgement; the iteration ends when the stream does.
+      responses.next().then(end, end);
+      while (!ended && !this.#stopped) {
+        const next = this.#shift();
+        if (next === undefined) await this.#arrival(() => ended);
+        else await stream.send(wireEnvelope(next.envelope));
+      }
+    } finally {
+      stream.cancel();
+    }
+  }
+
+  async #arrival(isOver: () => boolean): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    if (this.#queue.length + this.#later.length > 0 || isOver() || this.#stopped) resolve();
+    await promise;
+    this.#wake = undefined;
+  }
+}
+
+/** About how many bytes an envelope takes in memory. */
+function weigh(envelope: Envelope): number {
+  const base = 512;
+  if (envelope.kind === 'proposal') return base + 200 * envelope.recordHashes.length;
+  if (envelope.kind !== 'hint') return base;
+  const bytes = envelope.transactions.reduce(
+    (sum, { record, payload }) => sum + record.length + payload.length,
+    0,
+  );
+  return base + 80 * envelope.transactionIds.length + bytes;
+}

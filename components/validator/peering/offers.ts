@@ -1,0 +1,77 @@
+import type { DocketHeader } from '#core/ledger/docket.ts';
+import type { Value } from '../consensus/messages.ts';
+import { identity } from '../sealing/sign-bytes.ts';
+import type { ProposalEnvelope } from './transport.ts';
+
+/** The content of a proposal: its header and the hashes of its records, authentic by the proposal's signature. */
+export interface Offer {
+  readonly header: DocketHeader;
+  readonly recordHashes: readonly string[];
+  readonly proposer: string;
+  /** Who has sent it, and so may have the records. */
+  readonly sources: Set<string>;
+}
+
+/** Of one proposer, in all registers: who proposes too much pushes out its own. */
+const mostTransactions = 50_000;
+const mostOffers = 4_096;
+
+/** What was proposed and is not decided, bounded for each proposer. */
+export class Offers {
+  readonly #offers = new Map<string, Offer>();
+  readonly #registers = new Map<string, Set<string>>();
+  readonly #proposers = new Map<string, { readonly names: Set<string>; transactions: number }>();
+
+  add(from: string, { registerId, proposal, header, recordHashes }: ProposalEnvelope): void {
+    const name = nameOf(registerId, proposal.value);
+    const known = this.#offers.get(name);
+    if (known !== undefined) {
+      known.sources.add(from);
+      return;
+    }
+    const proposer = proposal.validatorId;
+    const offer = { header, recordHashes, proposer, sources: new Set([from]) };
+    this.#offers.set(name, offer);
+    const names = this.#registers.get(registerId) ?? new Set();
+    this.#registers.set(registerId, names.add(name));
+    const own = this.#proposers.get(proposer) ?? { names: new Set<string>(), transactions: 0 };
+    this.#proposers.set(proposer, own);
+    own.names.add(name);
+    own.transactions += recordHashes.length;
+    for (const oldest of own.names) {
+      const isFine = own.transactions <= mostTransactions && own.names.size <= mostOffers;
+      if (isFine || oldest === name) break;
+      this.#remove(oldest);
+    }
+  }
+
+  find(registerId: string, value: Omit<Value, 'timestamp'>): Offer | undefined {
+    return this.#offers.get(nameOf(registerId, value));
+  }
+
+  /** The register has come to a height. */
+  forgetBelow(registerId: string, height: number): void {
+    for (const name of this.#registers.get(registerId) ?? []) {
+      if ((this.#offers.get(name)?.header.docketNumber ?? 0) < height) this.#remove(name);
+    }
+  }
+
+  #remove(name: string): void {
+    const offer = this.#offers.get(name);
+    if (offer === undefined) return;
+    this.#offers.delete(name);
+    const { registerId } = offer.header;
+    const names = this.#registers.get(registerId);
+    names?.delete(name);
+    if (names?.size === 0) this.#registers.delete(registerId);
+    const own = this.#proposers.get(offer.proposer);
+    if (own === undefined) return;
+    own.names.delete(name);
+    own.transactions -= offer.recordHashes.length;
+    if (own.names.size === 0) this.#proposers.delete(offer.proposer);
+  }
+}
+
+function nameOf(registerId: string, value: Omit<Value, 'timestamp'>): string {
+  return `${registerId}/${identity(value)}`;
+}

@@ -1,0 +1,400 @@
+import type { Verifier } from '#core/crypto/verify.ts';
+import type { ConsensusVote } from '#core/ledger/attestation.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Logger } from '#kit/log/log.ts';
+import type { Admission } from '../admission/admission.ts';
+import type { ExamineOptions } from '../admission/examine.ts';
+import type { Docket } from '../building/docket.ts';
+import type { Evidence, Message, Proposal } from '../consensus/messages.ts';
+import type { LogRecord } from '../log/entries.ts';
+import type { Registers } from '../membership/registers.ts';
+import type { PooledTransaction } from '../pool/transaction.ts';
+import type { Peers } from '../sealing/peers.ts';
+import type { SealedDocket } from '../sealing/ports.ts';
+import type { Register } from '../sealing/register.ts';
+import type { Scheduler } from '../sealing/scheduler.ts';
+import type { Serials } from '../sealing/serials.ts';
+import { type AssembleOptions, assemble } from './assemble.ts';
+import { CatchUp } from './catch-up.ts';
+import { Charges } from './charges.ts';
+import { Commits } from './commits.ts';
+import { envelopeOf } from './envelopes.ts';
+import { EvidencePool, type KnownEvidence } from './evidence.ts';
+import { Fetcher } from './fetch.ts';
+import { Gossip } from './gossip.ts';
+import { Handover } from './handover.ts';
+import { Hints } from './hints.ts';
+import { Intake, isMember } from './intake.ts';
+import { Offers } from './offers.ts';
+import { Presence, type Sighting } from './presence.ts';
+import { Serving } from './serving.ts';
+import { Strangers } from './strangers.ts';
+import { Suspicions } from './suspicions.ts';
+import type {
+  CommitBundle,
+  Envelope,
+  Head,
+  Inbox,
+  PeerEvidence,
+  SealedTransaction,
+  Transport,
+} from './transport.ts';
+import { VoterHistory } from './voters.ts';
+
+export interface PeeringOptions extends ExamineOptions {
+  readonly self: string;
+  readonly version: string;
+  readonly transport: Transport;
+  readonly verifier: Verifier;
+  readonly clock: Clock;
+  readonly scheduler: Scheduler;
+  readonly serials: Serials;
+  readonly log: Logger;
+  readonly metrics: PeeringMetrics;
+  registers(): Pick<Registers, 'get' | 'all' | 'find' | 'jump'>;
+  admission(): Pick<Admission, 'submit'>;
+  append(...records: LogRecord[]): Promise<number>;
+}
+
+export interface PeeringMetrics {
+  /** Proven conflicting messages. */
+  equivocation(): void;
+  /** Something arrived that no honest validator sends. */
+  peerFault(reason: string): void;
+}
+
+/** A member of a register as this validator sees it. */
+export interface OperationalMember {
+  readonly validatorId: string;
+  /** 0 for never; now for this validator itself. */
+  readonly heardAtMs: number;
+  /** Heard within the policy's operationalTtlSeconds. */
+  readonly isOperational: boolean;
+  readonly version: string;
+  readonly height: number;
+  readonly round: number;
+}
+
+const retryMs = { first: 100, last: 2_000 } as const;
+
+/**
+ * Plain logic between the wire and the registers: what arrives counts only when it is authentic, what is missing is asked
+ * for, what was lost is said again. It has no timers but those of the scheduler.
+ */
+export class Peering implements Inbox, Peers {
+  readonly #options: PeeringOptions;
+  readonly #charges: Charges;
+  readonly #presence: Presence;
+  readonly #commits = new Commits();
+  readonly #offers = new Offers();
+  readonly #voters = new VoterHistory();
+  readonly #suspicions = new Suspicions();
+  readonly #evidence: EvidencePool;
+  readonly #fetcher: Fetcher;
+  readonly #assembleOptions: AssembleOptions;
+  readonly #catchUp: CatchUp;
+  readonly #gossip: Gossip;
+  readonly #hints: Hints;
+  readonly #handover: Handover;
+  readonly #intake: Intake;
+  readonly #serving: Serving;
+  #rests = 0;
+
+  constructor(options: PeeringOptions) {
+    const { self, version, transport, verifier, clock, scheduler, log, metrics } = options;
+    this.#options = options;
+    const send = (to: string, envelope: Envelope) => transport.send(to, envelope);
+    const charge = (validatorId: string, reason: string) => this.#charges.charge(validatorId, reason);
+    this.#charges = new Charges(clock, log, (reason) => metrics.peerFault(reason));
+    this.#fetcher = new Fetcher({ transport, scheduler, log, charge });
+    this.#assembleOptions = { ...options, fetcher: this.#fetcher };
+    const shared = { self, version, clock, scheduler, log, verifier, send, charge, fetcher: this.#fetcher };
+    this.#presence = new Presence({
+      ...shared,
+      head: (registerId) => this.#head(registerId),
+      onReturn: (peer) => this.#onReturn(peer),
+    });
+    this.#evidence = new EvidencePool({
+      ...shared,
+      votersAt: (registerId, height) => this.#voters.find(registerId, height),
+      counted: () => metrics.equivocation(),
+      onProven: (registerId, evidence) => this.#onProven(registerId, evidence),
+    });
+    this.#catchUp = new CatchUp({
+      ...shared,
+      assemble: (register, bundle, sources) => this.#assembleCommit(register, bundle, sources),
+      jump: (register) => options.registers().jump(register.id),
+    });
+    this.#gossip = new Gossip({
+      ...shared,
+      tell: (_register, to, state) => send(to, state),
+      tellAll: (register, state) => this.#toMembers(register, state),
+      pass: (register, to, message) => this.#pass(register, to, message),
+      find: (registerId) => options.registers().get(registerId),
+      onStalled: (register) => this.#hints.remind(register),
+    });
+    this.#hints = new Hints({
+      ...shared,
+      submit: (text) => options.admission().submit(text, { isRegisterService: false, isPeer: true }),
+      rest: (ms) => this.#rest(ms),
+    });
+    this.#handover = new Handover({
+      ...shared,
+      find: (registerId) => options.registers().get(registerId),
+      jump: (registerId) => options.registers().jump(registerId),
+      remind: (register) => this.#hints.remind(register),
+    });
+    this.#serving = new Serving(this.#commits, (registerId) => options.registers().get(registerId));
+    this.#intake = new Intake({
+      ...shared,
+      presence: this.#presence,
+      commits: this.#commits,
+      offers: this.#offers,
+      voters: this.#voters,
+      evidence: this.#evidence,
+      catchUp: this.#catchUp,
+      gossip: this.#gossip,
+      hints: this.#hints,
+      suspicions: this.#suspicions,
+      pass: (register, to, message) => this.#pass(register, to, message),
+      strangers: new Strangers(clock, (registerId) => options.registers().find(registerId)),
+      find: (registerId) => options.registers().get(registerId),
+    });
+  }
+
+  start(): void {
+    this.#presence.start();
+  }
+
+  stop(): void {
+    this.#presence.stop();
+  }
+
+  /** Validators that share a register with this one. */
+  get peers(): readonly string[] {
+    return this.#presence.peers;
+  }
+
+  /** When each of them was heard last. */
+  get sightings(): readonly Sighting[] {
+    return this.#presence.peers.map((id) => this.#presence.sighting(id));
+  }
+
+  /** Milliseconds by which the clock here is ahead of the others'; undefined while none was heard. */
+  get clockAheadMs(): number | undefined {
+    return this.#presence.clockAheadMs;
+  }
+
+  /** The members of a register and when each was heard (L-112); empty for a register that is not validated here. */
+  operational(registerId: string): readonly OperationalMember[] {
+    const register = this.#options.registers().get(registerId);
+    if (register === undefined) return [];
+    const { self, version, clock } = this.#options;
+    const nowMs = clock.nowMs();
+    const ttlMs = register.state.policy.validators.operationalTtlSeconds * 1_000;
+    return register.state.members.map(({ validatorId }) => {
+      const isSelf = validatorId === self;
+      const seen = this.#presence.sighting(validatorId);
+      const head = isSelf ? this.#head(registerId) : seen.head(registerId);
+      const heardAtMs = isSelf ? nowMs : seen.heardAtMs;
+      return {
+        validatorId,
+        heardAtMs,
+        isOperational: heardAtMs > 0 && nowMs - heardAtMs <= ttlMs,
+        version: isSelf ? version : seen.version,
+        height: head?.height ?? 0,
+        round: head?.round ?? 0,
+      };
+    });
+  }
+
+  /** Proven faults of a register's members. */
+  evidence(registerId: string): readonly KnownEvidence[] {
+    return this.#evidence.list(registerId);
+  }
+
+  // What other validators say.
+
+  receive(from: string, envelope: Envelope): void {
+    if (from === this.#options.self || this.#charges.isBarred(from)) return;
+    this.#intake.take(from, envelope);
+  }
+
+  connected(peer: string): void {
+    this.#presence.heard(peer);
+    this.#presence.connected(peer);
+    for (const register of this.#options.registers().all()) {
+      if (!isMember(register, peer)) continue;
+      if (register.machine.step !== 'idle') this.#gossip.tell(register, peer);
+      this.#hints.remind(register, peer);
+    }
+  }
+
+  records(from: string, registerId: string, transactionIds: readonly string[]): readonly SealedTransaction[] {
+    return this.#serving.records(from, registerId, transactionIds);
+  }
+
+  commit(from: string, registerId: string, height: number): CommitBundle | undefined {
+    return this.#serving.commit(from, registerId, height);
+  }
+
+  /** Another validator sent what is no envelope at all. */
+  onFault(from: string): void {
+    this.#charges.charge(from, 'envelope');
+  }
+
+  // What the own registers say.
+
+  follow(registerId: string, members: readonly string[]): void {
+    this.#presence.follow(registerId, members);
+    this.#options.scheduler.soon(() => {
+      this.#noteVoters(registerId);
+      this.#intake.begin(registerId);
+      this.#handover.watch(registerId);
+    });
+  }
+
+  broadcast(registerId: string, message: Message, docket: Docket | undefined): void {
+    const register = this.#options.registers().get(registerId);
+    const envelope = register && envelopeOf(registerId, message, docket);
+    if (register === undefined || envelope === undefined) return;
+    this.#toMembers(register, envelope);
+    this.#gossip.watch(register);
+  }
+
+  async findDocket(registerId: string, proposal: Proposal): Promise<Docket | 'invalid'> {
+    const register = this.#options.registers().get(registerId);
+    let delayMs: number = retryMs.first;
+    while (register !== undefined && register.state.height === proposal.height) {
+      const offer = this.#offers.find(registerId, proposal.value);
+      const sources = offer && [proposal.validatorId, ...offer.sources, ...this.#others(register)];
+      const assembly = offer && { offer, sources: [...new Set(sources)], certified: false };
+      const docket = assembly && (await assemble(this.#assembleOptions, register, assembly));
+      if (docket !== undefined) return docket;
+      await this.#rest(delayMs);
+      delayMs = Math.min(delayMs * 2, retryMs.last);
+    }
+    return 'invalid';
+  }
+
+  requestCommit(registerId: string, height: number, validatorId: string): void {
+    const register = this.#options.registers().get(registerId);
+    if (register === undefined) return;
+    const isSure = height === register.state.height;
+    this.#catchUp.request(register, validatorId, isSure ? height + 1 : height, isSure);
+  }
+
+  hint(registerId: string, transactions: readonly PooledTransaction[]): void {
+    const register = this.#options.registers().get(registerId);
+    if (register === undefined) return;
+    this.#hints.spread(register, transactions);
+    this.#handover.watch(registerId);
+  }
+
+  decided(registerId: string, sealed: SealedDocket): void {
+    const register = this.#options.registers().get(registerId);
+    if (register === undefined) return;
+    this.#voters.note(register);
+    this.#offers.forgetBelow(registerId, register.state.height);
+    this.#suspicions.decided(registerId);
+    if (register.state.members.length === 1) return;
+    this.#commits.add(registerId, sealed);
+    this.#presence.moved(registerId);
+  }
+
+  attest(registerId: string, writer: string, docketNumber: number, vote: ConsensusVote): void {
+    this.#options.transport.send(writer, { kind: 'attestation', registerId, docketNumber, vote });
+  }
+
+  stored(registerId: string, height: number, attested: readonly string[]): void {
+    const register = this.#options.registers().get(registerId);
+    if (register !== undefined) this.#toMembers(register, { kind: 'stored', registerId, height, attested });
+  }
+
+  report(registerId: string, evidence: Evidence): void {
+    this.#noteVoters(registerId);
+    this.#evidence.take(registerId, evidence);
+  }
+
+  recall(registerId: string, evidence: readonly PeerEvidence[]): void {
+    for (const each of evidence) {
+      this.#evidence.recall(registerId, each);
+      this.#haltFor(registerId, each);
+    }
+  }
+
+  isAway(validatorId: string): boolean {
+    return this.#presence.isAway(validatorId);
+  }
+
+  countOperational(registerId: string): number {
+    const register = this.#options.registers().get(registerId);
+    if (register === undefined || register.state.members.length === 1) return 1;
+    return this.operational(registerId).filter((member) => member.isOperational).length;
+  }
+
+  #onProven(registerId: string, evidence: PeerEvidence): void {
+    const register = this.#options.registers().get(registerId);
+    if (register === undefined) return;
+    // The log reports its own failure.
+    this.#options.append({ kind: 'evidence', value: { registerId, evidence } }).catch(() => {});
+    this.#toMembers(register, { kind: 'evidence', registerId, evidence });
+    this.#haltFor(registerId, evidence);
+  }
+
+  /** Two certificates of one height: more members failed than the set tolerates, and nothing decides which one counts. */
+  #haltFor(registerId: string, evidence: PeerEvidence): void {
+    if (evidence.kind !== 'conflicting-certificate') return;
+    const reason = `two certificates were made for docket ${evidence.first.height}`;
+    this.#options.registers().get(registerId)?.halt(reason);
+  }
+
+  /** A validator that had been silent counts again: what waited for it may go on. */
+  #onReturn(peer: string): void {
+    for (const register of this.#options.registers().all()) {
+      if (isMember(register, peer)) register.wake();
+    }
+  }
+
+  async #assembleCommit(
+    register: Register,
+    offer: CommitBundle,
+    sources: readonly string[],
+  ): Promise<Docket | undefined> {
+    const assembly = { offer, sources: [...new Set(sources)], certified: true };
+    const docket = await assemble(this.#assembleOptions, register, assembly);
+    return docket === 'invalid' ? undefined : docket;
+  }
+
+  #pass(register: Register, to: string, message: Message): void {
+    const docket = message.kind === 'proposal' ? register.findDocket(message.value) : undefined;
+    const envelope = envelopeOf(register.id, message, docket);
+    if (envelope !== undefined) this.#options.transport.send(to, envelope);
+  }
+
+  #toMembers(register: Register, envelope: Envelope): void {
+    for (const validatorId of this.#others(register)) this.#options.transport.send(validatorId, envelope);
+  }
+
+  #others(register: Register): string[] {
+    const { self } = this.#options;
+    return register.state.members.flatMap(({ validatorId }) => (validatorId === self ? [] : validatorId));
+  }
+
+  #noteVoters(registerId: string): void {
+    const register = this.#options.registers().get(registerId);
+    if (register !== undefined) this.#voters.note(register);
+  }
+
+  #head(registerId: string): Head | undefined {
+    const register = this.#options.registers().get(registerId);
+    if (register === undefined) return undefined;
+    const { height, headHash } = register.state;
+    return { registerId, height, round: register.machine.round, headHash };
+  }
+
+  #rest(ms: number): Promise<void> {
+    this.#rests += 1;
+    return new Promise((resolve) => this.#options.scheduler.set(`rest/${this.#rests}`, ms, resolve));
+  }
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { manualClock } from '#kit/clock/clock.ts';
+import { Scheduler } from '../sealing/scheduler.ts';
+import { Presence } from './presence.ts';
+import type { Envelope, Head, Heartbeat } from './transport.ts';
+
+const registerId = 'ab'.repeat(16);
+
+function openPresence() {
+  const clock = manualClock(1_000_000);
+  const scheduler = new Scheduler(clock);
+  const sent: { to: string; envelope: Heartbeat }[] = [];
+  const returned: string[] = [];
+  const heads = new Map<string, Head>();
+  const presence = new Presence({
+    self: 'validator-0',
+    version: 'v1',
+    clock,
+    scheduler,
+    send: (to: string, envelope: Envelope) => {
+      if (envelope.kind === 'heartbeat') sent.push({ to, envelope });
+    },
+    head: (id) => heads.get(id),
+    onReturn: (peer) => void returned.push(peer),
+  });
+  const pass = (ms: number) => {
+    clock.advance(ms);
+    scheduler.run();
+  };
+  const headsTo = (peer: string) =>
+    sent.filter(({ to }) => to === peer).map(({ envelope }) => envelope.heads);
+  const setHead = (height: number) => heads.set(registerId, { registerId, height, round: 0, headHash: '' });
+  return { presence, clock, sent, returned, pass, headsTo, setHead };
+}
+
+describe('presence', () => {
+  it('sends one heartbeat a second to each validator, however many registers they share', () => {
+    const { presence, sent, pass } = openPresence();
+    presence.start();
+    for (let index = 0; index < 50; index += 1) {
+      presence.follow(`register-${index}`, ['validator-0', 'validator-1', 'validator-2']);
+    }
+    expect(presence.peers).toEqual(['validator-1', 'validator-2']);
+    sent.length = 0;
+    for (let second = 0; second < 3; second += 1) pass(1_000);
+    expect(sent).toHaveLength(6);
+    expect(sent.every(({ envelope }) => envelope.heads.length === 0)).toBe(true);
+    presence.follow('register-0', ['validator-0', 'validator-1']);
+    expect(presence.peers).toEqual(['validator-1', 'validator-2']);
+  });
+
+  it('tells of a register that moved until the other has it, and no more than five times', () => {
+    const { presence, pass, headsTo, setHead } = openPresence();
+    presence.start();
+    setHead(4);
+    presence.follow(registerId, ['validator-0', 'validator-1', 'validator-2']);
+    presence.moved(registerId);
+    pass(1_000);
+    presence.placed('validator-1', { registerId, height: 4, round: 0, headHash: '' });
+    for (let second = 0; second < 8; second += 1) pass(1_000);
+    expect(headsTo('validator-1').filter((heads) => heads.length > 0)).toHaveLength(1);
+    expect(headsTo('validator-2').filter((heads) => heads.length > 0)).toHaveLength(5);
+    // One that is behind is told again.
+    presence.placed('validator-2', { registerId, height: 2, round: 0, headHash: '' });
+    pass(1_000);
+    expect(headsTo('validator-2').at(-1)).toMatchObject([{ registerId, height: 4 }]);
+  });
+
+  it('knows when each was heard, also from before they shared a register, and who has come back', () => {
+    const { presence, clock, returned } = openPresence();
+    presence.heard('validator-1');
+    presence.follow(registerId, ['validator-0', 'validator-1']);
+    expect(presence.sighting('validator-1').heardAtMs).toBe(1_000_000);
+    clock.advance(4_000);
+    presence.heard('validator-1');
+    expect(returned).toEqual([]);
+    clock.advance(6_000);
+    presence.heard('validator-1');
+    expect(returned).toEqual(['validator-1']);
+    expect(presence.sighting('validator-9')).toMatchObject({ heardAtMs: 0, version: '' });
+    expect(presence.isAway('validator-1')).toBe(false);
+    clock.advance(3_001);
+    expect(presence.isAway('validator-1')).toBe(true);
+    presence.follow('another', ['validator-0', 'validator-2']);
+    expect(presence.isAway('validator-2')).toBe(false);
+    expect(presence.isAway('validator-0')).toBe(false);
+    clock.advance(3_001);
+    expect(presence.isAway('validator-2')).toBe(true);
+  });
+});

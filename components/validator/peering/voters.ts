@@ -1,0 +1,35 @@
+import type { Register } from '../sealing/register.ts';
+import type { Voters } from '../sealing/sign-bytes.ts';
+
+export interface PastVoters extends Voters {
+  /** policy consensus.signatureThresholdMin. */
+  readonly quorumMin: number;
+}
+
+interface Term {
+  readonly from: number;
+  readonly voters: PastVoters;
+}
+
+const mostTerms = 16;
+
+/** Who voted in the latest heights of each register, so that what was signed then can still be judged. */
+export class VoterHistory {
+  readonly #registers = new Map<string, Term[]>();
+
+  /** The set that decides the register's next docket. */
+  note({ id, state }: Register): void {
+    const terms = this.#registers.get(id) ?? [];
+    const { registerId, networkId, members, membersHash, rules, height } = state;
+    const quorumMin = rules.signatureThresholdMin;
+    const last = terms.at(-1)?.voters;
+    if (last?.membersHash === membersHash && last.quorumMin === quorumMin) return;
+    terms.push({ from: height, voters: { registerId, networkId, members, membersHash, quorumMin } });
+    this.#registers.set(id, terms.slice(-mostTerms));
+  }
+
+  /** Undefined for heights before the ones that are remembered. */
+  find(registerId: string, height: number): PastVoters | undefined {
+    return this.#registers.get(registerId)?.findLast(({ from }) => from <= height)?.voters;
+  }
+}

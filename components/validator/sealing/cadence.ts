@@ -1,0 +1,33 @@
+import type { RegisterState } from './state.ts';
+
+/** With a docket on its way to the store, this many transactions are worth another one at once. */
+const worthwhile = 250;
+/** Each further member after the one whose task it is waits so much longer before it stores a docket (D19). */
+const followMs = { step: 1_000, longest: 10_000 } as const;
+
+/** How long to wait for more transactions; 0 when nothing is on its way to the store, or enough waits (D18). */
+export function lingerMs(
+  { rules }: RegisterState,
+  now: { readonly inFlight: number; readonly waiting: number; readonly sinceDecidedMs: number },
+): number {
+  const isWorthIt = now.waiting >= Math.min(worthwhile, rules.maxTransactionsPerDocket);
+  if (now.inFlight === 0 || isWorthIt) return 0;
+  return Math.max(0, rules.docketBuildIntervalMs - now.sinceDecidedMs);
+}
+
+/**
+ * Members that must have been heard lately for this one to propose. `minValidators` gates that and nothing else (L-113): who
+ * was heard never changes the quorum. A set that is smaller than the policy asks for is held to its own size, or nothing
+ * could ever change it.
+ */
+export function neededMembers({ members, policy }: RegisterState, quorum: number): number {
+  return Math.max(quorum, Math.min(policy.validators.minValidators, members.length));
+}
+
+/** How long a member leaves the storing of a docket to others: the set's order, from the one whose task it is. */
+export function storeAfterMs(members: readonly string[], self: string, writer: string): number {
+  const own = members.indexOf(self);
+  if (own === -1) return followMs.longest;
+  const place = (own - members.indexOf(writer) + members.length) % members.length;
+  return Math.min(place * followMs.step, followMs.longest);
+}

@@ -1,0 +1,146 @@
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Timers } from '../sealing/scheduler.ts';
+
+/** A process of the simulated world: what was asked on its behalf does not come back once it is dead. */
+export interface Life {
+  readonly name: string;
+  alive: boolean;
+}
+
+interface Planned {
+  readonly atMs: number;
+  readonly order: number;
+  readonly life: Life | undefined;
+  readonly act: () => void;
+  cancelled: boolean;
+}
+
+/**
+ * Virtual time: a heap of what is to happen, ordered by instant and then by when it was planned. Between two events all
+ * promises that can go on have gone on, so a process can be stopped at any event without leaving half a step behind.
+ */
+export class Agenda {
+  readonly #heap: Planned[] = [];
+  readonly #startMs: number;
+  #elapsedMs = 0;
+  #order = 0;
+  #done = 0;
+  /** Told of what an event throws; without it, it is thrown on. */
+  onThrown: ((error: unknown, life: Life | undefined) => void) | undefined;
+
+  constructor(startMs: number) {
+    this.#startMs = startMs;
+  }
+
+  /** Milliseconds since the world began. */
+  get elapsedMs(): number {
+    return this.#elapsedMs;
+  }
+
+  /** Events so far. */
+  get done(): number {
+    return this.#done;
+  }
+
+  /** Plans an event; it does not happen when its life has ended by then. */
+  after(delayMs: number, act: () => void, life?: Life): () => void {
+    this.#order += 1;
+    const planned = {
+      atMs: this.#elapsedMs + Math.max(0, delayMs),
+      order: this.#order,
+      life,
+      act,
+      cancelled: false,
+    };
+    this.#push(planned);
+    return () => {
+      planned.cancelled = true;
+    };
+  }
+
+  /** A promise that resolves later, unless the life ends before. */
+  wait(delayMs: number, life?: Life): Promise<void> {
+    return new Promise((resolve) => this.after(delayMs, resolve, life));
+  }
+
+  /** The clock of a machine that is off by `offsetMs`, which may change as time goes on. */
+  clock(offsetMs: () => number): Clock {
+    const micros = () => Math.round((this.#startMs + this.#elapsedMs + offsetMs()) * 1000);
+    return { nowMs: () => Math.floor(micros() / 1000), nowMicros: () => BigInt(micros()) };
+  }
+
+  timers(life: Life): Timers {
+    return {
+      start: (afterMs, act) => this.after(afterMs, act, life),
+      soon: (act) => void this.after(0, act, life),
+    };
+  }
+
+  /** Lets events happen one by one until `until` says that it is enough, or nothing is left, or time is up. */
+  async run(endMs: number, until: () => boolean): Promise<void> {
+    for (let next = this.#pop(); next !== undefined; next = this.#pop()) {
+      if (next.atMs > endMs) {
+        this.#push(next);
+        this.#elapsedMs = endMs;
+        return;
+      }
+      this.#elapsedMs = next.atMs;
+      if (next.cancelled || next.life?.alive === false) continue;
+      this.#done += 1;
+      this.#act(next);
+      await settled();
+      if (until()) return;
+    }
+  }
+
+  #act({ act, life }: Planned): void {
+    try {
+      act();
+    } catch (error) {
+      if (this.onThrown === undefined) throw error;
+      this.onThrown(error, life);
+    }
+  }
+
+  #push(planned: Planned): void {
+    const heap = this.#heap;
+    let at = heap.push(planned) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = heap[parent];
+      if (above === undefined || isBefore(above, planned)) break;
+      heap[at] = above;
+      at = parent;
+    }
+    heap[at] = planned;
+  }
+
+  #pop(): Planned | undefined {
+    const heap = this.#heap;
+    const first = heap[0];
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return first;
+    let at = 0;
+    for (;;) {
+      const left = heap[2 * at + 1];
+      if (left === undefined) break;
+      const right = heap[2 * at + 2];
+      const isRight = right !== undefined && isBefore(right, left);
+      const below = isRight ? right : left;
+      if (isBefore(last, below)) break;
+      heap[at] = below;
+      at = 2 * at + (isRight ? 2 : 1);
+    }
+    heap[at] = last;
+    return first;
+  }
+}
+
+function isBefore(a: Planned, b: Planned): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+}
+
+/** Every promise that can go on has gone on when the loop of the process comes round. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,213 @@
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { decodeHex } from '#core/encoding/hex.ts';
+import { formatLedgerTimestamp, parseTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
+import { buildHeader } from '#core/ledger/docket.ts';
+import { docketValue } from '../building/docket.ts';
+import type { UnsignedMessage, Value, Vote } from '../consensus/messages.ts';
+import type { CommitBundle, Envelope, Inbox, ProposalEnvelope, Transport } from '../peering/transport.ts';
+import { signable } from '../sealing/sign-bytes.ts';
+import type { RegisterState } from '../sealing/state.ts';
+import type { Agenda } from './agenda.ts';
+import type { Random } from './random.ts';
+import type { Misdeed } from './scenario.ts';
+import type { Signing } from './signing.ts';
+
+export interface ByzantineOptions {
+  readonly validatorId: string;
+  readonly misdeeds: readonly Misdeed[];
+  readonly members: readonly string[];
+  readonly agenda: Agenda;
+  readonly random: Random;
+  readonly signing: Signing;
+  state(): RegisterState | undefined;
+}
+
+const mostRemembered = 64;
+
+/**
+ * A member that keeps to no rule. It runs the validator that honest members run, so that it knows what they know, and spoils
+ * what goes out and what is answered; its signatures are real, and it has only its own key.
+ */
+export class Byzantine {
+  readonly #options: ByzantineOptions;
+  readonly #does: ReadonlySet<Misdeed>;
+  readonly #twins = new Map<string, ProposalEnvelope>();
+  readonly #values = new Map<string, Value>();
+  #remembered: Envelope[] = [];
+
+  constructor(options: ByzantineOptions) {
+    this.#options = options;
+    this.#does = new Set(options.misdeeds);
+  }
+
+  transport(wire: Transport): Transport {
+    return {
+      send: (to, envelope) => this.#send(wire, to, envelope),
+      fetchRecords: (...question) => wire.fetchRecords(...question),
+      fetchCommit: (...question) => wire.fetchCommit(...question),
+    };
+  }
+
+  inbox(inbox: Inbox, wire: Transport): Inbox {
+    const { random } = this.#options;
+    return {
+      receive: (from, envelope) => {
+        this.#hear(wire, envelope);
+        inbox.receive(from, envelope);
+      },
+      connected: (peer) => inbox.connected(peer),
+      records: (...question) => {
+        const withheld = this.#does.has('withholds records') && random.chance(0.7);
+        return withheld ? [] : inbox.records(...question);
+      },
+      commit: (from, registerId, height) => {
+        if (!this.#does.has('lies about commits')) return inbox.commit(from, registerId, height);
+        const shift = random.pick([-1, 0, 0, 0, 1]);
+        const bundle = inbox.commit(from, registerId, Math.max(0, height + shift));
+        return bundle && this.#spoil(bundle);
+      },
+    };
+  }
+
+  #send(wire: Transport, to: string, envelope: Envelope): void {
+    const { agenda, random } = this.#options;
+    this.#replay(wire, envelope);
+    if (this.#does.has('withholds records') && envelope.kind === 'hint' && random.chance(0.8)) return;
+    if (this.#does.has('is late') && random.chance(0.4)) {
+      agenda.after(random.between(500, 15_000), () => wire.send(to, envelope));
+      return;
+    }
+    if (envelope.kind === 'proposal') this.#propose(wire, to, envelope);
+    else if (envelope.kind === 'vote') this.#vote(wire, to, envelope);
+    else wire.send(to, envelope);
+  }
+
+  #replay(wire: Transport, envelope: Envelope): void {
+    const { random, members } = this.#options;
+    if (!this.#does.has('replays and relabels')) return;
+    this.#remembered.push(envelope);
+    this.#remembered = this.#remembered.slice(-mostRemembered);
+    if (random.chance(0.2)) wire.send(random.pick(members), random.pick(this.#remembered));
+    const old = random.pick(this.#remembered);
+    if (old.kind !== 'vote' || !random.chance(0.2)) return;
+    const { vote } = old;
+    const relabelled: Vote = random.pick([
+      { ...vote, round: vote.round + 1 },
+      { ...vote, height: vote.height + 1 },
+      { ...vote, kind: vote.kind === 'prevote' ? 'precommit' : 'prevote' },
+      { ...vote, validatorId: random.pick(members) },
+    ]);
+    wire.send(random.pick(members), { ...old, vote: relabelled });
+  }
+
+  #hear(wire: Transport, envelope: Envelope): void {
+    if (envelope.kind !== 'proposal') return;
+    const { value, height, round } = envelope.proposal;
+    this.#values.set(`${height}/${round}`, value);
+    if (this.#does.has('votes for everything')) this.#approve(wire, this.#options.members, envelope);
+  }
+
+  /** Both votes for a proposal, some time, whatever was voted before. */
+  #approve(wire: Transport, receivers: readonly string[], { registerId, proposal }: ProposalEnvelope): void {
+    const { agenda, random } = this.#options;
+    const { height, round, value } = proposal;
+    for (const kind of ['prevote', 'precommit'] as const) {
+      const vote = this.#sign({ kind, height, round, value, timestamp: value.timestamp });
+      if (vote === undefined) return;
+      for (const to of receivers) {
+        const send = () => wire.send(to, { kind: 'vote', registerId, vote });
+        agenda.after(random.pick([0, 10, 1000]) * random.next(), send);
+      }
+    }
+  }
+
+  #propose(wire: Transport, to: string, envelope: ProposalEnvelope): void {
+    const { random, validatorId } = this.#options;
+    const { height, round } = envelope.proposal;
+    this.#values.set(`${height}/${round}`, envelope.proposal.value);
+    const isOwn = envelope.proposal.validatorId === validatorId;
+    const twin = isOwn && this.#does.has('proposes twice') ? this.#twin(envelope) : undefined;
+    if (twin === undefined || random.chance(0.5)) {
+      wire.send(to, envelope);
+      return;
+    }
+    if (random.chance(0.1)) wire.send(to, envelope);
+    wire.send(to, twin);
+    this.#approve(wire, [to], twin);
+  }
+
+  /** Another docket for the same place: the same transactions a little later. */
+  #twin(envelope: ProposalEnvelope): ProposalEnvelope | undefined {
+    const { header, proposal, recordHashes } = envelope;
+    const { height, round, polRound } = proposal;
+    const known = this.#twins.get(`${height}/${round}`);
+    const state = this.#options.state();
+    if (known !== undefined || state?.height !== height || height === 0) return known;
+    const timestamp = formatLedgerTimestamp(ticksToMicros(parseTimestamp(header.timestamp)) + 1n);
+    const leaves = recordHashes.map((hash) => decodeHex(hash, 32));
+    const other = buildHeader({ ...header, timestamp }, leaves, state.log);
+    const value = docketValue(other);
+    const message: UnsignedMessage = { kind: 'proposal', height, round, polRound, value };
+    const signature = this.#signature(message, timestamp);
+    if (signature === undefined) return undefined;
+    const twin = { ...envelope, header: other, proposal: { ...proposal, value, signature } };
+    this.#twins.set(`${height}/${round}`, twin);
+    return twin;
+  }
+
+  #vote(wire: Transport, to: string, envelope: Extract<Envelope, { kind: 'vote' }>): void {
+    const { random, validatorId } = this.#options;
+    const { vote } = envelope;
+    const mine = vote.validatorId === validatorId;
+    if (mine && this.#does.has('votes nil')) {
+      const nil = this.#sign({ ...vote, value: undefined, timestamp: vote.timestamp });
+      if (nil !== undefined) wire.send(to, { ...envelope, vote: nil });
+      return;
+    }
+    if (mine && this.#does.has('votes twice') && random.chance(0.5)) {
+      const other = this.#values.get(`${vote.height}/${vote.round}`);
+      const value = vote.value === undefined ? other : undefined;
+      const timestamp = value === undefined ? vote.timestamp : value.timestamp;
+      const second = this.#sign({ ...vote, value, timestamp });
+      if (second !== undefined) wire.send(to, { ...envelope, vote: second });
+      if (random.chance(0.5)) return;
+    }
+    wire.send(to, envelope);
+  }
+
+  #sign(
+    vote: Omit<Vote, 'validatorId' | 'signature' | 'value'> & { value: Omit<Value, 'timestamp'> | undefined },
+  ): Vote | undefined {
+    const { kind, height, round, timestamp } = vote;
+    const value = vote.value && {
+      hash: vote.value.hash,
+      merkleRoot: vote.value.merkleRoot,
+      logRoot: vote.value.logRoot,
+    };
+    const signature = this.#signature({ kind, height, round, value, timestamp }, timestamp);
+    if (signature === undefined) return undefined;
+    return { kind, height, round, value, timestamp, validatorId: this.#options.validatorId, signature };
+  }
+
+  #signature(message: UnsignedMessage, timestamp: string): string | undefined {
+    const { signing, validatorId } = this.#options;
+    const state = this.#options.state();
+    if (state === undefined) return undefined;
+    return encodeBase64(signing.forge(validatorId, signable(state, message, timestamp)));
+  }
+
+  #spoil(bundle: CommitBundle): CommitBundle {
+    const { certificate, header, recordHashes } = bundle;
+    const { signatures } = certificate;
+    const [first] = signatures;
+    return this.#options.random.pick([
+      bundle,
+      { ...bundle, certificate: { ...certificate, signatures: signatures.slice(1) } },
+      { ...bundle, certificate: { ...certificate, round: certificate.round + 1 } },
+      { ...bundle, certificate: { ...certificate, signatures: first ? signatures.map(() => first) : [] } },
+      { ...bundle, header: { ...header, timestamp: `${header.timestamp.slice(0, -7)}1+00:00` } },
+      { ...bundle, recordHashes: [...recordHashes].reverse() },
+      { ...bundle, recordHashes: recordHashes.slice(1) },
+    ]);
+  }
+}

@@ -1,0 +1,143 @@
+import type { Storage, StorageFile } from '../log/storage.ts';
+import type { Agenda, Life } from './agenda.ts';
+import type { Random } from './random.ts';
+
+interface Content {
+  /** What processes see. */
+  seen: Buffer;
+  /** What the machine keeps when its power goes. */
+  kept: Buffer;
+}
+
+export interface DiskOptions {
+  /** Milliseconds that a forced write takes, drawn for each. */
+  forceMs(): number;
+  /** A disk that lies: what it says is forced is not. */
+  readonly forgets?: boolean;
+}
+
+const sectorBytes = 512;
+
+/** The volume of one validator: names and bytes, with what is forced apart from what is only written. */
+export class Disk {
+  readonly #options: DiskOptions;
+  #seen = new Map<string, Content>();
+  #kept = new Map<string, Content>();
+
+  constructor(options: DiskOptions) {
+    this.#options = options;
+  }
+
+  /** A copy of what processes see, as a backup of the volume is. */
+  copy(): Disk {
+    const copied = new Disk(this.#options);
+    copied.#put(this.#seen);
+    return copied;
+  }
+
+  /** The machine loses its power: what was not forced is there whole, torn or not at all. */
+  losePower(random: Random): void {
+    for (const content of this.#seen.values()) content.kept = torn(content, random);
+    const names = random.chance(0.5) ? this.#seen : this.#kept;
+    const left = new Map(
+      [...names].map(([path, content]) => [path, { seen: content.kept, kept: content.kept }]),
+    );
+    this.#put(left);
+  }
+
+  #put(files: ReadonlyMap<string, Content>): void {
+    this.#seen = new Map();
+    this.#kept = new Map();
+    for (const [path, { seen }] of files) {
+      const content = { seen, kept: seen };
+      this.#seen.set(path, content);
+      this.#kept.set(path, content);
+    }
+  }
+
+  /** The disk as one process uses it. */
+  storage(agenda: Agenda, life: Life): Storage {
+    const soon = () => agenda.wait(0.02, life);
+    const forced = () => agenda.wait(this.#options.forceMs(), life);
+    const find = (path: string) => {
+      const content = this.#seen.get(path);
+      if (content === undefined) throw new Error(`${path} is not there`);
+      return content;
+    };
+    const file = (content: Content): StorageFile => ({
+      write: async (bytes, at) => {
+        content.seen = overwritten(content.seen, bytes, at);
+        await soon();
+      },
+      force: async () => {
+        const { seen } = content;
+        await forced();
+        if (this.#options.forgets !== true) content.kept = seen;
+      },
+      close: soon,
+    });
+    return {
+      prepare: soon,
+      list: async (directory) => {
+        await soon();
+        const names = [...this.#seen.keys()].filter((path) => path.startsWith(`${directory}/`));
+        return names.map((path) => path.slice(directory.length + 1));
+      },
+      read: async (path) => {
+        await soon();
+        return Buffer.from(find(path).seen);
+      },
+      open: async (path) => {
+        await soon();
+        return file(find(path));
+      },
+      create: async (path) => {
+        const content = { seen: Buffer.alloc(0), kept: Buffer.alloc(0) };
+        this.#seen.set(path, content);
+        await soon();
+        return file(content);
+      },
+      truncate: async (path, sizeBytes) => {
+        const content = find(path);
+        content.seen = content.seen.subarray(0, sizeBytes);
+        await soon();
+      },
+      rename: async (from, to) => {
+        this.#seen.set(to, find(from));
+        this.#seen.delete(from);
+        await soon();
+      },
+      remove: async (path) => {
+        this.#seen.delete(path);
+        await soon();
+      },
+      forceNames: async () => {
+        const names = new Map(this.#seen);
+        await forced();
+        if (this.#options.forgets !== true) this.#kept = names;
+      },
+    };
+  }
+}
+
+function overwritten(before: Buffer, bytes: Uint8Array, at: number): Buffer {
+  const after = Buffer.alloc(Math.max(before.length, at + bytes.length));
+  before.copy(after);
+  after.set(bytes, at);
+  return after;
+}
+
+/** Sectors that were written and not forced reach the disk one by one, in any order; the size may come before them. */
+function torn({ seen, kept }: Content, random: Random): Buffer {
+  if (seen === kept || seen.equals(kept)) return kept;
+  const fate = random.next();
+  if (fate < 0.3) return kept;
+  if (fate < 0.5) return seen;
+  const sizeBytes = random.whole(Math.min(kept.length, seen.length), Math.max(kept.length, seen.length));
+  const after = Buffer.alloc(sizeBytes);
+  for (let at = 0; at < sizeBytes; at += sectorBytes) {
+    const source = random.chance(0.5) ? seen : kept;
+    if (at < source.length) source.copy(after, at, at, Math.min(at + sectorBytes, source.length, sizeBytes));
+  }
+  return after;
+}

@@ -1,0 +1,241 @@
+import type { Envelope } from '../peering/transport.ts';
+import { Governor } from './governor.ts';
+import { simulatedKey } from './keys.ts';
+import type { Member } from './member.ts';
+import { calm } from './network.ts';
+import { createRandom, type Random } from './random.ts';
+import type { Scenario } from './scenario.ts';
+import { short } from './trace.ts';
+import type { World } from './world.ts';
+
+/** Plans what goes wrong in a world until it heals. */
+export function planFaults(world: World, scenario: Scenario): void {
+  const { faults, seed } = scenario;
+  const draw = (name: string) => createRandom(seed).fork(`faults/${name}`);
+  const acts: [boolean, (world: World, scenario: Scenario, random: Random) => void][] = [
+    [faults.crashes || faults.powerLosses, planCrashes],
+    [faults.crashes || faults.powerLosses, planAimedCrashes],
+    [faults.partitions, planPartitions],
+    [faults.lossyLinks, planLoss],
+    [faults.chosenLoss, planChosenLoss],
+    [faults.awayServices, planAbsences],
+    [faults.wrongClocks, planClocks],
+    [faults.setChanges, planSetChanges],
+    [faults.oldVolume, planOldVolume],
+    [faults.oldStore, planOldStore],
+    [faults.secondStart, planSecondStart],
+  ];
+  for (const [happens, plan] of acts) if (happens) plan(world, scenario, draw(plan.name));
+}
+
+/** Ends all faults but the ill will of Byzantine members: links are good, clocks right, everybody runs. */
+export function heal(world: World): void {
+  world.trace.add('WORLD', 'heals');
+  const { conditions } = world.network;
+  Object.assign(conditions, calm(), { sides: conditions.sides });
+  conditions.sides.clear();
+  world.service.loss = 0;
+  world.onSigned = undefined;
+  for (const member of world.members) {
+    if (!world.isByzantine(member.id)) member.skewMs = 0;
+    while (member.processes.length > 1) member.crash(false);
+    if (member.processes.length === 0) member.start();
+  }
+  world.network.reconnect();
+}
+
+function kill(world: World, { faults }: Scenario, random: Random, member: Member): void {
+  const losesPower = faults.powerLosses && (!faults.crashes || random.chance(0.5));
+  member.crash(losesPower);
+  world.agenda.after(random.pick([50, 500, 3000, 10_000]) * random.between(0.5, 1.5), () => {
+    if (member.processes.length === 0) member.start();
+  });
+}
+
+function planCrashes(world: World, scenario: Scenario, random: Random): void {
+  const { agenda, members } = world;
+  const meanMs = random.pick([1500, 6000, 15_000]);
+  const next = () =>
+    agenda.after(random.between(0, 2 * meanMs), () => {
+      if (agenda.elapsedMs > scenario.faultsUntilMs) return;
+      const member = random.pick(members);
+      if (member.processes.length > 0) kill(world, scenario, random, member);
+      if (random.chance(0.1)) for (const each of members) kill(world, scenario, random, each);
+      next();
+    });
+  next();
+}
+
+/** Kills a member within milliseconds of a signature of its own: around the disk, the wire and the store. */
+function planAimedCrashes(world: World, scenario: Scenario, random: Random): void {
+  const share = random.pick([0.005, 0.02, 0.05]);
+  world.onSigned = (validatorId) => {
+    if (!random.chance(share)) return;
+    world.agenda.after(random.pick([0.5, 5, 20]) * random.next(), () => {
+      const member = world.members.find(({ id }) => id === validatorId);
+      if (member === undefined || world.agenda.elapsedMs > scenario.faultsUntilMs) return;
+      if (member.processes.length > 0) kill(world, scenario, random, member);
+    });
+  };
+}
+
+function planPartitions(world: World, { faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, members, network, trace } = world;
+  const meanMs = random.pick([2000, 8000]);
+  const next = () =>
+    agenda.after(random.between(0.2, 2) * meanMs, () => {
+      if (agenda.elapsedMs > faultsUntilMs) return;
+      const { sides } = network.conditions;
+      sides.clear();
+      const parts = random.pick([1, 2, 2, 3]);
+      if (parts > 1) for (const { id } of members) sides.set(id, random.whole(1, parts));
+      const text = members.map(({ id }) => `${id}:${sides.get(id) ?? 0}`).join(' ');
+      trace.add('WORLD', `sides ${text}`);
+      network.reconnect();
+      next();
+    });
+  next();
+}
+
+function planLoss(world: World, { faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, network, trace } = world;
+  const meanMs = random.pick([3000, 10_000]);
+  const next = () =>
+    agenda.after(random.between(0, 2) * meanMs, () => {
+      if (agenda.elapsedMs > faultsUntilMs) return;
+      const loss = random.pick([0, 0.05, 0.2, 0.5]);
+      const duplication = random.pick([0, 0.1, 0.5]);
+      const delayMs = { from: 0.2, to: random.pick([5, 200, 2000]) };
+      Object.assign(network.conditions, { loss, duplication, delayMs });
+      trace.add('WORLD', `links lose ${loss}, double ${duplication}, take ${delayMs.to} ms`);
+      if (random.chance(0.3)) network.reconnect();
+      next();
+    });
+  next();
+}
+
+interface Place {
+  readonly kind: string;
+  readonly height: number;
+  readonly round: number;
+}
+
+function placeOf(envelope: Envelope): Place | undefined {
+  if (envelope.kind === 'proposal') return { ...envelope.proposal, kind: 'proposal' };
+  return envelope.kind === 'vote' ? envelope.vote : undefined;
+}
+
+/** For each round it is drawn who hears proposals, prevotes and precommits in it: locks without decisions come of that. */
+function planChosenLoss(world: World, { seed, faultsUntilMs }: Scenario, random: Random): void {
+  const shares: Readonly<Record<string, number>> = {
+    proposal: random.pick([0, 0.3]),
+    prevote: random.pick([0.1, 0.3, 0.5]),
+    precommit: random.pick([0.3, 0.6, 0.9]),
+  };
+  const lastRound = random.pick([2, 4, 8]);
+  const lateMs = random.pick([0, 2000, 6000]);
+  world.network.conditions.interfere = (_from, to, envelope) => {
+    const place = placeOf(envelope);
+    if (place === undefined || world.agenda.elapsedMs > faultsUntilMs || place.round > lastRound) return 0;
+    const { kind, height, round } = place;
+    const drawn = createRandom(seed).fork(`${height}/${round}/${kind}/${to}`);
+    if (!drawn.chance(shares[kind] ?? 0)) return 0;
+    return lateMs === 0 ? 'drop' : lateMs;
+  };
+}
+
+function planAbsences(world: World, { faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, service, signing, trace } = world;
+  service.loss = random.pick([0, 0.05, 0.2]);
+  const next = () =>
+    agenda.after(random.between(500, 12_000), () => {
+      if (agenda.elapsedMs > faultsUntilMs) return;
+      const forMs = random.pick([200, 2000, 8000]);
+      const isSigner = random.chance(0.4);
+      if (isSigner) signing.beSilent(forMs);
+      else service.goAway(forMs);
+      trace.add(
+        'WORLD',
+        `${isSigner ? 'the signing component' : 'the register service'} is away for ${forMs} ms`,
+      );
+      next();
+    });
+  next();
+}
+
+/** Honest clocks stay within half of the precision that the policy grants; others do as they like. */
+function planClocks(world: World, _scenario: Scenario, random: Random): void {
+  for (const member of world.members) {
+    const isByzantine = world.isByzantine(member.id);
+    member.skewMs = isByzantine
+      ? random.pick([-600_000, -5000, 5000, 60_000, 600_000])
+      : random.between(-200, 200);
+  }
+}
+
+/** The owner changes the set by control transactions; what is outdated by the time it arrives is refused. */
+function planSetChanges(world: World, { size, faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, members, trace, workload } = world;
+  const fewest = Math.max(2, size - 2);
+  const nowMs = () => agenda.clock(() => 0).nowMs();
+  const governor = new Governor({ owner: simulatedKey(1), random, candidates: members, fewest, nowMs });
+  const next = () =>
+    agenda.after(random.between(1000, 10_000), () => {
+      if (agenda.elapsedMs > faultsUntilMs) return;
+      const { state } = world;
+      const change = state === undefined || state.height === 0 ? undefined : governor.change(state);
+      if (change !== undefined) {
+        trace.add('owner', `${short(change.signed.txId)} ${change.what}`);
+        workload.offer(change.signed);
+      }
+      next();
+    });
+  next();
+}
+
+function pickTrusted(world: World, random: Random): Member | undefined {
+  const trusted = world.members.filter(({ id }) => !world.invariants.isFaulty(id));
+  return trusted.length === 0 ? undefined : random.pick(trusted);
+}
+
+function planOldVolume(world: World, { faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, trace, invariants } = world;
+  const copiedMs = random.between(0.1, 0.6) * faultsUntilMs;
+  agenda.after(copiedMs, () => {
+    const member = pickTrusted(world, random);
+    if (member === undefined || !world.hasSpareTrust) return;
+    invariants.distrust(member.id, false);
+    const old = member.disk.copy();
+    agenda.after(random.between(0.05, 0.4) * faultsUntilMs, () => {
+      while (member.processes.length > 0) member.crash(false);
+      trace.add('WORLD', `an old volume is put back at ${member.id}`);
+      member.start(old);
+    });
+  });
+}
+
+/** Everybody is down while the database of the register service is put back to what it was some dockets ago. */
+function planOldStore(world: World, { faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, members, service } = world;
+  agenda.after(random.between(0.3, 0.9) * faultsUntilMs, () => {
+    for (const member of members) member.crash(false);
+    const { length } = service.ledger.dockets;
+    if (length > 1) world.restoreStore(Math.max(1, length - random.whole(1, 4)));
+    for (const member of members) {
+      agenda.after(random.between(10, 3000), () => {
+        if (member.processes.length === 0) member.start();
+      });
+    }
+  });
+}
+
+function planSecondStart(world: World, { faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, trace, invariants } = world;
+  agenda.after(random.between(0.1, 0.8) * faultsUntilMs, () => {
+    const member = pickTrusted(world, random);
+    if (member === undefined || !world.hasSpareTrust || member.processes.length === 0) return;
+    invariants.distrust(member.id, false);
+    trace.add('WORLD', `${member.id} is started a second time with a copy of its volume`);
+    member.start(member.disk.copy());
+  });
+}

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest';
+import { CONSENSUS_TYPES, type ConsensusMessage } from '#core/ledger/consensus.ts';
+import type { Effect, VoteKind } from '../consensus/messages.ts';
+import { Agenda } from './agenda.ts';
+import { Invariants } from './invariants.ts';
+import { Trace } from './trace.ts';
+
+const members = ['a', 'b', 'c', 'd'];
+
+function create(): Invariants {
+  return new Invariants({ quorumAt: () => 3, trace: new Trace(new Agenda(0)) });
+}
+
+function vote(invariants: Invariants, kind: VoteKind, round: number, votes: Record<string, string>): void {
+  for (const [validatorId, value] of Object.entries(votes)) {
+    invariants.voted(validatorId, { kind, height: 1, round, value });
+  }
+}
+
+const all = (value: string, ids = members) => Object.fromEntries(ids.map((id) => [id, value]));
+
+function decision(value: string, round: number, ids: readonly string[]): Extract<Effect, { kind: 'decide' }> {
+  const docket = { hash: value, merkleRoot: '', logRoot: '' };
+  const precommits = ids.map((validatorId) => ({
+    kind: 'precommit' as const,
+    height: 1,
+    round,
+    value: docket,
+    timestamp: '',
+    validatorId,
+    signature: '',
+  }));
+  return { kind: 'decide', height: 1, round, value: { ...docket, timestamp: '' }, precommits };
+}
+
+function message(height: number, round: number, type: ConsensusMessage['type']): ConsensusMessage {
+  const rest = { networkId: '', registerId: '', polRound: -1, validatorSetHash: '', timestamp: '' };
+  return { height, round, type, docket: undefined, ...rest };
+}
+
+describe('the invariants', () => {
+  it('hold while everybody keeps to the rules', () => {
+    const invariants = create();
+    vote(invariants, 'prevote', 0, all('x'));
+    vote(invariants, 'precommit', 0, { ...all('x', ['a', 'b']), c: '', d: '' });
+    vote(invariants, 'prevote', 1, { ...all('x', ['a', 'b', 'c']), d: '' });
+    vote(invariants, 'precommit', 1, all('x', ['a', 'b', 'c']));
+    invariants.decided('a', decision('x', 1, ['a', 'b', 'c']));
+    invariants.decided('d', decision('x', 1, ['a', 'b', 'c']));
+    expect(invariants.broken).toBeUndefined();
+    expect(invariants.decidedHeight).toBe(0);
+  });
+
+  it('notice a vote against a lock, and allow one that a later quorum justifies', () => {
+    for (const justified of [false, true]) {
+      const invariants = create();
+      vote(invariants, 'prevote', 0, all('x', ['a', 'b', 'c']));
+      vote(invariants, 'precommit', 0, { a: 'x' });
+      if (justified) vote(invariants, 'prevote', 1, all('y', ['b', 'c', 'd']));
+      vote(invariants, 'prevote', 2, { a: 'y' });
+      expect(invariants.broken?.invariant).toBe(justified ? undefined : 'lock rule');
+    }
+  });
+
+  it('notice a precommit without a quorum of prevotes of its round', () => {
+    const invariants = create();
+    vote(invariants, 'prevote', 0, all('x', ['a', 'b']));
+    vote(invariants, 'prevote', 1, { c: 'x' });
+    vote(invariants, 'precommit', 1, { a: 'x' });
+    expect(invariants.broken?.invariant).toBe('polka before precommit');
+  });
+
+  it('notice what could be two certificates, counting those who may sign anything', () => {
+    const invariants = create();
+    invariants.distrust('d', true);
+    vote(invariants, 'prevote', 0, all('x', ['a', 'b']));
+    vote(invariants, 'precommit', 0, { a: 'x', b: 'x' });
+    vote(invariants, 'prevote', 1, { b: 'y', c: 'y' });
+    expect(invariants.broken?.invariant).toBe('lock rule');
+    const quiet = create();
+    quiet.distrust('c', false);
+    quiet.distrust('d', true);
+    vote(quiet, 'prevote', 0, all('x', ['a']));
+    vote(quiet, 'precommit', 0, { a: 'x' });
+    vote(quiet, 'prevote', 1, { b: 'y' });
+    vote(quiet, 'precommit', 1, { b: 'y' });
+    expect(quiet.broken?.invariant).toBe('one certificate for each height');
+  });
+
+  it('notice decisions that differ, and certificates that prove nothing', () => {
+    const invariants = create();
+    vote(invariants, 'prevote', 0, all('x'));
+    vote(invariants, 'precommit', 0, all('x'));
+    invariants.decided('a', decision('x', 0, ['a', 'b', 'c']));
+    invariants.stored(1, 'y');
+    expect(invariants.broken?.invariant).toBe('agreement');
+    const thin = create();
+    vote(thin, 'prevote', 0, all('x'));
+    vote(thin, 'precommit', 0, all('x', ['a', 'b']));
+    thin.decided('a', decision('x', 0, ['a', 'b', 'c']));
+    expect(thin.broken?.invariant).toBe('certificate');
+  });
+
+  it('notice a signer that goes back or signs two things for one position', () => {
+    const bytes = (text: string) => Buffer.from(text);
+    const { prevote, precommit } = CONSENSUS_TYPES;
+    const back = create();
+    back.signed('a', message(1, 0, precommit), bytes('one'));
+    back.signed('a', message(1, 0, precommit), bytes('one'));
+    expect(back.broken).toBeUndefined();
+    back.signed('a', message(1, 0, prevote), bytes('two'));
+    expect(back.broken?.invariant).toBe('positions of a signer only rise');
+    const twice = create();
+    twice.signed('a', message(1, 0, prevote), bytes('one'));
+    twice.signed('a', message(1, 0, prevote), bytes('two'));
+    expect(twice.broken?.invariant).toBe('positions of a signer only rise');
+  });
+
+  it('notice states that differ, and evidence against the honest', () => {
+    const states = create();
+    states.reached('a', 1, 'one');
+    states.reached('b', 1, 'one');
+    expect(states.broken).toBeUndefined();
+    states.reached('c', 1, 'two');
+    expect(states.broken?.invariant).toBe('equal state at equal height');
+    const accused = create();
+    const [first] = decision('x', 0, ['d']).precommits;
+    const [second] = decision('y', 0, ['d']).precommits;
+    if (first === undefined || second === undefined) throw new Error('no votes');
+    accused.accused('a', { kind: 'duplicate-vote', first, second });
+    expect(accused.broken?.invariant).toBe('evidence is true');
+  });
+});

@@ -1,0 +1,253 @@
+import { CONSENSUS_TYPES, type ConsensusMessage } from '#core/ledger/consensus.ts';
+import type { Effect, Evidence, VoteKind } from '../consensus/messages.ts';
+import { short, type Trace } from './trace.ts';
+
+export interface Broken {
+  readonly invariant:
+    | 'agreement'
+    | 'one certificate for each height'
+    | 'certificate'
+    | 'lock rule'
+    | 'polka before precommit'
+    | 'positions of a signer only rise'
+    | 'equal state at equal height'
+    | 'sealed once'
+    | 'nothing sealed is lost'
+    | 'nothing accepted is lost'
+    | 'evidence is true'
+    | 'honest members keep working'
+    | 'progress after healing';
+  readonly message: string;
+}
+
+type Step = 1 | 2 | 3;
+
+interface Signed {
+  readonly position: readonly [height: number, round: number, step: Step];
+  readonly text: string;
+}
+
+/** A vote without its signature; an empty value is nil. */
+export interface Ballot {
+  readonly kind: VoteKind;
+  readonly height: number;
+  readonly round: number;
+  readonly value: string;
+}
+
+interface Height {
+  /** Who gave a vote, by its name. */
+  readonly voters: Map<string, Set<string>>;
+  /** Latest precommit for a docket by honest member. */
+  readonly locks: Map<string, { readonly round: number; readonly value: string }>;
+  /** Values that a quorum may have precommitted in one round. */
+  readonly certified: Set<string>;
+  decided: string | undefined;
+}
+
+export interface InvariantsOptions {
+  /** Votes that decide a height: counted here anew, whatever the members believe. */
+  quorumAt(height: number): number;
+  readonly trace: Trace;
+}
+
+/**
+ * Judges what the members of one register sign, decide and hold. Members that are not honest may have signed anything, so
+ * they count as signers of everything; what only holds because they happened to be quiet does not hold.
+ */
+export class Invariants {
+  readonly #options: InvariantsOptions;
+  readonly #faulty = new Set<string>();
+  /** Members that sign around their guard. */
+  readonly #byzantine = new Set<string>();
+  readonly #last = new Map<string, Signed>();
+  readonly #heights = new Map<number, Height>();
+  readonly #states = new Map<number, { readonly digest: string; readonly who: string }>();
+  #broken: Broken | undefined;
+
+  constructor(options: InvariantsOptions) {
+    this.#options = options;
+  }
+
+  get broken(): Broken | undefined {
+    return this.#broken;
+  }
+
+  /** Number of heights that somebody honest has decided, from 0 on. */
+  get decidedHeight(): number {
+    let height = 0;
+    while (this.#heights.get(height)?.decided !== undefined) height += 1;
+    return height;
+  }
+
+  isFaulty(validatorId: string): boolean {
+    return this.#faulty.has(validatorId);
+  }
+
+  isByzantine(validatorId: string): boolean {
+    return this.#byzantine.has(validatorId);
+  }
+
+  /** Members that may do anything. */
+  get faults(): number {
+    return this.#faulty.size;
+  }
+
+  /** From now on the member may do anything; one with a guarded key still never signs twice for a position. */
+  distrust(validatorId: string, isByzantine: boolean): void {
+    this.#faulty.add(validatorId);
+    if (isByzantine) this.#byzantine.add(validatorId);
+  }
+
+  break(invariant: Broken['invariant'], message: string): void {
+    if (this.#broken !== undefined) return;
+    this.#broken = { invariant, message };
+    this.#options.trace.add('VIOLATION', `${invariant}: ${message}`);
+  }
+
+  /** A member has signed; nobody has the signature yet. */
+  signed(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void {
+    if (!this.#byzantine.has(validatorId)) this.#checkPosition(validatorId, message, bytes);
+    else if (message.type !== CONSENSUS_TYPES.proposal) {
+      const { height, round, type } = message;
+      const kind = type === CONSENSUS_TYPES.prevote ? 'prevote' : 'precommit';
+      this.voted(validatorId, { kind, height, round, value: votedFor(message) });
+    }
+  }
+
+  /** A vote leaves its member; what it signed and never let out binds it to nothing. */
+  voted(validatorId: string, ballot: Ballot): void {
+    const { height: number, round, kind, value } = ballot;
+    const height = this.#height(number);
+    const isHonest = !this.#faulty.has(validatorId);
+    if (isHonest && value !== '') this.#checkVote(validatorId, height, ballot);
+    const name = nameOf(ballot);
+    const voters = height.voters.get(name) ?? new Set();
+    height.voters.set(name, voters.add(validatorId));
+    if (kind !== 'precommit' || value === '') return;
+    const held = height.locks.get(validatorId)?.round ?? -1;
+    if (isHonest && round > held) height.locks.set(validatorId, { round, value });
+    if (this.#reaches(number, height, name)) this.#certify(number, height, value);
+  }
+
+  /** A member decides a height with these precommits. */
+  decided(validatorId: string, effect: Extract<Effect, { kind: 'decide' }>): void {
+    if (this.#byzantine.has(validatorId)) return;
+    const { height: number, value, round, precommits } = effect;
+    const height = this.#height(number);
+    const name = `${value.hash}${value.merkleRoot}${value.logRoot}`;
+    const ballot = { kind: 'precommit', height: number, round, value: name } as const;
+    const signers = height.voters.get(nameOf(ballot)) ?? new Set();
+    const counted = new Set(precommits.map((vote) => vote.validatorId).filter((each) => signers.has(each)));
+    if (counted.size < this.#options.quorumAt(number) || counted.size !== precommits.length) {
+      const who = precommits.map((vote) => `${vote.validatorId} in round ${vote.round}`).join(', ');
+      this.break('certificate', `${validatorId} decides height ${number} in round ${round} with ${who}`);
+    }
+    if (height.decided === undefined) height.decided = name;
+    else if (height.decided !== name) {
+      this.break(
+        'agreement',
+        `${validatorId} decides ${short(name)} at height ${number}, others ${short(height.decided)}`,
+      );
+    }
+  }
+
+  /** A docket is in the store. */
+  stored(number: number, name: string): void {
+    const { decided } = this.#height(number);
+    if (decided !== undefined && decided !== name)
+      this.break('agreement', `the store holds ${short(name)} at height ${number}, not ${short(decided)}`);
+  }
+
+  /** A member stands at a height with a state. */
+  reached(validatorId: string, height: number, digest: string): void {
+    const known = this.#states.get(height);
+    if (known === undefined) this.#states.set(height, { digest, who: validatorId });
+    else if (known.digest !== digest)
+      this.break('equal state at equal height', `${validatorId} and ${known.who} differ at height ${height}`);
+  }
+
+  /** A member holds proof against another one. */
+  accused(validatorId: string, evidence: Evidence): void {
+    const { validatorId: accused } = evidence.first;
+    if (this.#byzantine.has(accused) || this.#byzantine.has(validatorId)) return;
+    this.break('evidence is true', `${validatorId} holds ${evidence.kind} against ${accused}`);
+  }
+
+  #height(number: number): Height {
+    let height = this.#heights.get(number);
+    if (height === undefined) {
+      height = { voters: new Map(), locks: new Map(), certified: new Set(), decided: undefined };
+      this.#heights.set(number, height);
+    }
+    return height;
+  }
+
+  #checkPosition(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void {
+    const next: Signed = {
+      position: [message.height, message.round, message.type],
+      text: Buffer.from(bytes).toString('latin1'),
+    };
+    const last = this.#last.get(validatorId);
+    if (last !== undefined && !follows(last, next)) {
+      const [height, round, step] = next.position;
+      this.break(
+        'positions of a signer only rise',
+        `${validatorId} signs ${height}/${round}/${step} after ${last.position.join('/')}`,
+      );
+    }
+    this.#last.set(validatorId, next);
+  }
+
+  #checkVote(validatorId: string, height: Height, { kind, height: number, round, value }: Ballot): void {
+    const polka = (at: number) =>
+      this.#reaches(number, height, nameOf({ kind: 'prevote', height: number, round: at, value }));
+    const where = `${short(value)} at ${number}/${round}`;
+    if (kind === 'precommit') {
+      if (!polka(round)) {
+        this.break(
+          'polka before precommit',
+          `${validatorId} precommits ${where} without a quorum of prevotes`,
+        );
+      }
+      return;
+    }
+    const lock = height.locks.get(validatorId);
+    if (lock === undefined || lock.value === value || lock.round >= round) return;
+    for (let earlier = lock.round; earlier < round; earlier += 1) if (polka(earlier)) return;
+    const held = `${short(lock.value)} since round ${lock.round}`;
+    this.break('lock rule', `${validatorId} prevotes ${where}, locked on ${held}`);
+  }
+
+  /** Whether a quorum may have given this vote. */
+  #reaches(number: number, height: Height, name: string): boolean {
+    const voters = height.voters.get(name) ?? new Set();
+    let count = voters.size;
+    for (const each of this.#faulty) if (!voters.has(each)) count += 1;
+    return count >= this.#options.quorumAt(number);
+  }
+
+  #certify(number: number, height: Height, value: string): void {
+    height.certified.add(value);
+    if (height.certified.size > 1) {
+      const values = [...height.certified].map(short).join(' and ');
+      this.break('one certificate for each height', `height ${number} has ${values}`);
+    }
+  }
+}
+
+function nameOf({ kind, round, value }: Ballot): string {
+  return `${round}/${kind}/${value}`;
+}
+
+function votedFor({ docket }: ConsensusMessage): string {
+  return docket === undefined ? '' : `${docket.docketHash}${docket.merkleRoot}${docket.logRoot}`;
+}
+
+function follows(last: Signed, next: Signed): boolean {
+  for (const [index, part] of next.position.entries()) {
+    const before = last.position[index] ?? 0;
+    if (part !== before) return part > before;
+  }
+  return last.text === next.text;
+}

@@ -1,0 +1,170 @@
+import { createLogger, type Logger } from '#kit/log/log.ts';
+import { createTelemetry } from '#kit/telemetry/telemetry.ts';
+import type { Consensus } from '../consensus/bft1.ts';
+import type { Machine } from '../consensus/machine.ts';
+import type { Effect, Message } from '../consensus/messages.ts';
+import { type Engine, openEngine } from '../engine.ts';
+import type { Transport } from '../peering/transport.ts';
+import type { Register } from '../sealing/register.ts';
+import type { TestKey } from '../testing/keys.ts';
+import type { Agenda, Life } from './agenda.ts';
+import type { Byzantine } from './byzantine.ts';
+import type { Disk } from './disk.ts';
+import { simulatedVerifier } from './keys.ts';
+import type { Network } from './network.ts';
+import type { Random } from './random.ts';
+import type { RegisterService } from './register-service.ts';
+import type { Signing } from './signing.ts';
+import type { Trace } from './trace.ts';
+import { watched } from './watch.ts';
+
+/** What a simulated validator is put into. */
+export interface Surroundings {
+  readonly agenda: Agenda;
+  readonly random: Random;
+  readonly trace: Trace;
+  readonly signing: Signing;
+  readonly service: RegisterService;
+  readonly network: Network;
+  readonly installation: string;
+  readonly registerId: string;
+  readonly systemKey: string;
+  readonly consensus: Consensus;
+  newDisk(): Disk;
+  /** What makes a member misbehave; undefined for honest ones. */
+  corrupt(member: Member): Byzantine | undefined;
+  onStartFailed(member: Member, process: Process, error: unknown): void;
+  onReleased(member: Member, message: Message): void;
+  onEffect(member: Member, life: Life, effect: Effect, machine: Machine): void;
+}
+
+/** One process of a member. Two of the same member run at once when its volume was copied and started elsewhere. */
+export interface Process {
+  readonly life: Life;
+  readonly disk: Disk;
+  engine: Engine | undefined;
+  isFenced: boolean;
+  /** Height up to which its states were compared. */
+  checkedHeight: number;
+}
+
+/** One validator identity: its key, its volume, and the processes that run under it. */
+export class Member {
+  readonly id: string;
+  readonly key: TestKey;
+  disk: Disk;
+  /** How wrong its clock is. */
+  skewMs = 0;
+  #processes: Process[] = [];
+  #starts = 0;
+  readonly #around: Surroundings;
+
+  constructor(id: string, key: TestKey, around: Surroundings) {
+    this.id = id;
+    this.key = key;
+    this.#around = around;
+    this.disk = around.newDisk();
+  }
+
+  /** Processes that have not died. */
+  get processes(): readonly Process[] {
+    return this.#processes;
+  }
+
+  /** The newest process, once it has started. */
+  get engine(): Engine | undefined {
+    return this.#processes.at(-1)?.engine;
+  }
+
+  get register(): Register | undefined {
+    return this.engine?.registers.get(this.#around.registerId);
+  }
+
+  /** Starts a process on a volume. */
+  start(disk: Disk = this.disk): void {
+    this.#starts += 1;
+    const life: Life = { name: this.#starts === 1 ? this.id : `${this.id}#${this.#starts}`, alive: true };
+    const process: Process = { life, disk, engine: undefined, isFenced: false, checkedHeight: -1 };
+    this.disk = disk;
+    this.#processes.push(process);
+    this.#around.trace.add(life.name, 'starts');
+    const wire = this.#around.network.transport(this.id, life);
+    const byzantine = this.#around.corrupt(this);
+    this.#open(process, byzantine?.transport(wire) ?? wire).then(
+      (engine) => {
+        process.engine = engine;
+        this.#around.trace.add(life.name, 'works');
+        const { peering } = engine;
+        this.#around.network.join(this.id, life, byzantine?.inbox(peering, wire) ?? peering);
+      },
+      (error: unknown) => this.#around.onStartFailed(this, process, error),
+    );
+  }
+
+  /** The oldest process dies between two events; with its machine, what was not forced is at stake. */
+  crash(losesPower: boolean): void {
+    const [process] = this.#processes.splice(0, 1);
+    if (process === undefined) return;
+    process.life.alive = false;
+    this.#around.trace.add(process.life.name, losesPower ? 'loses power' : 'is killed');
+    if (losesPower) process.disk.losePower(this.#around.random);
+  }
+
+  #open({ life, disk }: Process, transport: Transport): Promise<Engine> {
+    const { agenda, trace, signing, service, installation } = this.#around;
+    const clock = agenda.clock(() => this.skewMs);
+    const verifier = simulatedVerifier();
+    const log = tracingLog((line) => trace.add(life.name, line));
+    return openEngine({
+      runtime: {
+        service: 'validator',
+        installation,
+        log,
+        clock,
+        telemetry: createTelemetry({ service: 'validator' }),
+      },
+      validatorId: this.id,
+      directory: 'volume',
+      bounds: { maxTransactions: 10_000, maxControlTransactions: 1_000, maxBytes: 64 * 1024 * 1024 },
+      segmentBytes: 32 * 1024,
+      retainBytes: 256 * 1024,
+      signer: signing.open(this.id, life),
+      ledger: service.door(life),
+      transport,
+      version: '0.1.0',
+      verifier,
+      verify: async (items) => items.map((item) => verifier.verifyDigest(item)),
+      systemKey: async () => this.#around.systemKey,
+      world: {
+        storage: disk.storage(agenda, life),
+        timers: agenda.timers(life),
+        consensus: watched(this.#around.consensus, {
+          released: (message) => this.#around.onReleased(this, message),
+          did: (effect, machine) => this.#around.onEffect(this, life, effect, machine),
+        }),
+      },
+    });
+  }
+}
+
+interface Line {
+  readonly level: string;
+  readonly msg: string;
+  readonly err?: { readonly message?: string; readonly code?: string };
+  readonly violations?: readonly { readonly code: string; readonly field?: string }[];
+  readonly refusals?: readonly string[];
+}
+
+function tracingLog(add: (line: string) => void): Logger {
+  return createLogger({
+    service: 'validator',
+    level: 'warn',
+    destination: {
+      write: (text) => {
+        const { level, msg, err, violations = [], refusals = [] }: Line = JSON.parse(text);
+        const why = [...violations.map(({ code, field }) => ` ${code} ${field ?? ''}`), ...refusals].join();
+        add(`${level}: ${msg}${why}${err === undefined ? '' : ` (${err.code ?? ''} ${err.message ?? ''})`}`);
+      },
+    },
+  });
+}

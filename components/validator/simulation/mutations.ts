@@ -1,0 +1,51 @@
+import { bft1, type Consensus } from '../consensus/bft1.ts';
+import type { HeightRules } from '../consensus/members.ts';
+import type { Weakness } from './world.ts';
+
+/**
+ * A validator with one protection taken out. The simulator must find what each of them protects from; it would otherwise
+ * prove nothing when it finds nothing.
+ */
+export const MUTATIONS = {
+  'without the lock rule': () => ({ consensus: withoutLocks(bft1()) }),
+  'without the force of the log to disk': () => ({ disk: 'forgets' }),
+  'with a quorum that is too small': () => ({ consensus: withSmallQuorum(bft1()) }),
+  'without the round of a vote': () => ({ consensus: withoutRounds(bft1()) }),
+  'without the guard against signing twice': () => ({ signer: 'unguarded' }),
+} as const satisfies Readonly<Record<string, () => Weakness>>;
+
+/** Forgets at once what it is locked on. */
+function withoutLocks(consensus: Consensus): Consensus {
+  return {
+    ...consensus,
+    advance(machine, input) {
+      machine.locked = undefined;
+      return consensus.advance(machine, input);
+    },
+  };
+}
+
+/** Takes half of the members for enough. */
+function withSmallQuorum(consensus: Consensus): Consensus {
+  const lowered = (rules: HeightRules) => ({
+    ...rules,
+    quorum: Math.max(1, Math.ceil(rules.members.length / 2)),
+  });
+  return {
+    ...consensus,
+    create: (rules) => consensus.create(lowered(rules)),
+    begin: (machine, rules) => consensus.begin(machine, lowered(rules)),
+  };
+}
+
+/** Counts a vote of any round in the round that the machine is in. */
+function withoutRounds(consensus: Consensus): Consensus {
+  return {
+    ...consensus,
+    advance(machine, input) {
+      if (input.kind !== 'message' || input.message.kind === 'proposal')
+        return consensus.advance(machine, input);
+      return consensus.advance(machine, { ...input, message: { ...input.message, round: machine.round } });
+    },
+  };
+}

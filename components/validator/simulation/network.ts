@@ -1,0 +1,154 @@
+import { AppError } from '#core/errors/errors.ts';
+import type { Envelope, Inbox, Transport } from '../peering/transport.ts';
+import type { Agenda, Life } from './agenda.ts';
+import type { Random } from './random.ts';
+
+/** What the links between validators do to what is sent; changed as the run goes on. */
+export interface Conditions {
+  loss: number;
+  duplication: number;
+  /** Bounds of the delay of a message in milliseconds. Different delays reorder. */
+  delayMs: { readonly from: number; readonly to: number };
+  /** Side of the partition by validator; those of different sides do not hear each other. */
+  readonly sides: Map<string, number>;
+  /** An adversary that sees every message: drops it, or delays it further. */
+  interfere: ((from: string, to: string, envelope: Envelope) => 'drop' | number) | undefined;
+}
+
+export function calm(): Conditions {
+  return {
+    loss: 0,
+    duplication: 0,
+    delayMs: { from: 0.2, to: 4 },
+    sides: new Map(),
+    interfere: undefined,
+  };
+}
+
+interface Station {
+  readonly validatorId: string;
+  readonly life: Life;
+  readonly inbox: Inbox;
+}
+
+/** Longest that a question to another validator stays open. */
+const askMs = 4000;
+const reconnectMs = { from: 250, to: 1500 } as const;
+
+/** The links between the validators of a simulated world. */
+export class Network {
+  readonly conditions = calm();
+  readonly #agenda: Agenda;
+  readonly #random: Random;
+  #stations: Station[] = [];
+
+  constructor(agenda: Agenda, random: Random) {
+    this.#agenda = agenda;
+    this.#random = random;
+  }
+
+  /** Takes a started validator in; connections to the others stand a little later. */
+  join(validatorId: string, life: Life, inbox: Inbox): void {
+    this.#stations = this.#stations.filter((station) => station.life.alive);
+    const station = { validatorId, life, inbox };
+    for (const other of this.#stations) this.#connect(station, other);
+    this.#stations.push(station);
+  }
+
+  /** All connections break and are made again. */
+  reconnect(): void {
+    const alive = this.#stations.filter((station) => station.life.alive);
+    for (const [place, station] of alive.entries()) {
+      for (const other of alive.slice(place + 1)) this.#connect(station, other);
+    }
+  }
+
+  transport(validatorId: string, life: Life): Transport {
+    return {
+      send: (to, envelope) => this.#send(validatorId, to, envelope),
+      fetchRecords: (to, registerId, transactionIds, signal) =>
+        this.#ask(validatorId, to, life, {
+          answer: (inbox) => inbox.records(validatorId, registerId, transactionIds),
+          signal,
+        }),
+      fetchCommit: (to, registerId, height, signal) =>
+        this.#ask(validatorId, to, life, {
+          answer: (inbox) => inbox.commit(validatorId, registerId, height),
+          signal,
+        }),
+    };
+  }
+
+  #connect(a: Station, b: Station): void {
+    if (a.validatorId === b.validatorId) return;
+    for (const [station, other] of [
+      [a, b],
+      [b, a],
+    ] as const) {
+      const delayMs = this.#random.between(reconnectMs.from, reconnectMs.to);
+      this.#agenda.after(
+        delayMs,
+        () => {
+          const stands = other.life.alive && !this.#isCut(station.validatorId, other.validatorId);
+          if (stands) station.inbox.connected(other.validatorId);
+        },
+        station.life,
+      );
+    }
+  }
+
+  #isCut(from: string, to: string): boolean {
+    const { sides } = this.conditions;
+    return sides.get(from) !== sides.get(to);
+  }
+
+  #delayMs(): number {
+    const { from, to } = this.conditions.delayMs;
+    return this.#random.between(from, to);
+  }
+
+  #send(from: string, to: string, envelope: Envelope): void {
+    const { conditions } = this;
+    const times = this.#random.chance(conditions.duplication) ? 2 : 1;
+    for (let time = 0; time < times; time += 1) {
+      const delayMs = this.#delayMs();
+      const isLost = this.#random.chance(conditions.loss) || this.#isCut(from, to);
+      const interference = conditions.interfere?.(from, to, envelope) ?? 0;
+      if (isLost || interference === 'drop') continue;
+      this.deliver(from, to, envelope, delayMs + interference);
+    }
+  }
+
+  /** Puts a message on the link, whatever its conditions. */
+  deliver(from: string, to: string, envelope: Envelope, delayMs: number): void {
+    for (const { validatorId, life, inbox } of this.#stations) {
+      if (validatorId === to) this.#agenda.after(delayMs, () => inbox.receive(from, envelope), life);
+    }
+  }
+
+  #ask<T>(
+    from: string,
+    to: string,
+    life: Life,
+    question: { answer(inbox: Inbox): T; signal: AbortSignal | undefined },
+  ): Promise<T> {
+    const there = this.#delayMs();
+    const back = this.#delayMs();
+    const isLost = this.#random.chance(this.conditions.loss);
+    return new Promise((resolve, reject) => {
+      const fail = () => reject(new AppError('unavailable', 'RPC_UNAVAILABLE', `${to} cannot be asked`));
+      question.signal?.addEventListener('abort', fail);
+      const target = this.#stations.findLast((station) => station.validatorId === to && station.life.alive);
+      if (target === undefined || isLost || this.#isCut(from, to)) {
+        this.#agenda.after(isLost ? askMs : there, fail, life);
+        return;
+      }
+      this.#agenda.after(askMs, fail, life);
+      const receive = () => {
+        const answer = question.answer(target.inbox);
+        this.#agenda.after(this.#isCut(from, to) ? askMs : back, () => resolve(answer), life);
+      };
+      this.#agenda.after(there, receive, target.life);
+    });
+  }
+}

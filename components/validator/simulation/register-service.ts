@@ -1,0 +1,57 @@
+import { AppError } from '#core/errors/errors.ts';
+import type { Ledger } from '../sealing/ports.ts';
+import type { FakeLedger } from '../testing/fake-ledger.ts';
+import type { Agenda, Life } from './agenda.ts';
+import type { Random } from './random.ts';
+
+/** The register service as validators reach it: it takes time, is away at times, and its answers may be lost. */
+export class RegisterService {
+  readonly ledger: FakeLedger;
+  readonly #agenda: Agenda;
+  readonly #random: Random;
+  #awayUntilMs = 0;
+  /** Share of the calls that fail, before or after they did what they should. */
+  loss = 0;
+
+  constructor(ledger: FakeLedger, agenda: Agenda, random: Random) {
+    this.ledger = ledger;
+    this.#agenda = agenda;
+    this.#random = random;
+  }
+
+  goAway(forMs: number): void {
+    this.#awayUntilMs = this.#agenda.elapsedMs + forMs;
+  }
+
+  /** The port of one validator process. */
+  door(life: Life): Ledger {
+    return new Proxy<Ledger>(this.ledger, {
+      get: (ledger, name) => {
+        const member: unknown = Reflect.get(ledger, name);
+        if (typeof member !== 'function') return member;
+        return (...given: unknown[]) => this.#call(life, async () => Reflect.apply(member, ledger, given));
+      },
+    });
+  }
+
+  #call(life: Life, act: () => Promise<unknown>): Promise<unknown> {
+    const [there, back] = [this.#random.between(0.2, 3), this.#random.between(0.2, 3)];
+    const [isLostThere, isLostBack] = [this.#random.chance(this.loss), this.#random.chance(this.loss)];
+    return new Promise((resolve, reject) => {
+      const fail = () =>
+        reject(new AppError('unavailable', 'RPC_UNAVAILABLE', 'The register service is away'));
+      const answer = (give: () => void) => {
+        if (isLostBack) this.#agenda.after(2000, fail, life);
+        else this.#agenda.after(back, give, life);
+      };
+      this.#agenda.after(there, () => {
+        if (isLostThere || this.#agenda.elapsedMs < this.#awayUntilMs) this.#agenda.after(20, fail, life);
+        else
+          act().then(
+            (value) => answer(() => resolve(value)),
+            (error) => answer(() => reject(error)),
+          );
+      });
+    });
+  }
+}

@@ -1,0 +1,94 @@
+import { AppError } from '#core/errors/errors.ts';
+import type { ConsensusMessage } from '#core/ledger/consensus.ts';
+import type { Signer, SignerRequest } from '../sealing/ports.ts';
+import { createGuard, type Guard, signedBytes } from '../testing/fake-signer.ts';
+import type { TestKey } from '../testing/keys.ts';
+import type { Agenda, Life } from './agenda.ts';
+import type { Random } from './random.ts';
+
+export interface SigningOptions {
+  readonly agenda: Agenda;
+  readonly random: Random;
+  /** A component that signs whatever it is asked. */
+  readonly unguarded?: boolean;
+  /** Everything that an identity signs, before anybody has the signature. */
+  onSigned(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void;
+}
+
+interface Identity {
+  readonly key: TestKey;
+  readonly guard: Guard;
+  epoch: number;
+}
+
+/** The signing component: one guard and one fencing epoch for each identity, which no crash of a validator touches. */
+export class Signing {
+  readonly #options: SigningOptions;
+  readonly #identities = new Map<string, Identity>();
+  /** Until then nothing is answered. */
+  #silentUntilMs = 0;
+
+  constructor(options: SigningOptions) {
+    this.#options = options;
+  }
+
+  add(validatorId: string, key: TestKey, isGuarded: boolean): void {
+    const isLoose = !isGuarded || this.#options.unguarded === true;
+    this.#identities.set(validatorId, { key, guard: isLoose ? () => {} : createGuard(), epoch: 0 });
+  }
+
+  beSilent(forMs: number): void {
+    this.#silentUntilMs = this.#options.agenda.elapsedMs + forMs;
+  }
+
+  /** Opens the stream of a validator that starts: it holds the identity until somebody else opens one. */
+  open(validatorId: string, life: Life): Signer {
+    const { agenda, random } = this.#options;
+    const identity = this.#identities.get(validatorId);
+    if (identity === undefined) throw new Error(`${validatorId} has no key`);
+    identity.epoch += 1;
+    const { epoch, key } = identity;
+    let lastArrivalMs = 0;
+    let lastAnswerMs = 0;
+    return {
+      key: { publicKey: key.publicKey, walletAddress: key.address },
+      sign: (request) =>
+        new Promise((resolve, reject) => {
+          const asked = Math.max(agenda.elapsedMs, this.#silentUntilMs) + random.between(0.1, 2);
+          lastArrivalMs = Math.max(lastArrivalMs, asked);
+          agenda.after(lastArrivalMs - agenda.elapsedMs, () => {
+            lastAnswerMs = Math.max(lastAnswerMs, agenda.elapsedMs + random.between(0.1, 2));
+            const afterMs = lastAnswerMs - agenda.elapsedMs;
+            try {
+              const signature = this.#sign(validatorId, epoch, request);
+              agenda.after(afterMs, () => resolve(signature), life);
+            } catch (error) {
+              agenda.after(afterMs, () => reject(error), life);
+            }
+          });
+        }),
+    };
+  }
+
+  /** Signs for a member that does not keep to the rules. */
+  forge(validatorId: string, message: ConsensusMessage): Uint8Array {
+    const identity = this.#identities.get(validatorId);
+    if (identity === undefined) throw new Error(`${validatorId} has no key`);
+    const bytes = signedBytes({ kind: 'consensus', message }, identity.key, validatorId);
+    this.#options.onSigned(validatorId, message, bytes);
+    return identity.key.sign(bytes);
+  }
+
+  #sign(validatorId: string, epoch: number, request: SignerRequest): Uint8Array {
+    const identity = this.#identities.get(validatorId);
+    if (identity === undefined || identity.epoch !== epoch) {
+      throw new AppError('forbidden', 'SIGNER_FENCED', 'Another holder of this identity has taken over');
+    }
+    const bytes = signedBytes(request, identity.key, validatorId);
+    if (request.kind === 'consensus') {
+      identity.guard(request.message, bytes);
+      this.#options.onSigned(validatorId, request.message, bytes);
+    }
+    return identity.key.sign(bytes);
+  }
+}

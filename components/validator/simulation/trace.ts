@@ -1,0 +1,33 @@
+import { createHash } from 'node:crypto';
+import type { Agenda } from './agenda.ts';
+
+/** What happened in a simulated world, line by line. */
+export class Trace {
+  readonly #agenda: Agenda;
+  readonly #lines: string[] = [];
+
+  constructor(agenda: Agenda) {
+    this.#agenda = agenda;
+  }
+
+  get lines(): readonly string[] {
+    return this.#lines;
+  }
+
+  add(who: string, what: string): void {
+    const seconds = (this.#agenda.elapsedMs / 1000).toFixed(4).padStart(9);
+    this.#lines.push(`${seconds}  ${who.padEnd(12)} ${what}`);
+  }
+
+  /** Lower hex of SHA-256 over all lines: two runs that did the same have the same. */
+  digest(): string {
+    const hash = createHash('sha256');
+    for (const line of this.#lines) hash.update(line).update('\n');
+    return hash.digest('hex');
+  }
+}
+
+/** The first characters of an id or hash, enough to tell a few hundred apart. */
+export function short(hex: string | undefined): string {
+  return hex === undefined || hex === '' ? 'nil' : hex.slice(0, 6);
+}

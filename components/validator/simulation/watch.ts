@@ -1,0 +1,27 @@
+import type { Consensus } from '../consensus/bft1.ts';
+import type { Machine } from '../consensus/machine.ts';
+import type { Effect, Message } from '../consensus/messages.ts';
+
+export interface Watcher {
+  /** A member's own message counts and has left: it is on disk and signed. */
+  released(message: Message): void;
+  did(effect: Effect, machine: Machine): void;
+}
+
+/** The same machine, with somebody who sees all that goes in and out. */
+export function watched(consensus: Consensus, watcher: Watcher): Consensus {
+  const pass = (machine: Machine, effects: Effect[]) => {
+    for (const effect of effects) watcher.did(effect, machine);
+    return effects;
+  };
+  return {
+    create: (rules) => consensus.create(rules),
+    begin: (machine, rules) => pass(machine, consensus.begin(machine, rules)),
+    resume: (machine, at) => pass(machine, consensus.resume(machine, at)),
+    advance(machine, input) {
+      const isOwn = input.kind === 'message' && input.message.validatorId === machine.rules.self;
+      if (isOwn) watcher.released(input.message);
+      return pass(machine, consensus.advance(machine, input));
+    },
+  };
+}

@@ -1,0 +1,17 @@
+import { parentPort } from 'node:worker_threads';
+import { simulate } from './run.ts';
+
+/** What one thread says of a seed. */
+export interface Report {
+  readonly seed: number;
+  readonly isBroken: boolean;
+  readonly dockets: number;
+  readonly events: number;
+}
+
+// Runs the seeds that it is given, one after the other.
+parentPort?.on('message', (seed: number) => {
+  void simulate(seed).then(({ broken, dockets, events }) =>
+    parentPort?.postMessage({ seed, isBroken: broken !== undefined, dockets, events } satisfies Report),
+  );
+});

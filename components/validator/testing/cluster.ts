@@ -1,0 +1,165 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
+import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
+import { waitFor } from '#kit/testing/wait.ts';
+import type { Answer } from '../admission/answer.ts';
+import { answerSubmission } from '../admission/rpc.ts';
+import { type Engine, openEngine } from '../engine.ts';
+import type { Transport } from '../peering/transport.ts';
+import type { Register } from '../sealing/register.ts';
+import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
+import { type FakeSigner, fakeSigner } from './fake-signer.ts';
+import { testKey } from './keys.ts';
+import { MemoryNetwork } from './memory-network.ts';
+import { type Draft, genesisSubmission, type Signed, signedSubmission } from './submissions.ts';
+import { ownerKey, registerId, systemKey, userKey } from './world.ts';
+
+/** Short timers, so that what waits for them is tested in time. */
+export const quickPolicy = { leaderElection: { heartbeatIntervalMs: 100, leaderTimeoutMs: 300 } };
+
+/** One member: its validator, when it is open, and what outlives it. */
+export class Member {
+  readonly id: string;
+  readonly signer: FakeSigner;
+  readonly runtime: TestRuntime = testRuntime('validator', { level: 'warn' });
+  directory = '';
+  opened: Engine | undefined;
+
+  constructor(id: string, seed: number) {
+    this.id = id;
+    this.signer = fakeSigner(testKey(seed), id);
+  }
+
+  get engine(): Engine {
+    if (this.opened === undefined) throw new Error(`${this.id} is not open`);
+    return this.opened;
+  }
+
+  get register(): Register {
+    const register = this.engine.registers.get(registerId);
+    if (register === undefined) throw new Error(`the register has not begun at ${this.id}`);
+    return register;
+  }
+
+  /** Codes and texts of what was logged. */
+  get messages(): string[] {
+    return this.runtime.lines.map((line) => String(line['msg']));
+  }
+}
+
+/** Several validators of one register, a register service and a network in memory. */
+export class Cluster {
+  readonly ledger: FakeLedger = fakeLedger(testInstallation);
+  readonly network = new MemoryNetwork();
+  readonly members: readonly Member[];
+  readonly #verifier = createVerifier(nodeEd25519());
+  /** The wire of a member; the network's when a test does not say otherwise. */
+  transportOf: (member: Member) => Transport = (member) => this.network.transport(member.id);
+
+  constructor(size: number) {
+    this.members = Array.from({ length: size }, (_, index) => new Member(`validator-${index}`, 20 + index));
+  }
+
+  member(index: number): Member {
+    const member = this.members[index];
+    if (member === undefined) throw new Error(`there is no member ${index}`);
+    return member;
+  }
+
+  async open(): Promise<this> {
+    for (const member of this.members) await this.start(member);
+    return this;
+  }
+
+  async start(member: Member): Promise<void> {
+    if (member.directory === '') member.directory = await mkdtemp(join(tmpdir(), 'validator-'));
+    member.opened = await openEngine({
+      runtime: member.runtime,
+      validatorId: member.id,
+      version: 'test',
+      directory: member.directory,
+      bounds: { maxTransactions: 10_000, maxControlTransactions: 1_000, maxBytes: 64 * 1024 * 1024 },
+      segmentBytes: 1024 * 1024,
+      retainBytes: 16 * 1024 * 1024,
+      signer: member.signer,
+      ledger: this.ledger,
+      transport: this.transportOf(member),
+      verifier: this.#verifier,
+      verify: async (items) => items.map((item) => this.#verifier.verifyDigest(item)),
+      systemKey: async () => `ED25519:${systemKey.publicKey}`,
+    });
+    this.network.join(member.id, member.opened.peering);
+  }
+
+  async stop(member: Member): Promise<void> {
+    this.network.leave(member.id);
+    await member.opened?.stop();
+    member.opened = undefined;
+  }
+
+  async remove(): Promise<void> {
+    this.network.close();
+    for (const member of this.members) {
+      await this.stop(member);
+      if (member.directory !== '') await rm(member.directory, { recursive: true, force: true });
+    }
+  }
+
+  submitTo(member: Member, text: string, isRegisterService = false): Promise<Answer> {
+    const options = { admission: member.engine.admission, nowMs: () => Date.now() };
+    return answerSubmission(options, text, { isRegisterService });
+  }
+
+  sign(draft: Partial<Draft> = {}): Signed {
+    return signedSubmission({ registerId, key: userKey, createdAtMs: Date.now(), ...draft });
+  }
+
+  /** Begins the register at every open member and waits for docket 0. */
+  async begin(policy: object = quickPolicy): Promise<void> {
+    const { text } = genesisSubmission({
+      registerId,
+      owner: ownerKey,
+      system: systemKey,
+      validators: this.members.map(({ id, signer }, index) => ({
+        validatorId: id,
+        key: { ...testKey(20 + index), publicKey: signer.key.publicKey },
+      })),
+      createdAtMs: Date.now(),
+      policy,
+    });
+    for (const member of this.members) {
+      if (member.opened === undefined) continue;
+      const answer = await this.submitTo(member, text, true);
+      if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
+    }
+    await this.sealed(1);
+  }
+
+  /** Submits to a member and waits for nothing. */
+  async submit(member: Member, draft: Partial<Draft> = {}): Promise<Signed> {
+    const signed = this.sign(draft);
+    const answer = await this.submitTo(member, signed.text);
+    if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
+    return signed;
+  }
+
+  /** Waits until the register service holds that many transactions. */
+  async sealed(count: number, deadlineMs = 20_000): Promise<void> {
+    const what = `${count} sealed transactions`;
+    await waitFor(() => this.ledger.sealed.size >= count, { what, deadlineMs });
+  }
+
+  /** Waits until every open member has decided the same number of dockets as are stored, and checks that they are the same. */
+  async agreed(deadlineMs = 20_000): Promise<void> {
+    const open = this.members.filter((member) => member.opened !== undefined);
+    const head = () => this.ledger.dockets.at(-1)?.docket.header;
+    await waitFor(
+      () =>
+        open.every(({ register }) => register.state.height === this.ledger.dockets.length) &&
+        open.every(({ register }) => register.state.headHash === head()?.hash),
+      { what: 'all members at the same head', deadlineMs },
+    );
+  }
+}
