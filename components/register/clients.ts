@@ -54,6 +54,7 @@ export interface Wallets {
 /** Where a validator listens, and which identity it must prove. */
 export interface ValidatorAddress {
   readonly validatorId: string;
+  /** host:port; empty while the validator has never announced itself */
   readonly endpoint: string;
 }
 
@@ -84,7 +85,24 @@ export interface Possession {
   readonly signature: Uint8Array;
 }
 
+/** What one validator says of itself, of a register and of the others. */
+export interface ValidatorView {
+  readonly validatorId: string;
+  readonly version: string;
+  /** the docket that is being decided, by this validator's knowledge */
+  readonly height: number;
+  readonly round: number;
+  /** empty while nobody's turn is known */
+  readonly proposer: string;
+  readonly heard: readonly { readonly validatorId: string; readonly heardAtMs: number }[];
+}
+
 /** What this component asks of one validator; an outage is an AppError of kind unavailable or timeout. */
+export interface Cosignature {
+  readonly timeSeconds: number;
+  readonly signature: Uint8Array;
+}
+
 export interface Validators {
   submit(at: ValidatorAddress, submission: Uint8Array): Promise<SubmitAnswer>;
   find(
@@ -102,6 +120,15 @@ export interface Validators {
     request: { readonly registerId: string; readonly maxTransactions: number; readonly timeoutMs: number },
   ): Promise<SealResult>;
   provePossession(at: ValidatorAddress, registerId: string): Promise<Possession>;
+  /** A C2SP cosignature of the register's checkpoint at a size that the validator knows. */
+  cosign(
+    at: ValidatorAddress,
+    request: { readonly registerId: string; readonly size: number; readonly rootHash: Uint8Array },
+  ): Promise<Cosignature>;
+  /** Heartbeats as this validator has them (D24). */
+  view(at: ValidatorAddress, registerId: string): Promise<ValidatorView>;
+  /** Ends the validation of a register at this validator. */
+  stop(at: ValidatorAddress, registerId: string): Promise<void>;
 }
 
 /** Whether another validator may answer what this one did not. */

@@ -17,18 +17,21 @@ import type { Validators, Wallets } from './clients.ts';
 import type { RegisterConfig } from './config.ts';
 import { migrations } from './database/list.ts';
 import type { RegisterSchema } from './database/schema.ts';
-import { createFindMembers } from './directory/ask.ts';
+import { createFindMembers, type FindMembers } from './directory/ask.ts';
 import { createDefaultSet } from './directory/default-set.ts';
+import { createOutages } from './directory/outages.ts';
 import { addDirectoryService } from './directory/rpc.ts';
 import { addLedgerService } from './dockets/rpc.ts';
 import { signaturesByPool } from './dockets/signatures.ts';
 import { createDocketWriter } from './dockets/store.ts';
 import { createWriteDocket, type WriteDocket } from './dockets/write.ts';
-import { startGenesisDispatcher } from './genesis/jobs.ts';
+import { type GenesisDispatcher, startGenesisDispatcher } from './genesis/jobs.ts';
+import { startEnactments } from './governance/jobs.ts';
 import { startHousekeeping } from './housekeeping/jobs.ts';
 import { type Deps, mountRoutes } from './http.ts';
 import { measureWrites } from './metrics.ts';
 import { createCheckpoints } from './proofs/checkpoint.ts';
+import { createCosigners } from './proofs/cosigners.ts';
 import { type Confirmations, createConfirmations } from './transactions/confirmations.ts';
 
 const clientId = 'service-register';
@@ -60,42 +63,41 @@ export interface Ledger {
   stop(): Promise<void>;
 }
 
-/** Joins the areas: the one place that knows which needs which. Starts the genesis dispatcher. */
-export function assembleLedger(parts: LedgerParts): Ledger {
-  const { database, wallets, validators, verifier, runtime, settings, bus } = parts;
+interface Tools {
+  readonly validators: Validators;
+  readonly findMembers: FindMembers;
+  readonly confirmations: Confirmations;
+  readonly genesis: GenesisDispatcher;
+  readonly writeDocket: WriteDocket;
+}
+
+/** What each area of routes is given. */
+function routeDeps(parts: LedgerParts, tools: Tools): Deps {
+  const { database, wallets, verifier, runtime, settings, bus } = parts;
+  const { validators, findMembers, confirmations, genesis, writeDocket } = tools;
   const { clock, log, installation } = runtime;
-  const confirmations = createConfirmations();
-  const genesis = startGenesisDispatcher({ database, wallets, validators, clock, log });
-  const findMembers = createFindMembers(database.read);
-  const writeDocket = createWriteDocket({
-    database,
-    writer: createDocketWriter(database),
-    clock,
-    judges: { verifier, verifySignatures: signaturesByPool(parts.pool) },
-    onStored: (registerId, txIds) => {
-      confirmations.confirmed(registerId, txIds);
-      bus.publish(SUBJECTS.registerEvents);
-    },
-    onResult: measureWrites(runtime.telemetry),
-  });
   const freshMs = settings.CHANCERY_VALIDATOR_FRESH_SECONDS * 1000;
   const reads = { db: database.read, validators, findMembers };
   const idempotency = createIdempotency({ database, clock, log });
-  const deps: Deps = {
+  const control = { database, wallets, validators, findMembers, verifier, clock, idempotency };
+  const ring = () => bus.publish(SUBJECTS.registerEvents);
+  const cosign: Validators['cosign'] = (at, request) => validators.cosign(at, request);
+  const cosigners = createCosigners({ db: database.read, findMembers, verifier, log, cosign });
+  return {
     registers: {
-      database,
-      wallets,
-      verifier,
-      clock,
-      idempotency,
+      ...control,
+      log,
+      confirmations,
       networkId: installation,
       pendingTtlMs: settings.CHANCERY_PENDING_TTL_SECONDS * 1000,
       maxOpenRegistrations: settings.CHANCERY_MAX_OPEN_REGISTRATIONS,
-      defaultSet: createDefaultSet({ database, validators, verifier, clock, freshMs }),
+      defaultSet: createDefaultSet({ database, validators, verifier, clock, log, freshMs }),
       onCreated: () => {
         genesis.kick();
-        bus.publish(SUBJECTS.registerEvents);
+        ring();
       },
+      onUpdated: ring,
+      onDeleted: ring,
     },
     transactions: { ...reads, wallets, clock, idempotency, confirmations },
     dockets: {
@@ -105,10 +107,42 @@ export function assembleLedger(parts: LedgerParts): Ledger {
       writeDocket,
       sealAdministratorOnly: settings.CHANCERY_SEAL_ADMINISTRATOR_ONLY,
     },
-    proofs: { ...reads, checkpoints: createCheckpoints(wallets) },
+    proofs: { ...reads, checkpoints: createCheckpoints({ wallets, cosigners, clock }) },
+    governance: control,
+    policy: control,
+    validators: control,
+    conflicts: { database, clock, log, onStatusChanged: ring },
   };
+}
+
+/** Joins the areas: the one place that knows which needs which. Starts the dispatchers of genesis and enactments. */
+export function assembleLedger(parts: LedgerParts): Ledger {
+  const { database, wallets, verifier, runtime, bus } = parts;
+  const { clock, log } = runtime;
+  const outages = createOutages(clock);
+  const validators = outages.watch(parts.validators);
+  const findMembers = createFindMembers(database.read, outages);
+  const confirmations = createConfirmations();
+  const genesis = startGenesisDispatcher({ database, wallets, validators, clock, log });
+  const enactments = startEnactments({ database, wallets, validators, findMembers, verifier, clock, log });
+  const writeDocket = createWriteDocket({
+    database,
+    writer: createDocketWriter(database),
+    clock,
+    judges: { verifier, verifySignatures: signaturesByPool(parts.pool) },
+    onStored: (registerId, txIds) => {
+      confirmations.confirmed(registerId, txIds);
+      bus.publish(SUBJECTS.registerEvents);
+    },
+    onRulesChanged: () => enactments.kick(),
+    onHalted: (registerId, docketNumber) => {
+      log.error({ registerId, docketNumber }, 'two certificates for one height: the register is halted');
+      bus.publish(SUBJECTS.registerEvents);
+    },
+    onResult: measureWrites(runtime.telemetry),
+  });
   return {
-    deps,
+    deps: routeDeps(parts, { validators, findMembers, confirmations, genesis, writeDocket }),
     writeDocket,
     confirmations,
     onAnnounced: () => {
@@ -118,6 +152,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     stop: async () => {
       confirmations.close();
       await genesis.stop();
+      await enactments.stop();
     },
   };
 }
@@ -213,8 +248,9 @@ async function listenRpc(ledger: Ledger, plumbing: Plumbing, cleanup: Cleanup): 
     port: config.CHANCERY_GRPC_PORT,
     authenticate: session.authenticate,
   });
-  addLedgerService(server, { database, verifier, writeDocket: ledger.writeDocket });
-  addDirectoryService(server, { database, clock: runtime.clock, onAnnounced: ledger.onAnnounced });
+  const { clock } = runtime;
+  addLedgerService(server, { database, verifier, clock, writeDocket: ledger.writeDocket });
+  addDirectoryService(server, { database, clock, onAnnounced: ledger.onAnnounced });
   cleanup.add('gRPC', () => server.stop());
   return server.listen();
 }

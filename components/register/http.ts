@@ -1,14 +1,22 @@
 import type { App } from '#kit/http/http.ts';
+import { type ConflictsDeps, mountConflicts } from './conflicts/routes.ts';
 import { type DocketsDeps, mountDockets } from './dockets/routes.ts';
+import { type GovernanceDeps, mountGovernance } from './governance/routes.ts';
+import { mountPolicy, type PolicyDeps } from './policy/routes.ts';
 import { mountProofs, type ProofsDeps } from './proofs/routes.ts';
 import { mountRegisters, type RegistersDeps } from './registers/routes.ts';
 import { mountTransactions, type TransactionsDeps } from './transactions/routes.ts';
+import { mountValidators, type ValidatorsDeps } from './validators/routes.ts';
 
 export interface Deps {
   readonly registers: RegistersDeps;
   readonly transactions: TransactionsDeps;
   readonly dockets: DocketsDeps;
   readonly proofs: ProofsDeps;
+  readonly governance: GovernanceDeps;
+  readonly policy: PolicyDeps;
+  readonly validators: ValidatorsDeps;
+  readonly conflicts: ConflictsDeps;
 }
 
 /** Every HTTP route of the register service. Handlers alone look into what they are given. */
@@ -17,4 +25,8 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountTransactions(app, deps.transactions);
   mountDockets(app, deps.dockets);
   mountProofs(app, deps.proofs);
+  mountGovernance(app, deps.governance);
+  mountPolicy(app, deps.policy);
+  mountValidators(app, deps.validators);
+  mountConflicts(app, deps.conflicts);
 }

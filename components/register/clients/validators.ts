@@ -1,6 +1,8 @@
 import { createRpcClient, type RpcClientOptions } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
+import { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import {
+  CheckpointService,
   MembershipService,
   SealOutcome,
   SubmissionService,
@@ -15,15 +17,21 @@ export interface ValidatorClients extends Validators {
 
 const openSubmissions = (options: RpcClientOptions) => createRpcClient(SubmissionService, options);
 const openMembership = (options: RpcClientOptions) => createRpcClient(MembershipService, options);
+const openCheckpoints = (options: RpcClientOptions) => createRpcClient(CheckpointService, options);
+const openAdmin = (options: RpcClientOptions) => createRpcClient(ValidatorAdminService, options);
 
 interface Connection {
   readonly endpoint: string;
   readonly submissions: ReturnType<typeof openSubmissions>;
   readonly membership: ReturnType<typeof openMembership>;
+  readonly admin: ReturnType<typeof openAdmin>;
+  readonly checkpoints: ReturnType<typeof openCheckpoints>;
 }
 
 /** A question to one of several validators must not wait for a dead one as long as for a busy one. */
 const questionTimeoutMs = 3_000;
+/** A submission that timed out is handed to another validator; the same transaction twice is one. */
+const submitTimeoutMs = 5_000;
 
 const statuses = ['pending', 'rejected', 'expired'] as const;
 
@@ -62,6 +70,8 @@ export function connectValidators(options: PeerOptions): ValidatorClients {
   function close(connection: Connection): void {
     connection.submissions.close();
     connection.membership.close();
+    connection.admin.close();
+    connection.checkpoints.close();
   }
 
   function at({ validatorId, endpoint }: ValidatorAddress): Connection {
@@ -70,7 +80,13 @@ export function connectValidators(options: PeerOptions): ValidatorClients {
     if (open !== undefined) close(open);
     const expect = serviceSpiffeId(options.runtime.installation, validatorId);
     const peer = { address: endpoint, expect, ...options };
-    const connection = { endpoint, submissions: openSubmissions(peer), membership: openMembership(peer) };
+    const connection = {
+      endpoint,
+      submissions: openSubmissions(peer),
+      membership: openMembership(peer),
+      admin: openAdmin(peer),
+      checkpoints: openCheckpoints(peer),
+    };
     connections.set(validatorId, connection);
     return connection;
   }
@@ -78,7 +94,10 @@ export function connectValidators(options: PeerOptions): ValidatorClients {
   const quick = { timeoutMs: questionTimeoutMs };
   return {
     async submit(address, submission) {
-      const answer = await at(address).submissions.submit({ submissionJson: submission });
+      const answer = await at(address).submissions.submit(
+        { submissionJson: submission },
+        { timeoutMs: submitTimeoutMs },
+      );
       return {
         status: answer.status,
         body: bodyOf(answer.bodyJson),
@@ -106,6 +125,29 @@ export function connectValidators(options: PeerOptions): ValidatorClients {
         algorithm: answer.algorithm,
         signature: answer.signature,
       };
+    },
+    async view(address, registerId) {
+      const answer = await at(address).admin.getStatus({ registerId }, quick);
+      const own = answer.registers.find((one) => one.registerId === registerId);
+      return {
+        validatorId: answer.validatorId,
+        version: answer.version,
+        height: Number(own?.height ?? 0n),
+        round: own?.round ?? 0,
+        proposer: own?.proposer ?? '',
+        heard: answer.heard.map(({ validatorId, heardAtMs }) => ({
+          validatorId,
+          heardAtMs: Number(heardAtMs),
+        })),
+      };
+    },
+    async stop(address, registerId) {
+      await at(address).admin.act({ registerId, act: 'stop' }, quick);
+    },
+    async cosign(address, { registerId, size, rootHash }) {
+      const request = { registerId, size: BigInt(size), rootHash };
+      const { timeSeconds, signature } = await at(address).checkpoints.cosign(request, quick);
+      return { timeSeconds: Number(timeSeconds), signature };
     },
     close() {
       for (const connection of connections.values()) close(connection);

@@ -3,10 +3,12 @@ import { outboxMigration } from '#kit/db/outbox.ts';
 import { ledgerMigration } from './migrations/0001-ledger.ts';
 import { replaysMigration } from './migrations/0003-replays.ts';
 import { idempotencyKeysMigration } from './migrations/0004-idempotency-keys.ts';
+import { governanceMigration } from './migrations/0005-governance.ts';
 
 export const migrations: readonly Migration[] = [
   ledgerMigration,
   outboxMigration('0002-outbox'),
   replaysMigration,
   idempotencyKeysMigration,
+  governanceMigration,
 ];

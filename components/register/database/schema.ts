@@ -22,6 +22,9 @@ export interface RegistersTable {
   system_algorithm: string;
   created_at: Instant;
   updated_at: Instant;
+  deleted_at: ColumnType<Date | null, Date | null | undefined, Date | null>;
+  purged_at: ColumnType<Date | null, Date | null | undefined, Date | null>;
+  validator_set_version: Generated<number>;
 }
 
 export interface RegisterHeadsTable {
@@ -157,6 +160,55 @@ export interface SenderCountersTable {
   transaction_count: number;
 }
 
+export interface RegisterRulesTable {
+  register_no: number;
+  docket_number: number;
+  rules: string;
+}
+
+export interface PolicyVersionsTable {
+  register_no: number;
+  kind: string;
+  version: number;
+  document: string;
+  docket_number: number;
+  tx_id: string;
+  updated_at: string;
+  updated_by: string | null;
+}
+
+export interface GovernanceOperationsTable {
+  register_no: number;
+  docket_number: number;
+  position: number;
+  tx_id: string;
+  operation_type: string;
+  proposal_id: string | null;
+  proposer: string | null;
+  target: string | null;
+  detail: Json<Record<string, unknown>>;
+  sealed_at: string;
+}
+
+export interface GovernanceProposalsTable {
+  register_no: number;
+  proposal_id: string;
+  status: string;
+  opened_docket: number;
+  closed_docket: number | null;
+  expires_at: string;
+  proposal: string;
+}
+
+export interface DocketConflictsTable {
+  register_no: number;
+  docket_number: number;
+  hash: string;
+  header: string;
+  certificate: string;
+  seen_at: Instant;
+}
+
 export interface RegisterSchema {
   registers: RegistersTable;
   register_heads: RegisterHeadsTable;
@@ -173,4 +225,9 @@ export interface RegisterSchema {
   transaction_ids: TransactionIdsTable;
   transaction_successors: TransactionSuccessorsTable;
   sender_counters: SenderCountersTable;
+  register_rules: RegisterRulesTable;
+  policy_versions: PolicyVersionsTable;
+  governance_operations: GovernanceOperationsTable;
+  governance_proposals: GovernanceProposalsTable;
+  docket_conflicts: DocketConflictsTable;
 }

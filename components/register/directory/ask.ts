@@ -3,50 +3,89 @@ import type { Reader } from '#kit/db/db.ts';
 import { isOutage, type ValidatorAddress } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { announcedMembers } from './store.ts';
+import type { Outages } from './outages.ts';
+import { memberAddresses } from './store.ts';
 
-/** Members of a register as they can be reached, the one heard of last first. */
+/** Every member of a register, in the order they should be asked. */
 export type FindMembers = (registerNo: number) => Promise<readonly ValidatorAddress[]>;
 
 const keptMs = 1_000;
 const keptRegisters = 10_000;
 
 /** Members by register, read again after a second: submissions come by the thousand, announcements do not. */
-export function createFindMembers(db: Reader<RegisterSchema>): FindMembers {
+export function createFindMembers(db: Reader<RegisterSchema>, outages: Pick<Outages, 'order'>): FindMembers {
   const known = new Map<
     number,
     { readonly until: number; readonly members: Promise<readonly ValidatorAddress[]> }
   >();
-  return (registerNo) => {
+  const read = (registerNo: number): Promise<readonly ValidatorAddress[]> => {
     const cached = known.get(registerNo);
     if (cached !== undefined && cached.until > performance.now()) return cached.members;
     if (known.size >= keptRegisters) known.clear();
-    const members = announcedMembers(db, registerNo);
+    const members = memberAddresses(db, registerNo);
     known.set(registerNo, { until: performance.now() + keptMs, members });
     members.catch(() => known.delete(registerNo));
     return members;
   };
+  return async (registerNo) => outages.order(await read(registerNo));
+}
+
+function nobody(cause: unknown): Error {
+  return refusal('VALIDATOR_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
+}
+
+/** A member without an address counts as one that cannot be reached. */
+function reach<T>(member: ValidatorAddress, ask: (at: ValidatorAddress) => Promise<T>): Promise<T> {
+  return member.endpoint === '' ? Promise.reject(nobody(undefined)) : ask(member);
 }
 
 /**
- * Asks the members one after the other until one answers; any of them serves any register (D21).
+ * Asks the members one after the other until one answers; any of them serves any register (D21). An answer that is not
+ * `final` is given only when no member has a better one.
  * @throws AppError unavailable VALIDATOR_UNAVAILABLE when none can be reached
  */
 export async function askOne<T>(
   members: readonly ValidatorAddress[],
   ask: (at: ValidatorAddress) => Promise<T>,
+  final: (answer: T) => boolean = () => true,
 ): Promise<T> {
   let cause: unknown;
+  const second: T[] = [];
   for (const member of members) {
     try {
-      return await ask(member);
+      const answer = await reach(member, ask);
+      if (final(answer)) return answer;
+      second.push(answer);
     } catch (error) {
       if (!isAppError(error) || !isOutage(error)) throw error;
       cause = error;
     }
   }
-  throw refusal('VALIDATOR_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
+  const [answer] = second;
+  if (answer !== undefined) return answer;
+  throw nobody(cause);
 }
+
+/** What the members that could be reached say. */
+export interface Answers<T> {
+  readonly answers: readonly T[];
+  readonly reached: readonly ValidatorAddress[];
+  /** More than half of all members answered. */
+  readonly majority: boolean;
+}
+
+export interface AskAllOptions<T> {
+  /** An answer after which the others are not waited for. */
+  readonly enough?: (answer: T) => boolean;
+  /** Answers after which the others get a moment and no more; a majority when absent. */
+  readonly need?: number;
+}
+
+/**
+ * What one that is slow gets when enough others have answered: a dead one must not make every answer late, a busy one may
+ * be the only one that knows.
+ */
+const graceMs = 1_000;
 
 /**
  * What all members that can be reached say. A submission is hinted to every member, so a majority that does not know
@@ -56,12 +95,31 @@ export async function askOne<T>(
 export async function askAll<T>(
   members: readonly ValidatorAddress[],
   ask: (at: ValidatorAddress) => Promise<T>,
-): Promise<{ readonly answers: T[]; readonly majority: boolean }> {
-  const results = await Promise.allSettled(members.map(ask));
-  const answers = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-  if (answers.length === 0) {
-    const failed = results.find((result) => result.status === 'rejected');
-    throw refusal('VALIDATOR_UNAVAILABLE', { cause: failed?.reason, retryAfterSeconds: 1 });
-  }
-  return { answers, majority: answers.length * 2 > results.length };
+  options: AskAllOptions<T> = {},
+): Promise<Answers<T>> {
+  const { enough = () => false, need = Math.floor(members.length / 2) + 1 } = options;
+  const done = Promise.withResolvers<void>();
+  const answered: { readonly member: ValidatorAddress; readonly answer: T }[] = [];
+  let failure: unknown;
+  let grace: NodeJS.Timeout | undefined;
+  const onAnswer = (member: ValidatorAddress, answer: T): void => {
+    answered.push({ member, answer });
+    if (enough(answer)) done.resolve();
+    else if (answered.length === need) grace = setTimeout(done.resolve, graceMs);
+  };
+  const asked = members.map(async (member) => {
+    try {
+      onAnswer(member, await reach(member, ask));
+    } catch (error) {
+      failure ??= error;
+    }
+  });
+  await Promise.race([done.promise, Promise.all(asked)]);
+  clearTimeout(grace);
+  if (answered.length === 0) throw nobody(failure);
+  return {
+    answers: answered.map(({ answer }) => answer),
+    reached: answered.map(({ member }) => member),
+    majority: answered.length * 2 > members.length,
+  };
 }

@@ -1,12 +1,13 @@
 import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import type { Verifier } from '#core/crypto/verify.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
-import { AppError } from '#core/errors/errors.ts';
-import type { ValidatorMember } from '#core/ledger/consensus.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import { quorum, type ValidatorMember } from '#core/ledger/consensus.ts';
 import { verifyPossession } from '#core/ledger/possession.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
-import type { Validators } from '../clients.ts';
+import type { Logger } from '#kit/log/log.ts';
+import { isOutage, type Validators } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { type Announcement, announcedSince } from './store.ts';
 
@@ -20,9 +21,10 @@ export type DefaultSet = (registerId: string) => Promise<Possessed[]>;
 
 export interface DefaultSetDeps {
   readonly database: Database<RegisterSchema>;
-  readonly validators: Validators;
+  readonly validators: Pick<Validators, 'provePossession'>;
   readonly verifier: Verifier;
   readonly clock: Clock;
+  readonly log: Logger;
   readonly freshMs: number;
 }
 
@@ -30,11 +32,18 @@ function unavailable(message: string, cause?: unknown): AppError {
   return new AppError('bad_gateway', 'VALIDATOR_UNAVAILABLE', message, { cause });
 }
 
-async function prove(deps: DefaultSetDeps, registerId: string, announced: Announcement): Promise<Possessed> {
+/** Undefined when the validator cannot be reached. */
+async function prove(
+  deps: DefaultSetDeps,
+  registerId: string,
+  announced: Announcement,
+): Promise<Possessed | undefined> {
   const { validatorId, publicKey, algorithm } = announced;
   const proof = await deps.validators.provePossession(announced, registerId).catch((error: unknown) => {
+    if (isAppError(error) && isOutage(error)) return undefined;
     throw unavailable(`Validator ${validatorId} did not prove its key.`, error);
   });
+  if (proof === undefined) return undefined;
   const facts = { registerId, validatorId, publicKey };
   const proves =
     isAlgorithm(algorithm) &&
@@ -45,11 +54,24 @@ async function prove(deps: DefaultSetDeps, registerId: string, announced: Announ
   return { validatorId, publicKey, algorithm, proofOfPossession: encodeBase64(proof.signature) };
 }
 
-/** All validators that announced themselves lately (D21); one that does not prove its key refuses the register. */
+/**
+ * All validators that announced themselves lately (D21). One that cannot be reached now is left out as long as the
+ * others are a quorum of all, so that a single dead validator does not stop new registers; one that answers and does
+ * not prove its key refuses the register.
+ */
 export function createDefaultSet(deps: DefaultSetDeps): DefaultSet {
   return async (registerId) => {
     const announced = await announcedSince(deps.database.read, new Date(deps.clock.nowMs() - deps.freshMs));
     if (announced.length === 0) throw unavailable('No validator has announced itself.');
-    return Promise.all(announced.map((one) => prove(deps, registerId, one)));
+    const proofs = await Promise.all(announced.map((one) => prove(deps, registerId, one)));
+    const members = proofs.filter((member) => member !== undefined);
+    const absent = announced
+      .filter((_, index) => proofs[index] === undefined)
+      .map(({ validatorId }) => validatorId);
+    if (members.length < quorum(announced.length, 1)) {
+      throw unavailable(`Too few validators can be reached: ${absent.join(', ')} did not answer.`);
+    }
+    if (absent.length > 0) deps.log.warn({ registerId, absent }, 'validators left out of a new register');
+    return members;
   };
 }

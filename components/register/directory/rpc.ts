@@ -9,7 +9,7 @@ import type { RpcHandlers, RpcServer } from '#kit/rpc/rpc.ts';
 import { ValidatorDirectoryService } from '#protos/gen/chancery/register/v1/register_pb.js';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { announce } from './store.ts';
+import { allAnnounced, announce } from './store.ts';
 
 export interface DirectoryDeps {
   readonly database: Database<RegisterSchema>;
@@ -41,6 +41,15 @@ export function directoryHandlers(deps: DirectoryDeps): Handlers {
         throw refusal('VALIDATOR_KEY_CHANGED');
       deps.onAnnounced();
       return { walletAddress: walletAddress(algorithm, parsePublicKey(algorithm, publicKey)) };
+    },
+    async listValidators() {
+      const announced = await allAnnounced(deps.database.read);
+      return {
+        validators: announced.map(({ announcedAt, ...entry }) => ({
+          ...entry,
+          announcedAtMs: BigInt(announcedAt.getTime()),
+        })),
+      };
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { Reader, Transactor } from '#kit/db/db.ts';
+import type { ValidatorAddress } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 
 export interface Announcement {
@@ -28,14 +29,33 @@ export function announcedSince(db: Reader<RegisterSchema>, since: Date): Promise
   return select(db).where('announced_at', '>=', since).orderBy('validator_directory.validator_id').execute();
 }
 
-/** Directory entries of a register's current members, the latest announcement first. */
-export function announcedMembers(db: Reader<RegisterSchema>, registerNo: number): Promise<Announcement[]> {
-  return select(db)
-    .innerJoin('register_validators', 'register_validators.validator_id', 'validator_directory.validator_id')
+/** The latest announcement of one validator. */
+export function findAnnounced(
+  db: Reader<RegisterSchema>,
+  validatorId: string,
+): Promise<Announcement | undefined> {
+  return select(db).where('validator_directory.validator_id', '=', validatorId).executeTakeFirst();
+}
+
+/** Everybody who ever announced itself, by id. */
+export function allAnnounced(db: Reader<RegisterSchema>): Promise<Announcement[]> {
+  return select(db).orderBy('validator_directory.validator_id').execute();
+}
+
+/** A register's current members and where they listen: the latest announcement first, those without one last. */
+export async function memberAddresses(
+  db: Reader<RegisterSchema>,
+  registerNo: number,
+): Promise<ValidatorAddress[]> {
+  const rows = await db
+    .selectFrom('register_validators')
+    .leftJoin('validator_directory', 'validator_directory.validator_id', 'register_validators.validator_id')
+    .select(['register_validators.validator_id as validatorId', 'endpoint'])
     .where('register_no', '=', registerNo)
     .where('until_docket', 'is', null)
-    .orderBy('announced_at', 'desc')
+    .orderBy('announced_at', (order) => order.desc().nullsLast())
     .execute();
+  return rows.map(({ validatorId, endpoint }) => ({ validatorId, endpoint: endpoint ?? '' }));
 }
 
 /** Upserts unless the validator is known under another key; returns whether it was written. */

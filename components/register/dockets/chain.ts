@@ -1,13 +1,13 @@
 import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { ValidatorMember } from '#core/ledger/consensus.ts';
-import type { DocketHeader } from '#core/ledger/docket.ts';
+import type { DocketHead, DocketHeader } from '#core/ledger/docket.ts';
+import { activeMembers, type LedgerRules } from '#core/ledger/governance/rules.ts';
 import { logLeaf } from '#core/ledger/log.ts';
 import { Frontier } from '#core/ledger/merkle.ts';
 import { parsePolicy } from '#core/ledger/policy.ts';
-import type { Reader } from '#kit/db/db.ts';
-import type { RegisterSchema } from '../database/schema.ts';
-import { loadChain, type Member, type Register, type RosterEntry } from '../registers/store.ts';
+import { loadChain, type Member, type Register, type StoredChain } from '../registers/store.ts';
+import { type RulesDeps, readRules, replayRules } from '../rules/load.ts';
 import type { ChainState } from './verify.ts';
 
 const hashBytes = 32;
@@ -29,36 +29,68 @@ export function memberOf(member: Member): ValidatorMember {
   return { validatorId: member.validatorId, publicKey: member.publicKey, algorithm };
 }
 
-export function chainStateOf(chain: {
-  readonly register: Register;
-  readonly members: readonly Member[];
-  readonly roster: readonly RosterEntry[];
-}): ChainState {
-  const { register, members, roster } = chain;
-  const { consensus } = parsePolicy(JSON.parse(register.policyText));
+function headOf(register: Register): DocketHead | undefined {
+  const { height, headHash: hash, headTimestamp: timestamp } = register;
+  return height === 0 ? undefined : { docketNumber: height - 1, hash, timestamp };
+}
+
+/** What of the rules the judges look at. */
+function ruledBy(rules: LedgerRules) {
+  const { consensus } = rules.policy;
+  return {
+    rules,
+    members: activeMembers(rules),
+    signatureThresholdMin: consensus.signatureThresholdMin,
+    requireBoundTxId: consensus.requireBoundTxId,
+    limits: consensus,
+  };
+}
+
+/** Before docket 0 the rules are those of the creation. */
+function createdWith(chain: StoredChain) {
+  const { consensus } = parsePolicy(JSON.parse(chain.register.policyText));
+  return {
+    rules: undefined,
+    members: chain.members.map(memberOf),
+    signatureThresholdMin: consensus.signatureThresholdMin,
+    requireBoundTxId: consensus.requireBoundTxId,
+    limits: consensus,
+  };
+}
+
+/** @param rules of the register after its last docket; undefined before docket 0 */
+export function chainStateOf(chain: StoredChain, rules: LedgerRules | undefined): ChainState {
+  const { register } = chain;
   return {
     registerNo: register.registerNo,
     registerId: register.registerId,
     networkId: register.networkId,
+    status: register.status,
     height: register.height,
-    head:
-      register.height === 0
-        ? undefined
-        : { docketNumber: register.height - 1, hash: register.headHash, timestamp: register.headTimestamp },
+    head: headOf(register),
     frontier: frontierOf(register),
-    members: members.map(memberOf),
-    signatureThresholdMin: consensus.signatureThresholdMin,
-    requireBoundTxId: consensus.requireBoundTxId,
-    limits: consensus,
     genesisTransactionId: register.genesisTransactionId,
-    controlKeys: new Set([register.systemKey.publicKey, ...roster.map((entry) => entry.publicKey)]),
+    ...(rules === undefined ? createdWith(chain) : ruledBy(rules)),
   };
+}
+
+/** The state of a register as it is stored; fills in the rules of one that is older than them. */
+export async function loadState(deps: RulesDeps, registerId: string): Promise<ChainState | undefined> {
+  const chain = await loadChain(deps.database.read, registerId);
+  if (chain === undefined) return undefined;
+  return chainStateOf(chain, await rulesOfChain(deps, chain));
+}
+
+/** The rules of a loaded register; undefined before docket 0. */
+export async function rulesOfChain(deps: RulesDeps, chain: StoredChain): Promise<LedgerRules | undefined> {
+  if (chain.rulesText !== undefined) return readRules(chain.rulesText);
+  return chain.register.height === 0 ? undefined : replayRules(deps, chain.register);
 }
 
 export interface ChainCache {
   load(registerId: string, known: 'cached' | 'fresh'): Promise<ChainState | undefined>;
-  /** Remembers the state after a docket that was just committed on top of `state`. */
-  advance(state: ChainState, header: DocketHeader): void;
+  /** Remembers the state after a docket that was just committed on top of `state`, and its rules. */
+  advance(state: ChainState, header: DocketHeader, rules: LedgerRules): void;
 }
 
 const keptRegisters = 1_000;
@@ -67,7 +99,7 @@ const keptRegisters = 1_000;
  * States of registers that this process wrote last, so that the next docket costs no read. Only a hint: the commit
  * is gated on the head.
  */
-export function createChainCache(db: Reader<RegisterSchema>): ChainCache {
+export function createChainCache(deps: RulesDeps): ChainCache {
   const states = new Map<string, ChainState>();
 
   function keep(state: ChainState): void {
@@ -81,17 +113,17 @@ export function createChainCache(db: Reader<RegisterSchema>): ChainCache {
     async load(registerId, known) {
       const cached = known === 'cached' ? states.get(registerId) : undefined;
       if (cached !== undefined) return cached;
-      const chain = await loadChain(db, registerId);
-      if (chain === undefined) return undefined;
-      const state = chainStateOf(chain);
-      keep(state);
+      const state = await loadState(deps, registerId);
+      if (state !== undefined) keep(state);
       return state;
     },
-    advance(state, header) {
+    advance(state, header, rules) {
       const frontier = state.frontier.clone();
       frontier.append(logLeaf(header));
       const { docketNumber, hash, timestamp } = header;
-      keep({ ...state, height: state.height + 1, head: { docketNumber, hash, timestamp }, frontier });
+      const ruled = rules === state.rules ? {} : ruledBy(rules);
+      const head = { docketNumber, hash, timestamp };
+      keep({ ...state, ...ruled, height: state.height + 1, head, frontier });
     },
   };
 }

@@ -126,6 +126,7 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
         database,
         writeDocket,
         verifier: createVerifier(nodeEd25519()),
+        clock: register.runtime.clock,
       });
       const questions = items.map((item) => ({ registerId, ...item }));
       const { answers = [] } = await handlers.lookup(

@@ -4,10 +4,9 @@ import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
 import { decodeHex, encodeHex } from '#core/encoding/hex.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
-import type { Caller } from '#core/identity/claims.ts';
+import { parseRules } from '#core/ledger/governance/rules-json.ts';
 import { Frontier } from '#core/ledger/merkle.ts';
 import { recordLeaf } from '#core/ledger/record.ts';
-import type { RpcContext } from '#kit/rpc/rpc.ts';
 import {
   AnnounceRequestSchema,
   AppendAttestationRequestSchema,
@@ -20,17 +19,11 @@ import {
 import { directoryHandlers } from '../directory/rpc.ts';
 import { buildVote } from '../testing/build-docket.ts';
 import { testKey } from '../testing/keys.ts';
-import { service, startTestRegister, type TestRegister } from '../testing/register.ts';
+import { contextOf, startTestRegister, type TestRegister } from '../testing/register.ts';
 import type { DocketBundle } from './docket.ts';
 import { ledgerHandlers } from './rpc.ts';
 
 const owner = testKey(1);
-
-function contextOf(clientId: string, scopes: readonly string[] = ['dockets:write']): RpcContext {
-  const caller: Caller = { ...service, clientId, scopes };
-  const peer = { clientId, spiffeId: `spiffe://test/service/${clientId}` };
-  return { peer, caller, signal: new AbortController().signal };
-}
 
 function requestOf({ header, certificate, transactions, attestations }: DocketBundle) {
   return create(WriteDocketRequestSchema, {
@@ -69,7 +62,8 @@ describe('gRPC of the ledger', () => {
     registerId = await register.createRegister();
     const { database } = register;
     const { writeDocket } = register.ledger;
-    ledger = ledgerHandlers({ database, writeDocket, verifier: createVerifier(nodeEd25519()) });
+    const { clock } = register.runtime;
+    ledger = ledgerHandlers({ database, clock, writeDocket, verifier: createVerifier(nodeEd25519()) });
   });
   afterAll(() => register.stop());
 
@@ -146,6 +140,8 @@ describe('gRPC of the ledger', () => {
       validator,
     );
     expect(state).toMatchObject({ found: true, status: 'Online', networkId: register.runtime.installation });
+    const { rules } = await register.state(registerId);
+    expect(parseRules(JSON.parse(state.rulesJson ?? ''))).toEqual(rules);
     expect(state.validators?.map((member) => member.validatorId)).toEqual(
       register.members.map((member) => member.validatorId),
     );
@@ -186,6 +182,8 @@ describe('gRPC of the ledger', () => {
       'validator-0',
       'validator-2',
     ]);
+    const borrowed = { validatorId: 'validator-1' };
+    await expect(append(borrowed)).rejects.toMatchObject({ code: 'VAL_SIG_002' });
     await expect(append({ approved: false })).rejects.toMatchObject({ code: 'VAL_SIG_002' });
     const stranger = buildVote({ ...docket, registerId }, { validatorId: 'validator-2', key: owner });
     await expect(append({ ...stranger, signature: decodeHex(stranger.signature) })).rejects.toMatchObject({

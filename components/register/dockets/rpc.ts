@@ -3,8 +3,11 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { encodeHex } from '#core/encoding/hex.ts';
 import { AppError, type Violation } from '#core/errors/errors.ts';
-import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
+import type { ConsensusVote } from '#core/ledger/attestation.ts';
+import { activeMembers, type LedgerRules } from '#core/ledger/governance/rules.ts';
+import { rulesJson } from '#core/ledger/governance/rules-json.ts';
 import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
+import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RpcContext, RpcHandlers, RpcServer } from '#kit/rpc/rpc.ts';
 import {
@@ -16,16 +19,18 @@ import {
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { getRegister } from '../registers/access.ts';
-import { loadChain, membersAt, registersOfMember } from '../registers/store.ts';
+import { loadChain, membersAt, registersOfMember, type StoredChain } from '../registers/store.ts';
 import { lookup } from '../transactions/store.ts';
-import { frontierOf } from './chain.ts';
+import { frontierOf, rulesOfChain } from './chain.ts';
 import type { DocketBundle } from './docket.ts';
 import { findDocket, insertAttestation } from './store.ts';
+import { isAttestation } from './verify.ts';
 import { violationsOf, type WriteDocket, type WriteResult } from './write.ts';
 
 export interface LedgerDeps {
   readonly database: Database<RegisterSchema>;
   readonly verifier: Verifier;
+  readonly clock: Clock;
   readonly writeDocket: WriteDocket;
 }
 
@@ -118,6 +123,29 @@ function requireWriter(context: RpcContext): void {
     throw new AppError('forbidden', 'FORBIDDEN', 'Writing dockets needs the scope dockets:write.');
 }
 
+/** `rules` are those after the last docket; before docket 0 there are none. */
+function presentState({ register, members, roster }: StoredChain, rules: LedgerRules | undefined) {
+  return {
+    found: true,
+    registerId: register.registerId,
+    status: register.status,
+    height: BigInt(register.height),
+    headHash: register.headHash,
+    headTimestamp: register.headTimestamp,
+    logFrontier: frontierOf(register).serialise(),
+    validators: rules === undefined ? [...members] : activeMembers(rules),
+    roster: (rules?.roster ?? roster).map(({ subject, role, publicKey, algorithm }) => ({
+      subject,
+      role,
+      publicKey,
+      algorithm,
+    })),
+    policyJson: rules === undefined ? register.policyText : JSON.stringify(rules.policy),
+    networkId: register.networkId,
+    rulesJson: rules === undefined ? '' : rulesJson(rules),
+  };
+}
+
 export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerService)['method']> {
   const { read } = deps.database;
   return {
@@ -157,14 +185,15 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
     },
     async appendAttestation({ registerId, docketNumber, attestation }, context) {
       requireWriter(context);
-      const register = await getRegister(read, registerId);
+      const id = findRegisterId(registerId);
+      const register = id === undefined ? undefined : (await loadChain(read, id))?.register;
+      if (register === undefined) throw refusal('REGISTER_NOT_FOUND');
       const number = Number(docketNumber);
       const docket = await findDocket(read, register.registerNo, { docketNumber: number });
       if (docket === undefined) throw refusal('DOCKET_NOT_FOUND');
       const vote = voteOf(requireMember(attestation, 'attestation'));
       const members = await membersAt(read, register.registerNo, number);
-      const known = members.some((member) => member.publicKey === vote.publicKey);
-      if (!known || vote.docketHash !== docket.hash || !verifyVote(vote, deps.verifier)) {
+      if (!isAttestation(vote, docket.hash, members, deps.verifier)) {
         throw new AppError('unprocessable', 'VAL_SIG_002', 'The attestation does not verify.');
       }
       await deps.database.transact((tx) =>
@@ -176,25 +205,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
       const id = findRegisterId(registerId);
       const chain = id === undefined ? undefined : await loadChain(read, id);
       if (chain === undefined) return { found: false, registerId };
-      const { register, members, roster } = chain;
-      return {
-        found: true,
-        registerId: register.registerId,
-        status: register.status,
-        height: BigInt(register.height),
-        headHash: register.headHash,
-        headTimestamp: register.headTimestamp,
-        logFrontier: frontierOf(register).serialise(),
-        validators: members,
-        roster: roster.map(({ subject, role, publicKey, algorithm }) => ({
-          subject,
-          role,
-          publicKey,
-          algorithm,
-        })),
-        policyJson: register.policyText,
-        networkId: register.networkId,
-      };
+      return presentState(chain, await rulesOfChain(deps, chain));
     },
     async listMemberRegisters(_request, context) {
       return { registerIds: await registersOfMember(read, context.peer.clientId) };

@@ -1,5 +1,7 @@
-import type { Validators } from '../clients.ts';
-import { askOne, type FindMembers } from '../directory/ask.ts';
+import { quorum } from '#core/ledger/consensus.ts';
+import { parsePolicy } from '#core/ledger/policy.ts';
+import type { SealResult, ValidatorAddress, Validators } from '../clients.ts';
+import { askAll, type FindMembers } from '../directory/ask.ts';
 import { refusal } from '../errors.ts';
 import type { Register } from '../registers/store.ts';
 
@@ -11,22 +13,61 @@ export interface SealDeps {
 /** The vote timeout of the specification, and what the route waits at most. */
 const sealTimeoutMs = 30_000;
 
+type Unsealed = Exclude<SealResult['outcome'], 'sealed'>;
+
+/** What most says why nothing was sealed: who still waited knows more than who had nothing to do. */
+const precedence: readonly Unsealed[] = ['timeout', 'no_quorum', 'nothing_pending'];
+
 /**
- * Asks a validator of the register to propose now and waits until the docket is stored (L-63). Returns its number.
+ * Asks the validators of the register to propose now and waits until the docket is stored (L-63). All are asked,
+ * because the next proposer is one of them and takes the limit; the first that sees the docket stored answers. Returns
+ * its number.
  * @param maxTransactions 0 for as many as the policy allows
  */
 export async function seal(deps: SealDeps, register: Register, maxTransactions: number): Promise<number> {
   const members = await deps.findMembers(register.registerNo);
+  const reached = await assertQuorum(deps, register, members);
   const request = { registerId: register.registerId, maxTransactions, timeoutMs: sealTimeoutMs };
-  const result = await askOne(members, (at) => deps.validators.seal(at, request));
-  switch (result.outcome) {
-    case 'sealed':
-      return result.docketNumber;
+  const asked = reached.map((at) => deps.validators.seal(at, request));
+  const sealed = await firstSealed(asked);
+  if (sealed !== undefined) return sealed;
+  const results = await Promise.allSettled(asked);
+  const outcomes = results.map((one) => (one.status === 'fulfilled' ? one.value.outcome : 'no_quorum'));
+  switch (precedence.find((outcome) => outcomes.includes(outcome))) {
     case 'nothing_pending':
       throw refusal('NO_PENDING_TRANSACTIONS');
-    case 'no_quorum':
-      throw refusal('QUORUM_UNAVAILABLE', { retryAfterSeconds: 5 });
     case 'timeout':
       throw refusal('CONSENSUS_TIMEOUT');
+    default:
+      throw refusal('QUORUM_UNAVAILABLE', { retryAfterSeconds: 5 });
+  }
+}
+
+/** The members that can be reached now; refuses at once when they are too few to decide anything. */
+async function assertQuorum(
+  deps: SealDeps,
+  register: Register,
+  members: readonly ValidatorAddress[],
+): Promise<readonly ValidatorAddress[]> {
+  if (members.length === 1) return members;
+  const { consensus } = parsePolicy(JSON.parse(register.policyText));
+  const need = quorum(members.length, consensus.signatureThresholdMin);
+  const ask = (at: ValidatorAddress) => deps.validators.listPending(at, register.registerId, 1);
+  const { reached } = await askAll(members, ask, { need });
+  if (reached.length >= need) return reached;
+  throw refusal('QUORUM_UNAVAILABLE', { retryAfterSeconds: 5 });
+}
+
+/** Number of the docket that is seen stored first; undefined when nobody sees one. */
+async function firstSealed(asked: readonly Promise<SealResult>[]): Promise<number | undefined> {
+  const numbers = asked.map(async (one) => {
+    const result = await one;
+    if (result.outcome === 'sealed') return result.docketNumber;
+    throw refusal('CONSENSUS_TIMEOUT');
+  });
+  try {
+    return await Promise.any(numbers);
+  } catch {
+    return undefined;
   }
 }

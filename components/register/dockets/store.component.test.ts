@@ -102,6 +102,7 @@ describe('storing dockets', () => {
       frontier: before.log_frontier,
       nodes: [],
       attestations: [],
+      projection: undefined,
     });
     expect(outcome).toBe('stored');
     const names = await database.pool.query(
@@ -139,9 +140,12 @@ describe('storing dockets', () => {
   });
 
   it('stores one of two dockets that race for a number', async () => {
-    const [left, right] = [await docket(next()), await docket(next())];
-    const answers = await Promise.all([post(left), post(right)]);
-    expect(answers.map((answer) => answer.status).toSorted((a, b) => a - b)).toEqual([201, 409]);
+    const own = await register.createRegister('Raced for');
+    const state = await register.state(own);
+    const race = (n: number) =>
+      buildDocket(state, [transaction({ registerId: own, payload: { n } })], register.members);
+    const results = await Promise.all([1, 2].map((n) => register.ledger.writeDocket(race(n))));
+    expect(results.map((result) => result.outcome).toSorted()).toEqual(['divergent', 'stored']);
   });
 
   it('counts transactions where they are sealed', async () => {

@@ -6,6 +6,7 @@ import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { CompleteNode } from '#core/ledger/merkle.ts';
 import { type Database, type Reader, type Transactor, unavailable } from '#kit/db/db.ts';
 import type { DocketsTable, RegisterSchema } from '../database/schema.ts';
+import { type Projection, writeProjection } from '../rules/store.ts';
 import { encodeCopyRows } from './copy-rows.ts';
 
 export type StoredDocket = Omit<Selectable<DocketsTable>, 'register_no'>;
@@ -36,9 +37,11 @@ export interface DocketCommit {
   readonly frontier: Uint8Array;
   readonly nodes: readonly CompleteNode[];
   readonly attestations: readonly ConsensusVote[];
+  /** what the docket's control transactions decide; undefined when it has none */
+  readonly projection: Projection | undefined;
 }
 
-/** `moved`: somebody else stored this number first; nothing was written. */
+/** `moved`: somebody else stored this number first, or the register takes none; nothing was written. */
 export type CommitOutcome = 'stored' | 'moved' | 'already_sealed' | 'second_successor' | 'replay';
 
 /** Dockets in one partition of `transactions`. */
@@ -167,6 +170,7 @@ with head as (
   update register_heads set height = $2::bigint + 1, head_hash = $3, head_timestamp = $4, log_frontier = $5,
     transaction_count = transaction_count + $6, size_bytes = size_bytes + $7
   where register_no = $1 and height = $2::bigint and head_hash = $8
+    and not exists (select 1 from registers r where r.register_no = $1 and r.status in ('Halted', 'Deleted'))
   returning transaction_count - $6 as first_ordinal
 ), docket as (
   insert into dockets (register_no, docket_number, hash, previous_hash, timestamp, size_bytes, transaction_count,
@@ -300,25 +304,31 @@ function refusedBy(error: unknown): CommitOutcome | undefined {
 /** Up to this many rows one statement costs less than the round trips of a transaction around COPY. */
 const fewRows = 8;
 
-async function writeInside(client: PoolClient, commit: DocketCommit): Promise<CommitOutcome> {
-  if (commit.transactions.length <= fewRows) {
-    const values = [...restValues(commit), ...rowValues(commit)];
-    const head = await client.query({ name: 'commit-small', text: commitWith(insertedRows), values });
-    return head.rowCount === 0 ? 'moved' : 'stored';
-  }
-  await client.query('begin');
+async function insertSmall(client: PoolClient, commit: DocketCommit): Promise<boolean> {
+  const values = [...restValues(commit), ...rowValues(commit)];
+  const head = await client.query({ name: 'commit-small', text: commitWith(insertedRows), values });
+  return head.rowCount !== 0;
+}
+
+async function copyLarge(client: PoolClient, commit: DocketCommit): Promise<boolean> {
   const stream = client.query(copyFrom(copyTransactions));
   stream.end(copyBuffer(commit));
   await finished(stream);
-  const head = await client.query({
-    name: 'commit-docket',
-    text: commitWith(copiedRows),
-    values: restValues(commit),
-  });
-  if (head.rowCount === 0) {
+  const values = restValues(commit);
+  const head = await client.query({ name: 'commit-docket', text: commitWith(copiedRows), values });
+  return head.rowCount !== 0;
+}
+
+async function writeInside(client: PoolClient, commit: DocketCommit): Promise<CommitOutcome> {
+  const { projection, registerNo, docket } = commit;
+  const small = commit.transactions.length <= fewRows;
+  if (small && projection === undefined) return (await insertSmall(client, commit)) ? 'stored' : 'moved';
+  await client.query('begin');
+  if (!(await (small ? insertSmall : copyLarge)(client, commit))) {
     await client.query('rollback');
     return 'moved';
   }
+  if (projection !== undefined) await writeProjection(client, registerNo, projection, docket.stored_at);
   await client.query('commit');
   return 'stored';
 }

@@ -7,14 +7,16 @@ import { fromUtf8 } from '#core/encoding/text.ts';
 import { findTimestamp } from '#core/encoding/timestamp.ts';
 import { isAppError, type Violation, violation } from '#core/errors/errors.ts';
 import { type ValidationCodeName, validationViolation } from '#core/errors/validation-codes.ts';
-import { verifyVote } from '#core/ledger/attestation.ts';
+import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
 import { type ValidatorMember, validatorSetHash } from '#core/ledger/consensus.ts';
 import { genesisConfigText, parseControlRecord } from '#core/ledger/control-record.ts';
 import { type DocketHead, judgeHeader, judgeSuccession } from '#core/ledger/docket.ts';
+import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import type { Frontier } from '#core/ledger/merkle.ts';
 import { parseRecord, recordLeaf, type SealedRecord } from '#core/ledger/record.ts';
 import { boundTxId, type TransactionSignature } from '#core/ledger/transaction.ts';
+import type { RegisterStatus } from '../registers/store.ts';
 import type { DocketBundle } from './docket.ts';
 
 /** What a docket is judged against: the register after its last docket. */
@@ -36,8 +38,9 @@ export interface ChainState {
     readonly maxTransactionBytes: number;
   };
   readonly genesisTransactionId: string;
-  /** public keys that may sign control transactions: the roster's and the installation's */
-  readonly controlKeys: ReadonlySet<string>;
+  readonly status: RegisterStatus;
+  /** what control transactions are judged by; undefined before docket 0 */
+  readonly rules: LedgerRules | undefined;
 }
 
 /** Types of sealed transactions that this docket's transactions follow, by id. */
@@ -241,16 +244,13 @@ function judgeTimes(record: SealedRecord, index: number, sealedAt: bigint): Viol
   return expiresAt <= sealedAt ? [at(index, 'VAL_TIME_003', 'record.expiresAt')] : [];
 }
 
-/** The label of a record grants nothing: its signers do (L-53, D11). */
-const judgeAuthority: Stage = ({ bundle, records }, state) =>
-  records.flatMap((record, index) => {
-    if (record.type === 'Genesis') {
-      return bundle.header.docketNumber === 0 ? [] : [at(index, 'VAL_PERM_002', 'record.type')];
-    }
-    if (record.type !== 'Control') return [];
-    const known = record.signatures.every((signature) => state.controlKeys.has(signature.publicKey));
-    return known ? [] : [at(index, 'VAL_PERM_001', 'record.type')];
-  });
+/** Genesis begins a register and nothing else (L-53); who may send control transactions the rules say. */
+const judgeLabels: Stage = ({ bundle, records }) =>
+  records.flatMap((record, index) =>
+    record.type === 'Genesis' && bundle.header.docketNumber !== 0
+      ? [at(index, 'VAL_PERM_002', 'record.type')]
+      : [],
+  );
 
 /** Predecessors are sealed or stand earlier in this docket; an Action has one successor (L-43). */
 export function judgeLinks(docket: ReadDocket, sealed: PredecessorTypes): Violation[] {
@@ -285,15 +285,28 @@ async function judgeSignatures(docket: ReadDocket, verify: VerifySignatures): Pr
   );
 }
 
-function judgeAttestations(docket: ReadDocket, state: ChainState, verifier: Verifier): Violation[] {
-  const keys = new Set(state.members.map((member) => member.publicKey));
-  const right = docket.bundle.attestations.every(
-    (vote) =>
-      vote.docketHash === docket.bundle.header.hash &&
-      !vote.reason?.includes('\u0000') &&
-      keys.has(vote.publicKey) &&
-      verifyVote(vote, verifier),
+/** Whether a vote attests a docket with the key of the member that it names. */
+export function isAttestation(
+  vote: ConsensusVote,
+  docketHash: string,
+  members: readonly { readonly validatorId: string; readonly publicKey: string }[],
+  verifier: Verifier,
+): boolean {
+  const voter = members.find((member) => member.validatorId === vote.validatorId);
+  return (
+    vote.docketHash === docketHash &&
+    !vote.reason?.includes('\u0000') &&
+    voter?.publicKey === vote.publicKey &&
+    verifyVote(vote, verifier)
   );
+}
+
+function judgeAttestations(docket: ReadDocket, state: ChainState, verifier: Verifier): Violation[] {
+  const { attestations, header } = docket.bundle;
+  const voters = new Set(attestations.map((vote) => vote.validatorAddress));
+  const right =
+    voters.size === attestations.length &&
+    attestations.every((vote) => isAttestation(vote, header.hash, state.members, verifier));
   return right ? [] : [validationViolation('VAL_SIG_002', 'attestations', 'An attestation does not verify.')];
 }
 
@@ -327,7 +340,7 @@ export async function verifyDocket(
     () => judgeCertificate(judges.verifier)(docket, state),
     () => judgeGenesis(docket, state),
     () => judgeRecords(docket, state),
-    () => judgeAuthority(docket, state),
+    () => judgeLabels(docket, state),
     () => judgeLinks(docket, predecessors),
     () => judgeAttestations(docket, state, judges.verifier),
     () => judgeSignatures(docket, judges.verifySignatures),

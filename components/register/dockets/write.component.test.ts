@@ -120,6 +120,15 @@ describe('writing dockets', () => {
     await refused({ ...bundle, header: { ...header, sizeBytes: header.sizeBytes + 1 } }, 'HASH_MISMATCH');
   });
 
+  it('takes attestations of members only, one of each', async () => {
+    const bundle = await docket(next());
+    const [vote] = bundle.attestations;
+    if (vote === undefined) throw new Error('nobody attested');
+    await refused({ ...bundle, attestations: [vote, vote] }, 'VAL_SIG_002');
+    await refused({ ...bundle, attestations: [{ ...vote, validatorId: 'validator-2' }] }, 'VAL_SIG_002');
+    expect((await post(bundle)).status).toBe(201);
+  });
+
   it('refuses records that are not what was signed', async () => {
     const good = next();
     const record = parseRecord(good.record);
@@ -186,13 +195,13 @@ describe('writing dockets', () => {
 
   it('holds dockets to the limits of the policy', async () => {
     const { database, state } = register;
-    const policy = JSON.stringify({ consensus: { maxTransactionsPerDocket: 2, maxTransactionBytes: 600 } });
-    const { registerNo } = await state(registerId);
-    const kept = await database.pool.query('select policy from registers where register_no = $1', [
-      registerNo,
-    ]);
-    const change = 'update registers set policy = $1 where register_no = $2';
-    await database.pool.query(change, [policy, registerNo]);
+    const { registerNo, rules } = await state(registerId);
+    if (rules === undefined) throw new Error('no rules');
+    const { consensus } = rules.policy;
+    const tight = { ...consensus, maxTransactionsPerDocket: 2, maxTransactionBytes: 600 };
+    const change = 'update register_rules set rules = $1 where register_no = $2';
+    const withPolicy = { ...rules, policy: { ...rules.policy, consensus: tight } };
+    await database.pool.query(change, [JSON.stringify(withPolicy), registerNo]);
     const strict = assembleLedger({
       ...register,
       verifier: createVerifier(nodeEd25519()),
@@ -203,7 +212,7 @@ describe('writing dockets', () => {
     const large = transaction({ registerId, payload: 1, metadata: { text: 'x'.repeat(600) } });
     const tooLarge = await strict.writeDocket(await docket(large));
     await strict.stop();
-    await database.pool.query(change, [kept.rows[0].policy, registerNo]);
+    await database.pool.query(change, [JSON.stringify(rules), registerNo]);
     for (const result of [tooMany, tooLarge]) {
       expect(result).toMatchObject({ outcome: 'invalid', violations: [{ code: 'VAL_SIZE_001' }] });
     }

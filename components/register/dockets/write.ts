@@ -1,19 +1,21 @@
+import type { Verifier } from '#core/crypto/verify.ts';
 import { concatBytes } from '#core/encoding/text.ts';
 import { findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
 import { type Violation, violation } from '#core/errors/errors.ts';
 import { validationViolation } from '#core/errors/validation-codes.ts';
-import { verifyCertificate } from '#core/ledger/certificate.ts';
 import { logLeaf } from '#core/ledger/log.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { membersAt } from '../registers/store.ts';
+import { type FoldedDocket, foldDocket, foldGenesis, noGenesis } from '../rules/fold.ts';
+import { projectionOf } from '../rules/project.ts';
 import { sealedFacts } from '../transactions/store.ts';
-import { createChainCache, memberOf } from './chain.ts';
+import { createChainCache } from './chain.ts';
 import type { DocketBundle } from './docket.ts';
-import { type DocketCommit, type DocketWriter, findDocket, type NewTransaction } from './store.ts';
+import { judgeRepeated } from './replay.ts';
+import type { DocketCommit, DocketWriter, NewTransaction } from './store.ts';
 import {
   type ChainState,
   type DocketJudges,
@@ -37,6 +39,10 @@ export interface WriteDeps {
   readonly judges: DocketJudges;
   /** Told after the commit of a docket. */
   readonly onStored: (registerId: string, txIds: readonly string[]) => void;
+  /** Told when a stored docket changed what the register decides of itself. */
+  readonly onRulesChanged: (registerId: string) => void;
+  /** Told when a second certificate for a stored height halted the register. */
+  readonly onHalted: (registerId: string, docketNumber: number) => void;
   /** Told of every result, with the time it took in seconds. */
   readonly onResult: (outcome: WriteResult['outcome'], seconds: number, transactions: number) => void;
 }
@@ -77,12 +83,27 @@ function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransact
   });
 }
 
-function commitOf(
-  docket: ReadDocket,
-  state: ChainState,
-  rows: NewTransaction[],
-  storedAt: Date,
-): DocketCommit {
+/** A docket that may be stored, with what it makes of the rules. */
+interface Judged {
+  readonly docket: ReadDocket;
+  readonly folded: FoldedDocket;
+  readonly rows: readonly NewTransaction[];
+}
+
+/** The rules after the docket, or why they refuse it. */
+function fold(docket: ReadDocket, state: ChainState, verifier: Verifier): FoldedDocket | Violation[] {
+  const { docketNumber, timestamp } = docket.bundle.header;
+  const records = docket.records.map((record, position) => ({
+    position,
+    record,
+    payload: docket.bundle.transactions[position]?.payload ?? new Uint8Array(),
+  }));
+  const facts = { docketNumber, timestamp, records };
+  if (state.rules !== undefined) return foldDocket(state.rules, facts, verifier);
+  return foldGenesis(facts) ?? noGenesis();
+}
+
+function commitOf({ docket, folded, rows }: Judged, state: ChainState, storedAt: Date): DocketCommit {
   const { header, certificate, attestations } = docket.bundle;
   const log = state.frontier.clone();
   const nodes = log.append(logLeaf(header));
@@ -109,6 +130,7 @@ function commitOf(
     frontier: concatBytes(log.serialise()),
     nodes,
     attestations,
+    projection: projectionOf(folded),
   };
 }
 
@@ -118,27 +140,23 @@ const invalid = (height: number, violations: readonly Violation[]): WriteResult 
   violations,
 });
 
-/** A docket number that is stored already: the same docket with any valid certificate is a replay (D19). */
-async function replay(deps: WriteDeps, bundle: DocketBundle, state: ChainState): Promise<WriteResult> {
-  const { header, certificate } = bundle;
-  const { height, registerNo } = state;
-  const stored = await findDocket(deps.database.read, registerNo, { docketNumber: header.docketNumber });
-  const same =
-    stored?.hash === header.hash &&
-    stored.merkle_root === header.merkleRoot &&
-    stored.log_root === header.logRoot &&
-    stored.validator_set_hash === header.validatorSetHash;
-  if (!same) return { outcome: 'divergent', height };
-  const members = await membersAt(deps.database.read, registerNo, header.docketNumber);
-  const violations = verifyCertificate(certificate, {
-    members: members.map(memberOf),
-    networkId: state.networkId,
-    registerId: state.registerId,
-    signatureThresholdMin: state.signatureThresholdMin,
-    verifier: deps.judges.verifier,
-    docket: header,
-  });
-  return violations.length === 0 ? { outcome: 'replayed', height } : invalid(height, violations);
+/** A docket number that is stored already. */
+async function repeat(deps: WriteDeps, bundle: DocketBundle, state: ChainState): Promise<WriteResult> {
+  const { height } = state;
+  const { database, clock, judges } = deps;
+  const repeated = await judgeRepeated({ database, clock, verifier: judges.verifier }, bundle, state);
+  if (repeated.kind === 'invalid') return invalid(height, repeated.violations);
+  if (repeated.kind !== 'conflict') return { outcome: repeated.kind, height };
+  deps.onHalted(state.registerId, bundle.header.docketNumber);
+  return { outcome: 'divergent', height };
+}
+
+const isOpen = ({ status }: ChainState): boolean => status !== 'Halted' && status !== 'Deleted';
+
+/** A halted register takes nothing until an operator resumes it, a deleted one nothing at all. */
+function assertOpen({ status }: ChainState): void {
+  if (status === 'Halted') throw refusal('REGISTER_HALTED');
+  if (status === 'Deleted') throw refusal('REGISTER_NOT_FOUND');
 }
 
 /**
@@ -146,7 +164,8 @@ async function replay(deps: WriteDeps, bundle: DocketBundle, state: ChainState):
  * is gated on the head that the docket was judged against.
  */
 export function createWriteDocket(deps: WriteDeps): WriteDocket {
-  const chain = createChainCache(deps.database.read);
+  const { database, clock, judges } = deps;
+  const chain = createChainCache({ database, clock, verifier: judges.verifier });
 
   async function predecessorTypes(docket: ReadDocket, registerNo: number): Promise<PredecessorTypes> {
     const facts = await sealedFacts(deps.database.read, registerNo, predecessorsOf(docket));
@@ -157,12 +176,15 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
     const predecessors = await predecessorTypes(docket, state.registerNo);
     const violations = await verifyDocket(docket, state, predecessors, deps.judges);
     if (violations.length > 0) return invalid(state.height, violations);
-    const commit = commitOf(docket, state, rowsOf(docket, predecessors), new Date(deps.clock.nowMs()));
-    const outcome = await deps.writer.commit(commit);
+    const folded = fold(docket, state, judges.verifier);
+    if (Array.isArray(folded)) return invalid(state.height, folded);
+    const judged = { docket, folded, rows: rowsOf(docket, predecessors) };
+    const outcome = await deps.writer.commit(commitOf(judged, state, new Date(clock.nowMs())));
     switch (outcome) {
       case 'stored':
-        chain.advance(state, docket.bundle.header);
+        chain.advance(state, docket.bundle.header, folded.after);
         deps.onStored(state.registerId, docket.bundle.header.transactionIds);
+        if (folded.after !== folded.before) deps.onRulesChanged(state.registerId);
         return { outcome, height: state.height + 1 };
       case 'moved':
         return outcome;
@@ -179,10 +201,12 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
     const { docketNumber, registerId } = bundle.header;
     const state = await chain.load(registerId, known);
     if (state === undefined) throw refusal('REGISTER_NOT_FOUND');
-    // Only the database can say that a docket is behind or ahead: the cache may lag behind another replica.
-    if (known === 'cached' && docketNumber !== state.height) return 'moved';
-    if (docketNumber < state.height) return replay(deps, bundle, state);
+    // Only the database can say that a docket is behind or ahead, or that the register takes none: the cache may lag.
+    const fits = docketNumber === state.height && isOpen(state);
+    if (known === 'cached' && !fits) return 'moved';
+    if (docketNumber < state.height) return repeat(deps, bundle, state);
     if (docketNumber > state.height) return { outcome: 'out_of_order', height: state.height };
+    assertOpen(state);
     const docket = readDocket(bundle);
     if (Array.isArray(docket)) return invalid(state.height, docket);
     const result = await append(docket, state);

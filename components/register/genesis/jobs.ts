@@ -6,7 +6,7 @@ import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { ValidatorAddress, Validators, Wallets } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
-import { announcedMembers } from '../directory/store.ts';
+import { memberAddresses } from '../directory/store.ts';
 import { submissionText } from '../transactions/submission.ts';
 import type { GenesisWork } from './genesis.ts';
 import { type ClaimedGenesis, claimGenesisWork, releaseGenesisWork } from './store.ts';
@@ -53,22 +53,30 @@ function submissionOf(work: GenesisWork): Uint8Array {
   return Buffer.from(submissionText({ ...work, signatures }));
 }
 
-/** Hands the genesis to every member (D13). One that took it is enough to go on; the others hear of it. */
+/** Why one member did not take it; undefined when it did. */
+async function submitTo(
+  deps: DispatchDeps,
+  at: ValidatorAddress,
+  submission: Uint8Array,
+): Promise<string | undefined> {
+  if (at.endpoint === '') return `${at.validatorId}: not announced`;
+  try {
+    const { status, body } = await deps.validators.submit(at, submission);
+    if (status < 300) return undefined;
+    return `${at.validatorId}: status ${status}: ${JSON.stringify(body).slice(0, 500)}`;
+  } catch (error) {
+    return `${at.validatorId}: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+/** Hands the genesis to every member (D13): nobody takes it from another member. Null when all have it. */
 async function submitToAll(
   deps: DispatchDeps,
   members: readonly ValidatorAddress[],
   submission: Uint8Array,
 ): Promise<string | null> {
-  const results = await Promise.allSettled(members.map((at) => deps.validators.submit(at, submission)));
-  const refusals: string[] = [];
-  let accepted = 0;
-  for (const result of results) {
-    if (result.status === 'rejected') refusals.push(String(result.reason));
-    else if (result.value.status < 300) accepted += 1;
-    else refusals.push(`status ${result.value.status}: ${JSON.stringify(result.value.body).slice(0, 500)}`);
-  }
-  if (accepted > 0) return null;
-  return refusals.join('; ') || 'no member of the register is announced';
+  const refusals = await Promise.all(members.map((at) => submitTo(deps, at, submission)));
+  return refusals.filter((one) => one !== undefined).join('; ') || null;
 }
 
 async function dispatch(deps: DispatchDeps, claimed: ClaimedGenesis): Promise<void> {
@@ -76,7 +84,7 @@ async function dispatch(deps: DispatchDeps, claimed: ClaimedGenesis): Promise<vo
   let error: string | null;
   try {
     work = await signed(deps, work);
-    const members = await announcedMembers(deps.database.read, claimed.registerNo);
+    const members = await memberAddresses(deps.database.read, claimed.registerNo);
     error = await submitToAll(deps, members, submissionOf(work));
   } catch (thrown) {
     error = thrown instanceof Error ? thrown.message : String(thrown);

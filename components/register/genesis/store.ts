@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Transactor } from '#kit/db/db.ts';
+import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { GenesisWork } from './genesis.ts';
 
@@ -23,6 +23,19 @@ export async function insertGenesisWork(
       last_error: null,
     })
     .execute();
+}
+
+/** JSON text of the control record of a register whose docket 0 is not stored yet. */
+export async function findGenesisPayload(
+  db: Reader<RegisterSchema>,
+  registerNo: number,
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('genesis_work')
+    .select('submission')
+    .where('register_no', '=', registerNo)
+    .executeTakeFirst();
+  return row && (row.submission as GenesisWork).payloadText;
 }
 
 /** Takes work nobody holds, for `leaseMs`. The row goes away in the commit of docket 0. */

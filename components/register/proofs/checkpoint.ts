@@ -10,19 +10,42 @@ import {
   noteLine,
   verifierKey,
 } from '#core/ledger/checkpoint.ts';
+import type { Clock } from '#kit/clock/clock.ts';
 import type { WalletKey, Wallets } from '../clients.ts';
 import { frontierOf } from '../dockets/chain.ts';
 import { refusal } from '../errors.ts';
 import type { Register } from '../registers/store.ts';
+import type { Cosigners } from './cosigners.ts';
 
 export interface Checkpoints {
-  /** The C2SP checkpoint of the register as it stands: signed once per size, then remembered (D25). */
+  /**
+   * The C2SP checkpoint of the register as it stands: the log's line signed once per size, then remembered, and a
+   * cosignature of every validator that can be reached (D25).
+   */
   checkpoint(register: Register): Promise<string>;
   /** The verifier key of the log's signature line. */
   key(register: Register): Promise<string>;
+  /** Verifier keys of the validators' cosignature lines. */
+  cosignerKeys(register: Register): Promise<readonly string[]>;
+}
+
+export interface CheckpointsDeps {
+  readonly wallets: Wallets;
+  readonly cosigners: Cosigners;
+  readonly clock: Clock;
+}
+
+interface Kept {
+  readonly size: number;
+  readonly signed: Promise<{ readonly body: string; readonly line: string }>;
+  /** Cosignature lines, and until when they count; for good once every member has signed. */
+  lines: Promise<readonly string[]> | undefined;
+  untilMs: number;
 }
 
 const keptRegisters = 1_000;
+/** Members that were away when a checkpoint was read are asked again after so long. */
+const askAgainMs = 2_000;
 
 function noteKeyOf(register: Register, key: WalletKey): NoteKey {
   if (key.algorithm !== 'ED25519') {
@@ -38,32 +61,57 @@ export function logHead(register: Register): { readonly size: number; readonly r
   return { size: register.height, root: frontierOf(register).root() };
 }
 
-export function createCheckpoints(wallets: Wallets): Checkpoints {
-  const kept = new Map<string, { readonly size: number; readonly note: Promise<string> }>();
+export function createCheckpoints({ wallets, cosigners, clock }: CheckpointsDeps): Checkpoints {
+  const kept = new Map<string, Kept>();
 
-  async function sign(register: Register): Promise<string> {
+  async function sign(register: Register) {
     const { size, root } = logHead(register);
     const origin = checkpointOrigin(register.networkId, register.registerId);
     const body = checkpointBody({ origin, size, rootHash: root });
     const { signature, key } = await wallets.signCheckpoint(register.registerId, body);
-    return checkpointNote(body, [noteLine(noteKeyOf(register, key), signature)]);
+    return { body, line: noteLine(noteKeyOf(register, key), signature) };
+  }
+
+  function remember(register: Register): Kept {
+    const { registerId, height } = register;
+    const known = kept.get(registerId);
+    if (known !== undefined && known.size >= height) return known;
+    const fresh: Kept = { size: height, signed: sign(register), lines: undefined, untilMs: 0 };
+    kept.delete(registerId);
+    kept.set(registerId, fresh);
+    fresh.signed.catch(() => kept.delete(registerId));
+    const [oldest] = kept.keys();
+    if (kept.size > keptRegisters && oldest !== undefined) kept.delete(oldest);
+    return fresh;
+  }
+
+  async function collect(register: Register, one: Kept, body: string): Promise<readonly string[]> {
+    const { size, root: rootHash } = logHead(register);
+    const { lines, complete } = await cosigners.collect(register, { body, size, rootHash });
+    one.untilMs = complete ? Number.POSITIVE_INFINITY : clock.nowMs() + askAgainMs;
+    return lines;
   }
 
   return {
-    checkpoint(register) {
-      const { registerId, height } = register;
-      const known = kept.get(registerId);
-      if (known !== undefined && known.size >= height) return known.note;
-      const note = sign(register);
-      kept.delete(registerId);
-      kept.set(registerId, { size: height, note });
-      note.catch(() => kept.delete(registerId));
-      const [oldest] = kept.keys();
-      if (kept.size > keptRegisters && oldest !== undefined) kept.delete(oldest);
-      return note;
+    async checkpoint(register) {
+      const one = remember(register);
+      const { body, line } = await one.signed;
+      // a register read a moment earlier may be behind what is remembered: it cannot be asked for again
+      const mayAsk = one.size === register.height;
+      if (mayAsk && (one.lines === undefined || clock.nowMs() >= one.untilMs)) {
+        one.untilMs = Number.POSITIVE_INFINITY;
+        one.lines = collect(register, one, body);
+        one.lines.catch(() => {
+          one.lines = undefined;
+        });
+      }
+      return checkpointNote(body, [line, ...((await one.lines) ?? [])]);
     },
     async key(register) {
       return verifierKey(noteKeyOf(register, await wallets.systemKey()));
+    },
+    async cosignerKeys(register) {
+      return (await cosigners.keys(register)).map(verifierKey);
     },
   };
 }

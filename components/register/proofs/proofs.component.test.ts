@@ -10,6 +10,7 @@ import { logLeaf } from '#core/ledger/log.ts';
 import { verifyConsistency, verifyInclusion } from '#core/ledger/merkle.ts';
 import { parseHashes, parsePath } from '#core/ledger/proof-path.ts';
 import { recordLeaf } from '#core/ledger/record.ts';
+import { waitFor } from '#kit/testing/wait.ts';
 import { testKey } from '../testing/keys.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
 
@@ -25,6 +26,14 @@ describe('proofs', () => {
 
   const get = (rest: string, token = 'admin') =>
     register.call('GET', `/api/registers/${registerId}${rest}`, { token });
+
+  let extra = 0;
+  async function sealOne() {
+    extra += 1;
+    const body = { senderAddress: owner.walletAddress, payload: encodeBase64(canonicalBytes({ extra })) };
+    await register.call('POST', `/api/registers/${registerId}/transactions`, { token: 'admin', body });
+    return register.seal(registerId);
+  }
 
   beforeAll(async () => {
     register = await startTestRegister('proofs', { members: 4 });
@@ -94,19 +103,38 @@ describe('proofs', () => {
     });
   });
 
+  it('carries a cosignature of every validator that answers, of nobody else, and asks again for the missing ones', async () => {
+    const keys = (await get('/checkpoint/cosigners')).text.trim().split('\n').map(parseVerifierKey);
+    expect(keys.map(({ name }) => name)).toEqual(
+      [0, 1, 2, 3].map((index) => `${register.runtime.installation}/validators/validator-${index}`),
+    );
+    const signers = async () => {
+      const note = parseCheckpoint((await get('/checkpoint')).text);
+      return keys.map((key) => verifyCheckpoint(verifier, note, key));
+    };
+    expect(await signers()).toEqual([true, true, true, true]);
+    await sealOne();
+    register.validators.away.add('validator-2');
+    const cosign = register.validators.cosign;
+    register.validators.cosign = async (at, request) => {
+      const answer = await cosign(at, request);
+      return at.validatorId === 'validator-1' ? { ...answer, timeSeconds: answer.timeSeconds + 1 } : answer;
+    };
+    expect(await signers()).toEqual([true, false, false, true]);
+    register.validators.away.clear();
+    register.validators.cosign = cosign;
+    await waitFor(async () => (await signers()).every(Boolean), { deadlineMs: 10_000 });
+  });
+
   it('proves without a checkpoint while the wallet service is away', async () => {
-    await register.call('POST', `/api/registers/${registerId}/transactions`, {
-      token: 'admin',
-      body: { senderAddress: owner.walletAddress, payload: 'MQ==' },
-    });
-    const { header } = await register.seal(registerId);
+    const { header } = await sealOne();
     const sign = register.wallets.signCheckpoint;
     register.wallets.signCheckpoint = () =>
       Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'away'));
     const proof = await get(`/transactions/${header.transactionIds[0]}/inclusion-proof`);
     const checkpoint = await get('/checkpoint');
     register.wallets.signCheckpoint = sign;
-    expect(proof.body).toMatchObject({ checkpoint: null, logProof: { treeSize: dockets + 1 } });
+    expect(proof.body).toMatchObject({ checkpoint: null, logProof: { treeSize: dockets + 2 } });
     expect(checkpoint.status).toBe(503);
     expect((await get('/checkpoint')).status).toBe(200);
   });

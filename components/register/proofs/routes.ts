@@ -158,6 +158,25 @@ function mountCheckpoints(app: App, deps: ProofsDeps): void {
     },
   );
   app.get(
+    '/api/registers/:registerId/checkpoint/cosigners',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        tags,
+        summary: 'Verifier keys of the cosignatures under the checkpoint, one validator a line',
+        params: registerParams,
+      },
+    },
+    async (request, reply) => {
+      const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
+      const keys = await deps.checkpoints.cosignerKeys(register);
+      return reply.type('text/plain; charset=utf-8').send(keys.map((key) => `${key}\n`).join(''));
+    },
+  );
+}
+
+function mountConsistency(app: App, deps: ProofsDeps): void {
+  app.get(
     '/api/registers/:registerId/proofs/consistency',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
@@ -191,6 +210,7 @@ const proofBody = z.object({
 export function mountProofs(app: App, deps: ProofsDeps): void {
   mountTransactionProofs(app, deps);
   mountCheckpoints(app, deps);
+  mountConsistency(app, deps);
   app.post(
     '/api/registers/:registerId/inclusion-proofs/verify',
     {

@@ -43,9 +43,7 @@ export async function getWritableRegister(
 ): Promise<SeenRegister> {
   const register = await getRegister(db, registerId, caller.organizationId);
   if (caller.kind !== 'service' && !register.subscribed) throw refusal('SUBSCRIPTION_REQUIRED');
-  if (register.status === 'Halted') {
-    throw refusal('REGISTER_NOT_READY', { message: 'The register is halted.' });
-  }
+  if (register.status === 'Halted') throw refusal('REGISTER_HALTED');
   if (register.status !== 'Online') throw refusal('REGISTER_NOT_READY', { retryAfterSeconds: 1 });
   return register;
 }

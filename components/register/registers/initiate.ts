@@ -4,7 +4,7 @@ import { encodeBase64Url } from '#core/encoding/base64.ts';
 import { apiTimestamp, formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
-import { parsePolicy, type RegisterPolicy } from '#core/ledger/policy.ts';
+import { findDeadlock, parsePolicy, type RegisterPolicy } from '#core/ledger/policy.ts';
 import { parseRegisterId, registerIdOfUuid } from '#core/ledger/register-id.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { type Database, isUniqueViolation } from '#kit/db/db.ts';
@@ -14,7 +14,7 @@ import { refusal } from '../errors.ts';
 import { openRegistration } from '../registrations/store.ts';
 import { type Draft, presentAttestation, requestAttestations } from './draft.ts';
 import { type RosterRequest, resolveRoster, type Subject } from './roster.ts';
-import { findRegister } from './store.ts';
+import { loadChain } from './store.ts';
 
 export interface InitiateRequest extends RosterRequest {
   readonly title: string;
@@ -43,6 +43,10 @@ function refuseInput(message: string): never {
 function firstPolicy(request: InitiateRequest): RegisterPolicy {
   const policy = parsePolicy(request.policy ?? {});
   if (policy.version !== 1) refuseInput('The policy of a new register has version 1.');
+  const deadlock = findDeadlock(policy);
+  if (deadlock !== undefined) {
+    refuseInput(`policy.${deadlock.field}: less than ${deadlock.least} would stop the register for good.`);
+  }
   if (request.purpose !== 'System') return policy;
   return { ...policy, consensus: { ...policy.consensus, requireBoundTxId: true } };
 }
@@ -53,7 +57,8 @@ async function chooseId(deps: InitiateDeps, caller: Caller, wanted: string | und
     throw new AppError('forbidden', 'FORBIDDEN', 'Only a SystemAdmin may choose the id of a register.');
   }
   const id = parseRegisterId(wanted);
-  if ((await findRegister(deps.database.read, id)) !== undefined) throw refusal('REGISTER_EXISTS');
+  // The id of a deleted register stays taken: its dockets are on other installations.
+  if ((await loadChain(deps.database.read, id)) !== undefined) throw refusal('REGISTER_EXISTS');
   return id;
 }
 

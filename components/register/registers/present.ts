@@ -18,6 +18,7 @@ export function presentRegister(register: Register) {
     isFullReplica: true,
     syncState: null,
     policyVersion: register.policyVersion,
+    validatorSetVersion: register.validatorSetVersion,
     networkId: register.networkId,
     genesisTransactionId: register.genesisTransactionId,
     metadata: register.metadata,

@@ -5,13 +5,19 @@ import { decide } from '#core/identity/policies.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
+import type { Validators } from '../clients.ts';
+import { sendAnswer } from '../control/answer.ts';
+import { refusal } from '../errors.ts';
 import { getVisibleRegister, scopeOf } from './access.ts';
+import { type DeleteDeps, deleteRegister } from './delete.ts';
 import { type FinalizeDeps, finalize } from './finalize.ts';
 import { type InitiateDeps, initiate } from './initiate.ts';
 import { presentRegister } from './present.ts';
 import { countRegisters, listRegisters } from './store.ts';
+import { type UpdateDeps, updateRegister } from './update.ts';
 
-export interface RegistersDeps extends InitiateDeps, FinalizeDeps {
+export interface RegistersDeps extends InitiateDeps, FinalizeDeps, UpdateDeps, DeleteDeps {
+  readonly validators: Pick<Validators, 'submit' | 'stop'>;
   readonly idempotency: Idempotency;
 }
 
@@ -82,7 +88,57 @@ const listQuery = paging().extend({
   includeSandbox: z.stringbool().default(false),
 });
 
+/** What nobody sets: it is decided by the ledger, or for good when the register is created. */
+const immutable = ['id', 'registerId', 'status', 'purpose', 'devMode', 'height', 'createdAt'] as const;
+
+const updateBody = z.looseObject({
+  title: title.refine(isStorable, 'holds characters that cannot be stored').optional(),
+  description: storable(2048).optional(),
+  metadata: initiateBody.shape.metadata.unwrap().optional(),
+  advertise: z.boolean().optional(),
+});
+
+const registerParams = z.object({ registerId: z.string() });
 const tags = ['Registers'];
+
+function mountChanges(app: App, deps: RegistersDeps): void {
+  app.put(
+    '/api/registers/:registerId',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: {
+        tags,
+        summary: 'Change title, description, metadata or advertisement',
+        params: registerParams,
+        body: updateBody,
+      },
+    },
+    async (request, reply) => {
+      const { body, params } = request;
+      const set = immutable.filter((name) => Object.hasOwn(body, name));
+      if (set.length > 0) throw refusal('IMMUTABLE_FIELD', { details: { fields: set } });
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      return sendAnswer(reply, await updateRegister(deps, subject, params.registerId, body));
+    },
+  );
+  app.delete(
+    '/api/registers/:registerId',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: {
+        tags,
+        summary: 'Delete a register here, by a wallet of an Owner or Admin',
+        params: registerParams,
+      },
+    },
+    async (request, reply) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      await deleteRegister(deps, subject, request.params.registerId);
+      reply.header('warning', '199 - "Other installations keep their replicas."');
+      return reply.code(204).send();
+    },
+  );
+}
 
 function mountCreation(app: App, deps: RegistersDeps): void {
   app.post(
@@ -137,6 +193,7 @@ function mountCreation(app: App, deps: RegistersDeps): void {
 
 export function mountRegisters(app: App, deps: RegistersDeps): void {
   mountCreation(app, deps);
+  mountChanges(app, deps);
   app.get(
     '/api/registers',
     {

@@ -1,8 +1,10 @@
 import { type Selectable, sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
+import { appendEvent } from '#kit/db/outbox.ts';
 import type { RegisterHeadsTable, RegisterSchema, RegistersTable } from '../database/schema.ts';
 
-export type RegisterStatus = 'Checking' | 'Online' | 'Recovery' | 'Offline' | 'Halted';
+/** `Deleted`: kept for a while for those who still write its last dockets; no route shows it. */
+export type RegisterStatus = 'Checking' | 'Online' | 'Recovery' | 'Offline' | 'Halted' | 'Deleted';
 export type RegisterPurpose = 'General' | 'System';
 
 export interface KeyFacts {
@@ -34,6 +36,7 @@ export interface Register {
   readonly metadata: Readonly<Record<string, string>>;
   readonly policyText: string;
   readonly policyVersion: number;
+  readonly validatorSetVersion: number;
   readonly organizationId: string | undefined;
   readonly genesisTransactionId: string;
   readonly systemKey: KeyFacts;
@@ -56,6 +59,7 @@ export type NewRegister = Omit<
   | 'registerNo'
   | 'status'
   | 'updatedAt'
+  | 'validatorSetVersion'
   | 'height'
   | 'headHash'
   | 'headTimestamp'
@@ -94,6 +98,7 @@ function registerOf(row: Row): Register {
     metadata: row.metadata,
     policyText: row.policy,
     policyVersion: row.policy_version,
+    validatorSetVersion: row.validator_set_version,
     organizationId: row.organization_id ?? undefined,
     genesisTransactionId: row.genesis_transaction_id,
     systemKey: { publicKey: row.system_public_key, algorithm: row.system_algorithm },
@@ -134,15 +139,26 @@ export async function findRegister(
         .as('subscribed'),
     )
     .where('registers.register_id', '=', registerId)
+    .where('registers.deleted_at', 'is', null)
     .executeTakeFirst();
   return row && { ...registerOf(row), subscribed: Boolean(row.subscribed) };
 }
 
-/** Everything that judging the next docket needs, in one round trip. `members` is V(height). */
+/** A register with what its next docket is judged against. */
+export interface StoredChain {
+  readonly register: Register;
+  /** V(height) */
+  readonly members: readonly Member[];
+  readonly roster: readonly RosterEntry[];
+  /** JSON text; undefined before docket 0, and for a register older than the rules until they are filled in */
+  readonly rulesText: string | undefined;
+}
+
+/** Everything that judging the next docket needs, in one round trip. Deleted registers are there too. */
 export async function loadChain(
   db: Reader<RegisterSchema>,
   registerId: string,
-): Promise<{ register: Register; members: Member[]; roster: RosterEntry[] } | undefined> {
+): Promise<StoredChain | undefined> {
   const row = await select(db)
     .select(
       sql<Member[]>`(select coalesce(json_agg(json_build_object('validatorId', v.validator_id,
@@ -156,9 +172,16 @@ export async function loadChain(
         'publicKey', r.public_key, 'algorithm', r.algorithm, 'grantedAt', r.granted_at) order by r.subject), '[]')
         from register_roster r where r.register_no = registers.register_no)`.as('roster'),
     )
+    .select(
+      sql<string | null>`(select rules from register_rules x where x.register_no = registers.register_no)`.as(
+        'rules',
+      ),
+    )
     .where('registers.register_id', '=', registerId)
     .executeTakeFirst();
-  return row && { register: registerOf(row), members: row.members, roster: row.roster };
+  if (row === undefined) return undefined;
+  const { members, roster, rules } = row;
+  return { register: registerOf(row), members, roster, rulesText: rules ?? undefined };
 }
 
 /** V(docketNumber): the members whose votes count at that docket. */
@@ -179,8 +202,8 @@ export async function membersAt(
 }
 
 function scoped(scope: Scope) {
-  if (scope.all) return sql<boolean>`true`;
-  return sql<boolean>`(registers.purpose = 'System' or exists (select 1 from subscriptions s
+  if (scope.all) return sql<boolean>`registers.deleted_at is null`;
+  return sql<boolean>`registers.deleted_at is null and (registers.purpose = 'System' or exists (select 1 from subscriptions s
     where s.register_no = registers.register_no and s.organization_id = ${scope.organizationId ?? ''}))`;
 }
 
@@ -274,6 +297,44 @@ export async function insertRegister(
   return registerNo;
 }
 
+/** Whether this node tells others of a register; the peer service hears it from the outbox. */
+export async function setAdvertise(
+  tx: Transactor<RegisterSchema>,
+  register: {
+    readonly registerNo: number;
+    readonly registerId: string;
+    readonly advertise: boolean;
+    readonly at: Date;
+  },
+): Promise<void> {
+  const { registerNo, registerId, advertise, at } = register;
+  await tx
+    .updateTable('registers')
+    .set({ advertise, updated_at: at })
+    .where('register_no', '=', registerNo)
+    .execute();
+  await appendEvent(tx, { kind: 'RegisterAdvertised', key: registerId, data: { registerId, advertise } });
+}
+
+/** Buries a register: out of every list, no subscription left; its rows stay for the housekeeping. */
+export async function markDeleted(
+  tx: Transactor<RegisterSchema>,
+  register: { readonly registerNo: number; readonly registerId: string; readonly at: Date },
+): Promise<void> {
+  const { registerNo, registerId, at } = register;
+  const buried = await tx
+    .updateTable('registers')
+    .set({ status: 'Deleted', advertise: false, deleted_at: at, updated_at: at })
+    .where('register_no', '=', registerNo)
+    .where('deleted_at', 'is', null)
+    .returning('register_no')
+    .execute();
+  if (buried.length === 0) return;
+  await tx.deleteFrom('subscriptions').where('register_no', '=', registerNo).execute();
+  await tx.deleteFrom('genesis_work').where('register_no', '=', registerNo).execute();
+  await appendEvent(tx, { kind: 'RegisterDeleted', key: registerId, data: { registerId } });
+}
+
 export async function registersOfMember(db: Reader<RegisterSchema>, validatorId: string): Promise<string[]> {
   const rows = await db
     .selectFrom('register_validators')
@@ -282,6 +343,7 @@ export async function registersOfMember(db: Reader<RegisterSchema>, validatorId:
     .distinct()
     .where('validator_id', '=', validatorId)
     .where('until_docket', 'is', null)
+    .where('deleted_at', 'is', null)
     .execute();
   return rows.map((row) => row.register_id);
 }

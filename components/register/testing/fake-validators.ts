@@ -1,20 +1,34 @@
 import { walletAddress } from '#core/crypto/address.ts';
 import { parsePublicKey } from '#core/crypto/public-key.ts';
 import { findMember, rawText, scanJson, toValue } from '#core/encoding/json.ts';
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, type Violation } from '#core/errors/errors.ts';
+import { validationError } from '#core/errors/validation-codes.ts';
+import { checkpointBody, checkpointOrigin, cosignatureBytes } from '#core/ledger/checkpoint.ts';
 import { possessionBytes } from '#core/ledger/possession.ts';
 import { buildRecord, recordBytes } from '#core/ledger/record.ts';
 import {
   boundTxId,
+  isTransactionType,
   matchPayload,
   type TransactionEnvelope,
   type TransactionSignature,
+  type TransactionType,
 } from '#core/ledger/transaction.ts';
-import type { UnsealedTransaction, Validators } from '../clients.ts';
+import { kindStatus } from '#kit/http/http.ts';
+import { testInstallation } from '#kit/testing/runtime.ts';
+import type {
+  Cosignature,
+  Possession,
+  SubmitAnswer,
+  UnsealedTransaction,
+  ValidatorAddress,
+  Validators,
+  ValidatorView,
+} from '../clients.ts';
 import type { SealedTransaction } from '../dockets/docket.ts';
 import type { TestMember } from './build-docket.ts';
 
-interface Pooled {
+export interface Pooled {
   readonly registerId: string;
   readonly txId: string;
   readonly sealed: SealedTransaction;
@@ -30,7 +44,15 @@ export interface FakeValidators extends Validators {
   refuseNext(answer: { status: number; body: unknown; retryAfterSeconds: number }): void;
   /** Ends every call as if nobody listened. */
   down: boolean;
+  /** `validator register` for each one that was told to stop. */
+  readonly stopped: string[];
+  /** Validators that do not answer. */
+  readonly away: Set<string>;
+  /** Who was handed a submission, in order. */
+  readonly submittedTo: string[];
   onSeal: (registerId: string) => Promise<number>;
+  /** What the rules of a register say of a transaction that would be alone in the next docket. */
+  judge: (transaction: Pooled) => Promise<readonly Violation[]>;
 }
 
 interface Wire {
@@ -47,6 +69,10 @@ interface Wire {
   readonly Metadata: Record<string, string>;
 }
 
+function typeOf(label: string | undefined): TransactionType {
+  return label !== undefined && isTransactionType(label) ? label : 'Action';
+}
+
 /** A submission sealed into its record, without judging it: what these tests send is judged by the register. */
 export function sealSubmission(bytes: Uint8Array): Pooled {
   const node = scanJson(bytes);
@@ -58,7 +84,7 @@ export function sealSubmission(bytes: Uint8Array): Pooled {
     registerId: wire.RegisterId,
     blueprintId: wire.BlueprintId,
     actionId: wire.ActionId,
-    type: wire.Metadata['Type'] === 'Genesis' ? 'Genesis' : 'Action',
+    type: typeOf(wire.Metadata['Type']),
     payloadHash: wire.PayloadHash,
     previousTransactionId: wire.PreviousTransactionId,
     createdAt: wire.CreatedAt,
@@ -88,66 +114,136 @@ export function sealSubmission(bytes: Uint8Array): Pooled {
   };
 }
 
+function refusedFor(errors: readonly Violation[]): SubmitAnswer {
+  const { kind, code } = validationError(errors);
+  return {
+    status: kindStatus[kind],
+    body: { code, isValid: false, added: false, errors },
+    retryAfterSeconds: 0,
+  };
+}
+
+function pendingOf({ txId, sealed }: Pooled): UnsealedTransaction {
+  const { record } = sealed;
+  return { txId, status: 'pending', record, rejectionCode: '', rejectionMessage: '', atMs: 0 };
+}
+
+function memberAt(members: readonly TestMember[], { validatorId }: ValidatorAddress): TestMember {
+  const member = members.find((one) => one.validatorId === validatorId);
+  if (member === undefined) throw new AppError('unavailable', 'UNAVAILABLE', 'nobody there');
+  return member;
+}
+
+function viewOf(
+  { validatorId }: ValidatorAddress,
+  members: readonly TestMember[],
+  heard: readonly TestMember[],
+): ValidatorView {
+  const heardAtMs = Date.now();
+  return {
+    validatorId,
+    version: '1',
+    height: 1,
+    round: 0,
+    proposer: members[0]?.validatorId ?? '',
+    heard: heard.map((one) => ({ validatorId: one.validatorId, heardAtMs })),
+  };
+}
+
+function cosign(
+  member: TestMember,
+  { registerId, size, rootHash }: Parameters<Validators['cosign']>[1],
+): Cosignature {
+  const origin = checkpointOrigin(testInstallation, registerId);
+  const timeSeconds = 1_795_000_000;
+  const message = cosignatureBytes(checkpointBody({ origin, size, rootHash }), timeSeconds);
+  return { timeSeconds, signature: member.key.signer.sign(message) };
+}
+
+function prove({ validatorId, key }: TestMember, registerId: string): Possession {
+  const { publicKey, algorithm, signer } = key;
+  const signature = signer.sign(possessionBytes({ registerId, validatorId, publicKey }));
+  return { validatorId, publicKey, algorithm, signature };
+}
+
 /** The validators of an installation as this component sees them: a pool in memory, keys that prove themselves. */
 export function fakeValidators(members: readonly TestMember[]): FakeValidators {
   const pool: Pooled[] = [];
+  /** Ids of what left the pool: sealed, and known for good. */
+  const taken = new Set<string>();
   const refusals: { status: number; body: unknown; retryAfterSeconds: number }[] = [];
-  const pendingOf = (one: Pooled): UnsealedTransaction => ({
-    txId: one.txId,
-    status: 'pending',
-    record: one.sealed.record,
-    rejectionCode: '',
-    rejectionMessage: '',
-    atMs: 0,
-  });
   const fake: FakeValidators = {
     members,
     down: false,
+    stopped: [],
+    away: new Set(),
+    submittedTo: [],
     onSeal: async () => 0,
+    judge: async () => [],
     pooled: (registerId) => pool.filter((one) => one.registerId === registerId),
     take(registerId, count) {
-      const taken = fake.pooled(registerId).slice(0, count);
-      for (const one of taken) pool.splice(pool.indexOf(one), 1);
-      return taken.map((one) => one.sealed);
+      const sealing = fake.pooled(registerId).slice(0, count);
+      for (const one of sealing) {
+        pool.splice(pool.indexOf(one), 1);
+        taken.add(one.txId);
+      }
+      return sealing.map((one) => one.sealed);
     },
     refuseNext: (answer) => void refusals.push(answer),
-    async submit(_at, bytes) {
-      answer();
+    async submit(at, bytes) {
+      answer(at);
+      fake.submittedTo.push(at.validatorId);
       const refused = refusals.shift();
       if (refused !== undefined) return refused;
       const transaction = sealSubmission(bytes);
-      const known = pool.some((one) => one.txId === transaction.txId);
+      const found = await fake.judge(transaction);
+      if (found.length > 0) return refusedFor(found);
+      const known = taken.has(transaction.txId) || pool.some((one) => one.txId === transaction.txId);
       if (!known) pool.push(transaction);
       return { status: 200, body: { isValid: true, added: !known }, retryAfterSeconds: 0 };
     },
-    async find(_at, registerId, txIds) {
-      answer();
+    async find(at, registerId, txIds) {
+      answer(at);
       return fake
         .pooled(registerId)
         .filter((one) => txIds.includes(one.txId))
         .map(pendingOf);
     },
-    async listPending(_at, registerId, limit) {
-      answer();
+    async listPending(at, registerId, limit) {
+      answer(at);
       const waiting = fake.pooled(registerId);
       return { items: waiting.slice(0, limit).map(pendingOf), total: waiting.length };
     },
-    async seal(_at, { registerId }) {
-      answer();
+    async seal(at, { registerId }) {
+      answer(at);
       if (fake.pooled(registerId).length === 0) return { outcome: 'nothing_pending' };
       return { outcome: 'sealed', docketNumber: await fake.onSeal(registerId) };
     },
-    async provePossession({ validatorId }, registerId) {
-      answer();
-      const member = members.find((one) => one.validatorId === validatorId);
-      if (member === undefined) throw new AppError('unavailable', 'UNAVAILABLE', 'nobody there');
-      const { publicKey, algorithm, signer } = member.key;
-      const signature = signer.sign(possessionBytes({ registerId, validatorId, publicKey }));
-      return { validatorId, publicKey, algorithm, signature };
+    async view(at) {
+      answer(at);
+      const others = members.filter((one) => one.validatorId !== at.validatorId);
+      return viewOf(
+        at,
+        members,
+        others.filter((one) => !fake.away.has(one.validatorId)),
+      );
+    },
+    async stop(at, registerId) {
+      answer(at);
+      fake.stopped.push(`${at.validatorId} ${registerId}`);
+    },
+    async cosign(at, request) {
+      answer(at);
+      return cosign(memberAt(members, at), request);
+    },
+    async provePossession(at, registerId) {
+      answer(at);
+      return prove(memberAt(members, at), registerId);
     },
   };
-  function answer(): void {
-    if (fake.down) throw new AppError('unavailable', 'UNAVAILABLE', 'nobody there');
+  function answer({ validatorId }: ValidatorAddress): void {
+    if (fake.down || fake.away.has(validatorId))
+      throw new AppError('unavailable', 'UNAVAILABLE', 'nobody there');
   }
   return fake;
 }

@@ -1,12 +1,17 @@
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
+import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
+import { applyControl } from '#core/ledger/governance/apply.ts';
+import { controlTransaction } from '#core/ledger/governance/control.ts';
+import { parseRecord } from '#core/ledger/record.ts';
 import { authPlugin } from '#kit/auth/auth.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
 import { openDatabase } from '#kit/db/db.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
+import type { RpcContext } from '#kit/rpc/rpc.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
@@ -14,10 +19,9 @@ import { assembleLedger } from '../compose.ts';
 import { migrations } from '../database/list.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { announce } from '../directory/store.ts';
-import { chainStateOf } from '../dockets/chain.ts';
+import { loadState } from '../dockets/chain.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
 import { mountRoutes } from '../http.ts';
-import { loadChain } from '../registers/store.ts';
 import { buildDocket, type TestMember } from './build-docket.ts';
 import { fakeValidators } from './fake-validators.ts';
 import { fakeWallets } from './fake-wallets.ts';
@@ -28,6 +32,13 @@ const base = { tokenId: 't', issuedAtMs: 0, expiresAtMs: 0, canSignSystem: false
 const person = { ...base, kind: 'user', tier: 'platform', clientId: 'first-party', scopes: [] } as const;
 /** A service token without scopes. */
 export const service = { ...base, subject: 'service', kind: 'service', tier: 'service', roles: [] } as const;
+
+/** A call of a service over gRPC. */
+export function contextOf(clientId: string, scopes: readonly string[] = ['dockets:write']): RpcContext {
+  const caller: Caller = { ...service, clientId, scopes };
+  const peer = { clientId, spiffeId: `spiffe://test/service/${clientId}` };
+  return { peer, caller, signal: new AbortController().signal };
+}
 
 export const organizationId = '11111111-1111-4111-8111-111111111111';
 
@@ -48,6 +59,14 @@ const callers: Readonly<Record<string, Caller>> = {
     organizationId: '22222222-2222-4222-8222-222222222222',
     roles: ['Administrator'],
   },
+  second: {
+    ...person,
+    subject: 'second',
+    platformUserId: 'second',
+    organizationId,
+    roles: ['Administrator'],
+  },
+  third: { ...person, subject: 'third', platformUserId: 'third', organizationId, roles: ['Administrator'] },
   system: { ...person, subject: 'system', organizationId: SYSTEM_ORGANIZATION_ID, roles: ['SystemAdmin'] },
   validator: { ...service, subject: 'v0', clientId: 'validator-0', scopes: ['dockets:write'] },
   blueprint: { ...service, subject: 'b', clientId: 'service-blueprint', scopes: [] },
@@ -69,6 +88,8 @@ export interface TestRequest {
 
 export interface TestRegisterOptions {
   readonly members?: number;
+  /** Validators that hold keys and have not announced themselves. */
+  readonly spare?: number;
   readonly clock?: Clock;
 }
 
@@ -81,12 +102,9 @@ export const testSettings = {
   CHANCERY_SEAL_ADMINISTRATOR_ONLY: false,
 };
 
-async function callRoute(
-  app: App,
-  method: 'GET' | 'POST',
-  path: string,
-  request: TestRequest,
-): Promise<TestAnswer> {
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+async function callRoute(app: App, method: Method, path: string, request: TestRequest): Promise<TestAnswer> {
   const response = await app.inject({
     method,
     url: path,
@@ -108,10 +126,12 @@ async function callRoute(
 
 /** The ledger with its routes, on a database of its own. */
 async function openTestLedger(name: string, options: TestRegisterOptions) {
-  const members: TestMember[] = Array.from({ length: options.members ?? 1 }, (_, index) => ({
+  const { members: size = 1, spare = 0 } = options;
+  const everybody: TestMember[] = Array.from({ length: size + spare }, (_, index) => ({
     validatorId: `validator-${index}`,
     key: testKey(100 + index),
   }));
+  const members = everybody.slice(0, size);
   const runtime = testRuntime(
     'service-register',
     options.clock === undefined ? {} : { clock: options.clock },
@@ -126,7 +146,7 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
     migrations,
   });
   const wallets = fakeWallets();
-  const validators = fakeValidators(members);
+  const validators = fakeValidators(everybody);
   const pool = createVerifyPool({ workers: 0 });
   const ledger = assembleLedger({
     database,
@@ -147,32 +167,55 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
     },
   });
   mountRoutes(app, ledger.deps);
-  for (const { validatorId, key } of members) {
+  const introduce = ({ validatorId, key }: TestMember) => {
     const { publicKey, algorithm } = key;
     const entry = { validatorId, publicKey, algorithm, endpoint: '127.0.0.1:1', version: '1' };
     const announcedAt = new Date(runtime.clock.nowMs());
-    await database.transact((tx) => announce(tx, { ...entry, announcedAt }));
-  }
-  return { members, runtime, database, wallets, validators, pool, ledger, app };
+    return database.transact((tx) => announce(tx, { ...entry, announcedAt }));
+  };
+  for (const member of members) await introduce(member);
+  return { introduce, members, runtime, database, wallets, validators, pool, ledger, app };
 }
 
 /** The register service on a database of its own, with wallets and validators in memory. */
 export async function startTestRegister(name: string, options: TestRegisterOptions = {}) {
   const opened = await openTestLedger(name, options);
-  const { members, database, wallets, validators, pool, ledger, app } = opened;
-  const call = (method: 'GET' | 'POST', path: string, request: TestRequest = {}) =>
+  const { runtime, database, wallets, validators, pool, ledger, app } = opened;
+  const verifier = createVerifier(nodeEd25519());
+  const loading = { database, verifier, clock: runtime.clock };
+  const call = (method: Method, path: string, request: TestRequest = {}) =>
     callRoute(app, method, path, request);
 
   async function state(registerId: string) {
-    const chain = await loadChain(database.read, registerId);
-    if (chain === undefined) throw new Error('no such register');
-    return chainStateOf(chain);
+    const found = await loadState(loading, registerId);
+    if (found === undefined) throw new Error('no such register');
+    return found;
   }
 
   /** The docket that would seal what waits, not stored yet. */
   async function propose(registerId: string, count = 1000): Promise<DocketBundle> {
-    return buildDocket(await state(registerId), validators.take(registerId, count), members);
+    const found = await state(registerId);
+    return buildDocket(found, validators.take(registerId, count), setOf(found.members));
   }
+
+  /** The members of a set with their keys. */
+  function setOf(set: readonly { readonly validatorId: string }[]): TestMember[] {
+    return set.map(({ validatorId }) => {
+      const member = validators.members.find((one) => one.validatorId === validatorId);
+      if (member === undefined) throw new Error(`nobody has the key of ${validatorId}`);
+      return member;
+    });
+  }
+
+  validators.judge = async ({ registerId, sealed }) => {
+    const record = parseRecord(sealed.record);
+    const found = await loadState(loading, registerId);
+    if (found?.rules === undefined || record.type !== 'Control') return [];
+    const timestamp = formatLedgerTimestamp(runtime.clock.nowMicros());
+    const context = { docketNumber: found.height, timestamp, verifier };
+    const applied = applyControl(found.rules, controlTransaction(record, sealed.payload), context);
+    return 'violations' in applied ? applied.violations : [];
+  };
 
   async function seal(registerId: string, count = 1000): Promise<DocketBundle> {
     const bundle = await propose(registerId, count);
@@ -184,10 +227,10 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
   validators.onSeal = async (registerId) => (await seal(registerId)).header.docketNumber;
 
   /** A register that is online, owned by `admin` with the key of byte 1. */
-  async function createRegister(title = 'Loans'): Promise<string> {
+  async function createRegister(title = 'Loans', wish: object = {}): Promise<string> {
     const owner = testKey(1);
     wallets.own('admin', owner);
-    const begun = await call('POST', '/api/registers/initiate', { token: 'admin', body: { title } });
+    const begun = await call('POST', '/api/registers/initiate', { token: 'admin', body: { title, ...wish } });
     const { registerId, nonce } = begun.body;
     const body = { registerId, nonce, autoAttest: true };
     const done = await call('POST', '/api/registers/finalize', { token: 'admin', body });
@@ -199,6 +242,7 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
 
   return {
     ...opened,
+    verifier,
     call,
     state,
     propose,

@@ -5,7 +5,7 @@ import type { RegisterSchema } from '../database/schema.ts';
 import { askAll, type FindMembers } from '../directory/ask.ts';
 import { refusal } from '../errors.ts';
 import type { Register } from '../registers/store.ts';
-import { findSealed, type SealedRow } from './store.ts';
+import { findSealed, type SealedRow, sealedFacts } from './store.ts';
 
 export interface ReadDeps {
   readonly db: Reader<RegisterSchema>;
@@ -37,9 +37,10 @@ async function findUnsealed(
   txId: string,
 ): Promise<UnsealedTransaction | undefined> {
   const members = await deps.findMembers(register.registerNo);
-  const { answers, majority } = await askAll(members, (at) =>
-    deps.validators.find(at, register.registerId, [txId]),
-  );
+  const ask = (at: ValidatorAddress) => deps.validators.find(at, register.registerId, [txId]);
+  // Whoever still holds it decides.
+  const enough = (found: readonly UnsealedTransaction[]) => found.some((one) => one.status === 'pending');
+  const { answers, majority } = await askAll(members, ask, { enough });
   const found = answers
     .flat()
     .filter((one) => one.txId === txId)
@@ -79,11 +80,17 @@ export async function getSealed(deps: ReadDeps, register: Register, txId: string
 /** Transactions asked of each validator; a list of what waits needs no more to be read by people. */
 const maxPending = 1_000;
 
-/** What waits to be sealed, oldest first, as the validators that can be reached tell it. */
+/**
+ * What waits to be sealed, oldest first, as the validators that can be reached tell it. A member that lags still lists
+ * what is stored by now: that does not wait.
+ */
 export async function listPending(deps: ReadDeps, register: Register): Promise<UnsealedTransaction[]> {
   const members = await deps.findMembers(register.registerNo);
   const ask = (at: ValidatorAddress) => deps.validators.listPending(at, register.registerId, maxPending);
   const { answers } = await askAll(members, ask);
   const byId = new Map(answers.flatMap((answer) => answer.items).map((one) => [one.txId, one]));
-  return [...byId.values()].toSorted((left, right) => left.atMs - right.atMs);
+  const sealed = await sealedFacts(deps.db, register.registerNo, [...byId.keys()]);
+  return [...byId.values()]
+    .filter(({ txId }) => !sealed.has(txId))
+    .toSorted((left, right) => left.atMs - right.atMs);
 }

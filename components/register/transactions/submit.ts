@@ -164,6 +164,8 @@ export async function submit(
   const bytes = Buffer.from(submissionText(submission));
   if (bytes.length > maxTransactionBytes * 2) throw refusal('TRANSACTION_TOO_LARGE');
   const members = await deps.findMembers(register.registerNo);
-  const answer = await askOne(members, (at) => deps.validators.submit(at, bytes));
+  // One that cannot take it now (stopped, halted, its log or its view of the ledger broken) does not speak for the others.
+  const final = (answer: SubmitAnswer) => answer.status !== 503;
+  const answer = await askOne(members, (at) => deps.validators.submit(at, bytes), final);
   return { txId: submission.txId, answer };
 }

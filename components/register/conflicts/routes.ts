@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { apiTimestamp } from '#core/encoding/timestamp.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import { type App, callerOf } from '#kit/http/http.ts';
+import type { Logger } from '#kit/log/log.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { getRegister } from '../registers/access.ts';
+import { listConflicts, resume, type SeenConflict } from './store.ts';
+
+export interface ConflictsDeps {
+  readonly database: Database<RegisterSchema>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The register takes dockets and submissions again. */
+  readonly onStatusChanged: () => void;
+}
+
+const tags = ['Administration'];
+const registerParams = z.object({ registerId: z.string() });
+
+/** Both sides of a conflict: what is stored, and what another certificate says. */
+function present(conflict: SeenConflict) {
+  return {
+    docketNumber: conflict.docketNumber,
+    hash: conflict.hash,
+    storedHash: conflict.storedHash,
+    header: JSON.parse(conflict.header) as unknown,
+    certificate: JSON.parse(conflict.certificate) as unknown,
+    seenAt: apiTimestamp(conflict.seenAt.getTime()),
+  };
+}
+
+/** Certificates that contradict a stored docket, and the way out of the halt that they caused (L-14). */
+export function mountConflicts(app: App, deps: ConflictsDeps): void {
+  app.get(
+    '/api/admin/registers/:registerId/conflicts',
+    {
+      config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
+      schema: { tags, summary: 'Certificates that contradict stored dockets', params: registerParams },
+    },
+    async (request) => {
+      const { registerNo, registerId, status } = await getRegister(
+        deps.database.read,
+        request.params.registerId,
+      );
+      const conflicts = await listConflicts(deps.database.read, registerNo);
+      return { registerId, status, conflicts: conflicts.map(present) };
+    },
+  );
+  app.post(
+    '/api/admin/registers/:registerId/resume-halted',
+    {
+      config: { policy: 'RequireSystemAdmin', rateLimit: 'Strict' },
+      schema: {
+        tags,
+        summary: 'Let a register go on after two certificates for one height were seen',
+        params: registerParams,
+      },
+    },
+    async (request) => {
+      const { subject } = callerOf(request);
+      const { registerNo, registerId } = await getRegister(deps.database.read, request.params.registerId);
+      const at = new Date(deps.clock.nowMs());
+      const resumed = await deps.database.transact((tx) => resume(tx, { registerNo, registerId, at }));
+      if (!resumed) throw refusal('REGISTER_NOT_HALTED');
+      deps.log.warn({ registerId, subject }, 'a halted register goes on');
+      deps.onStatusChanged();
+      const conflicts = await listConflicts(deps.database.read, registerNo);
+      return { registerId, status: 'Online', conflicts: conflicts.map(present) };
+    },
+  );
+}

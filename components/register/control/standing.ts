@@ -1,0 +1,135 @@
+import { isWalletAddress } from '#core/crypto/address.ts';
+import { sha256 } from '#core/crypto/hash.ts';
+import { canonicalBytes } from '#core/encoding/jcs.ts';
+import { isAppError } from '#core/errors/errors.ts';
+import { memberDid } from '#core/ledger/did.ts';
+import { findRosterEntry, type LedgerRules, type RosterEntry } from '#core/ledger/governance/rules.ts';
+import type { Wallets } from '../clients.ts';
+import { refusal } from '../errors.ts';
+import type { Subject } from '../registers/roster.ts';
+import type { WalletSigner } from './submit.ts';
+
+/** A member of the roster that the caller may be, with the key that signs for it. */
+export interface Standing {
+  readonly entry: RosterEntry;
+  readonly signer: WalletSigner;
+  /** The wallet is the caller's by token or by the wallet service; otherwise only signing tells. */
+  readonly isOwn: boolean;
+}
+
+type StandingWallets = Pick<
+  Wallets,
+  'attestationKeys' | 'organizationWallet' | 'signDigest' | 'subjectWallets'
+>;
+
+interface Candidate {
+  readonly walletAddress: string;
+  readonly derivationContext: string;
+  readonly keyAddress: string;
+  readonly isOwn: boolean;
+}
+
+const weights: Readonly<Record<RosterEntry['role'], number>> = {
+  Owner: 0,
+  Admin: 1,
+  Auditor: 2,
+  Designer: 3,
+};
+
+/** Callers that are no person have no wallets of their own. */
+async function usable(wallets: StandingWallets, token: string): Promise<string[]> {
+  try {
+    return (await wallets.subjectWallets(token)).map((key) => key.walletAddress);
+  } catch (error) {
+    if (isAppError(error, 'forbidden')) return [];
+    throw error;
+  }
+}
+
+/** Wallets that may be the caller's, by the keys that attest for them: theirs, their token's, their organisation's. */
+async function candidatesOf(wallets: StandingWallets, { caller, token }: Subject): Promise<Candidate[]> {
+  const { walletAddress, organizationId } = caller;
+  const hinted = walletAddress !== undefined && isWalletAddress(walletAddress) ? [walletAddress] : [];
+  const own = new Set([...(await usable(wallets, token)), ...hinted]);
+  const shared = organizationId === undefined ? undefined : await wallets.organizationWallet(organizationId);
+  const names = [
+    ...own,
+    ...(shared === undefined || own.has(shared.walletAddress) ? [] : [shared.walletAddress]),
+  ];
+  const keys = names.length === 0 ? [] : await wallets.attestationKeys(names);
+  const known = new Map(keys.map((key) => [key.wallet, key]));
+  return names.map((name) => {
+    const key = known.get(name);
+    const { walletAddress: address = name, derivationContext = '', keyAddress = name } = key ?? {};
+    return {
+      walletAddress: address,
+      derivationContext,
+      keyAddress,
+      isOwn: own.has(name) && derivationContext === '',
+    };
+  });
+}
+
+/** The members of the roster that the caller may be, the weightiest role first. */
+async function standingsOf(
+  wallets: StandingWallets,
+  subject: Subject,
+  rules: LedgerRules,
+): Promise<Standing[]> {
+  const candidates = await candidatesOf(wallets, subject);
+  return candidates
+    .flatMap(({ keyAddress, walletAddress, derivationContext, isOwn }) => {
+      const entry = findRosterEntry(rules, memberDid(keyAddress));
+      if (entry === undefined) return [];
+      const { publicKey, algorithm } = entry;
+      const key = { publicKey, algorithm };
+      return [{ entry, isOwn, signer: { walletAddress, derivationContext, key, token: subject.token } }];
+    })
+    .toSorted((left, right) => weights[left.entry.role] - weights[right.entry.role]);
+}
+
+/** Whether the wallet service lets the caller sign for a member: it signs a sentence that means nothing else. */
+async function isProven(wallets: StandingWallets, standing: Standing, registerId: string): Promise<boolean> {
+  if (standing.isOwn) return true;
+  const { signer, entry } = standing;
+  const { walletAddress, derivationContext, token: subjectToken } = signer;
+  const sentence = { domain: 'platform:register-standing:v1', registerId, subject: entry.subject };
+  const digest = sha256(canonicalBytes(sentence));
+  try {
+    const { key } = await wallets.signDigest({ walletAddress, digest, derivationContext, subjectToken });
+    return key.publicKey === entry.publicKey;
+  } catch (error) {
+    if (isAppError(error, 'forbidden') || isAppError(error, 'not_found')) return false;
+    throw error;
+  }
+}
+
+/** The first member of the roster, of those that `fits` takes, that the caller can really be. */
+export async function findStanding(
+  wallets: StandingWallets,
+  subject: Subject,
+  rules: LedgerRules,
+  fits: (entry: RosterEntry) => boolean,
+): Promise<Standing | undefined> {
+  const standings = await standingsOf(wallets, subject, rules);
+  for (const standing of standings.filter(({ entry }) => fits(entry))) {
+    if (await isProven(wallets, standing, rules.registerId)) return standing;
+  }
+  return undefined;
+}
+
+/**
+ * The member of the roster that the caller acts as: the one of `did` when one is named, else the weightiest.
+ * @throws AppError forbidden NOT_ON_ROSTER when the caller may sign for no such member
+ */
+export async function actingMember(
+  wallets: StandingWallets,
+  subject: Subject,
+  rules: LedgerRules,
+  did?: string,
+): Promise<Standing> {
+  const fits = (entry: RosterEntry) => did === undefined || entry.subject === did;
+  const found = await findStanding(wallets, subject, rules, fits);
+  if (found === undefined) throw refusal('NOT_ON_ROSTER');
+  return found;
+}

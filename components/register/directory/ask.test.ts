@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import { AppError } from '#core/errors/errors.ts';
+import { manualClock } from '#kit/clock/clock.ts';
+import type { ValidatorAddress } from '../clients.ts';
+import { fakeValidators } from '../testing/fake-validators.ts';
+import { askAll, askOne } from './ask.ts';
+import { createOutages } from './outages.ts';
+
+const members = ['a', 'b', 'c', 'd'].map((validatorId) => ({ validatorId, endpoint: 'host:1' }));
+const away = () => Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'away'));
+const silent = () => new Promise<string>(() => undefined);
+
+/** Asks members that behave as named; the others answer with their id. */
+function asking(behaviours: Readonly<Record<string, () => Promise<string>>>) {
+  const asked: string[] = [];
+  const ask = async ({ validatorId }: ValidatorAddress): Promise<string> => {
+    asked.push(validatorId);
+    return behaviours[validatorId]?.() ?? validatorId;
+  };
+  return { ask, asked };
+}
+
+describe('asking one member', () => {
+  it('goes on to the next when one is away, and stops at the first answer', async () => {
+    const { ask, asked } = asking({ a: away });
+    expect(await askOne(members, ask)).toBe('b');
+    expect(asked).toEqual(['a', 'b']);
+  });
+
+  it('passes over one that never announced itself', async () => {
+    const { ask, asked } = asking({});
+    expect(await askOne([{ validatorId: 'x', endpoint: '' }, ...members], ask)).toBe('a');
+    expect(asked).toEqual(['a']);
+  });
+
+  it('looks for a better answer, and gives the first one when there is none', async () => {
+    const { ask } = asking({ a: async () => 'busy', b: async () => 'busy too' });
+    const final = (answer: string) => !answer.startsWith('busy');
+    expect(await askOne(members, ask, final)).toBe('c');
+    expect(await askOne(members.slice(0, 2), ask, final)).toBe('busy');
+  });
+
+  it('does not ask others about what one refuses', async () => {
+    const refuse = () => Promise.reject(new AppError('conflict', 'TX_CONFLICT', 'another record'));
+    const { ask, asked } = asking({ a: refuse });
+    await expect(askOne(members, ask)).rejects.toMatchObject({ code: 'TX_CONFLICT' });
+    expect(asked).toEqual(['a']);
+  });
+
+  it('is unavailable when nobody answers, or nobody is there', async () => {
+    const { ask } = asking({ a: away, b: away, c: away, d: away });
+    await expect(askOne(members, ask)).rejects.toMatchObject({ code: 'VALIDATOR_UNAVAILABLE' });
+    await expect(askOne([], ask)).rejects.toMatchObject({ code: 'VALIDATOR_UNAVAILABLE' });
+  });
+});
+
+describe('asking all members', () => {
+  it('gives every answer and who gave it', async () => {
+    const { ask } = asking({ b: away });
+    expect(await askAll(members, ask)).toEqual({
+      answers: ['a', 'c', 'd'],
+      reached: [members[0], members[2], members[3]],
+      majority: true,
+    });
+  });
+
+  it('says when those that answered are no majority', async () => {
+    const { ask } = asking({ b: away, c: away });
+    expect((await askAll(members, ask)).majority).toBe(false);
+  });
+
+  it('does not wait for one that hangs once a majority has answered', async () => {
+    const { ask } = asking({ c: silent });
+    expect((await askAll(members, ask)).answers).toEqual(['a', 'b', 'd']);
+  });
+
+  it('waits for as many as are needed', async () => {
+    const late = Promise.withResolvers<string>();
+    const { ask } = asking({ d: () => late.promise });
+    const asked = askAll(members, ask, { need: 4 });
+    setTimeout(() => late.resolve('late'), 300);
+    expect((await asked).answers).toEqual(['a', 'b', 'c', 'late']);
+  });
+
+  it('is content with an answer that is enough', async () => {
+    const { ask } = asking({ a: silent, b: silent, c: silent });
+    expect((await askAll(members, ask, { enough: (answer) => answer === 'd' })).answers).toEqual(['d']);
+  });
+
+  it('is unavailable when nobody answers', async () => {
+    const { ask } = asking({ a: away, b: away, c: away, d: away });
+    await expect(askAll(members, ask)).rejects.toMatchObject({ code: 'VALIDATOR_UNAVAILABLE' });
+    await expect(askAll([], ask)).rejects.toMatchObject({ code: 'VALIDATOR_UNAVAILABLE' });
+  });
+});
+
+describe('who did not answer lately', () => {
+  it('is asked last for ten seconds, or until it answers', async () => {
+    const clock = manualClock(0);
+    const outages = createOutages(clock);
+    const validators = fakeValidators([]);
+    validators.away.add('a');
+    const watched = outages.watch(validators);
+    const [a] = members;
+    if (a === undefined) throw new Error('no member');
+    const first = () => outages.order(members)[0]?.validatorId;
+    await expect(watched.listPending(a, 'r', 1)).rejects.toThrow();
+    expect(outages.order(members).map(({ validatorId }) => validatorId)).toEqual(['b', 'c', 'd', 'a']);
+    clock.advance(10_000);
+    expect(first()).toBe('a');
+    await expect(watched.listPending(a, 'r', 1)).rejects.toThrow();
+    validators.away.clear();
+    await watched.listPending(a, 'r', 1);
+    expect(first()).toBe('a');
+  });
+});

@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import { AppError, violation } from '#core/errors/errors.ts';
+import { findMemberAddress } from '#core/ledger/did.ts';
+import {
+  approvalSchema,
+  evidenceSchema,
+  OPERATION_TYPES,
+  type Operation,
+  operationSchema,
+  TRANSITION_MODES,
+  validatorEntrySchema,
+} from '#core/ledger/governance/operation.ts';
+import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
+import type { Wallets } from '../clients.ts';
+
+/** Words in any case, with `-` or `_` or neither (notes/ledger.md H9). */
+export function word<const T extends readonly string[]>(words: T): z.ZodType<T[number], unknown> {
+  const plain = (text: string): string => text.toLowerCase().replaceAll(/[-_]/g, '');
+  return z.preprocess(
+    (value) =>
+      typeof value === 'string' ? (words.find((each) => plain(each) === plain(value)) ?? value) : value,
+    z.enum(words),
+  );
+}
+
+const key = z.object({ publicKey: z.string().min(1).max(1024), algorithm: z.string().min(1).max(32) });
+
+/** What an operation says, by the names of the ledger; which of them it needs depends on its type. */
+export const wishBody = z.object({
+  operationType: word(OPERATION_TYPES),
+  proposerDid: z.string().max(255).optional().describe('Your own DID; the weightiest one when absent.'),
+  targetDid: z.string().max(255).optional(),
+  targetRole: word(ROSTER_ROLES).optional(),
+  targetKey: key.optional().describe('Of a new member; asked of the wallet service when absent.'),
+  validatorId: z.string().max(128).optional(),
+  validatorEntry: validatorEntrySchema.optional(),
+  evidence: evidenceSchema.optional(),
+  policy: z.record(z.string(), z.unknown()).optional(),
+  cryptoPolicy: z.record(z.string(), z.unknown()).optional(),
+  transitionMode: word(TRANSITION_MODES).optional(),
+  justification: z.string().max(500).optional(),
+  proposedAt: z.string().max(64).optional().describe('As the approvals that come along have signed it.'),
+  expiresAt: z.string().max(64).optional(),
+  approvals: z.array(approvalSchema).max(50).optional(),
+});
+export type OperationWish = z.output<typeof wishBody>;
+
+/** Members that an operation may have besides those that every one has. */
+const members = [
+  'targetDid',
+  'targetRole',
+  'targetKey',
+  'validatorId',
+  'validatorEntry',
+  'evidence',
+  'policy',
+  'cryptoPolicy',
+  'transitionMode',
+  'justification',
+  'expiresAt',
+] as const;
+
+/** A new member's key, which the roster holds, as the wallet service knows it. */
+async function withKey(wish: OperationWish, wallets: Wallets): Promise<OperationWish> {
+  if (wish.operationType !== 'add-member' || wish.targetKey !== undefined) return wish;
+  const address = findMemberAddress(wish.targetDid ?? '');
+  const known = address === undefined ? undefined : await wallets.findKey(address);
+  if (known === undefined) return wish;
+  return { ...wish, targetKey: { publicKey: known.publicKey, algorithm: known.algorithm } };
+}
+
+/**
+ * The operation that a wish spells, to the letter as it will be hashed.
+ * @throws AppError invalid INVALID_REQUEST when a member is missing, not part of the operation, or malformed
+ */
+export async function operationOf(
+  wish: OperationWish,
+  facts: { readonly proposerDid: string; readonly now: string },
+  wallets: Wallets,
+): Promise<Operation> {
+  const full = await withKey(wish, wallets);
+  const given = members.flatMap((name) => (full[name] === undefined ? [] : [[name, full[name]] as const]));
+  const parsed = operationSchema.safeParse({
+    operationType: full.operationType,
+    proposerDid: facts.proposerDid,
+    proposedAt: full.proposedAt ?? facts.now,
+    ...Object.fromEntries(given),
+    ...(full.approvals !== undefined && { approvalSignatures: full.approvals }),
+  });
+  if (parsed.success) return parsed.data;
+  const violations = parsed.error.issues.map((issue) =>
+    violation('INVALID_REQUEST', issue.message, issue.path.join('.')),
+  );
+  const [first] = violations;
+  throw new AppError('invalid', 'INVALID_REQUEST', `${first?.field}: ${first?.message}`);
+}

@@ -1,0 +1,292 @@
+import { z } from 'zod';
+import { ALGORITHMS } from '#core/crypto/algorithm.ts';
+import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
+import { GOVERNANCE_BLUEPRINT } from '#core/ledger/governance/control.ts';
+import { approvalSchema, PROPOSAL_STATUSES } from '#core/ledger/governance/operation.ts';
+import { findTxId } from '#core/ledger/register-id.ts';
+import type { Idempotency } from '#kit/db/idempotency.ts';
+import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
+import { bearerOf } from '../bearer.ts';
+import { type Answer, answerOf, isAccepted, sendAnswer } from '../control/answer.ts';
+import { actingMember } from '../control/standing.ts';
+import { submitSigned } from '../control/submit.ts';
+import { refusal } from '../errors.ts';
+import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
+import type { Subject } from '../registers/roster.ts';
+import type { Register } from '../registers/store.ts';
+import { loadRules, type RulesDeps } from '../rules/load.ts';
+import { type DecideDeps, decide } from './decide.ts';
+import { operationOf, wishBody, word } from './operation.ts';
+import { presentBallot, presentOperation, presentProposal, presentRoster } from './present.ts';
+import { findProposal, listOperations, listProposals } from './store.ts';
+import { enact, vote } from './vote.ts';
+
+export interface GovernanceDeps extends DecideDeps, RulesDeps {
+  readonly idempotency: Idempotency;
+}
+
+const tags = ['Governance'];
+const registerParams = z.object({ registerId: z.string() });
+const proposalParams = z.object({ registerId: z.string(), proposalId: z.string() });
+const hash = z.string().regex(/^[0-9a-fA-F]{64}$/, 'expected 64 hex characters');
+
+const signedBody = z.object({
+  transactionId: hash,
+  actionId: z.string().min(1).max(128),
+  payload: z.record(z.string(), z.unknown()),
+  createdAt: z.string().min(1).max(64),
+  expiresAt: z.string().max(64).optional(),
+  previousTransactionId: hash.optional(),
+  metadata: z
+    .record(z.string().min(1).max(128), z.string().max(4096))
+    .refine((metadata) => metadata['Type'] === 'Control', 'Type is not Control'),
+  signatures: z
+    .array(
+      z.object({
+        publicKey: z.string().min(1).max(1024),
+        signatureValue: z.string().min(1).max(1024),
+        algorithm: z.enum(ALGORITHMS),
+      }),
+    )
+    .min(1)
+    .max(16),
+});
+
+const modes = ['auto', 'direct', 'proposal'] as const;
+
+const proposeBody = z.union([
+  z.object({ transaction: signedBody.describe('A governance transaction that is signed already.') }),
+  wishBody.extend({
+    mode: word(modes)
+      .default('auto')
+      .describe(
+        'direct: in one transaction with its approvals; auto: that if they suffice, else a proposal.',
+      ),
+  }),
+]);
+
+const voteBody = z.union([
+  z.object({ transaction: signedBody }),
+  z.object({
+    decision: z.enum(['approve', 'reject']).optional(),
+    approverDid: z.string().max(255).optional().describe('Your own DID; the weightiest one when absent.'),
+    comment: z.string().max(500).optional(),
+    approvals: z.array(approvalSchema).min(1).max(50).optional().describe('Votes that others signed.'),
+  }),
+]);
+
+const proposalsQuery = paging().extend({ status: word(PROPOSAL_STATUSES).optional() });
+
+function proposalIdOf(text: string): string {
+  const id = findTxId(text);
+  if (id === undefined) throw refusal('PROPOSAL_NOT_FOUND');
+  return id;
+}
+
+function mountReads(app: App, deps: GovernanceDeps): void {
+  app.get(
+    '/api/registers/:registerId/governance/roster',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, summary: 'Who governs the register, replayed from the chain', params: registerParams },
+    },
+    async (request) => {
+      const register = await getVisibleRegister(
+        deps.database.read,
+        callerOf(request),
+        request.params.registerId,
+      );
+      return presentRoster(await loadRules(deps, register));
+    },
+  );
+  app.get(
+    '/api/registers/:registerId/governance/history',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        tags,
+        summary: 'What was proposed, voted and changed, newest first',
+        params: registerParams,
+        querystring: paging(),
+      },
+    },
+    async (request) => {
+      const { query } = request;
+      const register = await getVisibleRegister(
+        deps.database.read,
+        callerOf(request),
+        request.params.registerId,
+      );
+      await loadRules(deps, register);
+      const { items, total } = await listOperations(
+        deps.database.read,
+        register.registerNo,
+        pageWindow(query),
+      );
+      return { registerId: register.registerId, ...page(items.map(presentOperation), query, total) };
+    },
+  );
+}
+
+function mountProposals(app: App, deps: GovernanceDeps): void {
+  app.get(
+    '/api/registers/:registerId/governance/proposals',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        tags,
+        summary: 'Proposals, newest first',
+        params: registerParams,
+        querystring: proposalsQuery,
+      },
+    },
+    async (request) => {
+      const { query } = request;
+      const register = await getVisibleRegister(
+        deps.database.read,
+        callerOf(request),
+        request.params.registerId,
+      );
+      const rules = await loadRules(deps, register);
+      const found = await listProposals(
+        deps.database.read,
+        register.registerNo,
+        query.status,
+        pageWindow(query),
+      );
+      const nowMs = deps.clock.nowMs();
+      const items = found.items.map((row) => presentProposal(row, rules, nowMs));
+      return { registerId: register.registerId, ...page(items, query, found.total) };
+    },
+  );
+  app.get(
+    '/api/registers/:registerId/governance/proposals/:proposalId',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, summary: 'One proposal, with what voters sign', params: proposalParams },
+    },
+    async (request) => {
+      const { params } = request;
+      const register = await getVisibleRegister(deps.database.read, callerOf(request), params.registerId);
+      const rules = await loadRules(deps, register);
+      const row = await findProposal(
+        deps.database.read,
+        register.registerNo,
+        proposalIdOf(params.proposalId),
+      );
+      if (row === undefined) throw refusal('PROPOSAL_NOT_FOUND');
+      return presentBallot(row, rules, deps.clock.nowMs());
+    },
+  );
+}
+
+/** Hands on a governance transaction that somebody signed elsewhere; the validators judge it. */
+async function handOn(
+  deps: GovernanceDeps,
+  register: Register,
+  signed: z.output<typeof signedBody>,
+): Promise<Answer> {
+  const control = { ...signed, blueprintId: GOVERNANCE_BLUEPRINT };
+  const { txId, answer } = await submitSigned(deps, register, {
+    ...control,
+    transactionId: signed.transactionId.toLowerCase(),
+  });
+  return answerOf(answer, { txId, registerId: register.registerId, status: 'submitted' });
+}
+
+async function propose(
+  deps: GovernanceDeps,
+  register: Register,
+  subject: Subject,
+  body: z.output<typeof proposeBody>,
+): Promise<Answer> {
+  if ('transaction' in body) return handOn(deps, register, body.transaction);
+  const rules = await loadRules(deps, register);
+  const { signer: proposer, entry } = await actingMember(deps.wallets, subject, rules, body.proposerDid);
+  const now = formatLedgerTimestamp(deps.clock.nowMicros());
+  const operation = await operationOf(body, { proposerDid: entry.subject, now }, deps.wallets);
+  const decided = await decide(deps, { register, rules, proposer }, operation, body.mode);
+  const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
+  return answerOf(answer, {
+    txId,
+    registerId: register.registerId,
+    operationType: operation.operationType,
+    status: 'submitted',
+    requiresGovernanceVote: proposalId !== undefined,
+    ...(proposalId !== undefined && { proposalId }),
+    votesReceived,
+    votesRequired,
+  });
+}
+
+function mountWrites(app: App, deps: GovernanceDeps): void {
+  app.post(
+    '/api/registers/:registerId/governance/propose',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: {
+        tags,
+        summary: 'Change who governs, who validates or what holds; opens a proposal where others must agree',
+        params: registerParams,
+        body: proposeBody,
+      },
+    },
+    async (request, reply) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      const { body } = request;
+      const register = await getWritableRegister(
+        deps.database.read,
+        subject.caller,
+        request.params.registerId,
+      );
+      const key = request.headers['idempotency-key'];
+      const scope = [`governance:${register.registerId}:${subject.caller.subject}`];
+      const answer = await deps.idempotency.once(
+        { key, scope, body },
+        () => propose(deps, register, subject, body),
+        isAccepted,
+      );
+      return sendAnswer(reply, answer);
+    },
+  );
+  app.post(
+    '/api/registers/:registerId/governance/proposals/:proposalId/approvals',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: { tags, summary: 'Vote on a proposal', params: proposalParams, body: voteBody },
+    },
+    async (request, reply) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      const { body, params } = request;
+      const register = await getWritableRegister(deps.database.read, subject.caller, params.registerId);
+      if ('transaction' in body) return sendAnswer(reply, await handOn(deps, register, body.transaction));
+      const proposalId = proposalIdOf(params.proposalId);
+      return sendAnswer(reply, await vote(deps, { register, subject, proposalId }, body));
+    },
+  );
+  app.post(
+    '/api/registers/:registerId/governance/proposals/:proposalId/enact',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: {
+        tags,
+        summary: 'Put an approved proposal into effect, where that has not happened by itself',
+        params: proposalParams,
+      },
+    },
+    async (request, reply) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      const { params } = request;
+      const register = await getWritableRegister(deps.database.read, subject.caller, params.registerId);
+      const proposalId = proposalIdOf(params.proposalId);
+      return sendAnswer(reply, await enact(deps, { register, subject, proposalId }));
+    },
+  );
+}
+
+/** Roster, history and proposals of a register (L-87). */
+export function mountGovernance(app: App, deps: GovernanceDeps): void {
+  mountReads(app, deps);
+  mountProposals(app, deps);
+  mountWrites(app, deps);
+}

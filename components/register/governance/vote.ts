@@ -1,0 +1,80 @@
+import { AppError } from '#core/errors/errors.ts';
+import { governanceDraft } from '#core/ledger/governance/build.ts';
+import { type Approval, GOVERNANCE_PAYLOAD_VERSION } from '#core/ledger/governance/operation.ts';
+import type { OpenProposal } from '#core/ledger/governance/rules.ts';
+import type { Answer } from '../control/answer.ts';
+import { answerOf } from '../control/answer.ts';
+import { actingMember } from '../control/standing.ts';
+import { type ControlDeps, submitControl } from '../control/submit.ts';
+import { refusal } from '../errors.ts';
+import type { Subject } from '../registers/roster.ts';
+import type { Register } from '../registers/store.ts';
+import { loadRules, type RulesDeps } from '../rules/load.ts';
+import { findProposal } from './store.ts';
+
+export interface VoteDeps extends ControlDeps, RulesDeps {}
+
+/** Which proposal of which register, and who asks. */
+export interface BallotBox {
+  readonly register: Register;
+  readonly subject: Subject;
+  readonly proposalId: string;
+}
+
+export interface Ballot {
+  readonly decision?: 'approve' | 'reject' | undefined;
+  readonly approverDid?: string | undefined;
+  readonly comment?: string | undefined;
+  readonly approvals?: readonly Approval[] | undefined;
+}
+
+async function openBox(deps: VoteDeps, box: BallotBox, did: string | undefined) {
+  const { register, subject, proposalId } = box;
+  const rules = await loadRules(deps, register);
+  const proposal = rules.proposals.find((one) => one.proposalId === proposalId);
+  if (proposal === undefined) {
+    const known = await findProposal(deps.database.read, register.registerNo, proposalId);
+    throw refusal(known === undefined ? 'PROPOSAL_NOT_FOUND' : 'PROPOSAL_CLOSED');
+  }
+  const acting = await actingMember(deps.wallets, subject, rules, did);
+  return { proposal, acting };
+}
+
+function accepted(box: BallotBox, proposal: OpenProposal, txId: string): object {
+  return {
+    txId,
+    registerId: box.register.registerId,
+    proposalId: box.proposalId,
+    operationType: proposal.operation.operationType,
+    status: 'submitted',
+    votesReceived: proposal.votes.filter((one) => one.isApproval).length,
+    votesRequired: proposal.required,
+  };
+}
+
+/** Votes on an open proposal with the caller's wallet, or brings the votes that others signed (L-95 b). */
+export async function vote(deps: VoteDeps, box: BallotBox, ballot: Ballot): Promise<Answer> {
+  const { decision, comment, approvals, approverDid } = ballot;
+  if (decision === undefined && approvals === undefined)
+    throw new AppError('invalid', 'INVALID_REQUEST', 'Give a decision, or approvals that others signed.');
+  const { proposal, acting } = await openBox(deps, box, approverDid);
+  const payload = {
+    version: GOVERNANCE_PAYLOAD_VERSION,
+    proposalId: box.proposalId,
+    decision,
+    comment,
+    approvals,
+  };
+  const draft = governanceDraft('control.governance.approve', payload);
+  const { txId, answer } = await submitControl(deps, box.register, draft, acting.signer);
+  return answerOf(answer, accepted(box, proposal, txId));
+}
+
+/** Enacts an approved proposal with the caller's wallet; the register does so by itself while it can. */
+export async function enact(deps: VoteDeps, box: BallotBox): Promise<Answer> {
+  const { proposal, acting } = await openBox(deps, box, undefined);
+  const payload = { version: GOVERNANCE_PAYLOAD_VERSION, enactsProposalId: box.proposalId };
+  const draft = governanceDraft('control.governance.enact', payload);
+  const { txId, answer } = await submitControl(deps, box.register, draft, acting.signer);
+  return answerOf(answer, accepted(box, proposal, txId));
+}

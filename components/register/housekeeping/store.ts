@@ -1,0 +1,65 @@
+import { sql } from 'kysely';
+import type { Reader, Transactor } from '#kit/db/db.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+
+/** Registers deleted before an instant whose data is still there, the oldest first. */
+export async function findPurgeable(db: Reader<RegisterSchema>, before: Date): Promise<number[]> {
+  const rows = await db
+    .selectFrom('registers')
+    .select('register_no')
+    .where('deleted_at', '<', before)
+    .where('purged_at', 'is', null)
+    .orderBy('deleted_at')
+    .limit(16)
+    .execute();
+  return rows.map((row) => row.register_no);
+}
+
+/** Deletes the oldest dockets of a register with all that belongs to them; false when there was none left. */
+export async function purgeDockets(
+  tx: Transactor<RegisterSchema>,
+  registerNo: number,
+  atMost: number,
+): Promise<boolean> {
+  const range = sql`register_no = ${registerNo} and docket_number in (
+    select docket_number from dockets where register_no = ${registerNo} order by docket_number limit ${atMost})`;
+  const ids = sql`select tx_id from transactions where ${range}`;
+  await sql`delete from transaction_successors where register_no = ${registerNo}
+    and previous_tx_id in (${ids})`.execute(tx);
+  await sql`delete from transaction_ids where register_no = ${registerNo} and tx_id in (${ids})`.execute(tx);
+  await sql`delete from transactions where ${range}`.execute(tx);
+  await sql`delete from docket_attestations where ${range}`.execute(tx);
+  const dockets = await sql`delete from dockets where ${range}`.execute(tx);
+  return (dockets.numAffectedRows ?? 0n) > 0n;
+}
+
+const perRegister = [
+  'log_nodes',
+  'sender_counters',
+  'register_roster',
+  'register_validators',
+  'policy_versions',
+  'governance_operations',
+  'governance_proposals',
+  'genesis_work',
+  'subscriptions',
+] as const;
+
+/**
+ * Ends the purge of a register without dockets. Its row and its rules stay: nobody begins another one under its id, and a
+ * validator that was away for long still learns that it is deleted.
+ */
+export async function finishPurge(
+  tx: Transactor<RegisterSchema>,
+  registerNo: number,
+  at: Date,
+): Promise<void> {
+  for (const table of perRegister) {
+    await sql`delete from ${sql.table(table)} where register_no = ${registerNo}`.execute(tx);
+  }
+  await tx
+    .updateTable('registers')
+    .set({ purged_at: at, metadata: '{}', description: null })
+    .where('register_no', '=', registerNo)
+    .execute();
+}

@@ -1,0 +1,198 @@
+import type { z } from 'zod';
+import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
+import { AppError } from '#core/errors/errors.ts';
+import { type CryptoPolicy, cryptoPolicySchema } from '#core/ledger/control-record.ts';
+import { governanceDraft } from '#core/ledger/governance/build.ts';
+import {
+  type Approval,
+  GOVERNANCE_PAYLOAD_VERSION,
+  type Operation,
+  type TRANSITION_MODES,
+} from '#core/ledger/governance/operation.ts';
+import type { LedgerRules } from '#core/ledger/governance/rules.ts';
+import { parsePolicy, type RegisterPolicy } from '#core/ledger/policy.ts';
+import type { Answer } from '../control/answer.ts';
+import { answerOf, refusedWith } from '../control/answer.ts';
+import { actingMember, type Standing } from '../control/standing.ts';
+import { submitControl } from '../control/submit.ts';
+import { refusal } from '../errors.ts';
+import { type DecideDeps, decide } from '../governance/decide.ts';
+import type { Subject } from '../registers/roster.ts';
+import type { Register } from '../registers/store.ts';
+import { loadRules, type RulesDeps } from '../rules/load.ts';
+
+export interface ChangeDeps extends DecideDeps, RulesDeps {}
+
+export interface Change {
+  readonly register: Register;
+  readonly subject: Subject;
+}
+
+export interface PolicyWish {
+  readonly policy: Readonly<Record<string, unknown>>;
+  readonly updatedBy: string;
+  readonly transitionMode?: (typeof TRANSITION_MODES)[number] | undefined;
+  readonly justification?: string | undefined;
+  readonly proposedAt?: string | undefined;
+  readonly approvals?: readonly Approval[] | undefined;
+}
+
+export interface CryptoWish {
+  readonly cryptoPolicy: Readonly<Record<string, unknown>>;
+  readonly updatedBy?: string | undefined;
+  readonly justification?: string | undefined;
+  readonly proposedAt?: string | undefined;
+  readonly approvals?: readonly Approval[] | undefined;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** JSON merge patch (RFC 7396): what a wish leaves out stays as it is, null takes a member away. */
+export function mergePatch(current: unknown, patch: Json): Json {
+  const merged = new Map(isObject(current) ? Object.entries(current) : []);
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) merged.delete(name);
+    else merged.set(name, isObject(value) ? mergePatch(merged.get(name), value) : value);
+  }
+  return Object.fromEntries(merged);
+}
+
+/** The version a wish names must be the next one; none means the next one. */
+function nextVersion(wanted: unknown, current: number): number {
+  if (wanted !== undefined && wanted !== current + 1) {
+    throw refusal('POLICY_VERSION_CONFLICT', { details: { currentVersion: current } });
+  }
+  return current + 1;
+}
+
+/** The whole policy that a wish makes of the current one; who and when is stamped by the docket. */
+function wantedPolicy(current: RegisterPolicy, wish: Json): Json {
+  const version = nextVersion(wish['version'], current.version);
+  const { updatedAt: _at, updatedBy: _by, ...whole } = mergePatch(current, { ...wish, version });
+  parsePolicy(whole);
+  return whole;
+}
+
+function needsTransition(current: RegisterPolicy, wanted: Json): boolean {
+  const to = parsePolicy(wanted).validators.registrationMode;
+  return current.validators.registrationMode === 'public' && to === 'consent';
+}
+
+/** Submits an operation on a policy; a version that was taken meanwhile is a conflict. */
+async function submitOperation(
+  deps: ChangeDeps,
+  at: { readonly change: Change; readonly rules: LedgerRules; readonly acting: Standing },
+  operation: Operation,
+  newVersion: number,
+): Promise<Answer> {
+  const { register } = at.change;
+  const proposer = at.acting.signer;
+  const decided = await decide(deps, { register, rules: at.rules, proposer }, operation, 'auto');
+  const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
+  if (refusedWith(answer) === 'VAL_POLICY_004') {
+    throw refusal('POLICY_VERSION_CONFLICT', { details: { currentVersion: newVersion - 1 } });
+  }
+  return answerOf(answer, {
+    txId,
+    registerId: register.registerId,
+    newVersion,
+    status: 'submitted',
+    requiresGovernanceVote: proposalId !== undefined,
+    ...(proposalId !== undefined && { proposalId }),
+    votesReceived,
+    votesRequired,
+  });
+}
+
+function commonOf(
+  wish: Pick<PolicyWish, 'justification' | 'proposedAt' | 'approvals'>,
+  proposerDid: string,
+  now: string,
+) {
+  const { justification, approvals, proposedAt = now } = wish;
+  return {
+    proposerDid,
+    proposedAt,
+    ...(justification !== undefined && { justification }),
+    ...(approvals !== undefined && { approvalSignatures: [...approvals] }),
+  };
+}
+
+/** Proposes the next version of the register policy (L-100); it holds from the docket after the one that seals it. */
+export async function updatePolicy(deps: ChangeDeps, change: Change, wish: PolicyWish): Promise<Answer> {
+  const rules = await loadRules(deps, change.register);
+  const acting = await actingMember(deps.wallets, change.subject, rules, wish.updatedBy);
+  const policy = wantedPolicy(rules.policy, wish.policy);
+  const { transitionMode } = wish;
+  if (transitionMode === undefined && needsTransition(rules.policy, policy))
+    throw refusal('TRANSITION_MODE_REQUIRED');
+  const now = formatLedgerTimestamp(deps.clock.nowMicros());
+  const operation: Operation = {
+    operationType: 'policy-update',
+    ...commonOf(wish, acting.entry.subject, now),
+    policy,
+    ...(transitionMode !== undefined && { transitionMode }),
+  };
+  return submitOperation(deps, { change, rules, acting }, operation, rules.policy.version + 1);
+}
+
+function wantedCrypto(current: CryptoPolicy, wish: Json, now: string): z.output<typeof cryptoPolicySchema> {
+  const version = nextVersion(wish['version'], current.version);
+  const merged = mergePatch(current, { effectiveFrom: now, ...wish, version });
+  const parsed = cryptoPolicySchema.safeParse(merged);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const message = `cryptoPolicy.${issue?.path.join('.')}: ${issue?.message}`;
+  throw new AppError('invalid', 'INVALID_POLICY', message);
+}
+
+/** Proposes the next version of the crypto policy (L-106). */
+export async function updateCryptoPolicy(
+  deps: ChangeDeps,
+  change: Change,
+  wish: CryptoWish,
+): Promise<Answer> {
+  const rules = await loadRules(deps, change.register);
+  const acting = await actingMember(deps.wallets, change.subject, rules, wish.updatedBy);
+  const now = formatLedgerTimestamp(deps.clock.nowMicros());
+  const cryptoPolicy = wantedCrypto(rules.cryptoPolicy, wish.cryptoPolicy, now);
+  const operation: Operation = {
+    operationType: 'crypto-policy-update',
+    ...commonOf(wish, acting.entry.subject, now),
+    cryptoPolicy,
+  };
+  return submitOperation(deps, { change, rules, acting }, operation, cryptoPolicy.version);
+}
+
+/**
+ * Turns development mode off, for good (L-107): the one change of the crypto policy that the installation signs by
+ * itself. Validators refuse it with whatever they refuse: 422 here.
+ */
+export async function disableDevMode(deps: ChangeDeps, register: Register): Promise<Answer> {
+  const { cryptoPolicy } = await loadRules(deps, register);
+  if (!cryptoPolicy.devMode) throw refusal('DEV_MODE_ALREADY_DISABLED');
+  const version = cryptoPolicy.version + 1;
+  const effectiveFrom = formatLedgerTimestamp(deps.clock.nowMicros());
+  const payload = {
+    version: GOVERNANCE_PAYLOAD_VERSION,
+    registerId: register.registerId,
+    cryptoPolicy: { ...cryptoPolicy, version, effectiveFrom, devMode: false },
+  };
+  const draft = governanceDraft('control.crypto.update', payload, { policyVersion: String(version) });
+  const { txId, answer } = await submitControl(deps, register, draft, 'system');
+  const isRefused = answer.status >= 400 && answer.status < 500 && answer.status !== 429;
+  if (isRefused) throw refusal('POLICY_UPDATE_REJECTED', { details: { reason: refusedWith(answer) } });
+  if (answer.status >= 300) return answer;
+  const body = {
+    registerId: register.registerId,
+    txId,
+    policyVersion: version,
+    status: 'submitted',
+    message: 'Accepted for sealing. Development mode is off once the register says devMode false.',
+  };
+  return { status: 200, body };
+}

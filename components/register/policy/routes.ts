@@ -1,0 +1,183 @@
+import { z } from 'zod';
+import { isAppError } from '#core/errors/errors.ts';
+import { approvalSchema, TRANSITION_MODES } from '#core/ledger/governance/operation.ts';
+import { isDefaultPolicy } from '#core/ledger/policy.ts';
+import type { Idempotency } from '#kit/db/idempotency.ts';
+import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
+import { bearerOf } from '../bearer.ts';
+import { isAccepted, sendAnswer } from '../control/answer.ts';
+import { refusal } from '../errors.ts';
+import { word } from '../governance/operation.ts';
+import { presentTime } from '../governance/present.ts';
+import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
+import { loadRules } from '../rules/load.ts';
+import type { PolicyKind, PolicyVersion } from '../rules/store.ts';
+import { type ChangeDeps, disableDevMode, updateCryptoPolicy, updatePolicy } from './change.ts';
+import { listPolicyVersions } from './store.ts';
+
+export interface PolicyDeps extends ChangeDeps {
+  readonly idempotency: Idempotency;
+}
+
+const tags = ['Policy'];
+const registerParams = z.object({ registerId: z.string() });
+const json = z.record(z.string(), z.unknown());
+
+const updateBody = z.object({
+  policy: json.describe('The next policy; members left out stay as they are, null takes one away.'),
+  updatedBy: z.string().min(1).max(255).describe('Your own DID, of the roster.'),
+  transitionMode: word(TRANSITION_MODES).optional().describe('Required from public to consent.'),
+  justification: z.string().max(500).optional(),
+  proposedAt: z.string().max(64).optional(),
+  approvals: z.array(approvalSchema).max(50).optional(),
+});
+
+const cryptoBody = z.object({
+  cryptoPolicy: json,
+  updatedBy: z.string().min(1).max(255).optional(),
+  justification: z.string().max(500).optional(),
+  proposedAt: z.string().max(64).optional(),
+  approvals: z.array(approvalSchema).max(50).optional(),
+});
+
+function presentVersion(member: 'policy' | 'cryptoPolicy', row: PolicyVersion) {
+  return {
+    version: row.version,
+    [member]: JSON.parse(row.document) as unknown,
+    txId: row.txId,
+    docketNumber: row.docketNumber,
+    effectiveFromDocket: row.docketNumber === 0 ? 0 : row.docketNumber + 1,
+    updatedAt: presentTime(row.updatedAt),
+    updatedBy: row.updatedBy ?? null,
+  };
+}
+
+/** Versions under both names that clients look for (L-103). */
+function mountHistory(app: App, deps: PolicyDeps, path: string, kind: PolicyKind): void {
+  const member = kind === 'policy' ? 'policy' : 'cryptoPolicy';
+  app.get(
+    path,
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, summary: 'Versions, newest first', params: registerParams, querystring: paging() },
+    },
+    async (request) => {
+      const { query } = request;
+      const { read } = deps.database;
+      const { registerId } = z.object({ registerId: z.string() }).parse(request.params);
+      const register = await getVisibleRegister(read, callerOf(request), registerId);
+      await loadRules(deps, register);
+      const of = { registerNo: register.registerNo, kind };
+      const { items, total } = await listPolicyVersions(read, of, pageWindow(query));
+      const versions = items.map((row) => presentVersion(member, row));
+      return { registerId: register.registerId, versions, ...page(versions, query, total) };
+    },
+  );
+}
+
+function mountReads(app: App, deps: PolicyDeps): void {
+  app.get(
+    '/api/registers/:registerId/policy',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, summary: 'The policy in force', params: registerParams },
+    },
+    async (request) => {
+      const register = await getVisibleRegister(
+        deps.database.read,
+        callerOf(request),
+        request.params.registerId,
+      );
+      const { policy } = await loadRules(deps, register);
+      return { registerId: register.registerId, policy, isDefault: isDefaultPolicy(policy) };
+    },
+  );
+  app.get(
+    '/api/registers/:registerId/crypto-policy',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, summary: 'The crypto policy in force', params: registerParams },
+    },
+    async (request) => {
+      const register = await getVisibleRegister(
+        deps.database.read,
+        callerOf(request),
+        request.params.registerId,
+      );
+      const { cryptoPolicy } = await loadRules(deps, register);
+      return { registerId: register.registerId, cryptoPolicy };
+    },
+  );
+  mountHistory(app, deps, '/api/registers/:registerId/policy/history', 'policy');
+  mountHistory(app, deps, '/api/registers/:registerId/crypto-policy/history', 'crypto');
+}
+
+function mountUpdates(app: App, deps: PolicyDeps): void {
+  app.post(
+    '/api/registers/:registerId/policy/update',
+    {
+      config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
+      schema: { tags, summary: 'Propose the next policy', params: registerParams, body: updateBody },
+    },
+    async (request, reply) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      const { body } = request;
+      const register = await getWritableRegister(
+        deps.database.read,
+        subject.caller,
+        request.params.registerId,
+      );
+      const key = request.headers['idempotency-key'];
+      const scope = [`policy:${register.registerId}:${subject.caller.subject}`];
+      const act = () => updatePolicy(deps, { register, subject }, body);
+      return sendAnswer(reply, await deps.idempotency.once({ key, scope, body }, act, isAccepted));
+    },
+  );
+  app.post(
+    '/api/registers/:registerId/governance/crypto-policy',
+    {
+      config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
+      schema: { tags, summary: 'Propose the next crypto policy', params: registerParams, body: cryptoBody },
+    },
+    async (request, reply) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      const { body } = request;
+      const register = await getWritableRegister(
+        deps.database.read,
+        subject.caller,
+        request.params.registerId,
+      );
+      const key = request.headers['idempotency-key'];
+      const scope = [`crypto-policy:${register.registerId}:${subject.caller.subject}`];
+      const act = () => updateCryptoPolicy(deps, { register, subject }, body);
+      return sendAnswer(reply, await deps.idempotency.once({ key, scope, body }, act, isAccepted));
+    },
+  );
+  app.post(
+    '/api/registers/:registerId/disable-dev-mode',
+    {
+      config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
+      schema: { tags, summary: 'Turn development mode off, for good', params: registerParams },
+    },
+    async (request, reply) => {
+      const register = await getWritableRegister(
+        deps.database.read,
+        callerOf(request),
+        request.params.registerId,
+      );
+      const answer = await disableDevMode(deps, register).catch((error: unknown) => {
+        // The notes answer 502 where no validator can be reached (L-107).
+        if (isAppError(error) && error.code === 'VALIDATOR_UNAVAILABLE')
+          throw refusal('VALIDATORS_UNREACHABLE', { cause: error });
+        throw error;
+      });
+      return sendAnswer(reply, answer);
+    },
+  );
+}
+
+/** Policies of a register: in force, their history, the next version (notes/ledger.md 2.10). */
+export function mountPolicy(app: App, deps: PolicyDeps): void {
+  mountReads(app, deps);
+  mountUpdates(app, deps);
+}

@@ -1,0 +1,53 @@
+import type { Verifier } from '#core/crypto/verify.ts';
+import { isAppError } from '#core/errors/errors.ts';
+import { findMemberAddress } from '#core/ledger/did.ts';
+import { mayDelete, type RosterEntry } from '#core/ledger/governance/rules.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { Logger } from '#kit/log/log.ts';
+import type { Validators, Wallets } from '../clients.ts';
+import { findStanding } from '../control/standing.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import type { FindMembers } from '../directory/ask.ts';
+import { refusal } from '../errors.ts';
+import { loadRules } from '../rules/load.ts';
+import { getVisibleRegister } from './access.ts';
+import type { Subject } from './roster.ts';
+import { markDeleted } from './store.ts';
+
+export interface DeleteDeps {
+  readonly database: Database<RegisterSchema>;
+  readonly wallets: Wallets;
+  readonly validators: Pick<Validators, 'stop'>;
+  readonly findMembers: FindMembers;
+  readonly verifier: Verifier;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The register is gone from every list. */
+  readonly onDeleted: () => void;
+}
+
+/**
+ * Deletes a register here (L-19): a holder of an Owner or Admin wallet of the present roster may, for no register of the
+ * system. Its data stays for a week; installations that replicate it keep theirs.
+ */
+export async function deleteRegister(deps: DeleteDeps, subject: Subject, id: string): Promise<void> {
+  const { database, clock } = deps;
+  const register = await getVisibleRegister(database.read, subject.caller, id);
+  if (register.purpose === 'System') throw refusal('SYSTEM_REGISTER_PROTECTED');
+  const rules = await loadRules(deps, register);
+  const may = (entry: RosterEntry) => mayDelete(rules, findMemberAddress(entry.subject) ?? '');
+  if ((await findStanding(deps.wallets, subject, rules, may)) === undefined)
+    throw refusal('DELETE_NOT_ATTESTED');
+  const { registerNo, registerId } = register;
+  const members = await deps.findMembers(registerNo);
+  await database.transact((tx) => markDeleted(tx, { registerNo, registerId, at: new Date(clock.nowMs()) }));
+  deps.onDeleted();
+  // Validators learn it from the register's state too; being told spares them the attempts.
+  for (const member of members.filter((one) => one.endpoint !== '')) {
+    deps.validators.stop(member, registerId).catch((error: unknown) => {
+      const reason = isAppError(error) ? error.code : String(error);
+      deps.log.warn({ registerId, validatorId: member.validatorId, reason }, 'validator not drained');
+    });
+  }
+}

@@ -1,0 +1,142 @@
+import { isAlgorithm } from '#core/crypto/algorithm.ts';
+import { normalisePublicKey } from '#core/crypto/public-key.ts';
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
+import { AppError } from '#core/errors/errors.ts';
+import { governanceDraft } from '#core/ledger/governance/build.ts';
+import {
+  GOVERNANCE_PAYLOAD_VERSION,
+  type Operation,
+  type ValidatorEntry,
+} from '#core/ledger/governance/operation.ts';
+import type { LedgerRules, LedgerValidator } from '#core/ledger/governance/rules.ts';
+import type { Validators } from '../clients.ts';
+import type { Answer } from '../control/answer.ts';
+import { answerOf } from '../control/answer.ts';
+import { actingMember } from '../control/standing.ts';
+import { submitControl } from '../control/submit.ts';
+import { findAnnounced } from '../directory/store.ts';
+import { refusal } from '../errors.ts';
+import { type DecideDeps, decide } from '../governance/decide.ts';
+import type { Subject } from '../registers/roster.ts';
+import type { Register } from '../registers/store.ts';
+import { loadRules, type RulesDeps } from '../rules/load.ts';
+
+export interface SetDeps extends DecideDeps, RulesDeps {
+  readonly validators: Pick<Validators, 'submit' | 'provePossession'>;
+}
+
+export interface RegistrationWish {
+  readonly validatorId: string;
+  readonly publicKey?: string | undefined;
+  /** base64, over the facts of core/ledger/possession */
+  readonly proofOfPossession?: string | undefined;
+}
+
+/** The entry of a validator: its own proof, or the one it gives when it is asked at the address it announced. */
+async function entryOf(deps: SetDeps, registerId: string, wish: RegistrationWish): Promise<ValidatorEntry> {
+  const { validatorId, publicKey, proofOfPossession } = wish;
+  if (publicKey !== undefined && proofOfPossession !== undefined) {
+    const algorithm = 'ED25519';
+    return { validatorId, publicKey: normalisePublicKey(algorithm, publicKey), algorithm, proofOfPossession };
+  }
+  const announced = await findAnnounced(deps.database.read, validatorId);
+  if (announced === undefined)
+    throw refusal('VALIDATOR_NOT_FOUND', { message: 'No such validator announced itself.' });
+  const proof = await deps.validators.provePossession(announced, registerId);
+  const { algorithm } = proof;
+  const fits = publicKey === undefined || publicKey === proof.publicKey;
+  if (!isAlgorithm(algorithm) || !fits)
+    throw new AppError('conflict', 'VALIDATOR_KEY_CHANGED', 'The validator has another key.');
+  const signature = encodeBase64(proof.signature);
+  return { validatorId, publicKey: proof.publicKey, algorithm, proofOfPossession: signature };
+}
+
+/** Registers a validator with its proof of possession (L-109): in force at once on a public register, else it waits. */
+export async function registerValidator(
+  deps: SetDeps,
+  register: Register,
+  wish: RegistrationWish,
+): Promise<Answer> {
+  const rules = await loadRules(deps, register);
+  const validatorEntry = await entryOf(deps, register.registerId, wish);
+  const { registerId } = register;
+  const payload = { version: GOVERNANCE_PAYLOAD_VERSION, registerId, validatorEntry };
+  const draft = governanceDraft('control.validator.register', payload);
+  const { txId, answer } = await submitControl(deps, register, draft, 'system');
+  const isPublic = rules.policy.validators.registrationMode === 'public';
+  return answerOf(answer, {
+    txId,
+    registerId,
+    validatorId: wish.validatorId,
+    status: isPublic ? 'active' : 'pending',
+    message: 'Nothing changes before the docket is sealed.',
+  });
+}
+
+export type SetAct = 'approve' | 'reject' | 'suspend';
+
+function operationOf(
+  act: SetAct,
+  validator: LedgerValidator,
+  common: Pick<Operation, 'proposerDid' | 'proposedAt' | 'justification'>,
+): Operation {
+  const { validatorId, publicKey, algorithm, proofOfPossession } = validator;
+  switch (act) {
+    case 'approve':
+      return {
+        operationType: 'add-validator',
+        ...common,
+        validatorEntry: { validatorId, publicKey, algorithm, proofOfPossession },
+      };
+    case 'reject':
+      return { operationType: 'remove-validator', ...common, validatorId };
+    case 'suspend':
+      return { operationType: 'suspend-validator', ...common, validatorId };
+  }
+}
+
+/** The validator of an id, in whatever status. */
+export function getValidator(rules: LedgerRules, validatorId: string): LedgerValidator {
+  const found = rules.validators.find((each) => each.validatorId === validatorId);
+  if (found === undefined) throw refusal('VALIDATOR_NOT_FOUND');
+  return found;
+}
+
+export interface SetChange {
+  readonly register: Register;
+  readonly subject: Subject;
+  readonly validatorId: string;
+  readonly act: SetAct;
+}
+
+/** Approves, rejects or suspends a validator: governance operations in other words (L-109). */
+export async function changeSet(
+  deps: SetDeps,
+  change: SetChange,
+  by: { readonly did?: string | undefined; readonly reason?: string | undefined },
+): Promise<Answer> {
+  const { register, subject, validatorId, act } = change;
+  const rules = await loadRules(deps, register);
+  const validator = getValidator(rules, validatorId);
+  const acting = await actingMember(deps.wallets, subject, rules, by.did);
+  const common = {
+    proposerDid: acting.entry.subject,
+    proposedAt: formatLedgerTimestamp(deps.clock.nowMicros()),
+    ...(by.reason !== undefined && { justification: by.reason }),
+  };
+  const proposer = acting.signer;
+  const operation = operationOf(act, validator, common);
+  const decided = await decide(deps, { register, rules, proposer }, operation, 'auto');
+  const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
+  return answerOf(answer, {
+    txId,
+    registerId: register.registerId,
+    validatorId,
+    status: 'submitted',
+    requiresGovernanceVote: proposalId !== undefined,
+    ...(proposalId !== undefined && { proposalId }),
+    votesReceived,
+    votesRequired,
+  });
+}

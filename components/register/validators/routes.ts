@@ -1,0 +1,225 @@
+import { z } from 'zod';
+import { apiTimestamp } from '#core/encoding/timestamp.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import { decide } from '#core/identity/policies.ts';
+import type { LedgerRules } from '#core/ledger/governance/rules.ts';
+import { type App, callerOf } from '#kit/http/http.ts';
+import { bearerOf } from '../bearer.ts';
+import type { Validators, ValidatorView } from '../clients.ts';
+import { sendAnswer } from '../control/answer.ts';
+import { askAll } from '../directory/ask.ts';
+import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
+import type { Register } from '../registers/store.ts';
+import { loadRules } from '../rules/load.ts';
+import { presentApproved, presentOperational, presentValidator } from './present.ts';
+import { changeSet, getValidator, registerValidator, type SetAct, type SetDeps } from './register.ts';
+
+export interface ValidatorsDeps extends SetDeps {
+  readonly validators: Pick<Validators, 'submit' | 'provePossession' | 'view'>;
+}
+
+const tags = ['Validators'];
+const registerParams = z.object({ registerId: z.string() });
+const validatorParams = z.object({ registerId: z.string(), validatorId: z.string() });
+const validatorId = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
+const text = (maxLength: number) => z.string().min(1).max(maxLength);
+
+const registerBody = z.object({
+  registerId: z.string(),
+  validatorId,
+  publicKey: text(1024).optional(),
+  proofOfPossession: text(1024).optional().describe('With publicKey; asked of the validator when absent.'),
+  grpcEndpoint: text(255).optional().describe('Directory data: the validator announces it itself.'),
+  metadata: z.record(z.string(), z.string()).optional(),
+});
+const approveBody = z
+  .object({ approvedBy: text(255).optional(), approvalNotes: z.string().max(500).optional() })
+  .nullish();
+const rejectBody = z
+  .object({ rejectedBy: text(255).optional(), reason: z.string().max(500).optional() })
+  .nullish();
+const suspendBody = z
+  .object({ suspendedBy: text(255).optional(), reason: z.string().max(500).optional() })
+  .nullish();
+
+/** Services, and people who manage registers (L-109). */
+function assertManages(caller: Caller): void {
+  const manages =
+    decide('RequireService', caller) === 'allow' || decide('CanManageRegisters', caller) === 'allow';
+  if (!manages) throw new AppError('forbidden', 'FORBIDDEN', 'This needs the role Administrator.');
+}
+
+interface Seen {
+  readonly register: Register;
+  readonly rules: LedgerRules;
+}
+
+async function see(deps: ValidatorsDeps, caller: Caller, registerId: string): Promise<Seen> {
+  const register = await getVisibleRegister(deps.database.read, caller, registerId);
+  return { register, rules: await loadRules(deps, register) };
+}
+
+/** What the members that answer have heard; nobody answers when nobody is alive. */
+async function viewsOf(deps: ValidatorsDeps, register: Register): Promise<readonly ValidatorView[]> {
+  const members = await deps.findMembers(register.registerNo);
+  try {
+    return (await askAll(members, (at) => deps.validators.view(at, register.registerId))).answers;
+  } catch (error) {
+    if (isAppError(error, 'unavailable')) return [];
+    throw error;
+  }
+}
+
+function mountOfRegister(app: App, deps: ValidatorsDeps): void {
+  app.get(
+    '/api/registers/:registerId/validators/approved',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, summary: 'Validators the ledger has let in', params: registerParams },
+    },
+    async (request) => {
+      const { rules } = await see(deps, callerOf(request), request.params.registerId);
+      return presentApproved(rules);
+    },
+  );
+  app.get(
+    '/api/registers/:registerId/validators/operational',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, summary: 'Which of them are alive', params: registerParams },
+    },
+    async (request) => {
+      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      return presentOperational(rules, await viewsOf(deps, register), deps.clock.nowMs());
+    },
+  );
+}
+
+function mountLists(app: App, deps: ValidatorsDeps): void {
+  const config = { policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
+  app.get(
+    '/api/validators/:registerId',
+    { config, schema: { tags, summary: 'Validators of a register in any status', params: registerParams } },
+    async (request) => {
+      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const validators = rules.validators.map(presentValidator);
+      return { registerId: register.registerId, validators, count: validators.length };
+    },
+  );
+  app.get(
+    '/api/validators/:registerId/count',
+    { config, schema: { tags, summary: 'How many validators, by status', params: registerParams } },
+    async (request) => {
+      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const byStatus: Record<string, number> = {};
+      for (const { status } of rules.validators) {
+        const name = status.toLowerCase();
+        byStatus[name] = (byStatus[name] ?? 0) + 1;
+      }
+      return { registerId: register.registerId, count: byStatus['active'] ?? 0, byStatus };
+    },
+  );
+  app.get(
+    '/api/validators/:registerId/pending',
+    { config, schema: { tags, summary: 'Validators that wait for approval', params: registerParams } },
+    async (request) => {
+      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const waiting = rules.validators.filter(({ status }) => status === 'Pending');
+      return {
+        registerId: register.registerId,
+        validators: waiting.map(presentValidator),
+        count: waiting.length,
+      };
+    },
+  );
+  app.get(
+    '/api/validators/:registerId/:validatorId',
+    { config, schema: { tags, summary: 'One validator of a register', params: validatorParams } },
+    async (request) => {
+      const { params } = request;
+      const { register, rules } = await see(deps, callerOf(request), params.registerId);
+      const validator = getValidator(rules, params.validatorId);
+      return { registerId: register.registerId, ...presentValidator(validator) };
+    },
+  );
+  app.post(
+    '/api/validators/:registerId/refresh',
+    { config, schema: { tags, summary: 'Ask the validators anew who is alive', params: registerParams } },
+    async (request) => {
+      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const nowMs = deps.clock.nowMs();
+      const operational = presentOperational(rules, await viewsOf(deps, register), nowMs);
+      return { ...operational, refreshedAt: apiTimestamp(nowMs) };
+    },
+  );
+}
+
+function mountRegistration(app: App, deps: ValidatorsDeps): void {
+  app.post(
+    '/api/validators/register',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: { tags, summary: 'Bring a validator to a register', body: registerBody },
+    },
+    async (request, reply) => {
+      const caller = callerOf(request);
+      assertManages(caller);
+      const { body } = request;
+      const register = await getWritableRegister(deps.database.read, caller, body.registerId);
+      return sendAnswer(reply, await registerValidator(deps, register, body));
+    },
+  );
+}
+
+interface ActBody {
+  readonly did?: string | undefined;
+  readonly reason?: string | undefined;
+}
+
+function mountAct<S extends z.ZodType>(
+  app: App,
+  deps: ValidatorsDeps,
+  act: { readonly name: SetAct; readonly summary: string; readonly body: S },
+  read: (body: z.output<S>) => ActBody,
+): void {
+  app.post(
+    `/api/validators/:registerId/:validatorId/${act.name}`,
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: { tags, summary: act.summary, params: validatorParams, body: act.body },
+    },
+    async (request, reply) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      assertManages(subject.caller);
+      const params = validatorParams.parse(request.params);
+      const register = await getWritableRegister(deps.database.read, subject.caller, params.registerId);
+      const change = { register, subject, validatorId: params.validatorId, act: act.name };
+      const answer = await changeSet(deps, change, read(act.body.parse(request.body)));
+      return sendAnswer(reply, answer);
+    },
+  );
+}
+
+/** Validators of a register: who is let in, who is alive, who comes and goes (notes/ledger.md 2.11). */
+export function mountValidators(app: App, deps: ValidatorsDeps): void {
+  mountOfRegister(app, deps);
+  mountLists(app, deps);
+  mountRegistration(app, deps);
+  mountAct(app, deps, { name: 'approve', summary: 'Let a validator in', body: approveBody }, (body) => ({
+    did: body?.approvedBy,
+    reason: body?.approvalNotes,
+  }));
+  mountAct(
+    app,
+    deps,
+    { name: 'reject', summary: 'Refuse or remove a validator', body: rejectBody },
+    (body) => ({ did: body?.rejectedBy, reason: body?.reason }),
+  );
+  mountAct(
+    app,
+    deps,
+    { name: 'suspend', summary: 'Take a validator out of the set', body: suspendBody },
+    (body) => ({ did: body?.suspendedBy, reason: body?.reason }),
+  );
+}
