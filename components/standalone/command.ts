@@ -4,11 +4,14 @@ import { pino } from 'pino';
 import { AppError } from '#core/errors/errors.ts';
 import { createLogger } from '#kit/log/log.ts';
 import { startTracing } from '#kit/telemetry/tracing.ts';
+import type { Given } from './infrastructure.ts';
 import { type Local, startLocal } from './local.ts';
 import { parseOptions, usage } from './options.ts';
-import { describeStart } from './screen.ts';
+import { describeChange, describeStart } from './screen.ts';
+import { askControl } from './state/control.ts';
 import { openStateDirectory, type StateDirectory } from './state/directory.ts';
 import { lockDirectory } from './state/lock.ts';
+import type { FleetEvent } from './supervise.ts';
 
 /** Time that stopping everything may take; Ctrl-C promises five seconds. */
 const stopDeadlineMs = 4_900;
@@ -17,6 +20,7 @@ async function main(): Promise<number> {
   const startedAt = performance.now();
   const options = parseOptions(process.argv.slice(2));
   const directory = openStateDirectory(options.dataDir);
+  if (options.again !== undefined) return again(directory, options.again);
   const unlock = await lockDirectory(directory.sockets, directory.root);
   const destination = pino.destination({
     dest: join(directory.logs, 'chancery.log'),
@@ -25,7 +29,10 @@ async function main(): Promise<number> {
   });
   const log = createLogger({ service: 'local', level: 'info', destination });
   const stopTracing = await startTracing(process.env, 'chancery');
-  const local = await startLocal({ options, directory, given: given(), log });
+  const onChange = (event: FleetEvent): void => {
+    process.stdout.write(describeChange(event, directory.root));
+  };
+  const local = await startLocal({ options, directory, given: given(), log, onChange });
   announce(local, directory, (performance.now() - startedAt) / 1000);
   const reason = await Promise.race([interrupted(), local.broken]);
   process.stdout.write(
@@ -42,12 +49,20 @@ async function main(): Promise<number> {
   return reason === 'interrupted' && stopped ? 0 : 1;
 }
 
-function given(): { databaseUrl?: string; natsUrl?: string; spiffeSocket?: string } {
-  const { DATABASE_URL, NATS_URL, SPIFFE_ENDPOINT_SOCKET } = process.env;
+/** Asks the Chancery that runs on the directory to start one of its validators again, and waits until it is ready. */
+async function again(directory: StateDirectory, name: string): Promise<number> {
+  const pid = await askControl(directory.sockets, directory.root, `again ${name}`);
+  process.stdout.write(`${name} runs again, process ${pid}.\n`);
+  return 0;
+}
+
+function given(): Given {
+  const { DATABASE_URL, NATS_URL, SPIFFE_ENDPOINT_SOCKET, CHANCERY_VALIDATOR_ENDPOINTS } = process.env;
   return {
     ...(DATABASE_URL ? { databaseUrl: DATABASE_URL } : {}),
     ...(NATS_URL ? { natsUrl: NATS_URL } : {}),
     ...(SPIFFE_ENDPOINT_SOCKET ? { spiffeSocket: SPIFFE_ENDPOINT_SOCKET } : {}),
+    ...(CHANCERY_VALIDATOR_ENDPOINTS ? { validatorEndpoints: CHANCERY_VALIDATOR_ENDPOINTS.split(',') } : {}),
   };
 }
 
@@ -59,6 +74,7 @@ function announce(local: Local, directory: StateDirectory, seconds: number): voi
     adminEmail: local.state.adminEmail,
     adminPasswordFile,
     dataDir: directory.root,
+    validators: local.state.validators.length,
     seconds,
     embedded: local.embedded,
   });

@@ -6,7 +6,6 @@ import type { Logger } from '#kit/log/log.ts';
 import { startBroker } from './bus/broker.ts';
 import { type ComponentDatabases, prepareEmbedded, prepareGiven } from './database/store.ts';
 import { startIssuer } from './issuer/issuer.ts';
-import { clientIds } from './layout.ts';
 import { startPostgres } from './postgres/embedded.ts';
 import { type StateDirectory, writePrivate } from './state/directory.ts';
 
@@ -15,6 +14,8 @@ export interface Given {
   readonly databaseUrl?: string | undefined;
   readonly natsUrl?: string | undefined;
   readonly spiffeSocket?: string | undefined;
+  /** Addresses that the validators announce instead of their own, in their order. */
+  readonly validatorEndpoints?: readonly string[] | undefined;
 }
 
 /** Database, bus and identity, embedded or given. */
@@ -34,6 +35,8 @@ export interface Infrastructure {
 export interface InfrastructureOptions {
   readonly directory: StateDirectory;
   readonly installation: string;
+  /** Who gets an SVID. */
+  readonly clientIds: readonly string[];
   readonly natsPort: number;
   readonly given: Given;
   readonly log: Logger;
@@ -73,7 +76,7 @@ async function identity(
   options: InfrastructureOptions,
   cleanup: Cleanup,
 ): Promise<Readonly<Record<string, string>>> {
-  const { directory, installation, given, log, clock } = options;
+  const { directory, installation, clientIds, given, log, clock } = options;
   const { spiffeSocket } = given;
   if (spiffeSocket !== undefined) {
     return Object.fromEntries(clientIds.map((clientId) => [clientId, spiffeSocket]));

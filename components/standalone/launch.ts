@@ -8,7 +8,7 @@ import type { ProcessPlan, ServiceName } from './layout.ts';
 
 /** A component that runs: in this process or in one of its own. */
 export interface Running {
-  readonly service: ServiceName;
+  readonly name: string;
   readonly pid: number;
   /** Resolves with a reason when it ends by itself. */
   readonly ended: Promise<string>;
@@ -22,11 +22,11 @@ const stopDeadlineMs = 4_000;
 
 /** Runs components in this process: the same `create` as in a pod, the same sockets, the same environment. */
 export function launchInProcess(log: Logger): Launch {
-  return async ({ service, env }) => {
+  return async ({ name, service, env }) => {
     const begin = starters[service];
-    const component = await begin(env, log.child({ service }));
+    const component = await begin(env, log.child({ service: name }));
     return {
-      service,
+      name,
       pid: process.pid,
       ended: new Promise(() => undefined),
       stop: () => component.stop(),
@@ -85,8 +85,8 @@ const starters: Readonly<Record<ServiceName, Starter>> = {
 
 /** Runs each component as a child process whose output goes to `logDir/NAME.log`; ready when its probe says so. */
 export function launchProcesses(logDir: string): Launch {
-  return async ({ service, env }) => {
-    const output = openSync(join(logDir, `${service}.log`), 'a', 0o600);
+  return async ({ name, service, env }) => {
+    const output = openSync(join(logDir, `${name}.log`), 'a', 0o600);
     const main = new URL(`../${service}/main.ts`, import.meta.url);
     const child = spawn(process.execPath, [main.pathname], {
       env: { PATH: '/usr/bin:/bin', NODE_COMPILE_CACHE: getCompileCacheDir() ?? '', ...env },
@@ -100,15 +100,20 @@ export function launchProcesses(logDir: string): Launch {
       child.once('error', (error) => resolve(error.message));
       child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
     });
-    await readyOrEnded(service, Number(env['CHANCERY_OPS_PORT']), ended);
-    return { service, pid: child.pid ?? 0, ended, stop: () => stopChild(child, ended) };
+    try {
+      await readyOrEnded(name, Number(env['CHANCERY_OPS_PORT']), ended);
+    } catch (error) {
+      child.kill('SIGKILL');
+      throw error;
+    }
+    return { name, pid: child.pid ?? 0, ended, stop: () => stopChild(child, ended) };
   };
 }
 
-async function readyOrEnded(service: ServiceName, opsPort: number, ended: Promise<string>): Promise<void> {
+async function readyOrEnded(name: string, opsPort: number, ended: Promise<string>): Promise<void> {
   const reason = await Promise.race([ended, untilReady(opsPort)]);
   if (reason !== 'ready') {
-    throw new AppError('unavailable', 'COMPONENT_NOT_STARTED', `${service} did not become ready: ${reason}`);
+    throw new AppError('unavailable', 'COMPONENT_NOT_STARTED', `${name} did not become ready: ${reason}`);
   }
 }
 

@@ -1,18 +1,22 @@
 import { describe, expect, test } from 'vitest';
-import { clientIds, type Ports, planProcesses, type Surroundings } from './layout.ts';
+import { clientIdsOf, type Ports, planProcesses, type Surroundings, validatorIds } from './layout.ts';
 
 const ports = (first: number): Ports => ({ ops: first, https: first + 1, grpc: first + 2 });
 
-const around: Surroundings = {
+const aroundOf = (validators: number): Surroundings => ({
   installation: 'dev-local',
   gatewayPort: 8080,
   ports: {
     tenant: ports(10),
     wallet: ports(20),
     register: ports(30),
-    validator: ports(40),
     gateway: ports(50),
   },
+  validators: validatorIds(validators).map((validatorId, index) => ({
+    validatorId,
+    ports: ports(100 + 10 * index),
+    dataDir: `/f/${validatorId}`,
+  })),
   tenantMtlsPort: 60,
   tenantInternalPort: 61,
   natsUrl: 'nats://127.0.0.1:70',
@@ -24,28 +28,46 @@ const around: Surroundings = {
     protectionKey: '/f/protection',
     keyEncryptionKey: '/f/kek',
     serviceSecrets: '/f/services',
-    validatorData: '/f/validator-0',
   },
-};
+});
 
-describe('the processes of local mode', () => {
-  const plans = planProcesses(around);
+describe.each([1, 4, 7])('the processes of local mode with %i validators', (count) => {
+  const stages = planProcesses(aroundOf(count));
+  const plans = stages.flat();
 
-  test('start in the order of the design: nobody calls upwards during start', () => {
-    expect(plans.map(({ service }) => service)).toEqual([
-      'tenant',
-      'wallet',
-      'register',
-      'validator',
-      'gateway',
+  test('start in the order of the design: nobody calls upwards, and no validator waits for another', () => {
+    expect(stages.map((stage) => stage.map(({ name }) => name))).toEqual([
+      ['tenant'],
+      ['wallet'],
+      ['register'],
+      validatorIds(count),
+      ['gateway'],
     ]);
+  });
+
+  test('each validator has an identity, a log and an endpoint of its own', () => {
+    const validators = plans.filter(({ service }) => service === 'validator');
+    expect(validators).toHaveLength(count);
+    for (const { name, clientId, env } of validators) {
+      expect([clientId, env['CHANCERY_VALIDATOR_ID']]).toEqual([name, name]);
+      expect(env['CHANCERY_VALIDATOR_ENDPOINT']).toBe(`127.0.0.1:${env['CHANCERY_GRPC_PORT']}`);
+      expect(env['CHANCERY_DATA_DIR']).toBe(`/f/${name}`);
+    }
+  });
+
+  test('the gateway knows every validator', () => {
+    const listeners = plans
+      .filter(({ service }) => service === 'validator')
+      .map(({ env }) => `127.0.0.1:${env['CHANCERY_HTTPS_PORT']}`);
+    const gateway = plans.find(({ name }) => name === 'gateway');
+    expect(gateway?.env['CHANCERY_VALIDATOR_HTTPS']?.split(',')).toEqual(listeners);
   });
 
   test('each has an identity of its own that the issuer knows', () => {
     const ids = plans.map(({ clientId }) => clientId);
     expect(new Set(ids).size).toBe(plans.length);
     for (const { clientId, env } of plans) {
-      expect(clientIds).toContain(clientId);
+      expect(clientIdsOf(count)).toContain(clientId);
       expect(env['SPIFFE_ENDPOINT_SOCKET']).toBe(`unix:/s/${clientId}.sock`);
     }
   });

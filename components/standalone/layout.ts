@@ -2,8 +2,13 @@
 
 export type ServiceName = 'tenant' | 'wallet' | 'register' | 'validator' | 'gateway';
 
-/** One process: its name, the client id of its SVID and the environment it reads. */
+/** Services of which there is one. */
+export type SingleName = Exclude<ServiceName, 'validator'>;
+
+/** One process: its name, the component it runs, the client id of its SVID and the environment it reads. */
 export interface ProcessPlan {
+  /** The service's name; of a validator its id. */
+  readonly name: string;
   readonly service: ServiceName;
   readonly clientId: string;
   readonly env: Readonly<Record<string, string>>;
@@ -15,11 +20,21 @@ export interface Ports {
   readonly grpc: number;
 }
 
+/** One validator: its identity, its listeners, and the directory of its log. */
+export interface ValidatorPlace {
+  readonly validatorId: string;
+  readonly ports: Ports;
+  readonly dataDir: string;
+  /** Where the others dial when that is not where it listens, host:port. */
+  readonly endpoint?: string | undefined;
+}
+
 /** What the plan is made from; every address is loopback. */
 export interface Surroundings {
   readonly installation: string;
   readonly gatewayPort: number;
-  readonly ports: Readonly<Record<ServiceName, Ports>>;
+  readonly ports: Readonly<Record<SingleName, Ports>>;
+  readonly validators: readonly ValidatorPlace[];
   readonly tenantMtlsPort: number;
   readonly tenantInternalPort: number;
   readonly natsUrl: string;
@@ -31,29 +46,32 @@ export interface Surroundings {
     readonly protectionKey: string;
     readonly keyEncryptionKey: string;
     readonly serviceSecrets: string;
-    readonly validatorData: string;
   };
 }
 
-export const validatorId = 'validator-0';
+/** `validator-0` to `validator-{count - 1}`. */
+export function validatorIds(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `validator-${index}`);
+}
 
 /** Every client id that gets an SVID and a secret in local mode; the operator's is used to upsert principals. */
-export const clientIds: readonly string[] = [
-  'service-operator',
-  'service-gateway',
-  'service-tenant',
-  'service-wallet',
-  'service-register',
-  'service-peer',
-  'service-blueprint',
-  'service-credential',
-  validatorId,
-];
+export function clientIdsOf(validators: number): readonly string[] {
+  return [
+    'service-operator',
+    'service-gateway',
+    'service-tenant',
+    'service-wallet',
+    'service-register',
+    'service-peer',
+    'service-blueprint',
+    'service-credential',
+    ...validatorIds(validators),
+  ];
+}
 
 const at = (port: number): string => `127.0.0.1:${port}`;
 
-function base(around: Surroundings, service: ServiceName, clientId: string): Record<string, string> {
-  const { ops, https } = around.ports[service];
+function base(around: Surroundings, { ops, https }: Ports, clientId: string): Record<string, string> {
   return {
     CHANCERY_INSTALLATION: around.installation,
     CHANCERY_LISTEN_HOST: '127.0.0.1',
@@ -74,18 +92,17 @@ function tenantAddresses(around: Surroundings): Record<string, string> {
   };
 }
 
-const grpcPort = (around: Surroundings, service: ServiceName): Record<string, string> => ({
-  CHANCERY_GRPC_PORT: String(around.ports[service].grpc),
-});
+const grpcPort = ({ grpc }: Ports): Record<string, string> => ({ CHANCERY_GRPC_PORT: String(grpc) });
 
 function tenant(around: Surroundings): ProcessPlan {
   const clientId = 'service-tenant';
   return {
+    name: 'tenant',
     service: 'tenant',
     clientId,
     env: {
-      ...base(around, 'tenant', clientId),
-      ...grpcPort(around, 'tenant'),
+      ...base(around, around.ports.tenant, clientId),
+      ...grpcPort(around.ports.tenant),
       DATABASE_URL: around.databaseUrl('tenant'),
       CHANCERY_TENANT_MTLS_PORT: String(around.tenantMtlsPort),
       CHANCERY_TENANT_INTERNAL_PORT: String(around.tenantInternalPort),
@@ -103,11 +120,12 @@ function tenant(around: Surroundings): ProcessPlan {
 function wallet(around: Surroundings): ProcessPlan {
   const clientId = 'service-wallet';
   return {
+    name: 'wallet',
     service: 'wallet',
     clientId,
     env: {
-      ...base(around, 'wallet', clientId),
-      ...grpcPort(around, 'wallet'),
+      ...base(around, around.ports.wallet, clientId),
+      ...grpcPort(around.ports.wallet),
       ...tenantAddresses(around),
       DATABASE_URL: around.databaseUrl('wallet'),
       CHANCERY_KEK_FILE: around.files.keyEncryptionKey,
@@ -118,11 +136,12 @@ function wallet(around: Surroundings): ProcessPlan {
 function register(around: Surroundings): ProcessPlan {
   const clientId = 'service-register';
   return {
+    name: 'register',
     service: 'register',
     clientId,
     env: {
-      ...base(around, 'register', clientId),
-      ...grpcPort(around, 'register'),
+      ...base(around, around.ports.register, clientId),
+      ...grpcPort(around.ports.register),
       ...tenantAddresses(around),
       DATABASE_URL: around.databaseUrl('register'),
       CHANCERY_WALLET_GRPC: at(around.ports.wallet.grpc),
@@ -130,19 +149,23 @@ function register(around: Surroundings): ProcessPlan {
   };
 }
 
-function validator(around: Surroundings): ProcessPlan {
+function validator(around: Surroundings, place: ValidatorPlace): ProcessPlan {
+  const { validatorId, ports, dataDir, endpoint } = place;
   return {
+    name: validatorId,
     service: 'validator',
     clientId: validatorId,
     env: {
-      ...base(around, 'validator', validatorId),
-      ...grpcPort(around, 'validator'),
+      ...base(around, ports, validatorId),
+      ...grpcPort(ports),
       ...tenantAddresses(around),
       CHANCERY_VALIDATOR_ID: validatorId,
-      CHANCERY_VALIDATOR_ENDPOINT: at(around.ports.validator.grpc),
-      CHANCERY_DATA_DIR: around.files.validatorData,
+      CHANCERY_VALIDATOR_ENDPOINT: endpoint ?? at(ports.grpc),
+      CHANCERY_DATA_DIR: dataDir,
       CHANCERY_WALLET_GRPC: at(around.ports.wallet.grpc),
       CHANCERY_REGISTER_GRPC: at(around.ports.register.grpc),
+      // several share the cores of one machine
+      ...(around.validators.length > 1 ? { CHANCERY_VERIFY_WORKERS: '1' } : {}),
     },
   };
 }
@@ -150,20 +173,30 @@ function validator(around: Surroundings): ProcessPlan {
 function gateway(around: Surroundings): ProcessPlan {
   const clientId = 'service-gateway';
   return {
+    name: 'gateway',
     service: 'gateway',
     clientId,
     env: {
-      ...base(around, 'gateway', clientId),
+      ...base(around, around.ports.gateway, clientId),
       CHANCERY_GATEWAY_PORT: String(around.gatewayPort),
       CHANCERY_TENANT_HTTPS: at(around.ports.tenant.https),
       CHANCERY_WALLET_HTTPS: at(around.ports.wallet.https),
       CHANCERY_REGISTER_HTTPS: at(around.ports.register.https),
-      CHANCERY_VALIDATOR_HTTPS: at(around.ports.validator.https),
+      CHANCERY_VALIDATOR_HTTPS: around.validators.map(({ ports }) => at(ports.https)).join(','),
     },
   };
 }
 
-/** The processes in their start order (decision D30); stopping goes the other way. */
-export function planProcesses(around: Surroundings): readonly ProcessPlan[] {
-  return [tenant(around), wallet(around), register(around), validator(around), gateway(around)];
+/**
+ * The processes in their start order (decision D30), stage by stage; those of one stage start at the same time, because
+ * no validator waits for another one. Stopping goes the other way.
+ */
+export function planProcesses(around: Surroundings): readonly (readonly ProcessPlan[])[] {
+  return [
+    [tenant(around)],
+    [wallet(around)],
+    [register(around)],
+    around.validators.map((place) => validator(around, place)),
+    [gateway(around)],
+  ];
 }

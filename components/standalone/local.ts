@@ -1,24 +1,34 @@
 import { join } from 'node:path';
+import { AppError } from '#core/errors/errors.ts';
 import { systemClock } from '#kit/clock/clock.ts';
 import { Cleanup } from '#kit/lifecycle/lifecycle.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
 import { type Given, type Infrastructure, startInfrastructure } from './infrastructure.ts';
-import { launchInProcess, launchProcesses, type Running } from './launch.ts';
+import { launchInProcess, launchProcesses } from './launch.ts';
 import {
-  clientIds,
+  clientIdsOf,
   type Ports,
   planProcesses,
-  type ServiceName,
   type Surroundings,
-  validatorId,
+  type ValidatorPlace,
+  validatorIds,
 } from './layout.ts';
 import type { Options } from './options.ts';
 import { upsertValidators } from './principals.ts';
-import { keepInstallation, keepSecrets, type StateDirectory, writePrivate } from './state/directory.ts';
+import { serveControl } from './state/control.ts';
+import {
+  chooseValidators,
+  keepInstallation,
+  keepSecrets,
+  keepValidators,
+  type StateDirectory,
+  writePrivate,
+} from './state/directory.ts';
 import { freePorts } from './state/ports.ts';
+import { type FleetEvent, type Supervision, supervise } from './supervise.ts';
 
-const services: readonly ServiceName[] = ['tenant', 'wallet', 'register', 'validator', 'gateway'];
+const singles = 4;
 const adminEmail = 'admin@chancery.local';
 
 /** What `local.json` tells programs. */
@@ -31,6 +41,13 @@ export interface LocalState {
   readonly serviceSecretsDir: string;
   readonly installation: string;
   readonly spiffeSockets: Readonly<Record<string, string>>;
+  readonly validators: readonly {
+    readonly validatorId: string;
+    readonly grpc: string;
+    readonly https: string;
+    readonly ops: string;
+  }[];
+  /** Of several validators in processes of their own only those that run now. */
   readonly processes: readonly { readonly name: string; readonly pid: number }[];
 }
 
@@ -48,6 +65,8 @@ export interface LocalOptions {
   readonly directory: StateDirectory;
   readonly given: Given;
   readonly log: Logger;
+  /** One of several validators ended or runs again; `local.json` says so already. */
+  readonly onChange: (event: FleetEvent) => void;
 }
 
 /** Starts infrastructure and components in their order; on a throw everything started is stopped again. */
@@ -61,66 +80,83 @@ export async function startLocal(local: LocalOptions): Promise<Local> {
   }
 }
 
-async function startAll({ options, directory, given, log }: LocalOptions, cleanup: Cleanup): Promise<Local> {
+async function startAll(options: LocalOptions, cleanup: Cleanup): Promise<Local> {
+  const { directory, given, log } = options;
+  const validators = chooseValidators(directory, options.options.validators);
   const installation = keepInstallation(directory, 'dev-local');
+  const clientIds = clientIdsOf(validators);
   const files = keepSecrets(directory, clientIds);
-  const ports = await choosePorts(options.port);
+  const ports = await choosePorts(options.options.port, validatorIds(validators), directory);
   const infrastructure = await startInfrastructure({
     directory,
     installation,
+    clientIds,
     natsPort: ports.nats,
     given,
     log,
     clock: systemClock(),
   });
   cleanup.add('infrastructure', () => infrastructure.stop());
+  keepValidators(directory, validators);
   const around: Surroundings = {
     installation,
     gatewayPort: ports.gateway,
     ports: ports.services,
+    validators: ports.validators.map((place, index) => ({
+      ...place,
+      endpoint: given.validatorEndpoints?.[index],
+    })),
     tenantMtlsPort: ports.tenantMtls,
     tenantInternalPort: ports.tenantInternal,
     natsUrl: infrastructure.natsUrl,
     databaseUrl: infrastructure.databases.url,
     socket: (clientId) => infrastructure.sockets[clientId] ?? '',
     adminEmail,
-    files: {
-      ...files,
-      serviceSecrets: directory.serviceSecrets,
-      validatorData: join(directory.validators, validatorId),
-    },
+    files: { ...files, serviceSecrets: directory.serviceSecrets },
   };
-  const running = await startComponents(around, { options, directory, log, cleanup });
-  const state = describe(around, { directory, infrastructure, running, processes: options.processes });
-  writePrivate(directory.localJson, `${JSON.stringify(state, null, 2)}\n`);
-  const ends = running.map((one) => one.ended.then((reason) => `${one.service} ended: ${reason}`));
+  return run(around, infrastructure, options, cleanup);
+}
+
+/** Starts the components and tells programs where they are, again after each change. */
+async function run(
+  around: Surroundings,
+  infrastructure: Infrastructure,
+  local: LocalOptions,
+  cleanup: Cleanup,
+): Promise<Local> {
+  const { options, directory, log } = local;
+  const write = (supervision: Supervision): LocalState => {
+    const state = describe(around, { directory, infrastructure, supervision, processes: options.processes });
+    writePrivate(directory.localJson, `${JSON.stringify(state, null, 2)}\n`);
+    return state;
+  };
+  let running: Supervision | undefined;
+  const supervision = await supervise(planProcesses(around), {
+    launch: options.processes ? launchProcesses(directory.logs) : launchInProcess(log),
+    cleanup,
+    afterStage: async ([first]) => {
+      if (first?.service === 'tenant') await keepPrincipals(around, log);
+    },
+    onChange: (event) => {
+      if (running !== undefined) write(running);
+      local.onChange(event);
+    },
+  });
+  running = supervision;
+  const state = write(supervision);
+  cleanup.add('control', await serveControl(directory.sockets, (line) => obey(supervision, line)));
   const broken = Promise.race([
-    ...ends,
+    supervision.broken,
     infrastructure.broken.then((reason) => `PostgreSQL ended: ${reason}`),
   ]);
   return { state, embedded: infrastructure.embedded, broken, stop: () => cleanup.run(log) };
 }
 
-interface Around {
-  readonly options: Options;
-  readonly directory: StateDirectory;
-  readonly log: Logger;
-  readonly cleanup: Cleanup;
-}
-
-async function startComponents(surroundings: Surroundings, around: Around): Promise<readonly Running[]> {
-  const { options, directory, log, cleanup } = around;
-  const launch = options.processes ? launchProcesses(directory.logs) : launchInProcess(log);
-  const running: Running[] = [];
-  for (const plan of planProcesses(surroundings)) {
-    const one = await launch(plan);
-    cleanup.add(plan.service, () => one.stop());
-    running.push(one);
-    if (plan.service === 'tenant') {
-      await keepPrincipals(surroundings, log);
-    }
-  }
-  return running;
+/** `again NAME` starts an ended validator again and answers with its process id. */
+async function obey(supervision: Supervision, line: string): Promise<string> {
+  const [command, name = ''] = line.split(' ');
+  if (command === 'again') return String(await supervision.again(name));
+  throw new AppError('invalid', 'INVALID_REQUEST', `unknown command ${command}`);
 }
 
 async function keepPrincipals(around: Surroundings, log: Logger): Promise<void> {
@@ -138,7 +174,7 @@ async function keepPrincipals(around: Surroundings, log: Logger): Promise<void> 
         telemetry,
       },
     },
-    [validatorId],
+    around.validators.map(({ validatorId }) => validatorId),
   );
 }
 
@@ -147,11 +183,16 @@ interface ChosenPorts {
   readonly nats: number;
   readonly tenantMtls: number;
   readonly tenantInternal: number;
-  readonly services: Readonly<Record<ServiceName, Ports>>;
+  readonly services: Surroundings['ports'];
+  readonly validators: readonly ValidatorPlace[];
 }
 
-async function choosePorts(gatewayPort: number): Promise<ChosenPorts> {
-  const free = await freePorts(4 + services.length * 3);
+async function choosePorts(
+  gatewayPort: number,
+  validators: readonly string[],
+  directory: StateDirectory,
+): Promise<ChosenPorts> {
+  const free = await freePorts(4 + (singles + validators.length) * 3);
   const take = (): number => free.pop() ?? 0;
   const of = (): Ports => ({ ops: take(), https: take(), grpc: take() });
   return {
@@ -159,29 +200,42 @@ async function choosePorts(gatewayPort: number): Promise<ChosenPorts> {
     nats: take(),
     tenantMtls: take(),
     tenantInternal: take(),
-    services: { tenant: of(), wallet: of(), register: of(), validator: of(), gateway: of() },
+    services: { tenant: of(), wallet: of(), register: of(), gateway: of() },
+    validators: validators.map((validatorId) => ({
+      validatorId,
+      ports: of(),
+      dataDir: join(directory.validators, validatorId),
+    })),
   };
 }
 
 interface Described {
   readonly directory: StateDirectory;
   readonly infrastructure: Infrastructure;
-  readonly running: readonly Running[];
+  readonly supervision: Supervision;
   readonly processes: boolean;
 }
 
 function describe(around: Surroundings, described: Described): LocalState {
-  const { directory, infrastructure, running } = described;
-  const children = described.processes ? running.map(({ service, pid }) => ({ name: service, pid })) : [];
+  const { directory, infrastructure, supervision } = described;
+  const running = supervision.running().map(({ name, pid }) => ({ name, pid }));
+  const children = described.processes ? running : [];
+  const at = (port: number): string => `127.0.0.1:${port}`;
   return {
-    gatewayUrl: `http://127.0.0.1:${around.gatewayPort}`,
-    mtlsTokenUrl: `https://127.0.0.1:${around.tenantMtlsPort}/api/internal/service-auth/token`,
-    internalTokenUrl: `http://127.0.0.1:${around.tenantInternalPort}/api/internal/service-auth/token`,
+    gatewayUrl: `http://${at(around.gatewayPort)}`,
+    mtlsTokenUrl: `https://${at(around.tenantMtlsPort)}/api/internal/service-auth/token`,
+    internalTokenUrl: `http://${at(around.tenantInternalPort)}/api/internal/service-auth/token`,
     adminEmail: around.adminEmail,
     adminPasswordFile: around.files.adminPassword,
     serviceSecretsDir: directory.serviceSecrets,
     installation: around.installation,
     spiffeSockets: infrastructure.sockets,
+    validators: around.validators.map(({ validatorId, ports }) => ({
+      validatorId,
+      grpc: at(ports.grpc),
+      https: at(ports.https),
+      ops: at(ports.ops),
+    })),
     processes: [{ name: 'local', pid: process.pid }, ...children, ...infrastructure.processes],
   };
 }

@@ -7,8 +7,14 @@ describe('the command line of local mode', () => {
   });
 
   test('takes what it names', () => {
-    const args = ['--data', '/somewhere', '--port', '0', '--processes'];
-    expect(parseOptions(args)).toEqual({ dataDir: '/somewhere', port: 0, processes: true });
+    const args = ['--data', '/somewhere', '--port', '0', '--processes', '--validators', '7'];
+    expect(parseOptions(args)).toEqual({
+      dataDir: '/somewhere',
+      port: 0,
+      processes: true,
+      validators: 7,
+    });
+    expect(parseOptions(['--again', 'validator-1']).again).toBe('validator-1');
   });
 
   test.each([[['--port', '70000']], [['--port', 'x']], [['--nonsense']], [['stray']]])(
@@ -17,4 +23,10 @@ describe('the command line of local mode', () => {
       expect(() => parseOptions(args)).toThrow();
     },
   );
+
+  test.each(['0', '8', '2.5', 'four', ''])('refuses %j validators with one clear line', (text) => {
+    expect(() => parseOptions(['--validators', text])).toThrow(
+      `--validators takes a number from 1 to 7, not ${text}`,
+    );
+  });
 });

@@ -9,15 +9,23 @@ export interface Options {
   readonly port: number;
   /** Each component as a process of its own. */
   readonly processes: boolean;
+  /** Number of validators, 1 to 7; what the data directory keeps, or one, when it is not named. */
+  readonly validators: number | undefined;
+  /** Not a start: the running Chancery of this directory is asked to start this validator's process again. */
+  readonly again: string | undefined;
 }
 
 const portOf = z.coerce.number().int().min(0).max(65_535);
+const validatorsOf = z.coerce.number().int().min(1).max(7);
 
-export const usage = `npm start -- [--data DIR] [--port N] [--processes]
+export const usage = `npm start -- [--data DIR] [--port N] [--validators N] [--processes]
+npm start -- [--data DIR] --again NAME
 
-  --data DIR    where state lives (default ./.chancery)
-  --port N      the gateway's port on 127.0.0.1 (default 8080; 0 takes any free one)
-  --processes   run each component as a process of its own
+  --data DIR       where state lives (default ./.chancery)
+  --port N         the gateway's port on 127.0.0.1 (default 8080; 0 takes any free one)
+  --validators N   how many validators, 1 to 7 (default 1); the first start of a directory fixes it
+  --processes      run each component as a process of its own
+  --again NAME     start the ended validator NAME of a running Chancery again (validator-0, ...)
 `;
 
 /** Reads the command line; throws `invalid` with one clear line for anything it does not know. */
@@ -31,7 +39,20 @@ export function parseOptions(args: readonly string[]): Options {
       `--port takes a number from 0 to 65535, not ${values.port}`,
     );
   }
-  return { dataDir: values.data, port: port.data, processes: values.processes };
+  return {
+    dataDir: values.data,
+    port: port.data,
+    processes: values.processes,
+    validators: parseValidators(values.validators),
+    again: values.again,
+  };
+}
+
+function parseValidators(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const validators = validatorsOf.safeParse(text);
+  if (validators.success && text !== '') return validators.data;
+  throw new AppError('invalid', 'INVALID_REQUEST', `--validators takes a number from 1 to 7, not ${text}`);
 }
 
 function parse(args: readonly string[]) {
@@ -42,6 +63,8 @@ function parse(args: readonly string[]) {
         data: { type: 'string', default: '.chancery' },
         port: { type: 'string', default: '8080' },
         processes: { type: 'boolean', default: false },
+        validators: { type: 'string' },
+        again: { type: 'string' },
       },
     });
   } catch (cause) {

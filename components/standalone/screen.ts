@@ -1,4 +1,6 @@
+import { faultTolerance, quorum } from '#core/ledger/consensus.ts';
 import type { Infrastructure } from './infrastructure.ts';
+import type { FleetEvent } from './supervise.ts';
 
 /** What a person reads after `npm start`. Plain text, no secret in it. */
 export interface Started {
@@ -7,8 +9,23 @@ export interface Started {
   readonly adminEmail: string;
   readonly adminPasswordFile: string;
   readonly dataDir: string;
+  readonly validators: number;
   readonly seconds: number;
   readonly embedded: Infrastructure['embedded'];
+}
+
+/** How many validators, and how many of them may fail. */
+function describeSet(size: number): string {
+  const tolerated = faultTolerance(size);
+  return `${size}${tolerated === 0 ? '' : `; sealing goes on without ${tolerated} of them`}`;
+}
+
+/** What a person reads when one of several validators ended or runs again. */
+export function describeChange(event: FleetEvent, dataDir: string): string {
+  const { name, reason, running, planned } = event;
+  const count = `${running} of ${planned} validators run, ${quorum(planned)} are needed to seal.`;
+  if (reason === undefined) return `${name} runs again. ${count}\n`;
+  return `${name} ended: ${reason}. ${count}\n  npm start -- --data ${dataDir} --again ${name}\n`;
 }
 
 export function describeStart(started: Started): string {
@@ -22,6 +39,7 @@ Chancery is ready after ${started.seconds.toFixed(1)} s. Ctrl-C stops it.
   mTLS tokens     ${started.mtlsTokenUrl}
   Administrator   ${adminEmail}
   Password        in ${adminPasswordFile}
+  Validators      ${describeSet(started.validators)}
   State           ${started.dataDir}
   Database ${part(started.embedded.database)}, bus ${part(started.embedded.bus)}, identity ${part(started.embedded.identity)}
 

@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
+import { AppError } from '#core/errors/errors.ts';
 
 /** Where local mode keeps what survives a restart, and the short directory its sockets live in. */
 export interface StateDirectory {
@@ -91,4 +92,33 @@ export function keepInstallation(directory: StateDirectory, fallback: string): s
     keep(join(directory.root, 'installation'), () => fallback),
     'utf8',
   ).trim();
+}
+
+const countFile = (directory: StateDirectory): string => join(directory.root, 'validators.count');
+
+/** How many validators a directory has; undefined before its first start. */
+function keptValidators(directory: StateDirectory): number | undefined {
+  if (existsSync(countFile(directory))) return Number(readFileSync(countFile(directory), 'utf8'));
+  // started before the number could be chosen
+  return existsSync(join(directory.validators, 'validator-0')) ? 1 : undefined;
+}
+
+/**
+ * The number of validators to start with: what the directory keeps, or at its first start what was asked for, else one.
+ * @throws AppError conflict VALIDATORS_FIXED when another number is asked for (decision D46)
+ */
+export function chooseValidators(directory: StateDirectory, asked: number | undefined): number {
+  const kept = keptValidators(directory);
+  if (kept === undefined || asked === undefined || asked === kept) return kept ?? asked ?? 1;
+  const plural = kept === 1 ? 'validator' : 'validators';
+  throw new AppError(
+    'conflict',
+    'VALIDATORS_FIXED',
+    `${directory.root} has ${kept} ${plural} since its first start; leave --validators out, or pass another --data DIR`,
+  );
+}
+
+/** From now on the directory has that many validators. */
+export function keepValidators(directory: StateDirectory, count: number): void {
+  keep(countFile(directory), () => `${count}\n`);
 }

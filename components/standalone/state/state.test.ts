@@ -1,8 +1,16 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { keepInstallation, keepSecrets, openStateDirectory, writePrivate } from './directory.ts';
+import { askControl, serveControl } from './control.ts';
+import {
+  chooseValidators,
+  keepInstallation,
+  keepSecrets,
+  keepValidators,
+  openStateDirectory,
+  writePrivate,
+} from './directory.ts';
 import { lockDirectory } from './lock.ts';
 import { freePorts } from './ports.ts';
 
@@ -40,6 +48,22 @@ describe('the state directory', () => {
     expect(keepInstallation(directory, 'second')).toBe('first');
   });
 
+  test('fixes the number of validators at the first start', () => {
+    const directory = openStateDirectory(root);
+    expect(chooseValidators(directory, undefined)).toBe(1);
+    expect(chooseValidators(directory, 4)).toBe(4);
+    keepValidators(directory, 4);
+    expect([chooseValidators(directory, undefined), chooseValidators(directory, 4)]).toEqual([4, 4]);
+    expect(() => chooseValidators(directory, 3)).toThrow(/ has 4 validators since its first start; /);
+  });
+
+  test('knows a directory of one validator that never said so', () => {
+    const directory = openStateDirectory(root);
+    mkdirSync(join(directory.validators, 'validator-0'));
+    expect(chooseValidators(directory, undefined)).toBe(1);
+    expect(() => chooseValidators(directory, 2)).toThrow(/ has 1 validator since its first start; /);
+  });
+
   test('replaces a file whole', () => {
     const path = join(root, 'file');
     writePrivate(path, 'one');
@@ -53,6 +77,42 @@ describe('the state directory', () => {
     await expect(lockDirectory(sockets, root)).rejects.toThrow(/is in use by a running Chancery/);
     await unlock();
     await (await lockDirectory(sockets, root))();
+  });
+});
+
+describe('commands to a running Chancery', () => {
+  let root = '';
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), 'chancery-control-'));
+  });
+  afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+  test('are answered with a line, or refused with the reason', async () => {
+    const heard: string[] = [];
+    const stop = await serveControl(root, async (line) => {
+      heard.push(line);
+      if (line === 'again gateway') throw new Error('gateway is no validator\nand more');
+      return '42';
+    });
+    expect(await askControl(root, root, 'again validator-1')).toBe('42');
+    await expect(askControl(root, root, 'again gateway')).rejects.toThrow(/^gateway is no validator$/);
+    await expect(askControl(root, root, 'x'.repeat(300))).rejects.toThrow('the line is too long');
+    expect(heard).toEqual(['again validator-1', 'again gateway']);
+    await stop();
+    await expect(askControl(root, root, 'again validator-1')).rejects.toThrow(`no Chancery runs on ${root}`);
+  });
+
+  test('that are never answered because it ended are told from those that are', async () => {
+    const begun = Promise.withResolvers<void>();
+    const stop = await serveControl(root, () => {
+      begun.resolve();
+      return new Promise(() => undefined);
+    });
+    const asked = askControl(root, root, 'again validator-1');
+    const refused = expect(asked).rejects.toMatchObject({ code: 'NOT_RUNNING' });
+    await begun.promise;
+    await stop();
+    await refused;
   });
 });
 

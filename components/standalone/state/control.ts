@@ -1,0 +1,70 @@
+import { rmSync } from 'node:fs';
+import { createConnection, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { AppError } from '#core/errors/errors.ts';
+
+/** Does what a line asks; its answer is one line, a throw becomes the reason that is told. */
+export type Obey = (line: string) => Promise<string>;
+
+const longestLine = 256;
+
+const pathOf = (socketDir: string): string => join(socketDir, 'control.sock');
+
+/** Takes commands of this user, a line each, on a socket in the private directory. Gives the way to stop. */
+export async function serveControl(socketDir: string, obey: Obey): Promise<() => Promise<void>> {
+  const path = pathOf(socketDir);
+  rmSync(path, { force: true });
+  const open = new Set<Socket>();
+  const server = createServer((socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+    socket.on('error', () => socket.destroy());
+    onLine(socket, (line) => void answer(socket, line, obey));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, resolve);
+  });
+  return () =>
+    new Promise((resolve) => {
+      for (const socket of open) socket.destroy();
+      server.close(() => resolve());
+    });
+}
+
+/** The first line of a connection. What goes wrong with the connection is the socket's own event. */
+function onLine(socket: Socket, take: (line: string) => void): void {
+  createInterface({ input: socket })
+    .on('error', () => undefined)
+    .once('line', take);
+}
+
+async function answer(socket: Socket, line: string, obey: Obey): Promise<void> {
+  try {
+    if (line.length > longestLine) throw new AppError('invalid', 'INVALID_REQUEST', 'the line is too long');
+    socket.end(`ok ${await obey(line)}\n`);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    socket.end(`no ${reason.split('\n', 1)[0]}\n`);
+  }
+}
+
+/**
+ * Sends one command to the Chancery that runs on a data directory and gives its answer.
+ * @throws AppError unavailable NOT_RUNNING when none runs there, conflict COMMAND_REFUSED with the reason
+ */
+export function askControl(socketDir: string, dataDir: string, line: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(pathOf(socketDir));
+    const none = (cause?: unknown) =>
+      reject(new AppError('unavailable', 'NOT_RUNNING', `no Chancery runs on ${dataDir}`, { cause }));
+    socket.once('error', none);
+    socket.once('close', () => none());
+    onLine(socket, (reply) => {
+      if (reply.startsWith('ok ')) resolve(reply.slice(3));
+      else reject(new AppError('conflict', 'COMMAND_REFUSED', reply.slice(3)));
+    });
+    socket.once('connect', () => socket.write(`${line}\n`));
+  });
+}

@@ -1,0 +1,116 @@
+import { AppError } from '#core/errors/errors.ts';
+import type { Cleanup } from '#kit/lifecycle/lifecycle.ts';
+import type { Launch, Running } from './launch.ts';
+import type { ProcessPlan } from './layout.ts';
+
+/** What happened to a validator that others go on without. */
+export interface FleetEvent {
+  readonly name: string;
+  /** Undefined: it runs again. */
+  readonly reason: string | undefined;
+  /** Validators that run now, and how many there should be. */
+  readonly running: number;
+  readonly planned: number;
+}
+
+export interface SuperviseOptions {
+  readonly launch: Launch;
+  readonly cleanup: Cleanup;
+  /** After each stage that runs: what must be done before the next one starts. */
+  readonly afterStage: (stage: readonly ProcessPlan[]) => Promise<void>;
+  /** One of several validators ended or runs again. */
+  readonly onChange: (event: FleetEvent) => void;
+}
+
+/** The processes of local mode while they run. */
+export interface Supervision {
+  /** What runs now, in start order. */
+  running(): readonly Running[];
+  /** Resolves with a line for people when something ended that nothing goes on without. */
+  readonly broken: Promise<string>;
+  /**
+   * Starts a validator that ended again; resolves when it is ready, with its process id.
+   * @throws AppError not_found UNKNOWN_VALIDATOR, conflict VALIDATOR_RUNS, or what its start throws
+   */
+  again(name: string): Promise<number>;
+}
+
+interface Slot {
+  readonly plan: ProcessPlan;
+  current: Promise<Running> | undefined;
+  running: Running | undefined;
+}
+
+/**
+ * Starts the processes stage by stage. When one ends, all end; but of several validators the others go on, as a set of
+ * several does, and the one that ended may be started again.
+ */
+export async function supervise(
+  stages: readonly (readonly ProcessPlan[])[],
+  options: SuperviseOptions,
+): Promise<Supervision> {
+  const { launch, cleanup, afterStage, onChange } = options;
+  const slots: Slot[] = [];
+  const broken = Promise.withResolvers<string>();
+  const validators = stages.flat().filter(({ service }) => service === 'validator').length;
+  const mayEnd = ({ service }: ProcessPlan): boolean => service === 'validator' && validators > 1;
+  let stopping = false;
+
+  const tell = (name: string, reason: string | undefined): void => {
+    const running = slots.filter(
+      ({ plan, running }) => plan.service === 'validator' && running !== undefined,
+    );
+    onChange({ name, reason, running: running.length, planned: validators });
+  };
+
+  function onEnded(slot: Slot, reason: string): void {
+    if (stopping) return;
+    slot.current = undefined;
+    slot.running = undefined;
+    if (mayEnd(slot.plan)) tell(slot.plan.name, reason);
+    else broken.resolve(`${slot.plan.name} ended: ${reason}`);
+  }
+
+  async function start(slot: Slot): Promise<Running> {
+    slot.current = launch(slot.plan);
+    try {
+      const running = await slot.current;
+      slot.running = running;
+      void running.ended.then((reason) => onEnded(slot, reason));
+      return running;
+    } catch (error) {
+      slot.current = undefined;
+      throw error;
+    }
+  }
+
+  async function stop(slot: Slot): Promise<void> {
+    stopping = true;
+    const running = await slot.current?.catch(() => undefined);
+    await running?.stop();
+  }
+
+  for (const stage of stages) {
+    const begun = stage.map((plan): Slot => ({ plan, current: undefined, running: undefined }));
+    slots.push(...begun);
+    cleanup.add(stage.map(({ name }) => name).join(), async () => {
+      await Promise.all(begun.map(stop));
+    });
+    await Promise.all(begun.map(start));
+    await afterStage(stage);
+  }
+  return {
+    running: () => slots.flatMap((slot) => slot.running ?? []),
+    broken: broken.promise,
+    async again(name) {
+      const slot = slots.find(({ plan }) => plan.name === name && mayEnd(plan));
+      if (slot === undefined)
+        throw new AppError('not_found', 'UNKNOWN_VALIDATOR', `${name} is not one of several validators here`);
+      if (slot.current !== undefined)
+        throw new AppError('conflict', 'VALIDATOR_RUNS', `${name} runs already`);
+      const { pid } = await start(slot);
+      tell(name, undefined);
+      return pid;
+    },
+  };
+}
