@@ -1,6 +1,6 @@
 # The two commands a newcomer needs: make demo, make test. Everything else is listed by make help.
 .DEFAULT_GOAL := help
-.PHONY: help install demo start test check unit bench soak routes gen format clean
+.PHONY: help install demo start test check unit bench simulate soak routes gen format clean
 
 # Any Node >= 20 with npm installs; the scripts then run on the Node 26 that the lockfile brings.
 node_modules/.installed: package.json package-lock.json tools/link-node.cjs
@@ -27,6 +27,9 @@ unit: install ## the fast tests
 
 bench: install ## measure against raw programs of the same run
 	@npm run --silent bench
+
+simulate: install ## seeded worlds of validators, judged after every event: SEEDS=1000 FROM=1
+	@npm run --silent simulate -- --seeds $(or $(SEEDS),200) --from $(or $(FROM),1)
 
 soak: install ## the long forms of the tests
 	@npm run --silent soak

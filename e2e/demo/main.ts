@@ -18,6 +18,7 @@ import { mintWithSvid, refusedWithWrongSvid } from '../harness/service-token.ts'
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { verifyAccessToken } from '../harness/token.ts';
 import { inParallel } from '../harness/wait.ts';
+import { fourValidators } from './four-validators.ts';
 import { createSteps, duration, explain, type Steps } from './steps.ts';
 
 const throughRegister = 200;
@@ -189,6 +190,9 @@ async function main(): Promise<void> {
     const evidence = await verifyOffline(steps, caller, ledger.registerId);
     await serviceTokens(steps, system);
     system = await killAndCompare(steps, system, evidence, dataDir);
+    await system.stop();
+    system = undefined;
+    await fourValidators(steps, join(dataDir, 'four'));
     const seconds = ((performance.now() - steps.startedAt) / 1000).toFixed(1);
     write(`
 Summary

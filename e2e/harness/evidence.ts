@@ -5,7 +5,12 @@ import { encodeHex } from '#core/encoding/hex.ts';
 import { verifyVote } from '#core/ledger/attestation.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
 import { parseCheckpoint, parseVerifierKey, verifyCheckpoint } from '#core/ledger/checkpoint.ts';
+import type { ValidatorMember } from '#core/ledger/consensus.ts';
+import { judgeControlRecord, parseControlRecord } from '#core/ledger/control-record.ts';
 import { type DocketHeader, judgeHeader, judgeSuccession } from '#core/ledger/docket.ts';
+import { applyControls } from '#core/ledger/governance/apply.ts';
+import { controlTransaction } from '#core/ledger/governance/control.ts';
+import { activeMembers, genesisRules, type LedgerRules } from '#core/ledger/governance/rules.ts';
 
 import { logLeaf } from '#core/ledger/log.ts';
 import { Frontier, verifyInclusion } from '#core/ledger/merkle.ts';
@@ -69,13 +74,6 @@ const proof = z.object({
   leafIndex: z.number(),
   treeSize: z.number(),
   logProof: z.object({ leafIndex: z.number(), treeSize: z.number(), path }),
-});
-
-const controlRecord = z.object({
-  registerId: z.string(),
-  validators: z.object({
-    validators: z.array(z.object({ validatorId: z.string(), publicKey: z.string(), algorithm })),
-  }),
 });
 
 type Docket = z.output<typeof docket>;
@@ -185,19 +183,55 @@ function checkProof(evidence: Evidence, txId: string, of: Docket, logRoot: Uint8
   need(inDocket && inLog, `inclusion proof of ${txId}`);
 }
 
+/** The rules after a docket, folded from its control transactions. */
+function rulesAfter(evidence: Evidence, rules: LedgerRules, each: Docket): LedgerRules {
+  if (each.docketNumber === 0) return rules;
+  const sealed = each.transactionIds.map((txId) => ({
+    record: parseRecord(bytesOf(evidence.records, txId)),
+    payload: bytesOf(evidence.payloads, txId),
+  }));
+  const controls = sealed
+    .filter(({ record }) => record.type === 'Control')
+    .map(({ record, payload }) => controlTransaction(record, payload));
+  const { docketNumber, timestamp } = each;
+  const fold = applyControls(rules, controls, { docketNumber, timestamp, verifier: verifier() });
+  need(!('violations' in fold), `docket ${docketNumber} seals what the rules refuse`);
+  return fold.rules;
+}
+
+/** The rules of a register after the last docket of its evidence. */
+export function replayRules(evidence: Evidence): LedgerRules {
+  const { rules } = genesisOf(evidence);
+  return evidence.dockets.reduce((before, each) => rulesAfter(evidence, before, each), rules);
+}
+
+/** Whether a vote is of a member of the docket's own set, with the key that it had then. */
+function isOfMember(
+  { validatorId, publicKey, algorithm: name }: Docket['consensusVotes'][number],
+  members: readonly ValidatorMember[],
+): boolean {
+  return members.some(
+    (one) => one.validatorId === validatorId && one.publicKey === publicKey && one.algorithm === name,
+  );
+}
+
 /** Verifies everything offline and returns the head hash; throws at the first thing that does not hold. */
 export function checkEvidence(evidence: Evidence): string {
   const log = Frontier.empty();
   let head: Docket | undefined;
-  const { members, networkId } = genesisOf(evidence);
+  const { networkId, ...genesis } = genesisOf(evidence);
+  let { rules } = genesis;
   for (const each of evidence.dockets) {
     const header = headerOf(each);
+    const members = activeMembers(rules);
+    const { signatureThresholdMin } = rules.policy.consensus;
     const leaves = each.transactionIds.map((txId) => checkTransaction(evidence, txId));
     const violations = [
       ...judgeSuccession(header, head),
       ...judgeHeader(header, leaves, log),
       ...verifyCertificate(each.certificate, {
         members,
+        signatureThresholdMin,
         networkId,
         registerId: evidence.registerId,
         verifier: verifier(),
@@ -209,10 +243,11 @@ export function checkEvidence(evidence: Evidence): string {
       `docket ${each.docketNumber}: ${violations.map((one) => one.message).join('; ')}`,
     );
     const votes = each.consensusVotes.every(
-      (one) => one.docketHash === each.hash && verifyVote(one, verifier()),
+      (one) => one.docketHash === each.hash && isOfMember(one, members) && verifyVote(one, verifier()),
     );
     need(votes, `votes of docket ${each.docketNumber}`);
     log.append(logLeaf(each));
+    rules = rulesAfter(evidence, rules, each);
     head = each;
   }
   need(head !== undefined, 'the register has no docket');
@@ -237,10 +272,13 @@ function genesisOf(evidence: Evidence) {
   const [first] = evidence.dockets;
   const txId = first?.transactionIds[0];
   need(first !== undefined && txId !== undefined, 'the register has no genesis');
-  const record = controlRecord.parse(JSON.parse(Buffer.from(bytesOf(evidence.payloads, txId)).toString()));
+  const record = parseControlRecord(JSON.parse(Buffer.from(bytesOf(evidence.payloads, txId)).toString()));
   need(record.registerId === evidence.registerId, 'the genesis is of another register');
+  need(judgeControlRecord(record, verifier()).length === 0, 'the genesis record');
+  const [signer] = parseRecord(bytesOf(evidence.records, txId)).signatures;
+  need(signer !== undefined, 'the genesis is not signed');
   const { networkId } = z.object({ networkId: z.string() }).parse(JSON.parse(first.genesisConfig ?? '{}'));
-  return { members: record.validators.validators, networkId };
+  return { rules: genesisRules(record, signer), networkId };
 }
 
 function flipText(text: string): string {

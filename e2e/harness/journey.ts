@@ -45,11 +45,27 @@ export async function createWallet(api: Api, token: string, keyType: string): Pr
   return walletAnswer.parse(answer.body);
 }
 
+/** What a register is created with, besides its owner. */
+export interface RegisterWish {
+  readonly title: string;
+  readonly devMode?: boolean;
+  readonly policy?: object;
+}
+
 /** Initiates a register, signs its attestations with the wallet service, finalizes it. */
-export async function createRegister(api: Api, token: string, title: string, owner: Wallet): Promise<string> {
+export async function createRegister(
+  api: Api,
+  token: string,
+  wish: string | RegisterWish,
+  owner: Wallet,
+): Promise<string> {
   const initiated = await api.expect(201, 'POST', '/api/registers/initiate', {
     token,
-    json: { title, description: 'Made by a journey', owners: [{ walletAddress: owner.walletAddress }] },
+    json: {
+      description: 'Made by a journey',
+      owners: [{ walletAddress: owner.walletAddress }],
+      ...(typeof wish === 'string' ? { title: wish } : wish),
+    },
   });
   const { id, nonce, attestationsToSign } = initiateAnswer.parse(initiated.body);
   const signedAttestations = [];

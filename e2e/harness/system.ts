@@ -13,6 +13,9 @@ const localState = z.object({
   serviceSecretsDir: z.string(),
   installation: z.string(),
   spiffeSockets: z.record(z.string(), z.string()),
+  validators: z.array(
+    z.object({ validatorId: z.string(), grpc: z.string(), https: z.string(), ops: z.string() }),
+  ),
   processes: z.array(z.object({ name: z.string(), pid: z.number() })),
 });
 
@@ -30,6 +33,10 @@ export interface LocalSystem {
   kill(): Promise<void>;
   /** SIGKILL to one process by its name in `local.json`. */
   killOne(name: string): void;
+  /** What `local.json` says now: processes come and go. */
+  current(): LocalState;
+  /** Starts a validator that ended again, as a person does; resolves when it is ready. */
+  again(name: string): Promise<void>;
 }
 
 export interface SystemOptions {
@@ -58,14 +65,18 @@ export async function startSystem(options: SystemOptions): Promise<LocalSystem> 
   const output = (): string => lines.join('\n');
   const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
   await ready({ child, localJson, output, ended, deadlineMs: options.deadlineMs ?? 60_000 });
-  const state = localState.parse(JSON.parse(readFileSync(localJson, 'utf8')));
+  const read = (): LocalState => localState.parse(JSON.parse(readFileSync(localJson, 'utf8')));
+  const state = read();
+  const current = (): LocalState => (existsSync(localJson) ? read() : state);
   return {
     state,
     startedInMs: performance.now() - startedAt,
     output,
     stop: () => stop(child, ended),
-    kill: () => kill(state, ended),
-    killOne: (name) => killOne(state, name),
+    kill: () => kill(current(), ended),
+    killOne: (name) => killOne(current(), name),
+    current,
+    again: (name) => startAgain(options.dataDir, name),
   };
 }
 
@@ -133,4 +144,18 @@ function killOne(state: LocalState, name: string): void {
     throw new Error(`no process ${name} in local.json`);
   }
   process.kill(found.pid, 'SIGKILL');
+}
+
+async function startAgain(dataDir: string, name: string): Promise<void> {
+  const child = spawn(process.execPath, [main, '--data', dataDir, '--again', name], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const lines: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on('line', (line) => lines.push(line));
+  }
+  const code = await new Promise<number | null>((resolve) =>
+    child.once('close', (status) => resolve(status)),
+  );
+  if (code !== 0) throw new Error(`${name} did not start again:\n${lines.join('\n')}`);
 }

@@ -15,6 +15,8 @@ import {
 import { fetchSvid } from '../harness/service-token.ts';
 import { type LocalState, startSystem } from '../harness/system.ts';
 import { inParallel } from '../harness/wait.ts';
+import { createGovernedRegister } from './governed-register.ts';
+import { historiesText } from './histories.ts';
 
 /** Runs programs that share no code with the product against a running installation, and counts their checks. */
 
@@ -23,6 +25,8 @@ interface Counts {
   readonly failed: number;
 }
 
+const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
+const stepsInHistory = 80;
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const ownPython = fileURLToPath(new URL('../../dist/venv/bin/python3', import.meta.url));
 const python = existsSync(ownPython) ? ownPython : 'python3';
@@ -38,7 +42,7 @@ function execute(command: string, args: readonly string[]): Promise<{ code: numb
 }
 
 async function script(name: string, args: readonly string[]): Promise<Counts> {
-  const { code, output } = await execute(python, [join(folder, name), ...args]);
+  const { code, output } = await execute(python, ['-B', join(folder, name), ...args]);
   process.stdout.write(`\n${name}\n${output}`);
   const counted = /^(\d+) passed, (\d+) failed$/m.exec(output);
   const counts = { passed: Number(counted?.[1] ?? 0), failed: Number(counted?.[2] ?? 1) };
@@ -95,15 +99,37 @@ async function makeRegister(state: LocalState): Promise<string> {
   return registerId;
 }
 
+/** Random histories of governance, judged by the product and by a program that shares no code with it. */
+async function histories(dir: string): Promise<Counts> {
+  const seeds = Array.from({ length: full ? 1_000 : 50 }, (_, index) => index + 1);
+  const file = join(dir, 'histories.jsonl');
+  writeFileSync(file, historiesText(seeds, stepsInHistory));
+  return script('rules_replay.py', [file]);
+}
+
+/** A register whose roster, validators and policies changed, read by its owner. */
+async function governedRegister(state: LocalState, dir: string): Promise<Counts> {
+  const api = createApi(state.gatewayUrl);
+  const { access_token: root } = await signIn(api, state);
+  const { registerId, owner } = await createGovernedRegister(api, root);
+  const passwordFile = join(dir, 'owner-password');
+  writeFileSync(passwordFile, owner.password, { mode: 0o600 });
+  const account = ['--email', owner.email, '--password-file', passwordFile];
+  return script('chancery_verify.py', [state.gatewayUrl, registerId, ...account, '--submit']);
+}
+
 async function main(): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'chancery-independent-'));
-  const system = await startSystem({ dataDir });
+  const system = await startSystem({ dataDir, args: ['--validators', '4'] });
   try {
     const { gatewayUrl, adminEmail, adminPasswordFile, installation } = system.state;
     const registerId = await makeRegister(system.state);
     const account = ['--email', adminEmail, '--password-file', adminPasswordFile];
     const all = [
+      await histories(dataDir),
+      await script('governance_vectors.py', ['--check']),
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
+      await governedRegister(system.state, dataDir),
       await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),
       await script('spiffe_client.py', [
         system.state.spiffeSockets['service-register'] ?? '',

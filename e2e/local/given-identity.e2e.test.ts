@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '#kit/clock/clock.ts';
 import { createLogger } from '#kit/log/log.ts';
 import { type Issuer, startIssuer } from '../../components/standalone/issuer/issuer.ts';
-import { clientIds, planProcesses, type Surroundings } from '../../components/standalone/layout.ts';
+import { clientIdsOf, planProcesses, type Surroundings } from '../../components/standalone/layout.ts';
 import { createApi } from '../harness/api.ts';
 import {
   createRegister,
@@ -25,7 +25,8 @@ function environments(socket: string): (string | undefined)[] {
   const around: Surroundings = {
     installation: 'dev-local',
     gatewayPort: 8080,
-    ports: { tenant: ports, wallet: ports, register: ports, validator: ports, gateway: ports },
+    ports: { tenant: ports, wallet: ports, register: ports, gateway: ports },
+    validators: [{ validatorId: 'validator-0', ports, dataDir: '/x' }],
     tenantMtlsPort: 4,
     tenantInternalPort: 5,
     natsUrl: 'nats://127.0.0.1:6',
@@ -37,10 +38,11 @@ function environments(socket: string): (string | undefined)[] {
       protectionKey: '/f/protection',
       keyEncryptionKey: '/f/kek',
       serviceSecrets: '/f/services',
-      validatorData: '/f/validator-0',
     },
   };
-  return planProcesses(around).map(({ env }) => env['SPIFFE_ENDPOINT_SOCKET']);
+  return planProcesses(around)
+    .flat()
+    .map(({ env }) => env['SPIFFE_ENDPOINT_SOCKET']);
 }
 
 const agentProgram = fileURLToPath(new URL('./attesting_agent.py', import.meta.url));
@@ -78,7 +80,7 @@ describe('a given Workload API', () => {
         dir: join(root, 'ca'),
         socketDir: join(root, 's'),
         installation: 'dev-local',
-        services: clientIds,
+        services: clientIdsOf(1),
         log: createLogger({ service: 'given-identity', level: 'silent' }),
         clock: systemClock(),
       });

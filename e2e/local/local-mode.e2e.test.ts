@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createApi } from '../harness/api.ts';
-import { createWallet, signIn } from '../harness/journey.ts';
+import { createRegister, createWallet, signIn, waitOnline } from '../harness/journey.ts';
 import { startSystem } from '../harness/system.ts';
+import { setStatus } from '../harness/validation.ts';
 
 describe('local mode', () => {
   let dataDir = '';
@@ -62,6 +63,31 @@ describe('local mode', () => {
     } finally {
       await system.stop();
     }
+  });
+
+  test('four validators in one process seal together and stop within five seconds', async () => {
+    const four = join(dataDir, 'four');
+    const system = await startSystem({ dataDir: four, args: ['--validators', '4'] });
+    const api = createApi(system.state.gatewayUrl);
+    const { access_token: token } = await signIn(api, system.state);
+    const owner = await createWallet(api, token, 'ED25519');
+    const registerId = await createRegister(api, token, 'Four in one', owner);
+    await waitOnline(api, token, registerId);
+    const status = await setStatus(api, token, registerId);
+    expect(status).toMatchObject({ status: 'Running', quorum: 3, operational: 4 });
+    expect(system.output()).toContain('4; sealing goes on without 1 of them');
+    const { code, tookMs } = await system.stop();
+    expect(code).toBe(0);
+    expect(tookMs).toBeLessThan(5_000);
+    await expect(startSystem({ dataDir: four, args: ['--validators', '1'] })).rejects.toThrow(
+      /^local mode did not become ready:\nchancery: .*four has 4 validators since its first start; [^\n]*$/,
+    );
+  });
+
+  test('a validator of nothing that runs is not started again', async () => {
+    await expect(startSystem({ dataDir, args: ['--again', 'validator-0'] })).rejects.toThrow(
+      /chancery: no Chancery runs on /,
+    );
   });
 
   test('an unknown option is explained', async () => {

@@ -42,7 +42,7 @@ export async function growth(stage: Stage, validatorUrl: string): Promise<Row> {
     );
   };
   const cost = async (registerId: string): Promise<number> => {
-    const pids = [stage.pidOf('validator'), stage.pidOf('register')];
+    const pids = [stage.pidOf('validator-0'), stage.pidOf('register')];
     const before = pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
     await append(registerId, measured);
     return ((pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0) - before) / measured) * 1e6;

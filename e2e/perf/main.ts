@@ -18,11 +18,11 @@ function listenerOf(stage: Stage, service: string): string {
 async function onStage(report: (rows: readonly Row[]) => void): Promise<void> {
   const stage = await openStage();
   try {
-    report(await throughput(stage, listenerOf(stage, 'validator')));
+    report(await throughput(stage, listenerOf(stage, 'validator-0')));
     report([await latency(stage, listenerOf(stage, 'register'))]);
     report([await minting(stage)]);
     report([await gatewayCpu(stage, listenerOf(stage, 'tenant'))]);
-    report([await growth(stage, listenerOf(stage, 'validator'))]);
+    report([await growth(stage, listenerOf(stage, 'validator-0'))]);
   } finally {
     await stage.close();
   }

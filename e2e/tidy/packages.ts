@@ -22,6 +22,7 @@ export const packageOwners: Readonly<Record<string, readonly string[]>> = {
     '*/clients.ts',
     '*/clients/*',
     '*stream.ts',
+    'components/validator/peering/wire.ts',
   ],
   '@nats-io/transport-node': ['components/kit/bus/*'],
   // storage

@@ -17,13 +17,13 @@ export const document2: readonly SpecifiedRoute[] = [
     'GET /api/registers/{registerId}/dockets/{docketId} RequireAuthenticated',
     'GET /api/registers/{registerId}/dockets/{docketId}/transactions RequireAuthenticated',
     'POST /api/registers/{registerId}/dockets CanWriteDockets',
-  ]),
-  ...routes('register', 'pending', [
     'PUT /api/registers/{id} RequireAuthenticated',
     'DELETE /api/registers/{id} RequireAuthenticated',
+    'POST /api/registers/{registerId}/disable-dev-mode CanManageRegisters',
+  ]),
+  ...routes('register', 'pending', [
     'GET /api/registers/{registerId}/transactions/graph RequireAuthenticated',
     'POST /api/registers/{registerId}/blueprints/publish RequireService',
-    'POST /api/registers/{registerId}/disable-dev-mode CanManageRegisters',
     'POST /api/registers/{registerId}/participants/resolve-public-keys RequireAuthenticated',
   ]),
   // Query routes and OData
@@ -37,9 +37,9 @@ export const document2: readonly SpecifiedRoute[] = [
     'GET /odata/Dockets RequireAuthenticated',
   ]),
   // Register policy and validators
-  ...routes('register', 'pending', [
+  ...routes('register', 'served', [
     'GET /api/registers/{registerId}/policy RequireAuthenticated',
-    'POST /api/registers/{registerId}/policy/update RequireAuthenticated',
+    'POST /api/registers/{registerId}/policy/update CanManageRegisters',
     'GET /api/registers/{registerId}/policy/history RequireAuthenticated',
     'GET /api/registers/{registerId}/validators/approved RequireAuthenticated',
     'GET /api/registers/{registerId}/validators/operational RequireAuthenticated',
@@ -63,6 +63,7 @@ export const document2: readonly SpecifiedRoute[] = [
     'POST /api/admin/validation/pause/{registerId} RequireSystemAdmin',
     'POST /api/admin/validation/resume/{registerId} RequireSystemAdmin',
     'GET /api/admin/validation/status RequireSystemAdmin',
+    'GET /api/metrics/consensus RequireAuthenticated',
   ]),
   ...routes('validator', 'pending', [
     'POST /api/validation/dockets/build RequireAuthenticated',
@@ -72,7 +73,6 @@ export const document2: readonly SpecifiedRoute[] = [
     'PUT /api/admin/config RequireAdministrator',
     'GET /api/metrics/dockets RequireAuthenticated',
     'GET /api/metrics/transactions RequireAuthenticated',
-    'GET /api/metrics/consensus RequireAuthenticated',
     'GET /api/metrics/mempool RequireAuthenticated',
     'GET /health Anonymous',
     'GET /alive Anonymous',

@@ -36,6 +36,33 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'DELETE /api/v1/wallets/{id}/access/{subject} RequireAuthenticated',
     'GET /api/v1/wallets/{id}/access/{subject}/check RequireAuthenticated',
   ]),
+  // Governance: notes/ledger.md L-87 and L-106
+  ...routes('register', 'served', [
+    'GET /api/registers/{registerId}/governance/roster RequireAuthenticated',
+    'GET /api/registers/{registerId}/governance/history RequireAuthenticated',
+    'GET /api/registers/{registerId}/governance/proposals RequireAuthenticated',
+    'GET /api/registers/{registerId}/governance/proposals/{proposalId} RequireAuthenticated',
+    'POST /api/registers/{registerId}/governance/propose RequireAuthenticated',
+    'POST /api/registers/{registerId}/governance/proposals/{proposalId}/approvals RequireAuthenticated',
+    'POST /api/registers/{registerId}/governance/proposals/{proposalId}/enact RequireAuthenticated',
+    'GET /api/registers/{registerId}/crypto-policy RequireAuthenticated',
+    'GET /api/registers/{registerId}/crypto-policy/history RequireAuthenticated',
+    'POST /api/registers/{registerId}/governance/crypto-policy CanManageRegisters',
+  ]),
+  // Validators of a register: notes/ledger.md L-109, services too where they manage registers; L-14
+  ...routes('register', 'served', [
+    'GET /api/validators/{registerId} RequireAuthenticated',
+    'GET /api/validators/{registerId}/count RequireAuthenticated',
+    'GET /api/validators/{registerId}/pending RequireAuthenticated',
+    'GET /api/validators/{registerId}/{validatorId} RequireAuthenticated',
+    'POST /api/validators/register RequireAuthenticated',
+    'POST /api/validators/{registerId}/refresh RequireAuthenticated',
+    'POST /api/validators/{registerId}/{validatorId}/approve RequireAuthenticated',
+    'POST /api/validators/{registerId}/{validatorId}/reject RequireAuthenticated',
+    'POST /api/validators/{registerId}/{validatorId}/suspend RequireAuthenticated',
+    'GET /api/admin/registers/{registerId}/conflicts RequireSystemAdmin',
+    'POST /api/admin/registers/{registerId}/resume-halted RequireSystemAdmin',
+  ]),
   // Proofs: notes/ledger.md chapter 5, decisions D25 and D40
   ...routes('register', 'served', [
     'GET /api/registers/{registerId}/transactions/{txId}/record RequireAuthenticated',
@@ -43,6 +70,7 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /api/registers/{registerId}/transactions/{txId}/receipt RequireAuthenticated',
     'GET /api/registers/{registerId}/checkpoint RequireAuthenticated',
     'GET /api/registers/{registerId}/checkpoint/key RequireAuthenticated',
+    'GET /api/registers/{registerId}/checkpoint/cosigners RequireAuthenticated',
     'GET /api/registers/{registerId}/proofs/consistency RequireAuthenticated',
     'POST /api/registers/{registerId}/inclusion-proofs/verify Anonymous',
   ]),
