@@ -122,25 +122,40 @@ export interface LookupRow {
   readonly replay: Buffer | null;
 }
 
-/** One statement for a whole batch of questions; rows come in the order of the questions (D16). */
+/**
+ * One statement for a whole batch of questions; rows come in the order of the questions (D16). Each key is looked up on its
+ * own: joined as tables they may be read whole, by a plan made while they were small and kept while they grow.
+ */
 export async function lookup(db: Db, questions: readonly LookupQuestion[]): Promise<LookupRow[]> {
   const result = await sql<LookupRow>`
-    select t.leaf, i.docket_number as "docketNumber", pt.type as "previousType", s.tx_id as successor,
+    select own.leaf, own.docket_number as "docketNumber", prior.type as "previousType", s.tx_id as successor,
       same.tx_id as replay
     from unnest(${questions.map((one) => one.registerId)}::text[],
       ${questions.map((one) => bytesOf(one.txId))}::bytea[],
       ${questions.map((one) => bytesOf(one.previousTxId))}::bytea[],
       ${questions.map((one) => bytesOf(one.replayKey))}::bytea[])
       with ordinality as q(register_id, tx_id, previous, replay_key, ord)
-    left join registers r on r.register_id = q.register_id
-    left join transaction_ids i on i.tx_id = q.tx_id and i.register_no = r.register_no
-    left join transactions t
-      on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
-    left join transaction_ids p on p.tx_id = q.previous and p.register_no = r.register_no
-    left join transactions pt
-      on pt.register_no = p.register_no and pt.docket_number = p.docket_number and pt.position = p.position
-    left join transaction_ids same on same.replay_key = q.replay_key and same.register_no = r.register_no
-    left join transaction_successors s on s.previous_tx_id = q.previous and s.register_no = r.register_no
+    left join lateral (select register_no from registers where register_id = q.register_id limit 1) r on true
+    left join lateral (
+      select i.docket_number, t.leaf from transaction_ids i
+      join transactions t
+        on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
+      where i.tx_id = q.tx_id and i.register_no = r.register_no limit 1
+    ) own on true
+    left join lateral (
+      select t.type from transaction_ids i
+      join transactions t
+        on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
+      where i.tx_id = q.previous and i.register_no = r.register_no limit 1
+    ) prior on true
+    left join lateral (
+      select tx_id from transaction_ids
+      where replay_key = q.replay_key and register_no = r.register_no limit 1
+    ) same on true
+    left join lateral (
+      select tx_id from transaction_successors
+      where previous_tx_id = q.previous and register_no = r.register_no limit 1
+    ) s on true
     order by q.ord`.execute(db);
   return result.rows;
 }
