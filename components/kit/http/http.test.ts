@@ -307,11 +307,11 @@ describe('observation', () => {
 
   it('logs no query string and no header', async () => {
     const { app, runtime } = openApp(mountThings);
-    await app.inject({ url: '/things?page=7', headers: { authorization: 'Bearer abc' } });
+    await app.inject({ url: '/things?page=7', headers: { authorization: 'Bearer not-to-be-logged' } });
     const text = JSON.stringify(runtime.lines);
     expect(runtime.lines.some((line) => line['msg'] === 'request' && line['route'] === '/things')).toBe(true);
     expect(text).not.toContain('page=7');
-    expect(text).not.toContain('abc');
+    expect(text).not.toContain('not-to-be-logged');
   });
 });
 
