@@ -27,7 +27,6 @@ export const REGISTER_EVENTS = [
   'DocketSealed',
   'RegisterHeightUpdated',
 ] as const;
-export type RegisterEvent = (typeof REGISTER_EVENTS)[number];
 
 /** Whether a text is one of the subjects. */
 export function isSubject(text: string): text is Subject {

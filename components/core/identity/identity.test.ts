@@ -63,12 +63,13 @@ const callers = {
   validator: callerFrom({ ...service, client_id: 'validator-0', scope: 'dockets:write registers:read' }),
   blueprint: callerFrom({ ...service, scope: ['persona:crypto'] }),
   delegated: callerFrom({ ...service, delegated_user_id: 'u' }),
+  operator: callerFrom({ ...service, client_id: 'service-operator' }),
 };
 type Who = keyof typeof callers;
 
 const everybody = Object.keys(callers).filter((who) => who !== 'anonymous');
 const admins = ['administrator', 'strayAdmin', 'systemAdmin', 'homeless'];
-const services = ['service', 'validator', 'blueprint', 'delegated'];
+const services = ['service', 'validator', 'blueprint', 'delegated', 'operator'];
 const people = everybody.filter((who) => !services.includes(who));
 const platformPeople = people.filter((who) => who !== 'consumer');
 
@@ -79,6 +80,7 @@ const ALLOWED: Readonly<Record<PolicyName, readonly string[]>> = {
   RequireConsumerAudience: ['consumer'],
   RequirePlatformAudience: platformPeople,
   RequireService: services,
+  RequireOperator: ['operator'],
   RequireAdministrator: admins,
   RequireAuditor: [...admins, 'auditor'],
   RequireSystemAdmin: ['systemAdmin'],

@@ -11,6 +11,7 @@ export const POLICY_NAMES = [
   'RequireConsumerAudience',
   'RequirePlatformAudience',
   'RequireService',
+  'RequireOperator',
   'RequireAdministrator',
   'RequireAuditor',
   'RequireSystemAdmin',
@@ -31,6 +32,9 @@ function isService(caller: Caller): boolean {
   return caller.kind === 'service' && caller.tier === 'service';
 }
 
+/** Client id of the Kubernetes operator: internal routes are its alone. */
+const OPERATOR_CLIENT_ID = 'service-operator';
+
 function hasRole(caller: Caller, ...roles: readonly Role[]): boolean {
   return caller.tier === 'platform' && roles.some((role) => caller.roles.includes(role));
 }
@@ -45,6 +49,7 @@ const RULES: Readonly<Record<Exclude<PolicyName, 'Anonymous'>, Rule>> = {
   RequireConsumerAudience: (caller) => caller.claims.aud.includes(CITIZEN_WALLET_AUDIENCE),
   RequirePlatformAudience: (caller) => caller.tier === 'platform',
   RequireService: isService,
+  RequireOperator: (caller) => isService(caller) && caller.clientId === OPERATOR_CLIENT_ID,
   RequireAdministrator: (caller) => hasRole(caller, 'Administrator', 'SystemAdmin'),
   RequireAuditor: (caller) => hasRole(caller, 'Auditor', 'Administrator', 'SystemAdmin'),
   RequireSystemAdmin: isSystemAdmin,

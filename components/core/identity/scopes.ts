@@ -8,6 +8,7 @@ export const SCOPES = [
   'devices:write',
   'dockets:write',
   'inbox:write',
+  'organizations:write',
   'persona:crypto',
   'principals:write',
   'registers:read',
@@ -42,7 +43,7 @@ const DEFAULT_SCOPES: Readonly<Record<ServiceName, readonly Scope[]>> = {
   peer: ['dockets:write', 'registers:write', 'registers:read'],
   blueprint: ['wallets:sign', 'registers:write', 'blueprints:manage', 'inbox:write', 'audit:write'],
   credential: ['registers:read', 'wallets:sign'],
-  operator: ['principals:write', 'registers:write', 'registers:read', 'wallets:sign'],
+  operator: ['principals:write', 'organizations:write', 'registers:write', 'registers:read', 'wallets:sign'],
 };
 
 /** Scopes that a principal of that workload gets when it is seeded. */

@@ -9,7 +9,6 @@ import { ZERO_HASH } from './register-id.ts';
 /** Kinds of signed consensus messages and their number in the sign bytes (notes/ledger.md 4.2). */
 export const CONSENSUS_TYPES = { proposal: 1, prevote: 2, precommit: 3 } as const;
 export type ConsensusType = (typeof CONSENSUS_TYPES)[keyof typeof CONSENSUS_TYPES];
-export type VoteType = typeof CONSENSUS_TYPES.prevote | typeof CONSENSUS_TYPES.precommit;
 
 /** One member of a validator set. */
 export interface ValidatorMember {

@@ -37,14 +37,14 @@ const version = z.literal(GOVERNANCE_PAYLOAD_VERSION);
 const registerId = z.string();
 
 /** Payload of `control.crypto.update` by the register-control key: development mode off. */
-export const cryptoUpdatePayloadSchema = z.strictObject({
+const cryptoUpdatePayloadSchema = z.strictObject({
   version,
   registerId,
   cryptoPolicy: cryptoPolicySchema,
 });
 
 /** Payload of `control.register.updatemetadata`; members that are absent stay as they are. */
-export const metadataPayloadSchema = z.strictObject({
+const metadataPayloadSchema = z.strictObject({
   version,
   registerId,
   title: z
@@ -59,10 +59,9 @@ export const metadataPayloadSchema = z.strictObject({
     .refine((metadata) => Object.keys(metadata).length <= 32, 'has more than 32 members')
     .optional(),
 });
-export type MetadataPayload = z.output<typeof metadataPayloadSchema>;
 
 /** Payload of `control.validator.register`. */
-export const registerPayloadSchema = z.strictObject({
+const registerPayloadSchema = z.strictObject({
   version,
   registerId,
   validatorEntry: validatorEntrySchema,

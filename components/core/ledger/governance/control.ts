@@ -40,7 +40,7 @@ export interface ControlContext {
 }
 
 /** What a control transaction does, in the words of notes/ledger.md L-36. */
-export const CONTROL_KINDS = [
+const CONTROL_KINDS = [
   'blueprint-publish',
   'governance',
   'policy-update',

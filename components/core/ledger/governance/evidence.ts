@@ -3,8 +3,10 @@ import type { Verifier } from '../../crypto/verify.ts';
 import { decodeBase64Any } from '../../encoding/base64.ts';
 import { isAppError } from '../../errors/errors.ts';
 import { type ConsensusMessage, signBytes } from '../consensus.ts';
-import type { Evidence } from './operation.ts';
-import type { LedgerKey } from './rules.ts';
+import type { ControlContext, Refused } from './control.ts';
+import type { Evidence, Operation } from './operation.ts';
+import { refuse } from './roster.ts';
+import type { LedgerKey, LedgerRules } from './rules.ts';
 
 type DoubleSign = Extract<Evidence, { kind: 'double-sign' }>;
 
@@ -29,8 +31,9 @@ function isSigned(message: ConsensusMessage, signature: string, key: LedgerKey, 
 }
 
 /**
- * Whether two messages of one height, round and kind name different dockets and are both signed by the key: nobody who
- * follows the protocol signs both (notes/ledger.md 4.3, L-116).
+ * Whether two messages of one height, round and kind say different things and are both signed by the key: nobody who
+ * follows the protocol signs both (notes/ledger.md 4.3, L-116). They differ in the docket that they name, or, proposals,
+ * in the polka that they show; a time alone makes no difference.
  */
 export function provesDoubleSign(
   registerId: string,
@@ -41,6 +44,7 @@ export function provesDoubleSign(
   const first = messageOf(registerId, evidence, 'first');
   const second = messageOf(registerId, evidence, 'second');
   const isSame =
+    first.polRound === second.polRound &&
     first.docket?.docketHash === second.docket?.docketHash &&
     first.docket?.merkleRoot === second.docket?.merkleRoot &&
     first.docket?.logRoot === second.docket?.logRoot;
@@ -51,7 +55,37 @@ export function provesDoubleSign(
   );
 }
 
+/**
+ * What an operation gives as evidence must prove it. Two messages count against the key that the validator has had from
+ * before their height on: what was signed before it came, came back or changed its key is no longer held against it, and
+ * nobody can know the set of a docket that is still to come.
+ */
+export function judgeEvidence(
+  rules: LedgerRules,
+  operation: Operation,
+  context: ControlContext,
+): Refused | undefined {
+  if (operation.operationType !== 'suspend-validator' || operation.evidence === undefined) return undefined;
+  const { evidence, validatorId } = operation;
+  const isProven =
+    evidence.kind === 'missed-slots'
+      ? isOrderly(evidence)
+      : convicts(rules, { validatorId, evidence }, context);
+  return isProven ? undefined : refuse('VAL_PERM_019', 'operation.evidence');
+}
+
+function convicts(
+  rules: LedgerRules,
+  { validatorId, evidence }: { readonly validatorId: string; readonly evidence: DoubleSign },
+  { docketNumber, verifier }: ControlContext,
+): boolean {
+  const accused = rules.validators.find((each) => each.validatorId === validatorId);
+  if (accused === undefined) return false;
+  const isOfTerm = evidence.height >= accused.effectiveFromDocket && evidence.height <= docketNumber;
+  return isOfTerm && provesDoubleSign(rules.registerId, evidence, accused, verifier);
+}
+
 /** Whether slots are given once each and in order: what they prove is for the roster to judge (L-115). */
-export function isOrderly({ dockets }: Extract<Evidence, { kind: 'missed-slots' }>): boolean {
+function isOrderly({ dockets }: Extract<Evidence, { kind: 'missed-slots' }>): boolean {
   return dockets.every((docket, index) => index === 0 || docket > (dockets[index - 1] ?? docket));
 }

@@ -31,6 +31,7 @@ export const TRANSITION_MODES = ['immediate', 'grace-period'] as const;
 export const GOVERNANCE_PAYLOAD_VERSION = 2;
 const APPROVAL_DOMAIN = 'platform:governance-approval:v1';
 const OPERATION_DOMAIN = 'platform:governance-operation:v1';
+const SUSPENSION_DOMAIN = 'platform:governance-suspension:v1';
 const MAX_APPROVALS = 50;
 /** Proposals are part of the rules that every member holds, so one operation is small. */
 export const MAX_OPERATION_BYTES = 32_768;
@@ -48,7 +49,7 @@ const text = z.string().min(1).max(1024);
 const memberDid = z.string().refine((did) => findMemberAddress(did) !== undefined, 'is not a member DID');
 const validatorId = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
-export const timestampSchema = z
+const timestampSchema = z
   .string()
   .max(64)
   .refine((value) => findTimestamp(value) !== undefined, 'is not a timestamp');
@@ -59,7 +60,7 @@ const keyForm = (key: { publicKey: string; algorithm: Algorithm }): boolean =>
 const keyProblem = { path: ['publicKey'], message: 'is not a key in the form of decision D3' };
 
 /** A key in the form of decision D3, to the letter: it is hashed and compared. */
-export const keySchema = z.strictObject(keyFields).refine(keyForm, keyProblem);
+const keySchema = z.strictObject(keyFields).refine(keyForm, keyProblem);
 
 /** A validator that asks to be one, with its proof of possession (notes/ledger.md L-33). */
 export const validatorEntrySchema = z
@@ -207,6 +208,32 @@ export function operationId(registerId: string, operation: Operation, rosterHash
       domain: OPERATION_DOMAIN,
       registerId,
       operation: decided(operation),
+      rosterHashBefore,
+    }),
+  );
+}
+
+/** What a roster is asked once on the word of validators. */
+export interface SuspensionTerm {
+  readonly registerId: string;
+  readonly validatorId: string;
+  /** Since when the accused has its status and key. */
+  readonly effectiveFromDocket: number;
+  readonly rosterHashBefore: string;
+}
+
+/**
+ * Identity of the question whether a validator shall be suspended for signing twice. It stands among the operations that
+ * are not decided again: several members see the same fault, and a roster that said no is not asked for the next one.
+ */
+export function suspensionId(term: SuspensionTerm): string {
+  const { registerId, validatorId, effectiveFromDocket, rosterHashBefore } = term;
+  return sha256Hex(
+    canonicalJson({
+      domain: SUSPENSION_DOMAIN,
+      registerId,
+      validatorId,
+      effectiveFromDocket,
       rosterHashBefore,
     }),
   );

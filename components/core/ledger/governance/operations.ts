@@ -25,6 +25,7 @@ import {
   type RulesPart,
   rosterSigners,
 } from './control.ts';
+import { judgeEvidence } from './evidence.ts';
 import { MAX_OPERATION_BYTES, type Operation, type OperationPayload, operationId } from './operation.ts';
 import { updateCryptoPolicy, updatePolicy } from './policies.ts';
 import { addMember, changeRole, type Effect, refuse, removeMember, transferOwnership } from './roster.ts';
@@ -158,10 +159,10 @@ export function enactOperation(
   if (rosterHash(rules.registerId, effect.rules.roster) !== rosterHashAfter) {
     return refuse('VAL_SCHEMA_001', 'rosterHashAfter', 'rosterHashAfter does not follow from the operation');
   }
-  const enacted = withEnacted(rules, operation, rosterHashBefore);
-  if (enacted.length > MAX_ENACTED) return refuse('VAL_PERM_018', 'operation');
+  const remembered = withEnacted(effect.rules, operation, rosterHashBefore);
+  if ('violations' in remembered) return remembered;
   return {
-    rules: { ...effect.rules, enacted },
+    rules: remembered,
     change: {
       txId: transaction.txId,
       kind: KINDS[effect.part === 'proposals' ? 'roster' : effect.part],
@@ -178,11 +179,20 @@ function withEnacted(
   rules: LedgerRules,
   operation: Operation,
   rosterHashBefore: string,
-): readonly EnactedOperation[] {
+): LedgerRules | Refused {
   const { operationType } = operation;
-  if (operationType === 'policy-update' || operationType === 'crypto-policy-update') return rules.enacted;
-  const id = operationId(rules.registerId, operation, rosterHashBefore);
-  return [...rules.enacted, { operationId: id, expiresAt: operationEnd(operation, LONGEST_TTL_DAYS) }];
+  if (operationType === 'policy-update' || operationType === 'crypto-policy-update') return rules;
+  return remember(rules, operationId(rules.registerId, operation, rosterHashBefore), operation);
+}
+
+/** The rules with the id of what is not decided again as long as the approvals of an operation could be used. */
+export function remember(rules: LedgerRules, id: string, operation: Operation): LedgerRules | Refused {
+  const entry: EnactedOperation = {
+    operationId: id,
+    expiresAt: operationEnd(operation, LONGEST_TTL_DAYS),
+  };
+  if (rules.enacted.length >= MAX_ENACTED) return refuse('VAL_PERM_018', 'operation');
+  return { ...rules, enacted: [...rules.enacted, entry] };
 }
 
 /** An operation with its approvals in one transaction (notes/ledger.md L-95 a). */
@@ -193,7 +203,10 @@ export function applyOperation(
   context: ControlContext,
 ): Applied | Refused {
   const { operation } = payload;
-  const problem = judgeProposer(rules, transaction, operation) ?? judgeOperation(rules, payload, context);
+  const problem =
+    judgeProposer(rules, transaction, operation) ??
+    judgeOperation(rules, payload, context) ??
+    judgeEvidence(rules, operation, context);
   if (problem !== undefined) return problem;
   const applied = enactOperation(rules, transaction, payload, context);
   if ('violations' in applied) return applied;

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { encodeBase64 } from '../../encoding/base64.ts';
-import { type ConsensusMessage, signBytes } from '../consensus.ts';
 import { buildEnactment, buildOperation, governanceDraft } from './build.ts';
-import type { Evidence, Operation } from './operation.ts';
-import { keyOfValidator, owner, type Person, person, registerId, Scene, system } from './testing/scene.ts';
+import type { Operation } from './operation.ts';
+import { owner, type Person, person, Scene, system } from './testing/scene.ts';
 
 const admin = person(2);
 const other = person(3);
@@ -222,89 +220,6 @@ describe('a proposal', () => {
     expect(board.decide(role, owner, admin)).toEqual([]);
     expect(board.open(board.removal(), admin)).toHaveLength(64);
     expect(board.rules.proposals).toHaveLength(1);
-  });
-});
-
-describe('a suspension with evidence', () => {
-  const docket = (fill: string) => ({
-    docketHash: fill.repeat(64),
-    merkleRoot: fill.repeat(64),
-    logRoot: fill.repeat(64),
-  });
-  const message = (fill: string | undefined): ConsensusMessage => ({
-    type: 2,
-    networkId: 'here',
-    registerId,
-    height: 7,
-    round: 1,
-    polRound: -1,
-    docket: fill === undefined ? undefined : docket(fill),
-    validatorSetHash: 'c'.repeat(64),
-    timestamp: '2026-11-21T10:00:00Z',
-  });
-  const signed = (fill: string | undefined, signer: Person) => {
-    const { docket: value, polRound, validatorSetHash, timestamp } = message(fill);
-    const signature = encodeBase64(signer.signer.sign(signBytes(message(fill))));
-    const said = { polRound, validatorSetHash, timestamp, signature };
-    return value === undefined ? said : { ...said, docket: value };
-  };
-  const evidence = (first: ReturnType<typeof signed>, second: ReturnType<typeof signed>): Evidence => ({
-    kind: 'double-sign',
-    networkId: 'here',
-    type: 2,
-    height: 7,
-    round: 1,
-    first,
-    second,
-  });
-  const accused = keyOfValidator(3);
-  const suspend = (board: Board, proposer: Person, given: Evidence) =>
-    board.operation('suspend-validator', proposer, { validatorId: 'validator-3', evidence: given });
-  const proven = evidence(signed('a', accused), signed(undefined, accused));
-
-  it.each([
-    ['a validator', keyOfValidator(0)],
-    ['the register-control key', system],
-  ])('is proposed by %s, without a vote', (_, proposer) => {
-    const board = new Board();
-    const proposalId = board.open(suspend(board, proposer, proven), proposer);
-    expect(board.rules.proposals).toMatchObject([{ proposalId, votes: [], required: 2 }]);
-    expect(board.statusOf('validator-3')).toBe('Active');
-    expect(board.vote(proposalId, 'approve', owner)).toEqual([]);
-    expect(board.vote(proposalId, 'approve', admin)).toEqual([]);
-    expect(board.enact(proposalId)).toEqual([]);
-    expect(board.statusOf('validator-3')).toBe('Suspended');
-  });
-
-  it.each([
-    ['the same docket twice', evidence(signed('a', accused), signed('a', accused))],
-    ['the words of another', evidence(signed('a', accused), signed('b', keyOfValidator(2)))],
-    ['another round', { ...proven, round: 2 } as Evidence],
-    ['slots out of order', { kind: 'missed-slots', dockets: [1, 2, 3, 4, 5, 6, 7, 8, 9, 9] } as Evidence],
-  ])('%s proves nothing', (_, given) => {
-    const board = new Board();
-    expect(board.open(suspend(board, system, given), system)).toBe('VAL_PERM_019');
-    expect(board.open(suspend(board, owner, given), owner)).toBe('VAL_PERM_019');
-  });
-
-  it('is for nobody else to propose', () => {
-    const board = new Board();
-    expect(board.open(suspend(board, stranger, proven), stranger)).toBe('VAL_PERM_001');
-    expect(board.open(suspend(board, owner, proven), system)).toBe('VAL_PERM_003');
-    const bare = board.operation('suspend-validator', system, { validatorId: 'validator-3' });
-    expect(board.open(bare, system)).toBe('VAL_PERM_003');
-  });
-
-  it('may be a liveness violation: ten slots missed', () => {
-    const board = new Board();
-    const missed: Evidence = { kind: 'missed-slots', dockets: [1, 5, 9, 13, 17, 21, 25, 29, 33, 37] };
-    const validator = keyOfValidator(0);
-    const action = 'control.validator.liveness-violation';
-    expect(board.act(action, board.payload(suspend(board, validator, missed)), validator)).toEqual([]);
-    expect(board.rules.proposals).toHaveLength(1);
-    expect(board.act(action, board.payload(suspend(board, validator, proven)), validator)).toEqual([
-      'VAL_SCHEMA_001',
-    ]);
   });
 });
 

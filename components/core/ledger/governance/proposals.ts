@@ -13,13 +13,13 @@ import {
   type Applied,
   type ControlContext,
   type ControlTransaction,
-  isSystemSigned,
   judgeSigners,
   type ProposalChange,
   type Refused,
   rosterSigners,
 } from './control.ts';
-import { isOrderly, provesDoubleSign } from './evidence.ts';
+import { judgeEvidence } from './evidence.ts';
+import { isObserver, judgeObserver, withQuestion } from './observers.ts';
 import {
   approvalSchema,
   GOVERNANCE_PAYLOAD_VERSION,
@@ -35,7 +35,7 @@ import {
   operationEnd,
 } from './operations.ts';
 import { refuse } from './roster.ts';
-import { isSameKey, type LedgerRules, type OpenProposal, rosterHash } from './rules.ts';
+import { type LedgerRules, type OpenProposal, rosterHash } from './rules.ts';
 
 /** Proposals that may be open on one register. */
 const MAX_PROPOSALS = 64;
@@ -65,7 +65,8 @@ function changeOf(transaction: ControlTransaction, proposals: readonly ProposalC
 
 /**
  * Opens a proposal. Owner and admins propose; a suspension that comes with evidence may also be proposed by an active
- * validator or the register-control key, which have no vote (notes/ledger.md 4.3, L-115).
+ * validator or the register-control key, which have no vote (notes/ledger.md 4.3, L-115). Those are heard once about a
+ * validator (observers.ts).
  */
 export function openProposal(
   rules: LedgerRules,
@@ -75,10 +76,13 @@ export function openProposal(
 ): Applied | Refused {
   const { operation } = payload;
   const problem =
-    judgeOpener(rules, transaction, operation, context) ??
+    judgeOpener(rules, transaction, payload, context) ??
     judgeOperation(rules, payload, context) ??
+    judgeEvidence(rules, operation, context) ??
     judgeOutcome(rules, payload, context);
   if (problem !== undefined) return problem;
+  const asked = withQuestion(rules, payload);
+  if ('violations' in asked) return asked;
   const isLive = (each: OpenProposal): boolean =>
     each.rosterHashBefore === payload.rosterHashBefore && !isOver(each.expiresAt, context);
   const isFull = rules.proposals.length >= MAX_PROPOSALS;
@@ -87,54 +91,49 @@ export function openProposal(
   const signed = rosterSigners(rules, transaction).map(({ subject }) => ({ did: subject, isApproval: true }));
   const cast = { approvals: operation.approvalSignatures ?? [], signed };
   const votes = countVotes(rules, payload, cast, context.verifier);
+  const opened = pendingProposal(rules, transaction, payload, context);
+  const { proposal } = withVotes(opened, votes, transaction, context);
+  return {
+    rules: { ...asked, proposals: [...kept, proposal] },
+    change: changeOf(transaction, [{ proposal, txId: transaction.txId }]),
+  };
+}
+
+function pendingProposal(
+  rules: LedgerRules,
+  { txId }: ControlTransaction,
+  { operation, rosterHashBefore, rosterHashAfter }: OperationPayload,
+  { timestamp, docketNumber }: ControlContext,
+): OpenProposal {
   const { quorumFormula, proposalTtlDays } = rules.policy.governance;
   const eligible = eligibleVoters(rules, operation).length;
-  const opened: OpenProposal = {
-    proposalId: transaction.txId,
+  return {
+    proposalId: txId,
     operation,
-    rosterHashBefore: payload.rosterHashBefore,
-    rosterHashAfter: payload.rosterHashAfter,
+    rosterHashBefore,
+    rosterHashAfter,
     status: 'Pending',
-    openedAt: context.timestamp,
-    openedInDocket: context.docketNumber,
+    openedAt: timestamp,
+    openedInDocket: docketNumber,
     expiresAt: operationEnd(operation, proposalTtlDays),
     quorumFormula,
     eligible,
     required: requiredApprovals(quorumFormula, eligible),
     votes: [],
   };
-  const { proposal } = withVotes(opened, votes, transaction, context);
-  return {
-    rules: { ...rules, proposals: [...kept, proposal] },
-    change: changeOf(transaction, [{ proposal, txId: transaction.txId }]),
-  };
 }
 
 function judgeOpener(
   rules: LedgerRules,
   transaction: ControlTransaction,
-  operation: Operation,
+  payload: OperationPayload,
   context: ControlContext,
 ): Refused | undefined {
-  const isObserver = isSystemSigned(rules, transaction) || isValidatorSigned(rules, transaction);
-  if (operation.operationType !== 'suspend-validator') return judgeProposer(rules, transaction, operation);
-  const { evidence, validatorId } = operation;
-  if (evidence === undefined) return judgeProposer(rules, transaction, operation);
-  const accused = rules.validators.find((each) => each.validatorId === validatorId);
-  const isProven =
-    evidence.kind === 'missed-slots'
-      ? isOrderly(evidence)
-      : accused !== undefined && provesDoubleSign(rules.registerId, evidence, accused, context.verifier);
-  if (!isProven) return refuse('VAL_PERM_019', 'operation.evidence');
-  if (!isObserver) return judgeProposer(rules, transaction, operation);
-  return operation.proposerDid === memberDid(transaction.senderAddress)
-    ? undefined
-    : refuse('VAL_PERM_003', 'operation.proposerDid', 'The proposer is not the first signer');
-}
-
-function isValidatorSigned(rules: LedgerRules, { signers }: ControlTransaction): boolean {
-  const active = rules.validators.filter((each) => each.status === 'Active');
-  return signers.length > 0 && signers.every((key) => active.some((each) => isSameKey(each, key)));
+  const { operation } = payload;
+  const isAccusation = operation.operationType === 'suspend-validator' && operation.evidence !== undefined;
+  return isAccusation && isObserver(rules, transaction)
+    ? judgeObserver(rules, transaction, payload, context)
+    : judgeProposer(rules, transaction, operation);
 }
 
 /** A proposal must make sense when it is opened; it is judged again when it is enacted. */

@@ -165,6 +165,136 @@ export declare type UpsertPrincipalResponse = Message<"chancery.tenant.v1.Upsert
 export declare const UpsertPrincipalResponseSchema: GenMessage<UpsertPrincipalResponse>;
 
 /**
+ * @generated from message chancery.tenant.v1.Principal
+ */
+export declare type Principal = Message<"chancery.tenant.v1.Principal"> & {
+  /**
+   * @generated from field: string principal_id = 1;
+   */
+  principalId: string;
+
+  /**
+   * @generated from field: string client_id = 2;
+   */
+  clientId: string;
+
+  /**
+   * @generated from field: string service_name = 3;
+   */
+  serviceName: string;
+
+  /**
+   * @generated from field: repeated string scopes = 4;
+   */
+  scopes: string[];
+
+  /**
+   * @generated from field: bool can_sign_system = 5;
+   */
+  canSignSystem: boolean;
+
+  /**
+   * @generated from field: chancery.tenant.v1.PrincipalStatus status = 6;
+   */
+  status: PrincipalStatus;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.Principal.
+ * Use `create(PrincipalSchema)` to create a new message.
+ */
+export declare const PrincipalSchema: GenMessage<Principal>;
+
+/**
+ * @generated from message chancery.tenant.v1.ListPrincipalsRequest
+ */
+export declare type ListPrincipalsRequest = Message<"chancery.tenant.v1.ListPrincipalsRequest"> & {
+  /**
+   * Empty: of every service.
+   *
+   * @generated from field: string service_name = 1;
+   */
+  serviceName: string;
+
+  /**
+   * Client ids after this one; empty: from the first.
+   *
+   * @generated from field: string after = 2;
+   */
+  after: string;
+
+  /**
+   * 0: 500; at most 1000.
+   *
+   * @generated from field: uint32 limit = 3;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.ListPrincipalsRequest.
+ * Use `create(ListPrincipalsRequestSchema)` to create a new message.
+ */
+export declare const ListPrincipalsRequestSchema: GenMessage<ListPrincipalsRequest>;
+
+/**
+ * @generated from message chancery.tenant.v1.ListPrincipalsResponse
+ */
+export declare type ListPrincipalsResponse = Message<"chancery.tenant.v1.ListPrincipalsResponse"> & {
+  /**
+   * @generated from field: repeated chancery.tenant.v1.Principal principals = 1;
+   */
+  principals: Principal[];
+
+  /**
+   * False when there are more.
+   *
+   * @generated from field: bool complete = 2;
+   */
+  complete: boolean;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.ListPrincipalsResponse.
+ * Use `create(ListPrincipalsResponseSchema)` to create a new message.
+ */
+export declare const ListPrincipalsResponseSchema: GenMessage<ListPrincipalsResponse>;
+
+/**
+ * @generated from message chancery.tenant.v1.RevokePrincipalRequest
+ */
+export declare type RevokePrincipalRequest = Message<"chancery.tenant.v1.RevokePrincipalRequest"> & {
+  /**
+   * @generated from field: string client_id = 1;
+   */
+  clientId: string;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.RevokePrincipalRequest.
+ * Use `create(RevokePrincipalRequestSchema)` to create a new message.
+ */
+export declare const RevokePrincipalRequestSchema: GenMessage<RevokePrincipalRequest>;
+
+/**
+ * @generated from message chancery.tenant.v1.RevokePrincipalResponse
+ */
+export declare type RevokePrincipalResponse = Message<"chancery.tenant.v1.RevokePrincipalResponse"> & {
+  /**
+   * False when there was no such principal, or it was revoked before.
+   *
+   * @generated from field: bool revoked = 1;
+   */
+  revoked: boolean;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.RevokePrincipalResponse.
+ * Use `create(RevokePrincipalResponseSchema)` to create a new message.
+ */
+export declare const RevokePrincipalResponseSchema: GenMessage<RevokePrincipalResponse>;
+
+/**
  * @generated from enum chancery.tenant.v1.RevocationKind
  */
 export enum RevocationKind {
@@ -215,6 +345,36 @@ export enum RevocationKind {
 export declare const RevocationKindSchema: GenEnum<RevocationKind>;
 
 /**
+ * @generated from enum chancery.tenant.v1.PrincipalStatus
+ */
+export enum PrincipalStatus {
+  /**
+   * @generated from enum value: PRINCIPAL_STATUS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: PRINCIPAL_STATUS_ACTIVE = 1;
+   */
+  ACTIVE = 1,
+
+  /**
+   * @generated from enum value: PRINCIPAL_STATUS_SUSPENDED = 2;
+   */
+  SUSPENDED = 2,
+
+  /**
+   * @generated from enum value: PRINCIPAL_STATUS_REVOKED = 3;
+   */
+  REVOKED = 3,
+}
+
+/**
+ * Describes the enum chancery.tenant.v1.PrincipalStatus.
+ */
+export declare const PrincipalStatusSchema: GenEnum<PrincipalStatus>;
+
+/**
  * What every service must know to refuse a dead token within a second (decision D32).
  *
  * @generated from service chancery.tenant.v1.RevocationService
@@ -234,12 +394,13 @@ export declare const RevocationService: GenService<{
 
 /**
  * Service principals of installations: the operator and local mode keep one per workload (decision D28).
+ * Callers: service-operator.
  *
  * @generated from service chancery.tenant.v1.PrincipalService
  */
 export declare const PrincipalService: GenService<{
   /**
-   * Creates the principal or replaces its scopes and claims. Callers: service-operator.
+   * Creates the principal or replaces its scopes and claims. A revoked one comes back with an id of its own.
    *
    * @generated from rpc chancery.tenant.v1.PrincipalService.UpsertPrincipal
    */
@@ -247,6 +408,26 @@ export declare const PrincipalService: GenService<{
     methodKind: "unary";
     input: typeof UpsertPrincipalRequestSchema;
     output: typeof UpsertPrincipalResponseSchema;
+  },
+  /**
+   * Principals by client id, also those that may hold no tokens.
+   *
+   * @generated from rpc chancery.tenant.v1.PrincipalService.ListPrincipals
+   */
+  listPrincipals: {
+    methodKind: "unary";
+    input: typeof ListPrincipalsRequestSchema;
+    output: typeof ListPrincipalsResponseSchema;
+  },
+  /**
+   * Ends the tokens of a validator that is no member any more; it gets no new ones. May be repeated.
+   *
+   * @generated from rpc chancery.tenant.v1.PrincipalService.RevokePrincipal
+   */
+  revokePrincipal: {
+    methodKind: "unary";
+    input: typeof RevokePrincipalRequestSchema;
+    output: typeof RevokePrincipalResponseSchema;
   },
 }>;
 

@@ -8,7 +8,7 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/
  * Describes the file chancery/tenant/v1/tenant.proto.
  */
 export const file_chancery_tenant_v1_tenant = /*@__PURE__*/
-  fileDesc("Ch9jaGFuY2VyeS90ZW5hbnQvdjEvdGVuYW50LnByb3RvEhJjaGFuY2VyeS50ZW5hbnQudjEiMgoGQ3Vyc29yEhYKDnRyYW5zYWN0aW9uX2lkGAEgASgEEhAKCHNlcXVlbmNlGAIgASgEInkKClJldm9jYXRpb24SMAoEa2luZBgBIAEoDjIiLmNoYW5jZXJ5LnRlbmFudC52MS5SZXZvY2F0aW9uS2luZBILCgNrZXkYAiABKAkSFQoNbm90X2JlZm9yZV9tcxgDIAEoAxIVCg1leHBpcmVzX2F0X21zGAQgASgDIlIKFkxpc3RSZXZvY2F0aW9uc1JlcXVlc3QSKQoFYWZ0ZXIYASABKAsyGi5jaGFuY2VyeS50ZW5hbnQudjEuQ3Vyc29yEg0KBWxpbWl0GAIgASgNIooBChdMaXN0UmV2b2NhdGlvbnNSZXNwb25zZRIzCgtyZXZvY2F0aW9ucxgBIAMoCzIeLmNoYW5jZXJ5LnRlbmFudC52MS5SZXZvY2F0aW9uEigKBG5leHQYAiABKAsyGi5jaGFuY2VyeS50ZW5hbnQudjEuQ3Vyc29yEhAKCGNvbXBsZXRlGAMgASgIImoKFlVwc2VydFByaW5jaXBhbFJlcXVlc3QSEQoJY2xpZW50X2lkGAEgASgJEhQKDHNlcnZpY2VfbmFtZRgCIAEoCRIOCgZzY29wZXMYAyADKAkSFwoPY2FuX3NpZ25fc3lzdGVtGAQgASgIIi8KF1Vwc2VydFByaW5jaXBhbFJlc3BvbnNlEhQKDHByaW5jaXBhbF9pZBgBIAEoCSrMAQoOUmV2b2NhdGlvbktpbmQSHwobUkVWT0NBVElPTl9LSU5EX1VOU1BFQ0lGSUVEEAASGQoVUkVWT0NBVElPTl9LSU5EX1RPS0VOEAESGwoXUkVWT0NBVElPTl9LSU5EX1NFU1NJT04QAhIcChhSRVZPQ0FUSU9OX0tJTkRfSURFTlRJVFkQAxIhCh1SRVZPQ0FUSU9OX0tJTkRfUExBVEZPUk1fVVNFUhAEEiAKHFJFVk9DQVRJT05fS0lORF9PUkdBTklaQVRJT04QBTJ/ChFSZXZvY2F0aW9uU2VydmljZRJqCg9MaXN0UmV2b2NhdGlvbnMSKi5jaGFuY2VyeS50ZW5hbnQudjEuTGlzdFJldm9jYXRpb25zUmVxdWVzdBorLmNoYW5jZXJ5LnRlbmFudC52MS5MaXN0UmV2b2NhdGlvbnNSZXNwb25zZTJ+ChBQcmluY2lwYWxTZXJ2aWNlEmoKD1Vwc2VydFByaW5jaXBhbBIqLmNoYW5jZXJ5LnRlbmFudC52MS5VcHNlcnRQcmluY2lwYWxSZXF1ZXN0GisuY2hhbmNlcnkudGVuYW50LnYxLlVwc2VydFByaW5jaXBhbFJlc3BvbnNlYgZwcm90bzM");
+  fileDesc("Ch9jaGFuY2VyeS90ZW5hbnQvdjEvdGVuYW50LnByb3RvEhJjaGFuY2VyeS50ZW5hbnQudjEiMgoGQ3Vyc29yEhYKDnRyYW5zYWN0aW9uX2lkGAEgASgEEhAKCHNlcXVlbmNlGAIgASgEInkKClJldm9jYXRpb24SMAoEa2luZBgBIAEoDjIiLmNoYW5jZXJ5LnRlbmFudC52MS5SZXZvY2F0aW9uS2luZBILCgNrZXkYAiABKAkSFQoNbm90X2JlZm9yZV9tcxgDIAEoAxIVCg1leHBpcmVzX2F0X21zGAQgASgDIlIKFkxpc3RSZXZvY2F0aW9uc1JlcXVlc3QSKQoFYWZ0ZXIYASABKAsyGi5jaGFuY2VyeS50ZW5hbnQudjEuQ3Vyc29yEg0KBWxpbWl0GAIgASgNIooBChdMaXN0UmV2b2NhdGlvbnNSZXNwb25zZRIzCgtyZXZvY2F0aW9ucxgBIAMoCzIeLmNoYW5jZXJ5LnRlbmFudC52MS5SZXZvY2F0aW9uEigKBG5leHQYAiABKAsyGi5jaGFuY2VyeS50ZW5hbnQudjEuQ3Vyc29yEhAKCGNvbXBsZXRlGAMgASgIImoKFlVwc2VydFByaW5jaXBhbFJlcXVlc3QSEQoJY2xpZW50X2lkGAEgASgJEhQKDHNlcnZpY2VfbmFtZRgCIAEoCRIOCgZzY29wZXMYAyADKAkSFwoPY2FuX3NpZ25fc3lzdGVtGAQgASgIIi8KF1Vwc2VydFByaW5jaXBhbFJlc3BvbnNlEhQKDHByaW5jaXBhbF9pZBgBIAEoCSKoAQoJUHJpbmNpcGFsEhQKDHByaW5jaXBhbF9pZBgBIAEoCRIRCgljbGllbnRfaWQYAiABKAkSFAoMc2VydmljZV9uYW1lGAMgASgJEg4KBnNjb3BlcxgEIAMoCRIXCg9jYW5fc2lnbl9zeXN0ZW0YBSABKAgSMwoGc3RhdHVzGAYgASgOMiMuY2hhbmNlcnkudGVuYW50LnYxLlByaW5jaXBhbFN0YXR1cyJLChVMaXN0UHJpbmNpcGFsc1JlcXVlc3QSFAoMc2VydmljZV9uYW1lGAEgASgJEg0KBWFmdGVyGAIgASgJEg0KBWxpbWl0GAMgASgNIl0KFkxpc3RQcmluY2lwYWxzUmVzcG9uc2USMQoKcHJpbmNpcGFscxgBIAMoCzIdLmNoYW5jZXJ5LnRlbmFudC52MS5QcmluY2lwYWwSEAoIY29tcGxldGUYAiABKAgiKwoWUmV2b2tlUHJpbmNpcGFsUmVxdWVzdBIRCgljbGllbnRfaWQYASABKAkiKgoXUmV2b2tlUHJpbmNpcGFsUmVzcG9uc2USDwoHcmV2b2tlZBgBIAEoCCrMAQoOUmV2b2NhdGlvbktpbmQSHwobUkVWT0NBVElPTl9LSU5EX1VOU1BFQ0lGSUVEEAASGQoVUkVWT0NBVElPTl9LSU5EX1RPS0VOEAESGwoXUkVWT0NBVElPTl9LSU5EX1NFU1NJT04QAhIcChhSRVZPQ0FUSU9OX0tJTkRfSURFTlRJVFkQAxIhCh1SRVZPQ0FUSU9OX0tJTkRfUExBVEZPUk1fVVNFUhAEEiAKHFJFVk9DQVRJT05fS0lORF9PUkdBTklaQVRJT04QBSqOAQoPUHJpbmNpcGFsU3RhdHVzEiAKHFBSSU5DSVBBTF9TVEFUVVNfVU5TUEVDSUZJRUQQABIbChdQUklOQ0lQQUxfU1RBVFVTX0FDVElWRRABEh4KGlBSSU5DSVBBTF9TVEFUVVNfU1VTUEVOREVEEAISHAoYUFJJTkNJUEFMX1NUQVRVU19SRVZPS0VEEAMyfwoRUmV2b2NhdGlvblNlcnZpY2USagoPTGlzdFJldm9jYXRpb25zEiouY2hhbmNlcnkudGVuYW50LnYxLkxpc3RSZXZvY2F0aW9uc1JlcXVlc3QaKy5jaGFuY2VyeS50ZW5hbnQudjEuTGlzdFJldm9jYXRpb25zUmVzcG9uc2Uy0wIKEFByaW5jaXBhbFNlcnZpY2USagoPVXBzZXJ0UHJpbmNpcGFsEiouY2hhbmNlcnkudGVuYW50LnYxLlVwc2VydFByaW5jaXBhbFJlcXVlc3QaKy5jaGFuY2VyeS50ZW5hbnQudjEuVXBzZXJ0UHJpbmNpcGFsUmVzcG9uc2USZwoOTGlzdFByaW5jaXBhbHMSKS5jaGFuY2VyeS50ZW5hbnQudjEuTGlzdFByaW5jaXBhbHNSZXF1ZXN0GiouY2hhbmNlcnkudGVuYW50LnYxLkxpc3RQcmluY2lwYWxzUmVzcG9uc2USagoPUmV2b2tlUHJpbmNpcGFsEiouY2hhbmNlcnkudGVuYW50LnYxLlJldm9rZVByaW5jaXBhbFJlcXVlc3QaKy5jaGFuY2VyeS50ZW5hbnQudjEuUmV2b2tlUHJpbmNpcGFsUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * Describes the message chancery.tenant.v1.Cursor.
@@ -53,6 +53,41 @@ export const UpsertPrincipalResponseSchema = /*@__PURE__*/
   messageDesc(file_chancery_tenant_v1_tenant, 5);
 
 /**
+ * Describes the message chancery.tenant.v1.Principal.
+ * Use `create(PrincipalSchema)` to create a new message.
+ */
+export const PrincipalSchema = /*@__PURE__*/
+  messageDesc(file_chancery_tenant_v1_tenant, 6);
+
+/**
+ * Describes the message chancery.tenant.v1.ListPrincipalsRequest.
+ * Use `create(ListPrincipalsRequestSchema)` to create a new message.
+ */
+export const ListPrincipalsRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_tenant_v1_tenant, 7);
+
+/**
+ * Describes the message chancery.tenant.v1.ListPrincipalsResponse.
+ * Use `create(ListPrincipalsResponseSchema)` to create a new message.
+ */
+export const ListPrincipalsResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_tenant_v1_tenant, 8);
+
+/**
+ * Describes the message chancery.tenant.v1.RevokePrincipalRequest.
+ * Use `create(RevokePrincipalRequestSchema)` to create a new message.
+ */
+export const RevokePrincipalRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_tenant_v1_tenant, 9);
+
+/**
+ * Describes the message chancery.tenant.v1.RevokePrincipalResponse.
+ * Use `create(RevokePrincipalResponseSchema)` to create a new message.
+ */
+export const RevokePrincipalResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_tenant_v1_tenant, 10);
+
+/**
  * Describes the enum chancery.tenant.v1.RevocationKind.
  */
 export const RevocationKindSchema = /*@__PURE__*/
@@ -65,6 +100,18 @@ export const RevocationKind = /*@__PURE__*/
   tsEnum(RevocationKindSchema);
 
 /**
+ * Describes the enum chancery.tenant.v1.PrincipalStatus.
+ */
+export const PrincipalStatusSchema = /*@__PURE__*/
+  enumDesc(file_chancery_tenant_v1_tenant, 1);
+
+/**
+ * @generated from enum chancery.tenant.v1.PrincipalStatus
+ */
+export const PrincipalStatus = /*@__PURE__*/
+  tsEnum(PrincipalStatusSchema);
+
+/**
  * What every service must know to refuse a dead token within a second (decision D32).
  *
  * @generated from service chancery.tenant.v1.RevocationService
@@ -74,6 +121,7 @@ export const RevocationService = /*@__PURE__*/
 
 /**
  * Service principals of installations: the operator and local mode keep one per workload (decision D28).
+ * Callers: service-operator.
  *
  * @generated from service chancery.tenant.v1.PrincipalService
  */

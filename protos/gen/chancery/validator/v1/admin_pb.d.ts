@@ -4,6 +4,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { Attestation } from "../../register/v1/register_pb.js";
+import type { EvidenceMessage } from "./consensus_pb.js";
 
 /**
  * Describes the file chancery/validator/v1/admin.proto.
@@ -58,6 +60,13 @@ export declare type GetStatusResponse = Message<"chancery.validator.v1.GetStatus
    * @generated from field: repeated chancery.validator.v1.HeardValidator heard = 5;
    */
   heard: HeardValidator[];
+
+  /**
+   * What keeps it from its work; empty when nothing does.
+   *
+   * @generated from field: repeated chancery.validator.v1.ValidatorCondition conditions = 6;
+   */
+  conditions: ValidatorCondition[];
 };
 
 /**
@@ -65,6 +74,43 @@ export declare type GetStatusResponse = Message<"chancery.validator.v1.GetStatus
  * Use `create(GetStatusResponseSchema)` to create a new message.
  */
 export declare const GetStatusResponseSchema: GenMessage<GetStatusResponse>;
+
+/**
+ * Something that an operator should know of a validator.
+ *
+ * @generated from message chancery.validator.v1.ValidatorCondition
+ */
+export declare type ValidatorCondition = Message<"chancery.validator.v1.ValidatorCondition"> & {
+  /**
+   * Paused, SealingStopped
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * e.g. disk full
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * @generated from field: int64 since_ms = 4;
+   */
+  sinceMs: bigint;
+};
+
+/**
+ * Describes the message chancery.validator.v1.ValidatorCondition.
+ * Use `create(ValidatorConditionSchema)` to create a new message.
+ */
+export declare const ValidatorConditionSchema: GenMessage<ValidatorCondition>;
 
 /**
  * One register as this validator sees it.
@@ -85,7 +131,7 @@ export declare type RegisterValidation = Message<"chancery.validator.v1.Register
   status: string;
 
   /**
-   * empty unless Halted
+   * why it is Halted, or Paused by itself; empty otherwise
    *
    * @generated from field: string reason = 3;
    */
@@ -163,6 +209,27 @@ export declare type RegisterValidation = Message<"chancery.validator.v1.Register
    * @generated from field: chancery.validator.v1.ConsensusTally tally = 16;
    */
   tally?: ConsensusTally | undefined;
+
+  /**
+   * proposals that members judged invalid, as this validator has heard it since its start
+   *
+   * @generated from field: repeated chancery.validator.v1.RejectedProposal rejections = 17;
+   */
+  rejections: RejectedProposal[];
+
+  /**
+   * absent when the volume was not behind
+   *
+   * @generated from field: chancery.validator.v1.VolumeGap volume_gap = 18;
+   */
+  volumeGap?: VolumeGap | undefined;
+
+  /**
+   * proven faults that this validator holds; bounded: eight of each validator
+   *
+   * @generated from field: repeated chancery.validator.v1.EvidenceSummary evidence = 19;
+   */
+  evidence: EvidenceSummary[];
 };
 
 /**
@@ -170,6 +237,94 @@ export declare type RegisterValidation = Message<"chancery.validator.v1.Register
  * Use `create(RegisterValidationSchema)` to create a new message.
  */
 export declare const RegisterValidationSchema: GenMessage<RegisterValidation>;
+
+/**
+ * @generated from message chancery.validator.v1.EvidenceSummary
+ */
+export declare type EvidenceSummary = Message<"chancery.validator.v1.EvidenceSummary"> & {
+  /**
+   * duplicate-proposal, duplicate-vote, conflicting-certificate
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * @generated from field: repeated string validator_ids = 2;
+   */
+  validatorIds: string[];
+
+  /**
+   * @generated from field: uint64 height = 3;
+   */
+  height: bigint;
+
+  /**
+   * @generated from field: int64 seen_at_ms = 4;
+   */
+  seenAtMs: bigint;
+};
+
+/**
+ * Describes the message chancery.validator.v1.EvidenceSummary.
+ * Use `create(EvidenceSummarySchema)` to create a new message.
+ */
+export declare const EvidenceSummarySchema: GenMessage<EvidenceSummary>;
+
+/**
+ * What the volume of a validator lacked of a register when its process started.
+ *
+ * @generated from message chancery.validator.v1.VolumeGap
+ */
+export declare type VolumeGap = Message<"chancery.validator.v1.VolumeGap"> & {
+  /**
+   * dockets that the log on the volume knew of
+   *
+   * @generated from field: uint64 held = 1;
+   */
+  held: bigint;
+
+  /**
+   * dockets that the register service had
+   *
+   * @generated from field: uint64 chain = 2;
+   */
+  chain: bigint;
+
+  /**
+   * @generated from field: int64 at_ms = 3;
+   */
+  atMs: bigint;
+};
+
+/**
+ * Describes the message chancery.validator.v1.VolumeGap.
+ * Use `create(VolumeGapSchema)` to create a new message.
+ */
+export declare const VolumeGapSchema: GenMessage<VolumeGap>;
+
+/**
+ * The specification's vote with approved false and a reason; it counts nowhere.
+ *
+ * @generated from message chancery.validator.v1.RejectedProposal
+ */
+export declare type RejectedProposal = Message<"chancery.validator.v1.RejectedProposal"> & {
+  /**
+   * @generated from field: uint64 docket_number = 1;
+   */
+  docketNumber: bigint;
+
+  /**
+   * @generated from field: chancery.register.v1.Attestation vote = 2;
+   */
+  vote?: Attestation | undefined;
+};
+
+/**
+ * Describes the message chancery.validator.v1.RejectedProposal.
+ * Use `create(RejectedProposalSchema)` to create a new message.
+ */
+export declare const RejectedProposalSchema: GenMessage<RejectedProposal>;
 
 /**
  * What one validator counted in one register since its start.
@@ -301,6 +456,106 @@ export declare type ActResponse = Message<"chancery.validator.v1.ActResponse"> &
 export declare const ActResponseSchema: GenMessage<ActResponse>;
 
 /**
+ * @generated from message chancery.validator.v1.ListEvidenceRequest
+ */
+export declare type ListEvidenceRequest = Message<"chancery.validator.v1.ListEvidenceRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+};
+
+/**
+ * Describes the message chancery.validator.v1.ListEvidenceRequest.
+ * Use `create(ListEvidenceRequestSchema)` to create a new message.
+ */
+export declare const ListEvidenceRequestSchema: GenMessage<ListEvidenceRequest>;
+
+/**
+ * @generated from message chancery.validator.v1.ListEvidenceResponse
+ */
+export declare type ListEvidenceResponse = Message<"chancery.validator.v1.ListEvidenceResponse"> & {
+  /**
+   * @generated from field: repeated chancery.validator.v1.HeldEvidence evidence = 1;
+   */
+  evidence: HeldEvidence[];
+};
+
+/**
+ * Describes the message chancery.validator.v1.ListEvidenceResponse.
+ * Use `create(ListEvidenceResponseSchema)` to create a new message.
+ */
+export declare const ListEvidenceResponseSchema: GenMessage<ListEvidenceResponse>;
+
+/**
+ * Evidence with everything that it takes to check its signatures.
+ *
+ * @generated from message chancery.validator.v1.HeldEvidence
+ */
+export declare type HeldEvidence = Message<"chancery.validator.v1.HeldEvidence"> & {
+  /**
+   * @generated from field: chancery.validator.v1.EvidenceMessage evidence = 1;
+   */
+  evidence?: EvidenceMessage | undefined;
+
+  /**
+   * @generated from field: string network_id = 2;
+   */
+  networkId: string;
+
+  /**
+   * lower hex; of the set at that height
+   *
+   * @generated from field: string validator_set_hash = 3;
+   */
+  validatorSetHash: string;
+
+  /**
+   * the one that it convicts; of two certificates the whole set
+   *
+   * @generated from field: repeated chancery.validator.v1.EvidenceSigner signers = 4;
+   */
+  signers: EvidenceSigner[];
+
+  /**
+   * @generated from field: int64 seen_at_ms = 5;
+   */
+  seenAtMs: bigint;
+};
+
+/**
+ * Describes the message chancery.validator.v1.HeldEvidence.
+ * Use `create(HeldEvidenceSchema)` to create a new message.
+ */
+export declare const HeldEvidenceSchema: GenMessage<HeldEvidence>;
+
+/**
+ * @generated from message chancery.validator.v1.EvidenceSigner
+ */
+export declare type EvidenceSigner = Message<"chancery.validator.v1.EvidenceSigner"> & {
+  /**
+   * @generated from field: string validator_id = 1;
+   */
+  validatorId: string;
+
+  /**
+   * @generated from field: string public_key = 2;
+   */
+  publicKey: string;
+
+  /**
+   * @generated from field: string algorithm = 3;
+   */
+  algorithm: string;
+};
+
+/**
+ * Describes the message chancery.validator.v1.EvidenceSigner.
+ * Use `create(EvidenceSignerSchema)` to create a new message.
+ */
+export declare const EvidenceSignerSchema: GenMessage<EvidenceSigner>;
+
+/**
  * What validators ask of each other so that each of them can answer for all (decision D21), and what the register
  * service asks to know who is operational.
  *
@@ -324,6 +579,16 @@ export declare const ValidatorAdminService: GenService<{
     methodKind: "unary";
     input: typeof ActRequestSchema;
     output: typeof ActResponseSchema;
+  },
+  /**
+   * Proven faults of a register's validators that this validator holds.
+   *
+   * @generated from rpc chancery.validator.v1.ValidatorAdminService.ListEvidence
+   */
+  listEvidence: {
+    methodKind: "unary";
+    input: typeof ListEvidenceRequestSchema;
+    output: typeof ListEvidenceResponseSchema;
   },
 }>;
 

@@ -3,12 +3,14 @@
 /* eslint-disable */
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_chancery_validator_v1_consensus } from "./consensus_pb.js";
+import { file_chancery_register_v1_register } from "../../register/v1/register_pb.js";
 
 /**
  * Describes the file chancery/validator/v1/admin.proto.
  */
 export const file_chancery_validator_v1_admin = /*@__PURE__*/
-  fileDesc("CiFjaGFuY2VyeS92YWxpZGF0b3IvdjEvYWRtaW4ucHJvdG8SFWNoYW5jZXJ5LnZhbGlkYXRvci52MSInChBHZXRTdGF0dXNSZXF1ZXN0EhMKC3JlZ2lzdGVyX2lkGAEgASgJIsUBChFHZXRTdGF0dXNSZXNwb25zZRIUCgx2YWxpZGF0b3JfaWQYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIVCg1zdGFydGVkX2F0X21zGAMgASgDEjwKCXJlZ2lzdGVycxgEIAMoCzIpLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5SZWdpc3RlclZhbGlkYXRpb24SNAoFaGVhcmQYBSADKAsyJS5jaGFuY2VyeS52YWxpZGF0b3IudjEuSGVhcmRWYWxpZGF0b3Ii8gIKElJlZ2lzdGVyVmFsaWRhdGlvbhITCgtyZWdpc3Rlcl9pZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEhUKDXN0YXJ0ZWRfYXRfbXMYBCABKAMSFQoNc3RvcmVkX2hlaWdodBgFIAEoBBIVCg1tZW1fcG9vbF9zaXplGAYgASgNEhUKDWRvY2tldHNfYnVpbHQYByABKAQSHgoWdHJhbnNhY3Rpb25zX3Byb2Nlc3NlZBgIIAEoBBIOCgZoZWlnaHQYCSABKAQSDQoFcm91bmQYCiABKA0SDAoEc3RlcBgLIAEoCRIQCghwcm9wb3NlchgMIAEoCRIOCgZxdW9ydW0YDSABKA0SDwoHbWVtYmVycxgOIAMoCRIVCg1kZWNpZGVkX2F0X21zGA8gASgDEjQKBXRhbGx5GBAgASgLMiUuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkNvbnNlbnN1c1RhbGx5ItABCg5Db25zZW5zdXNUYWxseRIOCgZyb3VuZHMYASABKAQSFQoNcm91bmRzX2ZhaWxlZBgCIAEoBBIWCg5wcm9wb3NhbHNfbWFkZRgDIAEoBBIaChJwcm9wb3NhbHNfcmVjZWl2ZWQYBCABKAQSEgoKdm90ZXNfY2FzdBgFIAEoBBIRCgl2b3Rlc19uaWwYBiABKAQSFgoOZXZpZGVuY2VfY291bnQYByABKAQSDwoHZGVjaWRlZBgIIAEoBBITCgtkZWNpZGluZ19tcxgJIAEoBCI7Cg5IZWFyZFZhbGlkYXRvchIUCgx2YWxpZGF0b3JfaWQYASABKAkSEwoLaGVhcmRfYXRfbXMYAiABKAMiLgoKQWN0UmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRILCgNhY3QYAiABKAkiLgoLQWN0UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg8KB2NoYW5nZWQYAiABKAgyxQEKFVZhbGlkYXRvckFkbWluU2VydmljZRJeCglHZXRTdGF0dXMSJy5jaGFuY2VyeS52YWxpZGF0b3IudjEuR2V0U3RhdHVzUmVxdWVzdBooLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5HZXRTdGF0dXNSZXNwb25zZRJMCgNBY3QSIS5jaGFuY2VyeS52YWxpZGF0b3IudjEuQWN0UmVxdWVzdBoiLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5BY3RSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("CiFjaGFuY2VyeS92YWxpZGF0b3IvdjEvYWRtaW4ucHJvdG8SFWNoYW5jZXJ5LnZhbGlkYXRvci52MSInChBHZXRTdGF0dXNSZXF1ZXN0EhMKC3JlZ2lzdGVyX2lkGAEgASgJIoQCChFHZXRTdGF0dXNSZXNwb25zZRIUCgx2YWxpZGF0b3JfaWQYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIVCg1zdGFydGVkX2F0X21zGAMgASgDEjwKCXJlZ2lzdGVycxgEIAMoCzIpLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5SZWdpc3RlclZhbGlkYXRpb24SNAoFaGVhcmQYBSADKAsyJS5jaGFuY2VyeS52YWxpZGF0b3IudjEuSGVhcmRWYWxpZGF0b3ISPQoKY29uZGl0aW9ucxgGIAMoCzIpLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5WYWxpZGF0b3JDb25kaXRpb24iVQoSVmFsaWRhdG9yQ29uZGl0aW9uEgwKBHR5cGUYASABKAkSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSEAoIc2luY2VfbXMYBCABKAMinwQKElJlZ2lzdGVyVmFsaWRhdGlvbhITCgtyZWdpc3Rlcl9pZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEhUKDXN0YXJ0ZWRfYXRfbXMYBCABKAMSFQoNc3RvcmVkX2hlaWdodBgFIAEoBBIVCg1tZW1fcG9vbF9zaXplGAYgASgNEhUKDWRvY2tldHNfYnVpbHQYByABKAQSHgoWdHJhbnNhY3Rpb25zX3Byb2Nlc3NlZBgIIAEoBBIOCgZoZWlnaHQYCSABKAQSDQoFcm91bmQYCiABKA0SDAoEc3RlcBgLIAEoCRIQCghwcm9wb3NlchgMIAEoCRIOCgZxdW9ydW0YDSABKA0SDwoHbWVtYmVycxgOIAMoCRIVCg1kZWNpZGVkX2F0X21zGA8gASgDEjQKBXRhbGx5GBAgASgLMiUuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkNvbnNlbnN1c1RhbGx5EjsKCnJlamVjdGlvbnMYESADKAsyJy5jaGFuY2VyeS52YWxpZGF0b3IudjEuUmVqZWN0ZWRQcm9wb3NhbBI0Cgp2b2x1bWVfZ2FwGBIgASgLMiAuY2hhbmNlcnkudmFsaWRhdG9yLnYxLlZvbHVtZUdhcBI4CghldmlkZW5jZRgTIAMoCzImLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5FdmlkZW5jZVN1bW1hcnkiWgoPRXZpZGVuY2VTdW1tYXJ5EgwKBGtpbmQYASABKAkSFQoNdmFsaWRhdG9yX2lkcxgCIAMoCRIOCgZoZWlnaHQYAyABKAQSEgoKc2Vlbl9hdF9tcxgEIAEoAyI3CglWb2x1bWVHYXASDAoEaGVsZBgBIAEoBBINCgVjaGFpbhgCIAEoBBINCgVhdF9tcxgDIAEoAyJaChBSZWplY3RlZFByb3Bvc2FsEhUKDWRvY2tldF9udW1iZXIYASABKAQSLwoEdm90ZRgCIAEoCzIhLmNoYW5jZXJ5LnJlZ2lzdGVyLnYxLkF0dGVzdGF0aW9uItABCg5Db25zZW5zdXNUYWxseRIOCgZyb3VuZHMYASABKAQSFQoNcm91bmRzX2ZhaWxlZBgCIAEoBBIWCg5wcm9wb3NhbHNfbWFkZRgDIAEoBBIaChJwcm9wb3NhbHNfcmVjZWl2ZWQYBCABKAQSEgoKdm90ZXNfY2FzdBgFIAEoBBIRCgl2b3Rlc19uaWwYBiABKAQSFgoOZXZpZGVuY2VfY291bnQYByABKAQSDwoHZGVjaWRlZBgIIAEoBBITCgtkZWNpZGluZ19tcxgJIAEoBCI7Cg5IZWFyZFZhbGlkYXRvchIUCgx2YWxpZGF0b3JfaWQYASABKAkSEwoLaGVhcmRfYXRfbXMYAiABKAMiLgoKQWN0UmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRILCgNhY3QYAiABKAkiLgoLQWN0UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg8KB2NoYW5nZWQYAiABKAgiKgoTTGlzdEV2aWRlbmNlUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCSJNChRMaXN0RXZpZGVuY2VSZXNwb25zZRI1CghldmlkZW5jZRgBIAMoCzIjLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5IZWxkRXZpZGVuY2UixAEKDEhlbGRFdmlkZW5jZRI4CghldmlkZW5jZRgBIAEoCzImLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5FdmlkZW5jZU1lc3NhZ2USEgoKbmV0d29ya19pZBgCIAEoCRIaChJ2YWxpZGF0b3Jfc2V0X2hhc2gYAyABKAkSNgoHc2lnbmVycxgEIAMoCzIlLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5FdmlkZW5jZVNpZ25lchISCgpzZWVuX2F0X21zGAUgASgDIk0KDkV2aWRlbmNlU2lnbmVyEhQKDHZhbGlkYXRvcl9pZBgBIAEoCRISCgpwdWJsaWNfa2V5GAIgASgJEhEKCWFsZ29yaXRobRgDIAEoCTKuAgoVVmFsaWRhdG9yQWRtaW5TZXJ2aWNlEl4KCUdldFN0YXR1cxInLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5HZXRTdGF0dXNSZXF1ZXN0GiguY2hhbmNlcnkudmFsaWRhdG9yLnYxLkdldFN0YXR1c1Jlc3BvbnNlEkwKA0FjdBIhLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5BY3RSZXF1ZXN0GiIuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkFjdFJlc3BvbnNlEmcKDExpc3RFdmlkZW5jZRIqLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5MaXN0RXZpZGVuY2VSZXF1ZXN0GisuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkxpc3RFdmlkZW5jZVJlc3BvbnNlYgZwcm90bzM", [file_chancery_validator_v1_consensus, file_chancery_register_v1_register]);
 
 /**
  * Describes the message chancery.validator.v1.GetStatusRequest.
@@ -25,39 +27,95 @@ export const GetStatusResponseSchema = /*@__PURE__*/
   messageDesc(file_chancery_validator_v1_admin, 1);
 
 /**
+ * Describes the message chancery.validator.v1.ValidatorCondition.
+ * Use `create(ValidatorConditionSchema)` to create a new message.
+ */
+export const ValidatorConditionSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 2);
+
+/**
  * Describes the message chancery.validator.v1.RegisterValidation.
  * Use `create(RegisterValidationSchema)` to create a new message.
  */
 export const RegisterValidationSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 2);
+  messageDesc(file_chancery_validator_v1_admin, 3);
+
+/**
+ * Describes the message chancery.validator.v1.EvidenceSummary.
+ * Use `create(EvidenceSummarySchema)` to create a new message.
+ */
+export const EvidenceSummarySchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 4);
+
+/**
+ * Describes the message chancery.validator.v1.VolumeGap.
+ * Use `create(VolumeGapSchema)` to create a new message.
+ */
+export const VolumeGapSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 5);
+
+/**
+ * Describes the message chancery.validator.v1.RejectedProposal.
+ * Use `create(RejectedProposalSchema)` to create a new message.
+ */
+export const RejectedProposalSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 6);
 
 /**
  * Describes the message chancery.validator.v1.ConsensusTally.
  * Use `create(ConsensusTallySchema)` to create a new message.
  */
 export const ConsensusTallySchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 3);
+  messageDesc(file_chancery_validator_v1_admin, 7);
 
 /**
  * Describes the message chancery.validator.v1.HeardValidator.
  * Use `create(HeardValidatorSchema)` to create a new message.
  */
 export const HeardValidatorSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 4);
+  messageDesc(file_chancery_validator_v1_admin, 8);
 
 /**
  * Describes the message chancery.validator.v1.ActRequest.
  * Use `create(ActRequestSchema)` to create a new message.
  */
 export const ActRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 5);
+  messageDesc(file_chancery_validator_v1_admin, 9);
 
 /**
  * Describes the message chancery.validator.v1.ActResponse.
  * Use `create(ActResponseSchema)` to create a new message.
  */
 export const ActResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 6);
+  messageDesc(file_chancery_validator_v1_admin, 10);
+
+/**
+ * Describes the message chancery.validator.v1.ListEvidenceRequest.
+ * Use `create(ListEvidenceRequestSchema)` to create a new message.
+ */
+export const ListEvidenceRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 11);
+
+/**
+ * Describes the message chancery.validator.v1.ListEvidenceResponse.
+ * Use `create(ListEvidenceResponseSchema)` to create a new message.
+ */
+export const ListEvidenceResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 12);
+
+/**
+ * Describes the message chancery.validator.v1.HeldEvidence.
+ * Use `create(HeldEvidenceSchema)` to create a new message.
+ */
+export const HeldEvidenceSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 13);
+
+/**
+ * Describes the message chancery.validator.v1.EvidenceSigner.
+ * Use `create(EvidenceSignerSchema)` to create a new message.
+ */
+export const EvidenceSignerSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 14);
 
 /**
  * What validators ask of each other so that each of them can answer for all (decision D21), and what the register

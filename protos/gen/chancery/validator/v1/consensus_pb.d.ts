@@ -410,6 +410,13 @@ export declare type HeartbeatMessage = Message<"chancery.validator.v1.HeartbeatM
    * @generated from field: repeated chancery.validator.v1.Head heads = 4;
    */
   heads: Head[];
+
+  /**
+   * it proposes nothing: nobody waits for its turn
+   *
+   * @generated from field: bool draining = 5;
+   */
+  draining: boolean;
 };
 
 /**

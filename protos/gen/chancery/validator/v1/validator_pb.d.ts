@@ -240,6 +240,13 @@ export declare type ProvePossessionRequest = Message<"chancery.validator.v1.Prov
    * @generated from field: string register_id = 1;
    */
   registerId: string;
+
+  /**
+   * The proof is for the key after this one, which is made when there is none. Empty: for the newest key there is.
+   *
+   * @generated from field: string after_public_key = 2;
+   */
+  afterPublicKey: string;
 };
 
 /**

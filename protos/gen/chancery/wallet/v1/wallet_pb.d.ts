@@ -429,7 +429,26 @@ export declare type SignConsensusRequest = Message<"chancery.wallet.v1.SignConse
      */
     value: CosignatureMessage;
     case: "cosignature";
+  } | {
+    /**
+     * @generated from field: chancery.wallet.v1.SuspensionMessage suspension = 7;
+     */
+    value: SuspensionMessage;
+    case: "suspension";
+  } | {
+    /**
+     * @generated from field: chancery.wallet.v1.NextKeyMessage next_key = 8;
+     */
+    value: NextKeyMessage;
+    case: "nextKey";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Which key of this identity signs; empty for its first one.
+   *
+   * @generated from field: string public_key = 9;
+   */
+  publicKey: string;
 };
 
 /**
@@ -525,7 +544,7 @@ export declare type ConsensusMessage = Message<"chancery.wallet.v1.ConsensusMess
 export declare const ConsensusMessageSchema: GenMessage<ConsensusMessage>;
 
 /**
- * The specification's ConsensusVote, issued for decided dockets.
+ * The specification's ConsensusVote: approved over decided dockets, not approved over proposals that were invalid.
  *
  * @generated from message chancery.wallet.v1.AttestationMessage
  */
@@ -556,6 +575,32 @@ export declare type AttestationMessage = Message<"chancery.wallet.v1.Attestation
  * Use `create(AttestationMessageSchema)` to create a new message.
  */
 export declare const AttestationMessageSchema: GenMessage<AttestationMessage>;
+
+/**
+ * The transaction that asks a register's roster to suspend another validator for two signed messages (notes/ledger.md
+ * 4.3). The component makes id and digest itself; it signs no other transaction.
+ *
+ * @generated from message chancery.wallet.v1.SuspensionMessage
+ */
+export declare type SuspensionMessage = Message<"chancery.wallet.v1.SuspensionMessage"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * canonical JSON of the proposal's payload
+   *
+   * @generated from field: bytes payload = 2;
+   */
+  payload: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.SuspensionMessage.
+ * Use `create(SuspensionMessageSchema)` to create a new message.
+ */
+export declare const SuspensionMessageSchema: GenMessage<SuspensionMessage>;
 
 /**
  * A C2SP cosignature/v1 of a register's checkpoint; the bytes are made by the component (decision D25).
@@ -616,6 +661,24 @@ export declare type PossessionMessage = Message<"chancery.wallet.v1.PossessionMe
 export declare const PossessionMessageSchema: GenMessage<PossessionMessage>;
 
 /**
+ * The key of this identity that follows another one of its keys, made on first use: what a rotation rotates to.
+ *
+ * @generated from message chancery.wallet.v1.NextKeyMessage
+ */
+export declare type NextKeyMessage = Message<"chancery.wallet.v1.NextKeyMessage"> & {
+  /**
+   * @generated from field: string after_public_key = 1;
+   */
+  afterPublicKey: string;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.NextKeyMessage.
+ * Use `create(NextKeyMessageSchema)` to create a new message.
+ */
+export declare const NextKeyMessageSchema: GenMessage<NextKeyMessage>;
+
+/**
  * @generated from message chancery.wallet.v1.SignConsensusResponse
  */
 export declare type SignConsensusResponse = Message<"chancery.wallet.v1.SignConsensusResponse"> & {
@@ -645,6 +708,14 @@ export declare type SignConsensusResponse = Message<"chancery.wallet.v1.SignCons
      */
     value: SignerRefusal;
     case: "refusal";
+  } | {
+    /**
+     * of a NextKeyMessage
+     *
+     * @generated from field: chancery.wallet.v1.PublicKey key = 5;
+     */
+    value: PublicKey;
+    case: "key";
   } | { case: undefined; value?: undefined };
 };
 
@@ -664,9 +735,18 @@ export declare type SignerOpened = Message<"chancery.wallet.v1.SignerOpened"> & 
   epoch: bigint;
 
   /**
+   * the first key of the identity
+   *
    * @generated from field: chancery.wallet.v1.PublicKey key = 2;
    */
   key?: PublicKey | undefined;
+
+  /**
+   * the last one that was made
+   *
+   * @generated from field: chancery.wallet.v1.PublicKey newest_key = 3;
+   */
+  newestKey?: PublicKey | undefined;
 };
 
 /**
@@ -696,7 +776,7 @@ export declare const SignedMessageSchema: GenMessage<SignedMessage>;
  */
 export declare type SignerRefusal = Message<"chancery.wallet.v1.SignerRefusal"> & {
   /**
-   * DOUBLE_SIGN_REFUSED, SIGNER_FENCED, SIGNING_NOT_ALLOWED, INVALID_REQUEST, RATE_LIMITED
+   * DOUBLE_SIGN_REFUSED, SIGNER_FENCED, SIGNING_NOT_ALLOWED, SIGNING_KEY_UNKNOWN, INVALID_REQUEST, RATE_LIMITED
    *
    * @generated from field: string code = 1;
    */

@@ -1,0 +1,104 @@
+import { parseTimestamp, TICKS_PER_SECOND } from '../../encoding/timestamp.ts';
+import { memberDid } from '../did.ts';
+import { type ControlContext, type ControlTransaction, isSystemSigned, type Refused } from './control.ts';
+import { type OperationPayload, suspensionId } from './operation.ts';
+import { isOver, remember } from './operations.ts';
+import { refuse } from './roster.ts';
+import { isSameKey, type LedgerRules, type OpenProposal, rosterHash } from './rules.ts';
+
+/** A proposal of theirs is younger than this when it is sealed, so that it lives about as long as the policy gives it. */
+const OLDEST_TICKS = 3_600n * TICKS_PER_SECOND;
+
+/** Whether only active validators signed, or only the register-control key: both see, neither votes. */
+export function isObserver(rules: LedgerRules, transaction: ControlTransaction): boolean {
+  if (isSystemSigned(rules, transaction)) return true;
+  const { signers } = transaction;
+  const active = rules.validators.filter((each) => each.status === 'Active');
+  return signers.length > 0 && signers.every((key) => active.some((each) => isSameKey(each, key)));
+}
+
+/**
+ * Whether an observer may ask the roster to suspend a validator. A roster is asked once about what the validator did
+ * since it is in the set: all members see the same fault and may send the same proposal. Nobody may use that up: the
+ * accused asks nothing about itself, and the proposal lives as long as the policy says, whoever sent it.
+ */
+export function judgeObserver(
+  rules: LedgerRules,
+  transaction: ControlTransaction,
+  payload: OperationPayload,
+  context: ControlContext,
+): Refused | undefined {
+  const { operation } = payload;
+  if (operation.operationType !== 'suspend-validator') return refuse('VAL_PERM_003', 'operation');
+  if (operation.proposerDid !== memberDid(transaction.senderAddress)) {
+    return refuse('VAL_PERM_003', 'operation.proposerDid', 'The proposer is not the first signer');
+  }
+  const accused = rules.validators.find((each) => each.validatorId === operation.validatorId);
+  if (accused !== undefined && transaction.signers.some((key) => isSameKey(key, accused))) {
+    return refuse('VAL_PERM_003', 'Signatures', 'A validator does not propose its own suspension');
+  }
+  const age = parseTimestamp(context.timestamp) - parseTimestamp(operation.proposedAt);
+  if (operation.expiresAt !== undefined || age > OLDEST_TICKS) {
+    return refuse('VAL_PERM_013', 'operation.proposedAt', 'The proposal is not a fresh one');
+  }
+  return isAsked(rules, payload, context)
+    ? refuse('VAL_PERM_018', 'operation.validatorId', 'The suspension of the validator is proposed already')
+    : undefined;
+}
+
+function isAsked(rules: LedgerRules, payload: OperationPayload, context: ControlContext): boolean {
+  const question = questionOf(rules, payload);
+  if (question !== undefined) return rules.enacted.some((each) => each.operationId === question);
+  const { operation } = payload;
+  if (operation.operationType !== 'suspend-validator') return false;
+  const { validatorId, evidence } = operation;
+  return rules.proposals.some(
+    (each) => accuses(each, validatorId, evidence?.kind) && !isOver(each.expiresAt, context),
+  );
+}
+
+function accuses({ operation }: OpenProposal, validatorId: string, kind: string | undefined): boolean {
+  return (
+    operation.operationType === 'suspend-validator' &&
+    operation.validatorId === validatorId &&
+    operation.evidence?.kind === kind
+  );
+}
+
+/** What is asked of the roster once; undefined for all but a suspension for two signed messages. */
+function questionOf(
+  rules: LedgerRules,
+  { operation, rosterHashBefore }: OperationPayload,
+): string | undefined {
+  if (operation.operationType !== 'suspend-validator' || operation.evidence?.kind !== 'double-sign') {
+    return undefined;
+  }
+  const accused = rules.validators.find((each) => each.validatorId === operation.validatorId);
+  if (accused === undefined) return undefined;
+  const { registerId } = rules;
+  const { validatorId, effectiveFromDocket } = accused;
+  return suspensionId({ registerId, validatorId, effectiveFromDocket, rosterHashBefore });
+}
+
+/** The rules that remember what a proposal asks, whoever opens it. */
+export function withQuestion(rules: LedgerRules, payload: OperationPayload): LedgerRules | Refused {
+  const question = questionOf(rules, payload);
+  const isKnown = rules.enacted.some((each) => each.operationId === question);
+  return question === undefined || isKnown ? rules : remember(rules, question, payload.operation);
+}
+
+/** Whether the present roster was asked to suspend a validator for two signed messages, in its present term. */
+export function isSuspensionAsked(rules: LedgerRules, validatorId: string): boolean {
+  const accused = rules.validators.find((each) => each.validatorId === validatorId);
+  if (accused === undefined) return false;
+  const { registerId, roster } = rules;
+  const { effectiveFromDocket } = accused;
+  const rosterHashBefore = rosterHash(registerId, roster);
+  const question = suspensionId({ registerId, validatorId, effectiveFromDocket, rosterHashBefore });
+  return rules.enacted.some((each) => each.operationId === question);
+}
+
+/** The latest open proposal to suspend a validator for two signed messages. */
+export function findSuspension(rules: LedgerRules, validatorId: string): OpenProposal | undefined {
+  return rules.proposals.findLast((each) => accuses(each, validatorId, 'double-sign'));
+}

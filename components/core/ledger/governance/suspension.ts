@@ -1,0 +1,67 @@
+import { sha256Hex } from '../../crypto/hash.ts';
+import { canonicalJson } from '../../encoding/jcs.ts';
+import { memberDid } from '../did.ts';
+import { boundTxId, type TransactionEnvelope } from '../transaction.ts';
+import { buildOperation, governanceDraft } from './build.ts';
+import type { ControlContext } from './control.ts';
+import type { Evidence, OperationPayload } from './operation.ts';
+import type { LedgerRules } from './rules.ts';
+
+/** Who accuses whom of what. */
+export interface Accusation {
+  readonly validatorId: string;
+  readonly evidence: Extract<Evidence, { kind: 'double-sign' }>;
+  /** Address of the accusing validator's key. */
+  readonly proposerAddress: string;
+}
+
+/**
+ * The payload that asks the roster to suspend a validator for two signed messages (notes/ledger.md 4.3).
+ * @throws AppError unprocessable with the finding when the validator cannot be suspended now
+ */
+export function buildSuspension(
+  rules: LedgerRules,
+  { validatorId, evidence, proposerAddress }: Accusation,
+  context: ControlContext,
+): OperationPayload {
+  const operation = {
+    operationType: 'suspend-validator',
+    proposerDid: memberDid(proposerAddress),
+    proposedAt: context.timestamp,
+    validatorId,
+    evidence,
+  } as const;
+  return buildOperation(rules, operation, context);
+}
+
+/** A transaction that only misses its signature. */
+export interface UnsignedProposal {
+  readonly envelope: TransactionEnvelope;
+  readonly txId: string;
+  /** Canonical JSON: the bytes that payloadHash is of. */
+  readonly payloadText: string;
+}
+
+/**
+ * The transaction that a validator opens a proposal with. It follows from the payload, so that whoever keeps the key can
+ * make the bytes to sign by itself.
+ * @param publicKey of its only signer, standard base64
+ */
+export function suspensionTransaction(
+  registerId: string,
+  payload: OperationPayload,
+  publicKey: string,
+): UnsignedProposal {
+  const { blueprintId, actionId, metadata } = governanceDraft('control.governance.propose', payload);
+  const payloadText = canonicalJson(payload);
+  const envelope: TransactionEnvelope = {
+    registerId,
+    blueprintId,
+    actionId,
+    type: 'Control',
+    payloadHash: sha256Hex(payloadText),
+    createdAt: payload.operation.proposedAt,
+    metadata,
+  };
+  return { envelope, txId: boundTxId(envelope, [publicKey]), payloadText };
+}
