@@ -63,7 +63,8 @@ export function createRevocationView(options: RevocationViewOptions): Revocation
 }
 
 /**
- * Enforces `config.policy` of every route before its body is read and sets `request.caller`: 401 with
+ * Enforces `config.policy` of every route before its body is read and sets `request.caller`; `RequireOperator` also
+ * wants the connection to be the token owner's own, by its certificate. 401 with
  * `WWW-Authenticate: Bearer realm="platform"` (and `error="invalid_token"` when a token was sent), 403, 503 while
  * revocations are stale. Anonymous routes and unknown paths pass.
  */

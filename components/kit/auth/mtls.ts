@@ -1,8 +1,6 @@
-import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import type { PeerCertificate } from 'node:tls';
 import { AppError } from '#core/errors/errors.ts';
-import { readSvid } from '#kit/workload/svid.ts';
+import { judgeServer, readText } from '#kit/workload/server.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 
 const TIMEOUT_MS = 10_000;
@@ -54,7 +52,7 @@ export function requestOverMtls(options: MtlsRequest): Promise<MtlsAnswer> {
       servername: 'chancery.internal',
       agent: false,
       signal: AbortSignal.timeout(TIMEOUT_MS),
-      checkServerIdentity: (_host, certificate) => judge(certificate, expect),
+      checkServerIdentity: (_host, certificate) => judgeServer(certificate, expect),
       ...(body !== undefined && {
         headers: {
           'content-type': 'application/x-www-form-urlencoded',
@@ -63,32 +61,15 @@ export function requestOverMtls(options: MtlsRequest): Promise<MtlsAnswer> {
       }),
     },
     (answer) => {
-      readText(answer).then((text) => resolve({ status: answer.statusCode ?? 0, text }), fail);
+      readText(answer, BODY_LIMIT_BYTES).then(
+        (text) => resolve({ status: answer.statusCode ?? 0, text }),
+        fail,
+      );
     },
   );
   outgoing.on('error', fail);
   outgoing.end(body);
   return promise;
-}
-
-function judge(certificate: PeerCertificate, expect: string): Error | undefined {
-  try {
-    const { id } = readSvid(certificate.raw);
-    return id === expect ? undefined : new Error(`the server is ${id}, not ${expect}`);
-  } catch (error) {
-    return error instanceof Error ? error : new Error('the server certificate was refused');
-  }
-}
-
-async function readText(answer: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > BODY_LIMIT_BYTES) throw new Error('the answer is too long');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function unreachable({ host, port }: Address, cause: unknown): AppError {

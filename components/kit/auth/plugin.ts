@@ -1,7 +1,9 @@
+import { Socket } from 'node:net';
+import type { FastifyRequest } from 'fastify';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
-import type { App } from '#kit/http/http.ts';
+import { type App, peerSpiffeId } from '#kit/http/http.ts';
 import type { Authenticator } from './authenticator.ts';
 
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
@@ -13,9 +15,19 @@ export function enforcePolicies(app: App, authenticator: Authenticator): void {
     // paths that nothing serves have no policy; they are answered 404
     if (policy === undefined || policy === 'Anonymous') return;
     request.caller = await identify(authenticator, request.headers.authorization);
-    if (decide(policy, request.caller) === 'allow') return;
-    throw new AppError('forbidden', 'FORBIDDEN', 'You may not do this.');
+    if (decide(policy, request.caller) !== 'allow') throw forbidden();
+    if (policy === 'RequireOperator') assertOwnConnection(request, request.caller);
   });
+}
+
+function forbidden(): AppError {
+  return new AppError('forbidden', 'FORBIDDEN', 'You may not do this.');
+}
+
+/** Internal routes take a token from nobody but its owner: whoever forwards or finds one cannot use it (D29). */
+function assertOwnConnection(request: FastifyRequest, { clientId }: Caller): void {
+  const isReal: boolean = request.raw.socket instanceof Socket;
+  if (isReal && !peerSpiffeId(request).endsWith(`/service/${clientId}`)) throw forbidden();
 }
 
 // the challenge of a 401 is the business of kit/http

@@ -2,6 +2,7 @@ import { AppError } from '#core/errors/errors.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Bus } from '#kit/bus/bus.ts';
+import { createBell } from '#kit/clock/bell.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 
@@ -90,8 +91,7 @@ class PolledView implements RevocationView {
   #freshAtMs: number | undefined;
   #prunedAtMs = 0;
   #following = false;
-  #rung = false;
-  #wake: (() => void) | undefined;
+  readonly #bell = createBell();
   #unsubscribe: (() => void) | undefined;
   #failing = false;
 
@@ -102,7 +102,7 @@ class PolledView implements RevocationView {
   async start(): Promise<void> {
     if (!this.#following) {
       this.#following = true;
-      this.#unsubscribe = this.#options.bus?.subscribe(SUBJECTS.tenantRevocations, () => this.#ring());
+      this.#unsubscribe = this.#options.bus?.subscribe(SUBJECTS.tenantRevocations, () => this.#bell.ring());
       this.#follow().catch((error: unknown) =>
         this.#options.log.error({ err: error }, 'revocations stopped'),
       );
@@ -119,7 +119,7 @@ class PolledView implements RevocationView {
   stop(): void {
     this.#following = false;
     this.#unsubscribe?.();
-    this.#ring();
+    this.#bell.ring();
   }
 
   assertFresh(): void {
@@ -145,17 +145,10 @@ class PolledView implements RevocationView {
     );
   }
 
-  #ring(): void {
-    this.#rung = true;
-    this.#wake?.();
-  }
-
   async #follow(): Promise<void> {
     while (this.#following) {
-      this.#rung = false;
       await this.#readAll();
-      // a ring during the read may be about something committed after it
-      if (this.#following && !this.#rung) await this.#pause();
+      await this.#bell.rest(this.#options.pollMs ?? POLL_MS);
     }
   }
 
@@ -197,16 +190,6 @@ class PolledView implements RevocationView {
         if (entry.expiresAtMs + PRUNE_EVERY_MS < nowMs) entries.delete(key);
       }
     }
-  }
-
-  async #pause(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    const timer = setTimeout(resolve, this.#options.pollMs ?? POLL_MS);
-    timer.unref();
-    await promise;
-    this.#wake = undefined;
-    clearTimeout(timer);
   }
 }
 

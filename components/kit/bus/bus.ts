@@ -1,3 +1,4 @@
+import type { Secret } from '#kit/config/config.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { NatsBus } from './nats.ts';
 
@@ -41,4 +42,13 @@ export async function connectBus(options: BusOptions): Promise<Bus> {
   const bus = new NatsBus(options);
   await bus.firstConnection();
   return bus;
+}
+
+/** Where the bus is and how it is judged, from the settings of a process. */
+export function busOf(config: {
+  readonly NATS_URL: string;
+  readonly CHANCERY_NATS_CA_FILE?: Secret | undefined;
+}): Pick<BusOptions, 'url' | 'tls'> {
+  const ca = config.CHANCERY_NATS_CA_FILE?.text();
+  return { url: config.NATS_URL, tls: ca === undefined ? undefined : { ca } };
 }

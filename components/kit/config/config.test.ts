@@ -54,8 +54,33 @@ describe('loadConfig', () => {
       CHANCERY_GRPC_PORT: 7000,
       CHANCERY_LOG_LEVEL: 'info',
       CHANCERY_RATE_LIMIT_PROFILE: 'production',
+      CHANCERY_IDENTITY_TOKEN_FILE: '/var/run/chancery/identity/token',
+      CHANCERY_IDENTITY_CA_FILE: '/var/run/chancery/identity/ca.crt',
     });
   });
+
+  it('takes one source of identity, not none and not two', () => {
+    const { SPIFFE_ENDPOINT_SOCKET: _socket, ...without } = required;
+    const schema = z.object(commonSettings);
+    const issuer = { CHANCERY_IDENTITY_ISSUER: 'https://svid-issuer:8443' };
+    expect(issuesOf(() => loadConfig(schema, without))).toEqual([
+      'SPIFFE_ENDPOINT_SOCKET: required, unless CHANCERY_IDENTITY_ISSUER is set',
+    ]);
+    expect(issuesOf(() => loadConfig(schema, { ...required, ...issuer }))).toEqual([
+      'SPIFFE_ENDPOINT_SOCKET: set this or CHANCERY_IDENTITY_ISSUER, not both',
+    ]);
+    expect(loadConfig(schema, { ...without, ...issuer })).toMatchObject(issuer);
+    expect(loadConfig(z.object({}), {})).toEqual({});
+  });
+
+  it.each(['http://svid-issuer:8443', 'svid-issuer:8443', 'https://u:p@host:1', 'https://host:1/path'])(
+    'refuses the issuer %s',
+    (url) => {
+      const { SPIFFE_ENDPOINT_SOCKET: _socket, ...without } = required;
+      const act = () => loadConfig(z.object(commonSettings), { ...without, CHANCERY_IDENTITY_ISSUER: url });
+      expect(issuesOf(act)).toEqual(['CHANCERY_IDENTITY_ISSUER: expected https://host:port']);
+    },
+  );
 
   it('lists every fault, not only the first', () => {
     const env = { CHANCERY_OPS_PORT: '70000', CHANCERY_LOG_LEVEL: 'loud', CHANCERY_COLOUR: 'red' };

@@ -98,6 +98,28 @@ export const port = z.coerce.number().int().min(0).max(65_535);
 /** `true`, `false`, `1`, `0`, `yes` or `no`. */
 export const flag = z.stringbool({ truthy: ['true', '1', 'yes'], falsy: ['false', '0', 'no'] });
 
+/** Where a process gets its identity: `loadConfig` demands exactly one of the socket and the issuer. */
+export const identitySettings = {
+  SPIFFE_ENDPOINT_SOCKET: z
+    .string()
+    .regex(/^unix:/, 'expected unix:/path')
+    .optional()
+    .describe('SPIFFE Workload API, as unix:/path; this or CHANCERY_IDENTITY_ISSUER.'),
+  CHANCERY_IDENTITY_ISSUER: z
+    .string()
+    .regex(/^https:\/\/[^/?#@\s]+$/, 'expected https://host:port')
+    .optional()
+    .describe('Issuer that gives an SVID for a ServiceAccount token; this or SPIFFE_ENDPOINT_SOCKET.'),
+  CHANCERY_IDENTITY_TOKEN_FILE: z
+    .string()
+    .default('/var/run/chancery/identity/token')
+    .describe('Projected ServiceAccount token for the issuer; read again at each use.'),
+  CHANCERY_IDENTITY_CA_FILE: z
+    .string()
+    .default('/var/run/chancery/identity/ca.crt')
+    .describe('PEM of the authorities of the installation, for the issuer; read again at each use.'),
+};
+
 /** Settings that every process has. Spread it into the schema of a component. */
 export const commonSettings = {
   CHANCERY_INSTALLATION: z
@@ -118,11 +140,11 @@ export const commonSettings = {
     .enum(['production', 'development'])
     .default('production')
     .describe('development switches throughput limits off; caps on guessing stay.'),
-  SPIFFE_ENDPOINT_SOCKET: z
-    .string()
-    .regex(/^unix:/, 'expected unix:/path')
-    .describe('SPIFFE Workload API, as unix:/path.'),
+  ...identitySettings,
   NATS_URL: z.string().min(1).describe('NATS servers of the doorbells, nats://host:port.'),
+  CHANCERY_NATS_CA_FILE: secretFile
+    .optional()
+    .describe('File with the certificates (PEM) that NATS servers are judged by; TLS is off without it.'),
   OTEL_EXPORTER_OTLP_ENDPOINT: z
     .url()
     .optional()
@@ -135,7 +157,17 @@ export const databaseSettings = {
     .string()
     .regex(/^postgres(ql)?:\/\//, 'expected postgres://')
     .describe('PostgreSQL connection of the component; its role may create its schema.'),
+  CHANCERY_DATABASE_CONNECTIONS: z.coerce
+    .number()
+    .int()
+    .min(4)
+    .max(200)
+    .default(10)
+    .describe('Most connections of this process to PostgreSQL.'),
 };
+
+/** What a run that only migrates reads. */
+export const migrationSettings = z.object({ DATABASE_URL: databaseSettings.DATABASE_URL });
 
 /**
  * Validates the settings of one process. Schema keys are environment names; empty text counts as absent;
@@ -144,12 +176,24 @@ export const databaseSettings = {
  * @throws ConfigError with all faults, none of which repeats a value.
  */
 export function loadConfig<S extends z.ZodObject>(schema: S, env: Env): z.output<S> {
+  return loadPart(schema, schema, env);
+}
+
+/**
+ * As loadConfig, for a part of the settings of a process: those of `whole` may be present too and are not looked at, nor
+ * are the files that they name.
+ */
+export function loadPart<S extends z.ZodObject>(schema: S, whole: z.ZodObject, env: Env): z.output<S> {
   const names = Object.keys(schema.shape);
   const given = Object.fromEntries(
     names.flatMap((name) => (env[name] === undefined || env[name] === '' ? [] : [[name, env[name]]])),
   );
   const result = schema.safeParse(given);
-  const issues = [...unknownNames(names, env), ...(result.success ? [] : faults(result.error, given))];
+  const issues = [
+    ...unknownNames([...names, ...Object.keys(whole.shape)], env),
+    ...(result.success ? [] : faults(result.error, given)),
+    ...identityFaults(names, given),
+  ];
   if (!result.success || issues.length > 0) {
     throw new ConfigError(issues);
   }
@@ -160,6 +204,15 @@ function unknownNames(known: readonly string[], env: Env): ConfigIssue[] {
   return Object.keys(env)
     .filter((name) => name.startsWith('CHANCERY_') && env[name] !== undefined && !known.includes(name))
     .map((name) => ({ name, message: 'unknown setting' }));
+}
+
+function identityFaults(names: readonly string[], given: Readonly<Record<string, unknown>>): ConfigIssue[] {
+  const [socket, issuer] = ['SPIFFE_ENDPOINT_SOCKET', 'CHANCERY_IDENTITY_ISSUER'] as const;
+  if (!names.includes(socket) || !names.includes(issuer)) return [];
+  const count = [socket, issuer].filter((name) => given[name] !== undefined).length;
+  if (count === 1) return [];
+  const message = count === 0 ? `required, unless ${issuer} is set` : `set this or ${issuer}, not both`;
+  return [{ name: socket, message }];
 }
 
 function faults(error: z.ZodError, given: Readonly<Record<string, unknown>>): ConfigIssue[] {

@@ -8,6 +8,7 @@ import {
   type Database,
   isUniqueViolation,
   type Migration,
+  migrationOf,
   openDatabase,
   type Reader,
   sqlState,
@@ -68,6 +69,21 @@ describe('openDatabase', () => {
     const { rows } = await sql`select name from migrations order by name`.execute(db.read);
     expect(rows).toEqual([{ name: '0001-account' }, { name: '0002-more' }]);
     await db.close();
+  });
+
+  it('migrates apart from running, beside those that start, and says what it applied', async () => {
+    const url = await testDatabase('db-job');
+    const { log } = testRuntime('service-test');
+    const migrate = migrationOf('books', [accounts]);
+    const [applied, twin, db] = await Promise.all([
+      migrate({ url, log }),
+      migrate({ url, log }),
+      open(url, [accounts]),
+    ]);
+    expect([...applied, ...twin].length).toBeLessThanOrEqual(1);
+    expect(await migrate({ url, log })).toEqual([]);
+    await db.close();
+    await expect(migrationOf('books', [])({ url, log })).rejects.toThrow('this release expects none');
   });
 
   it('leaves nothing behind when a migration fails', async () => {

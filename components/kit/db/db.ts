@@ -1,5 +1,6 @@
 import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely';
 import pg from 'pg';
+import type { Migrate } from '#kit/lifecycle/lifecycle.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import { type Migration, migrate } from './migrate.ts';
@@ -90,6 +91,24 @@ export async function openDatabase<DB>(options: DatabaseOptions): Promise<Databa
       await sql`select 1`.execute(db);
     },
     close,
+  };
+}
+
+/**
+ * What a component's process does when it is asked to migrate and nothing else: it brings its schema up to date as
+ * `openDatabase` does, over one connection.
+ *
+ * Errors: unavailable when PostgreSQL cannot be reached, and what a migration throws.
+ */
+export function migrationOf(schema: string, migrations: readonly Migration[]): Migrate {
+  return async ({ url, log }) => {
+    const pool = openPool({ url, schema, log, maxConnections: 1 });
+    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: reportingPool(pool) }) });
+    try {
+      return await migrate(db, schema, migrations);
+    } finally {
+      await db.destroy();
+    }
   };
 }
 

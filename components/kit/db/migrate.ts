@@ -14,16 +14,17 @@ interface AppliedRow {
  * Makes the schema when missing and applies, in order, the migrations that it has not seen, all in one
  * transaction. Processes that start together take turns by an advisory lock on the schema's name.
  *
+ * @returns the names of those that it applied.
  * @throws Error when names are out of order or twice, or when the database knows a migration that we do not.
  */
 export async function migrate(
   db: Kysely<unknown>,
   schema: string,
   migrations: readonly Migration[],
-): Promise<void> {
+): Promise<string[]> {
   const names = migrations.map((migration) => migration.name);
   checkNames(names);
-  await db.transaction().execute(async (tx) => {
+  return db.transaction().execute(async (tx) => {
     // Another process may be migrating for a while, and so may we.
     await sql`set local statement_timeout = 0`.execute(tx);
     await sql`select pg_advisory_xact_lock(hashtextextended(${`chancery.migrate.${schema}`}, 0))`.execute(tx);
@@ -33,10 +34,12 @@ export async function migrate(
     const { rows } = await sql<AppliedRow>`select name from migrations order by name`.execute(tx);
     const applied = rows.map((row) => row.name);
     checkApplied(names, applied, schema);
-    for (const migration of migrations.slice(applied.length)) {
+    const missing = migrations.slice(applied.length);
+    for (const migration of missing) {
       await migration.up(tx);
       await sql`insert into migrations (name) values (${migration.name})`.execute(tx);
     }
+    return missing.map((migration) => migration.name);
   });
 }
 

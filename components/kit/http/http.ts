@@ -31,13 +31,23 @@ import {
   refusalOf,
 } from './problem.ts';
 import { allowedMethods } from './routes.ts';
-import { mutualTlsServer, peerSpiffeId, plainServer, type TlsSource } from './tls.ts';
+import { mutualTlsServer, peerSpiffeId, plainServer, serverTlsServer, type TlsSource } from './tls.ts';
 
 export type { OpsServer, ReadinessCheck } from './ops.ts';
 export type { Page, PageQuery } from './paging.ts';
 export type { Problem } from './problem.ts';
 export type { TlsMaterial, TlsSource } from './tls.ts';
-export { createOpsServer, kindStatus, page, pageSchema, pageWindow, paging, peerSpiffeId, problemSchema };
+export {
+  createOpsServer,
+  kindStatus,
+  page,
+  pageSchema,
+  pageWindow,
+  paging,
+  peerSpiffeId,
+  problemSchema,
+  refusalOf,
+};
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -87,6 +97,8 @@ export interface HttpServerOptions {
   readonly bodyLimitBytes?: number;
   /** Mutual TLS 1.3; plain HTTP when absent. */
   readonly https?: TlsSource;
+  /** `false`: TLS asks for no client certificate. */
+  readonly clientCertificates?: boolean;
   /** Takes the client's address from the last entry of `X-Forwarded-For`, the one the gateway wrote. */
   readonly trustForwarded?: boolean;
   /** What must work for the component to serve: answered at `/health` without details, for the gateway. */
@@ -109,8 +121,12 @@ export function createHttpServer(options: HttpServerOptions): App {
     frameworkErrors: (error, request, reply) =>
       sendRefusal(options.runtime, refusalOf(error), request, reply),
     clientErrorHandler: refuseConnection,
-    serverFactory: (handler) =>
-      https === undefined ? plainServer(handler) : mutualTlsServer(https, handler),
+    serverFactory: (handler) => {
+      if (https === undefined) return plainServer(handler);
+      return options.clientCertificates === false
+        ? serverTlsServer(https, handler)
+        : mutualTlsServer(https, handler);
+    },
   }).withTypeProvider<ZodTypes>();
   const routes = collectRoutes(app);
   addParsers(app);

@@ -15,6 +15,8 @@ export interface OpsServerOptions {
   readonly host: string;
   readonly port: number;
   readonly checks: readonly ReadinessCheck[];
+  /** What a restart would mend when it fails; nothing when absent. */
+  readonly liveness?: readonly ReadinessCheck[];
   /** Longest time one check may take; 2000 when absent. */
   readonly checkTimeoutMs?: number;
 }
@@ -38,7 +40,7 @@ export interface CheckResult {
 }
 
 /**
- * Serves `/alive` (200 while the process turns), `/ready` (200 or 503), `/health` (the checks one by one, 200 or
+ * Serves `/alive` (200 while the process turns and no restart would mend it), `/ready` (200 or 503), `/health` (the checks one by one, 200 or
  * 503) and `/metrics` (Prometheus text). Resolves when it listens.
  */
 export async function createOpsServer(options: OpsServerOptions): Promise<OpsServer> {
@@ -69,8 +71,10 @@ export async function createOpsServer(options: OpsServerOptions): Promise<OpsSer
 async function answer(options: OpsServerOptions, path: string, response: ServerResponse): Promise<void> {
   const { runtime } = options;
   switch (path) {
-    case '/alive':
-      return json(response, 200, { status: 'Healthy', service: runtime.service });
+    case '/alive': {
+      const status = judgeChecks(await runChecks(options.liveness ?? [], options.checkTimeoutMs));
+      return json(response, status === 'Unhealthy' ? 503 : 200, { status, service: runtime.service });
+    }
     case '/ready':
     case '/health': {
       const checks = await runChecks(options.checks, options.checkTimeoutMs);

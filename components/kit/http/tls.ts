@@ -39,11 +39,19 @@ export function plainServer(handler: Handler): Server {
  * Certificates are replaced in place on rotation; connections that are open stay.
  */
 export function mutualTlsServer(source: TlsSource, handler: Handler): Server {
+  return tlsServer(source, handler, { requestCert: true, rejectUnauthorized: true });
+}
+
+/** The same without client certificates, for callers that have none yet. */
+export function serverTlsServer(source: TlsSource, handler: Handler): Server {
+  return tlsServer(source, handler, {});
+}
+
+function tlsServer(source: TlsSource, handler: Handler, clients: ServerOptions): Server {
   const options: ServerOptions = {
     ...listenerLimits,
     ...material(source),
-    requestCert: true,
-    rejectUnauthorized: true,
+    ...clients,
     minVersion: 'TLSv1.3',
     ALPNProtocols: ['http/1.1'],
   };

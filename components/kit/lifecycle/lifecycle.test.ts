@@ -12,6 +12,7 @@ const env = {
   SPIFFE_ENDPOINT_SOCKET: 'unix:/run/spiffe.sock',
   NATS_URL: 'nats://127.0.0.1:4222',
 };
+const stored = { ...env, DATABASE_URL: 'postgres://here' };
 const schema = z.object({ ...commonSettings, CHANCERY_COLOUR: z.string().default('red') });
 
 describe('start', () => {
@@ -81,17 +82,26 @@ describe('run', () => {
     import { z } from 'zod';
     import { run } from '#kit/lifecycle/lifecycle.ts';
     import { commonSettings } from '#kit/config/config.ts';
-    await run({ service: 'service-test', schema: z.object(commonSettings), create: ${create} });`;
+    const schema = z.object({ ...commonSettings, DATABASE_URL: z.string() });
+    const migrate = async ({ url }) => {
+      if (url.endsWith('away')) throw new Error('no database');
+      return ['0001-' + url];
+    };
+    await run({ service: 'service-test', schema, create: ${create}, migrate });`;
   const working = `async () => {
     const timer = setInterval(() => undefined, 1000);
     return { name: 'x', addresses: {}, stop: async () => { clearInterval(timer); console.log('stopped in order'); } };
   }`;
 
-  function launch(create: string, settings: NodeJS.ProcessEnv) {
-    const child = spawn(process.execPath, ['--input-type=module', '--eval', program(create)], {
-      env: settings,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+  function launch(create: string, settings: NodeJS.ProcessEnv, ...words: string[]) {
+    const child = spawn(
+      process.execPath,
+      ['--input-type=module', '--eval', program(create), 'main.ts', ...words],
+      {
+        env: settings,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    );
     onTestFinished(() => void child.kill('SIGKILL'));
     const output: string[] = [];
     const started = Promise.withResolvers<void>();
@@ -108,7 +118,7 @@ describe('run', () => {
   }
 
   it('stops in order on SIGTERM and ends with 0', { timeout: 20_000 }, async () => {
-    const { child, output, started, ended } = launch(working, env);
+    const { child, output, started, ended } = launch(working, stored);
     await started;
     child.kill('SIGTERM');
     expect(await ended).toBe(0);
@@ -117,7 +127,7 @@ describe('run', () => {
 
   it('ends with 78 and names every fault on bad settings', { timeout: 20_000 }, async () => {
     const { output, ended } = launch(working, {
-      ...env,
+      ...stored,
       NATS_URL: '',
       CHANCERY_OPS_PORT: 'x',
       CHANCERY_COLOUR: 'red',
@@ -130,14 +140,37 @@ describe('run', () => {
   });
 
   it('ends with 1 when the component cannot start', { timeout: 20_000 }, async () => {
-    const { output, ended } = launch(`async () => { throw new Error('port taken'); }`, env);
+    const { output, ended } = launch(`async () => { throw new Error('port taken'); }`, stored);
     expect(await ended).toBe(1);
     expect(output.join('\n')).toContain('port taken');
   });
 
+  it('migrates and ends, with the settings of the database alone', { timeout: 20_000 }, async () => {
+    const { output, ended } = launch(working, { DATABASE_URL: 'postgres://here' }, 'migrate');
+    expect(await ended).toBe(0);
+    expect(output.join('\n')).toContain('"applied":["0001-postgres://here"]');
+    expect(output.join('\n')).not.toContain('"started"');
+  });
+
+  it.each<readonly [number, string, NodeJS.ProcessEnv, string]>([
+    [1, 'no database', { DATABASE_URL: 'postgres://away' }, 'migrate'],
+    [78, 'DATABASE_URL: required', {}, 'migrate'],
+    [
+      78,
+      'CHANCERY_COLOUR: unknown setting',
+      { DATABASE_URL: 'postgres://x', CHANCERY_COLOUR: 'red' },
+      'migrate',
+    ],
+    [64, 'unknown argument migrat', stored, 'migrat'],
+  ])('ends with %i and says %s', { timeout: 20_000 }, async (code, text, settings, word) => {
+    const { output, ended } = launch(working, settings, word);
+    expect(await ended).toBe(code);
+    expect(output.join('\n')).toContain(text);
+  });
+
   it('ends with 1 when a stop fails', { timeout: 20_000 }, async () => {
     const stuck = working.replace(/clearInterval.*in order'\);/, `throw new Error('stuck');`);
-    const { child, output, started, ended } = launch(stuck, env);
+    const { child, output, started, ended } = launch(stuck, stored);
     await started;
     child.kill('SIGINT');
     expect(await ended).toBe(1);

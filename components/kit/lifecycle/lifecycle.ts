@@ -1,7 +1,14 @@
-import { env } from 'node:process';
+import { argv, env } from 'node:process';
 import type { z } from 'zod';
 import { type Clock, systemClock } from '#kit/clock/clock.ts';
-import { ConfigError, commonSettings, type Env, loadConfig } from '#kit/config/config.ts';
+import {
+  ConfigError,
+  commonSettings,
+  type Env,
+  loadConfig,
+  loadPart,
+  migrationSettings,
+} from '#kit/config/config.ts';
 import { createLogger, type Logger } from '#kit/log/log.ts';
 import { createTelemetry, type Telemetry } from '#kit/telemetry/telemetry.ts';
 import { startTracing } from '#kit/telemetry/tracing.ts';
@@ -31,11 +38,16 @@ export interface Component {
 /** Builds a component; resolves when it listens and is ready. On a throw nothing stays open. */
 export type Create<C> = (config: C, runtime: Runtime) => Promise<Component>;
 
+/** Brings the schema of a component up to date; resolves with the names of the migrations that it applied. */
+export type Migrate = (where: { readonly url: string; readonly log: Logger }) => Promise<readonly string[]>;
+
 /** What `run` and `start` need to know about a component. */
 export interface Definition<S extends z.ZodObject> {
   readonly service: string;
   readonly schema: S;
   readonly create: Create<z.output<S>>;
+  /** Of a component that stores. */
+  readonly migrate?: Migrate;
 }
 
 export interface StartOptions<S extends z.ZodObject> extends Definition<S> {
@@ -83,8 +95,8 @@ function stopOnce(component: Component, after: () => void): Component {
   };
 }
 
-/** Exit codes of `run`: sysexits EX_CONFIG, and 1 for everything else that fails. */
-const exitCodes = { configuration: 78, failure: 1 } as const;
+/** Exit codes of `run`: sysexits EX_USAGE and EX_CONFIG, and 1 for everything else that fails. */
+const exitCodes = { usage: 64, configuration: 78, failure: 1 } as const;
 
 /** Time a start may still take once the process was told to end: what it waits for may be gone for good. */
 const startGraceMs = 4_000;
@@ -95,6 +107,8 @@ const stopDeadlineMs = 25_000;
 /**
  * Entry of a `main.ts`: reads the environment, starts the component, stops it in order on SIGTERM and SIGINT.
  * Ends the process with 0 after a clean stop, 78 on invalid configuration, 1 otherwise; a second signal ends it at once.
+ * With the argument `migrate` a component that stores brings its schema up to date and ends: a job before an upgrade.
+ * Other arguments end it with 64.
  */
 export async function run<S extends z.ZodObject>(definition: Definition<S>): Promise<void> {
   const log = createLogger({ service: definition.service, level: 'info' });
@@ -102,6 +116,31 @@ export async function run<S extends z.ZodObject>(definition: Definition<S>): Pro
     log.fatal({ err: error }, 'uncaught');
     process.exit(exitCodes.failure);
   });
+  const [act] = argv.slice(2);
+  const { migrate } = definition;
+  if (act === undefined) return serve(definition, log);
+  if (act === 'migrate' && migrate !== undefined) return migrateOnly({ ...definition, migrate }, log);
+  process.stderr.write(`${definition.service}: unknown argument ${act}\n`);
+  finish(exitCodes.usage);
+}
+
+async function migrateOnly<S extends z.ZodObject>(
+  definition: Definition<S> & { readonly migrate: Migrate },
+  log: Logger,
+): Promise<void> {
+  // Nothing to put in order: an unfinished migration is rolled back.
+  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => process.exit(exitCodes.failure));
+  try {
+    const { DATABASE_URL: url } = loadPart(migrationSettings, definition.schema, env);
+    const applied = await definition.migrate({ url, log });
+    log.info({ applied }, 'migrated');
+    finish(0);
+  } catch (error) {
+    report(definition.service, log, error);
+  }
+}
+
+async function serve<S extends z.ZodObject>(definition: Definition<S>, log: Logger): Promise<void> {
   // From the first moment: a signal during the start stops the component as soon as it is whole, or gives up on it.
   const asked = untilSignal(log);
   try {
@@ -112,13 +151,18 @@ export async function run<S extends z.ZodObject>(definition: Definition<S>): Pro
     await within(2_000, log, stopTracing);
     finish(ended ? 0 : exitCodes.failure);
   } catch (error) {
-    if (error instanceof ConfigError) {
-      process.stderr.write(`${definition.service}: ${error.message}\n`);
-      finish(exitCodes.configuration);
-    } else {
-      log.fatal({ err: error }, 'cannot run');
-      finish(exitCodes.failure);
-    }
+    report(definition.service, log, error);
+  }
+}
+
+/** Says why the process cannot do what it was started for, and ends it. */
+function report(service: string, log: Logger, error: unknown): void {
+  if (error instanceof ConfigError) {
+    process.stderr.write(`${service}: ${error.message}\n`);
+    finish(exitCodes.configuration);
+  } else {
+    log.fatal({ err: error }, 'cannot run');
+    finish(exitCodes.failure);
   }
 }
 

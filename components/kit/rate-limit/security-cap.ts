@@ -52,7 +52,9 @@ export async function securityCap<DB>(db: Database<DB>, options: CapOptions): Pr
         taken = case when cap.expires_at <= now() then 1 else least(cap.taken + 1, 1000000000) end,
         window_start = case when cap.expires_at <= now() then now() else cap.window_start end,
         expires_at = case when cap.expires_at <= now() then excluded.expires_at else cap.expires_at end
-      returning taken, ceil(extract(epoch from expires_at - now()))::integer as retry_after`.execute(tx);
+      returning taken, ceil(extract(epoch from expires_at - clock_timestamp()))::integer as retry_after`.execute(
+      tx,
+    );
     return rows[0];
   });
   if (row === undefined || row.taken > options.limit) {

@@ -6,6 +6,7 @@ import type {
   ServiceError,
 } from '@grpc/grpc-js';
 import { AppError } from '#core/errors/errors.ts';
+import { Undecodable } from './decode.ts';
 import { Inbox } from './inbox.ts';
 import { fromStatus } from './status.ts';
 
@@ -45,13 +46,21 @@ export function clientStream(call: Writing): Outbox {
 export function receive(call: Reading): AsyncIterable<unknown> {
   const inbox = new Inbox<unknown>(call);
   let failure: AppError | undefined;
-  call.on('data', (message: unknown) => inbox.push(message));
+  call.on('data', (message: unknown) => {
+    if (message instanceof Undecodable) inbox.end(undecodable(message));
+    else inbox.push(message);
+  });
   call.once('end', () => inbox.end(failure));
   call.on('error', (error: ServiceError) => {
     failure ??= fromStatus(error);
     if (call.readableEnded || call.destroyed) inbox.end(failure);
   });
   return inbox;
+}
+
+/** Of an answer that is no message. */
+export function undecodable({ reason }: Undecodable): AppError {
+  return new AppError('bad_gateway', 'UNDECODABLE_MESSAGE', `the answer is not a message: ${reason}`);
 }
 
 interface Cancellable {

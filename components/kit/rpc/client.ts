@@ -1,4 +1,4 @@
-import { type DescMethod, fromBinary } from '@bufbuild/protobuf';
+import type { DescMethod } from '@bufbuild/protobuf';
 import type { GenService, GenServiceMethods } from '@bufbuild/protobuf/codegenv2';
 import {
   type ClientDuplexStream,
@@ -13,7 +13,8 @@ import { currentTraceparent, withSpan } from '#kit/telemetry/telemetry.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import type { CallOptions, RpcClient, RpcStream } from './call.ts';
 import { type Lease, RotatingChannel } from './channel.ts';
-import { clientStream, followSignal, receive } from './client-stream.ts';
+import { clientStream, followSignal, receive, undecodable } from './client-stream.ts';
+import { decodeMessage, Undecodable } from './decode.ts';
 import { callDuration } from './metrics.ts';
 import { appErrorOf, fromStatus } from './status.ts';
 import { encodeMessage, methodPath } from './wire.ts';
@@ -93,7 +94,7 @@ class MethodCaller {
             error === null ? resolve(value) : reject(fromStatus(error)),
         );
         const forget = followSignal(call, options.signal);
-        return promise.finally(forget);
+        return promise.then(answerOf).finally(forget);
       });
     });
   }
@@ -120,7 +121,7 @@ class MethodCaller {
           stream.close();
         })();
         sent.catch(() => call.cancel());
-        return await promise.finally(forget);
+        return await promise.then(answerOf).finally(forget);
       });
     });
   }
@@ -213,8 +214,13 @@ function wireCall(method: DescMethod): WireCall {
   return {
     path: methodPath(method),
     encode: (value) => encodeMessage(method.input, value),
-    decode: (bytes) => fromBinary(method.output, bytes),
+    decode: (bytes) => decodeMessage(method.output, bytes),
   };
+}
+
+function answerOf(answer: unknown): unknown {
+  if (answer instanceof Undecodable) throw undecodable(answer);
+  return answer;
 }
 
 function addressText(address: ClientOptions['address']): string {

@@ -4,7 +4,7 @@ import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/ru
 import { PrincipalService, RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { SystemSignerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { SpiffeWorkloadAPI } from '#protos/gen/workloadapi_pb.js';
-import type { Authority } from '../../standalone/issuer/authority.ts';
+import type { Authority } from '../../svid-issuer/authority/authority.ts';
 import { createRpcServer, type RpcContext, type RpcServer } from './rpc.ts';
 import { type FixedWorkload, fixedWorkload, memoryAuthority } from './workload.fixture.ts';
 
@@ -88,6 +88,8 @@ function addCallServices(world: RpcWorld): void {
       upsertPrincipal: async (request, { caller }) => ({
         principalId: `${caller?.clientId}/${request.clientId}`,
       }),
+      listPrincipals: async () => ({}),
+      revokePrincipal: async () => ({}),
     },
     { allow: () => true, requireToken: true },
   );

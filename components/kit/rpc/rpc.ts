@@ -24,6 +24,10 @@ export interface RpcRules {
   readonly allow: (peer: RpcPeer) => boolean;
   /** Refuse calls without a valid service token. Default false: the SVID is enough. */
   readonly requireToken?: boolean;
+  /** Bytes of one request; 16 MiB when absent. */
+  readonly maxRequestBytes?: number;
+  /** Told of each request that is no message of the service, or too large: what its handler never sees. */
+  readonly onUndecodable?: (peer: RpcPeer) => void;
 }
 
 export interface RpcServer {

@@ -56,10 +56,27 @@ export function watchCall(call: Events): CallWatch {
   };
 }
 
-/** The client's messages; ends at its half-close, throws the signal's reason when the call is aborted. */
-export function requestsOf(call: Reading & Events, signal: AbortSignal): AsyncIterable<unknown> {
+/**
+ * The client's messages; ends at its half-close, throws the signal's reason when the call is aborted, and what `check` throws
+ * of a message, behind those that came before it.
+ */
+export function requestsOf(
+  call: Reading & Events,
+  signal: AbortSignal,
+  check: (message: unknown) => void,
+): AsyncIterable<unknown> {
   const inbox = new Inbox<unknown>(call);
-  call.on('data', (message: unknown) => inbox.push(message));
+  let refused = false;
+  call.on('data', (message: unknown) => {
+    if (refused) return;
+    try {
+      check(message);
+      inbox.push(message);
+    } catch (error) {
+      refused = true;
+      inbox.end(error);
+    }
+  });
   // a reset stream also ends its reading side, a moment before it says that it was cancelled: without the wait a
   // client that died would look like one that has finished
   call.once('end', () => setImmediate(() => inbox.end()));

@@ -1,4 +1,4 @@
-import { type DescMethod, fromBinary } from '@bufbuild/protobuf';
+import type { DescMethod } from '@bufbuild/protobuf';
 import type { GenService, GenServiceMethods } from '@bufbuild/protobuf/codegenv2';
 import {
   Server,
@@ -17,6 +17,7 @@ import { withSpan } from '#kit/telemetry/telemetry.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import type { RpcContext, RpcHandlers, RpcPeer } from './call.ts';
 import { type KnownPeer, PeerJudge, SvidServerCredentials } from './credentials.ts';
+import { decodeMessage, Undecodable } from './decode.ts';
 import { callDuration } from './metrics.ts';
 import { type AnyServerCall, type CallWatch, orAbort, pump, requestsOf, watchCall } from './server-stream.ts';
 import { appErrorOf, toStatus } from './status.ts';
@@ -37,6 +38,10 @@ export interface ServiceRules {
   readonly allow: (peer: RpcPeer) => boolean;
   /** Refuse calls without a valid service token. Default false: the SVID is enough. */
   readonly requireToken?: boolean;
+  /** Bytes of one request; 16 MiB when absent. */
+  readonly maxRequestBytes?: number;
+  /** Told of each request that is no message of the service, or too large: what its handler never sees. */
+  readonly onUndecodable?: (peer: RpcPeer) => void;
 }
 
 interface Frame {
@@ -72,7 +77,7 @@ export class GrpcServer {
     const definition: Record<string, ReturnType<typeof wireMethod>> = {};
     const implementation: UntypedServiceImplementation = {};
     for (const method of service.methods) {
-      definition[method.localName] = wireMethod(method);
+      definition[method.localName] = wireMethod(method, rules.maxRequestBytes);
       implementation[method.localName] = this.#bind(method, handlers[method.localName] as AnyHandler, rules);
     }
     this.#server.addService(definition, implementation);
@@ -117,33 +122,36 @@ export class GrpcServer {
   #bind(method: DescMethod, handler: AnyHandler, rules: ServiceRules) {
     const run = <T>(call: AnyServerCall, act: (context: RpcContext) => Promise<T>) =>
       this.#run({ method, rules, call }, act);
+    const requests = (call: Parameters<typeof requestsOf>[0], { signal, peer }: RpcContext) =>
+      requestsOf(call, signal, (message) => assertDecoded(message, rules, peer));
     switch (method.methodKind) {
       case 'unary':
         return (call: ServerUnaryCall<unknown, unknown>, reply: sendUnaryData<unknown>) =>
           answer(
-            run(call, async (context) => await handler(call.request, context)),
+            run(call, async (context) => await handler(decodedOf(call.request, rules, context), context)),
             reply,
           );
       case 'client_streaming':
         return (call: ServerReadableStream<unknown, unknown>, reply: sendUnaryData<unknown>) =>
           answer(
-            run(call, async (context) => await handler(requestsOf(call, context.signal), context)),
+            run(call, async (context) => await handler(requests(call, context), context)),
             reply,
           );
       case 'server_streaming':
         return (call: ServerWritableStream<unknown, unknown>) =>
           finish(
             call,
-            run(call, (context) => pump(call, handler(call.request, context), context.signal)),
+            run(call, (context) => {
+              const request = decodedOf(call.request, rules, context);
+              return pump(call, handler(request, context), context.signal);
+            }),
           );
       case 'bidi_streaming':
-        return (call: ServerDuplexStream<unknown, unknown>) => {
-          const requests = (signal: AbortSignal) => requestsOf(call, signal);
-          return finish(
+        return (call: ServerDuplexStream<unknown, unknown>) =>
+          finish(
             call,
-            run(call, (context) => pump(call, handler(requests(context.signal), context), context.signal)),
+            run(call, (context) => pump(call, handler(requests(call, context), context), context.signal)),
           );
-        };
     }
   }
 
@@ -231,15 +239,28 @@ export class GrpcServer {
   }
 }
 
-function wireMethod(method: DescMethod) {
+/** Throws AppError invalid UNDECODABLE_MESSAGE, when somebody has been told whose it is. */
+function assertDecoded(message: unknown, { onUndecodable }: ServiceRules, peer: RpcPeer): void {
+  if (!(message instanceof Undecodable)) return;
+  onUndecodable?.(peer);
+  throw new AppError('invalid', 'UNDECODABLE_MESSAGE', `the request is not a message: ${message.reason}`);
+}
+
+function decodedOf(request: unknown, rules: ServiceRules, { peer }: RpcContext): unknown {
+  assertDecoded(request, rules, peer);
+  return request;
+}
+
+function wireMethod(method: DescMethod, mostBytes = Number.POSITIVE_INFINITY) {
   return {
     path: methodPath(method),
     requestStream: method.methodKind === 'client_streaming' || method.methodKind === 'bidi_streaming',
     responseStream: method.methodKind === 'server_streaming' || method.methodKind === 'bidi_streaming',
     requestSerialize: (value: unknown) => encodeMessage(method.input, value),
-    requestDeserialize: (bytes: Buffer) => fromBinary(method.input, bytes),
+    requestDeserialize: (bytes: Buffer) =>
+      bytes.length > mostBytes ? new Undecodable('too large') : decodeMessage(method.input, bytes),
     responseSerialize: (value: unknown) => encodeMessage(method.output, value),
-    responseDeserialize: (bytes: Buffer) => fromBinary(method.output, bytes),
+    responseDeserialize: (bytes: Buffer) => decodeMessage(method.output, bytes),
   };
 }
 

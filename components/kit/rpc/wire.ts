@@ -18,7 +18,14 @@ const BOTH_SIDES: ChannelOptions = {
   'grpc.enable_channelz': 0,
 };
 
-export const SERVER_OPTIONS: ChannelOptions = { ...BOTH_SIDES, 'grpc.max_concurrent_streams': 1024 };
+/** Of one connection: when so much of what a client asked for waits to be read, it may open no further call on it. */
+const SESSION_MEMORY_MIB = 64;
+
+export const SERVER_OPTIONS: ChannelOptions = {
+  ...BOTH_SIDES,
+  'grpc.max_concurrent_streams': 1024,
+  'grpc-node.max_session_memory': SESSION_MEMORY_MIB,
+};
 
 export const CLIENT_OPTIONS: ChannelOptions = {
   ...BOTH_SIDES,

@@ -1,4 +1,4 @@
-import { type Authority, createAuthority, type LeafRequest } from '../../standalone/issuer/authority.ts';
+import { type Authority, createAuthority, type LeafRequest } from '../../svid-issuer/authority/authority.ts';
 import { systemClock } from '../clock/clock.ts';
 import type { Svid, Workload } from '../workload/workload.ts';
 

@@ -1,6 +1,6 @@
 import { systemClock } from '#kit/clock/clock.ts';
 import type { TlsMaterial, TlsSource } from '#kit/http/tls.ts';
-import { type Authority, createAuthority, type LeafRequest } from '../../standalone/issuer/authority.ts';
+import { type Authority, createAuthority, type LeafRequest } from '../../svid-issuer/authority/authority.ts';
 import { testInstallation } from './runtime.ts';
 
 /** A certificate source whose certificates a test replaces by hand. */

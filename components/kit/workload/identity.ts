@@ -20,3 +20,18 @@ export interface Workload {
   onRotate(callback: () => void): () => void;
   stop(): void;
 }
+
+/** The issuer of an installation that gives SVIDs for ServiceAccount tokens (decision D51). */
+export interface IssuerPlace {
+  /** `https://host:port`. */
+  readonly url: string;
+  /** The trust domain; SVIDs of another one are refused. */
+  readonly installation: string;
+  /** Projected ServiceAccount token; read at each use, because the kubelet replaces it. */
+  readonly tokenFile: string;
+  /** PEM of the installation's authorities; read at each use. */
+  readonly caFile: string;
+}
+
+/** Where SVIDs come from: the SPIFFE Workload API on a unix socket, with or without `unix:` in front, or an issuer. */
+export type WorkloadSource = { readonly socket: string } | { readonly issuer: IssuerPlace };

@@ -32,6 +32,18 @@ function sequenceLength(bytes: Uint8Array): number {
   return 2 + count + length;
 }
 
+/**
+ * Certificates of a PEM text as DER, in its order; other blocks are left out.
+ *
+ * Errors: unavailable/WORKLOAD_IDENTITY_MISSING when there is none.
+ */
+export function splitPem(text: string): Uint8Array[] {
+  const blocks = text.matchAll(/-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----/g);
+  const certificates = [...blocks].map((block) => new Uint8Array(Buffer.from(block[1] ?? '', 'base64')));
+  if (certificates.length === 0) throw damaged();
+  return certificates;
+}
+
 /** Reads a PKCS#8 DER private key. */
 export function readPrivateKey(der: Uint8Array): KeyObject {
   return createPrivateKey({ key: Buffer.from(der), format: 'der', type: 'pkcs8' });
@@ -41,6 +53,6 @@ function damaged(): AppError {
   return new AppError(
     'unavailable',
     'WORKLOAD_IDENTITY_MISSING',
-    'damaged certificates from the Workload API',
+    'damaged certificates from the source of identities',
   );
 }

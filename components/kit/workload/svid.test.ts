@@ -10,7 +10,7 @@ import {
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '#kit/clock/clock.ts';
-import { createAuthority, type LeafRequest } from '../../standalone/issuer/authority.ts';
+import { createAuthority, type LeafRequest } from '../../svid-issuer/authority/authority.ts';
 import { splitCertificates } from './pem.ts';
 import { clientIdOfName, parseSpiffeId, readSvid } from './svid.ts';
 import { serviceSpiffeId, spiffeIdOf } from './workload.ts';

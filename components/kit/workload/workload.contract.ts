@@ -3,33 +3,33 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '#kit/clock/clock.ts';
 import { createLogger } from '#kit/log/log.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { connectWorkload, spiffeIdOf, type Workload } from './workload.ts';
+import { connectWorkload, spiffeIdOf, type Workload, type WorkloadSource } from './workload.ts';
 
-/** A Workload API under test and what it must answer. */
-export interface WorkloadApi {
-  /** Path of the socket of the workload below. */
-  readonly socket: string;
+/** A source of identities under test and what it must give. */
+export interface IdentitySource {
+  /** What the workload below connects to. */
+  readonly source: WorkloadSource;
   readonly trustDomain: string;
   readonly spiffeId: string;
-  /** Makes the API send a new SVID soon; absent where only time does it. */
+  /** Brings a new SVID within ten seconds; absent where nothing but a long time does. */
   readonly rotate?: () => Promise<void>;
   stop(): Promise<void>;
 }
 
-/** What every Workload API must do for us: the local issuer, SPIRE, the ServiceAccount issuer. */
-export function workloadContract(name: string, start: () => Promise<WorkloadApi>): void {
+/** What every source of identities must do for us: the local issuer, SPIRE, the ServiceAccount issuer. */
+export function workloadContract(name: string, start: () => Promise<IdentitySource>): void {
   describe(`workload identity: ${name}`, () => {
     const log = createLogger({ service: 'test', level: 'silent' });
-    let api: WorkloadApi | undefined;
+    let api: IdentitySource | undefined;
     let workload: Workload | undefined;
-    const started = (): { api: WorkloadApi; workload: Workload } => {
+    const started = (): { api: IdentitySource; workload: Workload } => {
       if (api === undefined || workload === undefined) throw new Error('not started');
       return { api, workload };
     };
 
     beforeAll(async () => {
       api = await start();
-      workload = await connectWorkload({ socket: api.socket, log, clock: systemClock() });
+      workload = await connectWorkload({ ...api.source, log, clock: systemClock() });
     });
     afterAll(async () => {
       workload?.stop();
@@ -56,7 +56,7 @@ export function workloadContract(name: string, start: () => Promise<WorkloadApi>
 
     it('gives a second client the same identity', async () => {
       const { api: given, workload: mine } = started();
-      const other = await connectWorkload({ socket: `unix:${given.socket}`, log, clock: systemClock() });
+      const other = await connectWorkload({ ...given.source, log, clock: systemClock() });
       expect(other.id).toBe(mine.id);
       other.stop();
     });

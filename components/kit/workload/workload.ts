@@ -1,31 +1,104 @@
 import type { X509Certificate } from 'node:crypto';
+import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
-import { openWorkload } from './client.ts';
-import type { Workload } from './identity.ts';
+import type { Svid, Workload, WorkloadSource } from './identity.ts';
+import { IssuerClient } from './issuer-client.ts';
 import { parseSpiffeId, readNodeCertificate } from './svid.ts';
+import { identityMissing, SvidHolder } from './svid-holder.ts';
+import { WorkloadApiStream } from './workload-api.ts';
 
-export type { Svid, Workload } from './identity.ts';
+export type { IssuerPlace, Svid, Workload, WorkloadSource } from './identity.ts';
 export type { SpiffeName, SvidFacts } from './svid.ts';
 
-export interface WorkloadOptions {
-  /** Path of the Workload API's unix socket, with or without `unix:` in front. */
-  readonly socket: string;
+const FIRST_SVID_TIMEOUT_MS = 30_000;
+
+export type WorkloadOptions = WorkloadSource & {
   readonly log: Logger;
   readonly clock: Clock;
   /** How long the first SVID may take, milliseconds. Default 30000. */
   readonly firstSvidTimeoutMs?: number;
-}
+};
 
 /**
- * Opens the SPIFFE Workload API (FetchX509SVID) and resolves with the first SVID in hand. The stream is reopened for
- * ever with growing pauses, also after PermissionDenied (no identity registered yet); every message is a full
- * snapshot that replaces the one before (SPIFFE Workload API standard, sections 4 and 5).
+ * Resolves with the first SVID in hand and keeps it fresh.
+ *
+ * From a Workload API (FetchX509SVID): the stream is reopened for ever with growing pauses, also after
+ * PermissionDenied (no identity registered yet); every message is a full snapshot that replaces the one before
+ * (SPIFFE Workload API standard, sections 4 and 5). From an issuer: a new key and SVID at half of the life of the one
+ * before, tried again with growing pauses. Either way an SVID in hand stays while its source is away.
  *
  * Errors: unavailable/WORKLOAD_IDENTITY_MISSING when no SVID came in time.
  */
-export function connectWorkload(options: WorkloadOptions): Promise<Workload> {
-  return openWorkload(options);
+export async function connectWorkload(options: WorkloadOptions): Promise<Workload> {
+  const { log } = options;
+  const holder = new SvidHolder(log);
+  const transport =
+    'socket' in options
+      ? new WorkloadApiStream(options.socket, holder, log)
+      : new IssuerClient({ place: options.issuer, log, clock: options.clock }, holder);
+  const stop = () => {
+    transport.stop();
+    holder.stop();
+  };
+  const timeoutMs = options.firstSvidTimeoutMs ?? FIRST_SVID_TIMEOUT_MS;
+  const { promise: late, resolve: giveUp } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => giveUp(undefined), timeoutMs);
+  const first = await Promise.race([holder.first, late]);
+  clearTimeout(timer);
+  if (first === undefined) {
+    stop();
+    const from = 'socket' in options ? `the Workload API at ${options.socket}` : options.issuer.url;
+    throw identityMissing(`no X.509-SVID from ${from} within ${timeoutMs} ms (${holder.lastProblem})`);
+  }
+  const { id, trustDomain } = parseSpiffeId(first.id);
+  return {
+    id,
+    trustDomain,
+    current: () => holder.get(),
+    onRotate: (callback) => holder.onRotate(callback),
+    stop,
+  };
+}
+
+/** Settings that say where a process gets its identity; exactly one of the two sources is set. */
+export interface IdentityConfig {
+  readonly CHANCERY_INSTALLATION: string;
+  readonly SPIFFE_ENDPOINT_SOCKET?: string | undefined;
+  readonly CHANCERY_IDENTITY_ISSUER?: string | undefined;
+  readonly CHANCERY_IDENTITY_TOKEN_FILE: string;
+  readonly CHANCERY_IDENTITY_CA_FILE: string;
+}
+
+/**
+ * The source that the settings name.
+ *
+ * Errors: invalid/IDENTITY_SOURCE without any, which loadConfig refuses before.
+ */
+export function workloadOf(config: IdentityConfig): WorkloadSource {
+  if (config.SPIFFE_ENDPOINT_SOCKET !== undefined) return { socket: config.SPIFFE_ENDPOINT_SOCKET };
+  if (config.CHANCERY_IDENTITY_ISSUER === undefined) {
+    throw new AppError('invalid', 'IDENTITY_SOURCE', 'no setting says where the identity comes from');
+  }
+  return {
+    issuer: {
+      url: config.CHANCERY_IDENTITY_ISSUER,
+      installation: config.CHANCERY_INSTALLATION,
+      tokenFile: config.CHANCERY_IDENTITY_TOKEN_FILE,
+      caFile: config.CHANCERY_IDENTITY_CA_FILE,
+    },
+  };
+}
+
+/** A readiness check that fails once the SVID has expired: nobody takes such a process's calls any more. */
+export function identityCheck(workload: { current(): Pick<Svid, 'expiresAtMs'> }, clock: Clock) {
+  return {
+    name: 'identity',
+    check: () => {
+      if (workload.current().expiresAtMs > clock.nowMs()) return;
+      throw new AppError('unavailable', 'WORKLOAD_IDENTITY_EXPIRED', 'the identity has expired');
+    },
+  };
 }
 
 /**

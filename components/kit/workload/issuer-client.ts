@@ -1,0 +1,117 @@
+import 'reflect-metadata';
+import { KeyObject, webcrypto, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { Pkcs10CertificateRequestGenerator } from '@peculiar/x509';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Logger } from '#kit/log/log.ts';
+import { Backoff } from './backoff.ts';
+import type { IssuerPlace, Svid } from './identity.ts';
+import { askIssuer, type IssuerAnswer, IssuerRefusal } from './issuer-call.ts';
+import { splitPem } from './pem.ts';
+import { parseSpiffeId } from './svid.ts';
+import { identityMissing, judgeReceived, type SvidHolder } from './svid-holder.ts';
+
+const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
+const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
+const LEAST_PAUSE_MS = 1_000;
+
+export interface IssuerClientOptions {
+  readonly place: IssuerPlace;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+/** Asks the installation's issuer for an SVID, with a new key each time, at half of its life. */
+export class IssuerClient {
+  readonly #options: IssuerClientOptions;
+  readonly #holder: SvidHolder;
+  readonly #backoff = new Backoff();
+  readonly #ending = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: IssuerClientOptions, holder: SvidHolder) {
+    this.#options = options;
+    this.#holder = holder;
+    this.#renewIn(0);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#ending.abort();
+  }
+
+  #renewIn(ms: number): void {
+    if (this.#ending.signal.aborted) return;
+    this.#timer = setTimeout(() => void this.#renew(), ms);
+  }
+
+  async #renew(): Promise<void> {
+    try {
+      const svid = await this.#fetch();
+      this.#holder.accept(svid);
+      this.#backoff.reset();
+      const lifeMs = svid.expiresAtMs - this.#options.clock.nowMs();
+      // up to a tenth earlier than half life: members that started together do not ask together
+      this.#renewIn(Math.max(LEAST_PAUSE_MS, (lifeMs / 2) * (0.9 + Math.random() / 10)));
+    } catch (error) {
+      this.#note(error);
+      const askedMs = error instanceof IssuerRefusal ? error.retryAfterMs : 0;
+      this.#renewIn(Math.max(askedMs, this.#backoff.next()));
+    }
+  }
+
+  #note(error: unknown): void {
+    if (this.#ending.signal.aborted) return;
+    const reason = error instanceof Error ? error.message : 'unknown reason';
+    const isNews = reason !== this.#holder.lastProblem;
+    this.#holder.lastProblem = reason;
+    const expiresAtMs = this.#holder.find()?.expiresAtMs;
+    const expiresAt = expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString();
+    this.#options.log[isNews ? 'warn' : 'debug']({ reason, expiresAt }, 'no new identity; trying again');
+  }
+
+  async #fetch(): Promise<Svid> {
+    const { place } = this.#options;
+    const [token, ca] = await Promise.all([readWhole(place.tokenFile), readWhole(place.caFile)]);
+    const keys = await webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
+    const request = await Pkcs10CertificateRequestGenerator.create({
+      name: 'CN=workload',
+      keys,
+      signingAlgorithm: SIGNING_ALGORITHM,
+    });
+    const answer = await askIssuer({
+      place,
+      token,
+      csr: request.toString('pem'),
+      // the file may lag behind a change of authority that the issuer told us of
+      ca: [ca, this.#holder.find()?.ca ?? ''].join('\n'),
+      signal: this.#ending.signal,
+    });
+    return this.#judge(answer, KeyObject.from(keys.privateKey));
+  }
+
+  #judge(answer: IssuerAnswer, key: KeyObject): Svid {
+    const { place, clock } = this.#options;
+    const chain = splitPem(answer.chain);
+    const bundle = splitPem(answer.bundle);
+    const svid = judgeReceived({ id: answer.spiffeId, chain, key, bundle });
+    const leaf = new X509Certificate(svid.cert);
+    if (parseSpiffeId(svid.id).trustDomain !== place.installation) {
+      throw identityMissing('the issuer gave an SVID of another installation');
+    }
+    if (!bundle.some((root) => leaf.verify(new X509Certificate(root).publicKey))) {
+      throw identityMissing('the issuer gave an SVID that its own bundle does not verify');
+    }
+    if (svid.expiresAtMs <= clock.nowMs()) throw identityMissing('the issuer gave an expired SVID');
+    return svid;
+  }
+}
+
+async function readWhole(path: string): Promise<string> {
+  try {
+    return (await readFile(path, 'utf8')).trim();
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unreadable';
+    throw identityMissing(`${path} cannot be read (${code})`, cause);
+  }
+}
