@@ -3,14 +3,14 @@ import { createVerifier } from '#core/crypto/verify.ts';
 import { quorum } from '#core/ledger/consensus.ts';
 import { activeMembers } from '#core/ledger/governance/rules.ts';
 import { authPlugin, tenantSession } from '#kit/auth/auth.ts';
-import { connectBus } from '#kit/bus/bus.ts';
+import { busOf, connectBus } from '#kit/bus/bus.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
 import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
 import { createHttpServer, createOpsServer, listenHttp, type ReadinessCheck } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createRpcClient, createRpcServer, type RpcClient } from '#kit/rpc/rpc.ts';
-import { connectWorkload, serviceSpiffeId } from '#kit/workload/workload.ts';
+import { connectWorkload, identityCheck, serviceSpiffeId, workloadOf } from '#kit/workload/workload.ts';
 import { LedgerService, ValidatorDirectoryService } from '#protos/gen/chancery/register/v1/register_pb.js';
 import { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
@@ -34,12 +34,16 @@ import { keepAnnounced } from './membership/announce.ts';
 import { connectColleagues } from './membership/clients.ts';
 import { createDirectory } from './membership/directory.ts';
 import { membershipHandlers } from './membership/rpc.ts';
+import type { MemberIdentity } from './operating/consensus.ts';
 import { Links } from './peering/links.ts';
-import { consensusHandlers, isValidator } from './peering/rpc.ts';
+import { consensusHandlers, consensusRules } from './peering/rpc.ts';
+import { signerIn } from './sealing/own-key.ts';
 import { SignerStream } from './sealing/signer-stream.ts';
 import { keyName } from './sealing/state.ts';
 
 const version = '0.1.0';
+/** A round that this validator has begun gets so long to end before it stops; what is not stored then is in the log. */
+const stopWithinMs = 2_500;
 /** A transaction of the largest size that a policy allows, with room for its envelope. */
 const bodyLimitBytes = 10 * 1024 * 1024;
 
@@ -70,30 +74,33 @@ async function open(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup)
   const whole = { ...services, config, runtime, engine, links };
   const parts = { ...whole, ...answerForAll(whole, cleanup) };
   const grpcPort = await listenRpc(parts, cleanup);
-  const httpsPort = await listenHttps(parts, cleanup);
   const host = config.CHANCERY_LISTEN_HOST;
+  const identity = {
+    validatorId: config.CHANCERY_VALIDATOR_ID,
+    publicKey: signer.key.publicKey,
+    algorithm: 'ED25519',
+    endpoint: config.CHANCERY_VALIDATOR_ENDPOINT ?? `${reachable(host)}:${grpcPort}`,
+  } as const;
+  const httpsPort = await listenHttps({ ...parts, identity }, cleanup);
   await keepAnnounced(
     (announcement) => services.directory.announce(announcement),
-    {
-      validatorId: config.CHANCERY_VALIDATOR_ID,
-      publicKey: signer.key.publicKey,
-      algorithm: 'ED25519',
-      endpoint: config.CHANCERY_VALIDATOR_ENDPOINT ?? `${reachable(host)}:${grpcPort}`,
-      version,
-    },
+    { ...identity, version },
     { scheduler: engine.scheduler, log: runtime.log },
   );
   const ops = await createOpsServer({
     runtime,
     host,
     port: config.CHANCERY_OPS_PORT,
-    checks: readinessChecks({ session: services.session, signer, engine }),
+    checks: readinessChecks(parts),
   });
   cleanup.add('ops', () => ops.stop());
   return {
     name: config.CHANCERY_VALIDATOR_ID,
     addresses: { ops: ops.address, https: `${host}:${httpsPort}`, grpc: `${host}:${grpcPort}` },
-    stop: () => cleanup.run(runtime.log),
+    async stop() {
+      await engine.drain.stop(stopWithinMs);
+      await cleanup.run(runtime.log);
+    },
   };
 }
 
@@ -104,9 +111,9 @@ function reachable(host: string): string {
 
 async function connectServices(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup) {
   const { log, clock } = runtime;
-  const workload = await connectWorkload({ socket: config.SPIFFE_ENDPOINT_SOCKET, log, clock });
+  const workload = await connectWorkload({ ...workloadOf(config), log, clock });
   cleanup.add('workload', () => workload.stop());
-  const bus = await connectBus({ url: config.NATS_URL, name: config.CHANCERY_VALIDATOR_ID, log });
+  const bus = await connectBus({ ...busOf(config), name: config.CHANCERY_VALIDATOR_ID, log });
   cleanup.add('bus', () => bus.close());
   const session = tenantSession({ runtime, workload, bus, config, clientId: config.CHANCERY_VALIDATOR_ID });
   cleanup.add('tenant session', () => session.stop());
@@ -197,6 +204,7 @@ function startEngine(
       maxTransactions: config.CHANCERY_POOL_MAX_TRANSACTIONS,
       maxControlTransactions: config.CHANCERY_POOL_MAX_CONTROL_TRANSACTIONS,
       maxBytes: config.CHANCERY_POOL_MAX_BYTES,
+      maxBytesTotal: config.CHANCERY_POOL_MAX_BYTES_TOTAL,
     },
     segmentBytes: config.CHANCERY_LOG_SEGMENT_BYTES,
     retainBytes: config.CHANCERY_LOG_RETAIN_BYTES,
@@ -225,7 +233,13 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
   const { clock } = runtime;
   const { registers } = engine;
   const validatorId = config.CHANCERY_VALIDATOR_ID;
-  const colleagues = connectColleagues({ directory, runtime, workload, token: session.token });
+  const colleagues = connectColleagues({
+    directory,
+    runtime,
+    workload,
+    token: session.token,
+    onFault: (validatorId) => engine.peering.charges.charge(validatorId, 'answer'),
+  });
   cleanup.add('colleagues', () => colleagues.close());
   const findSet = async (registerId: string) => {
     const facts = await ledger.findRegister(registerId);
@@ -244,6 +258,10 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
     findSet,
     setMode: (registerId, mode) => engine.setMode(registerId, mode),
     heard: () => engine.peering.sightings.filter(({ heardAtMs }) => heardAtMs > 0),
+    conditions: () => engine.conditions(),
+    volumeGap: (registerId) => engine.volumeGap(registerId),
+    evidence: (registerId) => engine.peering.evidence(registerId),
+    findRules: async (registerId) => (await ledger.findRegister(registerId))?.ledger,
   });
   const forward = createForward({
     validatorId,
@@ -265,15 +283,13 @@ function assertClock(aheadMs: number | undefined): void {
   throw new Error(`the clock is ${Math.abs(Math.round(aheadMs))} ms ${side} the other validators`);
 }
 
-function readinessChecks({
-  session,
-  signer,
-  engine,
-}: Pick<Listening, 'session' | 'signer' | 'engine'>): ReadinessCheck[] {
+function readinessChecks({ workload, runtime, session, signer, engine }: Listening): ReadinessCheck[] {
   return [
+    identityCheck(workload, runtime.clock),
     { name: 'revocations', check: () => session.revocations.assertFresh() },
     { name: 'signer', check: () => signer.assertOpen() },
     { name: 'sealing', check: () => engine.assertWorking() },
+    { name: 'disk', degrades: true, check: () => engine.assertRoom() },
     { name: 'clock', degrades: true, check: () => assertClock(engine.peering.clockAheadMs) },
   ];
 }
@@ -305,24 +321,28 @@ async function listenRpc(parts: Listening, cleanup: Cleanup): Promise<number> {
   const consensus = consensusHandlers({
     inbox: engine.peering,
     onStream: (from) => parts.links.nudge(from),
-    onFault: (from) => engine.peering.onFault(from),
+    charges: engine.peering.charges,
   });
-  server.add(ConsensusService, consensus, { allow: isValidator });
+  server.add(ConsensusService, consensus, consensusRules(engine.peering.charges));
   const findLog = (registerId: string) => {
     const register = registers.get(registerId);
-    return (
-      register && { networkId: register.state.networkId, rootAt: (size: number) => register.rootAt(size) }
-    );
+    if (register === undefined) return undefined;
+    const { networkId, members } = register.state;
+    const own = signerIn(members, config.CHANCERY_VALIDATOR_ID, signer);
+    return { networkId, signer: own, rootAt: (size: number) => register.rootAt(size) };
   };
-  server.add(CheckpointService, checkpointHandlers({ signer, clock: runtime.clock, findLog }), {
+  server.add(CheckpointService, checkpointHandlers({ clock: runtime.clock, findLog }), {
     allow: ({ clientId }) => clientId === 'service-register',
   });
   cleanup.add('grpc', () => server.stop());
   return server.listen();
 }
 
-async function listenHttps(parts: Listening, cleanup: Cleanup): Promise<number> {
-  const { config, runtime, workload, session, engine, self } = parts;
+async function listenHttps(
+  parts: Listening & { readonly identity: MemberIdentity },
+  cleanup: Cleanup,
+): Promise<number> {
+  const { config, runtime, workload, session, engine, self, identity } = parts;
   const app = createHttpServer({
     runtime,
     title: 'Validator',
@@ -335,6 +355,14 @@ async function listenHttps(parts: Listening, cleanup: Cleanup): Promise<number> 
   createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock: runtime.clock }).install(app);
   mountRoutes(app, {
     ...self,
+    operating: {
+      ...self,
+      identity,
+      budget: engine.budget,
+      drain: engine.drain,
+      getRegister: (registerId) => engine.registers.get(registerId),
+      operational: (registerId) => engine.peering.operational(registerId),
+    },
     validatorId: config.CHANCERY_VALIDATOR_ID,
     nowMs: () => runtime.clock.nowMs(),
     admission: engine.admission,
@@ -342,6 +370,7 @@ async function listenHttps(parts: Listening, cleanup: Cleanup): Promise<number> 
     onFault: parts.onFault,
     directory: parts.whereabouts,
     colleagues: parts.colleagues,
+    verifier: createVerifier(loadEd25519().backend),
     isSubscribed: (organizationId, registerId) => parts.ledger.isSubscribed(organizationId, registerId),
   });
   cleanup.add('https', () => app.close());

@@ -40,6 +40,10 @@ export const validatorSettings = z.object({
     .min(mebibyte)
     .default(64 * mebibyte)
     .describe('Bytes of transactions that one register may hold in memory.'),
+  CHANCERY_POOL_MAX_BYTES_TOTAL: count
+    .min(mebibyte)
+    .default(256 * mebibyte)
+    .describe('Bytes of transactions that all registers together may hold in memory.'),
   CHANCERY_LOG_SEGMENT_BYTES: count
     .min(65_536)
     .max(512 * mebibyte)

@@ -1,29 +1,36 @@
 import { join } from 'node:path';
 import type { Verifier } from '#core/crypto/verify.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { Admission } from './admission/admission.ts';
 import { createSubscriptionCheck } from './admission/subscriptions.ts';
 import type { Consensus } from './consensus/bft1.ts';
+import { Drain } from './draining/drain.ts';
+import { type Condition, Health } from './health.ts';
 import { decodeRecord, encodeRecord, type LogRecord, type Mode } from './log/entries.ts';
-import { Journal } from './log/journal.ts';
+import { Journal, type JournalOptions } from './log/journal.ts';
 import { Recovery, readHeld as readLog } from './log/recovery.ts';
 import type { Storage } from './log/storage.ts';
+import { Volume } from './log/volume.ts';
+import { type VolumeGap, VolumeGaps } from './membership/gaps.ts';
 import { Registers } from './membership/registers.ts';
 import { createMetrics } from './metrics.ts';
 import { Peering } from './peering/peering.ts';
 import type { Transport } from './peering/transport.ts';
+import { logged } from './peering/witness.ts';
+import { Budget } from './pool/budget.ts';
 import type { PoolBounds } from './pool/pool.ts';
 import type { Ledger, Signer } from './sealing/ports.ts';
 import { Scheduler, type Timers } from './sealing/scheduler.ts';
 import { Serials } from './sealing/serials.ts';
+import { Prosecutor } from './suspension/prosecutor.ts';
 
 export interface EngineOptions {
   readonly runtime: Runtime;
   readonly validatorId: string;
   readonly directory: string;
-  readonly bounds: Omit<PoolBounds, 'maxPerSender'>;
+  readonly bounds: Omit<PoolBounds, 'maxPerSender' | 'budget'> & { readonly maxBytesTotal: number };
   readonly segmentBytes: number;
   readonly retainBytes: number;
   readonly signer: Signer;
@@ -42,7 +49,8 @@ export interface EngineOptions {
 export interface EngineWorld {
   readonly storage?: Storage | undefined;
   readonly timers?: Timers | undefined;
-  readonly consensus?: Consensus | undefined;
+  /** The rules of one register. */
+  readonly consensus?: ((registerId: string) => Consensus) | undefined;
 }
 
 /** A validator without its listeners. */
@@ -51,10 +59,19 @@ export interface Engine {
   readonly registers: Registers;
   readonly scheduler: Scheduler;
   readonly peering: Peering;
+  readonly drain: Drain;
+  /** What all pools hold together. */
+  readonly budget: Budget;
   /** Sets the mode of a register once the change is on disk. */
   setMode(registerId: string, mode: Mode): Promise<void>;
   /** Throws when the log or the signing component has failed for good. */
   assertWorking(): void;
+  /** Throws AppError unavailable VALIDATOR_PAUSED while the volume of the log is full. */
+  assertRoom(): void;
+  /** What keeps this validator from its work; empty when nothing does. */
+  conditions(): readonly Condition[];
+  /** How far the volume was behind the chain of a register when this process started; undefined when it was not. */
+  volumeGap(registerId: string): VolumeGap | undefined;
   stop(): Promise<void>;
 }
 
@@ -65,21 +82,19 @@ const retryMs = 500;
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { runtime, ledger } = options;
   const { log, clock } = runtime;
-  const recovery = new Recovery();
+  const scheduler = new Scheduler(clock, options.world?.timers);
+  const rest = () => pause(scheduler, retryMs);
+  const volume = new Volume(clock, log);
   let ready: Registers | undefined;
-  const journal = await Journal.open(
-    {
-      directory: join(options.directory, 'log'),
-      segmentBytes: options.segmentBytes,
-      retainBytes: options.retainBytes,
-      log,
-      storage: options.world?.storage,
-      carry: (segment, into) => ready && carried(ready, parts.peering, { segment, into }),
-    },
-    (entry, segment) => recovery.take(decodeRecord(entry), segment),
-  );
-  const parts = assemble(options, journal);
-  const { registers, scheduler } = parts;
+  const { journal, recovery } = await openLog(options, {
+    volume,
+    later: (ms, act) => scheduler.set('log', ms, act),
+    carry: (segment, into) => ready && carried(ready, parts, { segment, into }),
+    rest,
+  });
+  const { drainingSinceMs } = recovery;
+  const parts = assemble(options, { journal, volume, scheduler, drainingSinceMs });
+  const { registers } = parts;
   const close = async () => {
     parts.peering.stop();
     registers.stop();
@@ -87,13 +102,14 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     await journal.close();
   };
   try {
-    await restoreAll(registers, recovery, ledger, () => pause(scheduler, retryMs));
+    await restoreAll(registers, recovery, ledger, rest);
   } catch (error) {
     await close();
     throw error;
   }
   ready = registers;
   parts.peering.start();
+  volume.onRoom(() => goOn(registers, parts.peering, clock.nowMs()));
   const sweep = () => {
     void sweepExpired(registers, clock.nowMs(), parts.append).catch((error: unknown) =>
       log.warn({ err: error }, 'expiries not logged'),
@@ -104,37 +120,80 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   return {
     admission: parts.admission,
     peering: parts.peering,
+    drain: parts.drain,
+    budget: parts.budget,
     registers,
     scheduler,
     async setMode(registerId, mode) {
       const register = registers.get(registerId);
       if (register === undefined || register.status === mode) return;
+      volume.assertRoom();
       await parts.append({ kind: 'mode', value: { registerId, mode } });
       register.setMode(mode);
     },
-    assertWorking: parts.assertWorking,
+    assertWorking: () => parts.health.assertWorking(),
+    assertRoom: () => volume.assertRoom(),
+    conditions: () => parts.health.conditions,
+    volumeGap: (registerId) => parts.gaps.find(registerId),
     stop: close,
   };
 }
 
+type LogParts = Pick<JournalOptions, 'volume' | 'later' | 'carry'> & { rest(): Promise<void> };
+
+/** Opens the log and reads it. A volume without room for the little that this writes is waited for. */
+function openLog(options: EngineOptions, { rest, ...parts }: LogParts) {
+  const { segmentBytes, retainBytes, runtime, world } = options;
+  const directory = join(options.directory, 'log');
+  const settings = { directory, segmentBytes, retainBytes, log: runtime.log, storage: world?.storage };
+  return untilAnswered(async () => {
+    const recovery = new Recovery();
+    const journal = await Journal.open({ ...settings, ...parts }, (entry, segment) =>
+      recovery.take(decodeRecord(entry), segment),
+    );
+    return { journal, recovery };
+  }, rest);
+}
+
+/** A validator heard within that time is there. */
+const heardMs = 5_000;
+
+/** The volume has room again: what waits here may be proposed, and the others say what was missed meanwhile. */
+function goOn(registers: Registers, peering: Peering, nowMs: number): void {
+  for (const register of registers.all()) register.wake();
+  for (const { validatorId, heardAtMs } of peering.sightings) {
+    if (nowMs - heardAtMs < heardMs) peering.connected(validatorId);
+  }
+}
+
+interface Foundation {
+  readonly journal: Journal;
+  readonly volume: Volume;
+  readonly scheduler: Scheduler;
+  /** Since when the log says that this validator drains. */
+  readonly drainingSinceMs: number | undefined;
+}
+
 /** What shares the log: the registers and the way into them. */
-function assemble(options: EngineOptions, journal: Journal) {
+function assemble(options: EngineOptions, foundation: Foundation) {
+  const { journal, volume, scheduler } = foundation;
   const { runtime, ledger } = options;
   const { log, clock } = runtime;
-  const scheduler = new Scheduler(clock, options.world?.timers);
   const serials = new Serials();
   const append = (...records: LogRecord[]) => journal.append(...records.map(encodeRecord));
-  let failure: unknown;
-  const metrics = createMetrics(
-    runtime.telemetry,
-    () => registers.all(),
-    () => peering.clockAheadMs,
-  );
-  const onFailed = (error: unknown) => {
-    if (failure === undefined) log.error({ err: error }, 'sealing stopped');
-    failure ??= error;
-  };
-  const { signer, transport, version, verifier, bounds, validatorId: self } = options;
+  const health = new Health({ clock, log, volume, logFailure: () => journal.failure });
+  const metrics = createMetrics(runtime.telemetry, {
+    registers: () => registers.all(),
+    clockAheadMs: () => peering.clockAheadMs,
+    isFull: () => volume.isFull,
+    evidenceHeld: () => peering.evidenceHeld,
+  });
+  const nowMs = () => clock.nowMs();
+  const gaps = new VolumeGaps({ log, nowMs, counted: (dockets) => metrics.volumeBehind(dockets) });
+  const { signer, transport, version, verifier, validatorId: self } = options;
+  const budget = new Budget(options.bounds.maxBytesTotal);
+  const bounds = { ...options.bounds, budget };
+  const isDraining = () => drain.isDraining;
   const peering: Peering = new Peering({
     self,
     version,
@@ -148,13 +207,15 @@ function assemble(options: EngineOptions, journal: Journal) {
     metrics,
     append,
     verify: (items) => options.verify(items),
+    isDraining,
     registers: () => registers,
     admission: () => admission,
+    accuse: (registerId) => prosecutor.consider(registerId),
   });
   const peers = peering;
   const networkId = runtime.installation;
   const shared = { self, networkId, signer, ledger, peers, verifier, bounds, scheduler, serials, clock, log };
-  const consensus = options.world?.consensus;
+  const consensusOf = options.world?.consensus;
   const readHeld = (registerId: string, from: number) =>
     readLog(
       (take) => journal.replay((entry, segment) => take(decodeRecord(entry), segment)),
@@ -163,27 +224,55 @@ function assemble(options: EngineOptions, journal: Journal) {
     );
   const registers: Registers = new Registers({
     ...shared,
-    consensus,
+    consensusOf,
     metrics,
     append,
-    onFailed,
+    onFailed: (error) => health.failed(error),
     readHeld,
+    gaps,
+    isFull: () => volume.isFull,
+    isDraining,
   });
-  const assertWorking = () => {
-    const broken = journal.failure ?? failure;
-    if (broken === undefined) return;
-    throw new AppError('unavailable', 'SEALING_STOPPED', 'This validator has stopped sealing', {
-      cause: broken,
-      retryAfterSeconds: 5,
-    });
-  };
-  const admission: Admission = new Admission({
-    assertWorking,
+  const admission: Admission = createAdmission(options, foundation, {
+    registers,
+    peering,
+    append,
+    serials,
+    health,
+    metrics,
+    assertTaking: () => drain.assertTaking(),
+  });
+  const prosecutor = new Prosecutor({
+    ...shared,
+    find: (registerId) => registers.get(registerId),
+    evidence: (registerId) => peering.evidence(registerId),
+    submit: (text) => admission.submit(text, { isRegisterService: false }),
+    opened: () => metrics.suspensionProposed(),
+  });
+  const drain: Drain = createDrain(options, foundation, { registers, peering, append });
+  return { registers, admission, peering, drain, budget, append, health, gaps };
+}
+
+interface Taking extends Told {
+  readonly serials: Serials;
+  readonly health: Health;
+  readonly metrics: Pick<ReturnType<typeof createMetrics>, 'judged'>;
+  assertTaking(): void;
+}
+
+/** The way in. */
+function createAdmission(
+  { runtime: { clock }, ledger, ...options }: EngineOptions,
+  { scheduler, volume }: Foundation,
+  { registers, peering, health, metrics, ...parts }: Taking,
+): Admission {
+  return new Admission({
+    ...parts,
     clock,
     ledger,
-    serials,
+    assertWorking: () => health.assertOpen(),
+    unlessFull: (writing) => volume.unlessFull(writing),
     verify: (items) => options.verify(items),
-    append,
     soon: (act) => scheduler.soon(act),
     accepted: (registerId, transactions) => peering.hint(registerId, transactions),
     systemKey: () => options.systemKey(),
@@ -192,21 +281,44 @@ function assemble(options: EngineOptions, journal: Journal) {
     subscriptions: createSubscriptionCheck(ledger, clock),
     judged: (outcome) => metrics.judged(outcome),
   });
-  return { registers, admission, peering, scheduler, append, assertWorking };
+}
+
+interface Told extends Pick<Engine, 'registers' | 'peering'> {
+  append(...records: LogRecord[]): Promise<number>;
+}
+
+/** What a drain asks of the rest. */
+function createDrain(
+  { validatorId: self, runtime: { clock } }: EngineOptions,
+  { scheduler, volume, drainingSinceMs }: Foundation,
+  { registers, peering, append }: Told,
+): Drain {
+  return new Drain(
+    {
+      self,
+      clock,
+      scheduler,
+      append,
+      registers: () => registers.all(),
+      assertRoom: () => volume.assertRoom(),
+      tell: () => peering.tellAll(),
+      remind: (register) => peering.remind(register),
+    },
+    drainingSinceMs,
+  );
 }
 
 /** What must outlive a segment of the log, on its way into another one. */
 function carried(
   registers: Registers,
-  peering: Peering,
+  { peering, drain }: Pick<Engine, 'peering' | 'drain'>,
   { segment, into }: { segment: number; into: number },
 ) {
-  return [...registers.all()].flatMap((register) => {
-    const evidence = peering.evidence(register.id).map((known) => {
-      return { kind: 'evidence' as const, value: { registerId: register.id, evidence: known.evidence } };
-    });
-    return [...register.carry(segment, into), ...evidence].map(encodeRecord);
+  const ofRegisters = [...registers.all()].flatMap((register) => {
+    const evidence = peering.evidence(register.id).map((known) => logged(register.id, known));
+    return [...register.carry(segment, into), ...evidence];
   });
+  return [...drain.carry(), ...ofRegisters].map(encodeRecord);
 }
 
 /** Registers of the directory and of the log. An unreachable register service is waited for, anything else is fatal. */

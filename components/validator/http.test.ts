@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { createHttpServer } from '#kit/http/http.ts';
@@ -30,17 +31,35 @@ beforeAll(async () => {
     findSet: async () => undefined,
     setMode: (registerId, mode) => engine.setMode(registerId, mode),
     heard: () => [],
+    conditions: () => [],
+    volumeGap: () => undefined,
+    evidence: (registerId) => engine.peering.evidence(registerId),
+    findRules: async () => undefined,
   });
   const alone = () => Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'nobody else'));
   mountRoutes(app, {
     ...self,
+    operating: {
+      ...self,
+      identity: {
+        validatorId: 'validator-0',
+        publicKey: world.signer.key.publicKey,
+        algorithm: 'ED25519',
+        endpoint: '127.0.0.1:5000',
+      },
+      budget: engine.budget,
+      drain: engine.drain,
+      getRegister: (registerId) => registers.get(registerId),
+      operational: (registerId) => engine.peering.operational(registerId),
+    },
     validatorId: 'validator-0',
     nowMs: () => Date.now(),
     admission: engine.admission,
     forward: async () => undefined,
     onFault: undefined,
     directory: { all: async () => [] },
-    colleagues: { report: alone, act: alone },
+    colleagues: { report: alone, act: alone, evidence: alone },
+    verifier: createVerifier(nodeEd25519()),
     isSubscribed: async () => true,
   });
 });
@@ -108,6 +127,62 @@ describe('HTTP', () => {
     expect(await act('start')).toMatchObject({ status: 'Running' });
     expect((await post(`/api/admin/validation/start/${'ff'.repeat(16)}`)).statusCode).toBe(404);
     expect((await post('/api/admin/validation/start/nonsense')).statusCode).toBe(404);
+  });
+
+  it('says of itself what the operator asks, without asking anybody', async () => {
+    const member = (await app.inject('/api/internal/consensus')).json();
+    expect(member).toMatchObject({
+      validatorId: 'validator-0',
+      publicKey: world.signer.key.publicKey,
+      walletAddress: world.signer.key.walletAddress,
+      did: `did:platform:w:${world.signer.key.walletAddress}`,
+      protocolVersion: 1,
+      endpoint: '127.0.0.1:5000',
+      drain: { state: 'None', since: null, alone: [] },
+      conditions: [],
+      mempool: { maxBytes: 256 * 1024 * 1024 },
+    });
+    const { id, state } = world.register;
+    const [shown] = member.registers;
+    expect(shown).toMatchObject({
+      registerId: id,
+      status: 'Running',
+      membership: 'Active',
+      isMember: true,
+      role: 'proposer',
+      isProposer: true,
+      quorum: 1,
+      members: ['validator-0'],
+      operational: 1,
+      behind: 0,
+      headHash: state.headHash,
+    });
+    expect(shown.roots.at(-1)).toEqual({ height: state.height, root: world.register.rootAt(state.height) });
+  });
+
+  it('drains and takes part again', async () => {
+    const drain = async () => (await post('/api/internal/drain', '{}')).json();
+    const first = await drain();
+    expect(first).toMatchObject({ state: 'Drained', waiting: 0 });
+    expect(await drain()).toEqual(first);
+    const { text } = world.sign({ payload: { drained: true } });
+    const refused = await post('/api/v1/transactions/validate', text);
+    expect([refused.statusCode, refused.json().code]).toEqual([503, 'VALIDATOR_DRAINING']);
+    expect((await app.inject('/api/internal/consensus')).json().drain).toEqual(first);
+    expect((await post('/api/internal/undrain', '{}')).json()).toMatchObject({ state: 'None', since: null });
+    expect((await post('/api/v1/transactions/validate', text)).statusCode).toBe(200);
+  });
+
+  it('starts and stops a register here for the operator', async () => {
+    const { id } = world.register;
+    const act = (name: string, registerId = id) =>
+      post(`/api/internal/validation/${registerId}`, JSON.stringify({ act: name }));
+    expect((await act('pause')).json()).toEqual({ registerId: id, status: 'Paused', changed: true });
+    expect((await act('pause')).json()).toMatchObject({ changed: false });
+    expect((await act('start')).json()).toMatchObject({ status: 'Running' });
+    expect((await act('explode')).statusCode).toBe(400);
+    expect((await act('stop', 'ff'.repeat(16))).statusCode).toBe(404);
+    expect((await act('stop', 'nonsense')).statusCode).toBe(404);
   });
 });
 

@@ -1,46 +1,86 @@
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import type { PeeringMetrics } from './peering/peering.ts';
+import type { PeerEvidence } from './peering/transport.ts';
 import type { Register, SealingMetrics } from './sealing/register.ts';
 
 export interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
   /** One submission was answered: `added`, `known` or the code of the refusal. */
   judged(outcome: string): void;
+  /** A proposal to suspend another validator was opened here. */
+  suspensionProposed(): void;
+  /** The volume lacked so many dockets of a register when the process started. */
+  volumeBehind(dockets: number): void;
+}
+
+/** A count of nothing is said too. */
+const evidenceKinds: readonly PeerEvidence['kind'][] = [
+  'duplicate-proposal',
+  'duplicate-vote',
+  'conflicting-certificate',
+];
+
+/** What is measured when the metrics are read. */
+export interface Measured {
+  registers(): Iterable<Register>;
+  clockAheadMs(): number | undefined;
+  isFull(): boolean;
+  evidenceHeld(): number;
 }
 
 /** The validator's counters; the pools are measured when the metrics are read. */
-export function createMetrics(
-  telemetry: Telemetry,
-  registers: () => Iterable<Register>,
-  clockAheadMs: () => number | undefined,
-): ValidatorMetrics {
+export function createMetrics(telemetry: Telemetry, measured: Measured): ValidatorMetrics {
   const submissions = telemetry.counter('submissions_total', 'Submissions answered', ['outcome']);
   const dockets = telemetry.counter('dockets_decided_total', 'Dockets decided');
   const rounds = telemetry.counter('rounds_total', 'Consensus rounds of decided dockets');
   const sealed = telemetry.counter('transactions_stored_total', 'Transactions in stored dockets');
   const equivocations = telemetry.counter(
     'consensus_equivocations_total',
-    'Conflicting signed messages seen',
+    'Proven conflicting messages, each place counted once',
+    ['kind'],
   );
+  for (const kind of evidenceKinds) equivocations.inc({ kind }, 0);
+  const suspensions = telemetry.counter(
+    'suspension_proposals_total',
+    'Proposals to suspend a validator that this one opened',
+  );
+  const evidence = telemetry.gauge('evidence_held', 'Pieces of evidence in the log');
+  Object.assign(evidence, { collect: () => evidence.set(measured.evidenceHeld()) });
+  const halted = telemetry.gauge('registers_halted', 'Registers that are halted here');
+  Object.assign(halted, { collect: () => halted.set(countHalted(measured.registers())) });
   const peerFaults = telemetry.counter('peer_faults_total', 'Faulty messages of other validators', [
     'reason',
   ]);
   const waiting = telemetry.gauge('pool_transactions', 'Transactions that wait');
   const collect = () => {
     let count = 0;
-    for (const register of registers()) count += register.pool.size;
+    for (const register of measured.registers()) count += register.pool.size;
     waiting.set(count);
   };
   Object.assign(waiting, { collect });
   const ahead = telemetry.gauge('clock_ahead_seconds', 'How far this clock is ahead of the other validators');
-  Object.assign(ahead, { collect: () => ahead.set((clockAheadMs() ?? 0) / 1_000) });
+  Object.assign(ahead, { collect: () => ahead.set((measured.clockAheadMs() ?? 0) / 1_000) });
+  const full = telemetry.gauge('disk_full', '1 while there is no room on the volume of the log');
+  Object.assign(full, { collect: () => full.set(measured.isFull() ? 1 : 0) });
+  const behind = telemetry.counter(
+    'volume_behind_dockets_total',
+    'Dockets that the volume lacked when the process started',
+  );
   return {
     judged: (outcome) => submissions.inc({ outcome }),
+    volumeBehind: (dockets) => behind.inc(dockets),
     decided: (_transactions, needed) => {
       dockets.inc();
       rounds.inc(needed);
     },
     stored: (transactions) => sealed.inc(transactions),
-    equivocation: () => equivocations.inc(),
+    equivocation: (kind) => equivocations.inc({ kind }),
+    suspensionProposed: () => suspensions.inc(),
     peerFault: (reason) => peerFaults.inc({ reason }),
   };
+}
+
+function countHalted(registers: Iterable<Register>): number {
+  let count = 0;
+  for (const { status } of registers) if (status === 'Halted') count += 1;
+  return count;
 }

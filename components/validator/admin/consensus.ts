@@ -1,4 +1,4 @@
-import type { Counts } from '../consensus/tally.ts';
+import { type Counts, noCounts } from '../consensus/tally.ts';
 import type { Gathered } from './gather.ts';
 import type { RegisterReport } from './report.ts';
 import { type SetView, viewSets } from './sets.ts';
@@ -35,7 +35,7 @@ export function presentConsensus(
     ...numbersOf(add(counted)),
     byRegister: sets.map((set, index) => ({
       ...presentRegister(set),
-      ...numbersOf(counted[index] ?? zero()),
+      ...numbersOf(counted[index] ?? noCounts()),
     })),
     unreachable: gathered.flatMap(({ validatorId, report }) => (report === undefined ? validatorId : [])),
   };
@@ -58,31 +58,17 @@ function presentRegister({ registerId, status, furthest, members, quorum, operat
   };
 }
 
-function zero(): Counts {
-  return {
-    rounds: 0,
-    roundsFailed: 0,
-    proposalsMade: 0,
-    proposalsReceived: 0,
-    votesCast: 0,
-    votesNil: 0,
-    evidenceCount: 0,
-    decided: 0,
-    decidingMs: 0,
-  };
-}
-
 /** One register: all members go through the same rounds, so the one that saw most speaks for them. */
 function sum(reports: readonly RegisterReport[]): Counts {
   const total = add(reports.map(({ counts }) => counts));
   const [most] = reports.map(({ counts }) => counts).toSorted((a, b) => b.rounds - a.rounds);
-  const { rounds, roundsFailed, decided, decidingMs } = most ?? zero();
+  const { rounds, roundsFailed, decided, decidingMs } = most ?? noCounts();
   const evidenceCount = Math.max(0, ...reports.map(({ counts }) => counts.evidenceCount));
   return { ...total, rounds, roundsFailed, decided, decidingMs, evidenceCount };
 }
 
 function add(all: readonly Readonly<Counts>[]): Counts {
-  const total = zero();
+  const total = noCounts();
   for (const counts of all) {
     for (const name of Object.keys(total) as (keyof Counts)[]) total[name] += counts[name];
   }

@@ -1,13 +1,19 @@
 import { proposerOf } from '../consensus/members.ts';
 import type { Counts } from '../consensus/tally.ts';
+import type { EvidenceSummary } from '../evidence/conditions.ts';
+import type { Condition } from '../health.ts';
+import { diskFullReason } from '../log/volume.ts';
+import type { VolumeGap } from '../membership/gaps.ts';
 import type { Register } from '../sealing/register.ts';
+import type { Rejection } from '../sealing/rejections.ts';
+import type { RegisterStatus } from '../sealing/status.ts';
 
 /** One register as one validator sees it. */
 export interface RegisterReport {
   readonly registerId: string;
   /** Running, Paused, Stopped, Halted, WaitingForValidators */
   readonly status: string;
-  /** Why it is halted; empty otherwise. */
+  /** Why it is halted, or paused by itself; empty otherwise. */
   readonly reason: string;
   readonly startedAtMs: number;
   /** Number of stored dockets. */
@@ -26,6 +32,12 @@ export interface RegisterReport {
   /** 0 when nothing was decided since the start. */
   readonly decidedAtMs: number;
   readonly counts: Readonly<Counts>;
+  /** What the volume lacked when the process started; undefined when nothing. */
+  readonly volumeGap: VolumeGap | undefined;
+  /** Proposals that members judged invalid, the oldest first. */
+  readonly rejections: readonly Rejection[];
+  /** Proven faults that the validator holds. */
+  readonly evidence: readonly EvidenceSummary[];
 }
 
 /** What was last heard of another validator. */
@@ -41,15 +53,21 @@ export interface ValidatorReport {
   readonly startedAtMs: number;
   readonly registers: readonly RegisterReport[];
   readonly heard: readonly Heard[];
+  readonly conditions: readonly Condition[];
 }
 
-export function reportRegister(register: Register): RegisterReport {
+/** @param evidence what this validator holds about members of the register */
+export function reportRegister(
+  register: Register,
+  volumeGap: VolumeGap | undefined,
+  evidence: readonly EvidenceSummary[] = [],
+): RegisterReport {
   const { facts, state } = register;
   const members = state.members.map((member) => member.validatorId);
   return {
     registerId: register.id,
-    status: facts.isWaitingForValidators ? 'WaitingForValidators' : register.status,
-    reason: facts.haltedBecause ?? '',
+    status: facts.isWaitingForValidators ? 'WaitingForValidators' : shown(register.status),
+    reason: facts.haltedBecause ?? (register.status === 'Full' ? diskFullReason : ''),
     startedAtMs: facts.startedAtMs,
     storedHeight: facts.storedHeight,
     memPoolSize: register.pool.size,
@@ -63,5 +81,12 @@ export function reportRegister(register: Register): RegisterReport {
     members,
     decidedAtMs: facts.decidedAtMs,
     counts: register.tally.counts,
+    rejections: register.rejections.all,
+    volumeGap,
+    evidence,
   };
+}
+
+function shown(status: RegisterStatus): string {
+  return status === 'Full' ? 'Paused' : status;
 }

@@ -1,21 +1,9 @@
-import type { Counts } from '../consensus/tally.ts';
+import { noCounts } from '../consensus/tally.ts';
 import type { Gathered } from './gather.ts';
 import type { RegisterReport, ValidatorReport } from './report.ts';
 
 export const four = ['validator-0', 'validator-1', 'validator-2', 'validator-3'];
 export const registerId = '0123456789abcdef0123456789abcdef';
-
-export const noCounts: Counts = {
-  rounds: 0,
-  roundsFailed: 0,
-  proposalsMade: 0,
-  proposalsReceived: 0,
-  votesCast: 0,
-  votesNil: 0,
-  evidenceCount: 0,
-  decided: 0,
-  decidingMs: 0,
-};
 
 export function registerReport(over: Partial<RegisterReport> = {}): RegisterReport {
   return {
@@ -34,13 +22,16 @@ export function registerReport(over: Partial<RegisterReport> = {}): RegisterRepo
     quorum: 3,
     members: four,
     decidedAtMs: 9_000,
-    counts: noCounts,
+    counts: noCounts(),
+    rejections: [],
+    volumeGap: undefined,
+    evidence: [],
     ...over,
   };
 }
 
 export function validatorReport(validatorId: string, registers: readonly RegisterReport[]): ValidatorReport {
-  return { validatorId, version: '1', startedAtMs: 1_000, registers, heard: [] };
+  return { validatorId, version: '1', startedAtMs: 1_000, registers, heard: [], conditions: [] };
 }
 
 /** What asking all gave: members that are not named could not be reached. */

@@ -51,7 +51,38 @@ const memberSchema = z.object({
   step: text.optional(),
   lastDocketNumber: z.int().optional(),
   memPoolSize: count.optional(),
+  volumeBehind: z
+    .object({ held: count, chain: count, detectedAt: text.nullable() })
+    .optional()
+    .describe('dockets that the volume of the validator held, and the chain had, when its process started'),
 });
+const conditionSchema = z.object({
+  type: text.describe('Paused or SealingStopped'),
+  reason: text.describe('for instance: disk full'),
+  message: text,
+  since: text.nullable(),
+});
+const rejectionSchema = z
+  .object({
+    docketNumber: count,
+    docketHash: text,
+    validatorAddress: text,
+    approved: z.literal(false),
+    timestamp: text,
+    signature: text,
+    reason: text,
+    validatorId: text,
+    algorithm: text,
+    publicKey: text,
+  })
+  .describe('a vote of the specification: what was judged invalid, by whom, and why');
+const equivocationShape = {
+  type: z.literal('EquivocationDetected'),
+  status: z.literal('True'),
+  reason: z.enum(['DuplicateProposal', 'DuplicateVote', 'ConflictingCertificate']),
+  message: text,
+  since: text,
+};
 const statusSchema = z.object({
   registers: z.array(
     z.object({
@@ -63,7 +94,9 @@ const statusSchema = z.object({
       transactionsProcessed: count,
       role: text.describe('of the validator that answers'),
       lastCommitAt: text.nullable(),
-      members: z.array(memberSchema),
+      members: z.array(memberSchema.extend({ conditions: z.array(z.object(equivocationShape)) })),
+      conditions: z.array(z.object({ ...equivocationShape, validatorIds: z.array(text) })),
+      rejections: z.array(rejectionSchema),
     }),
   ),
   validators: z.array(
@@ -73,6 +106,7 @@ const statusSchema = z.object({
       version: text.nullable(),
       uptime: text.nullable(),
       lastHeardAt: text.nullable(),
+      conditions: z.array(conditionSchema).describe('what keeps it from its work'),
     }),
   ),
 });

@@ -23,6 +23,7 @@ function contextOf(clientId: string, subject?: Caller): RpcContext {
 const acted: string[] = [];
 const handlers = adminHandlers({
   report: (id) => validatorReport('validator-0', [registerReport({ registerId: id })]),
+  evidence: () => [],
   actHere: async (id, act) => {
     acted.push(`${act} ${id}`);
     return { status: 'Stopped', changed: true };

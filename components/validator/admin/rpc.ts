@@ -2,7 +2,9 @@ import { AppError } from '#core/errors/errors.ts';
 import { decide } from '#core/identity/policies.ts';
 import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import { wireHeld } from '../evidence/wire.ts';
 import type { Acted } from '../membership/clients.ts';
+import type { KnownEvidence } from '../peering/evidence.ts';
 import { type Act, isAct } from './modes.ts';
 import type { ValidatorReport } from './report.ts';
 import { wireReport } from './wire.ts';
@@ -11,6 +13,8 @@ export interface AdminRpcOptions {
   /** What this validator says of itself. @param registerId empty for every register */
   report(registerId: string): ValidatorReport;
   actHere(registerId: string, act: Act): Promise<Acted>;
+  /** What this validator holds of a register. */
+  evidence(registerId: string): readonly KnownEvidence[];
 }
 
 /**
@@ -27,6 +31,9 @@ export function adminHandlers(options: AdminRpcOptions): RpcHandlers<typeof Vali
   return {
     async getStatus({ registerId }) {
       return wireReport(options.report(registerId));
+    },
+    async listEvidence({ registerId }) {
+      return wireHeld(options.evidence(registerId));
     },
     async act({ registerId, act }, context) {
       assertMayAct(context);

@@ -1,7 +1,12 @@
 import { AppError } from '#core/errors/errors.ts';
+import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
+import { summarise } from '../evidence/conditions.ts';
+import type { Condition } from '../health.ts';
 import type { Mode } from '../log/entries.ts';
 import type { Acted } from '../membership/clients.ts';
+import type { VolumeGap } from '../membership/gaps.ts';
+import type { KnownEvidence } from '../peering/evidence.ts';
 import type { Register } from '../sealing/register.ts';
 import type { RegisterSet } from './act.ts';
 import { type Act, nextMode } from './modes.ts';
@@ -18,6 +23,11 @@ export interface SelfOptions {
   findSet(registerId: string): Promise<RegisterSet | undefined>;
   setMode(registerId: string, mode: Mode): Promise<void>;
   heard(): readonly Heard[];
+  conditions(): readonly Condition[];
+  volumeGap(registerId: string): VolumeGap | undefined;
+  evidence(registerId: string): readonly KnownEvidence[];
+  /** The rules of a register as the register service knows it. */
+  findRules(registerId: string): Promise<LedgerRules | undefined>;
 }
 
 /** What this validator says and does for itself. */
@@ -25,6 +35,8 @@ export interface Self {
   report(registerId: string): ValidatorReport;
   actHere(registerId: string, act: Act): Promise<Acted>;
   findSet(registerId: string): Promise<RegisterSet | undefined>;
+  evidence(registerId: string): readonly KnownEvidence[];
+  findRules(registerId: string): Promise<LedgerRules | undefined>;
 }
 
 export function createSelf(options: SelfOptions): Self {
@@ -38,8 +50,11 @@ export function createSelf(options: SelfOptions): Self {
       validatorId: options.validatorId,
       version: options.version,
       startedAtMs: options.startedAtMs,
-      registers: Array.from(registersOf(registerId), reportRegister),
+      registers: Array.from(registersOf(registerId), (register) =>
+        reportRegister(register, options.volumeGap(register.id), summarise(options.evidence(register.id))),
+      ),
       heard: options.heard(),
+      conditions: options.conditions(),
     }),
     async actHere(registerId, act) {
       const register = await options.findRegister(registerId);
@@ -49,6 +64,10 @@ export function createSelf(options: SelfOptions): Self {
       const status = nextMode(before, act);
       await options.setMode(register.id, status);
       return { status, changed: before !== status };
+    },
+    evidence: (registerId) => options.evidence(registerId),
+    async findRules(registerId) {
+      return options.getRegister(registerId)?.state.ledger ?? (await options.findRules(registerId));
     },
     async findSet(text) {
       const registerId = findRegisterId(text);

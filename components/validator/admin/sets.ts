@@ -61,15 +61,20 @@ function viewSet(known: RegisterReport, gathered: readonly Gathered[]): SetView 
   };
 }
 
-/** Paused members vote so that the others make progress, stopped and halted ones do not (L-75). */
-export function votes({ status }: Pick<RegisterReport, 'status'>): boolean {
-  return status === 'Running' || status === 'Paused' || status === 'WaitingForValidators';
+/**
+ * Paused members vote so that the others make progress, stopped and halted ones do not (L-75), and neither do those that
+ * paused by themselves, which have a reason.
+ */
+export function votes({ status, reason }: Pick<RegisterReport, 'status' | 'reason'>): boolean {
+  if (status === 'Paused') return reason === '';
+  return status === 'Running' || status === 'WaitingForValidators';
 }
 
 function judge(reports: readonly RegisterReport[], operational: number, quorum: number): SetStatus {
   const some = (status: string) => reports.some((report) => report.status === status);
   if (some('Halted')) return 'Halted';
   if (reports.every(({ status }) => status === 'Stopped')) return 'Stopped';
+  if (reports.every(({ status, reason }) => status === 'Paused' && reason !== '')) return 'Paused';
   if (operational < quorum) return 'WaitingForValidators';
   if (some('Running')) return 'Running';
   return some('WaitingForValidators') ? 'WaitingForValidators' : 'Paused';

@@ -1,9 +1,10 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import { noCounts } from '../consensus/tally.ts';
 import { presentConsensus } from './consensus.ts';
 import { gather } from './gather.ts';
-import { four, gathered, noCounts, registerId, registerReport, validatorReport } from './reports.fixture.ts';
+import { four, gathered, registerId, registerReport, validatorReport } from './reports.fixture.ts';
 import { presentStatus } from './status.ts';
 import { reportOf, wireReport } from './wire.ts';
 
@@ -45,14 +46,46 @@ describe('validation status of a set', () => {
     const three = { 'validator-0': running, 'validator-1': running, 'validator-3': running };
     const { registers, validators } = presentStatus(gathered(three), asked);
     expect(registers[0]).toMatchObject({ status: 'Running', operational: 3, quorumAvailable: true });
-    expect(registers[0]?.members[2]).toEqual({ validatorId: 'validator-2', reachable: false });
+    expect(registers[0]?.members[2]).toEqual({
+      validatorId: 'validator-2',
+      reachable: false,
+      conditions: [],
+    });
     expect(validators[2]).toEqual({
       validatorId: 'validator-2',
       reachable: false,
       version: null,
       uptime: null,
       lastHeardAt: null,
+      conditions: [],
     });
+  });
+
+  it('does not count a member that paused by itself, and says why it did, and what its volume lacked', () => {
+    const volumeGap = { held: 2, chain: 5, atMs: 3_000 };
+    const full = registerReport({ status: 'Paused', reason: 'disk full', volumeGap });
+    const reports = gathered({ 'validator-0': running, 'validator-1': running, 'validator-2': full });
+    const message = 'There is no room';
+    const conditions = [{ type: 'Paused', reason: 'disk full', message, sinceMs: 4_000 }];
+    const { registers, validators } = presentStatus(
+      reports.map((one) =>
+        one.validatorId === 'validator-2' && one.report !== undefined
+          ? { ...one, report: { ...one.report, conditions } }
+          : one,
+      ),
+      asked,
+    );
+    expect(registers[0]).toMatchObject({ status: 'WaitingForValidators', operational: 2 });
+    expect(registers[0]?.members[2]).toMatchObject({
+      status: 'Paused',
+      reason: 'disk full',
+      role: 'observer',
+      volumeBehind: { held: 2, chain: 5, detectedAt: '1970-01-01T00:00:03.000Z' },
+    });
+    const since = '1970-01-01T00:00:04.000Z';
+    expect(validators[2]?.conditions).toEqual([{ type: 'Paused', reason: 'disk full', message, since }]);
+    const all = { 'validator-0': full, 'validator-1': full, 'validator-2': full, 'validator-3': full };
+    expect(statusOf(all)).toMatchObject({ status: 'Paused', operational: 0, quorumAvailable: false });
   });
 
   it('says that two of four seal nothing', () => {
@@ -120,7 +153,7 @@ describe('validation status of a set', () => {
 });
 
 describe('consensus metrics of a set', () => {
-  const counted = (over: object) => registerReport({ counts: { ...noCounts, ...over } });
+  const counted = (over: object) => registerReport({ counts: { ...noCounts(), ...over } });
 
   it('takes rounds from who saw most of them and adds up what each member did', () => {
     const metrics = presentConsensus(
@@ -214,7 +247,7 @@ describe('asking all validators', () => {
   });
 
   it('gets the same report over the wire', () => {
-    const counts = { ...noCounts, rounds: 7, votesNil: 2, decidingMs: 41 };
+    const counts = { ...noCounts(), rounds: 7, votesNil: 2, decidingMs: 41 };
     const report = {
       ...validatorReport('validator-0', [registerReport({ counts, status: 'Halted', reason: 'why' })]),
       heard: [{ validatorId: 'validator-1', heardAtMs: 123 }],

@@ -1,4 +1,6 @@
+import { equivocationConditions } from '../evidence/conditions.ts';
 import type { Gathered } from './gather.ts';
+import { presentRejections } from './rejections.ts';
 import type { RegisterReport } from './report.ts';
 import { type MemberView, type SetView, viewSets, votes } from './sets.ts';
 
@@ -26,6 +28,10 @@ export function presentStatus(gathered: readonly Gathered[], { self, nowMs }: As
       version: report?.version ?? null,
       uptime: report === undefined ? null : uptimeText(nowMs - report.startedAtMs),
       lastHeardAt: lastHeardAt(gathered, validatorId, nowMs),
+      conditions: (report?.conditions ?? []).map(({ sinceMs, ...condition }) => ({
+        ...condition,
+        since: instant(sinceMs),
+      })),
     })),
   };
 }
@@ -43,6 +49,11 @@ function presentSet(set: SetView, { self, nowMs }: Asked) {
   const reports = set.members.flatMap(({ report }) => report ?? []);
   const most = (of: (report: RegisterReport) => number) => Math.max(0, ...reports.map(of));
   const { height, round, step, proposer } = set.furthest;
+  const testimonies = set.members.map(({ validatorId, report }) => ({
+    isOwn: validatorId === self,
+    evidence: report?.evidence ?? [],
+  }));
+  const conditions = equivocationConditions(testimonies, set.members.length);
   return {
     registerId: set.registerId,
     status: set.status,
@@ -61,7 +72,12 @@ function presentSet(set: SetView, { self, nowMs }: Asked) {
     operational: set.operational,
     quorumAvailable: set.operational >= set.quorum,
     lastCommitAt: instant(most((report) => report.decidedAtMs)),
-    members: set.members.map(presentMember),
+    members: set.members.map((member) => ({
+      ...presentMember(member),
+      conditions: conditions.ofMember(member.validatorId),
+    })),
+    conditions: conditions.ofRegister,
+    rejections: presentRejections(reports),
   };
 }
 
@@ -73,12 +89,13 @@ function roleOf(member: MemberView | undefined): string {
 function presentMember(member: MemberView) {
   const { validatorId, reachable, report } = member;
   if (report === undefined) return { validatorId, reachable };
-  const { status, reason, height, round, step, storedHeight, memPoolSize } = report;
+  const { status, reason, height, round, step, storedHeight, memPoolSize, volumeGap: gap } = report;
   return {
     validatorId,
     reachable,
     status,
     ...(reason === '' ? {} : { reason }),
+    ...(gap && { volumeBehind: { held: gap.held, chain: gap.chain, detectedAt: instant(gap.atMs) } }),
     role: roleOf(member),
     height,
     round,

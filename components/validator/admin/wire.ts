@@ -2,8 +2,13 @@ import type {
   ConsensusTally,
   GetStatusResponse,
   RegisterValidation,
+  VolumeGap as WireGap,
+  EvidenceSummary as WireSummary,
 } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import type { Counts } from '../consensus/tally.ts';
+import type { EvidenceSummary } from '../evidence/conditions.ts';
+import type { VolumeGap } from '../membership/gaps.ts';
+import { rejectionsOf, wireRejections } from './rejections.ts';
 import type { RegisterReport, ValidatorReport } from './report.ts';
 
 /** A report as it travels. */
@@ -14,10 +19,11 @@ export function wireReport(report: ValidatorReport) {
     startedAtMs: BigInt(report.startedAtMs),
     registers: report.registers.map(wireRegister),
     heard: report.heard.map(({ validatorId, heardAtMs }) => ({ validatorId, heardAtMs: BigInt(heardAtMs) })),
+    conditions: report.conditions.map((condition) => ({ ...condition, sinceMs: BigInt(condition.sinceMs) })),
   };
 }
 
-function wireRegister(report: RegisterReport) {
+function wireRegister({ volumeGap: gap, ...report }: RegisterReport) {
   return {
     ...report,
     startedAtMs: BigInt(report.startedAtMs),
@@ -28,7 +34,27 @@ function wireRegister(report: RegisterReport) {
     members: [...report.members],
     decidedAtMs: BigInt(report.decidedAtMs),
     tally: wireCounts(report.counts),
+    ...(gap && {
+      volumeGap: { held: BigInt(gap.held), chain: BigInt(gap.chain), atMs: BigInt(gap.atMs) },
+    }),
+    rejections: wireRejections(report.rejections),
+    evidence: report.evidence.map(wireSummary),
   };
+}
+
+const kinds = ['duplicate-proposal', 'duplicate-vote', 'conflicting-certificate'] as const;
+
+function wireSummary({ kind, validatorIds, height, seenAtMs }: EvidenceSummary) {
+  return { kind, validatorIds: [...validatorIds], height: BigInt(height), seenAtMs: BigInt(seenAtMs) };
+}
+
+/** Of a kind that is not known here, nothing. */
+function summaryOf(wire: WireSummary): EvidenceSummary[] {
+  const kind = kinds.find((each) => each === wire.kind);
+  const { validatorIds, height, seenAtMs } = wire;
+  return kind === undefined
+    ? []
+    : [{ kind, validatorIds, height: Number(height), seenAtMs: Number(seenAtMs) }];
 }
 
 function wireCounts(counts: Readonly<Counts>) {
@@ -53,6 +79,12 @@ export function reportOf(wire: GetStatusResponse): ValidatorReport {
     startedAtMs: Number(wire.startedAtMs),
     registers: wire.registers.map(registerOf),
     heard: wire.heard.map(({ validatorId, heardAtMs }) => ({ validatorId, heardAtMs: Number(heardAtMs) })),
+    conditions: wire.conditions.map(({ type, reason, message, sinceMs }) => ({
+      type,
+      reason,
+      message,
+      sinceMs: Number(sinceMs),
+    })),
   };
 }
 
@@ -74,7 +106,15 @@ function registerOf(wire: RegisterValidation): RegisterReport {
     members: wire.members,
     decidedAtMs: Number(wire.decidedAtMs),
     counts: countsOf(wire.tally),
+    volumeGap: gapOf(wire.volumeGap),
+    rejections: rejectionsOf(wire.rejections),
+    evidence: wire.evidence.flatMap(summaryOf),
   };
+}
+
+function gapOf(wire: WireGap | undefined): VolumeGap | undefined {
+  if (wire === undefined) return undefined;
+  return { held: Number(wire.held), chain: Number(wire.chain), atMs: Number(wire.atMs) };
 }
 
 function countsOf(wire: ConsensusTally | undefined): Counts {

@@ -3,6 +3,7 @@ import { sha256Hex } from '#core/crypto/hash.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
 import { waitFor } from '#kit/testing/wait.ts';
+import { testBounds } from '../testing/bounds.ts';
 import { testKey } from '../testing/keys.ts';
 import { ownerKey, systemKey, userKey, World } from '../testing/world.ts';
 
@@ -259,7 +260,7 @@ describe('A7 and failure', () => {
 describe('A9: a pool that is full', () => {
   it('answers 429 with Retry-After per sender and per register, keeps the control lane open, and seals it first', async () => {
     const small = new World({
-      bounds: { maxTransactions: 300, maxControlTransactions: 5, maxBytes: 1024 * 1024 * 64 },
+      bounds: { ...testBounds, maxTransactions: 300, maxControlTransactions: 5 },
     });
     try {
       await small.open();
@@ -293,7 +294,7 @@ describe('A9: a pool that is full', () => {
   });
 
   it('is bounded in bytes', async () => {
-    const small = new World({ bounds: { maxTransactions: 100, maxControlTransactions: 5, maxBytes: 5_000 } });
+    const small = new World({ bounds: { ...testBounds, maxBytes: 5_000 } });
     try {
       await small.open();
       await small.begin();
@@ -354,5 +355,34 @@ describe('genesis', () => {
     } finally {
       await fresh.remove();
     }
+  });
+});
+
+describe('what is on its way in', () => {
+  it('can be waited for until it is on disk or refused', async () => {
+    await world.engine.setMode(world.register.id, 'Paused');
+    const good = world.sign({ payload: { underway: 1 } });
+    const bad = world.sign({ previous: 'ef'.repeat(32) });
+    const answers = [world.submit(good.text), world.submit(bad.text)];
+    const { admission } = world.engine;
+    await waitFor(async () => {
+      await admission.settled(world.register.id, [good.txId, bad.txId, 'ab'.repeat(32)]);
+      return world.register.pool.find(good.txId) !== undefined;
+    });
+    expect(world.register.pool.find(good.txId)?.segment).toBeGreaterThan(0);
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 422]);
+    await world.engine.setMode(world.register.id, 'Running');
+    await settled();
+  });
+
+  it('keeps no more memory than its own bytes', async () => {
+    await world.engine.setMode(world.register.id, 'Paused');
+    const { txId, text } = world.sign({ payload: { kept: 1 } });
+    await world.submit(text);
+    const transaction = world.register.pool.find(txId)?.transaction;
+    expect(transaction?.record.buffer.byteLength).toBe(transaction?.sizeBytes);
+    expect(transaction?.payload.buffer).toBe(transaction?.record.buffer);
+    await world.engine.setMode(world.register.id, 'Running');
+    await settled();
   });
 });

@@ -1,5 +1,3 @@
-import { encodeHex } from '#core/encoding/hex.ts';
-import { equalBytes } from '#core/encoding/text.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
 import type { Clock } from '#kit/clock/clock.ts';
@@ -8,12 +6,13 @@ import { nextTimestamp } from '../building/docket.ts';
 import { judgeAlone } from '../building/overlay.ts';
 import type { LogRecord } from '../log/entries.ts';
 import type { Genesis } from '../membership/genesis.ts';
-import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transaction.ts';
+import type { PooledTransaction } from '../pool/transaction.ts';
 import type { Ledger, LookupAnswer } from '../sealing/ports.ts';
 import type { Register } from '../sealing/register.ts';
 import type { Serials } from '../sealing/serials.ts';
 import { notReady } from '../sealing/status.ts';
-import { type Admitted, conflict, poolFull } from './answer.ts';
+import { type Admitted, poolFull } from './answer.ts';
+import { type GivenTransaction, readGiven } from './examine.ts';
 import {
   buildCandidate,
   type Candidate,
@@ -22,9 +21,10 @@ import {
   judgeReplay,
   judgeSignatures,
   judgeTimes,
-  type Predecessor,
   signatureChecks,
 } from './judge.ts';
+import { findKnown, findPredecessor, findReplay, findSealed } from './known.ts';
+import { Line } from './line.ts';
 import { parseSubmission, type Submission } from './submission.ts';
 import type { SubscriptionCheck } from './subscriptions.ts';
 
@@ -57,8 +57,12 @@ export interface AdmissionOptions {
   accepted(registerId: string, transactions: readonly PooledTransaction[]): void;
   readonly subscriptions: SubscriptionCheck;
   judged(outcome: string): void;
-  /** Throws AppError unavailable once nothing can be sealed here any more. */
+  /** Throws AppError unavailable once nothing can be sealed here any more, and while there is no room on the disk. */
   assertWorking(): void;
+  /** Throws AppError unavailable VALIDATOR_DRAINING while what clients send goes to other validators. */
+  assertTaking(): void;
+  /** What a write comes to, or AppError unavailable VALIDATOR_PAUSED as soon as it must wait for room on the disk. */
+  unlessFull<T>(writing: Promise<T>): Promise<T>;
 }
 
 interface Waiting {
@@ -70,9 +74,10 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-const largestBatch = 256;
-const mostBatches = 4;
+/** At the same time. Nobody waits for the answer to a hint: one after the other, the batches grow by themselves. */
+const mostBatches = { own: 2, hinted: 1 } as const;
 const mostWaiting = 20_000;
+const hinted: Origin = { isRegisterService: false, isPeer: true };
 const largestGenesis = 524_288;
 
 /**
@@ -81,18 +86,32 @@ const largestGenesis = 524_288;
  */
 export class Admission {
   readonly #options: AdmissionOptions;
-  readonly #waiting: Waiting[] = [];
-  #batches = 0;
-  #scheduled = false;
+  readonly #own: Line<Waiting>;
+  readonly #hinted: Line<Waiting>;
+  /** Until they are on disk or refused, by register and transaction. */
+  readonly #underWay = new Map<string, Promise<unknown>>();
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
+    const line = (most: number) =>
+      new Line<Waiting>({ most, soon: options.soon, admit: (batch) => this.#admit(batch) });
+    this.#own = line(mostBatches.own);
+    this.#hinted = line(mostBatches.hinted);
   }
 
   /** Resolves once the transaction is verified and on disk. Throws AppError with the answer's status otherwise. */
-  async submit(text: string, origin: Origin): Promise<Admitted> {
+  submit(text: string, origin: Origin): Promise<Admitted> {
+    return this.#counted(() => this.#submit(() => parseSubmission(text), origin));
+  }
+
+  /** What another validator has accepted and tells of; as submit, but it is not told of again. */
+  take(given: GivenTransaction): Promise<Admitted> {
+    return this.#counted(() => this.#submit(() => readGiven(given), hinted));
+  }
+
+  async #counted(act: () => Promise<Admitted>): Promise<Admitted> {
     try {
-      const admitted = await this.#submit(text, origin);
+      const admitted = await act();
       this.#options.judged(admitted.added ? 'added' : 'known');
       return admitted;
     } catch (error) {
@@ -101,10 +120,12 @@ export class Admission {
     }
   }
 
-  async #submit(text: string, origin: Origin): Promise<Admitted> {
+  async #submit(read: () => Submission, origin: Origin): Promise<Admitted> {
     this.#options.assertWorking();
-    const submission = parseSubmission(text);
+    const submission = read();
     const { registerId, type } = submission.envelope;
+    // Genesis comes to each member, and a proposal may need what others have accepted.
+    if (origin.isPeer !== true && type !== 'Genesis') this.#options.assertTaking();
     const register =
       type === 'Genesis'
         ? await this.#beginRegister(submission, origin)
@@ -120,18 +141,23 @@ export class Admission {
     refuseIf(judgeTimes(submission, this.#options.clock.nowMs()));
     const known = findKnown(register, candidate);
     if (known !== undefined) return this.#onDisk(register, known);
-    if (this.#waiting.length >= mostWaiting) throw poolFull('count');
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({
-        submission,
-        candidate,
-        register,
-        isPeer: origin.isPeer === true,
-        resolve,
-        reject,
-      });
-      this.#schedule();
-    });
+    if (this.#own.size + this.#hinted.size >= mostWaiting) throw poolFull('count');
+    const isPeer = origin.isPeer === true;
+    const key = `${registerId}/${candidate.txId}`;
+    const { promise, resolve, reject } = Promise.withResolvers<Admitted>();
+    this.#underWay.set(key, promise);
+    (isPeer ? this.#hinted : this.#own).push({ submission, candidate, register, isPeer, resolve, reject });
+    try {
+      return await promise;
+    } finally {
+      if (this.#underWay.get(key) === promise) this.#underWay.delete(key);
+    }
+  }
+
+  /** Resolves once those of the transactions that are on their way in here are on disk or refused. */
+  async settled(registerId: string, transactionIds: Iterable<string>): Promise<void> {
+    const coming = [...transactionIds].flatMap((txId) => this.#underWay.get(`${registerId}/${txId}`) ?? []);
+    await Promise.allSettled(coming);
   }
 
   /** Genesis: from the register service, signed by the register-control key of the installation (D13, L-53). */
@@ -154,23 +180,9 @@ export class Admission {
 
   /** What is known is answered only once it is on disk, also when another submission has brought it. */
   async #onDisk(register: Register, known: Admitted): Promise<Admitted> {
-    if (register.pool.find(known.transactionId)?.segment === 0) await this.#options.append();
+    const { unlessFull, append } = this.#options;
+    if (register.pool.find(known.transactionId)?.segment === 0) await unlessFull(append());
     return known;
-  }
-
-  #schedule(): void {
-    if (this.#scheduled || this.#batches >= mostBatches || this.#waiting.length === 0) return;
-    this.#scheduled = true;
-    this.#options.soon(() => {
-      this.#scheduled = false;
-      if (this.#waiting.length === 0) return;
-      this.#batches += 1;
-      void this.#admit(this.#waiting.splice(0, largestBatch)).finally(() => {
-        this.#batches -= 1;
-        this.#schedule();
-      });
-      this.#schedule();
-    });
   }
 
   async #admit(batch: readonly Waiting[]): Promise<void> {
@@ -286,25 +298,34 @@ export class Admission {
     return transaction;
   }
 
+  /**
+   * Without room on the disk they stay in front of what is said of them, and are written when there is room: whoever asks
+   * is told to ask again, not that they are taken.
+   */
   async #force(added: readonly { waiting: Waiting; transaction: PooledTransaction }[]): Promise<void> {
-    let segment: number;
     const forced = this.#options.append(
       ...added.map(({ transaction }) => ({ kind: 'transaction' as const, value: transaction })),
     );
     this.#tell(added);
     try {
-      segment = await forced;
+      await this.#options.unlessFull(this.#placed(forced, added));
     } catch (error) {
-      for (const { waiting } of added) {
-        waiting.register.pool.remove(waiting.candidate.txId);
-        waiting.reject(error);
-      }
+      for (const { waiting } of added) waiting.reject(error);
       return;
     }
     for (const { waiting, transaction } of added) {
       const { registerId, txId: transactionId, addedAtMs } = transaction;
-      waiting.register.pool.place(transactionId, segment);
       waiting.resolve({ transactionId, registerId, addedAtMs, added: true });
+    }
+  }
+
+  async #placed(forced: Promise<number>, added: readonly { waiting: Waiting }[]): Promise<void> {
+    try {
+      const segment = await forced;
+      for (const { waiting } of added) waiting.register.pool.place(waiting.candidate.txId, segment);
+    } catch (error) {
+      for (const { waiting } of added) waiting.register.pool.remove(waiting.candidate.txId);
+      throw error;
     }
   }
 
@@ -341,48 +362,4 @@ function judgeBeginning(register: Register, { type }: Candidate): void {
   throw new AppError('unavailable', 'REGISTER_NOT_READY', `Register ${register.id} has not begun here`, {
     retryAfterSeconds: 1,
   });
-}
-
-/** An identical resubmission is answered as known, another record under the same id is a conflict (L-49). */
-function findKnown(register: Register, candidate: Candidate): Admitted | undefined {
-  const known = register.pool.find(candidate.txId);
-  if (known === undefined) return undefined;
-  if (!equalBytes(known.transaction.leaf, candidate.leaf)) throw conflict(candidate.txId);
-  const { registerId, txId: transactionId, addedAtMs } = known.transaction;
-  return { transactionId, registerId, addedAtMs, added: false };
-}
-
-function findSealed(
-  candidate: Candidate,
-  answer: LookupAnswer | undefined,
-  nowMs: number,
-): Admitted | undefined {
-  if (answer === undefined || answer.sealedRecordHash === '') return undefined;
-  if (answer.sealedRecordHash !== encodeHex(candidate.leaf)) throw conflict(candidate.txId);
-  const { registerId, txId: transactionId } = candidate;
-  return { transactionId, registerId, addedAtMs: nowMs, added: false };
-}
-
-/** Who has the replay key already, here or in a docket. */
-function findReplay(
-  register: Register,
-  replayKey: string | undefined,
-  answer: LookupAnswer | undefined,
-): string | undefined {
-  if (replayKey === undefined) return undefined;
-  return register.pool.findReplay(replayKey) ?? (answer?.sealedReplay || undefined);
-}
-
-function findPredecessor(
-  register: Register,
-  candidate: Candidate,
-  answer: LookupAnswer | undefined,
-): Predecessor | undefined {
-  const previous = candidate.previousTransactionId;
-  if (previous === undefined) return undefined;
-  const pooled = register.pool.find(previous)?.transaction.type;
-  const sealed = answer?.previousKnown === true ? answer.previousType : undefined;
-  const type = pooled ?? sealed;
-  const successor = register.pool.findSuccessor(previous) ?? (answer?.previousSuccessor || undefined);
-  return { known: type !== undefined, exclusive: hasExclusiveSuccessor(type ?? 'Action'), successor };
 }

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { AppError, isAppError, type Violation } from '#core/errors/errors.ts';
 import { kindStatus } from '#kit/http/http.ts';
+import type { Full } from '../pool/pool.ts';
 
 /** The answer to a submission: status and body are the same over HTTP and gRPC (D38). */
 export interface Answer {
@@ -67,10 +68,14 @@ export function conflict(txId: string): AppError {
   return new AppError('conflict', 'TX_CONFLICT', `Another transaction has the id ${txId}`);
 }
 
-export function poolFull(bound: 'count' | 'bytes' | 'sender'): AppError {
-  const message =
-    bound === 'sender'
-      ? 'The sender has too many transactions waiting'
-      : 'The register has no room for more transactions';
-  return new AppError('rate_limited', 'MEMPOOL_FULL', message, { retryAfterSeconds: 1, details: { bound } });
+const fullMessages: Readonly<Record<Full, string>> = {
+  count: 'The register has no room for more transactions',
+  bytes: 'The register has no room for more transactions',
+  sender: 'The sender has too many transactions waiting',
+  total: 'The validator has no room for more transactions',
+};
+
+export function poolFull(bound: Full): AppError {
+  const options = { retryAfterSeconds: 1, details: { bound } };
+  return new AppError('rate_limited', 'MEMPOOL_FULL', fullMessages[bound], options);
 }

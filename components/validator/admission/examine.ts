@@ -1,13 +1,14 @@
 import { encodeHex } from '#core/encoding/hex.ts';
+import { scanJson } from '#core/encoding/json.ts';
 import { equalBytes, fromUtf8 } from '#core/encoding/text.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
-import { parseRecord, type SealedRecord } from '#core/ledger/record.ts';
+import { parseRecord } from '#core/ledger/record.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transaction.ts';
 import type { Ledger, LookupAnswer } from '../sealing/ports.ts';
 import type { Register } from '../sealing/register.ts';
 import { buildCandidate, type Candidate, judgeSignatures, judgeTimes, signatureChecks } from './judge.ts';
-import { parseSubmission, type Submission } from './submission.ts';
+import { type Submission, submissionOf } from './submission.ts';
 
 /** A transaction as another validator gives it. */
 export interface GivenTransaction {
@@ -16,7 +17,7 @@ export interface GivenTransaction {
 }
 
 export interface ExamineOptions {
-  readonly ledger: Pick<Ledger, 'lookup'>;
+  readonly ledger: Pick<Ledger, 'lookup' | 'findRegister'>;
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
 }
 
@@ -36,41 +37,27 @@ interface Examined {
 }
 
 /**
- * The submission that a sealed record was made of, as text: what another validator gives goes the way of what clients send.
- * @throws AppError invalid VAL_STRUCT_012 when the record is none or the payload is no text
+ * The submission that another validator gives: it goes the way of what clients send.
+ * @throws AppError invalid VAL_STRUCT_012 when the record is none or the payload is no unambiguous JSON, or with what
+ * else is wrong with it
  */
-export function submissionText({ record, payload }: GivenTransaction): string {
+export function readGiven({ record, payload }: GivenTransaction): Submission {
   const parsed = parseRecord(record);
   const text = fromUtf8(payload);
   if (text === undefined) throw new AppError('invalid', 'VAL_STRUCT_012', 'The payload is not UTF-8');
-  const members = JSON.stringify(membersOf(parsed));
-  return `${members.slice(0, -1)},"Payload":${text}}`;
-}
-
-function membersOf(record: SealedRecord): Readonly<Record<string, unknown>> {
-  return {
-    TransactionId: record.txId,
-    RegisterId: record.registerId,
-    BlueprintId: record.blueprintId,
-    ActionId: record.actionId,
-    PayloadHash: record.payloadHash,
-    Signatures: record.signatures.map(({ publicKey, signatureValue, algorithm }) => ({
-      PublicKey: publicKey,
-      SignatureValue: signatureValue,
-      Algorithm: algorithm,
-    })),
-    CreatedAt: record.createdAt,
-    ExpiresAt: record.expiresAt,
-    PreviousTransactionId: record.previousTransactionId,
-    Metadata: record.metadata,
-    Recipients: record.recipients,
-  };
+  // a list, so that it stands as deep as in what clients send
+  const list = scanJson(`[${text}]`);
+  const [only, ...others] = list.kind === 'array' ? list.items : [];
+  if (only === undefined || others.length > 0) {
+    throw new AppError('invalid', 'VAL_STRUCT_012', 'The payload is not one JSON value');
+  }
+  return submissionOf(parsed, only);
 }
 
 /**
  * Verifies transactions of another member's docket with the stages of admission that need more than the docket and the
  * state: shape, hashes, signatures, chain. The pool is only read. 'invalid' when one of them may not be sealed there.
- * @throws AppError unavailable when the register service cannot answer
+ * @throws AppError unavailable when the register service cannot answer, or has dockets that are not known here yet
  */
 export async function examine(
   options: ExamineOptions,
@@ -97,7 +84,7 @@ export function isRefusal(error: unknown): boolean {
 }
 
 function read(register: Register, given: GivenTransaction, placing: Placing): Examined {
-  const submission = parseSubmission(submissionText(given));
+  const submission = readGiven(given);
   const candidate = buildCandidate(submission, register.state.rules);
   const isSame = equalBytes(candidate.record, given.record) && equalBytes(candidate.payload, given.payload);
   const isHere = candidate.registerId === register.id && (placing.certified || candidate.type !== 'Genesis');
@@ -126,10 +113,26 @@ async function link(
     const answer = answers[index];
     if (answer === undefined) throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'No whole answer');
     const transaction = place(register, each, answer, placing);
-    if (transaction === undefined) return 'invalid';
+    if (transaction === undefined) {
+      await assertUpToDate(options, register, placing);
+      return 'invalid';
+    }
     transactions.push(transaction);
   }
   return transactions;
+}
+
+/** While others have stored a docket of this height, what it sealed speaks against no proposal of this height. */
+async function assertUpToDate({ ledger }: ExamineOptions, { id, state }: Register, { certified }: Placing) {
+  if (certified) return;
+  const stored = (await ledger.findRegister(id))?.height ?? 0;
+  if (stored > state.height) {
+    throw new AppError(
+      'unavailable',
+      'VAL_CHAIN_TRANSIENT',
+      'The register service is further than this validator',
+    );
+  }
 }
 
 /** The place of a transaction in the chain of its predecessors; undefined when it has none. */

@@ -24,7 +24,13 @@ export interface ForwardOptions {
 export type Forward = (text: string, origin: Origin, refusal: unknown) => Promise<Answer | undefined>;
 
 /** This validator is no member, or one that does not take anything in now; another one may be better off. */
-const elsewhere: readonly string[] = ['REGISTER_NOT_FOUND', 'REGISTER_NOT_READY', 'SEALING_STOPPED'];
+const elsewhere: readonly string[] = [
+  'REGISTER_NOT_FOUND',
+  'REGISTER_NOT_READY',
+  'SEALING_STOPPED',
+  'VALIDATOR_PAUSED',
+  'VALIDATOR_DRAINING',
+];
 const keptMs = 1_000;
 const keptRegisters = 10_000;
 

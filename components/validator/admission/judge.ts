@@ -41,7 +41,10 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
   if (requireBoundTxId && !bound)
     throw validationError([validationViolation('VAL_STRUCT_011', 'TransactionId')]);
   const payloadSize = match.bytes.length;
-  const record = recordBytes(buildRecord({ envelope, txId, payloadSize, senderAddress, signatures, bound }));
+  const { record, payload } = keptApart(
+    recordBytes(buildRecord({ envelope, txId, payloadSize, senderAddress, signatures, bound })),
+    match.bytes,
+  );
   const sizeBytes = record.length + payloadSize;
   if (sizeBytes > maxTransactionBytes) throw tooLarge(maxTransactionBytes);
   return {
@@ -54,7 +57,7 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
     replayKey: findReplayKey({ ...envelope, senderAddress }),
     record,
     leaf: recordLeaf(record),
-    payload: match.bytes,
+    payload,
     payloadHashForm: match.form,
     bound,
     algorithms: signatures.map(({ algorithm }) => algorithm),
@@ -62,6 +65,14 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
     createdAt: envelope.createdAt,
     expiresAtMs: expiresAtMs(submission),
   };
+}
+
+/** Copies without anything beside them: short buffers are cut from slabs, and one that is kept keeps its whole slab. */
+function keptApart(record: Uint8Array, payload: Uint8Array): Pick<Candidate, 'record' | 'payload'> {
+  const bytes = new Uint8Array(record.length + payload.length);
+  bytes.set(record);
+  bytes.set(payload, record.length);
+  return { record: bytes.subarray(0, record.length), payload: bytes.subarray(record.length) };
 }
 
 function tooLarge(limit: number) {

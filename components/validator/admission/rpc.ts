@@ -1,7 +1,7 @@
 import { fromUtf8, utf8 } from '#core/encoding/text.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
-import type { RpcHandlers } from '#kit/rpc/rpc.ts';
+import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
 import { SealOutcome, type SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import type { Tombstone } from '../log/entries.ts';
 import type { Registers } from '../membership/registers.ts';
@@ -22,6 +22,7 @@ export interface SubmissionRpcOptions {
   nowMs(): number;
 }
 
+const registerService = 'service-register';
 const mostListed = 1_000;
 const longestSealMs = 30_000;
 const defaultSealMs = 30_000;
@@ -72,7 +73,7 @@ export function submissionHandlers(
     async submit({ submissionJson, forwarded }, { peer }) {
       const text = fromUtf8(submissionJson) ?? '';
       const answer = await answerSubmission(options, text, {
-        isRegisterService: peer.clientId === 'service-register',
+        isRegisterService: peer.clientId === registerService,
         isForwarded: forwarded,
       });
       return {
@@ -81,14 +82,16 @@ export function submissionHandlers(
         retryAfterSeconds: answer.retryAfterSeconds,
       };
     },
-    async findTransactions({ registerId, transactionIds }) {
+    async findTransactions({ registerId, transactionIds }, context) {
+      assertRegisterService(context);
       const register = registers.get(registerId);
       if (register === undefined) return { transactions: [] };
       return {
         transactions: transactionIds.slice(0, mostListed).flatMap((txId) => unsealed(register, txId) ?? []),
       };
     },
-    async listPending({ registerId, limit }) {
+    async listPending({ registerId, limit }, context) {
+      assertRegisterService(context);
       const register = registers.get(registerId);
       if (register === undefined) return { transactions: [], total: 0 };
       const transactions: ReturnType<typeof pending>[] = [];
@@ -98,13 +101,20 @@ export function submissionHandlers(
       }
       return { transactions, total: register.pool.size };
     },
-    async seal({ registerId, maxTransactions, timeoutMs }) {
+    async seal({ registerId, maxTransactions, timeoutMs }, context) {
+      assertRegisterService(context);
       const register = await registerOf(registers, registerId);
       const waitMs = Math.min(timeoutMs || defaultSealMs, longestSealMs);
       const result = await register.seal(maxTransactions || undefined, waitMs);
       return { outcome: sealOutcomes[result.outcome], docketNumber: BigInt(result.docketNumber) };
     },
   };
+}
+
+/** Other validators hand submissions on; what waits here and when it is sealed is no business of theirs. */
+function assertRegisterService({ peer }: RpcContext): void {
+  if (peer.clientId === registerService) return;
+  throw new AppError('forbidden', 'FORBIDDEN', 'Only the register service may ask this');
 }
 
 async function registerOf(registers: Pick<Registers, 'find'>, text: string): Promise<Register> {

@@ -2,7 +2,7 @@ import { isWalletAddress, walletAddress } from '#core/crypto/address.ts';
 import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import { parsePublicKey } from '#core/crypto/public-key.ts';
 import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
-import { type JsonNode, type JsonObjectNode, scanJson } from '#core/encoding/json.ts';
+import { type JsonNode, scanJson } from '#core/encoding/json.ts';
 import { findTimestamp } from '#core/encoding/timestamp.ts';
 import type { Violation } from '#core/errors/errors.ts';
 import {
@@ -10,6 +10,7 @@ import {
   validationError,
   validationViolation,
 } from '#core/errors/validation-codes.ts';
+import type { SealedRecord } from '#core/ledger/record.ts';
 import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
 import {
   isTransactionType,
@@ -36,6 +37,19 @@ export interface Submission {
 export interface SubmittedKey {
   readonly publicKey: Uint8Array;
   readonly signature: Uint8Array;
+}
+
+/** A value of a submission as it is read: what a JSON text holds, without the place where it stands. */
+type Value =
+  | { readonly kind: 'object'; readonly members: readonly Member[] }
+  | { readonly kind: 'array'; readonly items: readonly Value[] }
+  | { readonly kind: 'string'; readonly value: string }
+  | { readonly kind: 'number'; readonly value: number }
+  | { readonly kind: 'boolean' | 'null' };
+
+interface Member {
+  readonly name: string;
+  readonly value: Value;
 }
 
 const memberNames = [
@@ -80,19 +94,63 @@ export function parseSubmission(text: string): Submission {
   const findings = new Findings();
   if (node.kind !== 'object')
     throw validationError([validationViolation('VAL_STRUCT_007', undefined, 'The body must be an object')]);
-  const members = namedMembers(node, memberNames, findings);
-  const submission = readSubmission(members, findings);
+  const members = namedMembers(node.members, memberNames, findings);
+  const payload = node.members.find(({ name }) => name === 'Payload' || name === 'payload')?.value;
+  return whole(readSubmission(members, payload, findings), findings);
+}
+
+/**
+ * The submission that a sealed record was made of: what another validator gives is read like what clients send.
+ * @throws AppError invalid with every finding
+ */
+export function submissionOf(record: SealedRecord, payload: JsonNode): Submission {
+  const findings = new Findings();
+  const members = namedMembers(membersOf(record), memberNames, findings);
+  return whole(readSubmission(members, payload, findings), findings);
+}
+
+function membersOf(record: SealedRecord): Member[] {
+  const given: [MemberName, Value | undefined][] = [
+    ['TransactionId', textOf(record.txId)],
+    ['RegisterId', textOf(record.registerId)],
+    ['BlueprintId', textOf(record.blueprintId)],
+    ['ActionId', textOf(record.actionId)],
+    ['PayloadHash', textOf(record.payloadHash)],
+    ['Signatures', { kind: 'array', items: record.signatures.map(signatureOf) }],
+    ['CreatedAt', textOf(record.createdAt)],
+    ['ExpiresAt', textOf(record.expiresAt)],
+    ['PreviousTransactionId', textOf(record.previousTransactionId)],
+    ['Metadata', { kind: 'object', members: textsOf(record.metadata) }],
+    ['Recipients', { kind: 'array', items: record.recipients.map((value) => ({ kind: 'string', value })) }],
+  ];
+  return given.flatMap(([name, value]) => (value === undefined ? [] : { name, value }));
+}
+
+function textOf(value: string | undefined): Value | undefined {
+  return value === undefined ? undefined : { kind: 'string', value };
+}
+
+function textsOf(texts: Readonly<Record<string, string>>): Member[] {
+  return Object.entries(texts).map(([name, value]) => ({ name, value: { kind: 'string', value } }));
+}
+
+function signatureOf({ publicKey, signatureValue, algorithm }: TransactionSignature): Value {
+  const texts = { PublicKey: publicKey, SignatureValue: signatureValue, Algorithm: algorithm };
+  return { kind: 'object', members: textsOf(texts) };
+}
+
+function whole(submission: Submission | undefined, findings: Findings): Submission {
   if (submission === undefined || findings.list.length > 0) throw validationError(findings.list);
   return submission;
 }
 
 function namedMembers<N extends string>(
-  node: JsonObjectNode,
+  members: readonly Member[],
   names: readonly N[],
   findings: Findings,
-): ReadonlyMap<N, JsonNode> {
-  const found = new Map<N, JsonNode>();
-  for (const member of node.members) {
+): ReadonlyMap<N, Value> {
+  const found = new Map<N, Value>();
+  for (const member of members) {
     const name = names.find((each) => each === member.name || camel(each) === member.name);
     if (name === undefined) continue;
     if (found.has(name)) findings.add('VAL_STRUCT_012', name, `${name} is given twice`);
@@ -105,9 +163,13 @@ function camel(name: string): string {
   return name.charAt(0).toLowerCase() + name.slice(1);
 }
 
-type Members = ReadonlyMap<MemberName, JsonNode>;
+type Members = ReadonlyMap<MemberName, Value>;
 
-function readSubmission(members: Members, findings: Findings): Submission | undefined {
+function readSubmission(
+  members: Members,
+  payload: JsonNode | undefined,
+  findings: Findings,
+): Submission | undefined {
   const txId = readId(members, 'TransactionId', findings);
   const registerId = readId(members, 'RegisterId', findings);
   const payloadHash = readHash(members, findings);
@@ -119,9 +181,8 @@ function readSubmission(members: Members, findings: Findings): Submission | unde
   const signed = readSignatures(members.get('Signatures'), findings);
   const blueprintId = readLabel(members, 'BlueprintId', findings);
   const actionId = readLabel(members, 'ActionId', findings);
-  const payload = members.get('Payload');
   readPriority(members.get('Priority'), findings);
-  if (payload === undefined) findings.add('VAL_STRUCT_001', 'Payload');
+  if (payload === undefined || payload.kind === 'null') findings.add('VAL_STRUCT_001', 'Payload');
   if (createdAt === undefined && !members.has('CreatedAt')) findings.add('VAL_STRUCT_001', 'CreatedAt');
   const first = signed[0];
   if (!txId || !registerId || !payloadHash || !createdAt || !payload || !first) return undefined;
@@ -220,7 +281,7 @@ function isPlain(text: string): boolean {
   return true;
 }
 
-function readPriority(node: JsonNode | undefined, findings: Findings): void {
+function readPriority(node: Value | undefined, findings: Findings): void {
   if (node === undefined) return;
   const known =
     (node.kind === 'string' && priorities.includes(node.value.toLowerCase())) ||
@@ -229,7 +290,7 @@ function readPriority(node: JsonNode | undefined, findings: Findings): void {
 }
 
 function readMetadata(
-  node: JsonNode | undefined,
+  node: Value | undefined,
   findings: Findings,
 ): Readonly<Record<string, string>> | undefined {
   if (node === undefined) return undefined;
@@ -248,7 +309,7 @@ function readMetadata(
   return Object.fromEntries(entries);
 }
 
-function readRecipients(node: JsonNode | undefined, findings: Findings): string[] | undefined {
+function readRecipients(node: Value | undefined, findings: Findings): string[] | undefined {
   if (node === undefined) return undefined;
   if (node.kind !== 'array')
     return findings.add('VAL_STRUCT_007', 'Recipients', 'Recipients must be an array');
@@ -265,7 +326,7 @@ interface Signed {
   readonly key: SubmittedKey;
 }
 
-function readSignatures(node: JsonNode | undefined, findings: Findings): Signed[] {
+function readSignatures(node: Value | undefined, findings: Findings): Signed[] {
   const isList = node?.kind === 'array' && node.items.length > 0 && node.items.length <= MAX_SIGNATURES;
   if (node?.kind !== 'array' || !isList) {
     findings.add('VAL_STRUCT_005', 'Signatures');
@@ -274,9 +335,9 @@ function readSignatures(node: JsonNode | undefined, findings: Findings): Signed[
   return node.items.flatMap((item, index) => readSignature(item, `Signatures[${index}]`, findings) ?? []);
 }
 
-function readSignature(node: JsonNode, field: string, findings: Findings): Signed | undefined {
+function readSignature(node: Value, field: string, findings: Findings): Signed | undefined {
   if (node.kind !== 'object') return findings.add('VAL_STRUCT_007', field, 'A signature must be an object');
-  const members = namedMembers(node, signatureNames, findings);
+  const members = namedMembers(node.members, signatureNames, findings);
   const texts = signatureNames.map((name) => {
     const member = members.get(name);
     if (member?.kind === 'string' && member.value !== '') return member.value;

@@ -17,10 +17,9 @@ describe('cosign', () => {
   const roots = new RecentRoots(4);
   for (let size = 1; size <= 10; size += 1) roots.add(size, rootOf(size));
   const deps = {
-    signer,
     clock: manualClock(1_795_000_000_900),
     findLog: (id: string) =>
-      id === registerId ? { networkId: 'acme', rootAt: (size: number) => roots.at(size) } : undefined,
+      id === registerId ? { networkId: 'acme', signer, rootAt: (size: number) => roots.at(size) } : undefined,
   };
 
   it('signs the checkpoint that C2SP describes, at the latest sizes', async () => {

@@ -4,12 +4,17 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Signer } from '../sealing/ports.ts';
 
 export interface CosignDeps {
-  readonly signer: Signer;
   readonly clock: Clock;
-  /** The register's network and its log root at a size, lower hex; undefined for a register that is not validated here. */
-  findLog(
-    registerId: string,
-  ): { readonly networkId: string; rootAt(size: number): string | undefined } | undefined;
+  /** Undefined for a register that is not validated here. */
+  findLog(registerId: string): CosignedLog | undefined;
+}
+
+export interface CosignedLog {
+  readonly networkId: string;
+  /** With the key that the register names for this validator. */
+  readonly signer: Signer;
+  /** Root of the log at a size, lower hex. */
+  rootAt(size: number): string | undefined;
 }
 
 export interface Cosignature {
@@ -38,7 +43,7 @@ export async function cosign(
     throw new AppError('conflict', 'CHECKPOINT_DIVERGENT', `Another root is known here for size ${size}`);
   const timeSeconds = Math.floor(deps.clock.nowMs() / 1000);
   const { networkId } = log;
-  const signature = await deps.signer.sign({
+  const signature = await log.signer.sign({
     kind: 'cosignature',
     networkId,
     registerId,

@@ -54,16 +54,6 @@ export function missingAt(machine: Readonly<Machine>, other: Heard): Message[] {
   return [...found];
 }
 
-/** Own messages of this height that still matter: those of the round, and of the round of the lock. */
-export function ownMessages(machine: Readonly<Machine>): Message[] {
-  const { self } = machine.rules;
-  const rounds = new Set([machine.locked?.round, machine.round]);
-  return [...rounds].flatMap((number) => {
-    const round = number === undefined ? undefined : machine.rounds.get(number);
-    return round === undefined ? [] : everything(round).filter((message) => message.validatorId === self);
-  });
-}
-
 function everything(round: Round): Message[] {
   const proposal: Proposal[] = round.proposal === undefined ? [] : [round.proposal];
   return [...proposal, ...round.prevotes.values(), ...round.precommits.values(), ...round.further];

@@ -18,9 +18,9 @@ export interface Counts {
   decidingMs: number;
 }
 
-/** Counts what a machine goes through. It sees every input and effect and changes none. */
-export class Tally {
-  readonly #counts: Counts = {
+/** Where counting begins. */
+export function noCounts(): Counts {
+  return {
     rounds: 0,
     roundsFailed: 0,
     proposalsMade: 0,
@@ -31,6 +31,11 @@ export class Tally {
     decided: 0,
     decidingMs: 0,
   };
+}
+
+/** Counts what a machine goes through. It sees every input and effect and changes none. */
+export class Tally {
+  readonly #counts = noCounts();
   readonly #self: string;
   readonly #nowMs: () => number;
   #round = 0;

@@ -6,7 +6,7 @@ import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Held } from '../consensus/machine.ts';
 import type { UnsignedMessage, Vote } from '../consensus/messages.ts';
-import type { PeerEvidence } from '../peering/transport.ts';
+import type { PeerEvidence, Proof } from '../peering/transport.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { Entry } from './format.ts';
 
@@ -70,6 +70,13 @@ export interface ModeChange {
 export interface LoggedEvidence {
   readonly registerId: string;
   readonly evidence: PeerEvidence;
+  /** Absent in logs from before it was written: such evidence only halts. */
+  readonly proof?: Proof | undefined;
+}
+
+/** The validator drains since then, whatever is restarted; absent: it does not, or no more. */
+export interface DrainChange {
+  readonly sinceMs?: number;
 }
 
 export type LogRecord =
@@ -80,7 +87,8 @@ export type LogRecord =
   | { readonly kind: 'tombstone'; readonly value: Tombstone }
   | { readonly kind: 'snapshot'; readonly value: Snapshot }
   | { readonly kind: 'mode'; readonly value: ModeChange }
-  | { readonly kind: 'evidence'; readonly value: LoggedEvidence };
+  | { readonly kind: 'evidence'; readonly value: LoggedEvidence }
+  | { readonly kind: 'drain'; readonly value: DrainChange };
 
 /** A transaction that is still in the form of the log: most are stored by now and never looked at again. */
 export interface LoggedTransaction {
@@ -105,6 +113,7 @@ const types: Readonly<Record<Kind, number>> = {
   snapshot: 6,
   mode: 7,
   evidence: 8,
+  drain: 9,
 };
 const kinds = new Map(Object.entries(types).map(([kind, type]) => [type, kind]));
 

@@ -42,7 +42,7 @@ export function encodeSegmentHeader(segment: number): Buffer {
   return header;
 }
 
-export function entryBytes(entry: Entry): number {
+function entryBytes(entry: Entry): number {
   return entryHeaderBytes + entry.body.length;
 }
 

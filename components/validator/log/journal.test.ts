@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '#kit/clock/clock.ts';
 import { createLogger } from '#kit/log/log.ts';
 import { type Entry, encodeBatch, encodeSegmentHeader, scanSegment } from './format.ts';
 import { Journal, type JournalOptions } from './journal.ts';
+import { Volume } from './volume.ts';
 
 const log = createLogger({ service: 'test', level: 'silent' });
 const text = (entry: Entry) => `${entry.type}:${Buffer.from(entry.body).toString()}`;
@@ -24,7 +26,16 @@ afterEach(async () => {
 async function openJournal(options: Partial<JournalOptions> = {}) {
   const seen: string[] = [];
   const journal = await Journal.open(
-    { directory, segmentBytes: 1 << 20, retainBytes: 1 << 24, log, carry: () => [], ...options },
+    {
+      directory,
+      segmentBytes: 1 << 20,
+      retainBytes: 1 << 24,
+      log,
+      volume: new Volume(systemClock(), log),
+      later: () => {},
+      carry: () => [],
+      ...options,
+    },
     (read) => seen.push(text(read)),
   );
   opened.push(journal);

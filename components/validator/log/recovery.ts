@@ -1,6 +1,14 @@
+import { equalBytes } from '#core/encoding/text.ts';
 import { isSameValue } from '../consensus/round.ts';
-import type { PeerEvidence } from '../peering/transport.ts';
-import type { DecidedDocket, LoggedTransaction, Mode, OwnMessage, ReadRecord, Tombstone } from './entries.ts';
+import type {
+  DecidedDocket,
+  LoggedEvidence,
+  LoggedTransaction,
+  Mode,
+  OwnMessage,
+  ReadRecord,
+  Tombstone,
+} from './entries.ts';
 
 export interface Placed {
   readonly transaction: LoggedTransaction;
@@ -11,6 +19,8 @@ export interface Placed {
 export interface Recovered {
   /** Accepted and not known to be stored. */
   readonly transactions: Map<string, Placed>;
+  /** Other records under ids of those: what a proposal needed while another one waited here. */
+  readonly others: Placed[];
   /** Decided and not known to be stored, by docket number. */
   readonly decided: Map<number, DecidedDocket>;
   /** Own messages of the latest height, in order. */
@@ -19,12 +29,13 @@ export interface Recovered {
   /** How many dockets the register service was known to have stored. */
   storedHeight: number;
   mode: Mode;
-  readonly evidence: PeerEvidence[];
+  readonly evidence: LoggedEvidence[];
 }
 
 function emptyRecovery(): Recovered {
   return {
     transactions: new Map(),
+    others: [],
     decided: new Map(),
     own: [],
     tombstones: new Map(),
@@ -34,15 +45,25 @@ function emptyRecovery(): Recovered {
   };
 }
 
+/** A record that is about one register. */
+type RegisterRecord = Exclude<ReadRecord, { readonly kind: 'drain' }>;
+
 /** Folds the records of the log, oldest first, into what is still of interest. */
 export class Recovery {
   readonly registers = new Map<string, Recovered>();
+  /** Since when the validator drains; undefined when it does not. */
+  drainingSinceMs: number | undefined;
 
   take(record: ReadRecord, segment: number): void {
+    if (record.kind === 'drain') this.drainingSinceMs = record.value.sinceMs;
+    else this.#takeOf(record, segment);
+  }
+
+  #takeOf(record: RegisterRecord, segment: number): void {
     const register = this.#register(registerOf(record));
     switch (record.kind) {
       case 'transaction':
-        register.transactions.set(record.value.txId, { transaction: record.value, segment });
+        takeTransaction(register, { transaction: record.value, segment });
         break;
       case 'own':
         takeOwn(register, record.value);
@@ -65,7 +86,7 @@ export class Recovery {
         register.mode = record.value.mode;
         break;
       case 'evidence':
-        register.evidence.push(record.value.evidence);
+        register.evidence.push(record.value);
         break;
     }
   }
@@ -80,8 +101,16 @@ export class Recovery {
   }
 }
 
-function registerOf(record: ReadRecord): string {
+function registerOf(record: RegisterRecord): string {
   return record.kind === 'decided' ? record.value.header.registerId : record.value.registerId;
+}
+
+/** What came last counts; a segment that is carried on brings the same record again. */
+function takeTransaction({ transactions, others }: Recovered, placed: Placed): void {
+  const { txId, body } = placed.transaction;
+  const known = transactions.get(txId);
+  if (known !== undefined && !equalBytes(known.transaction.body, body)) others.push(known);
+  transactions.set(txId, placed);
 }
 
 function takeOwn(register: Recovered, own: OwnMessage): void {

@@ -1,15 +1,17 @@
 import { z } from 'zod';
 import { scanJson, toValue } from '#core/encoding/json.ts';
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
 import { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import type { Act } from '../admin/modes.ts';
+import { assertReport } from '../admin/parse.ts';
 import type { ValidatorReport } from '../admin/report.ts';
 import { reportOf } from '../admin/wire.ts';
 import type { Answer } from '../admission/answer.ts';
+import { type HeldEvidence, heldOf } from '../evidence/wire.ts';
 import type { Directory } from './directory.ts';
 
 /** What one validator asks of another one. An outage is an AppError of kind unavailable or timeout. */
@@ -18,6 +20,8 @@ export interface Colleagues {
   submit(validatorId: string, submission: Uint8Array): Promise<Answer>;
   /** @param registerId empty for every register */
   report(validatorId: string, registerId: string): Promise<ValidatorReport>;
+  /** What the other one holds of a register, not verified. */
+  evidence(validatorId: string, registerId: string): Promise<readonly HeldEvidence[]>;
   /** Starts, stops, pauses or resumes a register there in the name of a system administrator. */
   act(validatorId: string, request: ActOrder): Promise<Acted>;
 }
@@ -40,6 +44,8 @@ export interface ColleagueOptions {
   readonly runtime: Runtime;
   readonly workload: Workload;
   readonly token: () => Promise<string>;
+  /** Another validator answered with what is no answer. */
+  onFault?(validatorId: string): void;
 }
 
 interface Connection {
@@ -81,24 +87,41 @@ export function connectColleagues(options: ColleagueOptions): Colleagues & { clo
     return connection;
   }
 
+  /** What an answer comes to; that it is none is its sender's fault. */
+  async function judged<T>(validatorId: string, ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      const isNone = isAppError(error, 'bad_gateway') || error instanceof z.ZodError;
+      if (isNone) options.onFault?.(validatorId);
+      throw isNone ? noAnswer(error) : error;
+    }
+  }
+
   const quick = { timeoutMs: questionTimeoutMs };
   return {
     async submit(validatorId, submissionJson) {
       const { submissions } = await at(validatorId);
       const request = { submissionJson, forwarded: true };
-      const { status, bodyJson, retryAfterSeconds } = await submissions.submit(request, {
-        timeoutMs: submitTimeoutMs,
-      });
-      return answerOf({ status, body: toValue(scanJson(bodyJson)), retryAfterSeconds });
+      return judged(validatorId, async () =>
+        answerOf(await submissions.submit(request, { timeoutMs: submitTimeoutMs })),
+      );
     },
     async report(validatorId, registerId) {
       const { admin } = await at(validatorId);
-      return reportOf(await admin.getStatus({ registerId }, quick));
+      return judged(validatorId, async () =>
+        assertReport(reportOf(await admin.getStatus({ registerId }, quick))),
+      );
+    },
+    async evidence(validatorId, registerId) {
+      const { admin } = await at(validatorId);
+      return judged(validatorId, async () => heldOf(await admin.listEvidence({ registerId }, quick)));
     },
     async act(validatorId, { registerId, act, subjectToken }) {
       const { admin } = await at(validatorId);
-      const { status, changed } = await admin.act({ registerId, act }, { ...quick, subjectToken });
-      return { status, changed };
+      return judged(validatorId, async () =>
+        actedSchema.parse(await admin.act({ registerId, act }, { ...quick, subjectToken })),
+      );
     },
     close() {
       for (const connection of connections.values()) close(connection);
@@ -110,14 +133,35 @@ export function connectColleagues(options: ColleagueOptions): Colleagues & { clo
 const answerSchema = z.object({
   status: z.int().min(200).max(599),
   body: z.record(z.string(), z.unknown()),
-  retryAfterSeconds: z.int().min(0),
+  retryAfterSeconds: z.int().min(0).max(86_400),
 });
+const actedSchema = z.object({ status: z.string().max(64), changed: z.boolean() });
+/** A refusal with all of its findings, or a record's acknowledgement. */
+const mostAnswerBytes = 256 * 1024;
 
 /** What another validator answered goes to our client: it must be an answer. */
-function answerOf(answer: unknown): Answer {
-  const parsed = answerSchema.safeParse(answer);
+export function answerOf(given: {
+  readonly status: number;
+  readonly bodyJson: Uint8Array;
+  readonly retryAfterSeconds: number;
+}): Answer {
+  const { status, bodyJson, retryAfterSeconds } = given;
+  if (bodyJson.length > mostAnswerBytes) throw noAnswer(undefined);
+  const parsed = answerSchema.safeParse({ status, body: bodyOf(bodyJson), retryAfterSeconds });
   if (parsed.success) return parsed.data;
-  throw new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator answered with something else', {
-    cause: parsed.error,
-  });
+  throw noAnswer(parsed.error);
+}
+
+/** Undefined for what is no JSON of ours. */
+function bodyOf(bytes: Uint8Array): unknown {
+  try {
+    return toValue(scanJson(bytes));
+  } catch (error) {
+    if (isAppError(error, 'invalid')) return undefined;
+    throw error;
+  }
+}
+
+function noAnswer(cause: unknown): AppError {
+  return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator answered with something else', { cause });
 }

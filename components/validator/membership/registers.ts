@@ -2,6 +2,7 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { validationError } from '#core/errors/validation-codes.ts';
 import { activeMembers } from '#core/ledger/governance/rules.ts';
 import type { Docket } from '../building/docket.ts';
+import type { Consensus } from '../consensus/bft1.ts';
 import { decodeTransaction, type LogRecord, type Tombstone } from '../log/entries.ts';
 import { findGap, type Held, type Recovered } from '../log/recovery.ts';
 import { isMember } from '../peering/intake.ts';
@@ -11,15 +12,19 @@ import type { SealedDocket } from '../sealing/ports.ts';
 import { rebuildDocket } from '../sealing/rebuild.ts';
 import { Register, type RegisterOptions } from '../sealing/register.ts';
 import { buildState, type RegisterState } from '../sealing/state.ts';
+import type { VolumeGaps } from './gaps.ts';
 import { type Genesis, genesisConfigOf, genesisState, judgeGenesis, readControlRecord } from './genesis.ts';
 
-export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig' | 'append'> {
+export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig' | 'append' | 'consensus'> {
   append(...records: LogRecord[]): Promise<number>;
   /** The installation: network of the registers that begin here. */
   readonly networkId: string;
   readonly verifier: Verifier;
+  /** The rules of a register; those of bft-1 when absent. */
+  readonly consensusOf?: ((registerId: string) => Consensus) | undefined;
   /** What the log still holds of a register from one docket on; asked only before anything is appended. */
   readHeld(registerId: string, from: number): Promise<Held>;
+  readonly gaps: VolumeGaps;
 }
 
 const unknownForMs = 1_000;
@@ -100,7 +105,8 @@ export class Registers {
 
   /** Takes up a register after a start, with what the log said of it. */
   async restore(registerId: string, recovered: Recovered | undefined): Promise<void> {
-    await this.#load(registerId, recovered);
+    const register = await this.#load(registerId, recovered);
+    if (register !== undefined) this.#options.gaps.compare(registerId, recovered, register.state.height);
   }
 
   /**
@@ -116,7 +122,10 @@ export class Registers {
       register.forgetSealed(await this.#sealedOf(register));
       this.#bury(register, await this.#shutOut([...register.pool.waiting()]));
     };
-    this.#options.scheduler.set(`jump/${registerId}`, admissionMs, () => void again().catch(() => {}));
+    // Until the register service has answered: what should be gone would be proposed here and refused by all others.
+    const later = () =>
+      this.#options.scheduler.set(`jump/${registerId}`, admissionMs, () => void again().catch(later));
+    later();
     return true;
   }
 
@@ -164,6 +173,7 @@ export class Registers {
     const pending = recovered === undefined ? [] : await this.#stillPending(registerId, loggedOf(recovered));
     const shut = await this.#shutOut(pending.map(({ transaction }) => transaction));
     const register = this.#add(state);
+    if (recovered !== undefined) this.#options.peers.recall(registerId, recovered.evidence);
     if (reason !== undefined) register.halt(reason);
     else if (recovered !== undefined) {
       const beside = besideOf(pending);
@@ -226,8 +236,13 @@ export class Registers {
 
   #add(state: RegisterState): Register {
     const { networkId } = this.#options;
+    const consensus = this.#options.consensusOf?.(state.registerId);
     const register = new Register(
-      { ...this.#options, genesisConfig: (genesis) => genesisConfigOf(genesis.payload, networkId) },
+      {
+        ...this.#options,
+        consensus,
+        genesisConfig: (genesis) => genesisConfigOf(genesis.payload, networkId),
+      },
       state,
     );
     this.#registers.set(state.registerId, register);
@@ -310,7 +325,12 @@ export class Registers {
     recovered: Recovered,
     beside: ReadonlyMap<string, PooledTransaction>,
   ): Promise<void> {
-    const find = (txId: string) => register.pool.find(txId)?.transaction ?? beside.get(txId);
+    const others = recovered.others.map(({ transaction }) => decodeTransaction(transaction));
+    const find = (txId: string) => {
+      const first = register.pool.find(txId)?.transaction ?? beside.get(txId);
+      const same = others.filter((each) => each.txId === txId);
+      return first === undefined ? same : [first, ...same];
+    };
     const decided: SealedDocket[] = [];
     for (let number = register.state.height; ; number += 1) {
       const known = recovered.decided.get(number);
@@ -322,7 +342,6 @@ export class Registers {
       const docket = own.header && rebuildDocket(own.header, find);
       return docket === undefined ? [] : [docket];
     });
-    this.#options.peers.recall(register.id, recovered.evidence);
     if (register.status === 'Halted') return;
     await register.restore({ decided, own: recovered.own, ownDockets, mode: recovered.mode });
   }

@@ -2,12 +2,12 @@ import { AppError } from '#core/errors/errors.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { MembershipService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
-import type { Signer } from '../sealing/ports.ts';
+import type { KeyChain, Signer } from '../sealing/ports.ts';
 
-/** Proof that this validator holds its key, for one register. */
+/** Proof that this validator holds a key, for one register: its newest one, or the one after another to rotate to. */
 export function membershipHandlers(options: {
   readonly validatorId: string;
-  readonly signer: Signer;
+  readonly signer: Signer & KeyChain;
 }): RpcHandlers<typeof MembershipService.method> {
   const { validatorId, signer } = options;
   return {
@@ -15,8 +15,10 @@ export function membershipHandlers(options: {
       const registerId = findRegisterId(request.registerId);
       if (registerId === undefined)
         throw new AppError('invalid', 'INVALID_REQUEST', 'registerId is malformed');
-      const signature = await signer.sign({ kind: 'possession', registerId });
-      return { validatorId, publicKey: signer.key.publicKey, algorithm: 'ED25519', signature };
+      const after = request.afterPublicKey;
+      const { publicKey } = after === '' ? signer.newestKey : await signer.nextKey(after);
+      const signature = await signer.sign({ kind: 'possession', registerId }, publicKey);
+      return { validatorId, publicKey, algorithm: 'ED25519', signature };
     },
   };
 }

@@ -2,6 +2,7 @@ import { encodeHex } from '#core/encoding/hex.ts';
 import { findTimestamp, TICKS_PER_MILLISECOND } from '#core/encoding/timestamp.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import type { Admission } from '../admission/admission.ts';
 import { type ExamineOptions, examine } from '../admission/examine.ts';
 import type { Docket } from '../building/docket.ts';
 import type { LogRecord } from '../log/entries.ts';
@@ -15,6 +16,7 @@ export interface AssembleOptions extends ExamineOptions {
   readonly fetcher: Fetcher;
   readonly serials: Serials;
   readonly log: Logger;
+  admission(): Pick<Admission, 'settled'>;
   append(...records: LogRecord[]): Promise<number>;
 }
 
@@ -37,7 +39,7 @@ export async function assemble(
   assembly: Assembly,
 ): Promise<Docket | 'invalid' | undefined> {
   const { offer, certified } = assembly;
-  const here = atHand(register, offer, certified);
+  const here = await atHandSoon(options, register, assembly);
   if (here === 'invalid') return 'invalid';
   if (here.missing.size === 0) return whole(register, offer, here.found, certified);
   // The genesis transaction comes from the register service and from nobody else (D13).
@@ -73,6 +75,18 @@ export function assembleAtHand(register: Register, offer: Assembly['offer']): Do
   const here = atHand(register, offer, false);
   if (here === 'invalid') return 'invalid';
   return here.missing.size === 0 ? whole(register, offer, here.found, false) : undefined;
+}
+
+/** What is on its way in here already is waited for, not fetched and verified once more. */
+async function atHandSoon(
+  { admission }: AssembleOptions,
+  register: Register,
+  { offer, certified }: Assembly,
+): Promise<AtHand | 'invalid'> {
+  const here = atHand(register, offer, certified);
+  if (here === 'invalid' || here.missing.size === 0) return here;
+  await admission().settled(register.id, here.missing.keys());
+  return atHand(register, offer, certified);
 }
 
 /** What of a docket waits here; one that names what is sealed already is invalid, unless it is what sealed it. */

@@ -4,6 +4,7 @@ import type { Logger } from '#kit/log/log.ts';
 import type { Docket } from '../building/docket.ts';
 import type { Register } from '../sealing/register.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
+import { isStill } from '../sealing/status.ts';
 import { isWhole } from './authentic.ts';
 import type { Fetcher } from './fetch.ts';
 import type { CommitBundle } from './transport.ts';
@@ -54,7 +55,7 @@ export class CatchUp {
   /** Somebody has decided `target` dockets of a register. `isSure`: this height cannot be decided here any more. */
   request(register: Register, from: string, target: number, isSure = false): void {
     const { height } = register.state;
-    if (target <= height || register.status === 'Halted') return;
+    if (target <= height || isStill(register)) return;
     const job = this.#jobs.get(register.id) ?? { target, sources: [], attempts: 0, isRunning: false };
     const isNew = !this.#jobs.has(register.id);
     job.target = Math.max(job.target, target);
@@ -79,7 +80,7 @@ export class CatchUp {
     job.isRunning = true;
     this.#running += 1;
     try {
-      while (register.state.height < job.target && register.status !== 'Halted') {
+      while (register.state.height < job.target && !isStill(register)) {
         if (!(await this.#step(register, job))) break;
         job.attempts = 0;
       }
@@ -88,7 +89,7 @@ export class CatchUp {
     }
     job.isRunning = false;
     this.#running -= 1;
-    const isDone = register.state.height >= job.target || register.status === 'Halted';
+    const isDone = register.state.height >= job.target || isStill(register);
     if (isDone || job.attempts >= mostAttempts) {
       this.#jobs.delete(register.id);
       return;
@@ -131,7 +132,8 @@ export class CatchUp {
         verifier: this.#options.verifier,
         docket: header,
       }).length === 0;
-    if (!isProven && isPlaced) this.#options.charge(from, 'commit');
+    // What was asked for is this height's: whatever else it is, it is no answer.
+    if (!isProven) this.#options.charge(from, 'commit');
     return isProven;
   }
 }

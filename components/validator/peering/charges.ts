@@ -3,6 +3,8 @@ import type { Logger } from '#kit/log/log.ts';
 
 const windowMs = 10_000;
 const mostFaults = 50;
+/** More than any installation has; the accounts of identities that come and go are bounded too. */
+const mostAccounts = 1_024;
 
 interface Account {
   faults: number;
@@ -42,7 +44,10 @@ export class Charges {
     let account = this.#accounts.get(validatorId);
     if (account === undefined || nowMs - account.sinceMs >= windowMs) {
       account = { faults: 0, sinceMs: nowMs };
+      this.#accounts.delete(validatorId);
       this.#accounts.set(validatorId, account);
+      const [oldest] = this.#accounts.keys();
+      if (this.#accounts.size > mostAccounts && oldest !== undefined) this.#accounts.delete(oldest);
     }
     return account;
   }

@@ -1,88 +1,124 @@
+import { sha256Hex } from '#core/crypto/hash.ts';
 import type { Verifier } from '#core/crypto/verify.ts';
+import { canonicalJson } from '#core/encoding/jcs.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
-import type { Logger } from '#kit/log/log.ts';
+import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { Message } from '../consensus/messages.ts';
 import { agrees } from '../consensus/round.ts';
-import { identity, type Voters } from '../sealing/sign-bytes.ts';
+import { identity } from '../sealing/sign-bytes.ts';
 import { isAuthentic } from './authentic.ts';
-import type { PeerEvidence } from './transport.ts';
+import type { PeerEvidence, Proof } from './transport.ts';
+import type { PastVoters } from './voters.ts';
 
-export interface EvidenceOptions {
-  readonly verifier: Verifier;
-  readonly log: Logger;
-  /** Who voted at a height; undefined when that is not remembered. */
-  votersAt(registerId: string, height: number): (Voters & { readonly quorumMin: number }) | undefined;
-  counted(kind: PeerEvidence['kind']): void;
-  /** New and proven: the others should know. */
-  onProven(registerId: string, evidence: PeerEvidence): void;
-}
-
-export interface KnownEvidence {
+export interface KnownEvidence extends Proof {
+  /** Lower hex; the same at every member: one for each place at which a validator signs once. */
+  readonly id: string;
   readonly evidence: PeerEvidence;
   readonly height: number;
   /** The members that it convicts. */
   readonly validatorIds: readonly string[];
 }
 
-const mostKept = 64;
+/** Of each validator of a register, and of conflicting certificates. */
+const mostOfOne = 8;
 
-/** Proven faults of one register's members, the first ones, bounded (L-116: only what anybody can check counts). */
+/** 'known' also for what is not wanted any more, 'unjudged' for what cannot be judged here, 'false' for a lie. */
+export type Taken = 'new' | 'known' | 'unjudged' | 'false';
+
+/** Proven faults of the members of registers, the first ones of each, bounded (L-116: only what anybody can check counts). */
 export class EvidencePool {
-  readonly #options: EvidenceOptions;
   readonly #registers = new Map<string, Map<string, KnownEvidence>>();
-
-  constructor(options: EvidenceOptions) {
-    this.#options = options;
-  }
 
   list(registerId: string): readonly KnownEvidence[] {
     return [...(this.#registers.get(registerId)?.values() ?? [])];
   }
 
+  find(registerId: string, evidence: PeerEvidence): KnownEvidence | undefined {
+    return this.#registers.get(registerId)?.get(evidenceId(registerId, evidence));
+  }
+
+  get size(): number {
+    let size = 0;
+    for (const known of this.#registers.values()) size += known.size;
+    return size;
+  }
+
+  /** Registers of which there is some. */
+  get registers(): readonly string[] {
+    return [...this.#registers.keys()];
+  }
+
   /** What was proven before a restart. */
-  recall(registerId: string, evidence: PeerEvidence): void {
-    const known = this.#registers.get(registerId) ?? new Map<string, KnownEvidence>();
-    this.#registers.set(registerId, known);
-    const validatorIds = convictedBy(evidence);
-    if (known.size < mostKept) {
-      known.set(nameOf(evidence), { evidence, height: heightOf(evidence), validatorIds });
-    }
+  recall(registerId: string, evidence: PeerEvidence, proof: Proof): void {
+    const known = knownOf(registerId, evidence, proof);
+    if (!this.#isFull(registerId, known)) this.#keep(registerId, known);
   }
 
-  /** False when it proves nothing. What is known already, or cannot be judged any more, is not looked at again. */
-  take(registerId: string, evidence: PeerEvidence): boolean {
-    const known = this.#registers.get(registerId) ?? new Map<string, KnownEvidence>();
-    const name = nameOf(evidence);
-    if (known.has(name) || known.size >= mostKept) return true;
-    const voters = this.#options.votersAt(registerId, heightOf(evidence));
-    if (voters === undefined) return true;
-    if (!this.#isProof(voters, evidence)) return false;
-    this.#registers.set(registerId, known);
-    const found = { evidence, height: heightOf(evidence), validatorIds: convictedBy(evidence) };
-    known.set(name, found);
-    const { kind } = evidence;
-    const { height, validatorIds } = found;
-    this.#options.counted(kind);
-    this.#options.log.error({ registerId, height, kind, validatorIds, evidence }, 'equivocation');
-    this.#options.onProven(registerId, evidence);
-    return true;
+  /** What is known already, or one too many of its kind, is not looked at. */
+  take(
+    registerId: string,
+    evidence: PeerEvidence,
+    judge: { readonly voters: PastVoters | undefined; readonly verifier: Verifier; readonly nowMs: number },
+  ): Taken {
+    const { voters, verifier, nowMs } = judge;
+    if (this.find(registerId, evidence) !== undefined) return 'known';
+    if (voters === undefined) return 'unjudged';
+    const signers = signersOf(evidence, voters.members);
+    const { networkId, membersHash: validatorSetHash } = voters;
+    const proof = { networkId, validatorSetHash, signers, seenAtMs: nowMs };
+    const known = knownOf(registerId, evidence, proof);
+    if (this.#isFull(registerId, known)) return 'known';
+    if (!isProof(voters, evidence, verifier)) return 'false';
+    this.#keep(registerId, known);
+    return 'new';
   }
 
-  #isProof(voters: Voters & { readonly quorumMin: number }, evidence: PeerEvidence): boolean {
-    const { verifier } = this.#options;
-    if (evidence.kind !== 'conflicting-certificate') {
-      const { first, second } = evidence;
-      return (
-        isConflict(evidence.kind, first, second) &&
-        [first, second].every((message) => isAuthentic(voters, message, verifier))
-      );
-    }
+  #keep(registerId: string, known: KnownEvidence): void {
+    const all = this.#registers.get(registerId) ?? new Map<string, KnownEvidence>();
+    this.#registers.set(registerId, all);
+    if (!all.has(known.id)) all.set(known.id, known);
+  }
+
+  #isFull(registerId: string, { evidence }: KnownEvidence): boolean {
+    const group = groupOf(evidence);
+    return this.list(registerId).filter((each) => groupOf(each.evidence) === group).length >= mostOfOne;
+  }
+}
+
+/** What shares one bound. */
+function groupOf(evidence: PeerEvidence): string {
+  return evidence.kind === 'conflicting-certificate' ? '' : evidence.first.validatorId;
+}
+
+function knownOf(registerId: string, evidence: PeerEvidence, proof: Proof): KnownEvidence {
+  return {
+    ...proof,
+    id: evidenceId(registerId, evidence),
+    evidence,
+    height: evidence.first.height,
+    validatorIds: convictedBy(evidence),
+  };
+}
+
+function signersOf(evidence: PeerEvidence, members: readonly ValidatorMember[]): readonly ValidatorMember[] {
+  if (evidence.kind === 'conflicting-certificate') return members;
+  return members.filter(({ validatorId }) => validatorId === evidence.first.validatorId);
+}
+
+/** Whether evidence proves a fault of the set. */
+export function isProof(voters: PastVoters, evidence: PeerEvidence, verifier: Verifier): boolean {
+  if (evidence.kind !== 'conflicting-certificate') {
     const { first, second } = evidence;
-    if (first.height !== second.height || certified(first) === certified(second)) return false;
-    const { members, networkId, registerId, quorumMin } = voters;
-    const context = { members, networkId, registerId, signatureThresholdMin: quorumMin, verifier };
-    return [first, second].every((certificate) => verifyCertificate(certificate, context).length === 0);
+    return (
+      isConflict(evidence.kind, first, second) &&
+      [first, second].every((message) => isAuthentic(voters, message, verifier))
+    );
   }
+  const { first, second } = evidence;
+  if (first.height !== second.height || certified(first) === certified(second)) return false;
+  const { members, networkId, registerId, quorumMin } = voters;
+  const context = { members, networkId, registerId, signatureThresholdMin: quorumMin, verifier };
+  return [first, second].every((certificate) => verifyCertificate(certificate, context).length === 0);
 }
 
 function isConflict(kind: 'duplicate-proposal' | 'duplicate-vote', a: Message, b: Message): boolean {
@@ -96,18 +132,18 @@ function certified(certificate: { docketHash: string; merkleRoot: string; logRoo
   return identity({ ...certificate, hash: certificate.docketHash });
 }
 
-function heightOf(evidence: PeerEvidence): number {
-  return evidence.first.height;
-}
-
-function nameOf(evidence: PeerEvidence): string {
-  if (evidence.kind === 'conflicting-certificate') return `${evidence.kind}/${evidence.first.height}`;
-  const { kind, height, round, validatorId } = evidence.first;
-  return `${kind}/${height}/${round}/${validatorId}`;
+/** Lower hex, one for each place at which a validator signs once: a third message there proves nothing new. */
+export function evidenceId(registerId: string, evidence: PeerEvidence): string {
+  const { height } = evidence.first;
+  if (evidence.kind === 'conflicting-certificate') {
+    return sha256Hex(canonicalJson({ registerId, kind: evidence.kind, height }));
+  }
+  const { kind: step, round, validatorId } = evidence.first;
+  return sha256Hex(canonicalJson({ registerId, height, round, step, validatorId }));
 }
 
 /** Of two certificates, who signed both: in one round twice, or in two rounds for two dockets. */
-function convictedBy(evidence: PeerEvidence): string[] {
+export function convictedBy(evidence: PeerEvidence): string[] {
   if (evidence.kind !== 'conflicting-certificate') return [evidence.first.validatorId];
   const others = new Set(evidence.second.signatures.map((each) => each.validatorId));
   return evidence.first.signatures.flatMap(({ validatorId }) => (others.has(validatorId) ? validatorId : []));

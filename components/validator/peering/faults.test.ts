@@ -147,6 +147,13 @@ describe('what other validators make up', { timeout: 40_000 }, () => {
       await waitFor(() => register.status === 'Halted');
       expect(register.facts.haltedBecause).toBe('two certificates were made for docket 1');
     }
+    const metrics = await cluster.member(3).runtime.telemetry.registry.metrics();
+    expect(metrics).toMatch(/consensus_equivocations_total\{kind="conflicting-certificate"\} 1\b/);
+    expect(metrics).toMatch(/registers_halted 1\b/);
+    // Two certificates convict nobody of one act: the roster is asked nothing, and could not answer.
+    expect(cluster.members.flatMap(({ signer }) => signer.signed.map(({ kind }) => kind))).not.toContain(
+      'suspension',
+    );
     // It stays so when the validator starts again.
     await cluster.stop(cluster.member(2));
     await cluster.start(cluster.member(2));

@@ -1,6 +1,6 @@
 import { encodeHex } from '#core/encoding/hex.ts';
 import { isAppError } from '#core/errors/errors.ts';
-import { recordLeaf } from '#core/ledger/record.ts';
+import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
 import type { CommitBundle, SealedTransaction, Transport } from './transport.ts';
@@ -23,6 +23,8 @@ export interface Wanted {
 /** Ids in one question. */
 const mostAsked = 1_000;
 const answerWithinMs = 5_000;
+/** What no honest validator answers: no message, or one that is not within its bounds. */
+const noAnswers: readonly string[] = ['INVALID_ENVELOPE', 'UNDECODABLE_MESSAGE'];
 
 /** Asks other validators, one after the other, each with a deadline; that one cannot answer is not an error. */
 export class Fetcher {
@@ -42,7 +44,7 @@ export class Fetcher {
       while (found.size < wanted.hashes.size && found.size !== before) {
         before = found.size;
         const missing = [...wanted.hashes.keys()].filter((txId) => !found.has(txId)).slice(0, mostAsked);
-        for (const each of await this.#askRecords(source, wanted.registerId, missing)) {
+        for (const each of await this.given(source, wanted.registerId, missing)) {
           const txId = byHash.get(encodeHex(recordLeaf(each.record)));
           if (txId !== undefined) found.set(txId, each);
         }
@@ -52,9 +54,20 @@ export class Fetcher {
     return found;
   }
 
-  /** What a validator gives for transaction ids, whatever it is. */
-  given(from: string, registerId: string, txIds: readonly string[]): Promise<readonly SealedTransaction[]> {
-    return this.#askRecords(from, registerId, txIds);
+  /**
+   * What a validator gives for transaction ids: each of them once at most, and nothing else. Of one id it may have another
+   * record than is known here.
+   */
+  async given(
+    from: string,
+    registerId: string,
+    txIds: readonly string[],
+  ): Promise<readonly SealedTransaction[]> {
+    const answer = await this.#askRecords(from, registerId, txIds);
+    const asked = new Set(txIds);
+    const given = answer.filter(({ record }) => asked.delete(idOf(record) ?? ''));
+    if (given.length < answer.length) this.#options.charge(from, 'records');
+    return given;
   }
 
   commit(from: string, registerId: string, height: number): Promise<CommitBundle | undefined> {
@@ -83,11 +96,20 @@ export class Fetcher {
     try {
       return await Promise.race([ask(controller.signal), late]);
     } catch (error) {
-      if (isAppError(error) && error.code === 'INVALID_ENVELOPE') this.#options.charge(from, 'envelope');
+      if (isAppError(error) && noAnswers.includes(error.code)) this.#options.charge(from, 'envelope');
       log.debug({ err: error, from }, 'a validator did not answer');
       return undefined;
     } finally {
       scheduler.clear(key);
     }
+  }
+}
+
+function idOf(record: Uint8Array): string | undefined {
+  try {
+    return parseRecord(record).txId;
+  } catch (error) {
+    if (isAppError(error, 'invalid')) return undefined;
+    throw error;
   }
 }

@@ -1,6 +1,6 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
-import { isRefusal, submissionText } from '../admission/examine.ts';
+import { isRefusal } from '../admission/examine.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { Register } from '../sealing/register.ts';
 import type { Fetcher } from './fetch.ts';
@@ -12,7 +12,7 @@ export interface HintsOptions {
   readonly log: Logger;
   send(to: string, envelope: Envelope): void;
   /** Admission, as for what clients send; what was hinted is not hinted again. */
-  submit(text: string): Promise<unknown>;
+  take(given: SealedTransaction): Promise<unknown>;
   charge(validatorId: string, reason: string): void;
   rest(ms: number): Promise<void>;
 }
@@ -96,7 +96,7 @@ export class Hints {
 
   async #admit(from: string, register: Register, given: SealedTransaction, attempt = 1): Promise<void> {
     try {
-      await this.#options.submit(submissionText(given));
+      await this.#options.take(given);
     } catch (error) {
       // Its predecessor may be on its way in, in another hint.
       if (isAppError(error) && error.code === 'VAL_CHAIN_001' && attempt < mostAttempts) {

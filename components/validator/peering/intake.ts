@@ -3,12 +3,12 @@ import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
 import type { Docket } from '../building/docket.ts';
 import { proposerOf } from '../consensus/members.ts';
 import type { Message, Proposal } from '../consensus/messages.ts';
+import { agrees, isProposal, votesOf } from '../consensus/round.ts';
 import type { Register } from '../sealing/register.ts';
 import { assembleAtHand } from './assemble.ts';
 import { isAuthentic, isProposed } from './authentic.ts';
 import type { CatchUp } from './catch-up.ts';
 import type { Commits } from './commits.ts';
-import type { EvidencePool } from './evidence.ts';
 import type { Fetcher } from './fetch.ts';
 import type { Gossip } from './gossip.ts';
 import type { Hints } from './hints.ts';
@@ -18,6 +18,7 @@ import type { Strangers } from './strangers.ts';
 import type { Suspicions } from './suspicions.ts';
 import type { Envelope, Head, ProposalEnvelope, RoundState } from './transport.ts';
 import type { VoterHistory } from './voters.ts';
+import type { Witness } from './witness.ts';
 
 export interface IntakeOptions {
   readonly self: string;
@@ -27,7 +28,7 @@ export interface IntakeOptions {
   readonly commits: Commits;
   readonly offers: Offers;
   readonly voters: VoterHistory;
-  readonly evidence: EvidencePool;
+  readonly witness: Witness;
   readonly catchUp: CatchUp;
   readonly gossip: Gossip;
   readonly hints: Hints;
@@ -90,7 +91,8 @@ export class Intake {
         this.#onMessage(register, from, envelope.vote);
         break;
       case 'attestation':
-        this.#onAttestation(register, from, envelope.docketNumber, envelope.vote);
+        if (envelope.vote.approved) this.#onAttestation(register, from, envelope.docketNumber, envelope.vote);
+        else this.#onRejection(register, from, envelope.docketNumber, envelope.vote);
         break;
       case 'round-state':
         this.#onRoundState(register, from, envelope);
@@ -102,8 +104,7 @@ export class Intake {
         register.hearStored(envelope.height, envelope.attested);
         break;
       case 'evidence':
-        this.#options.voters.note(register);
-        if (!this.#options.evidence.take(register.id, envelope.evidence)) {
+        if (!this.#options.witness.take(from, register.id, envelope.evidence)) {
           this.#options.charge(from, 'evidence');
         }
         break;
@@ -136,14 +137,14 @@ export class Intake {
 
   /** Decided by now; it still counts when it contradicts what its proposer said here. */
   #onOldProposal(register: Register, from: string, proposal: Proposal): void {
-    const { suspicions, voters, evidence, verifier, charge } = this.#options;
+    const { suspicions, voters, witness, verifier, charge } = this.#options;
     if (!suspicions.isNews(register.id, proposal)) return;
     voters.note(register);
     const then = voters.find(register.id, proposal.height);
     if (then === undefined) return;
     const found = isAuthentic(then, proposal, verifier) ? suspicions.note(register.id, proposal) : undefined;
     if (found === undefined) charge(from, 'signature');
-    else evidence.take(register.id, found);
+    else witness.take(from, register.id, found);
   }
 
   /** Messages of a later height may be of a set that is not known here; they say only that this member is behind. */
@@ -166,6 +167,8 @@ export class Intake {
     if (message.validatorId === from) {
       const { height, round } = message;
       presence.placed(from, { registerId: register.id, height, round, headHash: '' });
+      // Once would be evidence enough; each one has to be verified, and is its sender's.
+      if (contradicts(register, message)) this.#options.charge(from, 'equivocation');
     }
     register.receive(message, docket);
     gossip.watch(register);
@@ -205,14 +208,13 @@ export class Intake {
 
   /** Another validator has another head at this height: two certificates of one height, or a lie. */
   async #compareCommits(register: Register, from: string, height: number): Promise<void> {
-    const { commits, strangers, fetcher, voters, evidence, charge } = this.#options;
+    const { commits, strangers, fetcher, witness, charge } = this.#options;
     const own = commits.find(register.id, height);
     if (own === undefined || !strangers.mayAsk(from, register.id)) return;
     const theirs = await fetcher.commit(from, register.id, height);
     if (theirs === undefined || theirs.header.hash === own.docket.header.hash) return;
-    voters.note(register);
     const [first, second] = [own.certificate, theirs.certificate];
-    if (!evidence.take(register.id, { kind: 'conflicting-certificate', first, second })) {
+    if (!witness.take(from, register.id, { kind: 'conflicting-certificate', first, second })) {
       charge(from, 'commit');
     }
   }
@@ -221,11 +223,40 @@ export class Intake {
     const { voters, verifier, charge } = this.#options;
     const then = voters.find(register.id, docketNumber);
     const member = then?.members.find(({ validatorId }) => validatorId === vote.validatorId);
-    const isTheirs = vote.validatorId === from && vote.approved && vote.reason === undefined;
+    const isTheirs = vote.validatorId === from && vote.reason === undefined;
     const isRight = isTheirs && (member === undefined || member.publicKey === vote.publicKey);
     if (!isRight || !verifyVote(vote, verifier)) charge(from, 'attestation');
     else if (member !== undefined) register.hearAttestation(docketNumber, vote);
   }
+
+  /** News of the docket that is worked on, or was just decided; older and later ones are of no use, and cost nothing. */
+  #onRejection(register: Register, from: string, docketNumber: number, vote: ConsensusVote): void {
+    const { voters, verifier, charge } = this.#options;
+    const { height } = register.state;
+    if (vote.validatorId !== from || vote.reason === undefined) {
+      charge(from, 'attestation');
+      return;
+    }
+    if (docketNumber !== height && docketNumber !== height - 1) return;
+    voters.note(register);
+    const { docketHash, validatorId } = vote;
+    const then = voters.find(register.id, docketNumber);
+    const member = then?.members.find((each) => each.validatorId === validatorId);
+    if (member === undefined || !register.rejections.isNews({ docketNumber, docketHash, validatorId }))
+      return;
+    if (member.publicKey !== vote.publicKey || !verifyVote(vote, verifier)) charge(from, 'attestation');
+    else register.rejections.hear(docketNumber, vote);
+  }
+}
+
+/** Whether the sender of a message has said something else in its place. */
+function contradicts({ machine }: Register, message: Message): boolean {
+  const round = machine.rules.height === message.height ? machine.rounds.get(message.round) : undefined;
+  if (round === undefined) return false;
+  const earlier = isProposal(message)
+    ? round.proposal
+    : votesOf(round, message.kind).get(message.validatorId);
+  return earlier?.validatorId === message.validatorId && !agrees(earlier, message);
 }
 
 function isProposer({ machine }: Register, { height, round, validatorId }: Proposal): boolean {

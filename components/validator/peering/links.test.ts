@@ -1,81 +1,67 @@
 import 'reflect-metadata';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createRpcClient, createRpcServer, type RpcServer } from '#kit/rpc/rpc.ts';
+import { createRpcClient } from '#kit/rpc/rpc.ts';
 import { type FixedWorkload, fixedWorkload, memoryAuthority } from '#kit/rpc/workload.fixture.ts';
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import { Cluster, type Member } from '../testing/cluster.ts';
+import { listen, openWired, type WiredNode } from '../testing/wired.ts';
 import { Links } from './links.ts';
-import { consensusHandlers, isValidator } from './rpc.ts';
 import type { Envelope, Inbox } from './transport.ts';
-
-interface Node {
-  readonly links: Links;
-  readonly workload: FixedWorkload;
-  server: RpcServer | undefined;
-  port: number;
-}
 
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Listens for other validators on a loopback port. */
-async function listen(node: Node, inbox: Inbox, onFault: (from: string) => void = () => {}): Promise<void> {
-  const server = createRpcServer({
-    runtime: testRuntime('validator', { level: 'warn' }),
-    workload: node.workload,
-    host: '127.0.0.1',
-    port: node.port,
-  });
-  const onStream = (from: string) => node.links.nudge(from);
-  server.add(ConsensusService, consensusHandlers({ inbox, onStream, onFault }), { allow: isValidator });
-  node.port = await server.listen();
-  node.server = server;
-}
-
-/** A cluster whose members speak gRPC over mutual TLS. */
-async function openWired(size: number): Promise<{ cluster: Cluster; nodes: Map<string, Node> }> {
-  const authority = await memoryAuthority(testInstallation);
-  const cluster = new Cluster(size);
-  const nodes = new Map<string, Node>();
-  for (const { id, runtime } of cluster.members) {
-    const workload = await fixedWorkload(authority, id);
-    const links = new Links({
-      runtime,
-      workload,
-      findEndpoint: async (other) => {
-        const port = nodes.get(other)?.port ?? 0;
-        return port === 0 ? undefined : `127.0.0.1:${port}`;
-      },
-      onConnected: (other) =>
-        cluster.members.find((each) => each.id === id)?.opened?.peering.connected(other),
-    });
-    nodes.set(id, { links, workload, server: undefined, port: 0 });
-  }
-  const nodeOf = (member: Member): Node => {
-    const node = nodes.get(member.id);
-    if (node === undefined) throw new Error('no such node');
-    return node;
-  };
-  cluster.transportOf = (member) => nodeOf(member).links;
-  await cluster.open();
-  for (const member of cluster.members) await listen(nodeOf(member), member.engine.peering);
-  closers.push(async () => {
-    for (const { links, server } of nodes.values()) {
-      links.stop();
-      await server?.stop();
-    }
-    await cluster.remove();
-  });
-  return { cluster, nodes };
-}
+const registerId = 'ab'.repeat(16);
+const hash = (byte: string) => byte.repeat(32);
+const transactionIds = [hash('0b')];
+const hint: Envelope = {
+  kind: 'hint',
+  registerId,
+  transactionIds,
+  transactions: [{ record: Buffer.from('{"a":1}'), payload: Buffer.from('{}'), payloadHashForm: 'jcs' }],
+};
+const value = { hash: hash('01'), merkleRoot: hash('02'), logRoot: hash('03') };
+const timestamp = '2026-11-21T10:00:00.0000000+00:00';
+const signed = { validatorId: 'validator-1', signature: Buffer.alloc(64, 7).toString('base64') };
+const vote: Envelope = {
+  kind: 'vote',
+  registerId,
+  vote: { kind: 'prevote', height: 4, round: 2, value, timestamp, ...signed },
+};
+const proposal: Envelope = {
+  kind: 'proposal',
+  registerId,
+  proposal: {
+    kind: 'proposal',
+    height: 4,
+    round: 2,
+    polRound: -1,
+    value: { ...value, timestamp },
+    ...signed,
+  },
+  header: {
+    registerId,
+    docketNumber: 4,
+    previousHash: hash('0a'),
+    timestamp,
+    validatorAddress: 'w1abc',
+    transactionIds,
+    merkleRoot: value.merkleRoot,
+    logRoot: value.logRoot,
+    validatorSetHash: hash('0d'),
+    hash: value.hash,
+    isGenesis: false,
+    sizeBytes: 1234,
+  },
+  recordHashes: [hash('0e')],
+};
 
 describe('validators over gRPC', { timeout: 40_000 }, () => {
   it('seal one chain, also after one was away', async () => {
-    const { cluster, nodes } = await openWired(4);
+    const { cluster, nodes } = await openWired(4, closers);
     await cluster.begin();
     for (let index = 0; index < 8; index += 1) {
       await cluster.submit(cluster.member(index % 4), {
@@ -118,8 +104,8 @@ describe('validators over gRPC', { timeout: 40_000 }, () => {
       findEndpoint: async () => undefined,
       onConnected: () => {},
     });
-    const node: Node = { links, workload, server: undefined, port: 0 };
-    await listen(node, inbox, (from) => void faults.push(from));
+    const node: WiredNode = { links, workload, server: undefined, port: 0 };
+    await listen(node, inbox, { charge: (from) => void faults.push(from), isBarred: () => false });
     closers.push(async () => {
       links.stop();
       await node.server?.stop();
@@ -152,6 +138,7 @@ describe('validators over gRPC', { timeout: 40_000 }, () => {
           atMs: 1,
           version: 'v',
           heads: [],
+          draining: false,
         },
       },
     ]);
@@ -167,5 +154,40 @@ describe('validators over gRPC', { timeout: 40_000 }, () => {
       kind: 'forbidden',
     });
     stranger.close();
+  });
+
+  it('hear votes before hints, and a proposal after the hints of what it names', async () => {
+    const authority = await memoryAuthority(testInstallation);
+    const runtime = testRuntime('validator', { level: 'warn' });
+    const heard: Envelope[] = [];
+    const inbox: Inbox = {
+      receive: (_, envelope) => void heard.push(envelope),
+      connected: () => {},
+      records: () => [],
+      commit: () => undefined,
+    };
+    const open = async (id: string, endpoint?: () => string): Promise<WiredNode> => {
+      const workload = await fixedWorkload(authority, id);
+      const findEndpoint = async () => endpoint?.();
+      const links = new Links({ runtime, workload, findEndpoint, onConnected: () => {} });
+      return { links, workload, server: undefined, port: 0 };
+    };
+    const receiver = await open('validator-0');
+    await listen(receiver, inbox);
+    const sender = await open('validator-1', () => `127.0.0.1:${receiver.port}`);
+    closers.push(async () => {
+      sender.links.stop();
+      receiver.links.stop();
+      await receiver.server?.stop();
+    });
+    const others: Envelope = { ...hint, registerId: 'cd'.repeat(16) };
+    for (const each of [others, hint, vote, proposal]) sender.links.send('validator-0', each);
+    await waitFor(() => heard.length === 4);
+    expect(heard.map(({ kind, registerId: of }) => [kind, of === registerId])).toEqual([
+      ['vote', true],
+      ['hint', true],
+      ['proposal', true],
+      ['hint', false],
+    ]);
   });
 });

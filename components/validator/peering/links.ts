@@ -130,6 +130,7 @@ class Link {
   push(envelope: Envelope): void {
     this.usedAtMs = this.#options.runtime.clock.nowMs();
     const sizeBytes = weigh(envelope);
+    if (envelope.kind === 'proposal') this.#advance(envelope.registerId);
     const line = envelope.kind === 'hint' ? this.#later : this.#queue;
     line.push({ envelope, sizeBytes });
     this.#queuedBytes += sizeBytes;
@@ -160,6 +161,13 @@ class Link {
     this.#stopped = true;
     this.#connection?.client.close();
     this.#wake?.();
+  }
+
+  /** What a proposal names goes before it, or it would be asked for. */
+  #advance(registerId: string): void {
+    const isNamed = ({ envelope }: Queued) => envelope.registerId === registerId;
+    this.#queue.push(...this.#later.filter(isNamed));
+    this.#later = this.#later.filter((queued) => !isNamed(queued));
   }
 
   #shift(): Queued | undefined {

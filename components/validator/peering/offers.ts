@@ -14,6 +14,8 @@ export interface Offer {
 
 /** Of one proposer, in all registers: who proposes too much pushes out its own. */
 const mostTransactions = 50_000;
+/** What a transaction of an offer takes, about: so much of other text counts as one. */
+const transactionBytes = 256;
 const mostOffers = 4_096;
 
 /** What was proposed and is not decided, bounded for each proposer. */
@@ -37,7 +39,7 @@ export class Offers {
     const own = this.#proposers.get(proposer) ?? { names: new Set<string>(), transactions: 0 };
     this.#proposers.set(proposer, own);
     own.names.add(name);
-    own.transactions += recordHashes.length;
+    own.transactions += weigh(offer);
     for (const oldest of own.names) {
       const isFine = own.transactions <= mostTransactions && own.names.size <= mostOffers;
       if (isFine || oldest === name) break;
@@ -67,9 +69,14 @@ export class Offers {
     const own = this.#proposers.get(offer.proposer);
     if (own === undefined) return;
     own.names.delete(name);
-    own.transactions -= offer.recordHashes.length;
+    own.transactions -= weigh(offer);
     if (own.names.size === 0) this.#proposers.delete(offer.proposer);
   }
+}
+
+/** In transactions. */
+function weigh({ header, recordHashes }: Offer): number {
+  return recordHashes.length + Math.ceil((header.genesisConfig?.length ?? 0) / transactionBytes);
 }
 
 function nameOf(registerId: string, value: Omit<Value, 'timestamp'>): string {

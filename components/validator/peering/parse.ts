@@ -15,7 +15,10 @@ const inlineBytes = 128 * 1024;
 const registerId = z.string().regex(/^[0-9a-f]{32}$/);
 const hex64 = z.string().regex(/^[0-9a-f]{64}$/);
 const validatorId = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
-const timestamp = z.string().min(1).max(64);
+/** Kept verbatim and stored by the register service: nothing in it that a database or a log cannot hold. */
+const timestamp = z.string().regex(/^[\x20-\x7e]{1,64}$/);
+const address = z.string().regex(/^[A-Za-z0-9:._-]{1,128}$/);
+const words = z.string().regex(/^[^\p{Cc}\p{Cs}]*$/u);
 const round = z.int().min(0).max(0x7fff_ffff);
 const earlierRound = z.int().min(-1).max(0x7fff_ffff);
 const whole = z.bigint().min(0n).max(BigInt(Number.MAX_SAFE_INTEGER)).transform(Number);
@@ -32,7 +35,7 @@ const headerSchema = z
     docketNumber: whole,
     previousHash: hex64,
     timestamp,
-    validatorAddress: z.string().max(128),
+    validatorAddress: address,
     transactionIds: z.array(hex64).min(1).max(mostTransactions),
     merkleRoot: hex64,
     logRoot: hex64,
@@ -42,6 +45,10 @@ const headerSchema = z
     genesisConfig: z.string().max(1024 * 1024),
     sizeBytes: whole,
   })
+  .refine(
+    ({ genesisConfig, docketNumber }) => genesisConfig === '' || docketNumber === 0,
+    'only docket 0 says what it begins',
+  )
   .transform(({ genesisConfig, ...header }) =>
     genesisConfig === '' ? header : { ...header, genesisConfig },
   );
@@ -110,13 +117,13 @@ const attestationSchema = z
   .object({
     docketHash: hex64,
     validatorId,
-    validatorAddress: z.string().min(1).max(128),
+    validatorAddress: address,
     approved: z.boolean(),
     timestamp,
     algorithm: z.literal('ED25519'),
-    publicKey: z.string().min(1).max(128),
+    publicKey: z.string().regex(/^[A-Za-z0-9+/]{1,126}={0,2}$/),
     signature: bytes.refine((value) => value.length === 64).transform(encodeHex),
-    reason: z.string().max(512),
+    reason: words.max(512),
   })
   .transform(({ reason, ...vote }) => (reason === '' ? vote : { ...vote, reason }));
 
@@ -148,8 +155,9 @@ const roundStateSchema = z.object({
 const heartbeatSchema = z.object({
   validatorId,
   atMs: whole,
-  version: z.string().max(64),
+  version: words.max(64),
   heads: z.array(z.object({ registerId, height: whole, round, headHash })).max(mostHeads),
+  draining: z.boolean(),
 });
 
 const transactionSchema = z.object({
@@ -239,6 +247,16 @@ function evidenceOf(evidence: z.output<typeof evidenceSchema>): PeerEvidence {
     case 'conflictingCertificate':
       return { kind: 'conflicting-certificate', ...evidence.value };
   }
+}
+
+const heldSchema = z.object({ evidence: evidenceSchema });
+
+/**
+ * Evidence from the decoded message, nothing of it verified.
+ * @throws AppError invalid INVALID_ENVELOPE
+ */
+export function parseEvidence(message: unknown): PeerEvidence {
+  return evidenceOf(parse(heldSchema, message).evidence);
 }
 
 const commitSchema = z.object({ header: headerSchema, certificate: certificateSchema, recordHashes });

@@ -6,7 +6,7 @@ import type { Admission } from '../admission/admission.ts';
 import type { ExamineOptions } from '../admission/examine.ts';
 import type { Docket } from '../building/docket.ts';
 import type { Evidence, Message, Proposal } from '../consensus/messages.ts';
-import type { LogRecord } from '../log/entries.ts';
+import type { LoggedEvidence, LogRecord } from '../log/entries.ts';
 import type { Registers } from '../membership/registers.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { Peers } from '../sealing/peers.ts';
@@ -19,14 +19,14 @@ import { CatchUp } from './catch-up.ts';
 import { Charges } from './charges.ts';
 import { Commits } from './commits.ts';
 import { envelopeOf } from './envelopes.ts';
-import { EvidencePool, type KnownEvidence } from './evidence.ts';
+import type { KnownEvidence } from './evidence.ts';
 import { Fetcher } from './fetch.ts';
 import { Gossip } from './gossip.ts';
 import { Handover } from './handover.ts';
 import { Hints } from './hints.ts';
 import { Intake, isMember } from './intake.ts';
 import { Offers } from './offers.ts';
-import { Presence, type Sighting } from './presence.ts';
+import { type OperationalMember, Presence, type Sighting } from './presence.ts';
 import { Serving } from './serving.ts';
 import { Strangers } from './strangers.ts';
 import { Suspicions } from './suspicions.ts';
@@ -40,6 +40,7 @@ import type {
   Transport,
 } from './transport.ts';
 import { VoterHistory } from './voters.ts';
+import { Witness } from './witness.ts';
 
 export interface PeeringOptions extends ExamineOptions {
   readonly self: string;
@@ -52,27 +53,19 @@ export interface PeeringOptions extends ExamineOptions {
   readonly log: Logger;
   readonly metrics: PeeringMetrics;
   registers(): Pick<Registers, 'get' | 'all' | 'find' | 'jump'>;
-  admission(): Pick<Admission, 'submit'>;
+  admission(): Pick<Admission, 'take' | 'settled'>;
   append(...records: LogRecord[]): Promise<number>;
+  /** Whether this validator proposes nothing. */
+  isDraining(): boolean;
+  /** There is evidence of a register: its roster may have to be asked to suspend a validator. */
+  accuse(registerId: string): void;
 }
 
 export interface PeeringMetrics {
-  /** Proven conflicting messages. */
-  equivocation(): void;
+  /** Proven conflicting messages that were not known before. */
+  equivocation(kind: PeerEvidence['kind']): void;
   /** Something arrived that no honest validator sends. */
   peerFault(reason: string): void;
-}
-
-/** A member of a register as this validator sees it. */
-export interface OperationalMember {
-  readonly validatorId: string;
-  /** 0 for never; now for this validator itself. */
-  readonly heardAtMs: number;
-  /** Heard within the policy's operationalTtlSeconds. */
-  readonly isOperational: boolean;
-  readonly version: string;
-  readonly height: number;
-  readonly round: number;
 }
 
 const retryMs = { first: 100, last: 2_000 } as const;
@@ -83,13 +76,13 @@ const retryMs = { first: 100, last: 2_000 } as const;
  */
 export class Peering implements Inbox, Peers {
   readonly #options: PeeringOptions;
-  readonly #charges: Charges;
+  readonly charges: Charges;
   readonly #presence: Presence;
   readonly #commits = new Commits();
   readonly #offers = new Offers();
   readonly #voters = new VoterHistory();
   readonly #suspicions = new Suspicions();
-  readonly #evidence: EvidencePool;
+  readonly #witness: Witness;
   readonly #fetcher: Fetcher;
   readonly #assembleOptions: AssembleOptions;
   readonly #catchUp: CatchUp;
@@ -104,21 +97,27 @@ export class Peering implements Inbox, Peers {
     const { self, version, transport, verifier, clock, scheduler, log, metrics } = options;
     this.#options = options;
     const send = (to: string, envelope: Envelope) => transport.send(to, envelope);
-    const charge = (validatorId: string, reason: string) => this.#charges.charge(validatorId, reason);
-    this.#charges = new Charges(clock, log, (reason) => metrics.peerFault(reason));
+    const charge = (validatorId: string, reason: string) => this.charges.charge(validatorId, reason);
+    this.charges = new Charges(clock, log, (reason) => metrics.peerFault(reason));
     this.#fetcher = new Fetcher({ transport, scheduler, log, charge });
     this.#assembleOptions = { ...options, fetcher: this.#fetcher };
     const shared = { self, version, clock, scheduler, log, verifier, send, charge, fetcher: this.#fetcher };
     this.#presence = new Presence({
       ...shared,
       head: (registerId) => this.#head(registerId),
+      isDraining: options.isDraining,
       onReturn: (peer) => this.#onReturn(peer),
     });
-    this.#evidence = new EvidencePool({
+    this.#witness = new Witness({
       ...shared,
-      votersAt: (registerId, height) => this.#voters.find(registerId, height),
-      counted: () => metrics.equivocation(),
-      onProven: (registerId, evidence) => this.#onProven(registerId, evidence),
+      voters: this.#voters,
+      append: options.append,
+      find: (registerId) => options.registers().get(registerId),
+      counted: (kind) => metrics.equivocation(kind),
+      tell: (to, registerId, evidence) => send(to, { kind: 'evidence', registerId, evidence }),
+      tellAll: (register, evidence) =>
+        this.#toMembers(register, { kind: 'evidence', registerId: register.id, evidence }),
+      held: (registerId) => options.accuse(registerId),
     });
     this.#catchUp = new CatchUp({
       ...shared,
@@ -135,7 +134,7 @@ export class Peering implements Inbox, Peers {
     });
     this.#hints = new Hints({
       ...shared,
-      submit: (text) => options.admission().submit(text, { isRegisterService: false, isPeer: true }),
+      take: (given) => options.admission().take(given),
       rest: (ms) => this.#rest(ms),
     });
     this.#handover = new Handover({
@@ -151,13 +150,17 @@ export class Peering implements Inbox, Peers {
       commits: this.#commits,
       offers: this.#offers,
       voters: this.#voters,
-      evidence: this.#evidence,
+      witness: this.#witness,
       catchUp: this.#catchUp,
       gossip: this.#gossip,
       hints: this.#hints,
       suspicions: this.#suspicions,
       pass: (register, to, message) => this.#pass(register, to, message),
-      strangers: new Strangers(clock, (registerId) => options.registers().find(registerId)),
+      strangers: new Strangers(
+        clock,
+        (registerId) => options.registers().find(registerId),
+        (...alarm) => scheduler.set(...alarm),
+      ),
       find: (registerId) => options.registers().get(registerId),
     });
   }
@@ -168,6 +171,16 @@ export class Peering implements Inbox, Peers {
 
   stop(): void {
     this.#presence.stop();
+  }
+
+  /** Others need not wait for the next heartbeat. */
+  tellAll(): void {
+    this.#presence.greetAll();
+  }
+
+  /** Names what waits in a register to its other members. */
+  remind(register: Register): void {
+    this.#hints.remind(register);
   }
 
   /** Validators that share a register with this one. */
@@ -210,13 +223,18 @@ export class Peering implements Inbox, Peers {
 
   /** Proven faults of a register's members. */
   evidence(registerId: string): readonly KnownEvidence[] {
-    return this.#evidence.list(registerId);
+    return this.#witness.list(registerId);
+  }
+
+  /** Pieces of evidence that are held, of all registers. */
+  get evidenceHeld(): number {
+    return this.#witness.size;
   }
 
   // What other validators say.
 
   receive(from: string, envelope: Envelope): void {
-    if (from === this.#options.self || this.#charges.isBarred(from)) return;
+    if (from === this.#options.self || this.charges.isBarred(from)) return;
     this.#intake.take(from, envelope);
   }
 
@@ -227,6 +245,7 @@ export class Peering implements Inbox, Peers {
       if (!isMember(register, peer)) continue;
       if (register.machine.step !== 'idle') this.#gossip.tell(register, peer);
       this.#hints.remind(register, peer);
+      this.#witness.share(peer, register);
     }
   }
 
@@ -236,11 +255,6 @@ export class Peering implements Inbox, Peers {
 
   commit(from: string, registerId: string, height: number): CommitBundle | undefined {
     return this.#serving.commit(from, registerId, height);
-  }
-
-  /** Another validator sent what is no envelope at all. */
-  onFault(from: string): void {
-    this.#charges.charge(from, 'envelope');
   }
 
   // What the own registers say.
@@ -297,6 +311,7 @@ export class Peering implements Inbox, Peers {
     this.#voters.note(register);
     this.#offers.forgetBelow(registerId, register.state.height);
     this.#suspicions.decided(registerId);
+    this.#witness.decided(registerId);
     if (register.state.members.length === 1) return;
     this.#commits.add(registerId, sealed);
     this.#presence.moved(registerId);
@@ -312,15 +327,11 @@ export class Peering implements Inbox, Peers {
   }
 
   report(registerId: string, evidence: Evidence): void {
-    this.#noteVoters(registerId);
-    this.#evidence.take(registerId, evidence);
+    this.#witness.take(this.#options.self, registerId, evidence);
   }
 
-  recall(registerId: string, evidence: readonly PeerEvidence[]): void {
-    for (const each of evidence) {
-      this.#evidence.recall(registerId, each);
-      this.#haltFor(registerId, each);
-    }
+  recall(registerId: string, evidence: readonly LoggedEvidence[]): void {
+    this.#witness.recall(registerId, evidence);
   }
 
   isAway(validatorId: string): boolean {
@@ -331,22 +342,6 @@ export class Peering implements Inbox, Peers {
     const register = this.#options.registers().get(registerId);
     if (register === undefined || register.state.members.length === 1) return 1;
     return this.operational(registerId).filter((member) => member.isOperational).length;
-  }
-
-  #onProven(registerId: string, evidence: PeerEvidence): void {
-    const register = this.#options.registers().get(registerId);
-    if (register === undefined) return;
-    // The log reports its own failure.
-    this.#options.append({ kind: 'evidence', value: { registerId, evidence } }).catch(() => {});
-    this.#toMembers(register, { kind: 'evidence', registerId, evidence });
-    this.#haltFor(registerId, evidence);
-  }
-
-  /** Two certificates of one height: more members failed than the set tolerates, and nothing decides which one counts. */
-  #haltFor(registerId: string, evidence: PeerEvidence): void {
-    if (evidence.kind !== 'conflicting-certificate') return;
-    const reason = `two certificates were made for docket ${evidence.first.height}`;
-    this.#options.registers().get(registerId)?.halt(reason);
   }
 
   /** A validator that had been silent counts again: what waited for it may go on. */

@@ -12,6 +12,7 @@ function openPresence() {
   const sent: { to: string; envelope: Heartbeat }[] = [];
   const returned: string[] = [];
   const heads = new Map<string, Head>();
+  const draining = { self: false };
   const presence = new Presence({
     self: 'validator-0',
     version: 'v1',
@@ -21,6 +22,7 @@ function openPresence() {
       if (envelope.kind === 'heartbeat') sent.push({ to, envelope });
     },
     head: (id) => heads.get(id),
+    isDraining: () => draining.self,
     onReturn: (peer) => void returned.push(peer),
   });
   const pass = (ms: number) => {
@@ -30,7 +32,7 @@ function openPresence() {
   const headsTo = (peer: string) =>
     sent.filter(({ to }) => to === peer).map(({ envelope }) => envelope.heads);
   const setHead = (height: number) => heads.set(registerId, { registerId, height, round: 0, headHash: '' });
-  return { presence, clock, sent, returned, pass, headsTo, setHead };
+  return { presence, draining, clock, sent, returned, pass, headsTo, setHead };
 }
 
 describe('presence', () => {
@@ -86,5 +88,21 @@ describe('presence', () => {
     expect(presence.isAway('validator-0')).toBe(false);
     clock.advance(3_001);
     expect(presence.isAway('validator-2')).toBe(true);
+  });
+
+  it('knows who proposes nothing, in their own words, and says so itself', () => {
+    const { presence, draining, sent } = openPresence();
+    presence.follow(registerId, ['validator-0', 'validator-1']);
+    const beat = { kind: 'heartbeat', registerId: '', validatorId: 'validator-1' } as const;
+    presence.greeted('validator-1', { ...beat, atMs: 1, version: 'v', heads: [], draining: true });
+    presence.heard('validator-1');
+    expect(presence.isAway('validator-1')).toBe(true);
+    presence.greeted('validator-1', { ...beat, atMs: 2, version: 'v', heads: [], draining: false });
+    expect(presence.isAway('validator-1')).toBe(false);
+    expect(presence.isAway('validator-0')).toBe(false);
+    draining.self = true;
+    presence.greetAll();
+    expect(sent.at(-1)?.envelope.draining).toBe(true);
+    expect(presence.isAway('validator-0')).toBe(true);
   });
 });

@@ -11,6 +11,8 @@ export interface PresenceOptions {
   send(to: string, envelope: Envelope): void;
   /** Where a register stands here; undefined when it is not validated here. */
   head(registerId: string): Head | undefined;
+  /** Whether this validator proposes nothing. */
+  isDraining(): boolean;
   /** A validator was heard that had been silent. */
   onReturn(peer: string): void;
 }
@@ -23,10 +25,24 @@ export interface Sighting {
   readonly version: string;
 }
 
+/** A member of a register as this validator sees it. */
+export interface OperationalMember {
+  readonly validatorId: string;
+  /** 0 for never; now for this validator itself. */
+  readonly heardAtMs: number;
+  /** Heard within the policy's operationalTtlSeconds. */
+  readonly isOperational: boolean;
+  readonly version: string;
+  readonly height: number;
+  readonly round: number;
+}
+
 interface Peer {
   readonly metAtMs: number;
   heardAtMs: number;
   version: string;
+  /** It proposes nothing, in its own words. */
+  draining: boolean;
   /** Where its registers stand, as far as they are validated here too. */
   readonly heads: Map<string, Head>;
   /** Registers it must be told of, and how often it was. */
@@ -96,10 +112,11 @@ export class Presence {
   }
 
   /** What a heartbeat says beside its heads. */
-  greeted(validatorId: string, { version, atMs }: Heartbeat): void {
+  greeted(validatorId: string, { version, atMs, draining }: Heartbeat): void {
     const peer = this.#peers.get(validatorId);
     if (peer === undefined) return;
     peer.version = version.slice(0, 64);
+    peer.draining = draining;
     this.#clocks.take(validatorId, atMs, this.#options.clock.nowMs());
   }
 
@@ -128,9 +145,12 @@ export class Presence {
     this.#greet(validatorId, peer);
   }
 
+  /** Whether nothing will be proposed by a validator: it is silent, or drains. Who is wrong about it only votes nil early. */
   isAway(validatorId: string): boolean {
+    if (validatorId === this.#options.self) return this.#options.isDraining();
     const peer = this.#peers.get(validatorId);
     if (peer === undefined) return false;
+    if (peer.draining) return true;
     return this.#options.clock.nowMs() - Math.max(peer.heardAtMs, peer.metAtMs) > silentMs;
   }
 
@@ -157,14 +177,19 @@ export class Presence {
   #meet(validatorId: string): void {
     const heardAtMs = this.#strangers.get(validatorId) ?? 0;
     const metAtMs = this.#options.clock.nowMs();
-    const peer = { metAtMs, heardAtMs, version: '', heads: new Map(), news: new Map() };
+    const peer = { metAtMs, heardAtMs, version: '', draining: false, heads: new Map(), news: new Map() };
     this.#strangers.delete(validatorId);
     this.#peers.set(validatorId, peer);
     this.#greet(validatorId, peer);
   }
 
-  #beat(): void {
+  /** Says at once what the next heartbeat would say. */
+  greetAll(): void {
     for (const [id, peer] of this.#peers) this.#greet(id, peer);
+  }
+
+  #beat(): void {
+    this.greetAll();
     this.#options.scheduler.set('heartbeat', everyMs, () => this.#beat());
   }
 
@@ -179,6 +204,8 @@ export class Presence {
       else peer.news.set(registerId, told + 1);
     }
     const atMs = clock.nowMs();
-    this.#options.send(to, { kind: 'heartbeat', registerId: '', validatorId: self, atMs, version, heads });
+    const draining = this.#options.isDraining();
+    const greeting = { validatorId: self, atMs, version, heads, draining };
+    this.#options.send(to, { kind: 'heartbeat', registerId: '', ...greeting });
   }
 }

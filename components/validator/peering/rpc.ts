@@ -1,63 +1,112 @@
 import { AppError } from '#core/errors/errors.ts';
-import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
+import type { RpcContext, RpcHandlers, RpcRules } from '#kit/rpc/rpc.ts';
 import type { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
+import type { Charges } from './charges.ts';
 import { parseCommitQuestion, parseEnvelope, parseRecordsQuestion } from './parse.ts';
+import { Questions } from './questions.ts';
+import { Streams } from './streams.ts';
 import type { Inbox } from './transport.ts';
 import { wireCommit } from './wire.ts';
 
 export interface ConsensusRpcOptions {
   readonly inbox: Inbox;
-  /** Another validator sent what is no message at all. */
-  onFault(from: string): void;
+  readonly charges: Pick<Charges, 'charge' | 'isBarred'>;
   /** Another validator has connected: it can be reached again. */
   onStream(from: string): void;
 }
+
+/** A proposal of the largest docket, or a genesis record, with room. */
+const mostRequestBytes = 4 * 1024 * 1024;
 
 /** Whether a client may speak as a validator at all; for which one its certificate says. */
 export function isValidator({ clientId }: { readonly clientId: string }): boolean {
   return clientId.startsWith('validator-');
 }
 
+/** Who may call the service, and what bytes that are no message cost. */
+export function consensusRules(charges: Pick<Charges, 'charge'>): RpcRules {
+  return {
+    allow: isValidator,
+    maxRequestBytes: mostRequestBytes,
+    onUndecodable: ({ clientId }) => charges.charge(clientId, 'bytes'),
+  };
+}
+
 /** What other validators say and ask. The sender is who the connection's certificate names. */
 export function consensusHandlers(options: ConsensusRpcOptions): RpcHandlers<typeof ConsensusService.method> {
   const { inbox } = options;
+  const streams = new Streams();
+  const questions = new Questions();
   return {
     async *stream(requests, { peer: { clientId } }) {
+      assertHeard(options, clientId);
+      const line = streams.open(clientId);
       options.onStream(clientId);
       yield {};
-      for await (const request of requests) take(options, clientId, request);
+      // Whichever comes first ends the call: its end, its fault, or newer ones of the same validator.
+      await Promise.race([line.isOver, hear(options, clientId, { requests, isOpen: line.isOpen })]).finally(
+        line.close,
+      );
     },
     async getCommit(request, context) {
       const { registerId, height } = judged(options, context, () => parseCommitQuestion(request));
-      return wireCommit(inbox.commit(context.peer.clientId, registerId, height));
+      return questions.answer(context.peer.clientId, () => {
+        const commit = inbox.commit(context.peer.clientId, registerId, height);
+        return { answer: wireCommit(commit), sizeBytes: 256 * (1 + (commit?.recordHashes.length ?? 0)) };
+      });
     },
     async getRecords(request, context) {
       const { registerId, transactionIds } = judged(options, context, () => parseRecordsQuestion(request));
-      const transactions = inbox.records(context.peer.clientId, registerId, transactionIds);
-      return { transactions: [...transactions] };
+      return questions.answer(context.peer.clientId, () => {
+        const transactions = inbox.records(context.peer.clientId, registerId, transactionIds);
+        const bytes = transactions.map(({ record, payload }) => record.length + payload.length);
+        const sizeBytes = bytes.reduce((sum, each) => sum + each, 1024);
+        return { answer: { transactions: [...transactions] }, sizeBytes };
+      });
     },
   };
 }
 
-function take({ inbox, onFault }: ConsensusRpcOptions, from: string, request: unknown): void {
+interface Line {
+  readonly requests: AsyncIterable<unknown>;
+  isOpen(): boolean;
+}
+
+async function hear(options: ConsensusRpcOptions, from: string, { requests, isOpen }: Line): Promise<void> {
+  for await (const request of requests) {
+    if (!isOpen()) return;
+    // One that is not listened to has no stream either: its messages would have to be read to be dropped.
+    assertHeard(options, from);
+    take(options, from, request);
+  }
+}
+
+/** Throws AppError unavailable VALIDATOR_BARRED for one that sent too much of what no honest validator sends. */
+function assertHeard({ charges }: ConsensusRpcOptions, from: string): void {
+  if (!charges.isBarred(from)) return;
+  throw new AppError('unavailable', 'VALIDATOR_BARRED', `${from} is not listened to for a while`);
+}
+
+function take({ inbox, charges }: ConsensusRpcOptions, from: string, request: unknown): void {
   let envelope: ReturnType<typeof parseEnvelope>;
   try {
     envelope = parseEnvelope(request);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    onFault(from);
+    charges.charge(from, 'envelope');
     return;
   }
   // A heartbeat says who it is of; that is nobody but its sender.
-  if (envelope.kind === 'heartbeat' && envelope.validatorId !== from) onFault(from);
+  if (envelope.kind === 'heartbeat' && envelope.validatorId !== from) charges.charge(from, 'envelope');
   else inbox.receive(from, envelope);
 }
 
 function judged<T>(options: ConsensusRpcOptions, { peer }: RpcContext, parse: () => T): T {
+  assertHeard(options, peer.clientId);
   try {
     return parse();
   } catch (error) {
-    options.onFault(peer.clientId);
+    options.charges.charge(peer.clientId, 'envelope');
     throw error;
   }
 }

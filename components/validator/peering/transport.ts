@@ -1,5 +1,6 @@
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
+import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { Evidence, Proposal, TimedStep, Vote } from '../consensus/messages.ts';
 
@@ -28,6 +29,17 @@ export interface CertificateConflict {
 
 /** Proof of a fault that anybody can check against V(h); suspicions are not evidence (L-116). */
 export type PeerEvidence = Evidence | CertificateConflict;
+
+/** What it takes to check the signatures of evidence without knowing the register. */
+export interface Proof {
+  readonly networkId: string;
+  /** Of the set at that height, lower hex. */
+  readonly validatorSetHash: string;
+  /** The member that is convicted; of two certificates the whole set. */
+  readonly signers: readonly ValidatorMember[];
+  /** When this validator had it first. */
+  readonly seenAtMs: number;
+}
 
 export interface ProposalEnvelope {
   readonly kind: 'proposal';
@@ -64,6 +76,8 @@ export interface Heartbeat {
   readonly version: string;
   /** Registers that have moved since the receiver was told; bounded. */
   readonly heads: readonly Head[];
+  /** It proposes nothing. */
+  readonly draining: boolean;
 }
 
 /** Accepted transactions (D17): the others log them too. What is not carried is fetched. */
@@ -136,13 +150,4 @@ export interface Inbox {
   connected(peer: string): void;
   records(from: string, registerId: string, transactionIds: readonly string[]): readonly SealedTransaction[];
   commit(from: string, registerId: string, height: number): CommitBundle | undefined;
-}
-
-/** The wire of a set with one member: nobody to tell. */
-export function noTransport(): Transport {
-  return {
-    send: () => {},
-    fetchRecords: async () => [],
-    fetchCommit: async () => undefined,
-  };
 }

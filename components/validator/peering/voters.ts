@@ -1,5 +1,6 @@
 import type { Register } from '../sealing/register.ts';
 import type { Voters } from '../sealing/sign-bytes.ts';
+import type { RegisterState } from '../sealing/state.ts';
 
 export interface PastVoters extends Voters {
   /** policy consensus.signatureThresholdMin. */
@@ -13,6 +14,17 @@ interface Term {
 
 const mostTerms = 16;
 
+/**
+ * The first docket that the present set decides. The policy may have asked for another number of votes then; that matters
+ * only to certificates, which need a quorum of the set in any case.
+ */
+function setSince({ ledger, height }: RegisterState): number {
+  const changes = ledger.validators.flatMap(({ status, effectiveFromDocket }) =>
+    status === 'Pending' ? [] : effectiveFromDocket,
+  );
+  return Math.min(height, Math.max(0, ...changes));
+}
+
 /** Who voted in the latest heights of each register, so that what was signed then can still be judged. */
 export class VoterHistory {
   readonly #registers = new Map<string, Term[]>();
@@ -24,7 +36,8 @@ export class VoterHistory {
     const quorumMin = rules.signatureThresholdMin;
     const last = terms.at(-1)?.voters;
     if (last?.membersHash === membersHash && last.quorumMin === quorumMin) return;
-    terms.push({ from: height, voters: { registerId, networkId, members, membersHash, quorumMin } });
+    const from = last === undefined ? setSince(state) : height;
+    terms.push({ from, voters: { registerId, networkId, members, membersHash, quorumMin } });
     this.#registers.set(id, terms.slice(-mostTerms));
   }
 

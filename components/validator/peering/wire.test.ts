@@ -113,6 +113,7 @@ const envelopes: Envelope[] = [
     atMs: 1_795_000_000_000,
     version: '0.1.0',
     heads: [{ registerId, height: 4, round: 0, headHash: '' }],
+    draining: true,
   },
   { kind: 'hint', registerId, transactionIds: [hash('0b'), hash('0c')], transactions: [transaction] },
   {

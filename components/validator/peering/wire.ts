@@ -41,9 +41,9 @@ function wireMessage(envelope: Envelope): WireMessage {
       return { case: 'stored', value: { height: BigInt(height), attested: [...attested] } };
     }
     case 'heartbeat': {
-      const { validatorId, atMs, version } = envelope;
+      const { validatorId, atMs, version, draining } = envelope;
       const heads = envelope.heads.map((head) => ({ ...head, height: BigInt(head.height) }));
-      return { case: 'heartbeat', value: { validatorId, atMs: BigInt(atMs), version, heads } };
+      return { case: 'heartbeat', value: { validatorId, atMs: BigInt(atMs), version, heads, draining } };
     }
     case 'hint': {
       const transactionIds = envelope.transactionIds.map((txId) => decodeHex(txId, 32));
@@ -115,7 +115,8 @@ function wireCertificate(certificate: Certificate) {
   return { ...certificate, height: BigInt(certificate.height), signatures };
 }
 
-function wireEvidence(evidence: PeerEvidence) {
+/** Evidence as it travels. */
+export function wireEvidence(evidence: PeerEvidence) {
   if (evidence.kind === 'conflicting-certificate') {
     const value = { first: wireCertificate(evidence.first), second: wireCertificate(evidence.second) };
     return { evidence: { case: 'conflictingCertificate', value } } as const;

@@ -1,15 +1,18 @@
 import { equalBytes } from '#core/encoding/text.ts';
+import type { Budget } from './budget.ts';
 import type { Lane, PooledTransaction } from './transaction.ts';
 
 export interface PoolBounds {
   readonly maxTransactions: number;
   readonly maxControlTransactions: number;
   readonly maxBytes: number;
+  /** What all registers of the validator may hold together. */
+  readonly budget: Budget;
   /** A policy of the register, which may change. */
   maxPerSender(): number;
 }
 
-export type Full = 'count' | 'bytes' | 'sender';
+export type Full = 'count' | 'bytes' | 'sender' | 'total';
 
 /** waiting: may be proposed; sealing: in a docket that is decided and not stored; leaving: stored, still remembered. */
 type Stage = 'waiting' | 'sealing' | 'leaving';
@@ -92,19 +95,20 @@ export class Pool {
 
   /** Why a transaction does not fit; undefined when it does. Genesis and control count against their own bound. */
   isFullFor(lane: Lane, sender: string, sizeBytes: number): Full | undefined {
-    const { maxTransactions, maxControlTransactions, maxBytes } = this.#bounds;
+    const { maxTransactions, maxControlTransactions, maxBytes, budget } = this.#bounds;
     if (lane === 'control') {
       return this.#lanes.control.size >= maxControlTransactions ? 'count' : undefined;
     }
     if (this.#lanes.action.size >= maxTransactions) return 'count';
     if (this.#heldBytes + sizeBytes > maxBytes) return 'bytes';
+    if (!budget.hasRoomFor(sizeBytes)) return 'total';
     return (this.#senders.get(sender) ?? 0) >= this.#bounds.maxPerSender() ? 'sender' : undefined;
   }
 
   add(transaction: PooledTransaction): void {
     this.#slots.set(transaction.txId, { transaction, stage: 'waiting', segment: 0 });
     this.#enter(transaction);
-    this.#heldBytes += transaction.sizeBytes;
+    this.#hold(transaction.sizeBytes);
     if (transaction.exclusivePredecessor && transaction.previousTransactionId !== undefined) {
       this.#successors.set(transaction.previousTransactionId, transaction.txId);
     }
@@ -148,7 +152,7 @@ export class Pool {
       const isSame = slot !== undefined && equalBytes(slot.transaction.leaf, transaction.leaf);
       if (!isSame) fresh.push(transaction);
       this.#slots.set(txId, { transaction, stage: 'sealing', segment: isSame ? slot.segment : 0 });
-      this.#heldBytes += transaction.sizeBytes;
+      this.#hold(transaction.sizeBytes);
       dropped.push(this.#succeed(transaction), this.#repeat(transaction));
     }
     return { dropped: dropped.filter((line) => line.length > 0), fresh };
@@ -179,7 +183,7 @@ export class Pool {
       if (slot === undefined || slot.stage === 'leaving') continue;
       if (slot.stage === 'waiting') this.#leaveLane(slot.transaction);
       slot.stage = 'leaving';
-      this.#heldBytes -= slot.transaction.sizeBytes;
+      this.#hold(-slot.transaction.sizeBytes);
     }
     this.#leaving.push({ serial, txIds });
   }
@@ -200,7 +204,7 @@ export class Pool {
       if (slot?.stage !== 'waiting') continue;
       removed.push(slot.transaction);
       this.#leaveLane(slot.transaction);
-      this.#heldBytes -= slot.transaction.sizeBytes;
+      this.#hold(-slot.transaction.sizeBytes);
       this.#forget(next);
       open.push(...this.#children(next));
     }
@@ -212,9 +216,14 @@ export class Pool {
     return [...this.waiting()].filter((transaction) => transaction.expiresAtMs <= nowMs);
   }
 
+  #hold(bytes: number): void {
+    this.#heldBytes += bytes;
+    this.#bounds.budget.hold(bytes);
+  }
+
   #takeOut({ transaction }: Slot): void {
     this.#leaveLane(transaction);
-    this.#heldBytes -= transaction.sizeBytes;
+    this.#hold(-transaction.sizeBytes);
   }
 
   #children(txId: string): string[] {

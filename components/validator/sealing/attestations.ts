@@ -1,16 +1,13 @@
-import { encodeHex } from '#core/encoding/hex.ts';
-import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
+import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
-import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { signerIn } from './own-key.ts';
 import type { Peers } from './peers.ts';
 import type { Ledger, Signer } from './ports.ts';
+import { signVote, type VoteSigning } from './vote.ts';
 
-export interface AttestationsOptions {
-  readonly self: string;
-  readonly signer: Signer;
-  readonly clock: Clock;
+export interface AttestationsOptions extends VoteSigning {
   readonly log: Logger;
   readonly ledger: Pick<Ledger, 'appendAttestation'>;
   readonly peers: Pick<Peers, 'attest'>;
@@ -46,12 +43,12 @@ export class Attestations {
   attest(
     header: DocketHeader,
     writer: string,
-    members: readonly { readonly validatorId: string }[],
+    members: readonly ValidatorMember[],
   ): Promise<ConsensusVote | undefined> {
-    const { self, peers } = this.#options;
+    const { self, peers, signer } = this.#options;
     if (!members.some((member) => member.validatorId === self)) return Promise.resolve(undefined);
     const { docketNumber } = header;
-    const vote = this.#sign(header);
+    const vote = this.#sign(header, signerIn(members, self, signer));
     this.#pending.set(docketNumber, { vote, isStored: false });
     const [oldest] = this.#pending.keys();
     if (this.#pending.size > mostPending && oldest !== undefined) this.#pending.delete(oldest);
@@ -82,34 +79,12 @@ export class Attestations {
   }
 
   /** A docket is stored without the vote rather than late. */
-  async #sign({
-    hash: docketHash,
-    registerId,
-    docketNumber,
-  }: DocketHeader): Promise<ConsensusVote | undefined> {
-    const { signer, clock, self, log } = this.#options;
-    const timestamp = formatLedgerTimestamp(clock.nowMicros());
+  async #sign(header: DocketHeader, signer: Signer): Promise<ConsensusVote | undefined> {
+    const { hash: docketHash, registerId, docketNumber } = header;
     try {
-      const signature = await signer.sign({
-        kind: 'attestation',
-        registerId,
-        docketHash,
-        approved: true,
-        timestamp,
-      });
-      const { publicKey, walletAddress } = signer.key;
-      return {
-        docketHash,
-        validatorAddress: walletAddress,
-        approved: true,
-        timestamp,
-        signature: encodeHex(signature),
-        validatorId: self,
-        algorithm: 'ED25519',
-        publicKey,
-      };
+      return await signVote({ ...this.#options, signer }, { registerId, docketHash });
     } catch (error) {
-      log.warn({ err: error, registerId, docketNumber }, 'docket not attested');
+      this.#options.log.warn({ err: error, registerId, docketNumber }, 'docket not attested');
       return undefined;
     }
   }

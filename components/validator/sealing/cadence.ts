@@ -1,5 +1,8 @@
 import type { RegisterState } from './state.ts';
 
+/** Decided dockets that may wait to be stored before no further one is decided (D19). */
+export const mostUnstored = 16;
+
 /** With a docket on its way to the store, this many transactions are worth another one at once. */
 const worthwhile = 250;
 /** Each further member after the one whose task it is waits so much longer before it stores a docket (D19). */

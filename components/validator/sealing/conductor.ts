@@ -1,6 +1,6 @@
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
-import { isAppError } from '#core/errors/errors.ts';
+import { isAppError, type Violation } from '#core/errors/errors.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -21,6 +21,7 @@ import type {
 } from '../consensus/messages.ts';
 import { votesFor } from '../consensus/round.ts';
 import type { LogRecord, OwnMessage } from '../log/entries.ts';
+import { signerIn } from './own-key.ts';
 import type { Peers } from './peers.ts';
 import type { Signer } from './ports.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -41,11 +42,15 @@ export interface ConductorOptions {
   build(): Docket | undefined;
   onDecided(docket: Docket, certificate: Certificate): void;
   onEvidence(evidence: Evidence): void;
+  /** A proposal breaks the rules, and was not merely late. Without violations: one of its transactions may not be sealed. */
+  onInvalid(proposal: Proposal, violations: readonly Violation[]): void;
   /** The log or the signing component failed for good; nothing more is signed. */
   onFailed(error: unknown): void;
 }
 
 const awayProposerMs = 250;
+/** Refusals that silence a member at one position, or where a register names a key that is none of its own. */
+const silencing: readonly string[] = ['DOUBLE_SIGN_REFUSED', 'SIGNING_KEY_UNKNOWN'];
 
 /**
  * Drives the consensus machine of one register: builds, judges, signs, schedules, and gives back what comes of it. Every
@@ -59,6 +64,8 @@ export class Conductor {
   readonly #dockets = new Map<string, Docket>();
   readonly #inputs: Input[] = [];
   #own: OwnMessage[] = [];
+  /** Resolves when it is on disk. */
+  #lastSignature: Promise<unknown> = Promise.resolve();
   /** Round of the latest polka that is in the log. */
   #polkaRound = -1;
   readonly #timers = new Set<string>();
@@ -221,6 +228,10 @@ export class Conductor {
     return this.#machine.rules.members.includes(this.#options.self);
   }
 
+  get #signer(): Signer {
+    return signerIn(this.#state.members, this.#options.self, this.#options.signer);
+  }
+
   #build(round: number): void {
     const docket = this.#options.build();
     if (docket !== undefined) this.#keep(docket);
@@ -238,7 +249,8 @@ export class Conductor {
     const { peers } = this.#options;
     const docket = await peers.findDocket(this.#state.registerId, proposal);
     if (this.#stopped || proposal.height !== this.height) return;
-    if (docket !== 'invalid') this.#keep(docket);
+    if (docket === 'invalid') this.#options.onInvalid(proposal, []);
+    else this.#keep(docket);
     this.#judged(proposal, docket === 'invalid' ? 'invalid' : this.#verdict(proposal, docket));
   }
 
@@ -249,11 +261,7 @@ export class Conductor {
   #verdict(proposal: Proposal, docket: Docket): Verdict {
     const violations = judgeDocket(this.#state, docket);
     if (violations.length > 0) {
-      const { registerId } = this.#state;
-      this.#options.log.warn(
-        { registerId, docketNumber: docket.header.docketNumber, violations },
-        'proposal refused',
-      );
+      this.#options.onInvalid(proposal, violations);
       return 'invalid';
     }
     return isTimely(this.#state, proposal.value.timestamp, this.#options.clock.nowMs()) ? 'valid' : 'late';
@@ -288,7 +296,7 @@ export class Conductor {
 
   /** `logged` is set when the message is on disk since before a restart. */
   async #sign(message: UnsignedMessage, logged: OwnMessage | undefined): Promise<void> {
-    const { signer, clock } = this.#options;
+    const { clock } = this.#options;
     const timestamp =
       logged?.timestamp ??
       (message.kind === 'proposal' ? message.value.timestamp : message.timestamp) ??
@@ -296,10 +304,10 @@ export class Conductor {
     const request = { kind: 'consensus', message: signable(this.#state, message, timestamp) } as const;
     try {
       const onDisk = logged === undefined ? this.#append(message, timestamp) : Promise.resolve();
-      // Bytes that follow from the docket alone can be signed again after a crash, so they need not wait for the disk.
+      // Bytes that follow from the docket alone can be signed again after a crash: they wait for the last signature only.
       const isFree = message.kind !== 'proposal' && message.value === undefined;
-      if (isFree && logged === undefined) await onDisk;
-      const [bytes] = await Promise.all([signer.sign(request), onDisk]);
+      const before = isFree && logged === undefined ? onDisk : this.#lastSignature;
+      const [bytes] = await Promise.all([before.then(() => this.#signer.sign(request)), onDisk]);
       const signature = encodeBase64(bytes);
       this.#keepSignature(message, signature);
       this.#send(message, timestamp, signature);
@@ -329,26 +337,22 @@ export class Conductor {
     await this.#options.append({ kind: 'own', value });
   }
 
-  /**
-   * The signature goes into the log ahead of the next own message and is not waited for: without it on disk there is no
-   * later message either, and the signer signs its latest position again.
-   */
+  /** The next message is signed when this is on disk: the signer gives only the last of its signatures again. */
   #keepSignature(message: UnsignedMessage, signature: string): void {
     const place = this.#own.findIndex((each) => each.message === message);
     const unsigned = this.#own[place];
     if (unsigned === undefined) return;
     this.#own[place] = { ...unsigned, signature };
     const { header: _header, polka: _polka, ...value } = { ...unsigned, signature };
-    this.#options.append({ kind: 'own', value }).catch((error: unknown) => this.#options.onFailed(error));
+    this.#lastSignature = this.#options.append({ kind: 'own', value });
+    this.#lastSignature.catch((error: unknown) => this.#options.onFailed(error));
   }
 
   /** A lock on another member's docket is worth nothing after a restart without the docket. */
   #lockedHeader(message: Exclude<UnsignedMessage, { kind: 'proposal' }>): Docket['header'] | undefined {
     if (message.kind !== 'precommit' || message.value === undefined) return undefined;
     const docket = this.#dockets.get(identity(message.value));
-    return docket?.header.validatorAddress === this.#options.signer.key.walletAddress
-      ? undefined
-      : docket?.header;
+    return docket?.header.validatorAddress === this.#signer.key.walletAddress ? undefined : docket?.header;
   }
 
   #validHeader(): Docket['header'] | undefined {
@@ -381,15 +385,15 @@ export class Conductor {
 
   #onUnsigned(message: UnsignedMessage, error: unknown): void {
     if (this.#stopped) return;
-    if (!isAppError(error) || error.code !== 'DOUBLE_SIGN_REFUSED') {
+    if (!isAppError(error) || !silencing.includes(error.code)) {
       this.#options.onFailed(error);
       return;
     }
     const { registerId } = this.#state;
     const { kind, height, round } = message;
     this.#options.log.warn(
-      { registerId, height, round, message: kind },
-      'the signer has signed something else here',
+      { registerId, height, round, message: kind, code: error.code },
+      'the signer has signed something else here, or holds another key',
     );
     if (height === this.height) this.#feed({ kind: 'refused', round, message: kind });
   }

@@ -1,7 +1,7 @@
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Docket } from '../building/docket.ts';
 import type { Evidence, Message, Proposal } from '../consensus/messages.ts';
-import type { PeerEvidence } from '../peering/transport.ts';
+import type { LoggedEvidence } from '../log/entries.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { SealedDocket } from './ports.ts';
 
@@ -29,27 +29,9 @@ export interface Peers {
   /** Conflicting messages of one member, both signed. */
   report(registerId: string, evidence: Evidence): void;
   /** Proven faults that were in the log when the validator started. */
-  recall(registerId: string, evidence: readonly PeerEvidence[]): void;
+  recall(registerId: string, evidence: readonly LoggedEvidence[]): void;
   /** Whether a validator has been silent for longer than its heartbeats allow. */
   isAway(validatorId: string): boolean;
   /** How many members of a register were heard within its operational TTL, this one included. */
   countOperational(registerId: string): number;
-}
-
-/** A set with one member: nobody to tell. */
-export function noPeers(): Peers {
-  return {
-    follow: () => {},
-    broadcast: () => {},
-    findDocket: () => new Promise(() => {}),
-    requestCommit: () => {},
-    hint: () => {},
-    decided: () => {},
-    attest: () => {},
-    stored: () => {},
-    report: () => {},
-    recall: () => {},
-    isAway: () => false,
-    countOperational: () => 1,
-  };
 }

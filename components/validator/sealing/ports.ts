@@ -29,16 +29,28 @@ export type SignerRequest =
       readonly rootHash: Uint8Array;
       readonly timeSeconds: number;
     }
-  | { readonly kind: 'possession'; readonly registerId: string };
+  | { readonly kind: 'possession'; readonly registerId: string }
+  /** Canonical JSON of a proposal to suspend another validator; the signature is that of its transaction. */
+  | { readonly kind: 'suspension'; readonly registerId: string; readonly payload: Uint8Array };
 
 export interface Signer {
+  /** The first key of the identity; a register may have rotated to a later one (signerIn). */
   readonly key: SignerKey;
   /**
    * Waits while the signing component cannot be reached.
-   * @throws AppError conflict DOUBLE_SIGN_REFUSED, forbidden SIGNER_FENCED or SIGNING_NOT_ALLOWED,
-   * unavailable when the validator stops
+   * @param publicKey which of the identity's keys signs; the first one when absent
+   * @throws AppError conflict DOUBLE_SIGN_REFUSED, forbidden SIGNER_FENCED or SIGNING_NOT_ALLOWED, not_found
+   * SIGNING_KEY_UNKNOWN, unavailable when the validator stops
    */
-  sign(request: SignerRequest): Promise<Uint8Array>;
+  sign(request: SignerRequest, publicKey?: string): Promise<Uint8Array>;
+}
+
+/** The keys that an identity has beside its first one. */
+export interface KeyChain {
+  /** The one that was made last. */
+  readonly newestKey: SignerKey;
+  /** The key after another one of them, made on first use. Throws as sign does, and conflict SIGNING_KEYS_EXHAUSTED. */
+  nextKey(after: string): Promise<SignerKey>;
 }
 
 export interface LookupQuestion {

@@ -15,18 +15,21 @@ import { Tombstones } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import { Attestations } from './attestations.ts';
 import { buried, outdone, ruledOut } from './burial.ts';
-import { lingerMs, neededMembers, storeAfterMs } from './cadence.ts';
+import { lingerMs, mostUnstored, neededMembers, storeAfterMs } from './cadence.ts';
 import { Conductor, type ConductorOptions } from './conductor.ts';
+import { signerIn } from './own-key.ts';
 import type { Ledger, SealedDocket, WriteAnswer } from './ports.ts';
 import { proposeDocket } from './propose.ts';
+import { Rejections } from './rejections.ts';
 import type { Serials } from './serials.ts';
 import { applyDocket, type RegisterState } from './state.ts';
-import type { RegisterStatus, SealResult } from './status.ts';
+import { type RegisterStatus, type Room, type SealResult, statusOf } from './status.ts';
 import { Waiters } from './waiters.ts';
 import { DocketWriter } from './writer.ts';
 
 export interface RegisterOptions
-  extends Omit<ConductorOptions, 'build' | 'onDecided' | 'onEvidence' | 'onFailed'> {
+  extends Room,
+    Omit<ConductorOptions, 'build' | 'onDecided' | 'onEvidence' | 'onFailed' | 'onInvalid'> {
   readonly ledger: Ledger;
   readonly serials: Serials;
   readonly bounds: Omit<PoolBounds, 'maxPerSender'>;
@@ -41,15 +44,13 @@ export interface SealingMetrics {
   stored(transactions: number): void;
 }
 
-/** Decided dockets that may wait to be stored before no further one is decided (D19). */
-const mostUnstored = 16;
-
 /** One register at this validator: what waits, what is decided, what is being stored, and whether it may go on. */
 export class Register {
   readonly id: string;
   readonly pool: Pool;
-  readonly tombstones: Tombstones;
+  readonly tombstones = new Tombstones();
   readonly tally: Tally;
+  readonly rejections: Rejections;
   readonly #options: RegisterOptions;
   readonly #conductor: Conductor;
   readonly #writer: DocketWriter;
@@ -73,9 +74,7 @@ export class Register {
     this.#storedHeight = state.height;
     if (state.height > 0) this.#roots.add(state.height, encodeHex(state.log.root()));
     this.#startedAtMs = options.clock.nowMs();
-    const maxPerSender = () => this.#state.rules.maxPendingPerSender;
-    this.pool = new Pool({ ...options.bounds, maxPerSender });
-    this.tombstones = new Tombstones();
+    this.pool = new Pool({ ...options.bounds, maxPerSender: () => this.#state.rules.maxPendingPerSender });
     this.tally = new Tally(options.self, () => options.clock.nowMs());
     this.#writer = new DocketWriter({
       registerId: this.id,
@@ -93,10 +92,12 @@ export class Register {
         build: () => this.#build(),
         onDecided: (docket, certificate) => this.#onDecided(docket, certificate),
         onEvidence: (evidence) => options.peers.report(this.id, evidence),
+        onInvalid: (proposal, found) => this.rejections.reject(proposal, found, this.#state.members),
       },
       state,
     );
     this.#attestations = new Attestations(this.id, options);
+    this.rejections = new Rejections(this.id, options);
     this.#waiters = new Waiters(this.id, options.scheduler);
     this.#follow();
   }
@@ -111,10 +112,10 @@ export class Register {
   }
 
   get status(): RegisterStatus {
-    return this.#haltedBecause === undefined ? this.#mode : 'Halted';
+    return statusOf(this.#mode, this.#haltedBecause !== undefined, this.#options.isFull());
   }
 
-  /** Paused registers take transactions in, stopped and halted ones do not. */
+  /** Paused registers take transactions in, stopped, halted and full ones do not. */
   get isOpen(): boolean {
     return this.status === 'Running' || this.status === 'Paused';
   }
@@ -176,13 +177,12 @@ export class Register {
   }
 
   get #mayPropose(): boolean {
-    return this.#writer.size < mostUnstored && !this.#lacksMembers;
+    return !this.#options.isDraining() && this.#writer.size < mostUnstored && !this.#lacksMembers;
   }
 
   /** The proposer stays silent (L-113). */
   get #lacksMembers(): boolean {
-    const needed = neededMembers(this.#state, this.#conductor.quorum);
-    return this.#options.peers.countOperational(this.id) < needed;
+    return this.#options.peers.countOperational(this.id) < neededMembers(this.#state, this.#conductor.quorum);
   }
 
   /** Takes an authentic message of another member. */
@@ -317,10 +317,10 @@ export class Register {
 
   #build(): Docket | undefined {
     if (this.status !== 'Running' || !this.#mayPropose) return undefined;
-    const { clock, signer, genesisConfig } = this.#options;
+    const { self, clock, signer, genesisConfig } = this.#options;
     const limit = this.#limit;
     this.#limit = undefined;
-    const { walletAddress } = signer.key;
+    const { walletAddress } = signerIn(this.#state.members, self, signer).key;
     const now = { nowMicros: clock.nowMicros(), nowMs: clock.nowMs() };
     return proposeDocket(this.#state, this.pool, { walletAddress, ...now, limit, genesisConfig });
   }

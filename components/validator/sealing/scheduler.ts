@@ -9,7 +9,7 @@ export interface Timers {
 }
 
 /** The timers of the process. */
-export function processTimers(): Timers {
+function processTimers(): Timers {
   return {
     start(afterMs, act) {
       const timer = setTimeout(act, afterMs);

@@ -7,7 +7,7 @@ import { SignerStream } from './signer-stream.ts';
 
 const log = createLogger({ service: 'test', level: 'silent' });
 type Result = SignConsensusResponse['result'];
-type Sent = { requestId?: bigint; message?: { case?: string | undefined } };
+type Sent = { requestId?: bigint; publicKey?: string; message?: { case?: string | undefined } };
 
 /** One open stream as the signing component sees it. */
 class FakeStream {
@@ -124,6 +124,34 @@ describe('the stream to the signer', () => {
     const next = signer.sign(possession);
     first.answer(2n, signedWith(3));
     expect(await next).toEqual(Uint8Array.of(3));
+    signer.stop();
+  });
+
+  it('signs with the key that is named, and knows the newest one also after it was made', async () => {
+    const { signer, stream } = setUp();
+    void signer.start();
+    const first = await stream(0);
+    const keyOf = (publicKey: string) => ({ publicKey, walletAddress: `w-${publicKey}` });
+    first.answer(0n, { case: 'opened', value: { epoch: 1n, key: keyOf('one'), newestKey: keyOf('two') } });
+    await waitFor(() => first.sent.length === 1);
+    await waitFor(() => signer.newestKey.publicKey === 'two');
+    const signed = signer.sign(possession, 'two');
+    expect(first.sent[1]).toMatchObject({ publicKey: 'two', message: { case: 'possession' } });
+    first.answer(1n, signedWith(1));
+    await signed;
+    const older = signer.nextKey('one');
+    first.answer(2n, { case: 'key', value: keyOf('two') });
+    expect(await older).toEqual(keyOf('two'));
+    const made = signer.nextKey('two');
+    first.answer(3n, { case: 'key', value: keyOf('three') });
+    await made;
+    expect([signer.key, signer.newestKey]).toEqual([keyOf('one'), keyOf('three')]);
+    const unknown = signer.sign(possession, 'four');
+    first.answer(4n, { case: 'refusal', value: { code: 'SIGNING_KEY_UNKNOWN', message: 'no' } });
+    await expect(unknown).rejects.toMatchObject({ kind: 'not_found', code: 'SIGNING_KEY_UNKNOWN' });
+    const strange = signer.nextKey('three');
+    first.answer(5n, signedWith(1));
+    await expect(strange).rejects.toMatchObject({ code: 'SIGNER_UNAVAILABLE' });
     signer.stop();
   });
 

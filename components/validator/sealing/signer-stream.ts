@@ -8,10 +8,11 @@ import type {
   SignConsensusResponse,
   SystemSignerService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
-import type { Signer, SignerKey, SignerRequest } from './ports.ts';
+import type { KeyChain, Signer, SignerKey, SignerRequest } from './ports.ts';
 
 type Wallet = Pick<RpcClient<typeof SystemSignerService.method>, 'signConsensus'>;
 type RequestInit = MessageInitShape<typeof SignConsensusRequestSchema>;
+type Result = SignConsensusResponse['result'];
 type Stream = RpcStream<RequestInit, SignConsensusResponse>;
 
 export interface SignerOptions {
@@ -23,8 +24,8 @@ export interface SignerOptions {
 }
 
 interface Waiting {
-  readonly message: NonNullable<RequestInit['message']>;
-  readonly resolve: (signature: Uint8Array) => void;
+  readonly request: Pick<RequestInit, 'message' | 'publicKey'>;
+  readonly resolve: (result: Result) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -34,6 +35,8 @@ const refusalKinds: Readonly<Record<string, ErrorKind>> = {
   DOUBLE_SIGN_REFUSED: 'conflict',
   SIGNER_FENCED: 'forbidden',
   SIGNING_NOT_ALLOWED: 'forbidden',
+  SIGNING_KEY_UNKNOWN: 'not_found',
+  SIGNING_KEYS_EXHAUSTED: 'conflict',
   INVALID_REQUEST: 'invalid',
   RATE_LIMITED: 'rate_limited',
 };
@@ -43,11 +46,12 @@ const refusalKinds: Readonly<Record<string, ErrorKind>> = {
  * message after the other. When it breaks it is opened again and what waits is asked again; the component answers the same
  * message with the same signature.
  */
-export class SignerStream implements Signer {
+export class SignerStream implements Signer, KeyChain {
   readonly #options: SignerOptions;
   readonly #waiting = new Map<bigint, Waiting>();
   readonly #opened = Promise.withResolvers<SignerKey>();
   #key: SignerKey | undefined;
+  #newestKey: SignerKey | undefined;
   #stream: Stream | undefined;
   #nextId = 1n;
   #ended: AppError | undefined;
@@ -79,12 +83,32 @@ export class SignerStream implements Signer {
     return this.#opened.promise;
   }
 
-  sign(request: SignerRequest): Promise<Uint8Array> {
+  get newestKey(): SignerKey {
+    return this.#newestKey ?? this.key;
+  }
+
+  async sign(request: SignerRequest, publicKey = ''): Promise<Uint8Array> {
+    const result = await this.#request({ publicKey, message: wireMessage(request) });
+    if (result.case !== 'signed') throw unexpected();
+    return result.value.signature;
+  }
+
+  async nextKey(after: string): Promise<SignerKey> {
+    const value = { afterPublicKey: after };
+    const result = await this.#request({ message: { case: 'nextKey', value } });
+    if (result.case !== 'key') throw unexpected();
+    const { publicKey, walletAddress } = result.value;
+    const key = { publicKey, walletAddress };
+    if (after === this.newestKey.publicKey) this.#newestKey = key;
+    return key;
+  }
+
+  #request(request: Waiting['request']): Promise<Result> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     return new Promise((resolve, reject) => {
       const id = this.#nextId;
       this.#nextId += 1n;
-      const waiting = { message: wireMessage(request), resolve, reject };
+      const waiting = { request, resolve, reject };
       this.#waiting.set(id, waiting);
       this.#ask(id, waiting);
     });
@@ -105,9 +129,9 @@ export class SignerStream implements Signer {
     this.#waiting.clear();
   }
 
-  #ask(requestId: bigint, { message }: Waiting): void {
+  #ask(requestId: bigint, { request }: Waiting): void {
     // A send that fails ends the stream, and what waits is asked again on the next one.
-    this.#stream?.send({ requestId, message }).catch(() => {});
+    this.#stream?.send({ requestId, ...request }).catch(() => {});
   }
 
   async #keepOpen(): Promise<void> {
@@ -145,7 +169,8 @@ export class SignerStream implements Signer {
 
   #take(stream: Stream, { requestId, result }: SignConsensusResponse): void {
     if (result.case === 'opened') {
-      this.#onOpened(stream, result.value.key);
+      const { key, newestKey } = result.value;
+      this.#onOpened(stream, key, newestKey ?? key);
       return;
     }
     if (result.case === 'refusal') {
@@ -154,11 +179,11 @@ export class SignerStream implements Signer {
     }
     const waiting = this.#waiting.get(requestId);
     this.#waiting.delete(requestId);
-    if (result.case === 'signed') waiting?.resolve(result.value.signature);
+    waiting?.resolve(result);
   }
 
-  #onOpened(stream: Stream, key: { publicKey: string; walletAddress: string } | undefined): void {
-    if (key === undefined) return;
+  #onOpened(stream: Stream, key: SignerKey | undefined, newest: SignerKey | undefined): void {
+    if (key === undefined || newest === undefined) return;
     const { publicKey, walletAddress } = key;
     if (this.#key !== undefined && this.#key.publicKey !== publicKey) {
       this.#fence(
@@ -171,6 +196,7 @@ export class SignerStream implements Signer {
       return;
     }
     this.#key = { publicKey, walletAddress };
+    this.#newestKey = { publicKey: newest.publicKey, walletAddress: newest.walletAddress };
     this.#stream = stream;
     this.#delayMs = reconnectMs.first;
     this.#opened.resolve(this.#key);
@@ -195,6 +221,10 @@ export class SignerStream implements Signer {
   }
 }
 
+function unexpected(): AppError {
+  return new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The signing component answered something else');
+}
+
 function stopped(): AppError {
   return new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The validator stops');
 }
@@ -205,6 +235,10 @@ function wireMessage(
   switch (request.kind) {
     case 'possession':
       return { case: 'possession', value: { registerId: request.registerId } };
+    case 'suspension': {
+      const { registerId, payload } = request;
+      return { case: 'suspension', value: { registerId, payload } };
+    }
     case 'cosignature': {
       const { networkId, registerId, rootHash } = request;
       const size = BigInt(request.size);

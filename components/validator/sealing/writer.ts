@@ -1,3 +1,4 @@
+import { isAppError } from '#core/errors/errors.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Ledger, SealedDocket, WriteAnswer } from './ports.ts';
@@ -178,6 +179,8 @@ export class DocketWriter {
       attested = own === undefined ? [...queued.others.values()] : [own, ...queued.others.values()];
       answer = await ledger.writeDocket(queued.sealed, attested);
     } catch (error) {
+      // What others attested must not be what the register service stumbles over, either.
+      if (!isAppError(error, 'unavailable') && !isAppError(error, 'timeout')) queued.others.clear();
       log.warn({ err: error, registerId, docketNumber, retryInMs: this.#delayMs }, 'docket not stored yet');
       this.#rest();
       return;

@@ -76,8 +76,11 @@ export class Agenda {
     };
   }
 
-  /** Lets events happen one by one until `until` says that it is enough, or nothing is left, or time is up. */
-  async run(endMs: number, until: () => boolean): Promise<void> {
+  /**
+   * Lets events happen one by one until `until` says that it is enough, or nothing is left, or time is up. It is told in
+   * whose life an event happened; undefined when it may have touched anybody.
+   */
+  async run(endMs: number, until: (life: Life | undefined) => boolean): Promise<void> {
     for (let next = this.#pop(); next !== undefined; next = this.#pop()) {
       if (next.atMs > endMs) {
         this.#push(next);
@@ -89,7 +92,7 @@ export class Agenda {
       this.#done += 1;
       this.#act(next);
       await settled();
-      if (until()) return;
+      if (until(next.life)) return;
     }
   }
 

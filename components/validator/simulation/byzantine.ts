@@ -19,7 +19,9 @@ export interface ByzantineOptions {
   readonly agenda: Agenda;
   readonly random: Random;
   readonly signing: Signing;
-  state(): RegisterState | undefined;
+  state(registerId: string): RegisterState | undefined;
+  /** Told of every act that is out of line. */
+  did(misdeed: Misdeed): void;
 }
 
 const mostRemembered = 64;
@@ -32,6 +34,7 @@ export class Byzantine {
   readonly #options: ByzantineOptions;
   readonly #does: ReadonlySet<Misdeed>;
   readonly #twins = new Map<string, ProposalEnvelope>();
+  readonly #stamped = new Map<string, ProposalEnvelope>();
   readonly #values = new Map<string, Value>();
   #remembered: Envelope[] = [];
 
@@ -58,22 +61,30 @@ export class Byzantine {
       connected: (peer) => inbox.connected(peer),
       records: (...question) => {
         const withheld = this.#does.has('withholds records') && random.chance(0.7);
-        return withheld ? [] : inbox.records(...question);
+        if (!withheld) return inbox.records(...question);
+        this.#options.did('withholds records');
+        return [];
       },
       commit: (from, registerId, height) => {
         if (!this.#does.has('lies about commits')) return inbox.commit(from, registerId, height);
         const shift = random.pick([-1, 0, 0, 0, 1]);
         const bundle = inbox.commit(from, registerId, Math.max(0, height + shift));
-        return bundle && this.#spoil(bundle);
+        if (bundle === undefined) return undefined;
+        this.#options.did('lies about commits');
+        return this.#spoil(bundle);
       },
     };
   }
 
   #send(wire: Transport, to: string, envelope: Envelope): void {
-    const { agenda, random } = this.#options;
+    const { agenda, random, did } = this.#options;
     this.#replay(wire, envelope);
-    if (this.#does.has('withholds records') && envelope.kind === 'hint' && random.chance(0.8)) return;
+    if (this.#does.has('withholds records') && envelope.kind === 'hint' && random.chance(0.8)) {
+      did('withholds records');
+      return;
+    }
     if (this.#does.has('is late') && random.chance(0.4)) {
+      did('is late');
       agenda.after(random.between(500, 15_000), () => wire.send(to, envelope));
       return;
     }
@@ -83,11 +94,14 @@ export class Byzantine {
   }
 
   #replay(wire: Transport, envelope: Envelope): void {
-    const { random, members } = this.#options;
+    const { random, members, did } = this.#options;
     if (!this.#does.has('replays and relabels')) return;
     this.#remembered.push(envelope);
     this.#remembered = this.#remembered.slice(-mostRemembered);
-    if (random.chance(0.2)) wire.send(random.pick(members), random.pick(this.#remembered));
+    if (random.chance(0.2)) {
+      did('replays and relabels');
+      wire.send(random.pick(members), random.pick(this.#remembered));
+    }
     const old = random.pick(this.#remembered);
     if (old.kind !== 'vote' || !random.chance(0.2)) return;
     const { vote } = old;
@@ -102,9 +116,10 @@ export class Byzantine {
 
   #hear(wire: Transport, envelope: Envelope): void {
     if (envelope.kind !== 'proposal') return;
-    const { value, height, round } = envelope.proposal;
-    this.#values.set(`${height}/${round}`, value);
-    if (this.#does.has('votes for everything')) this.#approve(wire, this.#options.members, envelope);
+    this.#values.set(placeOf(envelope), envelope.proposal.value);
+    if (!this.#does.has('votes for everything')) return;
+    this.#options.did('votes for everything');
+    this.#approve(wire, this.#options.members, envelope);
   }
 
   /** Both votes for a proposal, some time, whatever was voted before. */
@@ -112,7 +127,7 @@ export class Byzantine {
     const { agenda, random } = this.#options;
     const { height, round, value } = proposal;
     for (const kind of ['prevote', 'precommit'] as const) {
-      const vote = this.#sign({ kind, height, round, value, timestamp: value.timestamp });
+      const vote = this.#sign(registerId, { kind, height, round, value, timestamp: value.timestamp });
       if (vote === undefined) return;
       for (const to of receivers) {
         const send = () => wire.send(to, { kind: 'vote', registerId, vote });
@@ -121,16 +136,17 @@ export class Byzantine {
     }
   }
 
-  #propose(wire: Transport, to: string, envelope: ProposalEnvelope): void {
-    const { random, validatorId } = this.#options;
-    const { height, round } = envelope.proposal;
-    this.#values.set(`${height}/${round}`, envelope.proposal.value);
-    const isOwn = envelope.proposal.validatorId === validatorId;
+  #propose(wire: Transport, to: string, given: ProposalEnvelope): void {
+    const { random, validatorId, did } = this.#options;
+    const isOwn = given.proposal.validatorId === validatorId;
+    const envelope = (isOwn && this.#does.has('stamps wrongly') && this.#stamp(wire, given)) || given;
+    this.#values.set(placeOf(envelope), envelope.proposal.value);
     const twin = isOwn && this.#does.has('proposes twice') ? this.#twin(envelope) : undefined;
     if (twin === undefined || random.chance(0.5)) {
       wire.send(to, envelope);
       return;
     }
+    did('proposes twice');
     if (random.chance(0.1)) wire.send(to, envelope);
     wire.send(to, twin);
     this.#approve(wire, [to], twin);
@@ -138,37 +154,75 @@ export class Byzantine {
 
   /** Another docket for the same place: the same transactions a little later. */
   #twin(envelope: ProposalEnvelope): ProposalEnvelope | undefined {
-    const { header, proposal, recordHashes } = envelope;
+    const place = placeOf(envelope);
+    const known = this.#twins.get(place);
+    if (known !== undefined) return known;
+    const twin = this.#restamp(envelope, 1n);
+    if (twin !== undefined) this.#twins.set(place, twin);
+    return twin;
+  }
+
+  /**
+   * The own docket with an instant around the edges of what is timely, before its predecessor or far away: members whose
+   * clocks differ within what is allowed may judge it differently.
+   */
+  #stamp(wire: Transport, envelope: ProposalEnvelope): ProposalEnvelope | undefined {
+    const { random, members, did } = this.#options;
+    const place = placeOf(envelope);
+    const known = this.#stamped.get(place);
+    const state = this.#options.state(envelope.registerId);
+    if (known !== undefined || state === undefined || envelope.proposal.polRound >= 0) return known;
+    const { precisionMs, messageDelayMs } = state.rules;
+    const nearMs = random.between(-300, 300);
+    const byMs = random.pick([
+      precisionMs + nearMs,
+      -messageDelayMs - precisionMs + nearMs,
+      -600_000,
+      600_000,
+      0,
+    ]);
+    const stamped = this.#restamp(envelope, byMs === 0 ? undefined : BigInt(Math.round(byMs * 1000)));
+    if (stamped === undefined) return undefined;
+    did('stamps wrongly');
+    this.#stamped.set(place, stamped);
+    this.#approve(wire, members, stamped);
+    return stamped;
+  }
+
+  /** A proposal so many microseconds later; without them, at the very instant of the docket before. */
+  #restamp(envelope: ProposalEnvelope, byMicros: bigint | undefined): ProposalEnvelope | undefined {
+    const { header, proposal, recordHashes, registerId } = envelope;
     const { height, round, polRound } = proposal;
-    const known = this.#twins.get(`${height}/${round}`);
-    const state = this.#options.state();
-    if (known !== undefined || state?.height !== height || height === 0) return known;
-    const timestamp = formatLedgerTimestamp(ticksToMicros(parseTimestamp(header.timestamp)) + 1n);
+    const state = this.#options.state(registerId);
+    if (state?.height !== height || height === 0) return undefined;
+    const micros = (text: string) => ticksToMicros(parseTimestamp(text));
+    const at = byMicros === undefined ? micros(state.headTimestamp) : micros(header.timestamp) + byMicros;
+    const timestamp = formatLedgerTimestamp(at);
     const leaves = recordHashes.map((hash) => decodeHex(hash, 32));
     const other = buildHeader({ ...header, timestamp }, leaves, state.log);
     const value = docketValue(other);
     const message: UnsignedMessage = { kind: 'proposal', height, round, polRound, value };
-    const signature = this.#signature(message, timestamp);
+    const signature = this.#signature(registerId, message, timestamp);
     if (signature === undefined) return undefined;
-    const twin = { ...envelope, header: other, proposal: { ...proposal, value, signature } };
-    this.#twins.set(`${height}/${round}`, twin);
-    return twin;
+    return { ...envelope, header: other, proposal: { ...proposal, value, signature } };
   }
 
   #vote(wire: Transport, to: string, envelope: Extract<Envelope, { kind: 'vote' }>): void {
-    const { random, validatorId } = this.#options;
-    const { vote } = envelope;
+    const { random, validatorId, did } = this.#options;
+    const { vote, registerId } = envelope;
     const mine = vote.validatorId === validatorId;
     if (mine && this.#does.has('votes nil')) {
-      const nil = this.#sign({ ...vote, value: undefined, timestamp: vote.timestamp });
+      did('votes nil');
+      const nil = this.#sign(registerId, { ...vote, value: undefined, timestamp: vote.timestamp });
       if (nil !== undefined) wire.send(to, { ...envelope, vote: nil });
       return;
     }
     if (mine && this.#does.has('votes twice') && random.chance(0.5)) {
-      const other = this.#values.get(`${vote.height}/${vote.round}`);
+      did('votes twice');
+      const other = this.#values.get(`${registerId}/${vote.height}/${vote.round}`);
       const value = vote.value === undefined ? other : undefined;
       const timestamp = value === undefined ? vote.timestamp : value.timestamp;
-      const second = this.#sign({ ...vote, value, timestamp });
+      const second = this.#sign(registerId, { ...vote, value, timestamp });
       if (second !== undefined) wire.send(to, { ...envelope, vote: second });
       if (random.chance(0.5)) return;
     }
@@ -176,6 +230,7 @@ export class Byzantine {
   }
 
   #sign(
+    registerId: string,
     vote: Omit<Vote, 'validatorId' | 'signature' | 'value'> & { value: Omit<Value, 'timestamp'> | undefined },
   ): Vote | undefined {
     const { kind, height, round, timestamp } = vote;
@@ -184,14 +239,14 @@ export class Byzantine {
       merkleRoot: vote.value.merkleRoot,
       logRoot: vote.value.logRoot,
     };
-    const signature = this.#signature({ kind, height, round, value, timestamp }, timestamp);
+    const signature = this.#signature(registerId, { kind, height, round, value, timestamp }, timestamp);
     if (signature === undefined) return undefined;
     return { kind, height, round, value, timestamp, validatorId: this.#options.validatorId, signature };
   }
 
-  #signature(message: UnsignedMessage, timestamp: string): string | undefined {
+  #signature(registerId: string, message: UnsignedMessage, timestamp: string): string | undefined {
     const { signing, validatorId } = this.#options;
-    const state = this.#options.state();
+    const state = this.#options.state(registerId);
     if (state === undefined) return undefined;
     return encodeBase64(signing.forge(validatorId, signable(state, message, timestamp)));
   }
@@ -210,4 +265,8 @@ export class Byzantine {
       { ...bundle, recordHashes: recordHashes.slice(1) },
     ]);
   }
+}
+
+function placeOf({ registerId, proposal }: ProposalEnvelope): string {
+  return `${registerId}/${proposal.height}/${proposal.round}`;
 }

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { isAppError } from '#core/errors/errors.ts';
+import { systemClock } from '#kit/clock/clock.ts';
 import { createLogger } from '#kit/log/log.ts';
 import { Journal } from '../log/journal.ts';
+import { Volume } from '../log/volume.ts';
 import { Agenda, type Life } from './agenda.ts';
 import { Disk } from './disk.ts';
 import { createRandom, type Random } from './random.ts';
@@ -27,7 +29,15 @@ async function writeAndCut(seed: number, forgets: boolean, losses: number): Prom
   const vanished: string[] = [];
   for (let round = 0; round <= losses; round += 1) {
     const life: Life = { name: 'log', alive: true };
-    const options = { directory: 'volume', segmentBytes: 2000, retainBytes: 1 << 20, log, carry: () => [] };
+    const options = {
+      directory: 'volume',
+      segmentBytes: 2000,
+      retainBytes: 1 << 20,
+      log,
+      volume: new Volume(systemClock(), log),
+      later: () => {},
+      carry: () => [],
+    };
     const before = found.splice(0);
     let failure: unknown;
     Journal.open({ ...options, storage: disk.storage(agenda, life) }, (entry) =>

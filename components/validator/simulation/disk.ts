@@ -7,6 +7,8 @@ interface Content {
   seen: Buffer;
   /** What the machine keeps when its power goes. */
   kept: Buffer;
+  /** Memory that begins with `seen` and is longer: what is appended goes there, so that a file is not copied each time. */
+  room: Buffer;
 }
 
 export interface DiskOptions {
@@ -17,6 +19,7 @@ export interface DiskOptions {
 }
 
 const sectorBytes = 512;
+const nothing = Buffer.alloc(0);
 
 /** The volume of one validator: names and bytes, with what is forced apart from what is only written. */
 export class Disk {
@@ -40,7 +43,7 @@ export class Disk {
     for (const content of this.#seen.values()) content.kept = torn(content, random);
     const names = random.chance(0.5) ? this.#seen : this.#kept;
     const left = new Map(
-      [...names].map(([path, content]) => [path, { seen: content.kept, kept: content.kept }]),
+      [...names].map(([path, content]) => [path, { seen: content.kept, kept: content.kept, room: nothing }]),
     );
     this.#put(left);
   }
@@ -49,7 +52,7 @@ export class Disk {
     this.#seen = new Map();
     this.#kept = new Map();
     for (const [path, { seen }] of files) {
-      const content = { seen, kept: seen };
+      const content = { seen, kept: seen, room: nothing };
       this.#seen.set(path, content);
       this.#kept.set(path, content);
     }
@@ -66,7 +69,7 @@ export class Disk {
     };
     const file = (content: Content): StorageFile => ({
       write: async (bytes, at) => {
-        content.seen = overwritten(content.seen, bytes, at);
+        write(content, bytes, at);
         await soon();
       },
       force: async () => {
@@ -92,7 +95,7 @@ export class Disk {
         return file(find(path));
       },
       create: async (path) => {
-        const content = { seen: Buffer.alloc(0), kept: Buffer.alloc(0) };
+        const content = { seen: nothing, kept: nothing, room: nothing };
         this.#seen.set(path, content);
         await soon();
         return file(content);
@@ -100,6 +103,7 @@ export class Disk {
       truncate: async (path, sizeBytes) => {
         const content = find(path);
         content.seen = content.seen.subarray(0, sizeBytes);
+        content.room = nothing;
         await soon();
       },
       rename: async (from, to) => {
@@ -120,11 +124,16 @@ export class Disk {
   }
 }
 
-function overwritten(before: Buffer, bytes: Uint8Array, at: number): Buffer {
-  const after = Buffer.alloc(Math.max(before.length, at + bytes.length));
-  before.copy(after);
-  after.set(bytes, at);
-  return after;
+/** Bytes that `kept` and copies of a disk share with `seen` are never changed: only what lies behind them is written in place. */
+function write(content: Content, bytes: Uint8Array, at: number): void {
+  const { seen } = content;
+  const sizeBytes = Math.max(seen.length, at + bytes.length);
+  if (at < seen.length || sizeBytes > content.room.length) {
+    content.room = Buffer.alloc(2 * sizeBytes);
+    seen.copy(content.room);
+  }
+  content.room.set(bytes, at);
+  content.seen = content.room.subarray(0, sizeBytes);
 }
 
 /** Sectors that were written and not forced reach the disk one by one, in any order; the size may come before them. */

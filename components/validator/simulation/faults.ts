@@ -1,9 +1,12 @@
 import type { Envelope } from '../peering/transport.ts';
+import type { Chain } from './chain.ts';
+import { planDrains } from './drains.ts';
 import { Governor } from './governor.ts';
 import { simulatedKey } from './keys.ts';
 import type { Member } from './member.ts';
 import { calm } from './network.ts';
 import { createRandom, type Random } from './random.ts';
+import { planOldReturn, planOldStore, planOldVolume, planSecondStart } from './restores.ts';
 import type { Scenario } from './scenario.ts';
 import { short } from './trace.ts';
 import type { World } from './world.ts';
@@ -22,8 +25,10 @@ export function planFaults(world: World, scenario: Scenario): void {
     [faults.wrongClocks, planClocks],
     [faults.setChanges, planSetChanges],
     [faults.oldVolume, planOldVolume],
+    [faults.oldReturn, planOldReturn],
     [faults.oldStore, planOldStore],
     [faults.secondStart, planSecondStart],
+    [faults.drains, planDrains],
   ];
   for (const [happens, plan] of acts) if (happens) plan(world, scenario, draw(plan.name));
 }
@@ -37,7 +42,7 @@ export function heal(world: World): void {
   world.service.loss = 0;
   world.onSigned = undefined;
   for (const member of world.members) {
-    if (!world.isByzantine(member.id)) member.skewMs = 0;
+    if (!world.trust.isByzantine(member.id)) member.skewMs = 0;
     while (member.processes.length > 1) member.crash(false);
     if (member.processes.length === 0) member.start();
   }
@@ -47,6 +52,7 @@ export function heal(world: World): void {
 function kill(world: World, { faults }: Scenario, random: Random, member: Member): void {
   const losesPower = faults.powerLosses && (!faults.crashes || random.chance(0.5));
   member.crash(losesPower);
+  world.coverage.add(losesPower ? 'member lost power' : 'member killed');
   world.agenda.after(random.pick([50, 500, 3000, 10_000]) * random.between(0.5, 1.5), () => {
     if (member.processes.length === 0) member.start();
   });
@@ -60,7 +66,10 @@ function planCrashes(world: World, scenario: Scenario, random: Random): void {
       if (agenda.elapsedMs > scenario.faultsUntilMs) return;
       const member = random.pick(members);
       if (member.processes.length > 0) kill(world, scenario, random, member);
-      if (random.chance(0.1)) for (const each of members) kill(world, scenario, random, each);
+      if (random.chance(0.1)) {
+        world.coverage.add('all members killed at once');
+        for (const each of members) kill(world, scenario, random, each);
+      }
       next();
     });
   next();
@@ -80,7 +89,7 @@ function planAimedCrashes(world: World, scenario: Scenario, random: Random): voi
 }
 
 function planPartitions(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, members, network, trace } = world;
+  const { agenda, members, network, trace, coverage } = world;
   const meanMs = random.pick([2000, 8000]);
   const next = () =>
     agenda.after(random.between(0.2, 2) * meanMs, () => {
@@ -91,6 +100,7 @@ function planPartitions(world: World, { faultsUntilMs }: Scenario, random: Rando
       if (parts > 1) for (const { id } of members) sides.set(id, random.whole(1, parts));
       const text = members.map(({ id }) => `${id}:${sides.get(id) ?? 0}`).join(' ');
       trace.add('WORLD', `sides ${text}`);
+      if (network.isPartitioned) coverage.add('partition');
       network.reconnect();
       next();
     });
@@ -108,6 +118,7 @@ function planLoss(world: World, { faultsUntilMs }: Scenario, random: Random): vo
       const delayMs = { from: 0.2, to: random.pick([5, 200, 2000]) };
       Object.assign(network.conditions, { loss, duplication, delayMs });
       trace.add('WORLD', `links lose ${loss}, double ${duplication}, take ${delayMs.to} ms`);
+      if (loss > 0 && duplication > 0) world.coverage.add('links that lose, double and delay');
       if (random.chance(0.3)) network.reconnect();
       next();
     });
@@ -140,6 +151,7 @@ function planChosenLoss(world: World, { seed, faultsUntilMs }: Scenario, random:
     const { kind, height, round } = place;
     const drawn = createRandom(seed).fork(`${height}/${round}/${kind}/${to}`);
     if (!drawn.chance(shares[kind] ?? 0)) return 0;
+    world.coverage.add('loss that an adversary chose');
     return lateMs === 0 ? 'drop' : lateMs;
   };
 }
@@ -154,6 +166,7 @@ function planAbsences(world: World, { faultsUntilMs }: Scenario, random: Random)
       const isSigner = random.chance(0.4);
       if (isSigner) signing.beSilent(forMs);
       else service.goAway(forMs);
+      world.coverage.add(isSigner ? 'signing component away' : 'register service away');
       trace.add(
         'WORLD',
         `${isSigner ? 'the signing component' : 'the register service'} is away for ${forMs} ms`,
@@ -165,77 +178,42 @@ function planAbsences(world: World, { faultsUntilMs }: Scenario, random: Random)
 
 /** Honest clocks stay within half of the precision that the policy grants; others do as they like. */
 function planClocks(world: World, _scenario: Scenario, random: Random): void {
+  world.coverage.add('honest clocks that differ');
   for (const member of world.members) {
-    const isByzantine = world.isByzantine(member.id);
+    const isByzantine = world.trust.isByzantine(member.id);
     member.skewMs = isByzantine
       ? random.pick([-600_000, -5000, 5000, 60_000, 600_000])
       : random.between(-200, 200);
   }
 }
 
-/** The owner changes the set by control transactions; what is outdated by the time it arrives is refused. */
-function planSetChanges(world: World, { size, faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, members, trace, workload } = world;
-  const fewest = Math.max(2, size - 2);
-  const nowMs = () => agenda.clock(() => 0).nowMs();
-  const governor = new Governor({ owner: simulatedKey(1), random, candidates: members, fewest, nowMs });
+/** The owner changes sets by control transactions; what is outdated by the time it arrives is refused. */
+function planSetChanges(world: World, { faults, faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, chains, trace } = world;
+  const governors = chains.map((chain) => ({ chain, governor: governorOf(world, chain, random) }));
   const next = () =>
-    agenda.after(random.between(1000, 10_000), () => {
+    agenda.after(random.between(500, faults.oldReturn ? 2500 : 6000), () => {
       if (agenda.elapsedMs > faultsUntilMs) return;
-      const { state } = world;
-      const change = state === undefined || state.height === 0 ? undefined : governor.change(state);
-      if (change !== undefined) {
-        trace.add('owner', `${short(change.signed.txId)} ${change.what}`);
-        workload.offer(change.signed);
+      const { chain, governor } = random.pick(governors);
+      const { state } = chain;
+      const proposed = state === undefined || state.height === 0 ? undefined : governor.change(state);
+      if (proposed !== undefined) {
+        trace.add('owner', `${chain.label}${short(proposed.signed.txId)} ${proposed.what}`);
+        chain.offer(proposed.signed, proposed.change);
       }
       next();
     });
   next();
 }
 
-function pickTrusted(world: World, random: Random): Member | undefined {
-  const trusted = world.members.filter(({ id }) => !world.invariants.isFaulty(id));
-  return trusted.length === 0 ? undefined : random.pick(trusted);
-}
-
-function planOldVolume(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, trace, invariants } = world;
-  const copiedMs = random.between(0.1, 0.6) * faultsUntilMs;
-  agenda.after(copiedMs, () => {
-    const member = pickTrusted(world, random);
-    if (member === undefined || !world.hasSpareTrust) return;
-    invariants.distrust(member.id, false);
-    const old = member.disk.copy();
-    agenda.after(random.between(0.05, 0.4) * faultsUntilMs, () => {
-      while (member.processes.length > 0) member.crash(false);
-      trace.add('WORLD', `an old volume is put back at ${member.id}`);
-      member.start(old);
-    });
-  });
-}
-
-/** Everybody is down while the database of the register service is put back to what it was some dockets ago. */
-function planOldStore(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, members, service } = world;
-  agenda.after(random.between(0.3, 0.9) * faultsUntilMs, () => {
-    for (const member of members) member.crash(false);
-    const { length } = service.ledger.dockets;
-    if (length > 1) world.restoreStore(Math.max(1, length - random.whole(1, 4)));
-    for (const member of members) {
-      agenda.after(random.between(10, 3000), () => {
-        if (member.processes.length === 0) member.start();
-      });
-    }
-  });
-}
-
-function planSecondStart(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, trace, invariants } = world;
-  agenda.after(random.between(0.1, 0.8) * faultsUntilMs, () => {
-    const member = pickTrusted(world, random);
-    if (member === undefined || !world.hasSpareTrust || member.processes.length === 0) return;
-    invariants.distrust(member.id, false);
-    trace.add('WORLD', `${member.id} is started a second time with a copy of its volume`);
-    member.start(member.disk.copy());
+function governorOf({ agenda, members, trust }: World, chain: Chain, random: Random): Governor {
+  return new Governor({
+    owner: simulatedKey(1),
+    random,
+    candidates: members,
+    wishes: chain.wishes,
+    fewest: Math.max(2, chain.first.length - 2),
+    nowMs: () => agenda.clock(() => 0).nowMs(),
+    mayChange: (change) => trust.bearsChange(chain.registerId, change),
   });
 }

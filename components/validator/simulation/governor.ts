@@ -9,14 +9,27 @@ import type { RegisterState } from '../sealing/state.ts';
 import type { TestKey } from '../testing/keys.ts';
 import { type Signed, signedSubmission } from '../testing/submissions.ts';
 import type { Random } from './random.ts';
+import type { Change } from './trust.ts';
 
 export interface GovernorOptions {
   readonly owner: TestKey;
   readonly random: Random;
   /** Every validator that may ever be a member. */
   readonly candidates: readonly { readonly id: string; readonly key: TestKey }[];
+  /** Who is to be taken out, or let in, before others. */
+  readonly wishes: ReadonlyMap<string, 'in' | 'out'>;
+  /** Members that the set never goes below. */
   readonly fewest: number;
   nowMs(): number;
+  /** Whether the set may be changed so: the owner knows who cannot be relied on. */
+  mayChange(change: Change): boolean;
+}
+
+export interface Proposed {
+  readonly signed: Signed;
+  /** What it does to the set; undefined for a change of policy. */
+  readonly change: Change | undefined;
+  readonly what: string;
 }
 
 /** The owner of the register: changes the set of its validators and its policy through the ledger. */
@@ -28,11 +41,11 @@ export class Governor {
   }
 
   /** A change that makes sense against a state; undefined when none was found. */
-  change(state: RegisterState): { readonly signed: Signed; readonly what: string } | undefined {
+  change(state: RegisterState): Proposed | undefined {
     const { owner, nowMs } = this.#options;
     const timestamp = formatLedgerTimestamp(BigInt(nowMs()) * 1000n);
-    const drawn = this.#draw(state);
-    if (drawn === undefined) return undefined;
+    const { drawn, change } = this.#draw(state);
+    if (change !== undefined && !this.#options.mayChange(change)) return undefined;
     const common = { proposerDid: memberDid(owner.address), proposedAt: timestamp };
     const operation: Operation = { ...drawn, ...common };
     try {
@@ -41,10 +54,7 @@ export class Governor {
       const draft = governanceDraft(operation.operationType, payload);
       const { registerId } = state;
       const signed = signedSubmission({ ...draft, registerId, key: owner, createdAtMs: nowMs() });
-      return {
-        signed,
-        what: `${operation.operationType} ${'validatorId' in drawn ? drawn.validatorId : ''}`,
-      };
+      return { signed, change, what: [operation.operationType, change?.validatorId].join(' ') };
     } catch (error) {
       if (isAppError(error)) return undefined;
       throw error;
@@ -52,18 +62,33 @@ export class Governor {
   }
 
   #draw(state: RegisterState) {
-    const { random, candidates, fewest } = this.#options;
+    const { random, candidates, wishes, fewest } = this.#options;
     const members = new Set(state.members.map((member) => member.validatorId));
-    const kind = random.pick(['add', 'add', 'remove', 'remove', 'policy'] as const);
-    const outside = candidates.filter(({ id }) => !members.has(id));
-    if (kind === 'add' && outside.length > 0) return this.#add(state, random.pick(outside));
+    const kind = this.#wish(members) ?? random.pick(['add', 'add', 'remove', 'remove', 'policy'] as const);
+    const outside = candidates.filter(({ id }) => !members.has(id) && wishes.get(id) !== 'out');
+    if (kind === 'add' && outside.length > 0) {
+      const wanted = outside.filter(({ id }) => wishes.get(id) === 'in');
+      const chosen = random.pick(wanted.length > 0 ? wanted : outside);
+      return { drawn: this.#add(state, chosen), change: { kind, validatorId: chosen.id } as const };
+    }
     if (kind === 'remove' && members.size > fewest) {
-      return { operationType: 'remove-validator', validatorId: random.pick([...members]) } as const;
+      const unwanted = [...members].filter((id) => wishes.get(id) === 'out');
+      const validatorId = random.pick(unwanted.length > 0 ? unwanted : [...members]);
+      const drawn = { operationType: 'remove-validator', validatorId } as const;
+      return { drawn, change: { kind, validatorId } as const };
     }
     const { policy } = state.ledger;
     const consensus = { ...policy.consensus, docketBuildIntervalMs: random.whole(10, 1000) };
     const changed = { ...policy, consensus, version: policy.version + 1 };
-    return { operationType: 'policy-update', policy: changed } as const;
+    return { drawn: { operationType: 'policy-update', policy: changed } as const, change: undefined };
+  }
+
+  /** Every other time what is wished and not so yet. */
+  #wish(members: ReadonlySet<string>): Change['kind'] | undefined {
+    const { random, wishes } = this.#options;
+    const open = [...wishes].find(([id, way]) => members.has(id) !== (way === 'in'));
+    if (open === undefined || random.chance(0.5)) return undefined;
+    return open[1] === 'in' ? 'add' : 'remove';
   }
 
   #add({ registerId }: RegisterState, { id, key }: { id: string; key: TestKey }) {

@@ -4,11 +4,27 @@ import type { Effect, VoteKind } from '../consensus/messages.ts';
 import { Agenda } from './agenda.ts';
 import { Invariants } from './invariants.ts';
 import { Trace } from './trace.ts';
+import { Trust } from './trust.ts';
+import { Verdict } from './verdict.ts';
 
 const members = ['a', 'b', 'c', 'd'];
 
-function create(): Invariants {
-  return new Invariants({ quorumAt: () => 3, trace: new Trace(new Agenda(0)) });
+/** The invariants of one register with four members that never change. */
+class Judge extends Invariants {
+  readonly trust: Trust;
+  readonly verdict: Verdict;
+
+  constructor() {
+    const trust = new Trust();
+    const verdict = new Verdict(new Trace(new Agenda(0)));
+    super({ registerId: 'r', trust, verdict, membersAt: () => members });
+    this.trust = trust;
+    this.verdict = verdict;
+  }
+}
+
+function create(): Judge {
+  return new Judge();
 }
 
 function vote(invariants: Invariants, kind: VoteKind, round: number, votes: Record<string, string>): void {
@@ -47,7 +63,7 @@ describe('the invariants', () => {
     vote(invariants, 'precommit', 1, all('x', ['a', 'b', 'c']));
     invariants.decided('a', decision('x', 1, ['a', 'b', 'c']));
     invariants.decided('d', decision('x', 1, ['a', 'b', 'c']));
-    expect(invariants.broken).toBeUndefined();
+    expect(invariants.verdict.broken).toBeUndefined();
     expect(invariants.decidedHeight).toBe(0);
   });
 
@@ -58,7 +74,7 @@ describe('the invariants', () => {
       vote(invariants, 'precommit', 0, { a: 'x' });
       if (justified) vote(invariants, 'prevote', 1, all('y', ['b', 'c', 'd']));
       vote(invariants, 'prevote', 2, { a: 'y' });
-      expect(invariants.broken?.invariant).toBe(justified ? undefined : 'lock rule');
+      expect(invariants.verdict.broken?.invariant).toBe(justified ? undefined : 'lock rule');
     }
   });
 
@@ -67,24 +83,24 @@ describe('the invariants', () => {
     vote(invariants, 'prevote', 0, all('x', ['a', 'b']));
     vote(invariants, 'prevote', 1, { c: 'x' });
     vote(invariants, 'precommit', 1, { a: 'x' });
-    expect(invariants.broken?.invariant).toBe('polka before precommit');
+    expect(invariants.verdict.broken?.invariant).toBe('polka before precommit');
   });
 
   it('notice what could be two certificates, counting those who may sign anything', () => {
     const invariants = create();
-    invariants.distrust('d', true);
+    invariants.trust.distrust('d', true);
     vote(invariants, 'prevote', 0, all('x', ['a', 'b']));
     vote(invariants, 'precommit', 0, { a: 'x', b: 'x' });
     vote(invariants, 'prevote', 1, { b: 'y', c: 'y' });
-    expect(invariants.broken?.invariant).toBe('lock rule');
+    expect(invariants.verdict.broken?.invariant).toBe('lock rule');
     const quiet = create();
-    quiet.distrust('c', false);
-    quiet.distrust('d', true);
+    quiet.trust.distrust('c', false);
+    quiet.trust.distrust('d', true);
     vote(quiet, 'prevote', 0, all('x', ['a']));
     vote(quiet, 'precommit', 0, { a: 'x' });
     vote(quiet, 'prevote', 1, { b: 'y' });
     vote(quiet, 'precommit', 1, { b: 'y' });
-    expect(quiet.broken?.invariant).toBe('one certificate for each height');
+    expect(quiet.verdict.broken?.invariant).toBe('one certificate for each height');
   });
 
   it('notice decisions that differ, and certificates that prove nothing', () => {
@@ -93,12 +109,12 @@ describe('the invariants', () => {
     vote(invariants, 'precommit', 0, all('x'));
     invariants.decided('a', decision('x', 0, ['a', 'b', 'c']));
     invariants.stored(1, 'y');
-    expect(invariants.broken?.invariant).toBe('agreement');
+    expect(invariants.verdict.broken?.invariant).toBe('agreement');
     const thin = create();
     vote(thin, 'prevote', 0, all('x'));
     vote(thin, 'precommit', 0, all('x', ['a', 'b']));
     thin.decided('a', decision('x', 0, ['a', 'b', 'c']));
-    expect(thin.broken?.invariant).toBe('certificate');
+    expect(thin.verdict.broken?.invariant).toBe('certificate');
   });
 
   it('notice a signer that goes back or signs two things for one position', () => {
@@ -107,27 +123,24 @@ describe('the invariants', () => {
     const back = create();
     back.signed('a', message(1, 0, precommit), bytes('one'));
     back.signed('a', message(1, 0, precommit), bytes('one'));
-    expect(back.broken).toBeUndefined();
+    expect(back.verdict.broken).toBeUndefined();
     back.signed('a', message(1, 0, prevote), bytes('two'));
-    expect(back.broken?.invariant).toBe('positions of a signer only rise');
+    expect(back.verdict.broken?.invariant).toBe('positions of a signer only rise');
     const twice = create();
     twice.signed('a', message(1, 0, prevote), bytes('one'));
     twice.signed('a', message(1, 0, prevote), bytes('two'));
-    expect(twice.broken?.invariant).toBe('positions of a signer only rise');
+    expect(twice.verdict.broken?.invariant).toBe('positions of a signer only rise');
   });
 
   it('notice states that differ, and evidence against the honest', () => {
     const states = create();
     states.reached('a', 1, 'one');
     states.reached('b', 1, 'one');
-    expect(states.broken).toBeUndefined();
+    expect(states.verdict.broken).toBeUndefined();
     states.reached('c', 1, 'two');
-    expect(states.broken?.invariant).toBe('equal state at equal height');
+    expect(states.verdict.broken?.invariant).toBe('equal state at equal height');
     const accused = create();
-    const [first] = decision('x', 0, ['d']).precommits;
-    const [second] = decision('y', 0, ['d']).precommits;
-    if (first === undefined || second === undefined) throw new Error('no votes');
-    accused.accused('a', { kind: 'duplicate-vote', first, second });
-    expect(accused.broken?.invariant).toBe('evidence is true');
+    accused.accused('a', 'duplicate-vote', 'd');
+    expect(accused.verdict.broken?.invariant).toBe('evidence is true');
   });
 });

@@ -1,24 +1,8 @@
-import { CONSENSUS_TYPES, type ConsensusMessage } from '#core/ledger/consensus.ts';
-import type { Effect, Evidence, VoteKind } from '../consensus/messages.ts';
-import { short, type Trace } from './trace.ts';
-
-export interface Broken {
-  readonly invariant:
-    | 'agreement'
-    | 'one certificate for each height'
-    | 'certificate'
-    | 'lock rule'
-    | 'polka before precommit'
-    | 'positions of a signer only rise'
-    | 'equal state at equal height'
-    | 'sealed once'
-    | 'nothing sealed is lost'
-    | 'nothing accepted is lost'
-    | 'evidence is true'
-    | 'honest members keep working'
-    | 'progress after healing';
-  readonly message: string;
-}
+import { CONSENSUS_TYPES, type ConsensusMessage, quorum } from '#core/ledger/consensus.ts';
+import type { Effect, VoteKind } from '../consensus/messages.ts';
+import { short } from './trace.ts';
+import type { Trust } from './trust.ts';
+import type { Broken, Verdict } from './verdict.ts';
 
 type Step = 1 | 2 | 3;
 
@@ -46,9 +30,11 @@ interface Height {
 }
 
 export interface InvariantsOptions {
-  /** Votes that decide a height: counted here anew, whatever the members believe. */
-  quorumAt(height: number): number;
-  readonly trace: Trace;
+  readonly registerId: string;
+  readonly trust: Trust;
+  readonly verdict: Verdict;
+  /** V(height): its votes are counted here anew, whatever the members believe. */
+  membersAt(height: number): readonly string[];
 }
 
 /**
@@ -57,20 +43,12 @@ export interface InvariantsOptions {
  */
 export class Invariants {
   readonly #options: InvariantsOptions;
-  readonly #faulty = new Set<string>();
-  /** Members that sign around their guard. */
-  readonly #byzantine = new Set<string>();
   readonly #last = new Map<string, Signed>();
   readonly #heights = new Map<number, Height>();
   readonly #states = new Map<number, { readonly digest: string; readonly who: string }>();
-  #broken: Broken | undefined;
 
   constructor(options: InvariantsOptions) {
     this.#options = options;
-  }
-
-  get broken(): Broken | undefined {
-    return this.#broken;
   }
 
   /** Number of heights that somebody honest has decided, from 0 on. */
@@ -80,34 +58,9 @@ export class Invariants {
     return height;
   }
 
-  isFaulty(validatorId: string): boolean {
-    return this.#faulty.has(validatorId);
-  }
-
-  isByzantine(validatorId: string): boolean {
-    return this.#byzantine.has(validatorId);
-  }
-
-  /** Members that may do anything. */
-  get faults(): number {
-    return this.#faulty.size;
-  }
-
-  /** From now on the member may do anything; one with a guarded key still never signs twice for a position. */
-  distrust(validatorId: string, isByzantine: boolean): void {
-    this.#faulty.add(validatorId);
-    if (isByzantine) this.#byzantine.add(validatorId);
-  }
-
-  break(invariant: Broken['invariant'], message: string): void {
-    if (this.#broken !== undefined) return;
-    this.#broken = { invariant, message };
-    this.#options.trace.add('VIOLATION', `${invariant}: ${message}`);
-  }
-
   /** A member has signed; nobody has the signature yet. */
   signed(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void {
-    if (!this.#byzantine.has(validatorId)) this.#checkPosition(validatorId, message, bytes);
+    if (!this.#options.trust.isByzantine(validatorId)) this.#checkPosition(validatorId, message, bytes);
     else if (message.type !== CONSENSUS_TYPES.proposal) {
       const { height, round, type } = message;
       const kind = type === CONSENSUS_TYPES.prevote ? 'prevote' : 'precommit';
@@ -119,7 +72,7 @@ export class Invariants {
   voted(validatorId: string, ballot: Ballot): void {
     const { height: number, round, kind, value } = ballot;
     const height = this.#height(number);
-    const isHonest = !this.#faulty.has(validatorId);
+    const isHonest = !this.#liesAt(validatorId, number);
     if (isHonest && value !== '') this.#checkVote(validatorId, height, ballot);
     const name = nameOf(ballot);
     const voters = height.voters.get(name) ?? new Set();
@@ -132,20 +85,22 @@ export class Invariants {
 
   /** A member decides a height with these precommits. */
   decided(validatorId: string, effect: Extract<Effect, { kind: 'decide' }>): void {
-    if (this.#byzantine.has(validatorId)) return;
+    if (this.#options.trust.isByzantine(validatorId)) return;
     const { height: number, value, round, precommits } = effect;
     const height = this.#height(number);
     const name = `${value.hash}${value.merkleRoot}${value.logRoot}`;
     const ballot = { kind: 'precommit', height: number, round, value: name } as const;
     const signers = height.voters.get(nameOf(ballot)) ?? new Set();
     const counted = new Set(precommits.map((vote) => vote.validatorId).filter((each) => signers.has(each)));
-    if (counted.size < this.#options.quorumAt(number) || counted.size !== precommits.length) {
+    const members = this.#options.membersAt(number);
+    const areMembers = [...counted].every((each) => members.includes(each));
+    if (!areMembers || counted.size < quorum(members.length) || counted.size !== precommits.length) {
       const who = precommits.map((vote) => `${vote.validatorId} in round ${vote.round}`).join(', ');
-      this.break('certificate', `${validatorId} decides height ${number} in round ${round} with ${who}`);
+      this.#break('certificate', `${validatorId} decides height ${number} in round ${round} with ${who}`);
     }
     if (height.decided === undefined) height.decided = name;
     else if (height.decided !== name) {
-      this.break(
+      this.#break(
         'agreement',
         `${validatorId} decides ${short(name)} at height ${number}, others ${short(height.decided)}`,
       );
@@ -156,7 +111,7 @@ export class Invariants {
   stored(number: number, name: string): void {
     const { decided } = this.#height(number);
     if (decided !== undefined && decided !== name)
-      this.break('agreement', `the store holds ${short(name)} at height ${number}, not ${short(decided)}`);
+      this.#break('agreement', `the store holds ${short(name)} at height ${number}, not ${short(decided)}`);
   }
 
   /** A member stands at a height with a state. */
@@ -164,14 +119,25 @@ export class Invariants {
     const known = this.#states.get(height);
     if (known === undefined) this.#states.set(height, { digest, who: validatorId });
     else if (known.digest !== digest)
-      this.break('equal state at equal height', `${validatorId} and ${known.who} differ at height ${height}`);
+      this.#break(
+        'equal state at equal height',
+        `${validatorId} and ${known.who} differ at height ${height}`,
+      );
   }
 
-  /** A member holds proof against another one. */
-  accused(validatorId: string, evidence: Evidence): void {
-    const { validatorId: accused } = evidence.first;
-    if (this.#byzantine.has(accused) || this.#byzantine.has(validatorId)) return;
-    this.break('evidence is true', `${validatorId} holds ${evidence.kind} against ${accused}`);
+  /** A member holds proof of a kind against another one. */
+  accused(validatorId: string, kind: string, accused: string): void {
+    const { trust } = this.#options;
+    if (trust.isByzantine(accused) || trust.isByzantine(validatorId)) return;
+    this.#break('evidence is true', `${validatorId} holds ${kind} against ${accused}`);
+  }
+
+  #break(invariant: Broken['invariant'], message: string): void {
+    this.#options.verdict.break(invariant, message);
+  }
+
+  #liesAt(validatorId: string, height: number): boolean {
+    return this.#options.trust.liesAt(validatorId, this.#options.registerId, height);
   }
 
   #height(number: number): Height {
@@ -191,7 +157,7 @@ export class Invariants {
     const last = this.#last.get(validatorId);
     if (last !== undefined && !follows(last, next)) {
       const [height, round, step] = next.position;
-      this.break(
+      this.#break(
         'positions of a signer only rise',
         `${validatorId} signs ${height}/${round}/${step} after ${last.position.join('/')}`,
       );
@@ -205,7 +171,7 @@ export class Invariants {
     const where = `${short(value)} at ${number}/${round}`;
     if (kind === 'precommit') {
       if (!polka(round)) {
-        this.break(
+        this.#break(
           'polka before precommit',
           `${validatorId} precommits ${where} without a quorum of prevotes`,
         );
@@ -216,22 +182,22 @@ export class Invariants {
     if (lock === undefined || lock.value === value || lock.round >= round) return;
     for (let earlier = lock.round; earlier < round; earlier += 1) if (polka(earlier)) return;
     const held = `${short(lock.value)} since round ${lock.round}`;
-    this.break('lock rule', `${validatorId} prevotes ${where}, locked on ${held}`);
+    this.#break('lock rule', `${validatorId} prevotes ${where}, locked on ${held}`);
   }
 
   /** Whether a quorum may have given this vote. */
   #reaches(number: number, height: Height, name: string): boolean {
-    const voters = height.voters.get(name) ?? new Set();
-    let count = voters.size;
-    for (const each of this.#faulty) if (!voters.has(each)) count += 1;
-    return count >= this.#options.quorumAt(number);
+    const voters = height.voters.get(name);
+    const members = this.#options.membersAt(number);
+    const may = (each: string) => voters?.has(each) === true || this.#liesAt(each, number);
+    return members.filter(may).length >= quorum(members.length);
   }
 
   #certify(number: number, height: Height, value: string): void {
     height.certified.add(value);
     if (height.certified.size > 1) {
       const values = [...height.certified].map(short).join(' and ');
-      this.break('one certificate for each height', `height ${number} has ${values}`);
+      this.#break('one certificate for each height', `height ${number} has ${values}`);
     }
   }
 }

@@ -2,10 +2,11 @@ import { createLogger, type Logger } from '#kit/log/log.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
 import type { Consensus } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine.ts';
+import type { HeightRules } from '../consensus/members.ts';
 import type { Effect, Message } from '../consensus/messages.ts';
 import { type Engine, openEngine } from '../engine.ts';
 import type { Transport } from '../peering/transport.ts';
-import type { Register } from '../sealing/register.ts';
+import { testBounds } from '../testing/bounds.ts';
 import type { TestKey } from '../testing/keys.ts';
 import type { Agenda, Life } from './agenda.ts';
 import type { Byzantine } from './byzantine.ts';
@@ -23,19 +24,22 @@ export interface Surroundings {
   readonly agenda: Agenda;
   readonly random: Random;
   readonly trace: Trace;
+  readonly log: Logger;
   readonly signing: Signing;
   readonly service: RegisterService;
   readonly network: Network;
   readonly installation: string;
-  readonly registerId: string;
   readonly systemKey: string;
   readonly consensus: Consensus;
   newDisk(): Disk;
   /** What makes a member misbehave; undefined for honest ones. */
   corrupt(member: Member): Byzantine | undefined;
+  /** A process of the member is about to die. */
+  onEnd(member: Member): void;
   onStartFailed(member: Member, process: Process, error: unknown): void;
-  onReleased(member: Member, message: Message): void;
-  onEffect(member: Member, life: Life, effect: Effect, machine: Machine): void;
+  onBegun(member: Member, registerId: string, rules: HeightRules): void;
+  onReleased(member: Member, registerId: string, message: Message): void;
+  onEffect(process: Life, at: { member: Member; registerId: string; machine: Machine }, effect: Effect): void;
 }
 
 /** One process of a member. Two of the same member run at once when its volume was copied and started elsewhere. */
@@ -44,8 +48,10 @@ export interface Process {
   readonly disk: Disk;
   engine: Engine | undefined;
   isFenced: boolean;
-  /** Height up to which its states were compared. */
-  checkedHeight: number;
+  /** Registers that it halted, by id. */
+  readonly halted: Set<string>;
+  /** Height up to which its states were compared, by register. */
+  readonly checked: Map<string, number>;
 }
 
 /** One validator identity: its key, its volume, and the processes that run under it. */
@@ -76,15 +82,18 @@ export class Member {
     return this.#processes.at(-1)?.engine;
   }
 
-  get register(): Register | undefined {
-    return this.engine?.registers.get(this.#around.registerId);
-  }
-
   /** Starts a process on a volume. */
   start(disk: Disk = this.disk): void {
     this.#starts += 1;
     const life: Life = { name: this.#starts === 1 ? this.id : `${this.id}#${this.#starts}`, alive: true };
-    const process: Process = { life, disk, engine: undefined, isFenced: false, checkedHeight: -1 };
+    const process: Process = {
+      life,
+      disk,
+      engine: undefined,
+      isFenced: false,
+      halted: new Set(),
+      checked: new Map(),
+    };
     this.disk = disk;
     this.#processes.push(process);
     this.#around.trace.add(life.name, 'starts');
@@ -103,6 +112,7 @@ export class Member {
 
   /** The oldest process dies between two events; with its machine, what was not forced is at stake. */
   crash(losesPower: boolean): void {
+    this.#around.onEnd(this);
     const [process] = this.#processes.splice(0, 1);
     if (process === undefined) return;
     process.life.alive = false;
@@ -111,10 +121,10 @@ export class Member {
   }
 
   #open({ life, disk }: Process, transport: Transport): Promise<Engine> {
-    const { agenda, trace, signing, service, installation } = this.#around;
+    const { agenda, signing, service, installation } = this.#around;
     const clock = agenda.clock(() => this.skewMs);
     const verifier = simulatedVerifier();
-    const log = tracingLog((line) => trace.add(life.name, line));
+    const log = this.#around.log.child({ process: life.name });
     return openEngine({
       runtime: {
         service: 'validator',
@@ -125,7 +135,7 @@ export class Member {
       },
       validatorId: this.id,
       directory: 'volume',
-      bounds: { maxTransactions: 10_000, maxControlTransactions: 1_000, maxBytes: 64 * 1024 * 1024 },
+      bounds: testBounds,
       segmentBytes: 32 * 1024,
       retainBytes: 256 * 1024,
       signer: signing.open(this.id, life),
@@ -138,16 +148,20 @@ export class Member {
       world: {
         storage: disk.storage(agenda, life),
         timers: agenda.timers(life),
-        consensus: watched(this.#around.consensus, {
-          released: (message) => this.#around.onReleased(this, message),
-          did: (effect, machine) => this.#around.onEffect(this, life, effect, machine),
-        }),
+        consensus: (registerId) =>
+          watched(this.#around.consensus, {
+            begins: (rules) => this.#around.onBegun(this, registerId, rules),
+            released: (message) => this.#around.onReleased(this, registerId, message),
+            did: (effect, machine) =>
+              this.#around.onEffect(life, { member: this, registerId, machine }, effect),
+          }),
       },
     });
   }
 }
 
 interface Line {
+  readonly process: string;
   readonly level: string;
   readonly msg: string;
   readonly err?: { readonly message?: string; readonly code?: string };
@@ -155,15 +169,17 @@ interface Line {
   readonly refusals?: readonly string[];
 }
 
-function tracingLog(add: (line: string) => void): Logger {
+/** One log for all processes of a world; each line names its process. */
+export function tracingLog(trace: Trace): Logger {
   return createLogger({
     service: 'validator',
     level: 'warn',
     destination: {
       write: (text) => {
-        const { level, msg, err, violations = [], refusals = [] }: Line = JSON.parse(text);
+        const { process, level, msg, err, violations = [], refusals = [] }: Line = JSON.parse(text);
         const why = [...violations.map(({ code, field }) => ` ${code} ${field ?? ''}`), ...refusals].join();
-        add(`${level}: ${msg}${why}${err === undefined ? '' : ` (${err.code ?? ''} ${err.message ?? ''})`}`);
+        const cause = err === undefined ? '' : ` (${err.code ?? ''} ${err.message ?? ''})`;
+        trace.add(process, `${level}: ${msg}${why}${cause}`);
       },
     },
   });

@@ -47,6 +47,11 @@ export class Network {
     this.#random = random;
   }
 
+  /** Whether some do not hear one another now. */
+  get isPartitioned(): boolean {
+    return new Set(this.conditions.sides.values()).size > 1;
+  }
+
   /** Takes a started validator in; connections to the others stand a little later. */
   join(validatorId: string, life: Life, inbox: Inbox): void {
     this.#stations = this.#stations.filter((station) => station.life.alive);

@@ -6,15 +6,15 @@ import type { Random } from './random.ts';
 
 /** The register service as validators reach it: it takes time, is away at times, and its answers may be lost. */
 export class RegisterService {
-  readonly ledger: FakeLedger;
+  readonly #ledger: Ledger;
   readonly #agenda: Agenda;
   readonly #random: Random;
   #awayUntilMs = 0;
   /** Share of the calls that fail, before or after they did what they should. */
   loss = 0;
 
-  constructor(ledger: FakeLedger, agenda: Agenda, random: Random) {
-    this.ledger = ledger;
+  constructor(ledgers: ReadonlyMap<string, FakeLedger>, agenda: Agenda, random: Random) {
+    this.#ledger = together(ledgers);
     this.#agenda = agenda;
     this.#random = random;
   }
@@ -25,7 +25,7 @@ export class RegisterService {
 
   /** The port of one validator process. */
   door(life: Life): Ledger {
-    return new Proxy<Ledger>(this.ledger, {
+    return new Proxy<Ledger>(this.#ledger, {
       get: (ledger, name) => {
         const member: unknown = Reflect.get(ledger, name);
         if (typeof member !== 'function') return member;
@@ -54,4 +54,29 @@ export class RegisterService {
       });
     });
   }
+}
+
+/** The ledgers of several registers behind one door. */
+function together(ledgers: ReadonlyMap<string, FakeLedger>): Ledger {
+  const of = (registerId: string) => {
+    const ledger = ledgers.get(registerId);
+    if (ledger === undefined)
+      throw new AppError('not_found', 'REGISTER_NOT_FOUND', `No register ${registerId}`);
+    return ledger;
+  };
+  return {
+    async lookup(questions) {
+      const answers = questions.map((question) => of(question.registerId).lookup([question]));
+      return (await Promise.all(answers)).flat();
+    },
+    writeDocket: (sealed, attestations) =>
+      of(sealed.docket.header.registerId).writeDocket(sealed, attestations),
+    appendAttestation: (registerId, ...given) => of(registerId).appendAttestation(registerId, ...given),
+    findRegister: (registerId) => of(registerId).findRegister(registerId),
+    isSubscribed: async () => true,
+    async listMemberRegisters() {
+      const lists = [...ledgers.values()].map((ledger) => ledger.listMemberRegisters());
+      return (await Promise.all(lists)).flat();
+    },
+  };
 }

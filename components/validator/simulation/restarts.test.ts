@@ -12,9 +12,11 @@ function quiet(size: number): Scenario {
     lossyLinks: false,
     chosenLoss: false,
     awayServices: false,
+    drains: false,
     wrongClocks: false,
     setChanges: false,
     oldVolume: false,
+    oldReturn: false,
     oldStore: false,
     secondStart: false,
   };
@@ -24,7 +26,7 @@ function quiet(size: number): Scenario {
     size,
     reserve: 0,
     policy,
-    transactions: 0,
+    registers: [{ members: Array.from({ length: size }, (_, place) => place), transactions: 0 }],
     faultsUntilMs: 0,
     byzantine: new Map(),
     faults: none,
@@ -35,7 +37,7 @@ async function begun(size: number): Promise<World> {
   const world = new World(quiet(size));
   world.begin();
   await world.run(3000);
-  expect(world.service.ledger.dockets).toHaveLength(1);
+  expect(world.chains[0]?.ledger.dockets).toHaveLength(1);
   return world;
 }
 
@@ -60,14 +62,16 @@ describe('after members have died', () => {
     const forgetful = world.members[3];
     const old = forgetful?.disk.copy();
     world.network.conditions.interfere = withoutDecision;
-    world.workload.plan(1, 3000, 3001);
-    const hasLock = () => world.members[0]?.register?.machine.locked !== undefined;
+    world.chains[0]?.workload.plan(1, 3000, 3001);
+    const hasLock = () =>
+      world.members[0]?.engine?.registers.get(world.chains[0]?.registerId ?? '')?.machine.locked !==
+      undefined;
     await world.run(60_000, hasLock);
     await world.run(world.agenda.elapsedMs + 4000);
     expect(hasLock()).toBe(true);
     for (const member of world.members) member.crash(false);
     world.network.conditions.interfere = undefined;
-    world.invariants.distrust('validator-3', false);
+    world.trust.distrust('validator-3', false);
     for (const member of world.members) member.start(member === forgetful ? old : undefined);
     await settles(world);
   });
@@ -76,7 +80,7 @@ describe('after members have died', () => {
     for (let afterMs = 0; afterMs < 2500; afterMs += 250) {
       const world = await begun(3);
       world.signing.beSilent(8000);
-      world.workload.plan(3, 3000, 3001);
+      world.chains[0]?.workload.plan(3, 3000, 3001);
       await world.run(3100 + afterMs);
       const proposer = world.members[1];
       proposer?.crash(false);

@@ -1,6 +1,7 @@
+import type { Counts } from './coverage.ts';
 import { heal, planFaults } from './faults.ts';
-import type { Broken } from './invariants.ts';
 import { describeScenario, drawScenario, type Scenario } from './scenario.ts';
+import type { Broken } from './verdict.ts';
 import { type Weakness, World } from './world.ts';
 
 export interface Outcome {
@@ -12,6 +13,7 @@ export interface Outcome {
   readonly events: number;
   readonly dockets: number;
   readonly sealed: number;
+  readonly covered: Counts;
 }
 
 /** After healing, everything must be settled within this time. */
@@ -28,15 +30,16 @@ export async function simulate(seed: number, weakness: Weakness = {}): Promise<O
   } finally {
     process.off('unhandledRejection', unhandled);
   }
-  const { ledger } = world.service;
+  const ledgers = world.chains.map(({ ledger }) => ledger);
   return {
     scenario,
     broken: world.broken,
     trace: world.trace.lines,
     digest: world.trace.digest(),
     events: world.agenda.done,
-    dockets: ledger.dockets.length,
-    sealed: ledger.sealed.size,
+    dockets: ledgers.reduce((sum, { dockets }) => sum + dockets.length, 0),
+    sealed: ledgers.reduce((sum, { sealed }) => sum + sealed.size, 0),
+    covered: world.coverage.counts,
   };
 }
 
@@ -44,10 +47,13 @@ async function live(world: World, scenario: Scenario): Promise<void> {
   world.trace.add('WORLD', describeScenario(scenario));
   world.begin();
   planFaults(world, scenario);
-  world.workload.plan(scenario.transactions, 1000, scenario.faultsUntilMs);
+  for (const [place, { transactions }] of scenario.registers.entries()) {
+    world.chains[place]?.workload.plan(transactions, 1000, scenario.faultsUntilMs);
+  }
   await world.run(scenario.faultsUntilMs);
   if (world.broken !== undefined) return;
   heal(world);
-  await world.run(scenario.faultsUntilMs + patienceMs, () => world.isSettled);
+  const mayBeSettled = () => world.agenda.done % 16 === 0 && world.isSettled;
+  await world.run(scenario.faultsUntilMs + patienceMs, mayBeSettled);
   if (world.broken === undefined) world.judgeEnd();
 }

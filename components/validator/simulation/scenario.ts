@@ -17,10 +17,14 @@ export interface Faults {
   readonly setChanges: boolean;
   /** An old copy of a volume is put back. */
   readonly oldVolume: boolean;
+  /** A validator that left a set starts with an old copy of its volume, and may be let in again. */
+  readonly oldReturn: boolean;
   /** The register service's database is restored from a backup. */
   readonly oldStore: boolean;
   /** An identity is started a second time with a copy of its volume. */
   readonly secondStart: boolean;
+  /** Validators are drained and take part again. */
+  readonly drains: boolean;
 }
 
 export const MISDEEDS = [
@@ -32,71 +36,130 @@ export const MISDEEDS = [
   'lies about commits',
   'replays and relabels',
   'is late',
+  'stamps wrongly',
 ] as const;
 export type Misdeed = (typeof MISDEEDS)[number];
+
+/** One register of a world. */
+export interface RegisterPlan {
+  /** Places of the validators that it begins with. */
+  readonly members: readonly number[];
+  readonly transactions: number;
+}
 
 /** Everything that a seed decides before a run begins. */
 export interface Scenario {
   readonly seed: number;
-  /** Validators that the register begins with. */
+  /** Validators that the first register begins with. */
   readonly size: number;
-  /** Validators that may join it. */
+  /** Validators that may join. */
   readonly reserve: number;
+  readonly registers: readonly RegisterPlan[];
   readonly policy: unknown;
-  readonly transactions: number;
   readonly faultsUntilMs: number;
   readonly faults: Faults;
-  /** What the members that keep to no rule do, by their place; fewer than a third. */
+  /** What the members that keep to no rule do, by their place; never more than a register bears. */
   readonly byzantine: ReadonlyMap<number, readonly Misdeed[]>;
 }
 
 const sizes = [1, 2, 3, 4, 4, 4, 4, 4, 5, 7] as const;
 
+/** Sets that cost much come at fixed places, so that any 200 seeds in a row have each of them. */
+const largeSizes = [
+  { size: 25, every: 200, at: 125 },
+  { size: 13, every: 100, at: 13 },
+  { size: 10, every: 67, at: 10 },
+] as const;
+
 export function drawScenario(seed: number): Scenario {
   const random = createRandom(seed).fork('scenario');
-  const size = random.pick(sizes);
-  const tolerated = Math.floor((size - 1) / 3);
-  const byzantine = drawByzantine(random, size, random.chance(0.6) ? random.whole(0, tolerated) : 0);
-  const several = size > 1;
-  const powerLosses = random.chance(0.5);
-  // With members that come and go, nobody can say beforehand how many may fail.
-  const setChanges = size > 2 && byzantine.size === 0 && random.chance(0.5);
-  const isSpare = byzantine.size < tolerated && !setChanges;
+  const small = random.pick(sizes);
+  const size = largeSizes.find(({ every, at }) => seed % every === at)?.size ?? small;
+  const isLarge = size > 7;
+  const setChanges = size > 2 && random.chance(0.5);
+  const reserve = setChanges ? random.whole(1, 2) : 0;
+  const byzantine = drawByzantine(random, size, reserve);
+  const transactions = isLarge ? random.whole(3, 6) : random.whole(10, 25);
+  const faultsUntilMs = isLarge ? random.whole(8_000, 15_000) : random.whole(20_000, 50_000);
   return {
     seed,
     size,
-    reserve: setChanges ? random.whole(1, 2) : 0,
+    reserve,
+    registers: drawRegisters(random, { size, reserve, byzantine, transactions }),
     policy: drawPolicy(random),
-    transactions: random.whole(10, 30),
-    faultsUntilMs: random.whole(20_000, 60_000),
+    faultsUntilMs,
     byzantine,
-    faults: {
-      crashes: random.chance(0.6),
-      powerLosses,
-      partitions: several && random.chance(0.4),
-      lossyLinks: several && random.chance(0.4),
-      chosenLoss: several && random.chance(0.5),
-      awayServices: random.chance(0.4),
-      wrongClocks: random.chance(0.3),
-      setChanges,
-      oldVolume: isSpare && random.chance(0.5),
-      oldStore: !powerLosses && !isSpare && random.chance(0.4),
-      secondStart: isSpare && random.chance(0.5),
-    },
+    faults: drawFaults(random, size, setChanges, [...byzantine.values()].flat()),
   };
 }
 
-export function describeScenario(scenario: Scenario): string {
-  const { size, transactions, faults, byzantine } = scenario;
-  const names = Object.entries(faults).flatMap(([name, happens]) => (happens ? name : []));
-  const bad = [...byzantine].map(([place, misdeeds]) => `validator-${place} ${misdeeds.join(' and ')}`);
-  return [`${size} validators, ${transactions} transactions`, ...names, ...bad].join('; ');
+function drawFaults(random: Random, size: number, setChanges: boolean, misdeeds: readonly Misdeed[]): Faults {
+  const several = size > 1;
+  const powerLosses = random.chance(0.5);
+  const oldVolume = size > 3 && random.chance(0.25);
+  const oldReturn = setChanges && random.chance(0.5);
+  const secondStart = size > 3 && random.chance(0.25);
+  // A log that lost or forgot what it held cannot give a restored store its dockets back.
+  const isWhole = !powerLosses && !oldVolume && !oldReturn && !secondStart;
+  return {
+    crashes: random.chance(0.6),
+    powerLosses,
+    partitions: several && random.chance(misdeeds.includes('withholds records') ? 0.7 : 0.4),
+    lossyLinks: several && random.chance(0.4),
+    chosenLoss: several && random.chance(0.5),
+    awayServices: random.chance(0.4),
+    wrongClocks: random.chance(misdeeds.includes('stamps wrongly') ? 0.7 : 0.3),
+    setChanges,
+    oldVolume,
+    oldReturn,
+    oldStore: isWhole && random.chance(0.4),
+    secondStart,
+    // Drawn after everything else: what seeds decided before there were drains stays as it was.
+    drains: !random.chance(0.7),
+  };
 }
 
-function drawByzantine(random: Random, size: number, count: number): Map<number, readonly Misdeed[]> {
+export function describeScenario({ size, reserve, registers, faults, byzantine }: Scenario): string {
+  const names = Object.entries(faults).flatMap(([name, happens]) => (happens ? name : []));
+  const bad = [...byzantine].map(([place, misdeeds]) => `validator-${place} ${misdeeds.join(' and ')}`);
+  const [first, ...others] = registers.map(({ members, transactions }, place) => {
+    return place === 0
+      ? `${size} validators and ${reserve} in reserve, ${transactions} transactions`
+      : `r${place} of ${members.join(' ')} with ${transactions} transactions`;
+  });
+  return [first, ...others, ...names, ...bad].join('; ');
+}
+
+function drawByzantine(random: Random, size: number, reserve: number): Map<number, readonly Misdeed[]> {
   const places = Array.from({ length: size }, (_, place) => place);
-  const chosen = random.shuffle(places).slice(0, count);
-  return new Map(chosen.map((place) => [place, random.shuffle(MISDEEDS).slice(0, random.whole(1, 4))]));
+  const tolerated = Math.floor((size - 1) / 3);
+  const inside = random.shuffle(places).slice(0, random.chance(0.6) ? random.whole(0, tolerated) : 0);
+  const outside = reserve > 0 && random.chance(0.3) ? [size] : [];
+  const draw = () => random.shuffle(MISDEEDS).slice(0, random.whole(1, 4));
+  return new Map([...inside, ...outside].map((place) => [place, draw()]));
+}
+
+/** The first register has all that are not in reserve; further ones have sets that overlap with it. */
+function drawRegisters(
+  random: Random,
+  world: Pick<Scenario, 'size' | 'reserve' | 'byzantine'> & { transactions: number },
+): RegisterPlan[] {
+  const { size, reserve, byzantine, transactions } = world;
+  const all = Array.from({ length: size + reserve }, (_, place) => place);
+  const more = size > 2 && size <= 7 && random.chance(0.25) ? random.whole(1, 2) : 0;
+  const each = Math.ceil(transactions / (more + 1));
+  const further = Array.from({ length: more }, () => {
+    const drawn = random.shuffle(all).slice(0, random.whole(1, size));
+    const honest = drawn.filter((place) => !byzantine.has(place));
+    const liars = drawn.filter((place) => byzantine.has(place));
+    const borne = liars.slice(0, Math.max(0, Math.floor((honest.length - 1) / 2)));
+    const members = [...honest, ...borne].toSorted((a, b) => a - b);
+    return {
+      members: members.length > 0 ? members : [...all.filter((place) => !byzantine.has(place))].slice(0, 1),
+      transactions: each,
+    };
+  });
+  return [{ members: all.slice(0, size), transactions: each }, ...further];
 }
 
 function drawPolicy(random: Random): unknown {

@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { ConsensusMessage } from '#core/ledger/consensus.ts';
 import type { Signer, SignerRequest } from '../sealing/ports.ts';
 import { createGuard, type Guard, signedBytes } from '../testing/fake-signer.ts';
@@ -11,6 +11,8 @@ export interface SigningOptions {
   readonly random: Random;
   /** A component that signs whatever it is asked. */
   readonly unguarded?: boolean;
+  /** It was asked and did not sign: the guard forbids it, or another holder of the identity has taken over. */
+  onRefused(code: string): void;
   /** Everything that an identity signs, before anybody has the signature. */
   onSigned(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void;
 }
@@ -63,6 +65,7 @@ export class Signing {
               const signature = this.#sign(validatorId, epoch, request);
               agenda.after(afterMs, () => resolve(signature), life);
             } catch (error) {
+              if (isAppError(error)) this.#options.onRefused(error.code);
               agenda.after(afterMs, () => reject(error), life);
             }
           });

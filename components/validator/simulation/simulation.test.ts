@@ -1,12 +1,22 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { MUTATIONS } from './mutations.ts';
 import { simulate } from './run.ts';
 import type { Weakness } from './world.ts';
 
 const lengthOfProof = 500;
 
-async function firstBroken(weakness: Weakness) {
-  for (let seed = 1; seed <= lengthOfProof; seed += 1) {
+/** Seeds that have found a mutation before: tried first, they save the search as long as they still do. */
+const knownToFind: Readonly<Record<string, readonly number[]>> = {
+  'without the lock rule': [22, 30],
+  'without the force of the log to disk': [1, 8],
+  'with a quorum that is too small': [2, 3],
+  'without the round of a vote': [1, 2],
+  'without the guard against signing twice': [1, 6],
+};
+
+async function firstBroken(weakness: Weakness, known: readonly number[]) {
+  const all = Array.from({ length: lengthOfProof }, (_, place) => place + 1);
+  for (const seed of new Set([...known, ...all])) {
     const outcome = await simulate(seed, weakness);
     if (outcome.broken !== undefined) return outcome;
   }
@@ -14,28 +24,43 @@ async function firstBroken(weakness: Weakness) {
 }
 
 describe('the simulator', () => {
-  it('finds nothing wrong with the validator', async () => {
+  test('finds nothing wrong with the validator', async () => {
     let sealed = 0;
-    for (let seed = 1; seed <= 20; seed += 1) {
+    // One register and several, crashes, old volumes, liars, changing sets; .ci/run goes through 200 seeds.
+    for (const seed of [5, 7, 9, 12, 14, 16]) {
       const outcome = await simulate(seed);
       expect(outcome.broken, `seed ${seed}`).toBeUndefined();
       sealed += outcome.sealed;
     }
-    expect(sealed).toBeGreaterThan(200);
+    expect(sealed).toBeGreaterThan(60);
   }, 60_000);
 
-  it('does the same again for the same seed, and something else for another', async () => {
-    for (const seed of [3, 7, 11]) {
-      const [first, second, other] = [await simulate(seed), await simulate(seed), await simulate(seed + 1)];
+  test.each([
+    ['member that proposes for good what nobody takes, after the register service was away', 1721],
+    ['docket put together, after a restart, from other records of the same ids', 1457],
+    ['signature lost with the power that the signer does not give again', 2392],
+  ])(
+    'finds no %s',
+    async (_, seed) => {
+      expect((await simulate(seed)).broken).toBeUndefined();
+    },
+    60_000,
+  );
+
+  test('does the same again for the same seed, and something else for another', async () => {
+    const digests = new Set<string>();
+    for (const seed of [8, 11]) {
+      const [first, second] = [await simulate(seed), await simulate(seed)];
       expect(second.trace).toEqual(first.trace);
       expect(second.digest).toBe(first.digest);
-      expect(other.digest).not.toBe(first.digest);
+      digests.add(first.digest);
     }
+    expect(digests.size).toBe(2);
   }, 60_000);
 
   for (const [name, weakness] of Object.entries(MUTATIONS)) {
-    it(`finds a validator ${name}`, async () => {
-      const found = await firstBroken(weakness());
+    test(`finds a validator ${name}`, async () => {
+      const found = await firstBroken(weakness(), knownToFind[name] ?? []);
       expect(found?.broken).toBeDefined();
     }, 120_000);
   }

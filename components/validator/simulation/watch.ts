@@ -1,8 +1,11 @@
 import type { Consensus } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine.ts';
+import type { HeightRules } from '../consensus/members.ts';
 import type { Effect, Message } from '../consensus/messages.ts';
 
 export interface Watcher {
+  /** A member begins to work on a height. */
+  begins(rules: HeightRules): void;
   /** A member's own message counts and has left: it is on disk and signed. */
   released(message: Message): void;
   did(effect: Effect, machine: Machine): void;
@@ -15,8 +18,14 @@ export function watched(consensus: Consensus, watcher: Watcher): Consensus {
     return effects;
   };
   return {
-    create: (rules) => consensus.create(rules),
-    begin: (machine, rules) => pass(machine, consensus.begin(machine, rules)),
+    create(rules) {
+      watcher.begins(rules);
+      return consensus.create(rules);
+    },
+    begin(machine, rules) {
+      watcher.begins(rules);
+      return pass(machine, consensus.begin(machine, rules));
+    },
     resume: (machine, at) => pass(machine, consensus.resume(machine, at)),
     advance(machine, input) {
       const isOwn = input.kind === 'message' && input.message.validatorId === machine.rules.self;

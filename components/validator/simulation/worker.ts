@@ -1,4 +1,5 @@
 import { parentPort } from 'node:worker_threads';
+import type { Counts } from './coverage.ts';
 import { simulate } from './run.ts';
 
 /** What one thread says of a seed. */
@@ -7,11 +8,18 @@ export interface Report {
   readonly isBroken: boolean;
   readonly dockets: number;
   readonly events: number;
+  readonly covered: Counts;
 }
 
 // Runs the seeds that it is given, one after the other.
 parentPort?.on('message', (seed: number) => {
-  void simulate(seed).then(({ broken, dockets, events }) =>
-    parentPort?.postMessage({ seed, isBroken: broken !== undefined, dockets, events } satisfies Report),
+  void simulate(seed).then(({ broken, dockets, events, covered }) =>
+    parentPort?.postMessage({
+      seed,
+      isBroken: broken !== undefined,
+      dockets,
+      events,
+      covered,
+    } satisfies Report),
   );
 });

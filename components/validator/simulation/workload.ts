@@ -11,6 +11,8 @@ export interface WorkloadOptions {
   readonly random: Random;
   readonly trace: Trace;
   readonly registerId: string;
+  /** Before what the trace says of a transaction; empty in a world with one register. */
+  readonly label: string;
   readonly keys: readonly TestKey[];
   readonly startMs: number;
   /** Processes that can be reached now, with the name of their identity. */
@@ -32,14 +34,20 @@ export interface Accepted {
   readonly atMs: number;
 }
 
+interface Asked {
+  readonly door: Door;
+  readonly signed: Signed;
+}
+
 const answerMs = 5000;
 const attempts = 40;
 
 /** Clients: they make transactions, offer them to any validator, and ask elsewhere when they hear nothing. */
 export class Workload {
   readonly accepted = new Map<string, Accepted>();
-  /** Transactions that some validator refused for good, with the code. */
-  readonly refused = new Map<string, string>();
+  /** Transactions that were refused for good by a validator, when no other one left its answer open: nobody has them. */
+  readonly refused = new Set<string>();
+  readonly #unanswered = new Set<string>();
   readonly #options: WorkloadOptions;
   readonly #made: Signed[] = [];
   #open = 0;
@@ -65,14 +73,14 @@ export class Workload {
 
   /** Plans so many transactions between two instants; some follow others, some compete for one predecessor. */
   plan(count: number, fromMs: number, toMs: number): void {
-    const { agenda, random, trace, isTrusted } = this.#options;
+    const { agenda, random, trace, label, isTrusted } = this.#options;
     const trusted = (door: Door) => isTrusted(door.validatorId);
     this.#open += count;
     for (let index = 0; index < count; index += 1) {
       agenda.after(random.between(fromMs, toMs) - agenda.elapsedMs, () => {
         const signed = this.#make(index);
         this.#made.push(signed);
-        trace.add('client', `makes ${short(signed.txId)} after ${short(signed.previous)}`);
+        trace.add('client', `makes ${label}${short(signed.txId)} after ${short(signed.previous)}`);
         this.#offer(signed, attempts, trusted);
         if (random.chance(0.05)) {
           this.#open += 1;
@@ -118,14 +126,19 @@ export class Workload {
       if (!isOver) act();
       isOver = true;
     };
-    agenda.after(answerMs, () => once(again));
+    agenda.after(answerMs, () =>
+      once(() => {
+        this.#unanswered.add(signed.txId);
+        again();
+      }),
+    );
     agenda.after(
       random.between(0.2, 5),
       () => {
         void this.#ask(door, signed).then((answer) =>
           agenda.after(
             random.between(0.2, 5),
-            () => once(() => this.#take(door, signed, answer, again)),
+            () => once(() => this.#take({ door, signed }, answer, again)),
             door.life,
           ),
         );
@@ -140,7 +153,7 @@ export class Workload {
     return answerSubmission({ admission: engine.admission, nowMs }, signed.text, { isRegisterService: true });
   }
 
-  #take(door: Door, signed: Signed, answer: { status: number; body: unknown }, again: () => void): void {
+  #take({ door, signed }: Asked, answer: { status: number; body: unknown }, again: () => void): void {
     const { agenda } = this.#options;
     const { txId } = signed;
     if (answer.status === 200) {
@@ -151,6 +164,7 @@ export class Workload {
       this.#close(signed, `accepted by ${door.life.name}`);
       return;
     }
+    if (answer.status === 503) this.#unanswered.add(txId);
     if (answer.status === 503 || answer.status === 429 || answer.status === 404) {
       again();
       return;
@@ -161,7 +175,7 @@ export class Workload {
       again();
       return;
     }
-    this.refused.set(txId, code);
+    if (!this.#unanswered.has(txId)) this.refused.add(txId);
     this.#close(signed, `refused by ${door.life.name}: ${code}`);
   }
 

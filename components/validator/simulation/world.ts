@@ -1,25 +1,25 @@
 import { AppError, isAppError } from '#core/errors/errors.ts';
-import { quorum } from '#core/ledger/consensus.ts';
 import { bft1, type Consensus } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine.ts';
-import type { Effect, Evidence, Message } from '../consensus/messages.ts';
-import { identity } from '../sealing/sign-bytes.ts';
-import type { RegisterState } from '../sealing/state.ts';
-import { fakeLedger } from '../testing/fake-ledger.ts';
+import type { Effect } from '../consensus/messages.ts';
+import type { Register } from '../sealing/register.ts';
+import { type FakeLedger, fakeLedger } from '../testing/fake-ledger.ts';
 import { genesisSubmission } from '../testing/submissions.ts';
 import { Agenda, type Life } from './agenda.ts';
 import { Byzantine } from './byzantine.ts';
-import { digestOf } from './digest.ts';
+import { Chain } from './chain.ts';
+import { Coverage } from './coverage.ts';
 import { Disk } from './disk.ts';
-import { type Broken, Invariants } from './invariants.ts';
 import { simulatedKey, simulatedVerifier } from './keys.ts';
-import { Member, type Process, type Surroundings } from './member.ts';
+import { Member, type Process, type Surroundings, tracingLog } from './member.ts';
 import { Network } from './network.ts';
 import { createRandom, type Random } from './random.ts';
 import { RegisterService } from './register-service.ts';
-import type { Scenario } from './scenario.ts';
+import type { Misdeed, Scenario } from './scenario.ts';
 import { Signing } from './signing.ts';
-import { short, Trace } from './trace.ts';
+import { Trace } from './trace.ts';
+import { Trust } from './trust.ts';
+import { type Broken, Verdict } from './verdict.ts';
 import { type Door, Workload } from './workload.ts';
 
 /** Parts of the validator that a run leaves out, to show that the simulator notices. */
@@ -32,25 +32,21 @@ export interface Weakness {
 }
 
 const installation = 'simulated.chancery.local';
-const registerId = '0123456789abcdef0123456789abcdef';
 const startMs = Date.UTC(2026, 0, 1);
 
-/** A world of simulated validators around one register; everything in it follows from its seed. */
+/** A world of simulated validators and the registers they keep; everything in it follows from its seed. */
 export class World {
   readonly random: Random;
   readonly agenda = new Agenda(startMs);
   readonly trace = new Trace(this.agenda);
+  readonly verdict = new Verdict(this.trace);
+  readonly trust = new Trust();
+  readonly coverage = new Coverage();
   readonly members: readonly Member[];
-  readonly invariants: Invariants;
+  readonly chains: readonly Chain[];
   readonly network: Network;
   readonly service: RegisterService;
   readonly signing: Signing;
-  readonly workload: Workload;
-  #checkedDockets = 0;
-  readonly #sealed = new Set<string>();
-  readonly #accusations = new Set<string>();
-  readonly #membersAt = new Map<number, readonly string[]>();
-
   /** Told of every signature, before anybody has it. */
   onSigned: ((validatorId: string) => void) | undefined;
   readonly #scenario: Scenario;
@@ -61,99 +57,64 @@ export class World {
     this.random = random;
     this.#scenario = scenario;
     this.agenda.onThrown = (error, life) => this.#onThrown(error, life?.name ?? 'the world');
-    const ids = Array.from({ length: size + reserve }, (_, index) => `validator-${index}`);
-    this.#membersAt.set(0, ids.slice(0, size));
-    const quorumAt = (height: number) => quorum(this.membersAt(height).length);
-    this.invariants = new Invariants({ quorumAt, trace: this.trace });
     this.network = new Network(this.agenda, random.fork('network'));
-    const ledger = fakeLedger(installation, simulatedVerifier());
-    this.service = new RegisterService(ledger, this.agenda, random.fork('service'));
+    const ledgers = scenario.registers.map((_, place) => {
+      return [registerIdOf(place), fakeLedger(installation, simulatedVerifier())] as const;
+    });
+    this.service = new RegisterService(new Map(ledgers), this.agenda, random.fork('service'));
     this.signing = new Signing({
       agenda: this.agenda,
       random: random.fork('signing'),
       unguarded: weakness.signer === 'unguarded',
+      onRefused: (code) =>
+        this.coverage.add(code === 'SIGNER_FENCED' ? 'member fenced off' : 'vote refused by the guard'),
       onSigned: (validatorId, message, bytes) => {
-        const value = short(message.docket?.docketHash);
-        const kind = ['', 'proposal', 'prevote', 'precommit'][message.type];
-        this.trace.add('signer', `${validatorId} ${kind} ${message.height}/${message.round} ${value}`);
-        this.invariants.signed(validatorId, message, bytes);
+        this.chain(message.registerId).signed(validatorId, message, bytes);
         this.onSigned?.(validatorId);
       },
     });
     const around = this.#around(weakness);
-    this.members = ids.map((id, index) => new Member(id, simulatedKey(20 + index), around));
-    this.workload = new Workload({
-      agenda: this.agenda,
-      random: random.fork('workload'),
-      trace: this.trace,
-      registerId,
-      keys: [simulatedKey(2), simulatedKey(3), simulatedKey(4)],
-      startMs,
-      reachable: () => this.#reachable(),
-      isTrusted: (validatorId) => !this.invariants.isFaulty(validatorId),
-    });
+    const ids = Array.from({ length: size + reserve }, (_, place) => `validator-${place}`);
+    this.members = ids.map((id, place) => new Member(id, simulatedKey(20 + place), around));
+    this.chains = ledgers.map(([registerId, ledger], place) => this.#chain(registerId, ledger, place));
   }
 
   get broken(): Broken | undefined {
-    return this.invariants.broken;
+    return this.verdict.broken;
   }
 
-  /** Starts the members and offers them the genesis of the register. */
+  /** Throws RangeError for a register that is not in this world. */
+  chain(registerId: string): Chain {
+    const found = this.chains.find((chain) => chain.registerId === registerId);
+    if (found === undefined) throw new RangeError(`${registerId} is not a register of this world`);
+    return found;
+  }
+
+  /** Starts the members and offers them the genesis of each register. */
   begin(): void {
-    const { policy, byzantine, size } = this.#scenario;
-    for (const place of byzantine.keys()) this.invariants.distrust(`validator-${place}`, true);
-    for (const { id, key } of this.members) this.signing.add(id, key, !this.isByzantine(id));
-    const genesis = genesisSubmission({
-      registerId,
-      owner: simulatedKey(1),
-      system: simulatedKey(9),
-      validators: this.members.slice(0, size).map(({ id, key }) => ({ validatorId: id, key })),
-      createdAtMs: startMs,
-      policy,
-    });
-    for (const [place, member] of this.members.entries()) {
-      member.start();
-      if (place < size) this.workload.begin(member.id, genesis);
+    const { policy, byzantine } = this.#scenario;
+    for (const place of byzantine.keys()) this.trust.distrust(`validator-${place}`, true);
+    for (const { id, key } of this.members) this.signing.add(id, key, !this.trust.isByzantine(id));
+    for (const member of this.members) member.start();
+    for (const { registerId, first, workload } of this.chains) {
+      this.coverage.addSet(first.length);
+      const named = this.members.filter(({ id }) => first.includes(id));
+      const genesis = genesisSubmission({
+        registerId,
+        owner: simulatedKey(1),
+        system: simulatedKey(9),
+        validators: named.map(({ id, key }) => ({ validatorId: id, key })),
+        createdAtMs: startMs,
+        policy,
+      });
+      for (const { id } of named) workload.begin(id, genesis);
     }
-  }
-
-  isByzantine(validatorId: string): boolean {
-    return this.invariants.isByzantine(validatorId);
-  }
-
-  /** V(height), as far as somebody honest has come to that height. */
-  membersAt(height: number): readonly string[] {
-    const exact = this.#membersAt.get(height);
-    if (exact !== undefined) return exact;
-    const known = [...this.#membersAt.keys()].filter((each) => each <= height);
-    return this.#membersAt.get(Math.max(...known)) ?? [];
-  }
-
-  /** The state of somebody honest, the furthest. */
-  get state(): RegisterState | undefined {
-    const states = this.members.flatMap(({ id, register }) =>
-      register === undefined || this.invariants.isFaulty(id) ? [] : register.state,
-    );
-    return states.toSorted((a, b) => b.height - a.height)[0];
-  }
-
-  /** Whether one more member may fail in any way. */
-  get hasSpareTrust(): boolean {
-    return this.invariants.faults < Math.floor((this.members.length - 1) / 3);
+    if (this.chains.length > 1) this.coverage.add('several registers');
   }
 
   /** Nothing is left to do, and every honest member knows it. */
   get isSettled(): boolean {
-    if (this.workload.open > 0 || this.unsettled.length > 0) return false;
-    const { length } = this.service.ledger.dockets;
-    const current = this.membersAt(length);
-    return this.members.every((member) => {
-      if (this.invariants.isFaulty(member.id) || !current.includes(member.id)) return true;
-      const { register } = member;
-      return (
-        register !== undefined && register.state.height === length && register.facts.storedHeight === length
-      );
-    });
+    return this.chains.every((chain) => chain.isSettled);
   }
 
   /** A promise was rejected and nobody took notice: the process of a validator ends by that. */
@@ -163,59 +124,44 @@ export class World {
 
   /** What can be said only when time is up. */
   judgeEnd(): void {
-    const { dockets } = this.service.ledger;
-    const { decidedHeight } = this.invariants;
-    if (dockets.length < decidedHeight) {
-      this.invariants.break(
-        'nothing sealed is lost',
-        `${decidedHeight} dockets were decided, ${dockets.length} stored`,
-      );
-    }
-    if (this.isSettled) return;
-    const lost = this.unsettled.filter((txId) => !this.#isHeld(txId));
-    if (lost.length > 0) {
-      this.invariants.break('nothing accepted is lost', `nobody has ${lost.map(short).join(' ')}`);
-    }
-    const heights = this.members.map(({ id, register }) => `${id} ${JSON.stringify(register?.facts)}`);
-    const waiting = this.unsettled.map(short).join(' ');
-    const text = `${dockets.length} dockets stored, ${this.workload.open} submissions open, waiting: ${waiting}`;
-    this.invariants.break('progress after healing', [text, ...heights].join('\n'));
-  }
-
-  /** The register service's database is restored from an older state. */
-  restoreStore(height: number): void {
-    const { ledger } = this.service;
-    this.trace.add('WORLD', `the store goes back from ${ledger.dockets.length} to ${height} dockets`);
-    void ledger.restoreTo(height);
-    this.#checkedDockets = height;
-    this.#sealed.clear();
-    for (const { docket } of ledger.dockets.slice(0, height)) {
-      for (const txId of docket.header.transactionIds) this.#sealed.add(txId);
-    }
-  }
-
-  #isHeld(txId: string): boolean {
-    return this.members.some(
-      ({ id, register }) => !this.isByzantine(id) && register?.pool.find(txId) !== undefined,
-    );
+    for (const chain of this.chains) chain.judgeEnd();
   }
 
   /** Goes on until that instant, or until something is broken, or until `enough`. */
   run(untilMs: number, enough: () => boolean = () => false): Promise<void> {
-    return this.agenda.run(untilMs, () => {
-      this.#check();
+    return this.agenda.run(untilMs, (life) => {
+      this.#check(life);
       return this.broken !== undefined || enough();
     });
   }
 
-  /** What was accepted and is neither sealed nor honestly given up. */
-  get unsettled(): string[] {
-    const { sealed } = this.service.ledger;
-    return [...this.workload.accepted.values()].flatMap(({ txId, by }) => {
-      // What only a member had that lost its volume may be gone with it; one that left the set still gives it to the others.
-      if (sealed.has(txId) || [...by].every((id) => this.invariants.isFaulty(id))) return [];
-      return this.members.some((member) => member.register?.tombstones.find(txId) !== undefined) ? [] : txId;
+  #chain(registerId: string, ledger: ReturnType<typeof fakeLedger>, place: number): Chain {
+    const { agenda, trace, trust, verdict, coverage, members } = this;
+    const { registers } = this.#scenario;
+    const label = registers.length > 1 ? `r${place}:` : '';
+    const chain: Chain = new Chain({
+      registerId,
+      label,
+      first: (registers[place]?.members ?? []).map((each) => `validator-${each}`),
+      members,
+      ledger,
+      trust,
+      verdict,
+      trace,
+      coverage,
+      workload: new Workload({
+        agenda,
+        random: this.random.fork(`workload/${place}`),
+        trace,
+        registerId,
+        label,
+        keys: [simulatedKey(2), simulatedKey(3), simulatedKey(4)],
+        startMs,
+        reachable: () => this.#reachable(chain),
+        isTrusted: (validatorId) => !trust.isFaulty(validatorId),
+      }),
     });
+    return chain;
   }
 
   #around(weakness: Weakness): Surroundings {
@@ -225,11 +171,11 @@ export class World {
       agenda,
       random: this.random.fork('members'),
       trace,
+      log: tracingLog(trace),
       signing,
       service,
       network,
       installation,
-      registerId,
       systemKey: `ED25519:${simulatedKey(9).publicKey}`,
       consensus: weakness.consensus ?? bft1(),
       newDisk: () =>
@@ -238,9 +184,15 @@ export class World {
           forgets: weakness.disk === 'forgets',
         }),
       corrupt: (member) => this.#corrupt(member),
+      onEnd: ({ engine }) => {
+        for (const register of engine?.registers.all() ?? []) this.chain(register.id).noteGivenUp(register);
+      },
       onStartFailed: (member, process, error) => this.#onStartFailed(member, process, error),
-      onReleased: (member, message) => this.#onReleased(member, message),
-      onEffect: (member, life, effect, machine) => this.#onEffect(member, life, effect, machine),
+      onBegun: ({ id }, registerId, { height, members }) => {
+        if (!this.trust.liesAt(id, registerId, height)) this.chain(registerId).begins(height, members);
+      },
+      onReleased: ({ id }, registerId, message) => this.chain(registerId).released(id, message),
+      onEffect: (life, at, effect) => this.#onEffect(life, at, effect),
     };
   }
 
@@ -254,131 +206,118 @@ export class World {
       agenda: this.agenda,
       random: this.random.fork(`byzantine/${member.id}`),
       signing: this.signing,
-      state: () => member.register?.state,
+      state: (registerId) => member.engine?.registers.get(registerId)?.state,
+      did: (misdeed) => this.#onMisdeed(misdeed),
     });
   }
 
-  #reachable(): Door[] {
+  #onMisdeed(misdeed: Misdeed): void {
+    const { coverage } = this;
+    coverage.add(`Byzantine member ${misdeed}`);
+    if (misdeed === 'withholds records' && this.network.isPartitioned)
+      coverage.add('records withheld in a partition');
+    if (misdeed === 'stamps wrongly' && this.#scenario.faults.wrongClocks)
+      coverage.add('wrong stamps beside honest skew');
+  }
+
+  /** Processes that clients of a register know: those of whoever was a member once. */
+  #reachable(chain: Chain): Door[] {
     return this.members.flatMap(({ id, processes }) => {
       const process = processes.at(-1);
-      return process?.engine === undefined
+      return process?.engine === undefined || !chain.wasMember(id)
         ? []
         : [{ validatorId: id, life: process.life, engine: process.engine }];
     });
   }
 
-  #onReleased(member: Member, message: Message): void {
-    if (message.kind === 'proposal' || this.isByzantine(member.id)) return;
-    const { kind, height, round, value } = message;
-    this.invariants.voted(member.id, {
-      kind,
-      height,
-      round,
-      value: value === undefined ? '' : identity(value),
-    });
-  }
-
-  #onEffect(member: Member, life: Life, effect: Effect, machine: Machine): void {
-    if (effect.kind === 'decide') {
-      const { height, round, value } = effect;
-      this.trace.add(life.name, `decides ${height}/${round} ${short(value.hash)}`);
-      this.invariants.decided(member.id, effect);
-    } else if (effect.kind === 'evidence') {
-      this.#accuse(member, life, effect.evidence);
+  #onEffect(life: Life, at: { member: Member; registerId: string; machine: Machine }, effect: Effect): void {
+    const chain = this.chain(at.registerId);
+    const { id } = at.member;
+    if (effect.kind === 'decide' && !this.trust.isByzantine(id)) chain.decided(id, life.name, effect);
+    else if (effect.kind === 'evidence') {
+      const { kind, first } = effect.evidence;
+      chain.invariants.accused(id, kind, first.validatorId);
     } else if (effect.kind === 'schedule' && effect.step === 'propose') {
-      this.trace.add(life.name, `round ${machine.rules.height}/${effect.round}`);
+      this.trace.add(life.name, `round ${chain.label}${at.machine.rules.height}/${effect.round}`);
     }
-  }
-
-  #accuse(member: Member, life: Life, evidence: Evidence): void {
-    const { validatorId, height, round, kind } = evidence.first;
-    const text = `holds ${evidence.kind} against ${validatorId}: ${kind} ${height}/${round}`;
-    if (!this.#accusations.has(`${life.name} ${text}`)) this.trace.add(life.name, text);
-    this.#accusations.add(`${life.name} ${text}`);
-    this.invariants.accused(member.id, evidence);
   }
 
   #onStartFailed(member: Member, process: Process, error: unknown): void {
     if (isFenced(error)) this.#fenced(process);
-    else if (!this.invariants.isFaulty(member.id)) {
-      this.invariants.break(
-        'honest members keep working',
-        `${process.life.name} cannot start: ${textOf(error)}`,
-      );
+    else if (!this.trust.isFaulty(member.id)) {
+      const text = `${process.life.name} cannot start: ${textOf(error)}`;
+      this.verdict.break('honest members keep working', text);
     }
   }
 
   #onThrown(error: unknown, who: string): void {
-    this.invariants.break('honest members keep working', `${who} throws: ${textOf(error)}`);
+    this.verdict.break('honest members keep working', `${who} throws: ${textOf(error)}`);
   }
 
   /** Without the dockets that the store lost a member rightly waits for somebody who has them, and for its operator. */
-  #halted(member: Member, { life }: Process, reason: string): void {
+  #halted(member: Member, process: Process, { id, facts }: Register): void {
+    const { life, halted } = process;
+    const reason = facts.haltedBecause ?? '';
     if (!this.#scenario.faults.oldStore || !reason.includes('lost dockets')) {
-      this.invariants.break('honest members keep working', `${life.name} halted: ${reason}`);
+      this.verdict.break('honest members keep working', `${life.name} halted: ${reason}`);
       return;
     }
+    if (halted.has(id)) return;
+    halted.add(id);
     this.trace.add(life.name, `halts: ${reason}`);
-    life.alive = false;
-    this.agenda.after(5000, () => {
-      member.crash(false);
-      member.start();
-    });
+    this.#startAgainOnceStored(member, life, this.chain(id).ledger);
+  }
+
+  /** The operator of a halted register starts the process again when the store has got dockets back. */
+  #startAgainOnceStored(member: Member, life: Life, { dockets }: FakeLedger): void {
+    const { length } = dockets;
+    const look = () =>
+      this.agenda.after(5000, () => {
+        if (life.alive && dockets.length <= length) look();
+        if (!life.alive || dockets.length <= length) return;
+        member.crash(false);
+        member.start();
+      });
+    look();
   }
 
   #fenced(process: Process): void {
-    if (!process.isFenced) this.trace.add(process.life.name, 'is fenced');
+    if (process.isFenced) return;
+    this.trace.add(process.life.name, 'is fenced');
     process.isFenced = true;
   }
 
-  /** After every event. */
-  #check(): void {
-    this.#checkStore();
+  /** After every event: what it may have touched. */
+  #check(life: Life | undefined): void {
+    for (const chain of this.chains) chain.checkStore();
     for (const member of this.members) {
-      for (const process of member.processes) this.#checkProcess(member, process);
-    }
-  }
-
-  #checkStore(): void {
-    const { dockets } = this.service.ledger;
-    for (; this.#checkedDockets < dockets.length; this.#checkedDockets += 1) {
-      const docket = dockets[this.#checkedDockets]?.docket;
-      if (docket === undefined) return;
-      const { hash, merkleRoot, logRoot, docketNumber, transactionIds } = docket.header;
-      const ids = transactionIds.map(short).join(' ');
-      this.trace.add('register', `stores ${docketNumber} ${short(hash)}: ${ids}`);
-      this.invariants.stored(docketNumber, `${hash}${merkleRoot}${logRoot}`);
-      for (const txId of transactionIds) {
-        if (this.#sealed.has(txId)) this.invariants.break('sealed once', `${txId} is sealed twice`);
-        this.#sealed.add(txId);
+      for (const process of member.processes) {
+        if (life === undefined || life === process.life) this.#checkProcess(member, process);
       }
     }
   }
 
   #checkProcess(member: Member, process: Process): void {
     const { engine, life } = process;
-    if (engine === undefined || !life.alive || process.isFenced || this.invariants.isFaulty(member.id))
-      return;
+    if (engine === undefined || !life.alive || process.isFenced || this.trust.isFaulty(member.id)) return;
     try {
       engine.assertWorking();
     } catch (error) {
       const { cause } = error instanceof AppError ? error : { cause: error };
       if (isFenced(cause)) this.#fenced(process);
-      else this.invariants.break('honest members keep working', `${life.name} stopped: ${textOf(cause)}`);
+      else this.verdict.break('honest members keep working', `${life.name} stopped: ${textOf(cause)}`);
       return;
     }
-    const register = engine.registers.get(registerId);
-    if (register === undefined) return;
-    if (register.status === 'Halted') this.#halted(member, process, register.facts.haltedBecause ?? '');
-    const { state } = register;
-    if (state.height <= process.checkedHeight) return;
-    process.checkedHeight = state.height;
-    this.#membersAt.set(
-      state.height,
-      state.members.map((each) => each.validatorId),
-    );
-    this.invariants.reached(life.name, state.height, digestOf(state));
+    for (const register of engine.registers.all()) {
+      if (register.status === 'Halted') this.#halted(member, process, register);
+      this.chain(register.id).checkProcess(member, process, register);
+    }
   }
+}
+
+/** The id of a register by its place in the scenario. */
+function registerIdOf(place: number): string {
+  return `${place}123456789abcdef0123456789abcdef`;
 }
 
 function isFenced(error: unknown): boolean {

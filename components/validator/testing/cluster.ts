@@ -2,13 +2,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
+import { type Clock, systemClock } from '#kit/clock/clock.ts';
 import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import type { Answer } from '../admission/answer.ts';
 import { answerSubmission } from '../admission/rpc.ts';
 import { type Engine, openEngine } from '../engine.ts';
+import type { Storage } from '../log/storage.ts';
 import type { Transport } from '../peering/transport.ts';
 import type { Register } from '../sealing/register.ts';
+import { testBounds } from './bounds.ts';
 import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
 import { type FakeSigner, fakeSigner } from './fake-signer.ts';
 import { testKey } from './keys.ts';
@@ -23,13 +26,14 @@ export const quickPolicy = { leaderElection: { heartbeatIntervalMs: 100, leaderT
 export class Member {
   readonly id: string;
   readonly signer: FakeSigner;
-  readonly runtime: TestRuntime = testRuntime('validator', { level: 'warn' });
+  readonly runtime: TestRuntime;
   directory = '';
   opened: Engine | undefined;
 
-  constructor(id: string, seed: number) {
+  constructor(id: string, seed: number, clock: Clock) {
     this.id = id;
-    this.signer = fakeSigner(testKey(seed), id);
+    this.runtime = testRuntime('validator', { level: 'warn', clock });
+    this.signer = fakeSigner(testKey(seed), id, testKey(seed + 100));
   }
 
   get engine(): Engine {
@@ -55,11 +59,21 @@ export class Cluster {
   readonly network = new MemoryNetwork();
   readonly members: readonly Member[];
   readonly #verifier = createVerifier(nodeEd25519());
+  readonly #clock: Clock;
+  /** Of the log of members that are opened from now on. */
+  logSize = { segmentBytes: 1024 * 1024, retainBytes: 16 * 1024 * 1024 };
   /** The wire of a member; the network's when a test does not say otherwise. */
   transportOf: (member: Member) => Transport = (member) => this.network.transport(member.id);
 
-  constructor(size: number) {
-    this.members = Array.from({ length: size }, (_, index) => new Member(`validator-${index}`, 20 + index));
+  /** The volume of a member; the file system of the machine when a test does not say otherwise. */
+  storageOf: (member: Member) => Storage | undefined = () => undefined;
+
+  constructor(size: number, clock: Clock = systemClock()) {
+    this.#clock = clock;
+    this.members = Array.from(
+      { length: size },
+      (_, index) => new Member(`validator-${index}`, 20 + index, clock),
+    );
   }
 
   member(index: number): Member {
@@ -80,15 +94,15 @@ export class Cluster {
       validatorId: member.id,
       version: 'test',
       directory: member.directory,
-      bounds: { maxTransactions: 10_000, maxControlTransactions: 1_000, maxBytes: 64 * 1024 * 1024 },
-      segmentBytes: 1024 * 1024,
-      retainBytes: 16 * 1024 * 1024,
+      bounds: testBounds,
+      ...this.logSize,
       signer: member.signer,
       ledger: this.ledger,
       transport: this.transportOf(member),
       verifier: this.#verifier,
       verify: async (items) => items.map((item) => this.#verifier.verifyDigest(item)),
       systemKey: async () => `ED25519:${systemKey.publicKey}`,
+      world: { storage: this.storageOf(member) },
     });
     this.network.join(member.id, member.opened.peering);
   }
@@ -108,12 +122,12 @@ export class Cluster {
   }
 
   submitTo(member: Member, text: string, isRegisterService = false): Promise<Answer> {
-    const options = { admission: member.engine.admission, nowMs: () => Date.now() };
+    const options = { admission: member.engine.admission, nowMs: () => this.#clock.nowMs() };
     return answerSubmission(options, text, { isRegisterService });
   }
 
   sign(draft: Partial<Draft> = {}): Signed {
-    return signedSubmission({ registerId, key: userKey, createdAtMs: Date.now(), ...draft });
+    return signedSubmission({ registerId, key: userKey, createdAtMs: this.#clock.nowMs(), ...draft });
   }
 
   /** Begins the register at every open member and waits for docket 0. */
@@ -126,7 +140,7 @@ export class Cluster {
         validatorId: id,
         key: { ...testKey(20 + index), publicKey: signer.key.publicKey },
       })),
-      createdAtMs: Date.now(),
+      createdAtMs: this.#clock.nowMs(),
       policy,
     });
     for (const member of this.members) {

@@ -7,13 +7,22 @@ import { parseRules, rulesJson } from '#core/ledger/governance/rules-json.ts';
 import { judgeDocket } from '../building/judge.ts';
 import { genesisState } from '../membership/genesis.ts';
 import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transaction.ts';
-import type { Ledger, LookupAnswer, RegisterFacts, SealedDocket, WriteOutcome } from '../sealing/ports.ts';
+import type {
+  Ledger,
+  LookupAnswer,
+  LookupQuestion,
+  RegisterFacts,
+  SealedDocket,
+  WriteOutcome,
+} from '../sealing/ports.ts';
 import { applyDocket, type RegisterState } from '../sealing/state.ts';
 
 export interface FakeLedger extends Ledger {
   readonly dockets: SealedDocket[];
   readonly attestations: ConsensusVote[];
   readonly sealed: ReadonlyMap<string, PooledTransaction>;
+  /** After the last stored docket. */
+  readonly state: RegisterState | undefined;
   lookups: number;
   /** Called before each call with its name; may throw or wait. */
   before: (call: 'lookup' | 'write' | 'attest' | 'find' | 'list') => Promise<void> | void;
@@ -33,27 +42,21 @@ export function fakeLedger(
   const successors = new Map<string, string>();
   const replays = new Map<string, string>();
   let state: RegisterState | undefined;
+  let facts: RegisterFacts | undefined;
   const ledger: FakeLedger = {
     dockets,
     attestations: [],
     sealed,
+    get state() {
+      return state;
+    },
     lookups: 0,
     before: () => {},
     afterWrite: () => {},
     async lookup(questions) {
       ledger.lookups += 1;
       await ledger.before('lookup');
-      return questions.map(({ transactionId, previousTransactionId, replayKey }): LookupAnswer => {
-        const found = sealed.get(transactionId);
-        const previous = sealed.get(previousTransactionId);
-        return {
-          sealedRecordHash: found === undefined ? '' : encodeHex(found.leaf),
-          previousKnown: previous !== undefined,
-          previousType: previous?.type ?? '',
-          previousSuccessor: successors.get(previousTransactionId) ?? '',
-          sealedReplay: replays.get(replayKey) ?? '',
-        };
-      });
+      return questions.map((question) => answerOf(question, { sealed, successors, replays }));
     },
     async writeDocket(offered, attestations) {
       await ledger.before('write');
@@ -100,7 +103,9 @@ export function fakeLedger(
     },
     async findRegister(registerId) {
       await ledger.before('find');
-      return state?.registerId === registerId ? factsOf(state) : undefined;
+      if (state?.registerId !== registerId) return undefined;
+      if (facts?.height !== state.height || facts.headHash !== state.headHash) facts = factsOf(state);
+      return facts;
     },
     isSubscribed: async () => true,
     async listMemberRegisters() {
@@ -109,6 +114,26 @@ export function fakeLedger(
     },
   };
   return ledger;
+}
+
+interface Index {
+  readonly sealed: ReadonlyMap<string, PooledTransaction>;
+  /** The successor of a transaction, by id. */
+  readonly successors: ReadonlyMap<string, string>;
+  readonly replays: ReadonlyMap<string, string>;
+}
+
+function answerOf(question: LookupQuestion, { sealed, successors, replays }: Index): LookupAnswer {
+  const { transactionId, previousTransactionId, replayKey } = question;
+  const found = sealed.get(transactionId);
+  const previous = sealed.get(previousTransactionId);
+  return {
+    sealedRecordHash: found === undefined ? '' : encodeHex(found.leaf),
+    previousKnown: previous !== undefined,
+    previousType: previous?.type ?? '',
+    previousSuccessor: successors.get(previousTransactionId) ?? '',
+    sealedReplay: replays.get(replayKey) ?? '',
+  };
 }
 
 function addOnce(attestations: ConsensusVote[], vote: ConsensusVote): void {

@@ -2,25 +2,37 @@ import { AppError } from '#core/errors/errors.ts';
 import { voteBytes } from '#core/ledger/attestation.ts';
 import { checkpointBody, checkpointOrigin, cosignatureBytes } from '#core/ledger/checkpoint.ts';
 import { type ConsensusMessage, signBytes } from '#core/ledger/consensus.ts';
+import { operationPayloadSchema } from '#core/ledger/governance/operation.ts';
+import { suspensionTransaction } from '#core/ledger/governance/suspension.ts';
 import { possessionBytes } from '#core/ledger/possession.ts';
-import type { Signer, SignerRequest } from '../sealing/ports.ts';
+import { signingDigest } from '#core/ledger/transaction.ts';
+import type { KeyChain, Signer, SignerKey, SignerRequest } from '../sealing/ports.ts';
 import type { TestKey } from './keys.ts';
 
-export interface FakeSigner extends Signer {
+export interface FakeSigner extends Signer, KeyChain {
   readonly signed: SignerRequest[];
   /** Called before each signature; may throw or wait. */
   before: (request: SignerRequest) => Promise<void> | void;
 }
 
 /** A signing component with the guard of the real one: positions of a register only rise, the last one may be repeated. */
-export function fakeSigner(key: TestKey, validatorId: string): FakeSigner {
+export function fakeSigner(first: TestKey, validatorId: string, ...later: TestKey[]): FakeSigner {
   const guard = createGuard();
   const fake: FakeSigner = {
-    key: { publicKey: key.publicKey, walletAddress: key.address },
+    key: factsOf(first),
+    newestKey: factsOf(later.at(-1) ?? first),
+    async nextKey(after) {
+      const keys = [first, ...later];
+      const next = keys[keys.findIndex(({ publicKey }) => publicKey === after) + 1];
+      if (next === undefined) throw new AppError('conflict', 'SIGNING_KEYS_EXHAUSTED', 'There is none');
+      return factsOf(next);
+    },
     signed: [],
     before: () => {},
-    async sign(request) {
+    async sign(request, publicKey = first.publicKey) {
       await fake.before(request);
+      const key = [first, ...later].find((each) => each.publicKey === publicKey);
+      if (key === undefined) throw new AppError('not_found', 'SIGNING_KEY_UNKNOWN', 'The key is no own one');
       const bytes = signedBytes(request, key, validatorId);
       if (request.kind === 'consensus') guard(request.message, bytes);
       fake.signed.push(request);
@@ -28,6 +40,10 @@ export function fakeSigner(key: TestKey, validatorId: string): FakeSigner {
     },
   };
   return fake;
+}
+
+function factsOf({ publicKey, address }: TestKey): SignerKey {
+  return { publicKey, walletAddress: address };
 }
 
 interface Position {
@@ -78,5 +94,10 @@ export function signedBytes(request: SignerRequest, key: TestKey, validatorId: s
       );
     case 'possession':
       return possessionBytes({ registerId: request.registerId, validatorId, publicKey: key.publicKey });
+    case 'suspension': {
+      const payload = operationPayloadSchema.parse(JSON.parse(Buffer.from(request.payload).toString()));
+      const { txId, envelope } = suspensionTransaction(request.registerId, payload, key.publicKey);
+      return signingDigest(txId, envelope.payloadHash);
+    }
   }
 }

@@ -7,8 +7,9 @@ import { waitFor } from '#kit/testing/wait.ts';
 import type { Answer } from '../admission/answer.ts';
 import { answerSubmission } from '../admission/rpc.ts';
 import { type Engine, type EngineOptions, openEngine } from '../engine.ts';
-import { noTransport } from '../peering/transport.ts';
+import type { Transport } from '../peering/transport.ts';
 import type { Register } from '../sealing/register.ts';
+import { testBounds } from './bounds.ts';
 import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
 import { type FakeSigner, fakeSigner } from './fake-signer.ts';
 import { testKey } from './keys.ts';
@@ -19,6 +20,13 @@ export const systemKey = testKey(9);
 export const ownerKey = testKey(1);
 export const userKey = testKey(2);
 export const validatorKey = testKey(7);
+
+/** The wire of a set with one member: nobody to tell. */
+const silence: Transport = {
+  send: () => {},
+  fetchRecords: async () => [],
+  fetchCommit: async () => undefined,
+};
 
 /** One validator with a register service and a signing component in memory. */
 export class World {
@@ -56,12 +64,12 @@ export class World {
       runtime: testRuntime('validator', { level: 'warn' }),
       validatorId: 'validator-0',
       directory: this.#directory,
-      bounds: { maxTransactions: 10_000, maxControlTransactions: 1_000, maxBytes: 64 * 1024 * 1024 },
+      bounds: testBounds,
       segmentBytes: 1024 * 1024,
       retainBytes: 16 * 1024 * 1024,
       signer: this.signer,
       ledger: this.ledger,
-      transport: noTransport(),
+      transport: silence,
       version: 'test',
       verifier: this.#verifier,
       verify: async (items) => items.map((item) => this.#verifier.verifyDigest(item)),

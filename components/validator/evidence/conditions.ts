@@ -1,0 +1,94 @@
+import { faultTolerance } from '#core/ledger/consensus.ts';
+import type { KnownEvidence } from '../peering/evidence.ts';
+import type { PeerEvidence } from '../peering/transport.ts';
+
+/** What a validator says of the evidence that it holds. */
+export interface EvidenceSummary {
+  readonly kind: PeerEvidence['kind'];
+  readonly validatorIds: readonly string[];
+  readonly height: number;
+  readonly seenAtMs: number;
+}
+
+/** Evidence of one register in short. */
+export function summarise(known: readonly KnownEvidence[]): readonly EvidenceSummary[] {
+  return known.map(({ evidence, validatorIds, height, seenAtMs }) => {
+    return { kind: evidence.kind, validatorIds, height, seenAtMs };
+  });
+}
+
+/** What one member says, and whether that is this validator itself. */
+export interface Testimony {
+  readonly isOwn: boolean;
+  readonly evidence: readonly EvidenceSummary[];
+}
+
+const reasons: Readonly<Record<PeerEvidence['kind'], string>> = {
+  'duplicate-proposal': 'DuplicateProposal',
+  'duplicate-vote': 'DuplicateVote',
+  'conflicting-certificate': 'ConflictingCertificate',
+};
+
+interface Equivocation {
+  readonly validatorId: string;
+  readonly kind: PeerEvidence['kind'];
+  readonly height: number;
+  readonly sinceMs: number;
+}
+
+/**
+ * Who of a register is convicted, each once, by its earliest evidence. Others' word for it counts from more members than
+ * the set tolerates to be faulty: one of them is honest.
+ */
+function equivocations(testimonies: readonly Testimony[], setSize: number): readonly Equivocation[] {
+  const said = new Map<string, { by: number; isOwn: boolean; first: Equivocation }>();
+  for (const { isOwn, evidence } of testimonies) {
+    const mine = new Map<string, Equivocation>();
+    for (const { validatorIds, kind, height, seenAtMs } of evidence) {
+      for (const validatorId of validatorIds) {
+        const each = { validatorId, kind, height, sinceMs: seenAtMs };
+        mine.set(validatorId, earlier(mine.get(validatorId), each));
+      }
+    }
+    for (const [validatorId, each] of mine) {
+      const known = said.get(validatorId);
+      const by = (known?.by ?? 0) + 1;
+      const first = earlier(known?.first, each);
+      said.set(validatorId, { by, isOwn: isOwn || known?.isOwn === true, first });
+    }
+  }
+  return [...said.values()]
+    .filter(({ by, isOwn }) => isOwn || by > faultTolerance(setSize))
+    .map(({ first }) => first)
+    .toSorted((a, b) => (a.validatorId < b.validatorId ? -1 : 1));
+}
+
+function earlier(a: Equivocation | undefined, b: Equivocation): Equivocation {
+  if (a === undefined || b.height < a.height) return b;
+  return b.height === a.height && b.sinceMs < a.sinceMs ? b : a;
+}
+
+/** The condition EquivocationDetected of a register and of each member that it is about. */
+export function equivocationConditions(testimonies: readonly Testimony[], setSize: number) {
+  const found = equivocations(testimonies, setSize);
+  const [first] = found.toSorted((a, b) => a.height - b.height);
+  const ofMember = (validatorId: string) =>
+    found.filter((each) => each.validatorId === validatorId).map(conditionOf);
+  const validatorIds = found.map(({ validatorId }) => validatorId);
+  return {
+    ofRegister: first === undefined ? [] : [{ ...conditionOf(first), validatorIds }],
+    ofMember,
+  };
+}
+
+function conditionOf({ validatorId, kind, height, sinceMs }: Equivocation) {
+  const reason = reasons[kind];
+  const what = kind === 'conflicting-certificate' ? 'two certificates' : 'two messages for one place';
+  return {
+    type: 'EquivocationDetected',
+    status: 'True',
+    reason,
+    message: `${validatorId} signed ${what} at docket ${height}`,
+    since: new Date(sinceMs).toISOString(),
+  };
+}

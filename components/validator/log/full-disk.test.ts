@@ -1,0 +1,282 @@
+import { describe, expect, test } from 'vitest';
+import { manualClock } from '#kit/clock/clock.ts';
+import { createLogger } from '#kit/log/log.ts';
+import { FaultyVolume, fileError } from '../testing/faulty-volume.ts';
+import type { Entry } from './format.ts';
+import { Journal, type JournalOptions } from './journal.ts';
+import { Volume } from './volume.ts';
+
+const entry = (body: string): Entry => ({ type: 1, body: Buffer.from(body) });
+
+/** A log on a volume that fails on purpose; its retries happen when the test says so. */
+class Stand {
+  readonly disk = new FaultyVolume();
+  readonly lines: string[] = [];
+  readonly log = createLogger({
+    service: 'test',
+    level: 'warn',
+    destination: { write: (line) => void this.lines.push(String(JSON.parse(line).msg)) },
+  });
+  readonly delaysMs: number[] = [];
+  volume = new Volume(manualClock(0), this.log);
+  #retry: (() => void) | undefined;
+
+  async open(options: Partial<JournalOptions> = {}) {
+    const seen: string[] = [];
+    this.volume = new Volume(manualClock(0), this.log);
+    const journal = await Journal.open(
+      {
+        directory: 'log',
+        segmentBytes: 1 << 20,
+        retainBytes: 1 << 24,
+        log: this.log,
+        storage: this.disk.storage(),
+        volume: this.volume,
+        later: (ms, act) => {
+          this.delaysMs.push(ms);
+          this.#retry = act;
+        },
+        carry: () => [],
+        ...options,
+      },
+      (read) => seen.push(Buffer.from(read.body).toString()),
+    );
+    return { journal, seen };
+  }
+
+  /** The time of the retry has come; resolves when it has ended. */
+  async retry(): Promise<void> {
+    const act = this.#retry;
+    this.#retry = undefined;
+    if (act === undefined) throw new Error('nothing is to be tried again');
+    act();
+    await settle();
+  }
+
+  get isToRetry(): boolean {
+    return this.#retry !== undefined;
+  }
+}
+
+/** Until everything that needs no time has happened. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function watched(append: Promise<number>) {
+  const state = { outcome: 'open' };
+  append.then(
+    () => {
+      state.outcome = 'written';
+    },
+    () => {
+      state.outcome = 'refused';
+    },
+  );
+  return state;
+}
+
+describe('a log on a disk that is full', () => {
+  test('holds what it cannot write, in order, and writes it once there is room', async () => {
+    const stand = new Stand();
+    const { journal } = await stand.open();
+    await journal.append(entry('before'));
+    stand.disk.capacityBytes = stand.disk.usedBytes + 30;
+    const held = [watched(journal.append(entry('a'.repeat(100))))];
+    await settle();
+    held.push(watched(journal.append(entry('b'))), watched(journal.append(entry('c'))));
+    await settle();
+    expect(held.map(({ outcome }) => outcome)).toEqual(['open', 'open', 'open']);
+    expect(stand.volume.full).toMatchObject({ reason: 'disk full' });
+    expect(journal.failure).toBeUndefined();
+    stand.disk.capacityBytes = 1 << 20;
+    await stand.retry();
+    expect(held.map(({ outcome }) => outcome)).toEqual(['written', 'written', 'written']);
+    expect(stand.volume.isFull).toBe(false);
+    await journal.append(entry('after'));
+    await journal.close();
+    stand.disk.losePower();
+    expect((await stand.open()).seen).toEqual(['before', 'a'.repeat(100), 'b', 'c', 'after']);
+  });
+
+  test('tries again ever later, without a busy loop, and says so once', async () => {
+    const stand = new Stand();
+    const { journal } = await stand.open();
+    stand.disk.capacityBytes = stand.disk.usedBytes;
+    const held = watched(journal.append(entry('x')));
+    await settle();
+    for (let n = 0; n < 8; n += 1) {
+      const before = stand.disk.calls;
+      await settle();
+      expect(stand.disk.calls).toBe(before);
+      await stand.retry();
+    }
+    expect(stand.delaysMs).toEqual([250, 500, 1000, 2000, 4000, 5000, 5000, 5000, 5000]);
+    expect(stand.lines.filter((line) => line.startsWith('Paused: disk full'))).toHaveLength(1);
+    expect(held.outcome).toBe('open');
+    await journal.close();
+    expect(held.outcome).toBe('refused');
+  });
+
+  test('leaves nothing of a write without room behind when the process ends', async () => {
+    const stand = new Stand();
+    const { journal } = await stand.open();
+    await journal.append(entry('kept'));
+    stand.disk.capacityBytes = stand.disk.usedBytes + 40;
+    watched(journal.append(entry('y'.repeat(500))));
+    await settle();
+    const again = await stand.open();
+    expect(again.seen).toEqual(['kept']);
+    stand.disk.capacityBytes = 1 << 20;
+    await again.journal.append(entry('next'));
+    await again.journal.close();
+    expect((await stand.open()).seen).toEqual(['kept', 'next']);
+  });
+
+  test('that is found full by a force cuts off and writes again what the force left unsure', async () => {
+    const stand = new Stand();
+    const { journal } = await stand.open();
+    await journal.append(entry('before'));
+    let failures = 2;
+    stand.disk.beforeForce = () => {
+      failures -= 1;
+      if (failures >= 0) throw fileError('EDQUOT');
+    };
+    const held = watched(journal.append(entry('unsure')));
+    await settle();
+    expect(held.outcome).toBe('open');
+    await stand.retry();
+    expect(held.outcome).toBe('open');
+    await stand.retry();
+    expect(held.outcome).toBe('written');
+    await journal.close();
+    stand.disk.losePower();
+    expect((await stand.open()).seen).toEqual(['before', 'unsure']);
+  });
+
+  test('begins its next file when there is room, and carries over each thing once', async () => {
+    const stand = new Stand();
+    let carries = 0;
+    const carry = () => {
+      carries += 1;
+      return [entry(`alive ${'z'.repeat(300)}`)];
+    };
+    const { journal } = await stand.open({ segmentBytes: 200, retainBytes: 300, carry });
+    await journal.append(entry('1'.repeat(200)));
+    await settle();
+    stand.disk.capacityBytes = stand.disk.usedBytes + 205 + 16 + 100;
+    await journal.append(entry('2'.repeat(180)));
+    await settle();
+    // The second file is full, the third has its header and no room for what is carried.
+    const held = watched(journal.append(entry('3')));
+    for (let n = 0; n < 3; n += 1) await stand.retry();
+    expect([held.outcome, stand.volume.isFull, carries]).toEqual(['open', true, 1]);
+    stand.disk.capacityBytes = 1 << 20;
+    await stand.retry();
+    expect(held.outcome).toBe('written');
+    await journal.close();
+    stand.disk.losePower();
+    const { seen } = await stand.open();
+    expect(seen.filter((text) => text.startsWith('alive')).length).toBeGreaterThan(0);
+    expect(seen.filter((text) => text === '3')).toHaveLength(1);
+  });
+
+  test('cannot be opened without room for its first file, and says why', async () => {
+    const stand = new Stand();
+    stand.disk.capacityBytes = 4;
+    await expect(stand.open()).rejects.toMatchObject({ kind: 'unavailable', code: 'JOURNAL_UNAVAILABLE' });
+    expect(stand.lines.join()).toContain('Paused: disk full');
+    stand.disk.capacityBytes = 1 << 20;
+    expect((await stand.open()).seen).toEqual([]);
+  });
+
+  test('ends when more waits for room than a paused validator says', async () => {
+    const stand = new Stand();
+    const { journal } = await stand.open();
+    stand.disk.capacityBytes = stand.disk.usedBytes;
+    const held: ReturnType<typeof watched>[] = [];
+    const large: Entry = { type: 1, body: Buffer.alloc(16 * 1024 * 1024) };
+    for (let n = 0; n < 6; n += 1) {
+      held.push(watched(journal.append(large)));
+      await settle();
+    }
+    expect(journal.failure?.message).toContain('too much waits');
+    expect(new Set(held.map(({ outcome }) => outcome))).toEqual(new Set(['refused']));
+  });
+});
+
+describe('a log whose disk fails', () => {
+  test('is closed for good by a force that failed: nothing is said to be written any more', async () => {
+    const stand = new Stand();
+    const { journal } = await stand.open();
+    await journal.append(entry('before'));
+    let isFailing = true;
+    stand.disk.beforeForce = () => {
+      if (isFailing) throw fileError('EIO');
+    };
+    const first = watched(journal.append(entry('lost')));
+    await settle();
+    isFailing = false;
+    const second = watched(journal.append(entry('later')));
+    await settle();
+    expect([first.outcome, second.outcome]).toEqual(['refused', 'refused']);
+    expect(journal.failure).toMatchObject({ code: 'EIO' });
+    expect(stand.isToRetry).toBe(false);
+    expect(stand.lines.join()).toContain('until the validator is started again');
+  });
+
+  test('what a start reads stays, although a failed force left it in memory alone', async () => {
+    const stand = new Stand();
+    const { journal } = await stand.open();
+    await journal.append(entry('before'));
+    let failures = 1;
+    stand.disk.beforeForce = () => {
+      failures -= 1;
+      if (failures === 0) throw fileError('EIO');
+    };
+    await expect(journal.append(entry('unsure'))).rejects.toMatchObject({ code: 'JOURNAL_UNAVAILABLE' });
+    const { seen } = await stand.open();
+    expect(seen).toEqual(['before', 'unsure']);
+    stand.disk.losePower();
+    expect((await stand.open()).seen).toEqual(['before', 'unsure']);
+  });
+
+  test('a file that changed under it while it waited for room is not written on', async () => {
+    const stand = new Stand();
+    const { journal } = await stand.open();
+    await journal.append(entry('before'));
+    stand.disk.capacityBytes = stand.disk.usedBytes + 1;
+    const held = watched(journal.append(entry('after'.repeat(20))));
+    await settle();
+    const storage = stand.disk.storage();
+    const [name] = await storage.list('log');
+    const file = await storage.open(`log/${name}`);
+    stand.disk.capacityBytes = 1 << 20;
+    await file.write(Buffer.from('damage'), 30);
+    await stand.retry();
+    expect(held.outcome).toBe('refused');
+    expect(journal.failure).toMatchObject({ code: 'JOURNAL_DAMAGED' });
+  });
+});
+
+describe('a volume', () => {
+  test('refuses at once who waits for a write that must wait for room', async () => {
+    const volume = new Volume(manualClock(7), createLogger({ service: 'test', level: 'silent' }));
+    const write = Promise.withResolvers<number>();
+    const waiting = volume.unlessFull(write.promise);
+    volume.filled(fileError('ENOSPC'));
+    await expect(waiting).rejects.toMatchObject({ code: 'VALIDATOR_PAUSED', retryAfterSeconds: 5 });
+    await expect(volume.unlessFull(write.promise)).rejects.toMatchObject({ code: 'VALIDATOR_PAUSED' });
+    expect(() => volume.assertRoom()).toThrow('This validator is Paused: disk full');
+    let goneOn = 0;
+    volume.onRoom(() => {
+      goneOn += 1;
+    });
+    volume.freed();
+    volume.freed();
+    expect(goneOn).toBe(1);
+    write.resolve(3);
+    expect(await volume.unlessFull(write.promise)).toBe(3);
+    expect(() => volume.assertRoom()).not.toThrow();
+  });
+});

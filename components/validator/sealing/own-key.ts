@@ -1,0 +1,17 @@
+import { walletAddress } from '#core/crypto/address.ts';
+import { parsePublicKey } from '#core/crypto/public-key.ts';
+import type { ValidatorMember } from '#core/ledger/consensus.ts';
+import type { Signer } from './ports.ts';
+
+/**
+ * The signer with the key that a set names for this validator (notes/ledger.md L-114): each register rotates for itself, so
+ * what signs follows from the set of the height that is worked on, after a restart like before it. For who is not in the
+ * set it is the signer as it is.
+ */
+export function signerIn(members: readonly ValidatorMember[], self: string, signer: Signer): Signer {
+  const own = members.find(({ validatorId }) => validatorId === self);
+  if (own === undefined || own.publicKey === signer.key.publicKey) return signer;
+  const { algorithm, publicKey } = own;
+  const key = { publicKey, walletAddress: walletAddress(algorithm, parsePublicKey(algorithm, publicKey)) };
+  return { key, sign: (request) => signer.sign(request, publicKey) };
+}

@@ -1,0 +1,40 @@
+import { encodeHex } from '#core/encoding/hex.ts';
+import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
+import type { ConsensusVote } from '#core/ledger/attestation.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { Signer } from './ports.ts';
+
+export interface VoteSigning {
+  readonly self: string;
+  readonly signer: Signer;
+  readonly clock: Clock;
+}
+
+/** What a member says of a docket in the specification's words; `reason` makes it a rejection. */
+export interface Opinion {
+  readonly registerId: string;
+  readonly docketHash: string;
+  readonly reason?: string | undefined;
+}
+
+/** Signs a vote of the specification with the key of the signer given. Rejects when the signing component refuses or the validator stops. */
+export async function signVote(
+  { self, signer, clock }: VoteSigning,
+  { registerId, docketHash, reason }: Opinion,
+): Promise<ConsensusVote> {
+  const approved = reason === undefined;
+  const timestamp = formatLedgerTimestamp(clock.nowMicros());
+  const signature = await signer.sign({ kind: 'attestation', registerId, docketHash, approved, timestamp });
+  const { publicKey, walletAddress: validatorAddress } = signer.key;
+  return {
+    docketHash,
+    validatorAddress,
+    approved,
+    timestamp,
+    signature: encodeHex(signature),
+    ...(reason !== undefined && { reason }),
+    validatorId: self,
+    algorithm: 'ED25519',
+    publicKey,
+  };
+}

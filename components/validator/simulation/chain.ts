@@ -1,0 +1,320 @@
+import { type ConsensusMessage, quorum } from '#core/ledger/consensus.ts';
+import type { Effect, Message } from '../consensus/messages.ts';
+import type { KnownEvidence } from '../peering/evidence.ts';
+import type { Register } from '../sealing/register.ts';
+import { identity } from '../sealing/sign-bytes.ts';
+import type { RegisterState } from '../sealing/state.ts';
+import type { FakeLedger } from '../testing/fake-ledger.ts';
+import type { Signed } from '../testing/submissions.ts';
+import type { Coverage } from './coverage.ts';
+import { digestOf } from './digest.ts';
+import { Invariants } from './invariants.ts';
+import type { Member, Process } from './member.ts';
+import { short, type Trace } from './trace.ts';
+import type { Change, Trust } from './trust.ts';
+import type { Verdict } from './verdict.ts';
+import type { Workload } from './workload.ts';
+
+export interface ChainOptions {
+  readonly registerId: string;
+  /** Before heights in the trace; empty in a world with one register. */
+  readonly label: string;
+  /** Validators that the register begins with. */
+  readonly first: readonly string[];
+  readonly members: readonly Member[];
+  readonly ledger: FakeLedger;
+  readonly workload: Workload;
+  readonly trust: Trust;
+  readonly verdict: Verdict;
+  readonly trace: Trace;
+  readonly coverage: Coverage;
+}
+
+interface Offered {
+  readonly txId: string;
+  /** Undefined for a change of policy. */
+  readonly change: Change | undefined;
+}
+
+/** One register of a world, as somebody sees it who sees everything: its sets, its dockets, what holds and what does not. */
+export class Chain {
+  readonly registerId: string;
+  readonly label: string;
+  readonly first: readonly string[];
+  readonly ledger: FakeLedger;
+  readonly workload: Workload;
+  readonly invariants: Invariants;
+  /** Validators that the owner takes out, or lets in, before others. */
+  readonly wishes = new Map<string, 'in' | 'out'>();
+  readonly #options: ChainOptions;
+  readonly #membersAt = new Map<number, readonly string[]>();
+  readonly #sealed = new Set<string>();
+  readonly #accusations = new Set<string>();
+  readonly #left = new Set<string>();
+  readonly #givenUp = new Set<string>();
+  readonly #everybody: Set<string>;
+  #highest = 0;
+  #checkedDockets = 0;
+  #restoredTo = 0;
+  readonly #offered: Offered[] = [];
+
+  constructor(options: ChainOptions) {
+    const { registerId, label, first, ledger, workload, trust, verdict } = options;
+    this.registerId = registerId;
+    this.label = label;
+    this.first = first;
+    this.ledger = ledger;
+    this.workload = workload;
+    this.#options = options;
+    this.#membersAt.set(0, first);
+    this.#everybody = new Set(first);
+    const membersAt = (height: number) => this.membersAt(height);
+    this.invariants = new Invariants({ registerId, trust, verdict, membersAt });
+    trust.watch(registerId, {
+      known: () => this.#membersAt,
+      current: () => ledger.state?.members.map((each) => each.validatorId) ?? first,
+      underWay: () => this.#underWay(),
+    });
+  }
+
+  /** V(height), as far as somebody honest has come to that height. */
+  membersAt(height: number): readonly string[] {
+    const known = this.#membersAt.get(Math.min(height, this.#highest));
+    if (known !== undefined) return known;
+    const lower = [...this.#membersAt.keys()].filter((each) => each <= height);
+    return this.#membersAt.get(Math.max(...lower)) ?? [];
+  }
+
+  /** Whether a validator is or was in the set, as far as clients can know. */
+  wasMember(validatorId: string): boolean {
+    return this.#everybody.has(validatorId);
+  }
+
+  /** Number of the last height that somebody honest works on. */
+  get highest(): number {
+    return this.#highest;
+  }
+
+  /** Somebody honest begins to work on a height. */
+  begins(height: number, members: readonly string[]): void {
+    if (this.#membersAt.has(height)) return;
+    this.#membersAt.set(height, members);
+    for (const each of members) this.#everybody.add(each);
+    const liars = members.filter((each) => this.#options.trust.liesAt(each, this.registerId, height));
+    if (liars.length > 0 && 3 * liars.length + 1 > members.length) {
+      const text = `${liars.join(' ')} of ${members.length} at ${this.label}${height}`;
+      this.#options.verdict.break('the simulator keeps to its bound', text);
+    }
+    this.#highest = Math.max(this.#highest, height);
+  }
+
+  /** The state of somebody honest, the furthest. */
+  get state(): RegisterState | undefined {
+    const states = this.#options.members.flatMap(({ id, engine }) => {
+      const register = this.#options.trust.isFaulty(id) ? undefined : engine?.registers.get(this.registerId);
+      return register === undefined ? [] : register.state;
+    });
+    return states.toSorted((a, b) => b.height - a.height)[0];
+  }
+
+  /** Offers a control transaction of the owner; what it may do to the set is under way until it is sealed or refused. */
+  offer(signed: Signed, change: Change | undefined): void {
+    this.#offered.push({ txId: signed.txId, change });
+    this.workload.offer(signed);
+  }
+
+  /**
+   * The store lost dockets that were stored before they were forced into the logs, so that no log gives them back: so many
+   * honest members halt that nothing can be decided, and an operator is asked.
+   */
+  get isLost(): boolean {
+    const { members, trust } = this.#options;
+    const current = this.membersAt(this.ledger.dockets.length);
+    const working = current.filter((id) => {
+      const engine = members.find((member) => member.id === id)?.engine;
+      return !trust.isFaulty(id) && engine?.registers.get(this.registerId)?.status !== 'Halted';
+    });
+    return this.#restoredTo > 0 && working.length < quorum(current.length);
+  }
+
+  /** Nothing is left to do, and every honest member knows it. */
+  get isSettled(): boolean {
+    if (this.isLost) return true;
+    if (this.workload.open > 0 || this.unsettled.length > 0) return false;
+    const { length } = this.ledger.dockets;
+    const current = this.membersAt(length);
+    return this.#options.members.every(({ id, engine }) => {
+      if (this.#options.trust.isFaulty(id) || !current.includes(id)) return true;
+      const register = engine?.registers.get(this.registerId);
+      return (
+        register !== undefined && register.state.height === length && register.facts.storedHeight === length
+      );
+    });
+  }
+
+  /** What was accepted and is neither sealed nor honestly given up. */
+  get unsettled(): string[] {
+    const { trust, members } = this.#options;
+    const { sealed } = this.ledger;
+    return [...this.workload.accepted.values()].flatMap(({ txId, by }) => {
+      // What only a member had that lost its volume may be gone with it; one that left the set still gives it to the others.
+      if (sealed.has(txId) || [...by].every((id) => trust.isFaulty(id))) return [];
+      if (this.#givenUp.has(txId)) return [];
+      const isGivenUp = members.some(({ engine }) => {
+        return engine?.registers.get(this.registerId)?.tombstones.find(txId) !== undefined;
+      });
+      return isGivenUp ? [] : txId;
+    });
+  }
+
+  /** Clients were told that it will not be sealed; one that has left the set does not know it any more after a restart. */
+  noteGivenUp({ tombstones }: Register): void {
+    for (const txId of this.workload.accepted.keys()) {
+      if (tombstones.find(txId) !== undefined) this.#givenUp.add(txId);
+    }
+  }
+
+  /** What can be said only when time is up. */
+  judgeEnd(): void {
+    if (this.isLost) return;
+    const { members, verdict } = this.#options;
+    const { dockets } = this.ledger;
+    const { decidedHeight } = this.invariants;
+    if (dockets.length < decidedHeight) {
+      const text = `${decidedHeight} dockets were decided, ${dockets.length} stored`;
+      verdict.break('nothing sealed is lost', text);
+    }
+    if (this.isSettled) return;
+    const lost = this.unsettled.filter((txId) => !this.#isHeld(txId));
+    if (lost.length > 0) verdict.break('nothing accepted is lost', `nobody has ${lost.map(short).join(' ')}`);
+    const heights = members.map(({ id, engine }) => {
+      return `${id} ${JSON.stringify(engine?.registers.get(this.registerId)?.facts)}`;
+    });
+    const waiting = this.unsettled.map(short).join(' ');
+    const text = `${dockets.length} dockets stored, ${this.workload.open} submissions open, waiting: ${waiting}`;
+    verdict.break('progress after healing', [`${this.label}${text}`, ...heights].join('\n'));
+  }
+
+  /** The register service's database is restored from an older state. */
+  restoreStore(height: number): void {
+    const { ledger } = this;
+    this.#options.trace.add(
+      'WORLD',
+      `the store goes back from ${this.label}${ledger.dockets.length} to ${height} dockets`,
+    );
+    void ledger.restoreTo(height);
+    this.#restoredTo = height;
+    this.#checkedDockets = height;
+    this.#sealed.clear();
+    for (const { docket } of ledger.dockets.slice(0, height)) {
+      for (const txId of docket.header.transactionIds) this.#sealed.add(txId);
+    }
+  }
+
+  /** What the member accepted is not at hand there any more. */
+  forget(validatorId: string): void {
+    for (const { by } of this.workload.accepted.values()) by.delete(validatorId);
+  }
+
+  signed(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void {
+    const value = short(message.docket?.docketHash);
+    const kind = ['', 'proposal', 'prevote', 'precommit'][message.type];
+    const where = `${this.label}${message.height}/${message.round}`;
+    this.#options.trace.add('signer', `${validatorId} ${kind} ${where} ${value}`);
+    if (message.type === 1 && message.polRound >= 0) this.#options.coverage.add('docket proposed again');
+    this.invariants.signed(validatorId, message, bytes);
+  }
+
+  released(validatorId: string, message: Message): void {
+    if (message.kind === 'proposal' || this.#options.trust.isByzantine(validatorId)) return;
+    const { kind, height, round, value } = message;
+    const name = value === undefined ? '' : identity(value);
+    this.invariants.voted(validatorId, { kind, height, round, value: name });
+  }
+
+  decided(validatorId: string, who: string, effect: Extract<Effect, { kind: 'decide' }>): void {
+    const { height, round, value } = effect;
+    const { trace, coverage } = this.#options;
+    trace.add(who, `decides ${this.label}${height}/${round} ${short(value.hash)}`);
+    if (round > 0) coverage.add('docket decided in round 1 or later');
+    this.invariants.decided(validatorId, effect);
+  }
+
+  /** After every event: what is new in the store. */
+  checkStore(): void {
+    const { dockets } = this.ledger;
+    for (; this.#checkedDockets < dockets.length; this.#checkedDockets += 1) {
+      const docket = dockets[this.#checkedDockets]?.docket;
+      if (docket === undefined) return;
+      const { hash, merkleRoot, logRoot, docketNumber, transactionIds } = docket.header;
+      const ids = transactionIds.map(short).join(' ');
+      this.#options.trace.add('register', `stores ${this.label}${docketNumber} ${short(hash)}: ${ids}`);
+      this.invariants.stored(docketNumber, `${hash}${merkleRoot}${logRoot}`);
+      for (const txId of transactionIds) this.#seal(txId);
+    }
+  }
+
+  /** After every event: what is new at one honest process. */
+  checkProcess({ id }: Member, { life, engine, checked }: Process, { state }: Register): void {
+    const evidence = engine?.peering.evidence(this.registerId) ?? [];
+    if (evidence.length > 0) this.#checkEvidence(id, life.name, evidence);
+    if (state.height <= (checked.get(this.registerId) ?? -1)) return;
+    checked.set(this.registerId, state.height);
+    this.begins(
+      state.height,
+      state.members.map((each) => each.validatorId),
+    );
+    this.invariants.reached(life.name, state.height, digestOf(state));
+  }
+
+  #checkEvidence(validatorId: string, who: string, evidence: readonly KnownEvidence[]): void {
+    const { trace, coverage } = this.#options;
+    for (const { evidence: proof, height, validatorIds } of evidence) {
+      const { kind } = proof;
+      const text = `holds ${kind} against ${validatorIds.join(' ')} at ${this.label}${height}`;
+      if (this.#accusations.has(`${who} ${text}`)) continue;
+      this.#accusations.add(`${who} ${text}`);
+      trace.add(who, text);
+      if (kind !== 'conflicting-certificate') coverage.add(`evidence: ${kind}`);
+      for (const accused of validatorIds) this.invariants.accused(validatorId, kind, accused);
+    }
+  }
+
+  #seal(txId: string): void {
+    const { verdict, coverage } = this.#options;
+    if (this.#sealed.has(txId)) verdict.break('sealed once', `${txId} is sealed twice`);
+    this.#sealed.add(txId);
+    const offered = this.#offered.find((each) => each.txId === txId);
+    if (offered?.change !== undefined) this.#changed(offered.change);
+    else if (offered !== undefined) coverage.add('policy changed');
+  }
+
+  #changed({ kind, validatorId }: Change): void {
+    const { coverage, trust } = this.#options;
+    const isByzantine = trust.isByzantine(validatorId);
+    const crashed = coverage.has('member killed') || coverage.has('member lost power');
+    const isBesideLiars = this.ledger.state?.members.some((each) => trust.isByzantine(each.validatorId));
+    if (crashed && isBesideLiars) coverage.add('set changed beside Byzantine members and crashes');
+    coverage.add(kind === 'add' ? 'validator added' : 'validator removed');
+    if (kind === 'remove') this.#left.add(validatorId);
+    else if (this.#left.has(validatorId)) coverage.add('validator came back');
+    if (kind === 'add' && trust.hasForgotten(validatorId)) coverage.add('one with an old volume came back');
+    if (isByzantine) coverage.add(kind === 'add' ? 'Byzantine member added' : 'Byzantine member removed');
+  }
+
+  #underWay(): readonly Change[] {
+    const { refused } = this.workload;
+    return this.#offered.flatMap(({ txId, change }) => {
+      const isOver = change === undefined || this.ledger.sealed.has(txId) || refused.has(txId);
+      return isOver ? [] : change;
+    });
+  }
+
+  #isHeld(txId: string): boolean {
+    const { members, trust } = this.#options;
+    return members.some(({ id, engine }) => {
+      const register = engine?.registers.get(this.registerId);
+      return !trust.isByzantine(id) && register?.pool.find(txId) !== undefined;
+    });
+  }
+}

@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest';
+import { ACTS, Coverage, Totals } from './coverage.ts';
+import { drawScenario, MISDEEDS } from './scenario.ts';
+
+/** Seeds that run with every change of the code. */
+const seedsOfCi = Array.from({ length: 200 }, (_, place) => place + 1);
+
+describe('what a run has covered', () => {
+  test('is counted by seeds and by times, and what never happened is named', () => {
+    const totals = new Totals();
+    for (const times of [1, 3]) {
+      const coverage = new Coverage();
+      for (let time = 0; time < times; time += 1) coverage.add('partition');
+      totals.take(coverage.counts);
+    }
+    expect(totals.table()).toMatch(/^partition +2 +4$/m);
+    expect(totals.table()).toMatch(/^member killed +never$/m);
+    expect(totals.missing).toEqual(ACTS.filter((act) => act !== 'partition'));
+  });
+
+  test('counts the sets that registers begin with', () => {
+    const coverage = new Coverage();
+    coverage.addSet(25);
+    coverage.addSet(26);
+    expect(coverage.counts).toEqual({ 'set of 25': 1 });
+  });
+});
+
+describe('the seeds of CI', () => {
+  const scenarios = seedsOfCi.map(drawScenario);
+
+  test('draw every fault, every misdeed and every size of a set', () => {
+    const faults = new Set(
+      scenarios.flatMap((each) =>
+        Object.entries(each.faults).flatMap(([name, happens]) => (happens ? name : [])),
+      ),
+    );
+    expect([...faults].toSorted()).toEqual(Object.keys(scenarios[0]?.faults ?? {}).toSorted());
+    const misdeeds = new Set(scenarios.flatMap(({ byzantine }) => [...byzantine.values()].flat()));
+    expect([...misdeeds].toSorted()).toEqual(MISDEEDS.toSorted());
+    const sizes = new Set(scenarios.map(({ size }) => size));
+    expect([...sizes].toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 7, 10, 13, 25]);
+  });
+
+  test('draw registers with different sets, and liars beside set changes and crashes', () => {
+    const several = scenarios.filter(({ registers }) => registers.length > 1);
+    expect(several.length).toBeGreaterThan(10);
+    expect(several.some(({ registers: [a, b] }) => a?.members.join() !== b?.members.join())).toBe(true);
+    const mixed = scenarios.filter(({ faults, byzantine }) => {
+      return byzantine.size > 0 && faults.setChanges && (faults.crashes || faults.powerLosses);
+    });
+    expect(mixed.length).toBeGreaterThan(10);
+  });
+
+  test('never let more lie in a register than its set bears', () => {
+    for (const seed of Array.from({ length: 2000 }, (_, place) => place)) {
+      const { registers, byzantine } = drawScenario(seed);
+      for (const { members } of registers) {
+        const liars = members.filter((place) => byzantine.has(place)).length;
+        expect(liars, `seed ${seed}`).toBeLessThanOrEqual(Math.max(0, Math.floor((members.length - 1) / 3)));
+        expect(members.length, `seed ${seed}`).toBeGreaterThan(0);
+      }
+    }
+  });
+});

@@ -1,0 +1,96 @@
+import { MISDEEDS } from './scenario.ts';
+
+/** Everything that a run of the simulator must have done at least once to say anything. */
+export const ACTS = [
+  'partition',
+  'links that lose, double and delay',
+  'loss that an adversary chose',
+  'member killed',
+  'member lost power',
+  'all members killed at once',
+  'register service away',
+  'signing component away',
+  'honest clocks that differ',
+  'old volume at a member',
+  'old volume at one that left',
+  'one with an old volume came back',
+  'old register service',
+  'second start of an identity',
+  'member drained',
+  'drained member started again',
+  'member fenced off',
+  'docket decided in round 1 or later',
+  'docket proposed again',
+  'vote refused by the guard',
+  'several registers',
+  'validator added',
+  'validator removed',
+  'validator came back',
+  'Byzantine member added',
+  'Byzantine member removed',
+  'policy changed',
+  'set changed beside Byzantine members and crashes',
+  'records withheld in a partition',
+  'wrong stamps beside honest skew',
+  'evidence: duplicate-vote',
+  'evidence: duplicate-proposal',
+  ...MISDEEDS.map((each) => `Byzantine member ${each}` as const),
+  ...[1, 2, 3, 4, 5, 7, 10, 13, 25].map((size) => `set of ${size}` as const),
+] as const;
+export type Act = (typeof ACTS)[number];
+
+/** How often each act happened in one world. */
+export type Counts = Readonly<Partial<Record<string, number>>>;
+
+/** What happened in one world, as far as a run must have had it. */
+export class Coverage {
+  readonly #counts = new Map<Act, number>();
+
+  add(act: Act): void {
+    this.#counts.set(act, (this.#counts.get(act) ?? 0) + 1);
+  }
+
+  /** A register begins with a set of that size. */
+  addSet(size: number): void {
+    const act = ACTS.find((each) => each === `set of ${size}`);
+    if (act !== undefined) this.add(act);
+  }
+
+  has(act: Act): boolean {
+    return this.#counts.has(act);
+  }
+
+  get counts(): Counts {
+    return Object.fromEntries(this.#counts);
+  }
+}
+
+/** The sum over many worlds. */
+export class Totals {
+  readonly #seeds = new Map<string, number>();
+  readonly #times = new Map<string, number>();
+
+  take(counts: Counts): void {
+    for (const [act, times = 0] of Object.entries(counts)) {
+      this.#seeds.set(act, (this.#seeds.get(act) ?? 0) + 1);
+      this.#times.set(act, (this.#times.get(act) ?? 0) + times);
+    }
+  }
+
+  /** What no seed had. */
+  get missing(): readonly string[] {
+    return ACTS.filter((act) => !this.#seeds.has(act));
+  }
+
+  /** One line for each act: in how many seeds it happened, and how often. */
+  table(): string {
+    const width = Math.max(...ACTS.map((act) => act.length));
+    const head = `${'covered'.padEnd(width)} ${'seeds'.padStart(7)} ${'times'.padStart(9)}`;
+    const lines = ACTS.map((act) => {
+      const seeds = this.#seeds.get(act);
+      if (seeds === undefined) return `${act.padEnd(width)}   never`;
+      return `${act.padEnd(width)} ${String(seeds).padStart(7)} ${String(this.#times.get(act)).padStart(9)}`;
+    });
+    return [head, ...lines].join('\n');
+  }
+}

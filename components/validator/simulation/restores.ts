@@ -1,0 +1,116 @@
+import type { Disk } from './disk.ts';
+import type { Member } from './member.ts';
+import type { Random } from './random.ts';
+import type { Scenario } from './scenario.ts';
+import type { World } from './world.ts';
+
+/** A member that the sets of all registers bear to lose: one more may lie at every height. */
+function pickSpare(world: World, random: Random): Member | undefined {
+  const { trust, members } = world;
+  const spare = members.filter(({ id }) => !trust.isFaulty(id) && trust.bears(id));
+  return spare.length === 0 ? undefined : random.pick(spare);
+}
+
+/** A member goes on with a copy of its volume that is some time old: it may vote against what it has forgotten. */
+export function planOldVolume(world: World, { faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, trace, trust, coverage } = world;
+  const copiedMs = random.between(0.1, 0.6) * faultsUntilMs;
+  agenda.after(copiedMs, () => {
+    const member = pickSpare(world, random);
+    if (member === undefined) return;
+    trust.distrust(member.id, false);
+    const old = member.disk.copy();
+    agenda.after(random.between(0.05, 0.4) * faultsUntilMs, () => {
+      while (member.processes.length > 0) member.crash(false);
+      trace.add('WORLD', `an old volume is put back at ${member.id}`);
+      coverage.add('old volume at a member');
+      member.start(old);
+    });
+  });
+}
+
+/**
+ * The volume of a member is copied and the owner takes the member out; once it is in no set it starts from the old copy, and
+ * the owner lets it in again. It may have forgotten its votes of the heights before it left, and keeps to the rules in those
+ * that come.
+ */
+export function planOldReturn(world: World, { faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, members, chains, trust } = world;
+  const wish = (id: string, way: 'in' | 'out') => {
+    for (const { wishes, first } of chains) if (first.includes(id)) wishes.set(id, way);
+  };
+  agenda.after(random.between(0.05, 0.3) * faultsUntilMs, () => {
+    const honest = members.filter(
+      ({ id }) => !trust.isFaulty(id) && chains.some(({ first }) => first.includes(id)),
+    );
+    const member = random.pick(honest);
+    const old = member.disk.copy();
+    const from = new Map(chains.map(({ registerId }) => [registerId, heightOf(member, registerId)]));
+    wish(member.id, 'out');
+    const next = () =>
+      agenda.after(random.between(50, 500), () => {
+        if (agenda.elapsedMs > faultsUntilMs) return;
+        if (putBack(world, { member, old, from })) wish(member.id, 'in');
+        else next();
+      });
+    next();
+  });
+}
+
+function heightOf({ engine }: Member, registerId: string): number {
+  return engine?.registers.get(registerId)?.state.height ?? 0;
+}
+
+interface Copied {
+  readonly member: Member;
+  readonly old: Disk;
+  /** Heights that it worked on when the copy was made. */
+  readonly from: ReadonlyMap<string, number>;
+}
+
+function putBack({ trust, chains, trace, coverage }: World, { member, old, from }: Copied): boolean {
+  const { id } = member;
+  if (trust.isFaulty(id) || !trust.isOutside(id)) return false;
+  const heights = new Map(
+    chains.map(({ registerId, highest }) => [registerId, { from: from.get(registerId) ?? 0, to: highest }]),
+  );
+  if (!trust.bearsAt(id, heights)) return false;
+  trust.distrustAt(id, heights);
+  while (member.processes.length > 0) member.crash(false);
+  for (const chain of chains) chain.forget(id);
+  trace.add('WORLD', `an old volume is put back at ${id}, which has left`);
+  coverage.add('old volume at one that left');
+  member.start(old);
+  return true;
+}
+
+/** Everybody is down while the database of the register service is put back to what it was some dockets ago. */
+export function planOldStore(world: World, { faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, members, chains, coverage } = world;
+  agenda.after(random.between(0.3, 0.9) * faultsUntilMs, () => {
+    for (const member of members) while (member.processes.length > 0) member.crash(false);
+    for (const chain of chains) {
+      const { length } = chain.ledger.dockets;
+      if (length < 2) continue;
+      coverage.add('old register service');
+      chain.restoreStore(Math.max(1, length - random.whole(1, 4)));
+    }
+    for (const member of members) {
+      agenda.after(random.between(10, 3000), () => {
+        if (member.processes.length === 0) member.start();
+      });
+    }
+  });
+}
+
+export function planSecondStart(world: World, { faultsUntilMs }: Scenario, random: Random): void {
+  const { agenda, trace, trust, coverage } = world;
+  agenda.after(random.between(0.1, 0.8) * faultsUntilMs, () => {
+    const member = pickSpare(world, random);
+    if (member === undefined || member.processes.length === 0) return;
+    trust.distrust(member.id, false);
+    trace.add('WORLD', `${member.id} is started a second time with a copy of its volume`);
+    coverage.add('second start of an identity');
+    member.start(member.disk.copy());
+  });
+}

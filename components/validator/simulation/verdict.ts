@@ -1,0 +1,41 @@
+import type { Trace } from './trace.ts';
+
+export interface Broken {
+  readonly invariant:
+    | 'agreement'
+    | 'one certificate for each height'
+    | 'certificate'
+    | 'lock rule'
+    | 'polka before precommit'
+    | 'positions of a signer only rise'
+    | 'equal state at equal height'
+    | 'sealed once'
+    | 'nothing sealed is lost'
+    | 'nothing accepted is lost'
+    | 'evidence is true'
+    | 'honest members keep working'
+    | 'progress after healing'
+    /** More members lie than the set bears: what breaks then says nothing about the validator. */
+    | 'the simulator keeps to its bound';
+  readonly message: string;
+}
+
+/** The first invariant that was broken in a world, if one was. */
+export class Verdict {
+  readonly #trace: Trace;
+  #broken: Broken | undefined;
+
+  constructor(trace: Trace) {
+    this.#trace = trace;
+  }
+
+  get broken(): Broken | undefined {
+    return this.#broken;
+  }
+
+  break(invariant: Broken['invariant'], message: string): void {
+    if (this.#broken !== undefined) return;
+    this.#broken = { invariant, message };
+    this.#trace.add('VIOLATION', `${invariant}: ${message}`);
+  }
+}

@@ -1,0 +1,40 @@
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { signBytes } from '#core/ledger/consensus.ts';
+import type { Vote, VoteKind } from '../consensus/messages.ts';
+import { signable } from '../sealing/sign-bytes.ts';
+import type { RegisterState } from '../sealing/state.ts';
+import type { Cluster, Member } from './cluster.ts';
+import { testKey } from './keys.ts';
+import { registerId } from './world.ts';
+
+export interface Lie {
+  readonly kind?: VoteKind;
+  readonly round?: number;
+  /** Two hexadecimal characters for each docket that is voted for. */
+  readonly fills?: readonly [string, string];
+}
+
+/** Votes of a member for two dockets of the height that it works on, both signed with its key. */
+export function votesOfLiar(
+  cluster: Cluster,
+  liar: Member,
+  state: RegisterState,
+  { kind = 'prevote', round = 0, fills = ['aa', 'bb'] }: Lie = {},
+): readonly [Vote, Vote] {
+  const key = testKey(20 + cluster.members.indexOf(liar));
+  const vote = (fill: string): Vote => {
+    const hash = fill.repeat(32);
+    const value = { hash, merkleRoot: hash, logRoot: hash };
+    const plain = { kind, height: state.height, round, value, timestamp: 't' } as const;
+    const signature = encodeBase64(key.sign(signBytes(signable(state, plain, 't'))));
+    return { ...plain, validatorId: liar.id, signature };
+  };
+  return [vote(fills[0]), vote(fills[1])];
+}
+
+/** The liar tells one member both. */
+export function lieTo(cluster: Cluster, liar: Member, victim: Member, lie: Lie = {}): void {
+  for (const vote of votesOfLiar(cluster, liar, victim.register.state, lie)) {
+    victim.engine.peering.receive(liar.id, { kind: 'vote', registerId, vote });
+  }
+}
