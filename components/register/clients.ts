@@ -95,7 +95,30 @@ export interface ValidatorView {
   /** empty while nobody's turn is known */
   readonly proposer: string;
   readonly heard: readonly { readonly validatorId: string; readonly heardAtMs: number }[];
+  /** undefined when it does not validate the register */
+  readonly register: RegisterView | undefined;
 }
+
+/** A register as one of its validators sees it. */
+export interface RegisterView {
+  /** Running, Paused, Stopped, Halted, WaitingForValidators */
+  readonly status: string;
+  /** why it is halted, or paused by itself; empty otherwise */
+  readonly reason: string;
+  readonly pending: number;
+  readonly evidence: readonly EvidenceView[];
+}
+
+/** Proven faults of members, in short. */
+export interface EvidenceView {
+  readonly kind: string;
+  readonly validatorIds: readonly string[];
+  readonly height: number;
+  readonly seenAtMs: number;
+}
+
+/** What a validator may be told to do with a register. */
+export type ValidationAct = 'start' | 'stop' | 'pause' | 'resume';
 
 /** What this component asks of one validator; an outage is an AppError of kind unavailable or timeout. */
 export interface Cosignature {
@@ -119,7 +142,11 @@ export interface Validators {
     at: ValidatorAddress,
     request: { readonly registerId: string; readonly maxTransactions: number; readonly timeoutMs: number },
   ): Promise<SealResult>;
-  provePossession(at: ValidatorAddress, registerId: string): Promise<Possession>;
+  /**
+   * The newest key of a validator and the proof that it holds it, for one register.
+   * @param after the proof is for the key that follows this one, which is made when there is none: to rotate to
+   */
+  provePossession(at: ValidatorAddress, registerId: string, after?: string): Promise<Possession>;
   /** A C2SP cosignature of the register's checkpoint at a size that the validator knows. */
   cosign(
     at: ValidatorAddress,
@@ -127,11 +154,11 @@ export interface Validators {
   ): Promise<Cosignature>;
   /** Heartbeats as this validator has them (D24). */
   view(at: ValidatorAddress, registerId: string): Promise<ValidatorView>;
-  /** Ends the validation of a register at this validator. */
-  stop(at: ValidatorAddress, registerId: string): Promise<void>;
+  /** Starts, stops, pauses or resumes it there; what it comes to. */
+  act(at: ValidatorAddress, registerId: string, act: ValidationAct): Promise<{ readonly status: string }>;
 }
 
-/** Whether another validator may answer what this one did not. */
+/** Whether another validator may answer what this one did not, or answered with nonsense. */
 export function isOutage(error: AppError): boolean {
-  return error.kind === 'unavailable' || error.kind === 'timeout';
+  return error.kind === 'unavailable' || error.kind === 'timeout' || error.kind === 'bad_gateway';
 }

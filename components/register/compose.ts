@@ -1,7 +1,7 @@
 import { createVerifier, type Verifier } from '#core/crypto/verify.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { authPlugin, type TenantSession, tenantSession } from '#kit/auth/auth.ts';
-import { type Bus, connectBus } from '#kit/bus/bus.ts';
+import { type Bus, busOf, connectBus } from '#kit/bus/bus.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
 import { createVerifyPool, type VerifyPool } from '#kit/crypto/verify-pool.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
@@ -10,7 +10,7 @@ import { createHttpServer, createOpsServer, listenHttp, type ReadinessCheck } fr
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createRpcServer } from '#kit/rpc/rpc.ts';
-import { connectWorkload, type Workload } from '#kit/workload/workload.ts';
+import { connectWorkload, identityCheck, type Workload, workloadOf } from '#kit/workload/workload.ts';
 import { connectValidators } from './clients/validators.ts';
 import { connectWallets } from './clients/wallet.ts';
 import type { Validators, Wallets } from './clients.ts';
@@ -18,7 +18,7 @@ import type { RegisterConfig } from './config.ts';
 import { migrations } from './database/list.ts';
 import type { RegisterSchema } from './database/schema.ts';
 import { createFindMembers, type FindMembers } from './directory/ask.ts';
-import { createDefaultSet } from './directory/default-set.ts';
+import { createDefaultSet, createNamedSet } from './directory/default-set.ts';
 import { createOutages } from './directory/outages.ts';
 import { addDirectoryService } from './directory/rpc.ts';
 import { addLedgerService } from './dockets/rpc.ts';
@@ -29,6 +29,7 @@ import { type GenesisDispatcher, startGenesisDispatcher } from './genesis/jobs.t
 import { startEnactments } from './governance/jobs.ts';
 import { startHousekeeping } from './housekeeping/jobs.ts';
 import { type Deps, mountRoutes } from './http.ts';
+import { createChangeManaged } from './managed/changes.ts';
 import { measureWrites } from './metrics.ts';
 import { createCheckpoints } from './proofs/checkpoint.ts';
 import { createCosigners } from './proofs/cosigners.ts';
@@ -82,20 +83,24 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   const control = { database, wallets, validators, findMembers, verifier, clock, idempotency };
   const ring = () => bus.publish(SUBJECTS.registerEvents);
   const cosign: Validators['cosign'] = (at, request) => validators.cosign(at, request);
+  const beginning = {
+    networkId: installation,
+    onCreated: () => {
+      genesis.kick();
+      ring();
+    },
+  };
+  const named = { database, validators, verifier, clock, log };
   const cosigners = createCosigners({ db: database.read, findMembers, verifier, log, cosign });
   return {
     registers: {
       ...control,
       log,
       confirmations,
-      networkId: installation,
+      ...beginning,
       pendingTtlMs: settings.CHANCERY_PENDING_TTL_SECONDS * 1000,
       maxOpenRegistrations: settings.CHANCERY_MAX_OPEN_REGISTRATIONS,
-      defaultSet: createDefaultSet({ database, validators, verifier, clock, log, freshMs }),
-      onCreated: () => {
-        genesis.kick();
-        ring();
-      },
+      defaultSet: createDefaultSet({ ...named, freshMs }),
       onUpdated: ring,
       onDeleted: ring,
     },
@@ -112,6 +117,14 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
     policy: control,
     validators: control,
     conflicts: { database, clock, log, onStatusChanged: ring },
+    managed: {
+      ...control,
+      ...beginning,
+      log,
+      namedSet: createNamedSet(named),
+      change: createChangeManaged(control),
+      onDeleted: ring,
+    },
   };
 }
 
@@ -179,9 +192,9 @@ interface Plumbing {
 
 async function open(config: RegisterConfig, runtime: Runtime, cleanup: Cleanup): Promise<Component> {
   const { log, clock, telemetry } = runtime;
-  const workload = await connectWorkload({ socket: config.SPIFFE_ENDPOINT_SOCKET, log, clock });
+  const workload = await connectWorkload({ ...workloadOf(config), log, clock });
   cleanup.add('workload', () => workload.stop());
-  const bus = await connectBus({ url: config.NATS_URL, name: clientId, log });
+  const bus = await connectBus({ ...busOf(config), name: clientId, log });
   cleanup.add('bus', () => bus.close());
   const database = await openDatabase<RegisterSchema>({
     url: config.DATABASE_URL,
@@ -189,6 +202,7 @@ async function open(config: RegisterConfig, runtime: Runtime, cleanup: Cleanup):
     log,
     telemetry,
     migrations,
+    maxConnections: config.CHANCERY_DATABASE_CONNECTIONS,
   });
   cleanup.add('database', () => database.close());
   const session = tenantSession({ runtime, workload, bus, config, clientId });
@@ -271,8 +285,10 @@ async function listenRoutes(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): P
   return listenHttp(app, { host: config.CHANCERY_LISTEN_HOST, port: config.CHANCERY_HTTPS_PORT });
 }
 
-function readinessChecks({ database, session }: Pick<Plumbing, 'database' | 'session'>): ReadinessCheck[] {
+function readinessChecks(plumbing: Plumbing): ReadinessCheck[] {
+  const { database, session, workload, runtime } = plumbing;
   return [
+    identityCheck(workload, runtime.clock),
     { name: 'database', check: () => database.ping() },
     { name: 'revocations', check: () => session.revocations.assertFresh() },
   ];

@@ -2,6 +2,7 @@ import type { App } from '#kit/http/http.ts';
 import { type ConflictsDeps, mountConflicts } from './conflicts/routes.ts';
 import { type DocketsDeps, mountDockets } from './dockets/routes.ts';
 import { type GovernanceDeps, mountGovernance } from './governance/routes.ts';
+import { type ManagedDeps, mountManaged } from './managed/routes.ts';
 import { mountPolicy, type PolicyDeps } from './policy/routes.ts';
 import { mountProofs, type ProofsDeps } from './proofs/routes.ts';
 import { mountRegisters, type RegistersDeps } from './registers/routes.ts';
@@ -17,6 +18,7 @@ export interface Deps {
   readonly policy: PolicyDeps;
   readonly validators: ValidatorsDeps;
   readonly conflicts: ConflictsDeps;
+  readonly managed: ManagedDeps;
 }
 
 /** Every HTTP route of the register service. Handlers alone look into what they are given. */
@@ -29,4 +31,5 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountPolicy(app, deps.policy);
   mountValidators(app, deps.validators);
   mountConflicts(app, deps.conflicts);
+  mountManaged(app, deps.managed);
 }

@@ -1,6 +1,11 @@
+import { scanJson, toValue } from '#core/encoding/json.ts';
+import { AppError } from '#core/errors/errors.ts';
 import { createRpcClient, type RpcClientOptions } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
-import { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import {
+  type RegisterValidation,
+  ValidatorAdminService,
+} from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import {
   CheckpointService,
   MembershipService,
@@ -8,7 +13,13 @@ import {
   SubmissionService,
   type UnsealedTransaction as WireUnsealed,
 } from '#protos/gen/chancery/validator/v1/validator_pb.js';
-import type { SealResult, UnsealedTransaction, ValidatorAddress, Validators } from '../clients.ts';
+import type {
+  RegisterView,
+  SealResult,
+  UnsealedTransaction,
+  ValidatorAddress,
+  Validators,
+} from '../clients.ts';
 import type { PeerOptions } from './wallet.ts';
 
 export interface ValidatorClients extends Validators {
@@ -59,8 +70,32 @@ function sealResultOf(outcome: SealOutcome, docketNumber: bigint): SealResult {
   }
 }
 
+function registerViewOf(wire: RegisterValidation): RegisterView {
+  const { status, reason, memPoolSize, evidence } = wire;
+  return {
+    status,
+    reason,
+    pending: memPoolSize,
+    evidence: evidence.map(({ kind, validatorIds, height, seenAtMs }) => ({
+      kind,
+      validatorIds,
+      height: Number(height),
+      seenAtMs: Number(seenAtMs),
+    })),
+  };
+}
+
 function bodyOf(bytes: Uint8Array): unknown {
-  return bytes.length === 0 ? {} : JSON.parse(Buffer.from(bytes).toString('utf8'));
+  if (bytes.length === 0) return {};
+  try {
+    return toValue(scanJson(bytes));
+  } catch (cause) {
+    throw noAnswer(cause);
+  }
+}
+
+function noAnswer(cause?: unknown): AppError {
+  return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator answered with something else', { cause });
 }
 
 /** One connection a validator; an endpoint that moved replaces it. Each must prove the identity it is called by. */
@@ -117,8 +152,9 @@ export function connectValidators(options: PeerOptions): ValidatorClients {
       const answer = await at(address).submissions.seal(request, { timeoutMs: request.timeoutMs + 2_000 });
       return sealResultOf(answer.outcome, answer.docketNumber);
     },
-    async provePossession(address, registerId) {
-      const answer = await at(address).membership.provePossession({ registerId }, quick);
+    async provePossession(address, registerId, afterPublicKey = '') {
+      const request = { registerId, afterPublicKey };
+      const answer = await at(address).membership.provePossession(request, quick);
       return {
         validatorId: answer.validatorId,
         publicKey: answer.publicKey,
@@ -128,6 +164,7 @@ export function connectValidators(options: PeerOptions): ValidatorClients {
     },
     async view(address, registerId) {
       const answer = await at(address).admin.getStatus({ registerId }, quick);
+      if (answer.validatorId !== address.validatorId) throw noAnswer();
       const own = answer.registers.find((one) => one.registerId === registerId);
       return {
         validatorId: answer.validatorId,
@@ -135,14 +172,12 @@ export function connectValidators(options: PeerOptions): ValidatorClients {
         height: Number(own?.height ?? 0n),
         round: own?.round ?? 0,
         proposer: own?.proposer ?? '',
-        heard: answer.heard.map(({ validatorId, heardAtMs }) => ({
-          validatorId,
-          heardAtMs: Number(heardAtMs),
-        })),
+        heard: answer.heard.map((one) => ({ ...one, heardAtMs: Number(one.heardAtMs) })),
+        register: own && registerViewOf(own),
       };
     },
-    async stop(address, registerId) {
-      await at(address).admin.act({ registerId, act: 'stop' }, quick);
+    async act(address, registerId, act) {
+      return { status: (await at(address).admin.act({ registerId, act }, quick)).status };
     },
     async cosign(address, { registerId, size, rootHash }) {
       const request = { registerId, size: BigInt(size), rootHash };

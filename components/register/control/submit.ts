@@ -21,6 +21,8 @@ export interface ControlDeps {
   readonly validators: Pick<Validators, 'submit'>;
   readonly findMembers: FindMembers;
   readonly clock: Clock;
+  /** Called with the id before anybody is handed the transaction: what must not be forgotten is written down here. */
+  readonly onSigned?: ((txId: string) => Promise<void>) | undefined;
 }
 
 /** A control transaction before anybody signed it. */
@@ -127,7 +129,9 @@ export async function submitControl(
   draft: ControlDraft,
   signer: ControlSigner,
 ): Promise<SubmittedControl> {
-  return hand(deps, target, await sign(deps, target, draft, signer));
+  const submission = await sign(deps, target, draft, signer);
+  await deps.onSigned?.(submission.txId);
+  return hand(deps, target, submission);
 }
 
 /** Hands on a control transaction that was signed elsewhere, as it is. */

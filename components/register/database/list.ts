@@ -4,6 +4,7 @@ import { ledgerMigration } from './migrations/0001-ledger.ts';
 import { replaysMigration } from './migrations/0003-replays.ts';
 import { idempotencyKeysMigration } from './migrations/0004-idempotency-keys.ts';
 import { governanceMigration } from './migrations/0005-governance.ts';
+import { managedRegistersMigration } from './migrations/0006-managed-registers.ts';
 
 export const migrations: readonly Migration[] = [
   ledgerMigration,
@@ -11,4 +12,5 @@ export const migrations: readonly Migration[] = [
   replaysMigration,
   idempotencyKeysMigration,
   governanceMigration,
+  managedRegistersMigration,
 ];

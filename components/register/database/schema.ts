@@ -25,6 +25,8 @@ export interface RegistersTable {
   deleted_at: ColumnType<Date | null, Date | null | undefined, Date | null>;
   purged_at: ColumnType<Date | null, Date | null | undefined, Date | null>;
   validator_set_version: Generated<number>;
+  deletion_policy: ColumnType<string | null, string | null | undefined, string | null>;
+  purge_after: ColumnType<Date | null, Date | null | undefined, Date | null>;
 }
 
 export interface RegisterHeadsTable {
@@ -209,7 +211,30 @@ export interface DocketConflictsTable {
   seen_at: Instant;
 }
 
+export interface ManagedRegistersTable {
+  uid: string;
+  register_id: string;
+  organization_id: string;
+  purpose: string;
+  draft: ColumnType<unknown, string | null | undefined, string | null>;
+  wish_hash: ColumnType<Buffer | null, Buffer | null | undefined, Buffer | null>;
+  expires_at: ColumnType<Date | null, Date | null | undefined, Date | null>;
+  attestations: ColumnType<unknown, string | undefined, string>;
+  created_at: Instant;
+  released_at: ColumnType<Date | null, Date | null | undefined, Date | null>;
+}
+
+export interface ManagedChangesTable {
+  register_no: number;
+  aggregate: string;
+  change: string;
+  tx_id: string;
+  submitted_at: Instant;
+}
+
 export interface RegisterSchema {
+  managed_registers: ManagedRegistersTable;
+  managed_changes: ManagedChangesTable;
   registers: RegistersTable;
   register_heads: RegisterHeadsTable;
   register_validators: RegisterValidatorsTable;

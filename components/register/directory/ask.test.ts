@@ -27,6 +27,13 @@ describe('asking one member', () => {
     expect(asked).toEqual(['a', 'b']);
   });
 
+  it('goes on to the next when one fails by itself', async () => {
+    const fail = () => Promise.reject(new AppError('internal', 'INTERNAL_ERROR', 'not implemented'));
+    const { ask, asked } = asking({ a: fail });
+    expect(await askOne(members, ask)).toBe('b');
+    expect(asked).toEqual(['a', 'b']);
+  });
+
   it('passes over one that never announced itself', async () => {
     const { ask, asked } = asking({});
     expect(await askOne([{ validatorId: 'x', endpoint: '' }, ...members], ask)).toBe('a');

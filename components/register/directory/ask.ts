@@ -1,4 +1,4 @@
-import { isAppError } from '#core/errors/errors.ts';
+import { type AppError, isAppError } from '#core/errors/errors.ts';
 import type { Reader } from '#kit/db/db.ts';
 import { isOutage, type ValidatorAddress } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
@@ -39,6 +39,11 @@ function reach<T>(member: ValidatorAddress, ask: (at: ValidatorAddress) => Promi
   return member.endpoint === '' ? Promise.reject(nobody(undefined)) : ask(member);
 }
 
+/** A member that fails by itself, or does not know the question, says nothing of what the others would answer. */
+function maySucceedElsewhere(error: AppError): boolean {
+  return isOutage(error) || error.kind === 'internal';
+}
+
 /**
  * Asks the members one after the other until one answers; any of them serves any register (D21). An answer that is not
  * `final` is given only when no member has a better one.
@@ -57,7 +62,7 @@ export async function askOne<T>(
       if (final(answer)) return answer;
       second.push(answer);
     } catch (error) {
-      if (!isAppError(error) || !isOutage(error)) throw error;
+      if (!isAppError(error) || !maySucceedElsewhere(error)) throw error;
       cause = error;
     }
   }

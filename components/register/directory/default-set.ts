@@ -9,7 +9,8 @@ import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { isOutage, type Validators } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
-import { type Announcement, announcedSince } from './store.ts';
+import { refusal } from '../errors.ts';
+import { type Announcement, announcedAmong, announcedSince } from './store.ts';
 
 export interface Possessed extends ValidatorMember {
   /** base64: proof that the validator holds the key, for this register */
@@ -34,21 +35,23 @@ function unavailable(message: string, cause?: unknown): AppError {
 
 /** Undefined when the validator cannot be reached. */
 async function prove(
-  deps: DefaultSetDeps,
+  deps: Pick<DefaultSetDeps, 'validators' | 'verifier'>,
   registerId: string,
   announced: Announcement,
 ): Promise<Possessed | undefined> {
-  const { validatorId, publicKey, algorithm } = announced;
+  const { validatorId } = announced;
   const proof = await deps.validators.provePossession(announced, registerId).catch((error: unknown) => {
     if (isAppError(error) && isOutage(error)) return undefined;
     throw unavailable(`Validator ${validatorId} did not prove its key.`, error);
   });
   if (proof === undefined) return undefined;
+  // A validator announces its first key; after a rotation a new register begins with a later one.
+  const { publicKey, algorithm } = proof;
   const facts = { registerId, validatorId, publicKey };
   const proves =
     isAlgorithm(algorithm) &&
+    algorithm === announced.algorithm &&
     proof.validatorId === validatorId &&
-    proof.publicKey === publicKey &&
     verifyPossession(deps.verifier, { ...facts, algorithm }, proof.signature);
   if (!proves) throw unavailable(`The proof of validator ${validatorId} does not verify.`);
   return { validatorId, publicKey, algorithm, proofOfPossession: encodeBase64(proof.signature) };
@@ -72,6 +75,26 @@ export function createDefaultSet(deps: DefaultSetDeps): DefaultSet {
       throw unavailable(`Too few validators can be reached: ${absent.join(', ')} did not answer.`);
     }
     if (absent.length > 0) deps.log.warn({ registerId, absent }, 'validators left out of a new register');
+    return members;
+  };
+}
+
+/** Exactly the validators that are named, each with its proof. */
+export type NamedSet = (registerId: string, validatorIds: readonly string[]) => Promise<Possessed[]>;
+
+/**
+ * The members that somebody names: all of them must have announced themselves and prove their keys now, for a register
+ * that lacks one of them is another register.
+ * @throws AppError bad_gateway VALIDATOR_SET_UNAVAILABLE with the absent ones, VALIDATOR_UNAVAILABLE for a wrong proof
+ */
+export function createNamedSet(deps: Omit<DefaultSetDeps, 'freshMs'>): NamedSet {
+  return async (registerId, validatorIds) => {
+    const announced = await announcedAmong(deps.database.read, validatorIds);
+    const proofs = await Promise.all(announced.map((one) => prove(deps, registerId, one)));
+    const members = proofs.filter((member) => member !== undefined);
+    const present = new Set(members.map(({ validatorId }) => validatorId));
+    const absent = validatorIds.filter((validatorId) => !present.has(validatorId));
+    if (absent.length > 0) throw refusal('VALIDATOR_SET_UNAVAILABLE', { details: { absent } });
     return members;
   };
 }

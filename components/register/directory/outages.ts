@@ -37,9 +37,10 @@ export function createOutages(clock: Clock): Outages {
       listPending: (at, registerId, limit) => noting(at, () => validators.listPending(at, registerId, limit)),
       seal: (at, request) => noting(at, () => validators.seal(at, request)),
       cosign: (at, request) => noting(at, () => validators.cosign(at, request)),
-      provePossession: (at, registerId) => noting(at, () => validators.provePossession(at, registerId)),
+      provePossession: (at, registerId, after) =>
+        noting(at, () => validators.provePossession(at, registerId, after)),
       view: (at, registerId) => noting(at, () => validators.view(at, registerId)),
-      stop: (at, registerId) => noting(at, () => validators.stop(at, registerId)),
+      act: (at, registerId, act) => noting(at, () => validators.act(at, registerId, act)),
     }),
     order: (members) => {
       if (missedAtMs.size === 0) return members;

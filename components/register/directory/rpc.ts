@@ -34,6 +34,9 @@ export function directoryHandlers(deps: DirectoryDeps): Handlers {
       if (!endpoint.safeParse(request.endpoint).success) {
         throw new AppError('invalid', 'INVALID_REQUEST', 'endpoint is not host:port.');
       }
+      if (!/^[\x20-\x7e]{0,64}$/.test(version)) {
+        throw new AppError('invalid', 'INVALID_REQUEST', 'version is at most 64 printable characters.');
+      }
       const publicKey = normalisePublicKey(algorithm, request.publicKey);
       const announcedAt = new Date(deps.clock.nowMs());
       const entry = { validatorId, publicKey, algorithm, endpoint: request.endpoint, version, announcedAt };

@@ -29,6 +29,18 @@ export function announcedSince(db: Reader<RegisterSchema>, since: Date): Promise
   return select(db).where('announced_at', '>=', since).orderBy('validator_directory.validator_id').execute();
 }
 
+/** The announcements of those validators that ever announced themselves, by id. */
+export async function announcedAmong(
+  db: Reader<RegisterSchema>,
+  validatorIds: readonly string[],
+): Promise<Announcement[]> {
+  if (validatorIds.length === 0) return [];
+  return select(db)
+    .where('validator_directory.validator_id', 'in', validatorIds)
+    .orderBy('validator_directory.validator_id')
+    .execute();
+}
+
 /** The latest announcement of one validator. */
 export function findAnnounced(
   db: Reader<RegisterSchema>,

@@ -59,7 +59,7 @@ function createdWith(chain: StoredChain) {
 }
 
 /** @param rules of the register after its last docket; undefined before docket 0 */
-export function chainStateOf(chain: StoredChain, rules: LedgerRules | undefined): ChainState {
+function chainStateOf(chain: StoredChain, rules: LedgerRules | undefined): ChainState {
   const { register } = chain;
   return {
     registerNo: register.registerNo,

@@ -38,7 +38,7 @@ const listQuery = paging().extend({
 });
 
 /** A docket's number, its hash, or `latest` (L-06). */
-export function docketKeyOf(text: string): Parameters<typeof findDocket>[2] {
+function docketKeyOf(text: string): Parameters<typeof findDocket>[2] {
   if (text === 'latest') return text;
   if (/^(0|[1-9]\d{0,15})$/.test(text) && Number.isSafeInteger(Number(text)))
     return { docketNumber: Number(text) };

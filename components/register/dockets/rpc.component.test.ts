@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
-import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
+import { encodeBase64 } from '#core/encoding/base64.ts';
 import { decodeHex, encodeHex } from '#core/encoding/hex.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
 import { parseRules } from '#core/ledger/governance/rules-json.ts';
@@ -20,36 +20,13 @@ import { directoryHandlers } from '../directory/rpc.ts';
 import { buildVote } from '../testing/build-docket.ts';
 import { testKey } from '../testing/keys.ts';
 import { contextOf, startTestRegister, type TestRegister } from '../testing/register.ts';
+import { wireDocket } from '../testing/wire-docket.ts';
 import type { DocketBundle } from './docket.ts';
 import { ledgerHandlers } from './rpc.ts';
 
 const owner = testKey(1);
 
-function requestOf({ header, certificate, transactions, attestations }: DocketBundle) {
-  return create(WriteDocketRequestSchema, {
-    header: {
-      ...header,
-      transactionIds: [...header.transactionIds],
-      docketNumber: BigInt(header.docketNumber),
-      sizeBytes: BigInt(header.sizeBytes),
-      genesisConfig: header.genesisConfig ?? '',
-    },
-    certificate: {
-      ...certificate,
-      height: BigInt(certificate.height),
-      signatures: certificate.signatures.map((one) => ({
-        ...one,
-        signature: decodeBase64Any(one.signature),
-      })),
-    },
-    transactions: [...transactions],
-    attestations: attestations.map((vote) => ({
-      ...vote,
-      signature: decodeHex(vote.signature),
-      reason: vote.reason ?? '',
-    })),
-  });
-}
+const requestOf = (docket: DocketBundle) => create(WriteDocketRequestSchema, wireDocket(docket));
 
 describe('gRPC of the ledger', () => {
   let register: TestRegister;
@@ -185,6 +162,11 @@ describe('gRPC of the ledger', () => {
     const borrowed = { validatorId: 'validator-1' };
     await expect(append(borrowed)).rejects.toMatchObject({ code: 'VAL_SIG_002' });
     await expect(append({ approved: false })).rejects.toMatchObject({ code: 'VAL_SIG_002' });
+    const [rejecting = { validatorId: '', key: owner }] = register.members;
+    const rejection = buildVote({ ...docket, registerId }, rejecting, false);
+    await expect(append({ ...rejection, signature: decodeHex(rejection.signature) })).rejects.toMatchObject({
+      code: 'VAL_SIG_002',
+    });
     const stranger = buildVote({ ...docket, registerId }, { validatorId: 'validator-2', key: owner });
     await expect(append({ ...stranger, signature: decodeHex(stranger.signature) })).rejects.toMatchObject({
       code: 'VAL_SIG_002',

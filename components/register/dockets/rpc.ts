@@ -72,14 +72,20 @@ function voteOf(attestation: Attestation): ConsensusVote {
   };
 }
 
+/** A number that is none of ours once it is beyond what a number can hold. */
+function wholeOf(value: bigint): number {
+  if (value >= 0n && value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value);
+  throw new AppError('invalid', 'INVALID_REQUEST', 'A number is out of its range.');
+}
+
 /** The docket of a request; what it says is judged by the write. */
 export function bundleOf(request: WriteDocketRequest): DocketBundle {
   const header = requireMember(request.header, 'header');
   const certificate = requireMember(request.certificate, 'certificate');
   return {
     header: {
-      registerId: header.registerId,
-      docketNumber: Number(header.docketNumber),
+      registerId: requireMember(findRegisterId(header.registerId), 'registerId'),
+      docketNumber: wholeOf(header.docketNumber),
       previousHash: header.previousHash,
       timestamp: header.timestamp,
       validatorAddress: header.validatorAddress,
@@ -90,11 +96,11 @@ export function bundleOf(request: WriteDocketRequest): DocketBundle {
       hash: header.hash,
       isGenesis: header.isGenesis,
       ...(header.genesisConfig !== '' && { genesisConfig: header.genesisConfig }),
-      sizeBytes: Number(header.sizeBytes),
+      sizeBytes: wholeOf(header.sizeBytes),
     },
     certificate: {
       version: 1,
-      height: Number(certificate.height),
+      height: wholeOf(certificate.height),
       round: certificate.round,
       docketHash: certificate.docketHash,
       merkleRoot: certificate.merkleRoot,
@@ -171,6 +177,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
       };
     },
     async checkSubscription({ organizationId, registerId }) {
+      if (organizationId.includes('\u0000')) throw refusal('REGISTER_NOT_FOUND');
       const register = await getRegister(read, registerId, organizationId);
       return { subscribed: register.subscribed };
     },
@@ -188,7 +195,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
       const id = findRegisterId(registerId);
       const register = id === undefined ? undefined : (await loadChain(read, id))?.register;
       if (register === undefined) throw refusal('REGISTER_NOT_FOUND');
-      const number = Number(docketNumber);
+      const number = wholeOf(docketNumber);
       const docket = await findDocket(read, register.registerNo, { docketNumber: number });
       if (docket === undefined) throw refusal('DOCKET_NOT_FOUND');
       const vote = voteOf(requireMember(attestation, 'attestation'));

@@ -253,7 +253,7 @@ const judgeLabels: Stage = ({ bundle, records }) =>
   );
 
 /** Predecessors are sealed or stand earlier in this docket; an Action has one successor (L-43). */
-export function judgeLinks(docket: ReadDocket, sealed: PredecessorTypes): Violation[] {
+function judgeLinks(docket: ReadDocket, sealed: PredecessorTypes): Violation[] {
   const types = new Map(sealed);
   const followed = new Set<string>();
   const found: Violation[] = [];
@@ -285,7 +285,10 @@ async function judgeSignatures(docket: ReadDocket, verify: VerifySignatures): Pr
   );
 }
 
-/** Whether a vote attests a docket with the key of the member that it names. */
+/**
+ * Whether a vote attests a docket with the key of the member that it names. A rejection is none: a sealed docket carries
+ * the votes of those that found it right, and what was not sealed has no votes here (notes/ledger.md 4.1).
+ */
 export function isAttestation(
   vote: ConsensusVote,
   docketHash: string,
@@ -295,7 +298,9 @@ export function isAttestation(
   const voter = members.find((member) => member.validatorId === vote.validatorId);
   return (
     vote.docketHash === docketHash &&
-    !vote.reason?.includes('\u0000') &&
+    vote.approved &&
+    vote.reason === undefined &&
+    findTimestamp(vote.timestamp) !== undefined &&
     voter?.publicKey === vote.publicKey &&
     verifyVote(vote, verifier)
   );

@@ -126,6 +126,7 @@ describe('writing dockets', () => {
     if (vote === undefined) throw new Error('nobody attested');
     await refused({ ...bundle, attestations: [vote, vote] }, 'VAL_SIG_002');
     await refused({ ...bundle, attestations: [{ ...vote, validatorId: 'validator-2' }] }, 'VAL_SIG_002');
+    await refused({ ...bundle, attestations: [{ ...vote, reason: 'VAL_SIZE_001' }] }, 'VAL_SIG_002');
     expect((await post(bundle)).status).toBe(201);
   });
 

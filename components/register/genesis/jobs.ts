@@ -1,6 +1,7 @@
 import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { AppError } from '#core/errors/errors.ts';
+import { createBell } from '#kit/clock/bell.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -110,7 +111,7 @@ async function dispatch(deps: DispatchDeps, claimed: ClaimedGenesis): Promise<vo
  */
 export function startGenesisDispatcher(deps: DispatchDeps): GenesisDispatcher {
   let stopped = false;
-  let wake = Promise.withResolvers<void>();
+  const bell = createBell();
 
   async function round(): Promise<void> {
     const now = new Date(deps.clock.nowMs());
@@ -120,25 +121,21 @@ export function startGenesisDispatcher(deps: DispatchDeps): GenesisDispatcher {
 
   async function loop(): Promise<void> {
     while (!stopped) {
-      const { promise } = wake;
       try {
         await round();
       } catch (error) {
         deps.log.warn({ err: error }, 'genesis round failed');
       }
-      const timer = setTimeout(() => wake.resolve(), idleMs);
-      await promise;
-      clearTimeout(timer);
-      wake = Promise.withResolvers<void>();
+      await bell.rest(idleMs);
     }
   }
 
   const running = loop();
   return {
-    kick: () => wake.resolve(),
+    kick: () => bell.ring(),
     async stop() {
       stopped = true;
-      wake.resolve();
+      bell.ring();
       await running;
     },
   };

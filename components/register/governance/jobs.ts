@@ -1,4 +1,5 @@
 import { buildEnactment } from '#core/ledger/governance/build.ts';
+import { createBell } from '#kit/clock/bell.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { refusedWith } from '../control/answer.ts';
 import { type ControlDeps, submitControl } from '../control/submit.ts';
@@ -46,7 +47,7 @@ async function enactOne(deps: EnactmentDeps, registerId: string, proposalId: str
  */
 export function startEnactments(deps: EnactmentDeps): EnactmentDispatcher {
   let stopped = false;
-  let wake = Promise.withResolvers<void>();
+  const bell = createBell();
   const attempts = new Map<string, Attempt>();
 
   async function attempt(registerId: string, proposalId: string): Promise<void> {
@@ -70,22 +71,18 @@ export function startEnactments(deps: EnactmentDeps): EnactmentDispatcher {
 
   async function loop(): Promise<void> {
     while (!stopped) {
-      const { promise } = wake;
       await round().catch((error: unknown) => deps.log.warn({ err: error }, 'round of enactments failed'));
       const isTrying = [...attempts.values()].some((one) => Number.isFinite(one.notBeforeMs));
-      const timer = setTimeout(() => wake.resolve(), isTrying ? firstRetryMs : idleMs);
-      await promise;
-      clearTimeout(timer);
-      wake = Promise.withResolvers<void>();
+      await bell.rest(isTrying ? firstRetryMs : idleMs);
     }
   }
 
   const running = loop();
   return {
-    kick: () => wake.resolve(),
+    kick: () => bell.ring(),
     async stop() {
       stopped = true;
-      wake.resolve();
+      bell.ring();
       await running;
     },
   };

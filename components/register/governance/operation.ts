@@ -94,3 +94,11 @@ export async function operationOf(
   const [first] = violations;
   throw new AppError('invalid', 'INVALID_REQUEST', `${first?.field}: ${first?.message}`);
 }
+
+/** Query of routes that take a validator out of its set. */
+export const forceQuery = z.object({
+  force: z
+    .stringbool()
+    .default(false)
+    .describe('System administrators: although fewer operational members would be left than a quorum.'),
+});

@@ -2,11 +2,16 @@ import { z } from 'zod';
 import { ALGORITHMS } from '#core/crypto/algorithm.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { GOVERNANCE_BLUEPRINT } from '#core/ledger/governance/control.ts';
-import { approvalSchema, PROPOSAL_STATUSES } from '#core/ledger/governance/operation.ts';
+import {
+  approvalSchema,
+  operationPayloadSchema,
+  PROPOSAL_STATUSES,
+} from '#core/ledger/governance/operation.ts';
 import { findTxId } from '#core/ledger/register-id.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
+import type { Validators } from '../clients.ts';
 import { type Answer, answerOf, isAccepted, sendAnswer } from '../control/answer.ts';
 import { actingMember } from '../control/standing.ts';
 import { submitSigned } from '../control/submit.ts';
@@ -15,13 +20,15 @@ import { getVisibleRegister, getWritableRegister } from '../registers/access.ts'
 import type { Subject } from '../registers/roster.ts';
 import type { Register } from '../registers/store.ts';
 import { loadRules, type RulesDeps } from '../rules/load.ts';
+import { assertStaysOperational, mayForce } from '../validators/operational.ts';
 import { type DecideDeps, decide } from './decide.ts';
-import { operationOf, wishBody, word } from './operation.ts';
+import { forceQuery, operationOf, wishBody, word } from './operation.ts';
 import { presentBallot, presentOperation, presentProposal, presentRoster } from './present.ts';
 import { findProposal, listOperations, listProposals } from './store.ts';
 import { enact, vote } from './vote.ts';
 
 export interface GovernanceDeps extends DecideDeps, RulesDeps {
+  readonly validators: Pick<Validators, 'submit' | 'view'>;
   readonly idempotency: Idempotency;
 }
 
@@ -197,15 +204,21 @@ async function handOn(
 async function propose(
   deps: GovernanceDeps,
   register: Register,
-  subject: Subject,
+  subject: Subject & { readonly isForced: boolean },
   body: z.output<typeof proposeBody>,
 ): Promise<Answer> {
-  if ('transaction' in body) return handOn(deps, register, body.transaction);
   const rules = await loadRules(deps, register);
+  const at = { register, rules };
+  if ('transaction' in body) {
+    const signed = operationPayloadSchema.safeParse(body.transaction.payload).data;
+    if (signed !== undefined) await assertStaysOperational(deps, at, signed.operation, subject.isForced);
+    return handOn(deps, register, body.transaction);
+  }
   const { signer: proposer, entry } = await actingMember(deps.wallets, subject, rules, body.proposerDid);
   const now = formatLedgerTimestamp(deps.clock.nowMicros());
   const operation = await operationOf(body, { proposerDid: entry.subject, now }, deps.wallets);
-  const decided = await decide(deps, { register, rules, proposer }, operation, body.mode);
+  await assertStaysOperational(deps, at, operation, subject.isForced);
+  const decided = await decide(deps, { ...at, proposer }, operation, body.mode);
   const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
   return answerOf(answer, {
     txId,
@@ -228,12 +241,14 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
         tags,
         summary: 'Change who governs, who validates or what holds; opens a proposal where others must agree',
         params: registerParams,
+        querystring: forceQuery,
         body: proposeBody,
       },
     },
     async (request, reply) => {
       const subject = { caller: callerOf(request), token: bearerOf(request) };
       const { body } = request;
+      const isForced = mayForce(subject.caller, request.query.force);
       const register = await getWritableRegister(
         deps.database.read,
         subject.caller,
@@ -243,7 +258,7 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
       const scope = [`governance:${register.registerId}:${subject.caller.subject}`];
       const answer = await deps.idempotency.once(
         { key, scope, body },
-        () => propose(deps, register, subject, body),
+        () => propose(deps, register, { ...subject, isForced }, body),
         isAccepted,
       );
       return sendAnswer(reply, answer);

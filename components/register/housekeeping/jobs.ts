@@ -12,6 +12,7 @@ export interface HousekeepingDeps {
   readonly log: Logger;
 }
 
+const firstMs = 60_000;
 const everyMs = 3_600_000;
 /** Finalised registrations answer a repeated finalize for so long, expired ones say that they expired. */
 const keptRegistrationsMs = 24 * 3_600_000;
@@ -23,7 +24,9 @@ const docketsPerStep = 500;
 /** Steps of their own, so that a large register holds no lock for long. */
 async function purgeDeleted(deps: HousekeepingDeps): Promise<void> {
   const { database, clock } = deps;
-  for (const registerNo of await findPurgeable(database.read, new Date(clock.nowMs() - keptDeletedMs))) {
+  const now = new Date(clock.nowMs());
+  const deletedBefore = new Date(now.getTime() - keptDeletedMs);
+  for (const registerNo of await findPurgeable(database.read, { deletedBefore, now })) {
     const step = () => database.transact((tx) => purgeDockets(tx, registerNo, docketsPerStep));
     while (await step());
     await database.transact((tx) => finishPurge(tx, registerNo, new Date(clock.nowMs())));
@@ -38,11 +41,16 @@ export async function keepHouse(deps: HousekeepingDeps): Promise<void> {
   await purgeDeleted(deps);
 }
 
-/** Keeps house every hour; returns what ends it. */
+/** Keeps house soon after a start and every hour; returns what ends it. */
 export function startHousekeeping(deps: HousekeepingDeps): () => void {
-  const timer = setInterval(() => {
+  const keep = () => {
     keepHouse(deps).catch((error: unknown) => deps.log.warn({ err: error }, 'housekeeping failed'));
-  }, everyMs);
-  timer.unref();
-  return () => clearInterval(timer);
+  };
+  const first = setTimeout(keep, firstMs);
+  const timer = setInterval(keep, everyMs);
+  for (const each of [first, timer]) each.unref();
+  return () => {
+    clearTimeout(first);
+    clearInterval(timer);
+  };
 }

@@ -2,12 +2,17 @@ import { sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 
-/** Registers deleted before an instant whose data is still there, the oldest first. */
-export async function findPurgeable(db: Reader<RegisterSchema>, before: Date): Promise<number[]> {
+/** Registers whose data is still there and should not: deleted before an instant, or to be purged by now. */
+export async function findPurgeable(
+  db: Reader<RegisterSchema>,
+  due: { readonly deletedBefore: Date; readonly now: Date },
+): Promise<number[]> {
   const rows = await db
     .selectFrom('registers')
     .select('register_no')
-    .where('deleted_at', '<', before)
+    .where((where) =>
+      where.or([where('deleted_at', '<', due.deletedBefore), where('purge_after', '<=', due.now)]),
+    )
     .where('purged_at', 'is', null)
     .orderBy('deleted_at')
     .limit(16)
@@ -43,6 +48,7 @@ const perRegister = [
   'governance_proposals',
   'genesis_work',
   'subscriptions',
+  'managed_changes',
 ] as const;
 
 /**

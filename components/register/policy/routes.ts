@@ -1,3 +1,4 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isAppError } from '#core/errors/errors.ts';
 import { approvalSchema, TRANSITION_MODES } from '#core/ledger/governance/operation.ts';
@@ -5,14 +6,14 @@ import { isDefaultPolicy } from '#core/ledger/policy.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
-import { isAccepted, sendAnswer } from '../control/answer.ts';
+import { type Answer, isAccepted, sendAnswer } from '../control/answer.ts';
 import { refusal } from '../errors.ts';
 import { word } from '../governance/operation.ts';
 import { presentTime } from '../governance/present.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
 import { loadRules } from '../rules/load.ts';
 import type { PolicyKind, PolicyVersion } from '../rules/store.ts';
-import { type ChangeDeps, disableDevMode, updateCryptoPolicy, updatePolicy } from './change.ts';
+import { type Change, type ChangeDeps, disableDevMode, updateCryptoPolicy, updatePolicy } from './change.ts';
 import { listPolicyVersions } from './store.ts';
 
 export interface PolicyDeps extends ChangeDeps {
@@ -64,7 +65,7 @@ function mountHistory(app: App, deps: PolicyDeps, path: string, kind: PolicyKind
     async (request) => {
       const { query } = request;
       const { read } = deps.database;
-      const { registerId } = z.object({ registerId: z.string() }).parse(request.params);
+      const { registerId } = registerParams.parse(request.params);
       const register = await getVisibleRegister(read, callerOf(request), registerId);
       await loadRules(deps, register);
       const of = { registerNo: register.registerNo, kind };
@@ -112,6 +113,22 @@ function mountReads(app: App, deps: PolicyDeps): void {
   mountHistory(app, deps, '/api/registers/:registerId/crypto-policy/history', 'crypto');
 }
 
+interface Wanted {
+  readonly name: string;
+  readonly registerId: string;
+  readonly act: (change: Change) => Promise<Answer>;
+}
+
+/** A change of a register that the caller's key, if there is one, makes take effect once. */
+async function changeOnce(deps: PolicyDeps, request: FastifyRequest, reply: FastifyReply, wanted: Wanted) {
+  const subject = { caller: callerOf(request), token: bearerOf(request) };
+  const register = await getWritableRegister(deps.database.read, subject.caller, wanted.registerId);
+  const key = request.headers['idempotency-key'];
+  const scope = [`${wanted.name}:${register.registerId}:${subject.caller.subject}`];
+  const act = () => wanted.act({ register, subject });
+  return sendAnswer(reply, await deps.idempotency.once({ key, scope, body: request.body }, act, isAccepted));
+}
+
 function mountUpdates(app: App, deps: PolicyDeps): void {
   app.post(
     '/api/registers/:registerId/policy/update',
@@ -119,19 +136,12 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
       config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
       schema: { tags, summary: 'Propose the next policy', params: registerParams, body: updateBody },
     },
-    async (request, reply) => {
-      const subject = { caller: callerOf(request), token: bearerOf(request) };
-      const { body } = request;
-      const register = await getWritableRegister(
-        deps.database.read,
-        subject.caller,
-        request.params.registerId,
-      );
-      const key = request.headers['idempotency-key'];
-      const scope = [`policy:${register.registerId}:${subject.caller.subject}`];
-      const act = () => updatePolicy(deps, { register, subject }, body);
-      return sendAnswer(reply, await deps.idempotency.once({ key, scope, body }, act, isAccepted));
-    },
+    (request, reply) =>
+      changeOnce(deps, request, reply, {
+        name: 'policy',
+        registerId: request.params.registerId,
+        act: (change) => updatePolicy(deps, change, request.body),
+      }),
   );
   app.post(
     '/api/registers/:registerId/governance/crypto-policy',
@@ -139,19 +149,12 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
       config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
       schema: { tags, summary: 'Propose the next crypto policy', params: registerParams, body: cryptoBody },
     },
-    async (request, reply) => {
-      const subject = { caller: callerOf(request), token: bearerOf(request) };
-      const { body } = request;
-      const register = await getWritableRegister(
-        deps.database.read,
-        subject.caller,
-        request.params.registerId,
-      );
-      const key = request.headers['idempotency-key'];
-      const scope = [`crypto-policy:${register.registerId}:${subject.caller.subject}`];
-      const act = () => updateCryptoPolicy(deps, { register, subject }, body);
-      return sendAnswer(reply, await deps.idempotency.once({ key, scope, body }, act, isAccepted));
-    },
+    (request, reply) =>
+      changeOnce(deps, request, reply, {
+        name: 'crypto-policy',
+        registerId: request.params.registerId,
+        act: (change) => updateCryptoPolicy(deps, change, request.body),
+      }),
   );
   app.post(
     '/api/registers/:registerId/disable-dev-mode',

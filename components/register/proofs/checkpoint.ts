@@ -1,5 +1,4 @@
 import { decodeBase64Any } from '#core/encoding/base64.ts';
-import { encodeHex } from '#core/encoding/hex.ts';
 import { AppError } from '#core/errors/errors.ts';
 import {
   checkpointBody,
@@ -56,7 +55,7 @@ function noteKeyOf(register: Register, key: WalletKey): NoteKey {
 }
 
 /** Size and root of a register's log: its dockets so far. */
-export function logHead(register: Register): { readonly size: number; readonly root: Uint8Array } {
+function logHead(register: Register): { readonly size: number; readonly root: Uint8Array } {
   if (register.height === 0) throw refusal('REGISTER_NOT_READY', { retryAfterSeconds: 1 });
   return { size: register.height, root: frontierOf(register).root() };
 }
@@ -114,10 +113,4 @@ export function createCheckpoints({ wallets, cosigners, clock }: CheckpointsDeps
       return (await cosigners.keys(register)).map(verifierKey);
     },
   };
-}
-
-/** The log as JSON answers name it beside a proof. */
-export function presentLogHead(register: Register): { size: number; rootHash: string } {
-  const { size, root } = logHead(register);
-  return { size, rootHash: encodeHex(root) };
 }

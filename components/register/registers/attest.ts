@@ -50,6 +50,15 @@ function signatureBytes(text: string): Uint8Array {
   }
 }
 
+/** The attestation as the roster keeps it; undefined when it does not verify against what was asked for. */
+export function verifyReturned(
+  requested: RequestedAttestation,
+  returned: Omit<ReturnedAttestation, 'role' | 'subject'>,
+  verifier: Verifier,
+): RosterAttestation | undefined {
+  return entryOf(requested, { ...returned, signature: signatureBytes(returned.signature) }, verifier);
+}
+
 /**
  * Judges what came back against the bytes that were asked for. Every owner must have attested; other members that
  * did not are not granted; one that does not verify, or that nobody asked for, refuses the whole (L-28).
@@ -71,7 +80,7 @@ export function judgeAttestations(
     open.delete(keyOf(wanted.data));
     if (given === undefined && wanted.data.role === 'Owner') throw refusal('OWNER_ATTESTATION_MISSING');
     if (given === undefined) continue;
-    const entry = entryOf(wanted, { ...given, signature: signatureBytes(given.signature) }, verifier);
+    const entry = verifyReturned(wanted, given, verifier);
     if (entry === undefined) refused.push(wanted.data.subject);
     else roster.push(entry);
   }
@@ -86,7 +95,7 @@ export interface AttestDeps {
 }
 
 /** Signs by the key that was asked for: the wallet's own, or the one it derives for attestations (L-27). */
-async function attestFor(
+export async function attestFor(
   deps: AttestDeps,
   requested: RequestedAttestation,
   token: string,

@@ -13,12 +13,12 @@ import { refusal } from '../errors.ts';
 import { loadRules } from '../rules/load.ts';
 import { getVisibleRegister } from './access.ts';
 import type { Subject } from './roster.ts';
-import { markDeleted } from './store.ts';
+import { type Deletion, markDeleted, type Register } from './store.ts';
 
 export interface DeleteDeps {
   readonly database: Database<RegisterSchema>;
   readonly wallets: Wallets;
-  readonly validators: Pick<Validators, 'stop'>;
+  readonly validators: Pick<Validators, 'act'>;
   readonly findMembers: FindMembers;
   readonly verifier: Verifier;
   readonly clock: Clock;
@@ -27,27 +27,40 @@ export interface DeleteDeps {
   readonly onDeleted: () => void;
 }
 
-/**
- * Deletes a register here (L-19): a holder of an Owner or Admin wallet of the present roster may, for no register of the
- * system. Its data stays for a week; installations that replicate it keep theirs.
- */
-export async function deleteRegister(deps: DeleteDeps, subject: Subject, id: string): Promise<void> {
-  const { database, clock } = deps;
-  const register = await getVisibleRegister(database.read, subject.caller, id);
+/** Refuses who may not delete a register: nobody a System one, of others whoever is no Owner or Admin of the roster. */
+export async function assertMayDelete(deps: DeleteDeps, subject: Subject, register: Register): Promise<void> {
   if (register.purpose === 'System') throw refusal('SYSTEM_REGISTER_PROTECTED');
   const rules = await loadRules(deps, register);
   const may = (entry: RosterEntry) => mayDelete(rules, findMemberAddress(entry.subject) ?? '');
   if ((await findStanding(deps.wallets, subject, rules, may)) === undefined)
     throw refusal('DELETE_NOT_ATTESTED');
-  const { registerNo, registerId } = register;
+}
+
+/** Takes a register out of every list and tells its validators; a second time changes nothing. */
+export async function bury(
+  deps: DeleteDeps,
+  { registerNo, registerId }: Register,
+  how: { readonly policy: Deletion['policy']; readonly purgeAfter?: Date | undefined },
+): Promise<void> {
   const members = await deps.findMembers(registerNo);
-  await database.transact((tx) => markDeleted(tx, { registerNo, registerId, at: new Date(clock.nowMs()) }));
+  const at = new Date(deps.clock.nowMs());
+  await deps.database.transact((tx) => markDeleted(tx, { registerNo, registerId, at, ...how }));
   deps.onDeleted();
   // Validators learn it from the register's state too; being told spares them the attempts.
   for (const member of members.filter((one) => one.endpoint !== '')) {
-    deps.validators.stop(member, registerId).catch((error: unknown) => {
+    deps.validators.act(member, registerId, 'stop').catch((error: unknown) => {
       const reason = isAppError(error) ? error.code : String(error);
       deps.log.warn({ registerId, validatorId: member.validatorId, reason }, 'validator not drained');
     });
   }
+}
+
+/**
+ * Deletes a register here (L-19): a holder of an Owner or Admin wallet of the present roster may, for no register of the
+ * system. Its data stays for a week; installations that replicate it keep theirs.
+ */
+export async function deleteRegister(deps: DeleteDeps, subject: Subject, id: string): Promise<void> {
+  const register = await getVisibleRegister(deps.database.read, subject.caller, id);
+  await assertMayDelete(deps, subject, register);
+  await bury(deps, register, { policy: 'Tombstone' });
 }

@@ -40,7 +40,7 @@ function refuseInput(message: string): never {
 }
 
 /** The policy a register starts with; system registers take derived transaction ids only (D2). */
-function firstPolicy(request: InitiateRequest): RegisterPolicy {
+export function firstPolicy(request: Pick<InitiateRequest, 'policy' | 'purpose'>): RegisterPolicy {
   const policy = parsePolicy(request.policy ?? {});
   if (policy.version !== 1) refuseInput('The policy of a new register has version 1.');
   const deadlock = findDeadlock(policy);

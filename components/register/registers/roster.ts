@@ -92,7 +92,7 @@ export async function resolveRoster(
 }
 
 /** Exactly one owner, no address twice, at most 25 (L-28). */
-export function checkRoster(roster: readonly RosterWish[]): void {
+function checkRoster(roster: readonly RosterWish[]): void {
   if (roster.filter((wish) => wish.role === 'Owner').length !== 1)
     refuseInput('A register has exactly one owner.');
   if (roster.length > MAX_ROSTER) refuseInput(`A roster holds ${MAX_ROSTER} members at most.`);

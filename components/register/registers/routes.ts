@@ -17,7 +17,7 @@ import { countRegisters, listRegisters } from './store.ts';
 import { type UpdateDeps, updateRegister } from './update.ts';
 
 export interface RegistersDeps extends InitiateDeps, FinalizeDeps, UpdateDeps, DeleteDeps {
-  readonly validators: Pick<Validators, 'submit' | 'stop'>;
+  readonly validators: Pick<Validators, 'submit' | 'act'>;
   readonly idempotency: Idempotency;
 }
 

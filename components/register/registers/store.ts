@@ -144,6 +144,39 @@ export async function findRegister(
   return row && { ...registerOf(row), subscribed: Boolean(row.subscribed) };
 }
 
+/** How a register was deleted. */
+export interface Deletion {
+  readonly policy: 'Tombstone' | 'Purge';
+  readonly deletedAt: Date;
+  /** When its data goes; undefined where the housekeeping's own time holds. */
+  readonly purgeAfter: Date | undefined;
+  readonly purgedAt: Date | undefined;
+}
+
+export interface AnyRegister {
+  readonly register: Register;
+  readonly deletion: Deletion | undefined;
+}
+
+/** A register whether it is deleted or not: its row stays for ever. */
+export async function findRegisterEver(
+  db: Reader<RegisterSchema>,
+  registerId: string,
+): Promise<AnyRegister | undefined> {
+  const row = await select(db).where('registers.register_id', '=', registerId).executeTakeFirst();
+  return row && { register: registerOf(row), deletion: deletionOf(row) };
+}
+
+function deletionOf(row: Row): Deletion | undefined {
+  if (row.deleted_at === null) return undefined;
+  return {
+    policy: row.deletion_policy === 'Purge' ? 'Purge' : 'Tombstone',
+    deletedAt: row.deleted_at,
+    purgeAfter: row.purge_after ?? undefined,
+    purgedAt: row.purged_at ?? undefined,
+  };
+}
+
 /** A register with what its next docket is judged against. */
 export interface StoredChain {
   readonly register: Register;
@@ -319,12 +352,19 @@ export async function setAdvertise(
 /** Buries a register: out of every list, no subscription left; its rows stay for the housekeeping. */
 export async function markDeleted(
   tx: Transactor<RegisterSchema>,
-  register: { readonly registerNo: number; readonly registerId: string; readonly at: Date },
+  register: {
+    readonly registerNo: number;
+    readonly registerId: string;
+    readonly at: Date;
+    readonly policy: Deletion['policy'];
+    readonly purgeAfter?: Date | undefined;
+  },
 ): Promise<void> {
-  const { registerNo, registerId, at } = register;
+  const { registerNo, registerId, at, policy, purgeAfter } = register;
+  const how = { deletion_policy: policy, purge_after: purgeAfter ?? null };
   const buried = await tx
     .updateTable('registers')
-    .set({ status: 'Deleted', advertise: false, deleted_at: at, updated_at: at })
+    .set({ status: 'Deleted', advertise: false, deleted_at: at, updated_at: at, ...how })
     .where('register_no', '=', registerNo)
     .where('deleted_at', 'is', null)
     .returning('register_no')

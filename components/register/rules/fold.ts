@@ -53,7 +53,7 @@ export interface DocketFacts {
 }
 
 /** The control record of a genesis payload; undefined when it is none. */
-export function findControlRecord(payload: Uint8Array): ControlRecord | undefined {
+function findControlRecord(payload: Uint8Array): ControlRecord | undefined {
   try {
     return parseControlRecord(toValue(scanJson(payload)));
   } catch (error) {

@@ -3,7 +3,7 @@ import type { PoolClient } from 'pg';
 import { parsePolicy } from '#core/ledger/policy.ts';
 import type { Database, Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
-import type { KeyFacts, Member, RosterEntry } from '../registers/store.ts';
+import type { Member, RosterEntry } from '../registers/store.ts';
 
 type Db = Reader<RegisterSchema>;
 
@@ -259,13 +259,4 @@ export async function listSealedControls(
     .orderBy('t.position')
     .limit(limit)
     .execute();
-}
-
-/** Public key of the installation that signed a register's genesis. */
-export async function findSystemKey(db: Db, registerNo: number): Promise<KeyFacts | undefined> {
-  return db
-    .selectFrom('registers')
-    .select(['system_public_key as publicKey', 'system_algorithm as algorithm'])
-    .where('register_no', '=', registerNo)
-    .executeTakeFirst();
 }

@@ -65,11 +65,15 @@ export function buildCertificate(
   };
 }
 
-export function buildVote(header: DocketHeader, { validatorId, key }: TestMember): ConsensusVote {
+export function buildVote(
+  header: DocketHeader,
+  { validatorId, key }: TestMember,
+  approved = true,
+): ConsensusVote {
   const facts = {
     docketHash: header.hash,
     validatorAddress: key.walletAddress,
-    approved: true,
+    approved,
     timestamp: header.timestamp,
   };
   const signature = encodeHex(key.signer.sign(voteBytes(facts)));

@@ -1,5 +1,6 @@
 import { walletAddress } from '#core/crypto/address.ts';
 import { parsePublicKey } from '#core/crypto/public-key.ts';
+import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { findMember, rawText, scanJson, toValue } from '#core/encoding/json.ts';
 import { AppError, type Violation } from '#core/errors/errors.ts';
 import { validationError } from '#core/errors/validation-codes.ts';
@@ -19,6 +20,7 @@ import { testInstallation } from '#kit/testing/runtime.ts';
 import type {
   Cosignature,
   Possession,
+  RegisterView,
   SubmitAnswer,
   UnsealedTransaction,
   ValidatorAddress,
@@ -27,6 +29,7 @@ import type {
 } from '../clients.ts';
 import type { SealedTransaction } from '../dockets/docket.ts';
 import type { TestMember } from './build-docket.ts';
+import { testKey } from './keys.ts';
 
 export interface Pooled {
   readonly registerId: string;
@@ -46,6 +49,10 @@ export interface FakeValidators extends Validators {
   down: boolean;
   /** `validator register` for each one that was told to stop. */
   readonly stopped: string[];
+  /** `validator register` of those that were told to do something: what they do. */
+  readonly modes: Map<string, string>;
+  /** What a validator says of any register beside that. */
+  readonly said: Map<string, Partial<RegisterView>>;
   /** Validators that do not answer. */
   readonly away: Set<string>;
   /** Who was handed a submission, in order. */
@@ -134,6 +141,8 @@ function memberAt(members: readonly TestMember[], { validatorId }: ValidatorAddr
   return member;
 }
 
+const viewed: RegisterView = { status: 'Running', reason: '', pending: 0, evidence: [] };
+
 function viewOf(
   { validatorId }: ValidatorAddress,
   members: readonly TestMember[],
@@ -147,6 +156,7 @@ function viewOf(
     round: 0,
     proposer: members[0]?.validatorId ?? '',
     heard: heard.map((one) => ({ validatorId: one.validatorId, heardAtMs })),
+    register: viewed,
   };
 }
 
@@ -166,6 +176,13 @@ function prove({ validatorId, key }: TestMember, registerId: string): Possession
   return { validatorId, publicKey, algorithm, signature };
 }
 
+/** The key that follows another one: one for each, whoever asks. */
+export function nextKey(after: string): TestMember['key'] {
+  return testKey(100 + ((decodeBase64Any(after)[0] ?? 0) % 90));
+}
+
+const statuses = { start: 'Running', stop: 'Stopped', pause: 'Paused', resume: 'Running' } as const;
+
 /** The validators of an installation as this component sees them: a pool in memory, keys that prove themselves. */
 export function fakeValidators(members: readonly TestMember[]): FakeValidators {
   const pool: Pooled[] = [];
@@ -176,6 +193,8 @@ export function fakeValidators(members: readonly TestMember[]): FakeValidators {
     members,
     down: false,
     stopped: [],
+    modes: new Map(),
+    said: new Map(),
     away: new Set(),
     submittedTo: [],
     onSeal: async () => 0,
@@ -219,26 +238,29 @@ export function fakeValidators(members: readonly TestMember[]): FakeValidators {
       if (fake.pooled(registerId).length === 0) return { outcome: 'nothing_pending' };
       return { outcome: 'sealed', docketNumber: await fake.onSeal(registerId) };
     },
-    async view(at) {
+    async view(at, registerId) {
       answer(at);
-      const others = members.filter((one) => one.validatorId !== at.validatorId);
-      return viewOf(
-        at,
-        members,
-        others.filter((one) => !fake.away.has(one.validatorId)),
+      const heard = members.filter(
+        (one) => one.validatorId !== at.validatorId && !fake.away.has(one.validatorId),
       );
+      const status = fake.modes.get(`${at.validatorId} ${registerId}`) ?? 'Running';
+      const told = { ...viewed, status, pending: fake.pooled(registerId).length };
+      return { ...viewOf(at, members, heard), register: { ...told, ...fake.said.get(at.validatorId) } };
     },
-    async stop(at, registerId) {
+    async act(at, registerId, act) {
       answer(at);
-      fake.stopped.push(`${at.validatorId} ${registerId}`);
+      if (act === 'stop') fake.stopped.push(`${at.validatorId} ${registerId}`);
+      fake.modes.set(`${at.validatorId} ${registerId}`, statuses[act]);
+      return { status: statuses[act] };
     },
     async cosign(at, request) {
       answer(at);
       return cosign(memberAt(members, at), request);
     },
-    async provePossession(at, registerId) {
+    async provePossession(at, registerId, after) {
       answer(at);
-      return prove(memberAt(members, at), registerId);
+      const member = memberAt(members, at);
+      return prove(after === undefined ? member : { ...member, key: nextKey(after) }, registerId);
     },
   };
   function answer({ validatorId }: ValidatorAddress): void {

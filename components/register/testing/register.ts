@@ -69,6 +69,7 @@ const callers: Readonly<Record<string, Caller>> = {
   third: { ...person, subject: 'third', platformUserId: 'third', organizationId, roles: ['Administrator'] },
   system: { ...person, subject: 'system', organizationId: SYSTEM_ORGANIZATION_ID, roles: ['SystemAdmin'] },
   validator: { ...service, subject: 'v0', clientId: 'validator-0', scopes: ['dockets:write'] },
+  operator: { ...service, subject: 'o', clientId: 'service-operator', scopes: [] },
   blueprint: { ...service, subject: 'b', clientId: 'service-blueprint', scopes: [] },
 };
 

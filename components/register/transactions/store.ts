@@ -89,22 +89,6 @@ export async function sealedFacts(
   );
 }
 
-/** Sealed successors of Action-class predecessors, by predecessor. */
-export async function sealedSuccessors(
-  db: Db,
-  registerNo: number,
-  previousIds: readonly string[],
-): Promise<Map<string, string>> {
-  if (previousIds.length === 0) return new Map();
-  const rows = await db
-    .selectFrom('transaction_successors')
-    .select(['previous_tx_id', 'tx_id'])
-    .where('register_no', '=', registerNo)
-    .where('previous_tx_id', 'in', previousIds.map(bytesOf))
-    .execute();
-  return new Map(rows.map((row) => [row.previous_tx_id.toString('hex'), row.tx_id.toString('hex')]));
-}
-
 export interface LookupQuestion {
   readonly registerId: string;
   readonly txId: string;

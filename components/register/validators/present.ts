@@ -52,11 +52,11 @@ export function presentApproved(rules: LedgerRules) {
 /** One that was not heard for so many times its time to live is not listed any more (L-112). */
 const listedTtls = 10;
 
-/** When each validator was last heard, by itself or by another one. */
+/** When each validator was last heard, by itself or by another one; whoever says that it will be heard is not believed. */
 function lastHeard(views: readonly ValidatorView[], nowMs: number): Map<string, number> {
   const heard = new Map<string, number>();
   const note = (validatorId: string, atMs: number) =>
-    heard.set(validatorId, Math.max(atMs, heard.get(validatorId) ?? 0));
+    heard.set(validatorId, Math.max(Math.min(atMs, nowMs), heard.get(validatorId) ?? 0));
   for (const view of views) {
     note(view.validatorId, nowMs);
     for (const { validatorId, heardAtMs } of view.heard) note(validatorId, heardAtMs);

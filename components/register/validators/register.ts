@@ -21,9 +21,10 @@ import { type DecideDeps, decide } from '../governance/decide.ts';
 import type { Subject } from '../registers/roster.ts';
 import type { Register } from '../registers/store.ts';
 import { loadRules, type RulesDeps } from '../rules/load.ts';
+import { assertStaysOperational } from './operational.ts';
 
 export interface SetDeps extends DecideDeps, RulesDeps {
-  readonly validators: Pick<Validators, 'submit' | 'provePossession'>;
+  readonly validators: Pick<Validators, 'submit' | 'provePossession' | 'view'>;
 }
 
 export interface RegistrationWish {
@@ -33,8 +34,16 @@ export interface RegistrationWish {
   readonly proofOfPossession?: string | undefined;
 }
 
-/** The entry of a validator: its own proof, or the one it gives when it is asked at the address it announced. */
-async function entryOf(deps: SetDeps, registerId: string, wish: RegistrationWish): Promise<ValidatorEntry> {
+/**
+ * The entry of a validator: its own proof, or the one it gives when it is asked at the address it announced.
+ * @param after asked for the key that follows this one
+ */
+async function entryOf(
+  deps: SetDeps,
+  registerId: string,
+  wish: RegistrationWish,
+  after?: string,
+): Promise<ValidatorEntry> {
   const { validatorId, publicKey, proofOfPossession } = wish;
   if (publicKey !== undefined && proofOfPossession !== undefined) {
     const algorithm = 'ED25519';
@@ -43,13 +52,28 @@ async function entryOf(deps: SetDeps, registerId: string, wish: RegistrationWish
   const announced = await findAnnounced(deps.database.read, validatorId);
   if (announced === undefined)
     throw refusal('VALIDATOR_NOT_FOUND', { message: 'No such validator announced itself.' });
-  const proof = await deps.validators.provePossession(announced, registerId);
+  const proof = await deps.validators.provePossession(announced, registerId, after);
   const { algorithm } = proof;
   const fits = publicKey === undefined || publicKey === proof.publicKey;
   if (!isAlgorithm(algorithm) || !fits)
     throw new AppError('conflict', 'VALIDATOR_KEY_CHANGED', 'The validator has another key.');
   const signature = encodeBase64(proof.signature);
   return { validatorId, publicKey: proof.publicKey, algorithm, proofOfPossession: signature };
+}
+
+/** The entry of a validator that is to be let in, whether it asked for it or not: the proof that it gives when asked. */
+export function addEntry(deps: SetDeps, registerId: string, validatorId: string): Promise<ValidatorEntry> {
+  return entryOf(deps, registerId, { validatorId });
+}
+
+/** The entry of a validator with the key that follows its present one. */
+export async function nextEntry(
+  deps: SetDeps,
+  rules: LedgerRules,
+  validatorId: string,
+): Promise<ValidatorEntry> {
+  const { publicKey } = getValidator(rules, validatorId);
+  return entryOf(deps, rules.registerId, { validatorId }, publicKey);
 }
 
 /** Registers a validator with its proof of possession (L-109): in force at once on a public register, else it waits. */
@@ -74,13 +98,14 @@ export async function registerValidator(
   });
 }
 
-export type SetAct = 'approve' | 'reject' | 'suspend';
+export type SetAct = 'approve' | 'reject' | 'suspend' | 'rotate-key';
 
-function operationOf(
-  act: SetAct,
+async function operationOf(
+  deps: SetDeps,
+  { act, register, key }: SetChange,
   validator: LedgerValidator,
   common: Pick<Operation, 'proposerDid' | 'proposedAt' | 'justification'>,
-): Operation {
+): Promise<Operation> {
   const { validatorId, publicKey, algorithm, proofOfPossession } = validator;
   switch (act) {
     case 'approve':
@@ -93,6 +118,11 @@ function operationOf(
       return { operationType: 'remove-validator', ...common, validatorId };
     case 'suspend':
       return { operationType: 'suspend-validator', ...common, validatorId };
+    case 'rotate-key': {
+      const wish = { validatorId, ...key };
+      const validatorEntry = await entryOf(deps, register.registerId, wish, publicKey);
+      return { operationType: 'rotate-validator-key', ...common, validatorEntry };
+    }
   }
 }
 
@@ -108,15 +138,19 @@ export interface SetChange {
   readonly subject: Subject;
   readonly validatorId: string;
   readonly act: SetAct;
+  /** A system administrator wants it although too few operational members would be left. */
+  readonly isForced: boolean;
+  /** What to rotate to; the validator is asked for its next key when absent. */
+  readonly key?: Omit<RegistrationWish, 'validatorId'> | undefined;
 }
 
-/** Approves, rejects or suspends a validator: governance operations in other words (L-109). */
+/** Approves, rejects or suspends a validator, or gives it another key: governance operations in other words (L-109, L-114). */
 export async function changeSet(
   deps: SetDeps,
   change: SetChange,
   by: { readonly did?: string | undefined; readonly reason?: string | undefined },
 ): Promise<Answer> {
-  const { register, subject, validatorId, act } = change;
+  const { register, subject, validatorId } = change;
   const rules = await loadRules(deps, register);
   const validator = getValidator(rules, validatorId);
   const acting = await actingMember(deps.wallets, subject, rules, by.did);
@@ -126,7 +160,8 @@ export async function changeSet(
     ...(by.reason !== undefined && { justification: by.reason }),
   };
   const proposer = acting.signer;
-  const operation = operationOf(act, validator, common);
+  const operation = await operationOf(deps, change, validator, common);
+  await assertStaysOperational(deps, { register, rules }, operation, change.isForced);
   const decided = await decide(deps, { register, rules, proposer }, operation, 'auto');
   const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
   return answerOf(answer, {

@@ -1,23 +1,21 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
-import type { Validators, ValidatorView } from '../clients.ts';
 import { sendAnswer } from '../control/answer.ts';
-import { askAll } from '../directory/ask.ts';
+import { forceQuery } from '../governance/operation.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
 import type { Register } from '../registers/store.ts';
 import { loadRules } from '../rules/load.ts';
+import { mayForce, viewsOf } from './operational.ts';
 import { presentApproved, presentOperational, presentValidator } from './present.ts';
 import { changeSet, getValidator, registerValidator, type SetAct, type SetDeps } from './register.ts';
 
-export interface ValidatorsDeps extends SetDeps {
-  readonly validators: Pick<Validators, 'submit' | 'provePossession' | 'view'>;
-}
+export type ValidatorsDeps = SetDeps;
 
 const tags = ['Validators'];
 const registerParams = z.object({ registerId: z.string() });
@@ -39,6 +37,16 @@ const approveBody = z
 const rejectBody = z
   .object({ rejectedBy: text(255).optional(), reason: z.string().max(500).optional() })
   .nullish();
+const rotateBody = z
+  .object({
+    rotatedBy: text(255).optional(),
+    reason: z.string().max(500).optional(),
+    publicKey: text(1024).optional(),
+    proofOfPossession: text(1024)
+      .optional()
+      .describe('With publicKey; the validator is asked for its next key when absent.'),
+  })
+  .nullish();
 const suspendBody = z
   .object({ suspendedBy: text(255).optional(), reason: z.string().max(500).optional() })
   .nullish();
@@ -58,17 +66,6 @@ interface Seen {
 async function see(deps: ValidatorsDeps, caller: Caller, registerId: string): Promise<Seen> {
   const register = await getVisibleRegister(deps.database.read, caller, registerId);
   return { register, rules: await loadRules(deps, register) };
-}
-
-/** What the members that answer have heard; nobody answers when nobody is alive. */
-async function viewsOf(deps: ValidatorsDeps, register: Register): Promise<readonly ValidatorView[]> {
-  const members = await deps.findMembers(register.registerNo);
-  try {
-    return (await askAll(members, (at) => deps.validators.view(at, register.registerId))).answers;
-  } catch (error) {
-    if (isAppError(error, 'unavailable')) return [];
-    throw error;
-  }
 }
 
 function mountOfRegister(app: App, deps: ValidatorsDeps): void {
@@ -175,6 +172,7 @@ function mountRegistration(app: App, deps: ValidatorsDeps): void {
 interface ActBody {
   readonly did?: string | undefined;
   readonly reason?: string | undefined;
+  readonly key?: { readonly publicKey?: string | undefined; readonly proofOfPossession?: string | undefined };
 }
 
 function mountAct<S extends z.ZodType>(
@@ -187,15 +185,23 @@ function mountAct<S extends z.ZodType>(
     `/api/validators/:registerId/:validatorId/${act.name}`,
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: { tags, summary: act.summary, params: validatorParams, body: act.body },
+      schema: {
+        tags,
+        summary: act.summary,
+        params: validatorParams,
+        querystring: forceQuery,
+        body: act.body,
+      },
     },
     async (request, reply) => {
       const subject = { caller: callerOf(request), token: bearerOf(request) };
       assertManages(subject.caller);
       const params = validatorParams.parse(request.params);
       const register = await getWritableRegister(deps.database.read, subject.caller, params.registerId);
-      const change = { register, subject, validatorId: params.validatorId, act: act.name };
-      const answer = await changeSet(deps, change, read(act.body.parse(request.body)));
+      const isForced = mayForce(subject.caller, z.object({ force: z.boolean() }).parse(request.query).force);
+      const { key, ...by } = read(act.body.parse(request.body));
+      const change = { register, subject, validatorId: params.validatorId, act: act.name, isForced, key };
+      const answer = await changeSet(deps, change, by);
       return sendAnswer(reply, answer);
     },
   );
@@ -222,4 +228,10 @@ export function mountValidators(app: App, deps: ValidatorsDeps): void {
     { name: 'suspend', summary: 'Take a validator out of the set', body: suspendBody },
     (body) => ({ did: body?.suspendedBy, reason: body?.reason }),
   );
+  const rotate = { name: 'rotate-key', summary: 'Give a validator another key', body: rotateBody } as const;
+  mountAct(app, deps, rotate, (body) => ({
+    did: body?.rotatedBy,
+    reason: body?.reason,
+    key: { publicKey: body?.publicKey, proofOfPossession: body?.proofOfPossession },
+  }));
 }

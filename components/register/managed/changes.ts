@@ -1,0 +1,265 @@
+import { z } from 'zod';
+import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
+import { AppError } from '#core/errors/errors.ts';
+import { memberDid } from '#core/ledger/did.ts';
+import { governanceDraft } from '#core/ledger/governance/build.ts';
+import { GOVERNANCE_PAYLOAD_VERSION, TRANSITION_MODES } from '#core/ledger/governance/operation.ts';
+import type { LedgerRules } from '#core/ledger/governance/rules.ts';
+import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
+import type { Validators, Wallets } from '../clients.ts';
+import { type Answer, answerOf } from '../control/answer.ts';
+import { actingMember, findStanding } from '../control/standing.ts';
+import { submitControl } from '../control/submit.ts';
+import { refusal } from '../errors.ts';
+import { decide } from '../governance/decide.ts';
+import { type OperationWish, operationOf, word } from '../governance/operation.ts';
+import { vote } from '../governance/vote.ts';
+import { type ChangeDeps, disableDevMode, updatePolicy } from '../policy/change.ts';
+import type { Subject } from '../registers/roster.ts';
+import type { Register } from '../registers/store.ts';
+import { loadRules } from '../rules/load.ts';
+import { assertStaysOperational } from '../validators/operational.ts';
+import { addEntry, nextEntry } from '../validators/register.ts';
+import { listOutstanding } from './outstanding.ts';
+import { saveChange } from './store.ts';
+import { address, descriptionText, metadataMap, titleText, validatorIdText } from './wish.ts';
+
+export interface ManagedChangeDeps extends ChangeDeps {
+  readonly wallets: Wallets;
+  readonly validators: Validators;
+}
+
+const justification = z.string().max(500).optional();
+
+export const changeBody = z.discriminatedUnion('change', [
+  z.strictObject({
+    change: z.literal('metadata'),
+    title: titleText.optional(),
+    description: descriptionText.optional(),
+    metadata: metadataMap.optional().describe('Added to what there is.'),
+  }),
+  z.strictObject({
+    change: z.literal('policy'),
+    policy: z.record(z.string(), z.unknown()).describe('What is left out stays, null takes a member away.'),
+    transitionMode: word(TRANSITION_MODES).optional(),
+    justification,
+  }),
+  z.strictObject({ change: z.literal('devModeOff') }),
+  z.strictObject({ change: z.literal('addValidator'), validatorId: validatorIdText, justification }),
+  z.strictObject({
+    change: z.literal('removeValidator'),
+    validatorId: validatorIdText,
+    force: z.boolean().default(false).describe('Although fewer operational members than a quorum stay.'),
+    justification,
+  }),
+  z.strictObject({ change: z.literal('rotateValidatorKey'), validatorId: validatorIdText, justification }),
+  z.strictObject({
+    change: z.literal('addMember'),
+    walletAddress: address,
+    role: z.enum(ROSTER_ROLES),
+    targetKey: z
+      .strictObject({ publicKey: z.string().min(1).max(1024), algorithm: z.string().min(1).max(32) })
+      .optional(),
+    justification,
+  }),
+  z.strictObject({ change: z.literal('removeMember'), walletAddress: address, justification }),
+  z.strictObject({
+    change: z.literal('changeRole'),
+    walletAddress: address,
+    role: z.enum(ROSTER_ROLES),
+    justification,
+  }),
+  z.strictObject({
+    change: z.literal('vote'),
+    proposalId: z.string().regex(/^[0-9a-f]{64}$/),
+    decision: z.enum(['approve', 'reject']),
+  }),
+]);
+export type ManagedChange = z.output<typeof changeBody>;
+type Of<C extends ManagedChange['change']> = Extract<ManagedChange, { readonly change: C }>;
+
+interface At {
+  readonly register: Register;
+  readonly subject: Subject;
+  readonly rules: LedgerRules;
+}
+
+/** Changes that would come in each other's way. */
+function aggregateOf(change: ManagedChange): string {
+  switch (change.change) {
+    case 'metadata':
+    case 'policy':
+    case 'devModeOff':
+      return change.change;
+    case 'addValidator':
+    case 'removeValidator':
+    case 'rotateValidatorKey':
+      return 'validators';
+    case 'vote':
+      return `vote ${change.proposalId}`;
+    default:
+      return 'members';
+  }
+}
+
+/** The installation signs these by itself: it asks for a member of the roster that may decide. */
+async function assertGoverns(deps: ManagedChangeDeps, { subject, rules }: At): Promise<void> {
+  const governs = await findStanding(
+    deps.wallets,
+    subject,
+    rules,
+    ({ role }) => role === 'Owner' || role === 'Admin',
+  );
+  if (governs === undefined) throw refusal('NOT_ON_ROSTER');
+}
+
+async function changeMetadata(deps: ManagedChangeDeps, at: At, wish: Of<'metadata'>): Promise<Answer> {
+  const { register, rules } = at;
+  const { title, description } = wish;
+  if (title === undefined && description === undefined && wish.metadata === undefined)
+    throw new AppError('invalid', 'INVALID_REQUEST', 'Give a title, a description or metadata.');
+  await assertGoverns(deps, at);
+  const metadata = wish.metadata && { ...rules.metadata, ...wish.metadata };
+  const { registerId } = register;
+  const payload = { version: GOVERNANCE_PAYLOAD_VERSION, registerId, title, description, metadata };
+  const draft = governanceDraft('control.register.updatemetadata', payload);
+  const { txId, answer } = await submitControl(deps, register, draft, 'system');
+  return answerOf(answer, { txId });
+}
+
+/** What an operation on validators or on the roster says besides its type. */
+async function detailOf(
+  deps: ManagedChangeDeps,
+  { register, rules }: At,
+  wish: Exclude<ManagedChange, { readonly change: 'metadata' | 'policy' | 'devModeOff' | 'vote' }>,
+): Promise<OperationWish> {
+  const { registerId } = register;
+  switch (wish.change) {
+    case 'addValidator': {
+      const validatorEntry = await addEntry(deps, registerId, wish.validatorId);
+      return { operationType: 'add-validator', validatorEntry };
+    }
+    case 'rotateValidatorKey': {
+      const validatorEntry = await nextEntry(deps, rules, wish.validatorId);
+      return { operationType: 'rotate-validator-key', validatorEntry };
+    }
+    case 'removeValidator':
+      return { operationType: 'remove-validator', validatorId: wish.validatorId };
+    case 'addMember': {
+      const { targetKey, role: targetRole } = wish;
+      const targetDid = memberDid(wish.walletAddress);
+      return { operationType: 'add-member', targetDid, targetRole, ...(targetKey && { targetKey }) };
+    }
+    case 'removeMember':
+      return { operationType: 'remove-member', targetDid: memberDid(wish.walletAddress) };
+    case 'changeRole': {
+      const targetDid = memberDid(wish.walletAddress);
+      return { operationType: 'change-role', targetDid, targetRole: wish.role };
+    }
+  }
+}
+
+async function operate(
+  deps: ManagedChangeDeps,
+  at: At,
+  wish: Parameters<typeof detailOf>[2],
+): Promise<Answer> {
+  const { register, subject, rules } = at;
+  const { signer: proposer, entry } = await actingMember(deps.wallets, subject, rules);
+  const now = formatLedgerTimestamp(deps.clock.nowMicros());
+  const detail = { ...(await detailOf(deps, at, wish)), justification: wish.justification };
+  const operation = await operationOf(detail, { proposerDid: entry.subject, now }, deps.wallets);
+  const isForced = wish.change === 'removeValidator' && wish.force;
+  await assertStaysOperational(deps, at, operation, isForced);
+  const decided = await decide(deps, { register, rules, proposer }, operation, 'auto');
+  const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
+  return answerOf(answer, { txId, proposalId, votesReceived, votesRequired });
+}
+
+async function changePolicy(deps: ManagedChangeDeps, at: At, wish: Of<'policy'>): Promise<Answer> {
+  const { register, subject, rules } = at;
+  const { entry } = await actingMember(deps.wallets, subject, rules);
+  const { policy, transitionMode, justification: reason } = wish;
+  const asked = { policy, updatedBy: entry.subject, transitionMode, justification: reason };
+  return updatePolicy(deps, { register, subject }, asked);
+}
+
+async function submit(deps: ManagedChangeDeps, at: At, wish: ManagedChange): Promise<Answer> {
+  switch (wish.change) {
+    case 'metadata':
+      return changeMetadata(deps, at, wish);
+    case 'policy':
+      return changePolicy(deps, at, wish);
+    case 'devModeOff':
+      await assertGoverns(deps, at);
+      return disableDevMode(deps, at.register);
+    case 'vote': {
+      const { proposalId, decision } = wish;
+      return vote(deps, { register: at.register, subject: at.subject, proposalId }, { decision });
+    }
+    default:
+      return operate(deps, at, wish);
+  }
+}
+
+const submitted = z.looseObject({
+  txId: z.string(),
+  proposalId: z.string().optional(),
+  votesReceived: z.number().optional(),
+  votesRequired: z.number().optional(),
+});
+
+/** What came of the submission, as the operator reads it. */
+function presentSubmitted(registerId: string, { change }: ManagedChange, body: unknown): Answer {
+  const { txId, proposalId, votesReceived, votesRequired } = submitted.parse(body);
+  const isVoting = proposalId !== undefined && change !== 'vote';
+  const votes = { votesReceived: votesReceived ?? null, votesRequired: votesRequired ?? null };
+  const status = isVoting ? 'voting' : 'submitted';
+  return {
+    status: 202,
+    body: { registerId, change, status, txId, proposalId: proposalId ?? null, ...votes },
+  };
+}
+
+function outstanding(change: string, txId?: string): AppError {
+  const details = { change, ...(txId !== undefined && { txId }) };
+  return refusal('CHANGE_OUTSTANDING', { details, retryAfterSeconds: 1 });
+}
+
+/** Submits a change of a register as the member of its roster that the caller is. */
+export type ChangeManaged = (at: Omit<At, 'rules'>, wish: ManagedChange) => Promise<Answer>;
+
+/**
+ * One change of an aggregate is on its way at a time: a second one is refused until the first is sealed or refused. What
+ * two replicas submit at the same moment the ledger judges.
+ * @throws AppError conflict CHANGE_OUTSTANDING, and what the use cases of each change throw
+ */
+export function createChangeManaged(deps: ManagedChangeDeps): ChangeManaged {
+  const underWay = new Set<string>();
+
+  async function change({ register, subject }: Omit<At, 'rules'>, wish: ManagedChange): Promise<Answer> {
+    const aggregate = aggregateOf(wish);
+    const before = (await listOutstanding(deps, register)).find((one) => one.aggregate === aggregate);
+    if (before !== undefined) throw outstanding(before.change, before.txId);
+    const rules = await loadRules(deps, register);
+    const onSigned = (txId: string) => {
+      const submittedAt = new Date(deps.clock.nowMs());
+      const saved = { aggregate, change: wish.change, txId, submittedAt };
+      return deps.database.transact((tx) => saveChange(tx, register.registerNo, saved));
+    };
+    const answer = await submit({ ...deps, onSigned }, { register, subject, rules }, wish);
+    if (answer.status >= 300) return answer;
+    return presentSubmitted(register.registerId, wish, answer.body);
+  }
+
+  return async (at, wish) => {
+    const name = `${at.register.registerNo} ${aggregateOf(wish)}`;
+    if (underWay.has(name)) throw outstanding(wish.change);
+    underWay.add(name);
+    try {
+      return await change(at, wish);
+    } finally {
+      underWay.delete(name);
+    }
+  };
+}

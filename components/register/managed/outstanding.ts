@@ -1,0 +1,40 @@
+import { isAppError } from '#core/errors/errors.ts';
+import type { Database } from '#kit/db/db.ts';
+import type { Validators } from '../clients.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import type { FindMembers } from '../directory/ask.ts';
+import type { Register } from '../registers/store.ts';
+import { getTransaction } from '../transactions/read.ts';
+import { forgetChanges, listChanges, type SubmittedChange } from './store.ts';
+
+export interface OutstandingDeps {
+  readonly database: Database<RegisterSchema>;
+  readonly validators: Validators;
+  readonly findMembers: FindMembers;
+}
+
+/** Whether nobody can say that a transaction is sealed or refused: one whose fate is not known counts as waiting. */
+async function waits(deps: OutstandingDeps, register: Register, { txId }: SubmittedChange): Promise<boolean> {
+  const { validators, findMembers } = deps;
+  try {
+    const found = await getTransaction({ db: deps.database.read, validators, findMembers }, register, txId);
+    return found.kind === 'unsealed' && found.transaction.status === 'pending';
+  } catch (error) {
+    if (isAppError(error, 'not_found')) return false;
+    if (isAppError(error, 'unavailable')) return true;
+    throw error;
+  }
+}
+
+/** The operator's control transactions that wait to be sealed; the others are forgotten. */
+export async function listOutstanding(
+  deps: OutstandingDeps,
+  register: Register,
+): Promise<readonly SubmittedChange[]> {
+  const changes = await listChanges(deps.database.read, register.registerNo);
+  if (changes.length === 0) return [];
+  const waiting = await Promise.all(changes.map((change) => waits(deps, register, change)));
+  const done = changes.filter((_, index) => !waiting[index]).map(({ txId }) => txId);
+  if (done.length > 0) await deps.database.transact((tx) => forgetChanges(tx, register.registerNo, done));
+  return changes.filter((_, index) => waiting[index]);
+}

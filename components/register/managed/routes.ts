@@ -1,0 +1,216 @@
+import { z } from 'zod';
+import { AppError } from '#core/errors/errors.ts';
+import { findRegisterId } from '#core/ledger/register-id.ts';
+import type { Idempotency } from '#kit/db/idempotency.ts';
+import { type App, callerOf } from '#kit/http/http.ts';
+import { bearerOf } from '../bearer.ts';
+import { isAccepted, sendAnswer } from '../control/answer.ts';
+import { refusal } from '../errors.ts';
+import type { DeleteDeps } from '../registers/delete.ts';
+import { countRegisters, type Register } from '../registers/store.ts';
+import { collect, missingOf } from './attestations.ts';
+import { type ChangeManaged, changeBody } from './changes.ts';
+import { DELETION_POLICIES, removeManaged } from './remove.ts';
+import { getFound, presentDeletion, readStatus, type StatusDeps } from './status.ts';
+import { findManager, hasBegun, type Managed } from './store.ts';
+import { type UpsertDeps, upsertRegister } from './upsert.ts';
+import { setValidation, VALIDATION_STATES, type ValidationDeps } from './validation.ts';
+import { attestationBody, uidText, wishBody } from './wish.ts';
+
+export interface ManagedDeps extends UpsertDeps, StatusDeps, DeleteDeps, ValidationDeps {
+  readonly wallets: UpsertDeps['wallets'];
+  readonly validators: StatusDeps['validators'];
+  readonly idempotency: Idempotency;
+  readonly change: ChangeManaged;
+}
+
+const tags = ['Operator'];
+const key = z.string().regex(/^(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$/);
+const params = z.object({ key });
+const config = { policy: 'RequireOperator', rateLimit: 'Api' } as const;
+
+/** A register that is there and takes changes. */
+async function getChangeable(deps: ManagedDeps, name: string): Promise<Register> {
+  const { known } = await getFound(deps, name);
+  if (known === undefined || known.register.status === 'Checking')
+    throw refusal('REGISTER_NOT_READY', { retryAfterSeconds: 1 });
+  if (known.deletion !== undefined) throw refusal('REGISTER_DELETED');
+  if (known.register.status === 'Halted') throw refusal('REGISTER_HALTED');
+  return known.register;
+}
+
+function mountUpsert(app: App, deps: ManagedDeps): void {
+  app.put(
+    '/api/internal/registers/:uid',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Make the register of a custom resource, or go on with it',
+        params: z.object({ uid: uidText }),
+        body: wishBody,
+      },
+    },
+    async (request) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      const registerId = await upsertRegister(deps, subject, request.params.uid, request.body);
+      return readStatus(deps, subject, await getFound(deps, registerId));
+    },
+  );
+  app.post(
+    '/api/internal/registers',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'The same, with the UID in the body',
+        body: wishBody.extend({ uid: uidText }),
+      },
+    },
+    async (request) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      const { uid, ...wish } = request.body;
+      const registerId = await upsertRegister(deps, subject, uid, wish);
+      return readStatus(deps, subject, await getFound(deps, registerId));
+    },
+  );
+}
+
+function mountOne(app: App, deps: ManagedDeps): void {
+  app.get(
+    '/api/internal/registers/:key',
+    { config, schema: { tags, summary: 'Everything that is shown of a register', params } },
+    async (request) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      return readStatus(deps, subject, await getFound(deps, request.params.key));
+    },
+  );
+  app.delete(
+    '/api/internal/registers/:key',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Give the register of a custom resource up, or delete it',
+        params,
+        querystring: z.object({ policy: z.enum(DELETION_POLICIES) }),
+      },
+    },
+    async (request) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      const { policy } = request.query;
+      const found = await removeManaged(deps, subject, request.params.key, policy);
+      const registerId = found?.known?.register.registerId ?? found?.managed?.registerId ?? null;
+      return { registerId, deletion: presentDeletion(found?.known?.deletion) };
+    },
+  );
+}
+
+function mountCount(app: App, deps: ManagedDeps): void {
+  app.get(
+    '/api/internal/organizations/:organizationId/registers/count',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'How many registers an organisation sees',
+        params: z.object({ organizationId: z.guid().toLowerCase() }),
+      },
+    },
+    async (request) => {
+      const { organizationId } = request.params;
+      const groups = await countRegisters(deps.database.read, { all: false, organizationId });
+      return { organizationId, count: groups.reduce((sum, { count }) => sum + count, 0) };
+    },
+  );
+}
+
+function mountChanges(app: App, deps: ManagedDeps): void {
+  app.post(
+    '/api/internal/registers/:key/changes',
+    {
+      config,
+      schema: { tags, summary: 'Change a register as a member of its roster', params, body: changeBody },
+    },
+    async (request, reply) => {
+      const subject = { caller: callerOf(request), token: bearerOf(request) };
+      const { body } = request;
+      const register = await getChangeable(deps, request.params.key);
+      const idempotencyKey = request.headers['idempotency-key'];
+      const scope = [`change:${register.registerId}:${subject.caller.subject}`];
+      const answer = await deps.idempotency.once(
+        { key: idempotencyKey, scope, body },
+        () => deps.change({ register, subject }, body),
+        isAccepted,
+      );
+      return sendAnswer(reply, answer);
+    },
+  );
+  app.put(
+    '/api/internal/registers/:key/validation',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Start, pause or stop a register at all its validators',
+        params,
+        body: z.strictObject({ state: z.enum(VALIDATION_STATES) }),
+      },
+    },
+    async (request) => {
+      const { known } = await getFound(deps, request.params.key);
+      if (known === undefined || known.deletion !== undefined) throw refusal('REGISTER_NOT_READY');
+      return setValidation(deps, known.register, request.body.state);
+    },
+  );
+}
+
+/** The draft of a register that waits for attestations. */
+async function getWaiting(deps: ManagedDeps, text: string): Promise<Managed> {
+  const registerId = findRegisterId(text);
+  const managed = registerId === undefined ? undefined : await findManager(deps.database.read, registerId);
+  if (managed?.open === undefined || (await hasBegun(deps.database.read, managed.registerId)))
+    throw refusal('REGISTRATION_NOT_FOUND');
+  if (managed.open.expiresAt.getTime() <= deps.clock.nowMs()) throw refusal('REGISTRATION_EXPIRED');
+  return managed;
+}
+
+/** Owners and admins whose keys the operator does not hold bring their signatures themselves. */
+function mountAttestations(app: App, deps: ManagedDeps): void {
+  app.post(
+    '/api/registers/:registerId/attestations',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: {
+        tags: ['Registers'],
+        summary: 'Attest for a register that a custom resource has drawn up',
+        params: z.object({ registerId: z.string() }),
+        body: z.strictObject({
+          attestations: z.array(attestationBody).max(25).default([]),
+          autoAttest: z.boolean().default(false).describe('Sign with the wallets of the caller.'),
+        }),
+      },
+    },
+    async (request) => {
+      const { attestations: given, autoAttest } = request.body;
+      if (given.length === 0 && !autoAttest)
+        throw new AppError('invalid', 'INVALID_REQUEST', 'Give attestations, or autoAttest: true.');
+      const managed = await getWaiting(deps, request.params.registerId);
+      const token = autoAttest ? bearerOf(request) : undefined;
+      const after = await collect(deps, managed, { given, token });
+      const missing = missingOf(after);
+      if (autoAttest && missing.length === missingOf(managed).length) throw refusal('SENDER_NOT_AUTHORIZED');
+      const named = missing.map(({ walletAddress, data }) => ({ walletAddress, role: data.role }));
+      return { registerId: after.registerId, missing: named };
+    },
+  );
+}
+
+/** Registers of custom resources: routes of the operator alone, never reachable through the gateway. */
+export function mountManaged(app: App, deps: ManagedDeps): void {
+  mountUpsert(app, deps);
+  mountOne(app, deps);
+  mountCount(app, deps);
+  mountChanges(app, deps);
+  mountAttestations(app, deps);
+}

@@ -1,0 +1,197 @@
+import { randomUUID } from 'node:crypto';
+import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
+import { AppError } from '#core/errors/errors.ts';
+import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
+import { registerIdOfUuid } from '#core/ledger/register-id.ts';
+import { isUniqueViolation, type Transactor } from '#kit/db/db.ts';
+import type { Wallets } from '../clients.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import type { NamedSet } from '../directory/default-set.ts';
+import { refusal } from '../errors.ts';
+import { type BeginDeps, beginRegister } from '../registers/begin.ts';
+import { type Draft, type RosterWish, requestAttestations } from '../registers/draft.ts';
+import { firstPolicy } from '../registers/initiate.ts';
+import { resolveRoster, type Subject } from '../registers/roster.ts';
+import { findRegisterEver } from '../registers/store.ts';
+import { type CollectDeps, collect, isSameDraft, missingOf } from './attestations.ts';
+import {
+  clearDraft,
+  findManaged,
+  findManager,
+  hasBegun,
+  insertManaged,
+  lockManaged,
+  type Managed,
+  release,
+  saveDraft,
+} from './store.ts';
+import { type RegisterWish, wishHash } from './wish.ts';
+
+export interface UpsertDeps extends CollectDeps, BeginDeps {
+  readonly wallets: Wallets;
+  readonly namedSet: NamedSet;
+}
+
+/** Attestations of people take their time; what was granted longer ago is asked for anew. */
+const draftTtlMs = 24 * 3_600_000;
+
+function organizationOf(wish: RegisterWish): string {
+  if (wish.organizationId !== undefined) return wish.organizationId;
+  if (wish.purpose === 'System') return SYSTEM_ORGANIZATION_ID;
+  throw new AppError('invalid', 'INVALID_REQUEST', 'organizationId: required unless purpose is System');
+}
+
+/** An existing register that a resource takes over: it must be there, of that organisation, and nobody else's. */
+async function adopt(
+  tx: Transactor<RegisterSchema>,
+  wish: RegisterWish & { readonly registerId: string },
+  at: Date,
+): Promise<void> {
+  const { registerId, replaces } = wish;
+  const found = await findRegisterEver(tx, registerId);
+  if (found === undefined || found.deletion !== undefined) throw refusal('REGISTER_NOT_FOUND');
+  const { register } = found;
+  if ((register.organizationId ?? SYSTEM_ORGANIZATION_ID) !== organizationOf(wish))
+    throw refusal('REGISTER_OF_ANOTHER_ORGANIZATION');
+  if (register.purpose !== wish.purpose)
+    throw refusal('IMMUTABLE_FIELD', { details: { fields: ['purpose'] } });
+  const manager = await findManager(tx, registerId);
+  if (manager === undefined) return;
+  if (manager.uid !== replaces) throw refusal('REGISTER_BOUND', { details: { uid: manager.uid } });
+  await release(tx, manager.uid, at);
+}
+
+async function take(deps: UpsertDeps, uid: string, wish: RegisterWish): Promise<Managed | undefined> {
+  const at = new Date(deps.clock.nowMs());
+  const organizationId = organizationOf(wish);
+  const { purpose, registerId: wanted } = wish;
+  const registerId = wanted ?? registerIdOfUuid(randomUUID());
+  try {
+    return await deps.database.transact(async (tx) => {
+      if (wanted !== undefined) await adopt(tx, { ...wish, registerId: wanted }, at);
+      await insertManaged(tx, { uid, registerId, organizationId, purpose, at });
+      return findManaged(tx, uid);
+    });
+  } catch (error) {
+    if (!isUniqueViolation(error, 'managed_registers_bound')) throw error;
+    throw refusal('REGISTER_BOUND', { cause: error });
+  }
+}
+
+/** The register id of a UID: fixed by the first call, whatever becomes of that call afterwards. */
+async function bind(deps: UpsertDeps, uid: string, wish: RegisterWish): Promise<Managed> {
+  const managed = (await findManaged(deps.database.read, uid)) ?? (await take(deps, uid, wish));
+  if (managed === undefined || managed.releasedAt !== undefined) throw refusal('REGISTER_DELETED');
+  if (wish.registerId !== undefined && wish.registerId !== managed.registerId)
+    throw refusal('UID_BOUND', { details: { registerId: managed.registerId } });
+  const fields = [
+    ...(organizationOf(wish) === managed.organizationId ? [] : ['organizationId']),
+    ...(wish.purpose === managed.purpose ? [] : ['purpose']),
+  ];
+  if (fields.length > 0) {
+    const message = `${fields.join(' and ')} of a register cannot be changed.`;
+    throw refusal('IMMUTABLE_FIELD', { message, details: { fields } });
+  }
+  return managed;
+}
+
+function isCurrent({ open }: Managed, hash: Buffer, nowMs: number): boolean {
+  return open?.wishHash.equals(hash) === true && open.expiresAt.getTime() > nowMs;
+}
+
+async function rosterOf(deps: UpsertDeps, subject: Subject, wish: RegisterWish): Promise<RosterWish[]> {
+  const own = wish.owners.some((owner) => 'operatorWallet' in owner)
+    ? (await deps.wallets.subjectWallets(subject.token))[0]?.walletAddress
+    : undefined;
+  const owners = wish.owners.map((owner) => {
+    if ('walletAddress' in owner) return owner;
+    if (own === undefined) throw refusal('OWNER_WALLET_REQUIRED');
+    return { walletAddress: own };
+  });
+  return resolveRoster(deps.wallets, subject, { owners, additionalAdmins: wish.admins });
+}
+
+async function drawUp(deps: UpsertDeps, subject: Subject, managed: Managed, wish: RegisterWish) {
+  const { registerId } = managed;
+  const { title, description, purpose, devMode, metadata } = wish;
+  const policy = firstPolicy(wish);
+  const roster = await rosterOf(deps, subject, wish);
+  const grantedAt = formatLedgerTimestamp(deps.clock.nowMicros());
+  const attestations = requestAttestations({ registerId, title, grantedAt }, roster);
+  const facts = { registerId, title, description, purpose, devMode, metadata };
+  const draft: Draft = { ...facts, advertise: false, policyText: JSON.stringify(policy), attestations };
+  return draft;
+}
+
+/** The draft of a wish; of two that are drawn up at once the first one stands. */
+async function draftOf(
+  deps: UpsertDeps,
+  subject: Subject,
+  managed: Managed,
+  wish: RegisterWish,
+): Promise<Managed> {
+  const hash = wishHash(wish);
+  const nowMs = deps.clock.nowMs();
+  if (isCurrent(managed, hash, nowMs)) return managed;
+  const draft = await drawUp(deps, subject, managed, wish);
+  const open = { draft, wishHash: hash, expiresAt: new Date(nowMs + draftTtlMs) };
+  return deps.database.transact(async (tx) => {
+    const now = await lockManaged(tx, managed.uid);
+    if (isCurrent(now, hash, nowMs) || now.releasedAt !== undefined) return now;
+    if (await hasBegun(tx, now.registerId)) return now;
+    await saveDraft(tx, managed.uid, open);
+    return { ...now, open, attestations: [] };
+  });
+}
+
+/** Begins the register once every owner has attested; false when somebody else did, or drew up another draft. */
+async function begin(deps: UpsertDeps, managed: Managed, wish: RegisterWish): Promise<boolean> {
+  const { open, registerId, organizationId, attestations } = managed;
+  if (open === undefined || missingOf(managed).some(({ data }) => data.role === 'Owner')) return true;
+  const { draft } = open;
+  const roster = draft.attestations.flatMap(
+    ({ data }) => attestations.find(({ subject }) => subject === data.subject) ?? [],
+  );
+  const validators = await deps.namedSet(registerId, wish.validators);
+  const beginning = { draft, organizationId, roster, validators };
+  const begun = await beginRegister(deps, beginning, async (tx) => {
+    const now = await lockManaged(tx, managed.uid);
+    if (!isSameDraft(now, managed) || now.releasedAt !== undefined) return false;
+    if (await hasBegun(tx, registerId)) return false;
+    await clearDraft(tx, managed.uid);
+    return true;
+  });
+  return begun !== undefined;
+}
+
+const mostAttempts = 3;
+
+/**
+ * Makes the register of a custom resource, or goes on where an earlier call ended (notes/ledger.md 5.1): its id is fixed,
+ * a draft is drawn up, the caller's wallet attests, and with the attestations of all owners it begins. Each step is a
+ * commit of its own that the next call finds; what has begun is not changed here.
+ *
+ * @returns id of the register
+ */
+export async function upsertRegister(
+  deps: UpsertDeps,
+  subject: Subject,
+  uid: string,
+  wish: RegisterWish,
+): Promise<string> {
+  const managed = await bind(deps, uid, wish);
+  const { registerId } = managed;
+  const known = await findRegisterEver(deps.database.read, registerId);
+  if (known?.deletion !== undefined) throw refusal('REGISTER_DELETED');
+  if (known !== undefined) return registerId;
+  for (let attempt = 0; attempt < mostAttempts; attempt += 1) {
+    const drafted = await draftOf(deps, subject, managed, wish);
+    const from = { given: wish.attestations, token: subject.token };
+    const attested = await collect(deps, drafted, from);
+    if (await begin(deps, attested, wish)) return registerId;
+    if (await hasBegun(deps.database.read, registerId)) return registerId;
+  }
+  throw new AppError('conflict', 'IDEMPOTENCY_IN_PROGRESS', 'Another call draws up this register.', {
+    retryAfterSeconds: 1,
+  });
+}

@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { isWalletAddress } from '#core/crypto/address.ts';
+import { sha256 } from '#core/crypto/hash.ts';
+import { canonicalJson } from '#core/encoding/jcs.ts';
+import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
+
+/** Text that PostgreSQL and canonical JSON can hold. */
+const isStorable = (value: string) => value.isWellFormed() && !value.includes('\u0000');
+const storable = (maxLength: number) =>
+  z.string().max(maxLength).refine(isStorable, 'holds characters that cannot be stored');
+
+export const address = z.string().refine(isWalletAddress, 'expected a wallet address');
+export const titleText = storable(128)
+  .min(1)
+  .regex(/^[^\p{Cc}]*$/u, 'holds control characters');
+export const descriptionText = storable(2048);
+export const metadataMap = z
+  .record(storable(64).min(1), storable(512))
+  .refine((value) => Object.keys(value).length <= 32, 'at most 32 members');
+export const validatorIdText = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
+export const registerIdText = z
+  .string()
+  .regex(/^[0-9a-fA-F]{32}$/)
+  .transform((text) => text.toLowerCase());
+export const uidText = z.guid().transform((text) => text.toLowerCase());
+
+const owner = z.union([
+  z.strictObject({ walletAddress: address }),
+  z.strictObject({ operatorWallet: z.literal(true).describe("The caller's own wallet.") }),
+]);
+
+export const attestationBody = z.strictObject({
+  walletAddress: address,
+  role: z.enum(ROSTER_ROLES),
+  publicKey: z.string().min(1).max(1024),
+  signature: z.string().min(1).max(1024).describe('base64, over the 32 bytes of dataToSign'),
+  algorithm: z.string().min(1).max(32),
+});
+export type GivenAttestation = z.output<typeof attestationBody>;
+
+/** What a custom resource asks for. */
+export const wishBody = z.strictObject({
+  title: titleText,
+  description: descriptionText.optional(),
+  purpose: z.enum(['General', 'System']).default('General'),
+  organizationId: uidText.optional(),
+  owners: z
+    .array(owner)
+    .length(1)
+    .default([{ operatorWallet: true }]),
+  admins: z
+    .array(
+      z.strictObject({
+        walletAddress: address,
+        role: z.enum(['Admin', 'Auditor', 'Designer']).default('Admin'),
+      }),
+    )
+    .max(24)
+    .default([]),
+  devMode: z.boolean().default(false),
+  metadata: metadataMap.default({}),
+  policy: z.record(z.string(), z.unknown()).default({}),
+  validators: z
+    .array(validatorIdText)
+    .min(1)
+    .max(100)
+    .refine((ids) => new Set(ids).size === ids.length, 'names a validator twice'),
+  registerId: registerIdText.optional().describe('An existing register to adopt.'),
+  replaces: uidText.optional().describe('The UID that an adoption takes the register from.'),
+  attestations: z.array(attestationBody).max(25).default([]),
+});
+export type RegisterWish = z.output<typeof wishBody>;
+
+/** What a draft is drawn up from: another wish is another draft, which must be attested anew. */
+export function wishHash(wish: RegisterWish): Buffer {
+  const { title, description, devMode, metadata, policy, owners, admins } = wish;
+  const drawn = { title, description, devMode, metadata, policy, owners, admins };
+  return Buffer.from(sha256(canonicalJson(drawn)));
+}
