@@ -1,9 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { AppError } from '#core/errors/errors.ts';
 import { type App, createHttpServer, createOpsServer } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
-import { connectWorkload, serviceSpiffeId } from '#kit/workload/workload.ts';
+import { connectWorkload, identityCheck, serviceSpiffeId, workloadOf } from '#kit/workload/workload.ts';
 import { fetchFrom, probeWith } from './clients.ts';
 import { endpointsOf, type GatewayConfig } from './config.ts';
 import { createClientReader } from './forwarding/client-address.ts';
@@ -36,11 +35,8 @@ const drainMs = 3000;
 export const createGateway: Create<GatewayConfig> = async (config, runtime) => {
   const cleanup = new Cleanup();
   try {
-    const workload = await connectWorkload({
-      socket: config.SPIFFE_ENDPOINT_SOCKET,
-      log: runtime.log,
-      clock: runtime.clock,
-    });
+    const { log, clock } = runtime;
+    const workload = await connectWorkload({ ...workloadOf(config), log, clock });
     cleanup.add('workload', () => workload.stop());
     return await openGateway(config, runtime, workload, cleanup);
   } catch (error) {
@@ -77,7 +73,7 @@ export async function openGateway(
     runtime,
     host: config.CHANCERY_LISTEN_HOST,
     port: config.CHANCERY_OPS_PORT,
-    checks: [{ name: 'identity', check: () => checkIdentity(identity, runtime.clock.nowMs()) }],
+    checks: [identityCheck(identity, runtime.clock)],
   });
   cleanup.add('ops', () => ops.stop());
   return {
@@ -85,13 +81,6 @@ export async function openGateway(
     addresses: { http: `${config.CHANCERY_LISTEN_HOST}:${port}`, ops: ops.address },
     stop: () => cleanup.run(runtime.log),
   };
-}
-
-/** Without a valid SVID no service can be reached. */
-function checkIdentity(identity: IdentitySource, nowMs: number): void {
-  const { expiresAtMs } = identity.current();
-  if (expiresAtMs <= nowMs)
-    throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'the identity has expired');
 }
 
 /** `service-{name}`; of validators, any member (D28, D21). */

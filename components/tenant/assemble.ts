@@ -21,8 +21,8 @@ import { createPasswords, type Passwords } from './passwords/queue.ts';
 import { createPrincipalDirectory, type PrincipalDirectory } from './principals/directory.ts';
 import type { MintDeps } from './principals/mint.ts';
 import { createOwnToken } from './principals/own-token.ts';
+import type { RevokePrincipalDeps } from './principals/revoke.ts';
 import { findPrincipal } from './principals/store.ts';
-import type { UpsertDeps } from './principals/upsert.ts';
 import { logStart } from './revocations/revocation.ts';
 import { listRevocations } from './revocations/store.ts';
 import { seed } from './seeding/seed.ts';
@@ -43,7 +43,7 @@ export interface Parts {
 export interface Tenant {
   readonly deps: Deps;
   readonly mint: MintDeps;
-  readonly upsert: UpsertDeps;
+  readonly keepPrincipals: RevokePrincipalDeps;
   readonly keys: KeyRing;
   readonly principals: PrincipalDirectory;
   readonly mintLog: MintLog;
@@ -102,12 +102,29 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     takeToken: (clientId) => limiter.take('Token', clientId),
     findCaller: (token) => findCaller(authenticator, token),
   };
-  const upsert = { db, clock, principals, ring: ringPrincipals };
-  const rotate = { ...upsert, sharedSecretsDisabled };
+  const keepPrincipals = {
+    db,
+    clock,
+    principals,
+    ring: ringPrincipals,
+    ringRevocations: () => bus.publish(SUBJECTS.tenantRevocations),
+  };
+  const rotate = { ...keepPrincipals, sharedSecretsDisabled };
   const wiring = { parts, keys, passwords, issuer, authenticator, refreshKey: protection.refreshKey };
   const deps = { ...publicDeps(wiring), internal: { mint, rotate, log: runtime.log } };
   const ownToken = createOwnToken({ principals, issuer });
-  return { deps, mint, upsert, keys, principals, mintLog, limiter, authenticator, revocations, ownToken };
+  return {
+    deps,
+    mint,
+    keepPrincipals,
+    keys,
+    principals,
+    mintLog,
+    limiter,
+    authenticator,
+    revocations,
+    ownToken,
+  };
 }
 
 interface Wiring {
@@ -145,6 +162,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   return {
     metadata: { keys: wiring.keys, installation, baseUrl: config.CHANCERY_BASE_URL },
     organizations: { db, clock, idempotency },
+    governance: { db, clock, ring },
     users: { db, clock, passwords, passwordPolicy, idempotency },
     signIn: { signIn, revoke },
     tokens: { grant, revoke, log },

@@ -1,6 +1,6 @@
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { authPlugin } from '#kit/auth/auth.ts';
-import { connectBus } from '#kit/bus/bus.ts';
+import { busOf, connectBus } from '#kit/bus/bus.ts';
 import { openDatabase } from '#kit/db/db.ts';
 import {
   type App,
@@ -12,7 +12,7 @@ import {
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcServer } from '#kit/rpc/rpc.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
-import { connectWorkload, type Workload } from '#kit/workload/workload.ts';
+import { connectWorkload, identityCheck, type Workload, workloadOf } from '#kit/workload/workload.ts';
 import { PrincipalService, RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { assembleTenant, type Parts, type Tenant } from './assemble.ts';
 import { connectWalletEvents } from './clients.ts';
@@ -23,7 +23,7 @@ import { mountInternalRoutes, mountRoutes } from './http.ts';
 import { startJobs } from './jobs.ts';
 import { mintDelegatedToken } from './principals/delegate.ts';
 import { mintServiceToken } from './principals/mint.ts';
-import { mayUpsertPrincipals, principalRpc } from './principals/rpc.ts';
+import { mayKeepPrincipals, principalRpc } from './principals/rpc.ts';
 import { startTokenListener } from './principals/token-listener.ts';
 import { revocationRpc } from './revocations/rpc.ts';
 import { upkeepJobs } from './upkeep.ts';
@@ -57,11 +57,12 @@ async function compose(config: TenantConfig, runtime: Runtime, cleanup: Cleanup)
     log,
     telemetry,
     migrations,
+    maxConnections: config.CHANCERY_DATABASE_CONNECTIONS,
   });
   cleanup.add('database', () => db.close());
-  const workload = await connectWorkload({ socket: config.SPIFFE_ENDPOINT_SOCKET, log, clock });
+  const workload = await connectWorkload({ ...workloadOf(config), log, clock });
   cleanup.add('workload', () => workload.stop());
-  const bus = await connectBus({ url: config.NATS_URL, name: runtime.service, log });
+  const bus = await connectBus({ ...busOf(config), name: runtime.service, log });
   cleanup.add('bus', () => bus.close());
   const parts = { config, runtime, db, bus };
   const tenant = await assembleTenant(parts);
@@ -105,7 +106,7 @@ async function listen(built: Built): Promise<Component['addresses']> {
   const checks: readonly ReadinessCheck[] = [
     { name: 'database', check: () => parts.db.ping() },
     { name: 'revocations', check: () => tenant.revocations.assertFresh() },
-    { name: 'identity', check: () => void workload.current() },
+    identityCheck(workload, runtime.clock),
   ];
   const publicApp = createHttpServer({
     runtime,
@@ -187,8 +188,8 @@ async function listenRpc(built: Built, host: string): Promise<string> {
   server.add(RevocationService, revocationRpc({ read: parts.db.read, clock: runtime.clock }), {
     allow: () => true,
   });
-  server.add(PrincipalService, principalRpc(tenant.upsert), {
-    allow: mayUpsertPrincipals,
+  server.add(PrincipalService, principalRpc(tenant.keepPrincipals), {
+    allow: mayKeepPrincipals,
     requireToken: true,
   });
   cleanup.add('rpc', () => server.stop());

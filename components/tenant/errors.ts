@@ -15,9 +15,18 @@ const table = {
   ROLE_NOT_GRANTABLE: ['forbidden', 'The caller may not grant this role.'],
   FOREIGN_ORGANIZATION: ['forbidden', 'The organisation is not the caller’s.'],
   ORGANIZATION_NOT_FOUND: ['not_found', 'The organisation does not exist.'],
+  ORGANIZATION_DELETED: ['gone', 'The organisation was deleted.'],
+  ORGANIZATION_BOUND: ['conflict', 'The organisation belongs to another resource.'],
+  PLATFORM_ORG_PROTECTED: [
+    'conflict',
+    'The platform’s own organisations cannot be suspended, deleted or adopted.',
+  ],
+  IMMUTABLE_FIELD: ['conflict', 'The organisation of this resource cannot be changed so.'],
+  ADOPTION_MISMATCH: ['conflict', 'The organisation to adopt differs from the resource.'],
   USER_NOT_FOUND: ['not_found', 'The user does not exist.'],
   SHARED_SECRETS_DISABLED: ['conflict', 'shared secrets are disabled'],
   INVALID_CLIENT: ['unauthenticated', 'The client is unknown or its credential is wrong.'],
+  PRINCIPAL_PROTECTED: ['invalid', 'Only principals of validators can be revoked.'],
   UNKNOWN_SCOPE: ['invalid', 'A scope does not exist.'],
 } as const;
 

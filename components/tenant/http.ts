@@ -1,6 +1,9 @@
 import type { App } from '#kit/http/http.ts';
+import { mountManaged } from './managed/routes.ts';
 import { type MetadataDeps, mountMetadata } from './metadata/routes.ts';
 import { mountOrganizations, type OrganizationDeps } from './organizations/routes.ts';
+import type { StatusDeps } from './organizations/status.ts';
+import { mountPlatform } from './platform/routes.ts';
 import { type InternalDeps, mountInternal } from './principals/routes.ts';
 import { mountSignIn, type SignInRouteDeps } from './sign-in/routes.ts';
 import { mountTokens, type TokenRouteDeps } from './tokens/routes.ts';
@@ -9,16 +12,19 @@ import { mountUsers, type UserDeps } from './users/routes.ts';
 export interface Deps {
   readonly metadata: MetadataDeps;
   readonly organizations: OrganizationDeps;
+  readonly governance: StatusDeps;
   readonly users: UserDeps;
   readonly signIn: SignInRouteDeps;
   readonly tokens: TokenRouteDeps;
   readonly internal: InternalDeps;
 }
 
-/** The public routes, behind the gateway. */
+/** The routes of the mutual-TLS listener: those behind the gateway, and those that the operator alone may call. */
 export function mountRoutes(app: App, deps: Deps): void {
   mountMetadata(app, deps.metadata);
   mountOrganizations(app, deps.organizations);
+  mountPlatform(app, deps.governance);
+  mountManaged(app, deps.governance);
   mountUsers(app, deps.users);
   mountSignIn(app, deps.signIn);
   mountTokens(app, deps.tokens);

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { defaultScopes } from '#core/identity/scopes.ts';
 import { createServiceTokens } from '#kit/auth/auth.ts';
 import { Cleanup, type Component, start } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
@@ -11,11 +13,12 @@ import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { connectWorkload, serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
 import {
   PrincipalService,
+  PrincipalStatus,
   RevocationKind,
   RevocationService,
 } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { startBroker } from '../standalone/bus/broker.ts';
-import { type Issuer, startIssuer } from '../standalone/issuer/issuer.ts';
+import { type Issuer, startIssuer } from '../svid-issuer/local/issuer.ts';
 import { createTenant } from './compose.ts';
 import { tenantSettings } from './config.ts';
 import { adminEmail, adminPassword, makeTenantFiles, type TenantFiles } from './tenant.fixture.ts';
@@ -64,7 +67,7 @@ describe('the running tenant', () => {
       dir: join(directory, 'ca'),
       socketDir: join(directory, 's'),
       installation: testInstallation,
-      services: ['service-tenant', 'service-operator', 'service-register', 'validator-7'],
+      services: ['service-tenant', 'service-operator', 'service-register', 'validator-7', 'validator-8'],
       log,
       clock,
     });
@@ -115,6 +118,66 @@ describe('the running tenant', () => {
     principals.close();
   });
 
+  it('lists principals and revokes a member’s, which comes back as another one', async () => {
+    const operator = await workloadOf('service-operator');
+    const principals = createRpcClient(PrincipalService, clientOf(operator, 'service-operator'));
+    const wish = {
+      clientId: 'validator-8',
+      serviceName: 'validator',
+      scopes: [...defaultScopes('validator')],
+      canSignSystem: true,
+    };
+    const { principalId } = await principals.upsertPrincipal(wish);
+    const member = await workloadOf('validator-8');
+    const token = await tokensOf(member, 'validator-8')();
+    const asked = async () =>
+      (await overMtls(member, { ...at('https'), path: '/api/auth/me', token })).status;
+    expect(await asked()).toBe(200);
+    const listed = async () => {
+      const first = await principals.listPrincipals({ serviceName: 'validator', limit: 2 });
+      expect([first.principals.length, first.complete]).toEqual([2, false]);
+      const after = first.principals.at(-1)?.clientId ?? '';
+      const rest = await principals.listPrincipals({ serviceName: 'validator', after });
+      expect(rest.complete).toBe(true);
+      return [...first.principals, ...rest.principals];
+    };
+    expect((await listed()).map((each) => each.clientId)).toEqual([
+      'validator-0',
+      'validator-7',
+      'validator-8',
+    ]);
+    expect((await listed()).at(-1)).toMatchObject({ ...wish, principalId, status: PrincipalStatus.ACTIVE });
+    expect(await principals.revokePrincipal({ clientId: 'validator-8' })).toMatchObject({ revoked: true });
+    await expect.poll(asked, { interval: 20, timeout: 2_000 }).toBe(401);
+    await expect(tokensOf(member, 'validator-8')()).rejects.toThrow();
+    for (const clientId of ['validator-8', 'validator-unheard']) {
+      expect(await principals.revokePrincipal({ clientId })).toMatchObject({ revoked: false });
+    }
+    expect((await listed()).at(-1)).toMatchObject({ status: PrincipalStatus.REVOKED });
+    await expect(principals.revokePrincipal({ clientId: 'service-wallet' })).rejects.toMatchObject({
+      code: 'PRINCIPAL_PROTECTED',
+    });
+    const renewed = await principals.upsertPrincipal(wish);
+    expect(renewed.principalId).not.toBe(principalId);
+    expect(await principals.upsertPrincipal(wish)).toMatchObject(renewed);
+    const again = await tokensOf(member, 'validator-8')();
+    const answer = await overMtls(member, { ...at('https'), path: '/api/auth/me', token: again });
+    expect(answer.status).toBe(200);
+    expect(await asked()).toBe(401);
+    principals.close();
+  });
+
+  it('keeps organisations for the operator’s own connection only', async () => {
+    const operator = await workloadOf('service-operator');
+    const register = await workloadOf('service-register');
+    const token = await tokensOf(operator, 'service-operator')();
+    const target = { ...at('https'), path: '/api/internal/organizations', token };
+    const wish = { resourceUid: randomUUID(), name: 'Acme Works', subdomain: 'acme' };
+    expect(await overMtls(register, target, wish)).toMatchObject({ status: 403 });
+    expect(await overMtls(operator, target, wish)).toMatchObject({ status: 201 });
+    expect(await overMtls(operator, target, wish)).toMatchObject({ status: 200 });
+  });
+
   it('lets nobody else keep principals', async () => {
     const register = await workloadOf('service-register');
     const principals = createRpcClient(PrincipalService, clientOf(register, 'service-register'));
@@ -161,6 +224,25 @@ describe('the running tenant', () => {
     revocations.close();
   });
 
+  it('runs twice at once, and goes on when one of the two stops', async () => {
+    const twin = await begin();
+    const operator = await workloadOf('service-operator');
+    const token = await tokensOf(operator, 'service-operator')();
+    const [host = '', port = ''] = (twin.addresses['https'] ?? '').split(':');
+    const targets = [at('https'), { host, port: Number(port) }];
+    const upsert = (target: Endpoint, wish: object) =>
+      overMtls(operator, { ...target, path: '/api/internal/organizations', token }, wish);
+    const wish = { resourceUid: randomUUID(), name: 'Twins', subdomain: 'twins' };
+    const answers = await Promise.all(targets.map((target) => upsert(target, wish)));
+    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 201]);
+    expect(answers[0]?.body['organizationId']).toBe(answers[1]?.body['organizationId']);
+    await twin.stop();
+    expect(await upsert(at('https'), { ...wish, name: 'One of them' })).toMatchObject({
+      status: 200,
+      body: { name: 'One of them', version: 2 },
+    });
+  });
+
   it('stops, starts again on the same database and keeps keys and accounts', async () => {
     const register = await workloadOf('service-register');
     const before = await tokensOf(register, 'service-register')();
@@ -174,31 +256,49 @@ describe('the running tenant', () => {
   });
 });
 
-interface Target {
+interface Endpoint {
   readonly host: string;
   readonly port: number;
+}
+
+interface Target extends Endpoint {
   readonly path: string;
   readonly token?: string;
 }
 
-function postOverMtls(workload: Workload, target: Target, body: unknown): Promise<Record<string, unknown>> {
+async function postOverMtls(
+  workload: Workload,
+  target: Target,
+  body: unknown,
+): Promise<Record<string, unknown>> {
+  return (await overMtls(workload, target, body)).body;
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly body: Record<string, unknown>;
+}
+
+/** POST with a body, GET without one. */
+function overMtls(workload: Workload, target: Target, body?: unknown): Promise<Answer> {
   const { key, cert, ca } = workload.current();
-  const payload = JSON.stringify(body);
+  const payload = body === undefined ? '' : JSON.stringify(body);
   return new Promise((resolve, reject) => {
     const { host, port, path, token } = target;
     const headers = {
-      'content-type': 'application/json',
+      ...(payload === '' ? {} : { 'content-type': 'application/json' }),
       'content-length': Buffer.byteLength(payload),
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
     };
+    const method = payload === '' ? 'GET' : 'POST';
     const tls = { key, cert, ca, checkServerIdentity: () => undefined };
-    const sent = request({ host, port, path, method: 'POST', headers, agent: false, ...tls }, (response) => {
+    const sent = request({ host, port, path, method, headers, agent: false, ...tls }, (response) => {
       let text = '';
       response.setEncoding('utf8');
       response.on('data', (chunk: string) => {
         text += chunk;
       });
-      response.on('end', () => resolve(JSON.parse(text)));
+      response.on('end', () => resolve({ status: response.statusCode, body: JSON.parse(text) }));
     });
     sent.on('error', reject);
     sent.end(payload);

@@ -2,6 +2,7 @@ import { pruneCaps } from '#kit/rate-limit/security-cap.ts';
 import type { Parts, Tenant } from './assemble.ts';
 import { pruneAudit } from './audit/store.ts';
 import type { Job } from './jobs.ts';
+import { purgeDeletedOrganizations } from './organizations/purge.ts';
 import { pruneRevocations } from './revocations/store.ts';
 import { pruneFamilies } from './tokens/store.ts';
 
@@ -30,6 +31,11 @@ export function upkeepJobs(
           await pruneFamilies(tx, nowMs - dayMs);
         });
       },
+    },
+    {
+      name: 'deleted-organizations',
+      everyMs: 60 * minuteMs,
+      run: () => purgeDeletedOrganizations({ db, clock }),
     },
     {
       name: 'audit-retention',

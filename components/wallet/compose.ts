@@ -1,13 +1,13 @@
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { authPlugin, type TenantSession, tenantSession } from '#kit/auth/auth.ts';
-import { connectBus } from '#kit/bus/bus.ts';
+import { busOf, connectBus } from '#kit/bus/bus.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
 import { createHttpServer, createOpsServer, listenHttp } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createRpcServer } from '#kit/rpc/rpc.ts';
-import { connectWorkload, type Workload } from '#kit/workload/workload.ts';
+import { connectWorkload, identityCheck, type Workload, workloadOf } from '#kit/workload/workload.ts';
 import {
   EventService,
   SystemSignerService,
@@ -55,9 +55,9 @@ export const createWallet: Create<WalletConfig> = async (config, runtime) => {
 async function open(config: WalletConfig, runtime: Runtime, cleanup: Cleanup): Promise<Component> {
   const { log, clock, telemetry } = runtime;
   const kek = fileKek(config.CHANCERY_KEK_FILE.reveal());
-  const workload = await connectWorkload({ socket: config.SPIFFE_ENDPOINT_SOCKET, log, clock });
+  const workload = await connectWorkload({ ...workloadOf(config), log, clock });
   cleanup.add('workload', () => workload.stop());
-  const bus = await connectBus({ url: config.NATS_URL, name: CLIENT_ID, log });
+  const bus = await connectBus({ ...busOf(config), name: CLIENT_ID, log });
   cleanup.add('bus', () => bus.close());
   const db = await openDatabase<WalletDatabase>({
     url: config.DATABASE_URL,
@@ -65,6 +65,7 @@ async function open(config: WalletConfig, runtime: Runtime, cleanup: Cleanup): P
     log,
     telemetry,
     migrations,
+    maxConnections: config.CHANCERY_DATABASE_CONNECTIONS,
   });
   cleanup.add('database', () => db.close());
   const session = tenantSession({ runtime, workload, bus, config, clientId: CLIENT_ID });
@@ -101,7 +102,7 @@ async function listen(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): Promise
     runtime,
     host,
     port: config.CHANCERY_OPS_PORT,
-    checks: readinessChecks(deps.db, plumbing.session),
+    checks: readinessChecks(deps.db, plumbing),
   });
   cleanup.add('operations', () => ops.stop());
   return {
@@ -136,7 +137,7 @@ async function listenRoutes(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): P
     bodyLimitBytes: BODY_LIMIT_BYTES,
     https: workload,
     trustForwarded: true,
-    checks: readinessChecks(deps.db, session),
+    checks: readinessChecks(deps.db, plumbing),
   });
   authPlugin(app, session.authenticator);
   createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock: runtime.clock }).install(app);
@@ -145,8 +146,9 @@ async function listenRoutes(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): P
   return listenHttp(app, { host: config.CHANCERY_LISTEN_HOST, port: config.CHANCERY_HTTPS_PORT });
 }
 
-function readinessChecks(db: Database<WalletDatabase>, session: TenantSession) {
+function readinessChecks(db: Database<WalletDatabase>, { session, workload, runtime }: Plumbing) {
   return [
+    identityCheck(workload, runtime.clock),
     { name: 'database', check: () => db.ping() },
     { name: 'revocations', check: () => session.revocations.assertFresh() },
   ];

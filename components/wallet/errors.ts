@@ -20,6 +20,8 @@ const REFUSALS = {
   GRANT_NOT_FOUND: ['not_found', 'the subject holds no grant on this wallet'],
   GRANT_EXPIRY_PAST: ['invalid', 'expiresAt lies in the past'],
   OWNER_NOT_GRANTABLE: ['forbidden', 'an Administrator may not grant Owner'],
+  SIGNING_KEY_UNKNOWN: ['not_found', 'the key is none of this validator'],
+  SIGNING_KEYS_EXHAUSTED: ['conflict', 'the validator has as many keys as one may have'],
   SCOPE_REQUIRED: ['forbidden', 'a grant on a wallet of an organisation must name derivation contexts'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 

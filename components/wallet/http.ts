@@ -3,15 +3,18 @@ import type { DecryptDeps } from './encryption/encrypt.ts';
 import { mountEncryptionRoutes } from './encryption/routes.ts';
 import type { GrantDeps } from './grants/grant.ts';
 import { mountGrantRoutes } from './grants/routes.ts';
+import type { OwnDeps } from './service-wallets/own.ts';
+import { mountServiceWalletRoutes } from './service-wallets/routes.ts';
 import { mountSigningRoutes, type SigningRouteDeps } from './signing/routes.ts';
 import { mountWalletRoutes, type WalletRouteDeps } from './wallets/routes.ts';
 
 /** What the routes need when they are called; registering them touches none of it. */
-export type WalletHttpDeps = WalletRouteDeps & SigningRouteDeps & DecryptDeps & GrantDeps;
+export type WalletHttpDeps = WalletRouteDeps & SigningRouteDeps & DecryptDeps & GrantDeps & OwnDeps;
 
 export function mountRoutes(app: App, deps: WalletHttpDeps): void {
   mountWalletRoutes(app, deps);
   mountSigningRoutes(app, deps);
   mountEncryptionRoutes(app, deps);
   mountGrantRoutes(app, deps);
+  mountServiceWalletRoutes(app, deps);
 }

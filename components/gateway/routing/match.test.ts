@@ -26,6 +26,7 @@ describe('routing table', () => {
     ['/api/v1/transactions/validate', 'validator'],
     ['/api/metrics/dockets', 'validator'],
     ['/api/admin/config', 'validator'],
+    [`/api/admin/validators/${registerId}/evidence`, 'validator'],
     ['/api/service-auth/token', 'tenant'],
     ['/me/persona', 'tenant'],
     ['/api/v1/me/devices', 'tenant'],

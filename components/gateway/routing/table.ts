@@ -59,6 +59,7 @@ const validator: readonly RouteRule[] = [
   { path: '/api/v1/transactions/**', service: 'validator' },
   { path: '/api/validation/**', service: 'validator' },
   { path: '/api/admin/validation/**', service: 'validator' },
+  { path: '/api/admin/validators/**', service: 'validator' },
   { path: '/api/admin/config', service: 'validator' },
   { path: '/api/metrics/**', service: 'validator' },
 ];

@@ -10,8 +10,16 @@ export type AuditEventType =
   | 'AccountLockedOut'
   | 'AccountUnlockedByAdmin'
   | 'OrganizationCreated'
+  | 'OrganizationUpdated'
+  | 'OrganizationAdopted'
+  | 'OrganizationReleased'
+  | 'OrganizationSuspended'
+  | 'OrganizationReactivated'
+  | 'OrganizationDeleted'
+  | 'OrganizationPurged'
   | 'UserAddedToOrganization'
   | 'ServicePrincipalUpserted'
+  | 'ServicePrincipalRevoked'
   | 'ServicePrincipalSecretRotated';
 
 /** Where a request came from, as far as the listener knows. */

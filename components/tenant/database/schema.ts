@@ -24,6 +24,9 @@ export interface OrganizationTable {
   creator_identity_id: string | null;
   created_at: Date;
   deleted_at: Date | null;
+  resource_uid: string | null;
+  version: Generated<number>;
+  purged_at: Date | null;
 }
 
 export interface PlatformUserTable {

@@ -13,6 +13,18 @@ export interface Organization {
   readonly createdAtMs: number;
 }
 
+/** An organisation as it is stored, deleted ones too. */
+export interface StoredOrganization extends Organization {
+  /** UID of the custom resource that it belongs to. */
+  readonly resourceUid: string | undefined;
+  /** Grows by one with each change. */
+  readonly version: number;
+  readonly deletedAtMs: number | undefined;
+}
+
+/** How long a deleted organisation keeps its members (identity.md section 5). */
+export const deletedGraceMs = 30 * 86_400_000;
+
 export const subdomainPattern = /^[a-z0-9](?:[a-z0-9-]{1,48}[a-z0-9])$/;
 
 const reserved: ReadonlySet<string> = new Set(

@@ -64,6 +64,7 @@ describe('organisations and users (identity.md A6)', () => {
     expect([reserved.statusCode, reserved.json().code]).toEqual([400, 'SUBDOMAIN_RESERVED']);
     expect((await get('/api/organizations/by-subdomain/third')).json()).toEqual(created.json());
     expect((await get('/api/organizations/by-subdomain/nowhere')).statusCode).toBe(404);
+    expect((await get('/api/organizations/by-subdomain/a%00')).statusCode).toBe(404);
   });
 
   it.each([
@@ -73,6 +74,11 @@ describe('organisations and users (identity.md A6)', () => {
     [{ name: 'Fine' }, 'subdomain'],
     [{ name: 'Fine', subdomain: 'fine', branding: { primaryColor: 'red' } }, 'branding.primaryColor'],
     [{ name: 7, subdomain: 'fine' }, 'name'],
+    [{ name: 'Fine\u0000', subdomain: 'fine' }, 'name'],
+    [
+      { name: 'Fine', subdomain: 'fine', branding: { companyTagline: 'a\u0000b' } },
+      'branding.companyTagline',
+    ],
   ])('refuses %j by field', async (body, field) => {
     const answer = await post('/api/organizations', admin, body);
     expect(answer.statusCode).toBe(400);
@@ -129,6 +135,8 @@ describe('organisations and users (identity.md A6)', () => {
     [{ email: 'x@acme.example', roles: ['SystemAdmin'] }, 403, 'ROLE_NOT_GRANTABLE'],
     [{ email: 'not an address' }, 400, 'INVALID_REQUEST'],
     [{ email: 'boss@acme.example' }, 409, 'ALREADY_A_MEMBER'],
+    [{ email: 'x\u0000@acme.example' }, 400, 'INVALID_REQUEST'],
+    [{ email: 'x@acme.example', displayName: 'a\u0000b' }, 400, 'INVALID_REQUEST'],
     [{ email: 'x@acme.example', password: 'short' }, 400, 'PASSWORD_REFUSED'],
     [{ email: 'x@acme.example', password: 'Acme-Works-2026' }, 400, 'PASSWORD_REFUSED'],
   ])('refuses user %j with %i %s', async (user, status, code) => {

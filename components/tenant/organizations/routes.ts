@@ -4,6 +4,7 @@ import type { Database } from '#kit/db/db.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
 import type { TenantDatabase } from '../database/schema.ts';
+import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { repeatable } from '../requests/repeatable.ts';
 import { type CreateOrganizationDeps, createOrganization } from './create.ts';
@@ -12,28 +13,36 @@ import { type Organization, subdomainPattern } from './organization.ts';
 
 const colour = z.string().regex(/^#[0-9A-Fa-f]{6}$/, 'expected #rrggbb');
 
-const branding = z.object({
+export const branding = z.object({
   primaryColor: colour.optional(),
   secondaryColor: colour.optional(),
-  companyTagline: z.string().max(200).optional(),
+  companyTagline: line.max(200).optional(),
   logoUrl: z
     .url({ protocol: /^https$/ })
     .max(2048)
     .optional(),
 });
 
+export const organizationStatus = z.enum(['Active', 'Suspended']);
+export const organizationName = line.min(3).max(100);
+export const subdomain = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .regex(subdomainPattern, '3 to 50 letters, digits and hyphens');
+
 const organizationSchema = z.object({
   id: z.uuid(),
   name: z.string(),
   subdomain: z.string(),
-  status: z.enum(['Active', 'Suspended']),
+  status: organizationStatus,
   createdAt: z.string().describe('ISO 8601, UTC.'),
   branding,
 });
 
 const newOrganizationSchema = z.object({
-  name: z.string().trim().min(3).max(100),
-  subdomain: z.string().trim().toLowerCase().regex(subdomainPattern, '3 to 50 letters, digits and hyphens'),
+  name: z.string().trim().pipe(organizationName),
+  subdomain,
   branding: branding.default({}),
 });
 
@@ -72,7 +81,7 @@ export function mountOrganizations(app: App, deps: OrganizationDeps): void {
       config: { policy: 'Anonymous', rateLimit: 'Api' },
       schema: {
         tags,
-        params: z.object({ subdomain: z.string().max(64) }),
+        params: z.object({ subdomain: line.max(64) }),
         response: { 200: organizationSchema },
       },
     },

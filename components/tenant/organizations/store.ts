@@ -1,7 +1,7 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { Branding, OrganizationTable, TenantDatabase } from '../database/schema.ts';
-import type { Organization } from './organization.ts';
+import type { Organization, StoredOrganization } from './organization.ts';
 
 type DB = TenantDatabase;
 
@@ -63,6 +63,7 @@ export interface NewOrganizationRow {
   readonly selfRegistrationEnabled: boolean;
   readonly branding: Branding;
   readonly creatorIdentityId?: string | undefined;
+  readonly resourceUid?: string | undefined;
   readonly createdAtMs: number;
 }
 
@@ -82,11 +83,105 @@ export async function insertOrganization(tx: Transactor<DB>, row: NewOrganizatio
       creator_identity_id: row.creatorIdentityId ?? null,
       created_at: new Date(row.createdAtMs),
       deleted_at: null,
+      resource_uid: row.resourceUid ?? null,
+      purged_at: null,
     })
     .onConflict((conflict) => conflict.doNothing())
     .returning('id')
     .executeTakeFirst();
   return inserted !== undefined;
+}
+
+/** Holds the row until the transaction ends; finds deleted ones too. Sign-ins into it wait. */
+export async function lockOrganization(
+  tx: Transactor<DB>,
+  id: string,
+): Promise<StoredOrganization | undefined> {
+  const row = await tx
+    .selectFrom('organizations')
+    .selectAll()
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+  return row && toOrganization(row);
+}
+
+/**
+ * Whether members may have tokens of the organisation; it stays so until the transaction ends. Without holding it, a
+ * sign-in that read it as Active could leave its session behind a suspension that did not see that session.
+ */
+export async function holdOpenOrganization(tx: Transactor<DB>, id: string): Promise<boolean> {
+  const row = await tx
+    .selectFrom('organizations')
+    .select(['status', 'deleted_at'])
+    .where('id', '=', id)
+    .forKeyShare()
+    .executeTakeFirst();
+  return row?.status === 'Active' && row.deleted_at === null;
+}
+
+export interface OrganizationChange {
+  readonly name?: string | undefined;
+  readonly branding?: Branding | undefined;
+  readonly status?: Organization['status'] | undefined;
+  /** Null releases it. */
+  readonly resourceUid?: string | null | undefined;
+  readonly deletedAtMs?: number | undefined;
+}
+
+export async function updateOrganization(
+  tx: Transactor<DB>,
+  id: string,
+  change: OrganizationChange,
+): Promise<void> {
+  const { name, branding, status, resourceUid, deletedAtMs } = change;
+  await tx
+    .updateTable('organizations')
+    .set({
+      version: sql`version + 1`,
+      ...(name === undefined ? {} : { name }),
+      ...(branding === undefined ? {} : { branding: JSON.stringify(branding) }),
+      ...(status === undefined ? {} : { status }),
+      ...(resourceUid === undefined ? {} : { resource_uid: resourceUid }),
+      ...(deletedAtMs === undefined ? {} : { deleted_at: new Date(deletedAtMs) }),
+    })
+    .where('id', '=', id)
+    .execute();
+}
+
+/** Organisations deleted before an instant whose rows are still there; other transactions pass those by that it holds. */
+export async function lockDeletedBefore(
+  tx: Transactor<DB>,
+  beforeMs: number,
+  limit: number,
+): Promise<string[]> {
+  const rows = await tx
+    .selectFrom('organizations')
+    .select('id')
+    .where('deleted_at', '<', new Date(beforeMs))
+    .where('purged_at', 'is', null)
+    .orderBy('deleted_at')
+    .limit(limit)
+    .forUpdate()
+    .skipLocked()
+    .execute();
+  return rows.map((row) => row.id);
+}
+
+/** Removes who belonged to a deleted organisation; its name and subdomain stay taken. */
+export async function purgeOrganization(tx: Transactor<DB>, id: string, atMs: number): Promise<void> {
+  await tx.deleteFrom('refresh_families').where('organization_id', '=', id).execute();
+  await tx.deleteFrom('user_identities').where('organization_id', '=', id).execute();
+  await tx
+    .updateTable('platform_users')
+    .set({ default_organization_id: null })
+    .where('default_organization_id', '=', id)
+    .execute();
+  await tx
+    .updateTable('organizations')
+    .set({ branding: '{}', creator_identity_id: null, purged_at: new Date(atMs) })
+    .where('id', '=', id)
+    .execute();
 }
 
 export async function getMaxOrganizationsPerUser(db: Reader<DB>): Promise<number> {
@@ -98,7 +193,7 @@ function living(db: Reader<DB>) {
   return db.selectFrom('organizations').selectAll().where('deleted_at', 'is', null);
 }
 
-function toOrganization(row: Selectable<OrganizationTable>): Organization {
+export function toOrganization(row: Selectable<OrganizationTable>): StoredOrganization {
   return {
     id: row.id,
     name: row.name,
@@ -108,5 +203,8 @@ function toOrganization(row: Selectable<OrganizationTable>): Organization {
     isPlatformOrg: row.is_platform_org,
     branding: row.branding,
     createdAtMs: row.created_at.getTime(),
+    resourceUid: row.resource_uid ?? undefined,
+    version: row.version,
+    deletedAtMs: row.deleted_at?.getTime(),
   };
 }

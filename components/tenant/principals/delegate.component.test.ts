@@ -52,7 +52,7 @@ describe('delegated tokens and closed accounts (identity.md A5)', () => {
       scopes: ['wallets:sign', 'tenant:delegate'],
       canSignSystem: true,
     };
-    await upsert(tenant.upsert, wish, 'test');
+    await upsert(tenant.keepPrincipals, wish, 'test');
   });
   afterAll(() => tenant.stop());
 

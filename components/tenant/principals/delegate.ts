@@ -1,4 +1,5 @@
 import { appendAudit } from '../audit/store.ts';
+import { holdOpenOrganization } from '../organizations/store.ts';
 import type { Delegation } from '../tokens/claims.ts';
 import { OAuthError } from '../tokens/oauth.ts';
 import { grantScopes, type Parameters } from '../tokens/parameters.ts';
@@ -30,9 +31,10 @@ export async function mintDelegatedToken(deps: MintDeps, request: MintRequest): 
   const scopes = grantScopes(parameters.get('scope'), principal.scopes);
   const user = await findUser(deps, parameters, principal);
   const delegation: Delegation = { userId: user.identityId, organizationId: user.organizationId };
-  const token = deps.issuer.forService(principal, { scopes, delegation });
-  await deps.db.transact((tx) =>
-    appendAudit(tx, {
+  const token = await deps.db.transact(async (tx) => {
+    // Issued while the organisation is held: a suspension that follows bears a later time than the token.
+    if (!(await holdOpenOrganization(tx, user.organizationId))) throw inactiveUser();
+    await appendAudit(tx, {
       organizationId: user.organizationId,
       occurredAtMs: deps.clock.nowMs(),
       type: 'TokenIssued',
@@ -41,9 +43,14 @@ export async function mintDelegatedToken(deps: MintDeps, request: MintRequest): 
       origin: request.origin,
       success: true,
       details: { delegated: true, clientId: principal.clientId, credential, scopes },
-    }),
-  );
+    });
+    return deps.issuer.forService(principal, { scopes, delegation });
+  });
   return present(token, scopes);
+}
+
+function inactiveUser(): OAuthError {
+  return new OAuthError(401, 'invalid_grant', 'the user is unknown or not active');
 }
 
 async function findUser(deps: MintDeps, parameters: Parameters, principal: Principal): Promise<Membership> {
@@ -52,9 +59,7 @@ async function findUser(deps: MintDeps, parameters: Parameters, principal: Princ
     subjectToken === undefined
       ? await findNamedUser(deps, parameters, principal)
       : await findTokenUser(deps, subjectToken);
-  if (user?.isActive !== true) {
-    throw new OAuthError(401, 'invalid_grant', 'the user is unknown or not active');
-  }
+  if (user?.isActive !== true) throw inactiveUser();
   return user;
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Principal } from './principal.ts';
 
 /** How long a replica may mint from what it knows when the doorbell is not heard. */
-const freshMs = 2_000;
+export const freshMs = 2_000;
 /** Bounds what callers with invented names can make us remember. */
 const maxEntries = 4_096;
 

@@ -11,6 +11,14 @@ export interface Principal {
   readonly isActive: boolean;
 }
 
+export const principalStatuses = ['Active', 'Suspended', 'Revoked'] as const;
+export type PrincipalStatus = (typeof principalStatuses)[number];
+
+/** A principal as it is stored, also one that may hold no tokens. */
+export interface StoredPrincipal extends Principal {
+  readonly status: PrincipalStatus;
+}
+
 /** Secrets are 256 random bits: one SHA-256 is enough, and a slow hash would only be a way to exhaust us. */
 export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { App } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { unstored } from '../sign-in/routes.ts';
 import { acceptForms, parametersOf } from '../tokens/form-body.ts';
@@ -57,7 +58,7 @@ export function mountInternal(app: App, deps: InternalDeps): void {
 }
 
 const rotationSchema = z.object({
-  clientId: z.string().min(1).max(128).optional(),
+  clientId: line.min(1).max(128).optional(),
   currentSecret: z.string().min(1).max(512),
 });
 
@@ -68,7 +69,7 @@ function mountRotation(app: App, deps: InternalDeps): void {
       config: { policy: 'Anonymous' },
       schema: {
         tags: ['internal'],
-        querystring: z.object({ clientId: z.string().min(1).max(128).optional() }),
+        querystring: z.object({ clientId: line.min(1).max(128).optional() }),
         body: rotationSchema,
         response: {
           200: z.object({ clientId: z.string(), newClientSecret: z.string(), warning: z.string() }),

@@ -1,7 +1,7 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { ServicePrincipalTable, TenantDatabase } from '../database/schema.ts';
-import type { Principal } from './principal.ts';
+import { type Principal, principalStatuses, type StoredPrincipal } from './principal.ts';
 
 type DB = TenantDatabase;
 
@@ -39,6 +39,36 @@ export async function insertPrincipal(tx: Transactor<DB>, row: PrincipalRow): Pr
     .execute();
 }
 
+/** Holds the row until the transaction ends. */
+export async function lockPrincipal(
+  tx: Transactor<DB>,
+  clientId: string,
+): Promise<StoredPrincipal | undefined> {
+  const row = await tx
+    .selectFrom('service_principals')
+    .selectAll()
+    .where('client_id', '=', clientId)
+    .forUpdate()
+    .executeTakeFirst();
+  return row && toPrincipal(row);
+}
+
+/** In the order of their client ids. */
+export async function listPrincipals(
+  db: Reader<DB>,
+  query: { readonly serviceName: string; readonly after: string; readonly limit: number },
+): Promise<StoredPrincipal[]> {
+  const all = db
+    .selectFrom('service_principals')
+    .selectAll()
+    // by bytes, as the pages are cut, whatever the database's own order is
+    .where(sql<boolean>`client_id collate "C" > ${query.after}`)
+    .orderBy(sql`client_id collate "C"`)
+    .limit(query.limit);
+  const wanted = query.serviceName === '' ? all : all.where('service_name', '=', query.serviceName);
+  return (await wanted.execute()).map(toPrincipal);
+}
+
 /** Creates the principal or replaces its scopes and claims; returns its id. */
 export async function upsertPrincipal(tx: Transactor<DB>, row: PrincipalRow): Promise<string> {
   const stored = await tx
@@ -54,6 +84,23 @@ export async function upsertPrincipal(tx: Transactor<DB>, row: PrincipalRow): Pr
     .returning('id')
     .executeTakeFirstOrThrow();
   return stored.id;
+}
+
+/** Makes the principal that was revoked a new one: tokens and the secret of the old one stay dead. */
+export async function renewPrincipal(tx: Transactor<DB>, row: PrincipalRow): Promise<void> {
+  await tx
+    .updateTable('service_principals')
+    .set({ ...columnsOf(row), secret_hash: null })
+    .where('client_id', '=', row.clientId)
+    .execute();
+}
+
+export async function setPrincipalStatus(
+  tx: Transactor<DB>,
+  clientId: string,
+  status: StoredPrincipal['status'],
+): Promise<void> {
+  await tx.updateTable('service_principals').set({ status }).where('client_id', '=', clientId).execute();
 }
 
 /** False when the stored secret is not the expected one any more. */
@@ -84,7 +131,7 @@ function columnsOf(row: PrincipalRow) {
   };
 }
 
-function toPrincipal(row: Selectable<ServicePrincipalTable>): Principal {
+function toPrincipal(row: Selectable<ServicePrincipalTable>): StoredPrincipal {
   return {
     principalId: row.id,
     clientId: row.client_id,
@@ -93,5 +140,7 @@ function toPrincipal(row: Selectable<ServicePrincipalTable>): Principal {
     scopes: row.scopes,
     canSignSystem: row.can_sign_system,
     isActive: row.status === 'Active',
+    // What is unknown may hold no tokens.
+    status: principalStatuses.find((status) => status === row.status) ?? 'Suspended',
   };
 }

@@ -3,12 +3,13 @@ import { AppError, genericCode } from '#core/errors/errors.ts';
 import { findServiceName, isScope, mayHoldSystemSigning } from '#core/identity/scopes.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { Database } from '#kit/db/db.ts';
+import type { Database, Transactor } from '#kit/db/db.ts';
 import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import type { PrincipalDirectory } from './directory.ts';
-import { upsertPrincipal } from './store.ts';
+import type { StoredPrincipal } from './principal.ts';
+import { lockPrincipal, type PrincipalRow, renewPrincipal, upsertPrincipal } from './store.ts';
 
 export interface PrincipalWish {
   readonly clientId: string;
@@ -25,25 +26,52 @@ export interface UpsertDeps {
   readonly ring: () => void;
 }
 
-/** Creates the principal or replaces its scopes and claims; returns its id. Throws invalid, UNKNOWN_SCOPE. */
+/**
+ * Creates the principal or replaces its scopes and claims; returns its id. What is so already is not written again; a
+ * revoked one comes back with an id of its own. Throws invalid, UNKNOWN_SCOPE.
+ */
 export async function upsert(deps: UpsertDeps, wish: PrincipalWish, by: string): Promise<string> {
   judge(wish);
   const atMs = deps.clock.nowMs();
-  const id = await deps.db.transact(async (tx) => {
-    const row = { id: randomUUIDv7(), ...wish, createdAtMs: atMs };
-    const principalId = await upsertPrincipal(tx, row);
+  const { principalId, changed } = await deps.db.transact(async (tx) => {
+    const stored = await lockPrincipal(tx, wish.clientId);
+    if (stored !== undefined && isSo(stored, wish))
+      return { principalId: stored.principalId, changed: false };
+    const id = await write(tx, { id: randomUUIDv7(), ...wish, createdAtMs: atMs }, stored);
     await appendAudit(tx, {
       organizationId: SYSTEM_ORGANIZATION_ID,
       occurredAtMs: atMs,
       type: 'ServicePrincipalUpserted',
       success: true,
-      details: { ...wish, principalId, by },
+      details: { ...wish, principalId: id, by },
     });
-    return principalId;
+    return { principalId: id, changed: true };
   });
-  deps.principals.invalidate();
-  deps.ring();
-  return id;
+  if (changed) {
+    deps.principals.invalidate();
+    deps.ring();
+  }
+  return principalId;
+}
+
+function isSo(stored: StoredPrincipal, wish: PrincipalWish): boolean {
+  return (
+    stored.status !== 'Revoked' &&
+    stored.serviceName === wish.serviceName &&
+    stored.canSignSystem === wish.canSignSystem &&
+    stored.scopes.length === wish.scopes.length &&
+    wish.scopes.every((scope) => stored.scopes.includes(scope))
+  );
+}
+
+async function write(
+  tx: Transactor<TenantDatabase>,
+  row: PrincipalRow,
+  stored: StoredPrincipal | undefined,
+): Promise<string> {
+  if (stored?.status !== 'Revoked') return upsertPrincipal(tx, row);
+  await renewPrincipal(tx, row);
+  return row.id;
 }
 
 function judge(wish: PrincipalWish): void {

@@ -1,12 +1,15 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError, loadConfig } from '#kit/config/config.ts';
 import { tenantSettings } from '../config.ts';
 import {
   adminEmail,
   adminPassword,
+  bearer,
   grant,
+  makeTenantFiles,
   startReplica,
   startTestTenant,
   type TestTenant,
@@ -59,6 +62,52 @@ describe('seeding (identity.md 4.16)', () => {
     ]);
     const signing = principals.filter((row) => row.can_sign_system).map((row) => row.client_id);
     expect(signing).toEqual(['service-register', 'validator-0']);
+  });
+
+  it('gives the operator the scopes that it needs, and no others', async () => {
+    const operator = await tenant.db.read
+      .selectFrom('service_principals')
+      .select(['scopes', 'can_sign_system'])
+      .where('client_id', '=', 'service-operator')
+      .executeTakeFirstOrThrow();
+    expect(operator).toEqual({
+      scopes: [
+        'principals:write',
+        'organizations:write',
+        'registers:write',
+        'registers:read',
+        'wallets:sign',
+      ],
+      can_sign_system: false,
+    });
+  });
+
+  it('two replicas that start on an empty database at once seed it once', async () => {
+    const files = await makeTenantFiles('tenant_seed_two', { CHANCERY_SERVICE_SECRETS_DIR: '' });
+    const shared = { ...files, remove: async () => undefined };
+    const replicas = await Promise.all([startReplica(shared), startReplica(shared), startReplica(shared)]);
+    const kids = replicas.map((replica) => replica.keys.jwks().keys.map((key) => key['kid']));
+    expect(kids[1]).toEqual(kids[0]);
+    expect(kids[2]).toEqual(kids[0]);
+    for (const replica of replicas) {
+      const tokens = await grant(replica);
+      for (const other of replicas) {
+        const me = { url: '/api/auth/me', headers: bearer(tokens.access_token) };
+        expect((await other.app.inject(me)).statusCode).toBe(200);
+      }
+    }
+    for (const table of ['organizations', 'service_principals', 'platform_users'] as const) {
+      const { count } = await tenant.db.read
+        .selectFrom(table)
+        .select((from) => from.fn.countAll<number>().as('count'))
+        .executeTakeFirstOrThrow();
+      const { rows } = await sql<{
+        count: number;
+      }>`SELECT count(*) AS count FROM ${sql.table(table)}`.execute(replicas[0]?.db.read ?? tenant.db.read);
+      expect(rows[0]?.count).toBe(count);
+    }
+    for (const replica of replicas) await replica.stop();
+    await files.remove();
   });
 
   it('runs again without changing anything, also with another password and two at once', async () => {

@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { type App, callerOf } from '#kit/http/http.ts';
+import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { logOut, type RevokeDeps } from '../tokens/revoke.ts';
 import { presentTokens, tokenSchema } from '../tokens/token-response.ts';
@@ -8,7 +9,7 @@ import { presentCaller } from './me.ts';
 import { type SignInDeps, signIn } from './sign-in.ts';
 
 const loginSchema = z.object({
-  email: z.string().min(1).max(254),
+  email: line.min(1).max(254),
   password: z.string().min(1).max(1024),
   organizationSubdomain: z.string().max(64).optional(),
   tier: z.string().max(64).optional(),

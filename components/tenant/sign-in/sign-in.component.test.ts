@@ -129,6 +129,12 @@ describe('sign-in (identity.md A1)', () => {
     expect(again.statusCode).toBe(401);
   });
 
+  it('refuses addresses that nobody can have', async () => {
+    const payload = { email: 'a\u0000@example.org', password: 'x' };
+    const answer = await tenant.app.inject({ method: 'POST', url: '/api/auth/login', payload });
+    expect([answer.statusCode, answer.json().errors]).toEqual([400, { email: [expect.any(String)] }]);
+  });
+
   it('gives a consumer token to who asks for one, and refuses the platform to nobody entitled', async () => {
     const body = { email: adminEmail, password: adminPassword, tier: 'consumer' };
     const login = await tenant.app.inject({ method: 'POST', url: '/api/auth/login', payload: body });

@@ -6,6 +6,7 @@ import type { Origin } from '../audit/audit.ts';
 import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { holdOpenOrganization } from '../organizations/store.ts';
 import type { Passwords, PasswordVerdict } from '../passwords/queue.ts';
 import { findNotBefore } from '../revocations/store.ts';
 import { refreshLifetimeSeconds } from '../tokens/claims.ts';
@@ -109,7 +110,9 @@ async function conclude(deps: SignInDeps, conclusion: Conclusion): Promise<Outco
   if (!account.isActive) return failed('account');
   await clearFailures(tx, account.id);
   const membership = chooseMembership(account, memberships, attempt.organizationSubdomain);
-  if (membership === undefined) return failed('organization');
+  if (membership === undefined || !(await holdOpenOrganization(tx, membership.organizationId))) {
+    return failed('organization');
+  }
   const tier = resolveTier({
     tier: attempt.tier,
     returnTo: attempt.returnTo,

@@ -41,6 +41,12 @@ it('takes the client from the body or from HTTP Basic', () => {
   expect(refused(() => parseClient(parseForm(''), `Basic ${btoa('%:x')}`))).toBe('invalid_request');
 });
 
+it('refuses the character that no parameter holds, wherever it stands', () => {
+  expect(refused(() => parseForm('client_id=a%00'))).toBe('invalid_request');
+  expect(refused(() => parametersOfJson({ clientId: 'a\u0000' }))).toBe('invalid_request');
+  expect(refused(() => parseClient(parseForm(''), `Basic ${btoa('a%00:x')}`))).toBe('invalid_request');
+});
+
 it('grants requested scopes that are allowed, all of them without a request', () => {
   expect(grantScopes(undefined, ['a', 'b'])).toEqual(['a', 'b']);
   expect(grantScopes('b b', ['a', 'b'])).toEqual(['b']);

@@ -13,7 +13,7 @@ export function parseForm(text: string): Parameters {
     if (seen.has(name)) throw invalid(`parameter ${quoted(name)} is repeated`);
     seen.add(name);
     if (seen.size > maxParameters) throw invalid('too many parameters');
-    if (value !== '') parameters.set(name, value);
+    if (value !== '') parameters.set(name, storable(value));
   }
   return parameters;
 }
@@ -26,7 +26,7 @@ export function parametersOfJson(body: unknown): Parameters {
   for (const [member, value] of Object.entries(body)) {
     const name = member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     if (parameters.has(name)) throw invalid(`parameter ${quoted(name)} is repeated`);
-    if (typeof value === 'string' && value !== '') parameters.set(name, value);
+    if (typeof value === 'string' && value !== '') parameters.set(name, storable(value));
   }
   return parameters;
 }
@@ -58,10 +58,16 @@ export function parseClient(
 
 function formDecoded(text: string): string {
   try {
-    return decodeURIComponent(text.replaceAll('+', ' '));
+    return storable(decodeURIComponent(text.replaceAll('+', ' ')));
   } catch {
     throw invalid('the authorization header is malformed');
   }
+}
+
+/** What no name, secret or token holds (RFC 6749, appendix A) and PostgreSQL cannot look for. */
+function storable(text: string): string {
+  if (text.includes('\0')) throw invalid('a parameter holds a character that is not allowed');
+  return text;
 }
 
 /** The requested scopes, each of which must be allowed; all allowed ones when none is requested. */

@@ -9,11 +9,10 @@ import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { isSystemAdministrator } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
-import { longestTokenLifeMs } from '../revocations/revocation.ts';
-import { appendRevocation } from '../revocations/store.ts';
 import { findMembership, findMembershipIn, listMemberships } from '../users/store.ts';
+import { endTokens } from './end.ts';
 import { looksLikeRefreshToken, parseRefreshToken } from './refresh-token.ts';
-import { type FamilyFilter, findFamily, type RefreshFamily, revokeFamilies } from './store.ts';
+import { type FamilyFilter, findFamily, type RefreshFamily } from './store.ts';
 
 export interface RevokeDeps {
   readonly db: Database<TenantDatabase>;
@@ -154,23 +153,8 @@ async function end(deps: RevokeDeps, ending: Ending): Promise<void> {
   deps.ring();
 }
 
-/**
- * A token that was issued right after another revocation bears a time up to a second ahead, so that revocations by
- * time pass it by; families that were used this lately are named one by one.
- */
-const latelyMs = 15_000;
-
-async function record(tx: Transactor<TenantDatabase>, deps: RevokeDeps, ending: Ending): Promise<void> {
-  const atMs = deps.clock.nowMs();
-  const times = { notBeforeMs: atMs, expiresAtMs: atMs + longestTokenLifeMs };
-  await appendRevocation(tx, { kind: ending.kind, key: ending.key, ...times });
-  if (ending.families === undefined) return;
-  const families = await revokeFamilies(tx, ending.families, { reason: ending.reason, atMs });
-  for (const family of families) {
-    const isLate = atMs - family.lastRotatedAtMs < latelyMs;
-    if (isLate && ending.key !== family.id)
-      await appendRevocation(tx, { kind: 'family', key: family.id, ...times });
-  }
+function record(tx: Transactor<TenantDatabase>, deps: RevokeDeps, ending: Ending): Promise<void> {
+  return endTokens(tx, { ...ending, atMs: deps.clock.nowMs() });
 }
 
 interface Ended extends Omit<Ending, 'kind' | 'key' | 'families'> {

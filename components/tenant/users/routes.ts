@@ -6,6 +6,7 @@ import { type App, callerOf, pageWindow, paging } from '#kit/http/http.ts';
 import { refusal } from '../errors.ts';
 import { isSystemAdministrator, requireCallerOrganization } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
+import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { repeatable } from '../requests/repeatable.ts';
 import type { OrganizationUser } from './account.ts';
@@ -25,7 +26,7 @@ const userSchema = z.object({
 
 const newUserSchema = z.object({
   email: z.string().trim().max(254).pipe(z.email()),
-  displayName: z.string().trim().min(1).max(200),
+  displayName: z.string().trim().pipe(line.min(1).max(200)),
   password: z.string().max(1024),
   roles: z.array(z.string().max(64)).max(16).default([]),
 });

@@ -2,6 +2,7 @@ import { isAppError } from '#core/errors/errors.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { parseWalletEvent } from '#core/events/wallet-events.ts';
 import type { Bus } from '#kit/bus/bus.ts';
+import { createBell } from '#kit/clock/bell.ts';
 import type { Database } from '#kit/db/db.ts';
 import { formatCursor, type OutboxCursor, type OutboxEvent } from '#kit/db/outbox.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -88,27 +89,24 @@ class Follower {
   readonly #options: ConsumerOptions;
   readonly #ending = new AbortController();
   readonly #unsubscribe: () => void;
-  #rung = false;
-  #wake: (() => void) | undefined;
+  readonly #bell = createBell();
   #failing = false;
 
   constructor(options: ConsumerOptions) {
     this.#options = options;
-    this.#unsubscribe = options.bus.subscribe(SUBJECTS.walletEvents, () => this.#ring());
+    this.#unsubscribe = options.bus.subscribe(SUBJECTS.walletEvents, () => this.#bell.ring());
   }
 
   end(): void {
     this.#ending.abort();
     this.#unsubscribe();
-    this.#ring();
+    this.#bell.ring();
   }
 
   async follow(): Promise<void> {
     while (!this.#ending.signal.aborted) {
-      this.#rung = false;
       await this.#readAll();
-      // a ring during the read may be about something committed after it
-      if (!this.#rung) await this.#pause();
+      await this.#bell.rest(this.#options.pollMs ?? POLL_MS);
     }
   }
 
@@ -136,20 +134,5 @@ class Follower {
       return;
     }
     log.error({ err: error }, 'events of wallets cannot be read');
-  }
-
-  #ring(): void {
-    this.#rung = true;
-    this.#wake?.();
-  }
-
-  async #pause(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    const timer = setTimeout(resolve, this.#options.pollMs ?? POLL_MS);
-    timer.unref();
-    await promise;
-    this.#wake = undefined;
-    clearTimeout(timer);
   }
 }

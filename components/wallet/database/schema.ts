@@ -1,6 +1,6 @@
 import type { ColumnType, Generated } from 'kysely';
 
-export type WalletKind = 'User' | 'Organization' | 'System';
+export type WalletKind = 'User' | 'Organization' | 'System' | 'Service';
 export type WalletStatus = 'Active' | 'Locked';
 export type KeyType = 'ED25519' | 'NISTP256' | 'RSA';
 export type AccessRight = 'ReadOnly' | 'ReadWrite' | 'Owner';
@@ -17,6 +17,9 @@ export interface WalletTable {
   owner_organization_id: WriteOnce<string | null>;
   /** role of a System wallet: `register-control` or the name of a validator */
   system_identity: WriteOnce<string | null>;
+  /** client id of a service that owns a Service wallet, and what it calls it */
+  owner_service: WriteOnce<string | null>;
+  service_name: WriteOnce<string | null>;
   title: string;
   description: string | null;
   key_type: WriteOnce<KeyType>;

@@ -40,8 +40,8 @@ export async function authorizeUse(
   wallet: Wallet,
   use: KeyUse,
 ): Promise<'owner' | 'delegate'> {
-  const person = personOf(caller);
   if (isOwner(wallet, caller)) return 'owner';
+  const person = personOf(caller);
   const refusal = judgeDelegatedUse({
     owningOrganizationId: wallet.ownerOrganizationId,
     callerOrganizationId: caller.organizationId,

@@ -34,7 +34,7 @@ export async function findAttestationKey(
   if (wallet === undefined || wallet.kind === 'System') return undefined;
   const { address, publicKey } = wallet;
   const algorithm = algorithmOf(wallet.keyType);
-  if (wallet.kind === 'User') {
+  if (wallet.kind !== 'Organization') {
     return { walletAddress: address, derivationContext: '', algorithm, publicKey, keyAddress: address };
   }
   const derived = await deps.keyring.signer(wallet, slotPath(contextSlot(REGISTER_ATTESTATION)));

@@ -9,7 +9,7 @@ import type {
   WalletService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { personOf } from '../grants/authority.ts';
-import { findOrganizationWallet, listByAddresses, listUsable } from '../wallets/store.ts';
+import { findOrganizationWallet, listByAddresses, listOfService, listUsable } from '../wallets/store.ts';
 import { algorithmOf, type Wallet } from '../wallets/wallet.ts';
 import { type AttestationKey, findAttestationKey } from './attestation-keys.ts';
 import { type SignDeps, signAs } from './sign.ts';
@@ -31,8 +31,11 @@ export function walletHandlers(deps: SignDeps): RpcHandlers<Methods> {
       return { wallets: wallets.map(presentKey) };
     },
     listSubjectWallets: async (_request, context) => {
-      const person = personOf(subjectOf(context));
-      const wallets = await listUsable(deps.db.read, person, deps.clock.nowMs());
+      const subject = subjectOf(context);
+      const wallets =
+        subject.kind === 'service'
+          ? await listOfService(deps.db.read, subject.clientId)
+          : await listUsable(deps.db.read, personOf(subject), deps.clock.nowMs());
       return { wallets: wallets.map(presentKey) };
     },
     signDigest: async (request, context) => {

@@ -2,7 +2,7 @@ import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 
 /** What the signing component counts; a refused double sign is the one to alert on. */
 export interface SignerEvents {
-  /** `kind`: control, checkpoint, proposal, prevote, precommit, attestation, possession. */
+  /** `kind`: control, checkpoint, proposal, prevote, precommit, attestation, rejection, possession, suspension. */
   signed(kind: string): void;
   /** `code` of the refusal. */
   refused(code: string): void;

@@ -10,7 +10,13 @@ import { findDocketHash, parseRegisterId } from '#core/ledger/register-id.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { DOCKET_SIGNING } from '../custody/contexts.ts';
 import type { SignerEvents } from './events.ts';
-import { type SystemKey, type SystemKeyDeps, validatorKey } from './keys.ts';
+import {
+  heldValidatorKey,
+  nextValidatorKey,
+  type SystemKey,
+  type SystemKeyDeps,
+  validatorKey,
+} from './keys.ts';
 import { judgeSystemSigning, judgeValidatorIdentity, type SigningCaller } from './rules.ts';
 import { refuseAudited } from './sign-control.ts';
 import type { GuardedMessage, SignerStore } from './store.ts';
@@ -26,7 +32,12 @@ export interface OpenedSigner {
   readonly validatorId: string;
   readonly caller: SigningCaller;
   readonly epoch: bigint;
+  /** The one that signs what is asked; the identity's first one when the stream opens. */
   readonly key: SystemKey;
+  /** The key of the identity that was made last. */
+  readonly newestKey: SystemKey;
+  /** Other keys of the identity that this stream has used, by public key. */
+  readonly held: Map<string, Promise<SystemKey>>;
 }
 
 /** Takes the next epoch of a validator identity; older streams of it are fenced from this moment. */
@@ -45,9 +56,47 @@ export async function openSigner(
   const code = judgeSystemSigning(DOCKET_SIGNING, caller) ?? judgeValidatorIdentity(validatorId, caller);
   if (code !== undefined) throw await refuseAudited(deps, attempt, code);
   const key = await validatorKey(deps, validatorId);
+  const newestKey = await heldValidatorKey(deps, validatorId, undefined);
   const epoch = await deps.store.nextEpoch(validatorId);
   deps.log.info({ clientId: caller.clientId, epoch: Number(epoch) }, 'signer opened');
-  return { validatorId, caller, epoch, key };
+  return { validatorId, caller, epoch, key, newestKey, held: new Map() };
+}
+
+/**
+ * The same stream with the key that is to sign. A register's rules name one key of a validator at each height (L-114), so
+ * which one it is follows from what is signed; the guard stays one for all of them.
+ * @param publicKey standard base64; empty for the first key
+ * @throws AppError not_found SIGNING_KEY_UNKNOWN
+ */
+export async function usingKey(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  publicKey: string,
+): Promise<OpenedSigner> {
+  if (publicKey === '' || publicKey === encodeBase64(opened.key.signer.publicKey)) return opened;
+  const known = opened.held.get(publicKey);
+  const asked = known ?? heldValidatorKey(deps, opened.validatorId, publicKey);
+  if (known === undefined) {
+    opened.held.set(publicKey, asked);
+    asked.catch(() => opened.held.delete(publicKey));
+  }
+  return { ...opened, key: await asked };
+}
+
+/** The key after one of the identity's keys, made on first use. @throws as nextValidatorKey, conflict SIGNER_FENCED */
+export async function nextKey(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  afterPublicKey: string,
+): Promise<SystemKey> {
+  await assertNewest(deps, opened);
+  const key = await nextValidatorKey(deps, opened.validatorId, afterPublicKey);
+  const { clientId } = opened.caller;
+  deps.log.info(
+    { clientId, derivationPath: DOCKET_SIGNING, address: key.address },
+    'next key of a validator',
+  );
+  return key;
 }
 
 /**
@@ -82,7 +131,10 @@ export async function signConsensus(
   return released;
 }
 
-/** The specification's vote; it decides nothing, so it needs no guard, only the newest epoch. */
+/**
+ * The specification's vote, approving a decided docket or rejecting a proposal. It decides nothing and its text says which
+ * of the two it is, so it needs no guard, only the newest epoch.
+ */
 export async function signAttestation(
   deps: SignConsensusDeps,
   opened: OpenedSigner,
@@ -96,7 +148,7 @@ export async function signAttestation(
   await assertNewest(deps, opened);
   const { approved, timestamp } = vote;
   const bytes = voteBytes({ docketHash, validatorAddress: opened.key.address, approved, timestamp });
-  logSigned(deps, opened, registerId, { kind: 'attestation', txId: docketHash });
+  logSigned(deps, opened, registerId, { kind: approved ? 'attestation' : 'rejection', txId: docketHash });
   return opened.key.signer.sign(bytes);
 }
 
@@ -155,7 +207,8 @@ async function storedSignature(
   );
 }
 
-async function assertNewest(deps: SignConsensusDeps, opened: OpenedSigner): Promise<void> {
+/** Throws AppError conflict SIGNER_FENCED once another stream signs for the identity. */
+export async function assertNewest(deps: SignConsensusDeps, opened: OpenedSigner): Promise<void> {
   const current = await deps.store.currentEpoch(opened.validatorId);
   if (current === opened.epoch) return;
   deps.events.refused('SIGNER_FENCED');

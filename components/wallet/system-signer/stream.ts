@@ -7,9 +7,11 @@ import type {
   SignConsensusResponseSchema,
   ConsensusMessage as WireConsensus,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import type { SystemKey } from './keys.ts';
 import { Lanes } from './lanes.ts';
 import type { SigningCaller } from './rules.ts';
 import {
+  nextKey,
   type OpenedSigner,
   openSigner,
   type SignConsensusDeps,
@@ -17,7 +19,9 @@ import {
   signConsensus,
   signCosignature,
   signPossession,
+  usingKey,
 } from './sign-consensus.ts';
+import { signSuspension } from './sign-suspension.ts';
 
 type Response = MessageInitShape<typeof SignConsensusResponseSchema>;
 
@@ -43,13 +47,9 @@ export async function* serveSigner(
     yield refusalOf(requestId, error);
     return;
   }
-  const { signer, address } = opened.key;
-  const key = {
-    publicKey: encodeBase64(signer.publicKey),
-    algorithm: signer.algorithm,
-    walletAddress: address,
-  };
-  yield { requestId, result: { case: 'opened', value: { epoch: opened.epoch, key } } };
+  const { epoch } = opened;
+  const value = { epoch, key: wireKey(opened.key), newestKey: wireKey(opened.newestKey) };
+  yield { requestId, result: { case: 'opened', value } };
   const lanes = new Lanes<Response>(IN_FLIGHT);
   // Not awaited: the call that delivers the arrivals ends after this generator, not before it.
   void admitAll(deps, opened, arrivals, lanes);
@@ -58,6 +58,14 @@ export async function* serveSigner(
   } finally {
     lanes.end();
   }
+}
+
+function wireKey({ signer, address }: SystemKey) {
+  return {
+    publicKey: encodeBase64(signer.publicKey),
+    algorithm: signer.algorithm,
+    walletAddress: address,
+  };
 }
 
 async function openFirst(
@@ -94,9 +102,14 @@ async function answer(
   request: SignConsensusRequest,
   fence: () => void,
 ): Promise<Response> {
-  const { requestId } = request;
+  const { requestId, message } = request;
   try {
-    const signature = await sign(deps, opened, request.message);
+    if (message.case === 'nextKey') {
+      const key = await nextKey(deps, opened, message.value.afterPublicKey);
+      return { requestId, result: { case: 'key', value: wireKey(key) } };
+    }
+    const using = await usingKey(deps, opened, request.publicKey);
+    const signature = await sign(deps, using, message);
     return { requestId, result: { case: 'signed', value: { signature } } };
   } catch (error) {
     if (isAppError(error) && error.code === 'SIGNER_FENCED') fence();
@@ -118,6 +131,8 @@ function sign(
       return signPossession(deps, opened, message.value);
     case 'cosignature':
       return signCosignature(deps, opened, message.value);
+    case 'suspension':
+      return signSuspension(deps, opened, message.value);
     case 'open':
       throw invalid('the signer is open already');
     default:
@@ -151,7 +166,13 @@ function registerOf({ message }: SignConsensusRequest): string {
     : '';
 }
 
-const STREAM_CODES: readonly string[] = ['DOUBLE_SIGN_REFUSED', 'SIGNER_FENCED', 'RATE_LIMITED'];
+const STREAM_CODES: readonly string[] = [
+  'DOUBLE_SIGN_REFUSED',
+  'SIGNER_FENCED',
+  'SIGNING_KEY_UNKNOWN',
+  'SIGNING_KEYS_EXHAUSTED',
+  'RATE_LIMITED',
+];
 
 // A refusal is an answer. What is not one (no database, a fault of ours) ends the stream instead.
 function refusalOf(requestId: bigint, error: unknown): Response {

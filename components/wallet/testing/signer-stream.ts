@@ -10,7 +10,13 @@ export type Message = MessageInitShape<typeof SignConsensusRequestSchema>['messa
 export type Wire = Extract<NonNullable<Message>, { case: 'consensus' }>['value'];
 export type Answer = {
   case?: string | undefined;
-  value?: { code?: string; signature?: Uint8Array; epoch?: bigint };
+  value?: {
+    code?: string;
+    signature?: Uint8Array;
+    epoch?: bigint;
+    publicKey?: string;
+    newestKey?: { publicKey: string };
+  };
 };
 
 /** A validator's end of one stream: sends a message, waits for its answer. */
@@ -34,13 +40,14 @@ export class SignerStream {
     this.done = this.#read(serveSigner(replica.deps, caller, this.#requests()));
   }
 
-  send(message: Message): Promise<Answer> {
+  /** @param publicKey of the identity's keys; the first one when absent */
+  send(message: Message, publicKey = ''): Promise<Answer> {
     const requestId = this.#next;
     this.#next += 1n;
     const { promise, resolve } = Promise.withResolvers<Answer>();
     this.#waiting.set(requestId, resolve);
     this.#queue.push(
-      create(SignConsensusRequestSchema, { requestId, message: message ?? { case: undefined } }),
+      create(SignConsensusRequestSchema, { requestId, publicKey, message: message ?? { case: undefined } }),
     );
     this.#wake?.();
     return promise;

@@ -9,7 +9,7 @@ import { createRpcServer } from '#kit/rpc/rpc.ts';
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { connectWorkload, type Workload } from '#kit/workload/workload.ts';
 import { RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
-import { startIssuer } from '../../standalone/issuer/issuer.ts';
+import { startIssuer } from '../../svid-issuer/local/issuer.ts';
 
 /** The parts of a tenant service that another component starts against, with real sockets and certificates. */
 export interface TenantDouble {

@@ -58,8 +58,8 @@ export const walletSchema = z.object({
   algorithm: z.string(),
   publicKey: z.string().describe('Base64: 32 bytes for Ed25519, SPKI DER otherwise.'),
   encryptionPublicKey: z.string().nullable().describe('Base64: X25519 or P-256 SPKI of the encryption key.'),
-  owner: z.string().describe('Platform user or organisation.'),
-  ownerKind: z.enum(['User', 'Organization', 'System']),
+  owner: z.string().describe('Platform user, organisation or service.'),
+  ownerKind: z.enum(['User', 'Organization', 'System', 'Service']),
   organizationId: z.string().nullable(),
   status: z.enum(['Active', 'Locked']),
   createdAt: z.string(),
@@ -68,6 +68,11 @@ export const walletSchema = z.object({
 export const createdWalletSchema = walletSchema.extend({
   mnemonic: z.string().optional().describe('Shown once; absent for RSA and for a repeated Idempotency-Key.'),
 });
+
+function ownerOf(wallet: Wallet): string {
+  const { ownerUserId, ownerOrganizationId, systemIdentity, ownerService } = wallet;
+  return ownerUserId ?? ownerOrganizationId ?? systemIdentity ?? ownerService ?? '';
+}
 
 export function presentWallet(wallet: Wallet): z.input<typeof walletSchema> {
   return {
@@ -79,7 +84,7 @@ export function presentWallet(wallet: Wallet): z.input<typeof walletSchema> {
     algorithm: algorithmOf(wallet.keyType),
     publicKey: encodeBase64(wallet.publicKey),
     encryptionPublicKey: wallet.encryptionKey === undefined ? null : encodeBase64(wallet.encryptionKey),
-    owner: wallet.ownerUserId ?? wallet.ownerOrganizationId ?? wallet.systemIdentity ?? '',
+    owner: ownerOf(wallet),
     ownerKind: wallet.kind,
     organizationId: wallet.ownerOrganizationId ?? null,
     status: wallet.status,

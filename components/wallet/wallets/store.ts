@@ -68,6 +68,18 @@ export async function findSystemWallet(db: Db, identity: string): Promise<Wallet
   return row === undefined ? undefined : fromRow(row);
 }
 
+/** The wallet of a system identity and those of `{identity}/2` and so on; a slash is part of no identity. */
+export async function listSystemWallets(db: Db, identity: string): Promise<Wallet[]> {
+  const rows = await db
+    .selectFrom('wallets')
+    .selectAll()
+    .where((where) =>
+      where.or([where('system_identity', '=', identity), where('system_identity', 'like', `${identity}/%`)]),
+    )
+    .execute();
+  return rows.map(fromRow);
+}
+
 export async function listByAddresses(db: Db, addresses: readonly string[]): Promise<Wallet[]> {
   const known = addresses.filter((address) => isWalletAddress(address));
   if (known.length === 0) return [];
@@ -79,6 +91,34 @@ export async function findOrganizationWallet(db: Db, organizationId: string): Pr
   const query = db.selectFrom('wallets').selectAll().where('owner_organization_id', '=', organizationId);
   const row = await query.executeTakeFirst();
   return row === undefined ? undefined : fromRow(row);
+}
+
+/** The wallet that a service calls by a name. */
+export async function findServiceWallet(
+  db: Db,
+  of: { readonly clientId: string; readonly name: string },
+): Promise<Wallet | undefined> {
+  const row = await db
+    .selectFrom('wallets')
+    .selectAll()
+    .where('owner_service', '=', of.clientId)
+    .where('service_name', '=', of.name)
+    .executeTakeFirst();
+  return row === undefined ? undefined : fromRow(row);
+}
+
+/** Active wallets of a service, oldest first. */
+export async function listOfService(db: Db, clientId: string): Promise<Wallet[]> {
+  const rows = await db
+    .selectFrom('wallets')
+    .selectAll()
+    .where('status', '=', 'Active')
+    .where('owner_service', '=', clientId)
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(USABLE_LIMIT)
+    .execute();
+  return rows.map(fromRow);
 }
 
 export async function findSecret(db: Db, walletId: string): Promise<StoredSecret | undefined> {
@@ -157,6 +197,8 @@ function fromRow(row: Selectable<WalletTable>): Wallet {
     ownerUserId: row.owner_user_id ?? undefined,
     ownerOrganizationId: row.owner_organization_id ?? undefined,
     systemIdentity: row.system_identity ?? undefined,
+    ownerService: row.owner_service ?? undefined,
+    serviceName: row.service_name ?? undefined,
     title: row.title,
     description: row.description ?? undefined,
     keyType: row.key_type,
@@ -177,6 +219,8 @@ function toRow(wallet: Wallet) {
     owner_user_id: wallet.ownerUserId ?? null,
     owner_organization_id: wallet.ownerOrganizationId ?? null,
     system_identity: wallet.systemIdentity ?? null,
+    owner_service: wallet.ownerService ?? null,
+    service_name: wallet.serviceName ?? null,
     title: wallet.title,
     description: wallet.description ?? null,
     key_type: wallet.keyType,

@@ -10,6 +10,10 @@ export interface Wallet {
   readonly ownerUserId: string | undefined;
   readonly ownerOrganizationId: string | undefined;
   readonly systemIdentity: string | undefined;
+  /** client id of the service that a Service wallet belongs to */
+  readonly ownerService?: string | undefined;
+  /** what that service calls it */
+  readonly serviceName?: string | undefined;
   readonly title: string;
   readonly description: string | undefined;
   readonly keyType: KeyType;
@@ -32,8 +36,13 @@ export function algorithmOf(keyType: KeyType): Algorithm {
   return ALGORITHMS[keyType];
 }
 
-/** The caller's platform user; wallets of people belong to it, whatever organisation the token is of. */
+/**
+ * Wallets of people belong to the caller's platform user, whatever organisation the token is of; wallets of services to
+ * the client id.
+ */
 export function isOwner(wallet: Wallet, caller: Caller): boolean {
+  if (wallet.ownerService !== undefined)
+    return caller.kind === 'service' && caller.clientId === wallet.ownerService;
   return wallet.ownerUserId !== undefined && wallet.ownerUserId === caller.platformUserId;
 }
 

@@ -4,6 +4,7 @@ import { credentials } from './0002-credentials.ts';
 import { securityCaps } from './0003-security-caps.ts';
 import { wallets } from './0004-wallets.ts';
 import { idempotencyAge } from './0005-idempotency-age.ts';
+import { organizationResources } from './0006-organization-resources.ts';
 
 export const migrations: readonly Migration[] = [
   accounts,
@@ -11,4 +12,5 @@ export const migrations: readonly Migration[] = [
   securityCaps,
   wallets,
   idempotencyAge,
+  organizationResources,
 ];

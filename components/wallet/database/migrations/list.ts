@@ -3,5 +3,6 @@ import { wallets } from './0001-wallets.ts';
 import { systemSigner } from './0002-system-signer.ts';
 import { events } from './0003-events.ts';
 import { idempotencyKeys } from './0004-idempotency-keys.ts';
+import { serviceWallets } from './0005-service-wallets.ts';
 
-export const migrations: Migration[] = [wallets, systemSigner, events, idempotencyKeys];
+export const migrations: Migration[] = [wallets, systemSigner, events, idempotencyKeys, serviceWallets];

@@ -1,0 +1,120 @@
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { AppError, genericCode } from '#core/errors/errors.ts';
+import { type App, callerOf } from '#kit/http/http.ts';
+import { refusal } from '../errors.ts';
+import { branding, organizationName, organizationStatus, subdomain } from '../organizations/routes.ts';
+import type { StatusDeps } from '../organizations/status.ts';
+import { originOf } from '../requests/origin.ts';
+import { organizationStates, presentManaged } from './organization.ts';
+import { deletionPolicies, releaseOrganization, setManagedStatus } from './release.ts';
+import { findManaged, type ManagedKey } from './store.ts';
+import { upsertOrganization } from './upsert.ts';
+
+const id = z.guid().toLowerCase();
+const organizationTypes = z.enum(['Standard', 'Public']);
+
+const managedSchema = z.object({
+  organizationId: z.uuid(),
+  resourceUid: z.uuid().nullable(),
+  state: z.enum(organizationStates),
+  name: z.string(),
+  subdomain: z.string(),
+  organizationType: organizationTypes,
+  isPlatformOrganization: z.boolean(),
+  branding,
+  userCount: z.int(),
+  version: z.int().describe('Grows by one with each change.'),
+  createdAt: z.string().describe('ISO 8601, UTC.'),
+  deletedAt: z.string().nullable(),
+  purgedAfter: z.string().nullable(),
+});
+
+const wantedSchema = z.object({
+  resourceUid: id.describe('UID of the custom resource.'),
+  name: organizationName,
+  subdomain,
+  organizationType: organizationTypes.default('Standard'),
+  branding: branding
+    .nullish()
+    .transform((given) => given ?? undefined)
+    .describe('Replaces what is there; absent or null leaves it.'),
+  suspended: z.boolean().optional().describe('Absent leaves it.'),
+  organizationId: id.optional().describe('Adopts this organisation instead of making one.'),
+});
+
+const statusSchema = z.object({ status: organizationStatus });
+const resourceParameter = z.object({ resourceUid: id });
+const organizationParameter = z.object({ organizationId: id });
+
+const base = '/api/internal/organizations';
+const tags = ['internal'];
+
+/** Organisations of custom resources, for the operator alone. */
+export function mountManaged(app: App, deps: StatusDeps): void {
+  const guarded = { onRequest: requireScope, config: { policy: 'RequireOperator' } } as const;
+  app.post(
+    base,
+    {
+      ...guarded,
+      schema: { tags, body: wantedSchema, response: { 200: managedSchema, 201: managedSchema } },
+    },
+    async (request, reply) => {
+      const { organization, created } = await upsertOrganization(deps, request.body, actor(request));
+      return reply.code(created ? 201 : 200).send(presentManaged(organization));
+    },
+  );
+  app.get(
+    `${base}/:organizationId`,
+    { ...guarded, schema: { tags, params: organizationParameter, response: { 200: managedSchema } } },
+    async (request) => read(deps, { organizationId: request.params.organizationId }),
+  );
+  app.get(
+    `${base}/by-uid/:resourceUid`,
+    { ...guarded, schema: { tags, params: resourceParameter, response: { 200: managedSchema } } },
+    async (request) => read(deps, { resourceUid: request.params.resourceUid }),
+  );
+  app.put(
+    `${base}/by-uid/:resourceUid/status`,
+    {
+      ...guarded,
+      schema: { tags, params: resourceParameter, body: statusSchema, response: { 200: managedSchema } },
+    },
+    async (request) => {
+      const wish = { resourceUid: request.params.resourceUid, status: request.body.status };
+      return presentManaged(await setManagedStatus(deps, wish, actor(request)));
+    },
+  );
+  app.delete(
+    `${base}/by-uid/:resourceUid`,
+    {
+      ...guarded,
+      schema: {
+        tags,
+        params: resourceParameter,
+        querystring: z.object({ policy: z.enum(deletionPolicies) }),
+      },
+    },
+    async (request, reply) => {
+      const wish = { resourceUid: request.params.resourceUid, policy: request.query.policy };
+      await releaseOrganization(deps, wish, actor(request));
+      return reply.code(204).send();
+    },
+  );
+}
+
+/** A token that was narrowed to other things does not do. */
+async function requireScope(request: FastifyRequest): Promise<void> {
+  if (callerOf(request).scopes.includes('organizations:write')) return;
+  throw new AppError('forbidden', genericCode('forbidden'), 'The token lacks the scope organizations:write.');
+}
+
+function actor(request: FastifyRequest) {
+  return { by: callerOf(request), origin: originOf(request) };
+}
+
+async function read(deps: StatusDeps, key: ManagedKey): Promise<z.output<typeof managedSchema>> {
+  const organization = await findManaged(deps.db.read, key);
+  if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
+  return presentManaged(organization);
+}

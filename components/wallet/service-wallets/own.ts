@@ -1,0 +1,47 @@
+import { randomUUID } from 'node:crypto';
+import type { Caller } from '#core/identity/claims.ts';
+import { PRIMARY_SLOT } from '../custody/contexts.ts';
+import { createSeed } from '../custody/material.ts';
+import type { CreateDeps } from '../wallets/create.ts';
+import { makeKeys } from '../wallets/make.ts';
+import { findServiceWallet, insertWallet } from '../wallets/store.ts';
+import type { Wallet } from '../wallets/wallet.ts';
+
+export type OwnDeps = Pick<CreateDeps, 'db' | 'kek' | 'clock'>;
+
+const wordCount = 24;
+
+/**
+ * The wallet that a service calls by a name (decision D50): made by the first call, the same for ever after, also when
+ * several call at once. Its words are shown to nobody: the wallet lives and is backed up with this service.
+ */
+export async function ownWallet(deps: OwnDeps, { clientId }: Caller, name: string): Promise<Wallet> {
+  const known = await findServiceWallet(deps.db.read, { clientId, name });
+  if (known !== undefined) return known;
+  const { material } = createSeed(wordCount, '');
+  const keys = await makeKeys(deps.kek, 'ED25519', material, PRIMARY_SLOT);
+  const wallet: Wallet = {
+    id: randomUUID(),
+    address: keys.address,
+    kind: 'Service',
+    ownerUserId: undefined,
+    ownerOrganizationId: undefined,
+    systemIdentity: undefined,
+    ownerService: clientId,
+    serviceName: name,
+    title: name,
+    description: undefined,
+    keyType: 'ED25519',
+    slot: PRIMARY_SLOT,
+    publicKey: keys.publicKey,
+    encryptionKey: keys.encryptionKey,
+    status: 'Active',
+    createdBy: clientId,
+    createdAtMs: deps.clock.nowMs(),
+  };
+  return deps.db.transact(async (tx) => {
+    if (await insertWallet(tx, wallet, keys.secret)) return wallet;
+    // Somebody made it in this moment: theirs is the wallet.
+    return (await findServiceWallet(tx, { clientId, name })) ?? wallet;
+  });
+}

@@ -1,0 +1,81 @@
+import { encodeBase64 } from '#core/encoding/base64.ts';
+import { scanJson, toValue } from '#core/encoding/json.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import { memberDid } from '#core/ledger/did.ts';
+import {
+  MAX_OPERATION_BYTES,
+  type OperationPayload,
+  operationPayloadSchema,
+} from '#core/ledger/governance/operation.ts';
+import { suspensionTransaction } from '#core/ledger/governance/suspension.ts';
+import { parseRegisterId } from '#core/ledger/register-id.ts';
+import { signingDigest } from '#core/ledger/transaction.ts';
+import { DOCKET_SIGNING } from '../custody/contexts.ts';
+import { assertNewest, type OpenedSigner, type SignConsensusDeps } from './sign-consensus.ts';
+import type { SignatureCap } from './store.ts';
+
+/** The operation itself, its hashes and its frame. */
+const MAX_PAYLOAD_BYTES = MAX_OPERATION_BYTES + 1024;
+/** A register's roster is asked once about a validator; the rest is repetition after a loss. */
+const CAP: SignatureCap = { bucket: `${DOCKET_SIGNING}/suspension`, limit: 12, windowSeconds: 60 };
+
+/**
+ * Signs the transaction that asks a register's roster to suspend another validator for two signed messages (notes/
+ * ledger.md 4.3): the one transaction that a validator's key signs. Id and digest are made here from the payload, which
+ * must be that proposal and name this validator as its proposer. Each one is an audit row before it leaves.
+ * @throws AppError invalid INVALID_REQUEST, rate_limited RATE_LIMITED, conflict SIGNER_FENCED
+ */
+export async function signSuspension(
+  deps: SignConsensusDeps,
+  opened: OpenedSigner,
+  request: { readonly registerId: string; readonly payload: Uint8Array },
+): Promise<Uint8Array> {
+  const registerId = parseRegisterId(request.registerId);
+  const payload = readProposal(request.payload, opened);
+  const { signer } = opened.key;
+  const { txId, envelope } = suspensionTransaction(registerId, payload, encodeBase64(signer.publicKey));
+  await assertNewest(deps, opened);
+  const attempt = {
+    caller: opened.caller,
+    registerId,
+    transactionType: 'Suspension',
+    transactionId: txId,
+    derivationPath: DOCKET_SIGNING,
+  };
+  if ((await deps.store.takeAudited(attempt, CAP)) === 'Signed') {
+    deps.events.signed('suspension');
+    return signer.signDigest(signingDigest(txId, envelope.payloadHash));
+  }
+  deps.events.refused('RATE_LIMITED');
+  const retryAfterSeconds = await deps.store.retryAfterSeconds(registerId, CAP);
+  throw new AppError('rate_limited', 'RATE_LIMITED', 'too many proposals of this register', {
+    retryAfterSeconds,
+  });
+}
+
+function readProposal(bytes: Uint8Array, { validatorId, key }: OpenedSigner): OperationPayload {
+  if (bytes.length > MAX_PAYLOAD_BYTES) throw invalid('the proposal is too large');
+  const result = operationPayloadSchema.safeParse(readJson(bytes));
+  if (!result.success) throw invalid('the payload is no proposal');
+  const { operation } = result.data;
+  const isSuspension =
+    operation.operationType === 'suspend-validator' && operation.evidence?.kind === 'double-sign';
+  if (!isSuspension) throw invalid('a validator proposes suspensions for two signed messages only');
+  if (operation.validatorId === validatorId) throw invalid('a validator does not propose its own suspension');
+  if (operation.proposerDid !== memberDid(key.address)) throw invalid('the proposer is another one');
+  if (operation.approvalSignatures !== undefined) throw invalid('the proposal carries approvals');
+  return result.data;
+}
+
+function readJson(bytes: Uint8Array): unknown {
+  try {
+    return toValue(scanJson(bytes));
+  } catch (error) {
+    if (isAppError(error, 'invalid')) throw invalid('the payload is no JSON');
+    throw error;
+  }
+}
+
+function invalid(message: string): AppError {
+  return new AppError('invalid', 'INVALID_REQUEST', message);
+}
