@@ -6,7 +6,7 @@ import { createLogger } from '#kit/log/log.ts';
 import { startTracing } from '#kit/telemetry/tracing.ts';
 import type { Given } from './infrastructure.ts';
 import { type Local, startLocal } from './local.ts';
-import { parseOptions, usage } from './options.ts';
+import { parseEndpoints, parseOptions, usage } from './options.ts';
 import { describeChange, describeStart } from './screen.ts';
 import { askControl } from './state/control.ts';
 import { openStateDirectory, type StateDirectory } from './state/directory.ts';
@@ -62,7 +62,9 @@ function given(): Given {
     ...(DATABASE_URL ? { databaseUrl: DATABASE_URL } : {}),
     ...(NATS_URL ? { natsUrl: NATS_URL } : {}),
     ...(SPIFFE_ENDPOINT_SOCKET ? { spiffeSocket: SPIFFE_ENDPOINT_SOCKET } : {}),
-    ...(CHANCERY_VALIDATOR_ENDPOINTS ? { validatorEndpoints: CHANCERY_VALIDATOR_ENDPOINTS.split(',') } : {}),
+    ...(CHANCERY_VALIDATOR_ENDPOINTS
+      ? { validatorEndpoints: parseEndpoints(CHANCERY_VALIDATOR_ENDPOINTS) }
+      : {}),
   };
 }
 

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import type { Clock } from '#kit/clock/clock.ts';
 import { Cleanup } from '#kit/lifecycle/lifecycle.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { startIssuer } from '../svid-issuer/compose.ts';
 import { startBroker } from './bus/broker.ts';
 import { type ComponentDatabases, prepareEmbedded, prepareGiven } from './database/store.ts';
-import { startIssuer } from './issuer/issuer.ts';
 import { startPostgres } from './postgres/embedded.ts';
 import { type StateDirectory, writePrivate } from './state/directory.ts';
 

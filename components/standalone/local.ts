@@ -83,6 +83,7 @@ export async function startLocal(local: LocalOptions): Promise<Local> {
 async function startAll(options: LocalOptions, cleanup: Cleanup): Promise<Local> {
   const { directory, given, log } = options;
   const validators = chooseValidators(directory, options.options.validators);
+  checkEndpoints(given, validators);
   const installation = keepInstallation(directory, 'dev-local');
   const clientIds = clientIdsOf(validators);
   const files = keepSecrets(directory, clientIds);
@@ -115,6 +116,12 @@ async function startAll(options: LocalOptions, cleanup: Cleanup): Promise<Local>
     files: { ...files, serviceSecrets: directory.serviceSecrets },
   };
   return run(around, infrastructure, options, cleanup);
+}
+
+function checkEndpoints({ validatorEndpoints }: Given, validators: number): void {
+  if (validatorEndpoints === undefined || validatorEndpoints.length === validators) return;
+  const message = `CHANCERY_VALIDATOR_ENDPOINTS names ${validatorEndpoints.length} addresses for ${validators} validators`;
+  throw new AppError('invalid', 'INVALID_REQUEST', message);
 }
 
 /** Starts the components and tells programs where they are, again after each change. */

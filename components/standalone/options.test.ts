@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseOptions } from './options.ts';
+import { parseEndpoints, parseOptions } from './options.ts';
 
 describe('the command line of local mode', () => {
   test('has defaults', () => {
@@ -28,5 +28,12 @@ describe('the command line of local mode', () => {
     expect(() => parseOptions(['--validators', text])).toThrow(
       `--validators takes a number from 1 to 7, not ${text}`,
     );
+  });
+
+  test('takes addresses for validators to announce, and refuses what is none', () => {
+    expect(parseEndpoints('127.0.0.1:7001, proxy.test:7002')).toEqual(['127.0.0.1:7001', 'proxy.test:7002']);
+    for (const text of ['127.0.0.1', 'a:1,', 'a:0', 'a:1 b:2']) {
+      expect(() => parseEndpoints(text)).toThrow(/CHANCERY_VALIDATOR_ENDPOINTS takes host:port/);
+    }
   });
 });

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
+import { endpoint } from '#kit/config/config.ts';
 
 /** What `npm start --` accepts. */
 export interface Options {
@@ -53,6 +54,21 @@ function parseValidators(text: string | undefined): number | undefined {
   const validators = validatorsOf.safeParse(text);
   if (validators.success && text !== '') return validators.data;
   throw new AppError('invalid', 'INVALID_REQUEST', `--validators takes a number from 1 to 7, not ${text}`);
+}
+
+/**
+ * Addresses that validators announce instead of their own (`CHANCERY_VALIDATOR_ENDPOINTS`), separated by commas.
+ * @throws AppError invalid INVALID_REQUEST for what is no `host:port`
+ */
+export function parseEndpoints(text: string): readonly string[] {
+  const endpoints = text.split(',').map((one) => one.trim());
+  const wrong = endpoints.find((one) => !endpoint.safeParse(one).success);
+  if (wrong === undefined) return endpoints;
+  throw new AppError(
+    'invalid',
+    'INVALID_REQUEST',
+    `CHANCERY_VALIDATOR_ENDPOINTS takes host:port, separated by commas, not ${wrong || 'nothing'}`,
+  );
 }
 
 function parse(args: readonly string[]) {

@@ -35,7 +35,7 @@ workloadContract('local issuer', async () => {
     clock,
   });
   return {
-    socket: issuer.sockets['service-wallet'] ?? '',
+    source: { socket: `unix:${issuer.sockets['service-wallet']}` },
     trustDomain,
     spiffeId: `spiffe://${trustDomain}/service/service-wallet`,
     rotate: () => issuer.rotate(),
@@ -114,10 +114,11 @@ describe('local issuer', () => {
   });
 
   it('renews at half life by itself', async () => {
-    const running = await start({ svidTtlSeconds: 2 });
+    // certificates end at whole seconds: of six at least five are left
+    const running = await start({ svidTtlSeconds: 6 });
     const workload = await connectWorkload({ socket: socketOf(running), log, clock });
     const first = workload.current();
-    await waitFor(() => workload.current().cert !== first.cert, { deadlineMs: 5_000 });
+    await waitFor(() => workload.current().cert !== first.cert, { deadlineMs: 10_000 });
     expect(Date.now()).toBeLessThan(first.expiresAtMs);
     workload.stop();
   });

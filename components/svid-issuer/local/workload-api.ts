@@ -8,7 +8,7 @@ import {
   X509BundlesResponseSchema,
   X509SVIDResponseSchema,
 } from '#protos/gen/workloadapi_pb.js';
-import type { Leaf } from './authority.ts';
+import type { Leaf } from '../authority/authority.ts';
 
 const STREAMS_LIMIT = 64;
 

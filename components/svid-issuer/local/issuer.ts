@@ -4,7 +4,8 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
-import { type Authority, type Leaf, openAuthority } from './authority.ts';
+import type { Authority, Leaf } from '../authority/authority.ts';
+import { openAuthority } from './directory.ts';
 import { openWorkloadSocket, type WorkloadSocket } from './workload-api.ts';
 
 // sun_path holds 104 bytes on macOS, 108 on Linux, with its terminator

@@ -1,7 +1,5 @@
 import 'reflect-metadata';
 import { randomBytes, webcrypto } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import {
   AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,
@@ -9,6 +7,7 @@ import {
   ExtendedKeyUsageExtension,
   KeyUsageFlags,
   KeyUsagesExtension,
+  type PublicKeyType,
   SubjectAlternativeNameExtension,
   SubjectKeyIdentifierExtension,
   X509Certificate,
@@ -19,16 +18,17 @@ import type { Clock } from '#kit/clock/clock.ts';
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
-const AUTHORITY_LIFE_MS = 10 * 365 * 86_400_000;
-const AUTHORITY_RENEWAL_MS = 60 * 86_400_000;
+const MEMORY_LIFE_MS = 10 * 365 * 86_400_000;
 
 /** What a leaf says. The rules of X.509-SVIDs are the caller's: tests make leaves that break them. */
 export interface LeafRequest {
   readonly uris: readonly string[];
+  /** For servers that clients without SPIFFE look for by name. */
+  readonly dnsNames?: readonly string[];
   readonly commonName: string;
   /** Milliseconds since the epoch. */
   readonly notBeforeMs: number;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch; no later than the authority itself. */
   readonly notAfterMs: number;
   /** Default false. */
   readonly certificateAuthority?: boolean;
@@ -36,76 +36,52 @@ export interface LeafRequest {
   readonly usages?: KeyUsageFlags;
 }
 
-export interface Leaf {
+export interface Certificate {
   readonly certificateDer: Uint8Array;
+  readonly certificatePem: string;
+}
+
+export interface Leaf extends Certificate {
   /** PKCS#8. */
   readonly keyDer: Uint8Array;
-  readonly certificatePem: string;
   readonly keyPem: string;
 }
 
 /** A certificate authority of one trust domain. */
-export interface Authority {
+export interface Authority extends Certificate {
   readonly trustDomain: string;
-  readonly certificateDer: Uint8Array;
-  readonly certificatePem: string;
+  /** Milliseconds since the epoch. */
+  readonly notAfterMs: number;
   /** Makes a P-256 key and a leaf certificate for it. */
   issue(request: LeafRequest): Promise<Leaf>;
+  /** Makes a leaf certificate for somebody's key. */
+  sign(request: LeafRequest, publicKey: PublicKeyType): Promise<Certificate>;
+}
+
+/** An authority as it is kept: PEM, the key as PKCS#8. */
+export interface AuthorityPem {
+  readonly certificatePem: string;
+  readonly keyPem: string;
 }
 
 /** A new P-256 authority that lives in memory only. */
 export async function createAuthority(trustDomain: string, clock: Clock): Promise<Authority> {
-  return buildAuthority(trustDomain, await makeAuthority(trustDomain, clock));
+  return loadAuthority(await makeAuthority(trustDomain, clock, MEMORY_LIFE_MS), trustDomain);
 }
 
-/**
- * Loads the P-256 authority of a directory, or makes one at the first start and when less than 60 days of it are
- * left. Files: `ca.key` (PKCS#8 PEM, mode 0600) and `ca.crt`.
- *
- * Errors: conflict/ISSUER_TRUST_DOMAIN when the directory belongs to another trust domain.
- */
-export async function openAuthority(dir: string, trustDomain: string, clock: Clock): Promise<Authority> {
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const keyPath = join(dir, 'ca.key');
-  const certificatePath = join(dir, 'ca.crt');
-  if (existsSync(keyPath) && existsSync(certificatePath)) {
-    chmodSync(keyPath, 0o600);
-    const certificate = new X509Certificate(readFileSync(certificatePath, 'utf8'));
-    checkTrustDomain(certificate, trustDomain, dir);
-    if (certificate.notAfter.getTime() - clock.nowMs() > AUTHORITY_RENEWAL_MS) {
-      const key = await importKey(readFileSync(keyPath, 'utf8'));
-      return buildAuthority(trustDomain, { key, certificate });
-    }
-  }
-  const made = await makeAuthority(trustDomain, clock);
-  writeWhole(keyPath, pemOf('PRIVATE KEY', await exportKey(made.key)), 0o600);
-  writeWhole(certificatePath, withNewline(made.certificate.toString('pem')), 0o644);
-  return buildAuthority(trustDomain, made);
-}
-
-interface KeyAndCertificate {
-  readonly key: webcrypto.CryptoKey;
-  readonly certificate: X509Certificate;
-}
-
-function checkTrustDomain(certificate: X509Certificate, trustDomain: string, dir: string): void {
-  const names = certificate.getExtension(SubjectAlternativeNameExtension)?.names.items ?? [];
-  if (names.some((name) => name.value === `spiffe://${trustDomain}`)) return;
-  throw new AppError(
-    'conflict',
-    'ISSUER_TRUST_DOMAIN',
-    `the certificate authority in ${dir} belongs to another installation than ${trustDomain}`,
-  );
-}
-
-async function makeAuthority(trustDomain: string, clock: Clock): Promise<KeyAndCertificate> {
+/** Makes the key and the self-signed certificate of a P-256 authority. */
+export async function makeAuthority(
+  trustDomain: string,
+  clock: Clock,
+  lifeMs: number,
+): Promise<AuthorityPem> {
   const keys = await webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
   const certificate = await X509CertificateGenerator.create({
     serialNumber: serialNumber(),
     subject: `O=chancery, CN=${trustDomain}`,
     issuer: `O=chancery, CN=${trustDomain}`,
     notBefore: new Date(clock.nowMs() - 60_000),
-    notAfter: new Date(clock.nowMs() + AUTHORITY_LIFE_MS),
+    notAfter: new Date(clock.nowMs() + lifeMs),
     publicKey: keys.publicKey,
     signingKey: keys.privateKey,
     signingAlgorithm: SIGNING_ALGORITHM,
@@ -116,28 +92,57 @@ async function makeAuthority(trustDomain: string, clock: Clock): Promise<KeyAndC
       await SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   });
-  return { key: keys.privateKey, certificate };
-}
-
-function buildAuthority(trustDomain: string, own: KeyAndCertificate): Authority {
   return {
-    trustDomain,
-    certificateDer: new Uint8Array(own.certificate.rawData),
-    certificatePem: withNewline(own.certificate.toString('pem')),
-    issue: (request) => issueLeaf(own, request),
+    certificatePem: withNewline(certificate.toString('pem')),
+    keyPem: pemOf('PRIVATE KEY', await exportKey(keys.privateKey)),
   };
 }
 
-async function issueLeaf(own: KeyAndCertificate, request: LeafRequest): Promise<Leaf> {
-  const keys = await webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
-  const names = request.uris.map((value) => ({ type: 'url' as const, value }));
+/**
+ * Makes a kept authority ready to sign.
+ *
+ * Errors: conflict/ISSUER_TRUST_DOMAIN when it belongs to another trust domain.
+ */
+export async function loadAuthority(pem: AuthorityPem, trustDomain: string): Promise<Authority> {
+  const certificate = new X509Certificate(pem.certificatePem);
+  checkTrustDomain(certificate, trustDomain);
+  const key = await importKey(pem.keyPem);
+  const sign = (request: LeafRequest, publicKey: PublicKeyType) =>
+    signLeaf({ key, certificate }, request, publicKey);
+  return {
+    trustDomain,
+    notAfterMs: certificate.notAfter.getTime(),
+    ...present(certificate),
+    sign,
+    issue: async (request) => {
+      const keys = await webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
+      const keyDer = await exportKey(keys.privateKey);
+      return { ...(await sign(request, keys.publicKey)), keyDer, keyPem: pemOf('PRIVATE KEY', keyDer) };
+    },
+  };
+}
+
+interface KeyAndCertificate {
+  readonly key: webcrypto.CryptoKey;
+  readonly certificate: X509Certificate;
+}
+
+async function signLeaf(
+  own: KeyAndCertificate,
+  request: LeafRequest,
+  publicKey: PublicKeyType,
+): Promise<Certificate> {
+  const names = [
+    ...request.uris.map((value) => ({ type: 'url' as const, value })),
+    ...(request.dnsNames ?? []).map((value) => ({ type: 'dns' as const, value })),
+  ];
   const certificate = await X509CertificateGenerator.create({
     serialNumber: serialNumber(),
     subject: `O=chancery, CN=${request.commonName}`,
     issuer: own.certificate.subject,
     notBefore: new Date(request.notBeforeMs),
-    notAfter: new Date(request.notAfterMs),
-    publicKey: keys.publicKey,
+    notAfter: new Date(Math.min(request.notAfterMs, own.certificate.notAfter.getTime())),
+    publicKey,
     signingKey: own.key,
     signingAlgorithm: SIGNING_ALGORITHM,
     extensions: [
@@ -146,16 +151,27 @@ async function issueLeaf(own: KeyAndCertificate, request: LeafRequest): Promise<
       new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
       ...(names.length > 0 ? [new SubjectAlternativeNameExtension(names)] : []),
       await AuthorityKeyIdentifierExtension.create(own.certificate),
-      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+      await SubjectKeyIdentifierExtension.create(publicKey),
     ],
   });
-  const keyDer = await exportKey(keys.privateKey);
+  return present(certificate);
+}
+
+function present(certificate: X509Certificate): Certificate {
   return {
     certificateDer: new Uint8Array(certificate.rawData),
-    keyDer,
     certificatePem: withNewline(certificate.toString('pem')),
-    keyPem: pemOf('PRIVATE KEY', keyDer),
   };
+}
+
+function checkTrustDomain(certificate: X509Certificate, trustDomain: string): void {
+  const names = certificate.getExtension(SubjectAlternativeNameExtension)?.names.items ?? [];
+  if (names.some((name) => name.value === `spiffe://${trustDomain}`)) return;
+  throw new AppError(
+    'conflict',
+    'ISSUER_TRUST_DOMAIN',
+    `the certificate authority belongs to another installation than ${trustDomain}`,
+  );
 }
 
 /** 16 random bytes, positive and without leading zeros, hexadecimal. */
@@ -171,7 +187,7 @@ async function exportKey(key: webcrypto.CryptoKey): Promise<Uint8Array> {
 
 async function importKey(pem: string): Promise<webcrypto.CryptoKey> {
   const der = Buffer.from(pem.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64');
-  return await webcrypto.subtle.importKey('pkcs8', der, KEY_ALGORITHM, true, ['sign']);
+  return await webcrypto.subtle.importKey('pkcs8', der, KEY_ALGORITHM, false, ['sign']);
 }
 
 function pemOf(label: string, der: Uint8Array): string {
@@ -184,12 +200,4 @@ function pemOf(label: string, der: Uint8Array): string {
 
 function withNewline(pem: string): string {
   return pem.endsWith('\n') ? pem : `${pem}\n`;
-}
-
-/** Written beside and renamed: an interrupted first start leaves no half a key. */
-function writeWhole(path: string, text: string, mode: number): void {
-  const part = `${path}.${process.pid}`;
-  writeFileSync(part, text, { mode, flush: true });
-  chmodSync(part, mode);
-  renameSync(part, path);
 }

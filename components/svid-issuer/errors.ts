@@ -1,0 +1,38 @@
+import { AppError, type AppErrorOptions, type ErrorKind, isAppError } from '#core/errors/errors.ts';
+import { refusalOf } from '#kit/http/http.ts';
+
+/** Every reason for which no SVID is given: kind, code, and what the caller is told. */
+const refusals = {
+  token_missing: ['unauthenticated', 'IDENTITY_TOKEN_REFUSED', 'A ServiceAccount token is required.'],
+  token_rejected: ['unauthenticated', 'IDENTITY_TOKEN_REFUSED', 'The cluster does not accept the token.'],
+  audience: ['unauthenticated', 'IDENTITY_TOKEN_REFUSED', 'The token is for another audience.'],
+  not_a_service_account: ['forbidden', 'IDENTITY_FORBIDDEN', 'The token is not of a ServiceAccount.'],
+  namespace: ['forbidden', 'IDENTITY_FORBIDDEN', 'The namespace is not that of the installation.'],
+  service_account: ['forbidden', 'IDENTITY_FORBIDDEN', 'The ServiceAccount has no identity.'],
+  pod_name_missing: ['forbidden', 'IDENTITY_FORBIDDEN', 'The token is not bound to a pod.'],
+  pod_name: ['forbidden', 'IDENTITY_FORBIDDEN', 'The pod is no member of the ServiceAccount’s set.'],
+  csr_unreadable: ['invalid', 'CSR_REFUSED', 'The certificate request cannot be read.'],
+  csr_key: ['invalid', 'CSR_REFUSED', 'The key must be an ECDSA key on P-256.'],
+  csr_signature: ['invalid', 'CSR_REFUSED', 'The certificate request is not signed by its key.'],
+  csr_name: ['invalid', 'CSR_REFUSED', 'The certificate request asks for another name.'],
+  token_review: ['unavailable', 'TOKEN_REVIEW_UNAVAILABLE', 'The cluster cannot judge tokens now.'],
+  overloaded: ['rate_limited', 'RATE_LIMITED', 'Too many requests.'],
+  authority: ['unavailable', 'AUTHORITY_UNAVAILABLE', 'The certificate authority cannot be used now.'],
+} as const satisfies Record<string, readonly [ErrorKind, string, string]>;
+
+export type RefusalReason = keyof typeof refusals;
+
+/** The refusal of a reason; its details carry the reason for logs, metrics and the caller. */
+export function refusal(reason: RefusalReason, options: AppErrorOptions = {}): AppError {
+  const [kind, code, message] = refusals[reason];
+  return new AppError(kind, code, message, { ...options, details: { reason } });
+}
+
+/** The reason of a refusal, or what its status says when it was made elsewhere: a bounded set, the label of a metric. */
+export function reasonOf(error: unknown): string {
+  const reason = isAppError(error) ? error.details?.['reason'] : undefined;
+  if (typeof reason === 'string' && Object.hasOwn(refusals, reason)) return reason;
+  const { status } = refusalOf(error);
+  if (status >= 500) return 'internal';
+  return { 413: 'too_large', 429: 'rate_limited' }[status] ?? 'malformed';
+}

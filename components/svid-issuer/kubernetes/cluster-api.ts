@@ -1,0 +1,49 @@
+import { z } from 'zod';
+
+/** The part of the Kubernetes API that the issuer uses. */
+export interface ClusterApi {
+  /**
+   * Asks the API server what a token is (TokenReview).
+   *
+   * Errors: unavailable/TOKEN_REVIEW_UNAVAILABLE.
+   */
+  reviewToken(token: string, audience: string): Promise<TokenReview>;
+  /**
+   * Reads an object of the issuer's own namespace.
+   *
+   * Errors: not_found/KUBERNETES_NOT_FOUND, unavailable/KUBERNETES_UNAVAILABLE, which names what RBAC lacks.
+   */
+  read(kind: KeptKind, name: string): Promise<KeptObject>;
+  /**
+   * Sets keys of its data, if the object is still as it was read.
+   *
+   * Errors: conflict/KUBERNETES_CONFLICT when it is not; and as read.
+   */
+  write(kind: KeptKind, object: KeptObject, data: Readonly<Record<string, string>>): Promise<KeptObject>;
+}
+
+export type KeptKind = 'secrets' | 'configmaps';
+
+/** A Secret or ConfigMap; values of a Secret are decoded. */
+export interface KeptObject {
+  readonly name: string;
+  readonly resourceVersion: string;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly data: Readonly<Record<string, string>>;
+}
+
+const text = z.string().max(4096);
+
+/** Status of a TokenReview (authentication.k8s.io/v1). */
+export const tokenReview = z.object({
+  authenticated: z.boolean().default(false),
+  audiences: z.array(text).max(64).default([]),
+  user: z
+    .object({
+      username: text.default(''),
+      extra: z.record(text, z.array(text).max(64)).default({}),
+    })
+    .default({ username: '', extra: {} }),
+  error: z.string().optional(),
+});
+export type TokenReview = z.output<typeof tokenReview>;
