@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import {
+  areSameConditions,
+  CONDITIONS,
+  findCondition,
+  outcomeFindings,
+  setCondition,
+  setConditions,
+  stampTime,
+} from './conditions.ts';
+import type { Condition } from './object.ts';
+import { REASONS } from './reasons.ts';
+
+const early = { generation: 1, now: '2026-01-01T00:00:00Z' };
+const late = { generation: 2, now: '2026-01-01T00:01:00Z' };
+const waiting = {
+  type: 'Ready',
+  status: 'False',
+  reason: 'WaitingForPods',
+  message: '1 of 4 pods is ready',
+} as const;
+
+describe('a condition', () => {
+  test('keeps its transition time while the status stays, and takes the new generation, reason and message', () => {
+    const first = setCondition([], waiting, early);
+    const second = setCondition(first, { ...waiting, reason: 'QuorumLost', message: 'two are gone' }, late);
+    expect(second).toEqual([
+      {
+        ...waiting,
+        reason: 'QuorumLost',
+        message: 'two are gone',
+        observedGeneration: 2,
+        lastTransitionTime: early.now,
+      },
+    ]);
+  });
+
+  test('takes a new transition time when the status flips', () => {
+    const first = setCondition([], waiting, early);
+    const flipped = setCondition(first, { ...waiting, status: 'True', reason: 'Reconciled' }, late);
+    expect(flipped[0]).toMatchObject({ status: 'True', lastTransitionTime: late.now });
+    expect(first[0]?.lastTransitionTime).toBe(early.now);
+  });
+
+  test('is left out when it is only shown while true and does not hold', () => {
+    const held = setCondition([], { ...waiting, type: 'Stalled', status: 'True' }, early);
+    expect(held).toHaveLength(1);
+    expect(setCondition(held, { ...waiting, type: 'Stalled', status: 'False' }, late)).toEqual([]);
+    expect(setCondition(held, { ...waiting, type: 'Stalled', status: 'Unknown' }, late)).toEqual([]);
+  });
+
+  test('leaves those of other programs alone and stands in the order of the catalogue', () => {
+    const foreign: Condition = { ...waiting, type: 'Zebra', lastTransitionTime: early.now };
+    const found = setConditions(
+      [foreign],
+      [
+        { ...waiting, type: 'QuorumHealthy' },
+        { ...waiting, type: 'Degraded' },
+        { ...waiting, type: 'Ready' },
+      ],
+      early,
+    );
+    expect(found.map((each) => each.type)).toEqual(['Ready', 'Degraded', 'QuorumHealthy', 'Zebra']);
+    expect(findCondition(found, 'Degraded')?.reason).toBe('WaitingForPods');
+    expect(findCondition(undefined, 'Ready')).toBeUndefined();
+  });
+
+  test('has a message that the schema takes, however long it was', () => {
+    const [found] = setCondition([], { ...waiting, message: 'x'.repeat(10_000) }, early);
+    expect(found?.message).toHaveLength(4096);
+    expect(found?.message.endsWith('...')).toBe(true);
+  });
+});
+
+describe('an outcome', () => {
+  test('never shows Reconciling and Stalled together, and neither when all is as wanted', () => {
+    const types = (state: 'ready' | 'reconciling' | 'stalled') =>
+      setConditions([], outcomeFindings({ state, reason: 'Progressing', message: '' }), early)
+        .filter((each) => each.status === 'True')
+        .map((each) => each.type);
+    expect(types('ready')).toEqual(['Ready']);
+    expect(types('reconciling')).toEqual(['Reconciling']);
+    expect(types('stalled')).toEqual(['Stalled']);
+  });
+
+  test('replaces the former one', () => {
+    const stalled = setConditions(
+      [],
+      outcomeFindings({ state: 'stalled', reason: 'PolicyRejected', message: 'no' }),
+      early,
+    );
+    const ready = setConditions(
+      stalled,
+      outcomeFindings({ state: 'ready', reason: 'Reconciled', message: '' }),
+      late,
+    );
+    expect(ready.map((each) => [each.type, each.status])).toEqual([['Ready', 'True']]);
+  });
+});
+
+test('lists that say the same are the same in any order; a new generation is a difference', () => {
+  const list = setConditions([], [waiting, { ...waiting, type: 'Degraded' }], early);
+  expect(areSameConditions(list, [...list].reverse())).toBe(true);
+  expect(areSameConditions(list, setCondition(list, waiting, late))).toBe(false);
+});
+
+test('times are written in whole seconds', () => {
+  expect(stampTime(Date.UTC(2026, 0, 1, 0, 0, 0, 999))).toBe(early.now);
+});
+
+test('every reason and every condition says what it means, and a reason what helps', () => {
+  expect(Object.keys(REASONS)).toHaveLength(20);
+  for (const [name, { meaning, remedy }] of Object.entries(REASONS)) {
+    expect(name).toMatch(/^[A-Z][A-Za-z]+$/);
+    expect(meaning.endsWith('.') && remedy.endsWith('.'), name).toBe(true);
+  }
+  for (const [name, { meaning, kinds, shown, positive }] of Object.entries(CONDITIONS)) {
+    expect(meaning.endsWith('.'), name).toBe(true);
+    expect(kinds.length, name).toBeGreaterThan(0);
+    expect(shown === 'while-true' && positive, `${name} would vanish when all is well`).toBe(false);
+  }
+});

@@ -1,0 +1,158 @@
+import { AppError } from '#core/errors/errors.ts';
+
+export const API_GROUP = 'chancery.dev';
+export const API_VERSION = 'v1alpha1';
+export const API_GROUP_VERSION = `${API_GROUP}/${API_VERSION}`;
+/** `kubectl get chancery` lists all three kinds. */
+export const CATEGORY = 'chancery';
+
+/** Keeps an object until what it made outside Kubernetes is dealt with (notes/operator.md 4.6). */
+export const FINALIZER = `${API_GROUP}/cleanup`;
+
+/** Annotations that people set. */
+export const annotations = {
+  /** `"true"`: nothing is changed. */
+  paused: `${API_GROUP}/paused`,
+  /** The object's uid: its finalizer goes without cleaning up. */
+  forceDelete: `${API_GROUP}/force-delete`,
+  /** Any new value: reconcile now. */
+  reconcileAt: `${API_GROUP}/reconcile-at`,
+  /** `"true"` on a ValidatorSet: a version below the one that runs is accepted. */
+  allowDowngrade: `${API_GROUP}/allow-downgrade`,
+  /** The register id: a register that others replicate may be deleted. */
+  confirmDelete: `${API_GROUP}/confirm-delete`,
+  /** The pod's uid, on a pod: the rolling engine takes it although a gate says no. */
+  forceRoll: `${API_GROUP}/force-roll`,
+} as const;
+
+/** Annotations and labels that the operator and the chart set. */
+export const labels = {
+  name: 'app.kubernetes.io/name',
+  instance: 'app.kubernetes.io/instance',
+  component: 'app.kubernetes.io/component',
+  partOf: 'app.kubernetes.io/part-of',
+  managedBy: 'app.kubernetes.io/managed-by',
+  /** Name of the installation; also on the ConfigMap that describes it. */
+  installation: `${API_GROUP}/installation`,
+  /** Client id of a service; its SPIFFE id ends with it. */
+  clientId: `${API_GROUP}/client-id`,
+  validatorSet: `${API_GROUP}/validator-set`,
+  register: `${API_GROUP}/register`,
+  tenant: `${API_GROUP}/tenant`,
+  /** `"true"`: never deleted by the operator, also when nothing renders it any more. */
+  retain: `${API_GROUP}/retain`,
+  /** Hash of the configuration, on the pod template: a change of it is a roll. */
+  configHash: `${API_GROUP}/config-hash`,
+} as const;
+
+export const MANAGED_BY = 'chancery-operator';
+export const PART_OF = 'chancery';
+
+/**
+ * Longest names, in characters. Pods and revisions of a set append up to 11 characters to its name, Services 8, and
+ * none of them may be longer than a DNS label; the names of the other kinds are values of labels.
+ */
+export const nameLimits = { validatorSet: 40, register: 63, tenant: 63 } as const;
+
+/** Most members of a set, as in the policy of a register. */
+export const MAX_REPLICAS = 100;
+
+export type ManagedKind = 'Register' | 'ValidatorSet' | 'Tenant';
+
+/** Field manager of server-side apply for what a controller owns, and the one for its status. */
+export function fieldManagers(kind: ManagedKind): { readonly children: string; readonly status: string } {
+  const children = `${PART_OF}-${kind.toLowerCase()}`;
+  return { children, status: `${children}-status` };
+}
+
+/** Names of the children of a ValidatorSet; the set's name is at most nameLimits.validatorSet long. */
+export interface ValidatorSetNames {
+  readonly statefulSet: string;
+  readonly serviceAccount: string;
+  readonly configMap: string;
+  /** Gives each pod its own address. */
+  readonly headlessService: string;
+  /** Any ready member. */
+  readonly service: string;
+  readonly disruptionBudget: string;
+  readonly networkPolicy: string;
+  readonly podMonitor: string;
+  /** Name of the claim template; a claim is `{claim}-{pod}`. */
+  readonly claim: string;
+}
+
+/**
+ * Names of what a ValidatorSet becomes.
+ * @throws AppError invalid INVALID_NAME for a name that the API server would not have accepted
+ */
+export function validatorSetNames(name: string): ValidatorSetNames {
+  if (name.length > nameLimits.validatorSet || !/^[a-z](?:[-a-z0-9]*[a-z0-9])?$/.test(name)) {
+    throw new AppError('invalid', 'INVALID_NAME', `A ValidatorSet cannot be called ${name.slice(0, 64)}`);
+  }
+  return {
+    statefulSet: name,
+    serviceAccount: `validator-${name}`,
+    configMap: `${name}-config`,
+    headlessService: `${name}-members`,
+    service: name,
+    disruptionBudget: name,
+    networkPolicy: name,
+    podMonitor: name,
+    claim: 'data',
+  };
+}
+
+/** The pod of a member, which is also its name in the status. */
+export function podName(setName: string, ordinal: number): string {
+  return `${setName}-${ordinal}`;
+}
+
+/** The ordinal of a pod of a set; undefined for a pod of something else. */
+export function findOrdinal(setName: string, pod: string): number | undefined {
+  const ordinal = pod.startsWith(`${setName}-`) ? pod.slice(setName.length + 1) : '';
+  return /^(?:0|[1-9]\d{0,2})$/.test(ordinal) ? Number(ordinal) : undefined;
+}
+
+/** The volume claim of a member. */
+export function claimName(setName: string, ordinal: number): string {
+  return `${validatorSetNames(setName).claim}-${podName(setName, ordinal)}`;
+}
+
+/** Client id and validator id of a member, from the name of its pod (decision D28). */
+export function validatorId(pod: string): string {
+  return `validator-${pod}`;
+}
+
+/** The SPIFFE id of a client of an installation (decision D28). */
+export function spiffeId(installation: string, clientId: string): string {
+  return `spiffe://${installation}/service/${clientId}`;
+}
+
+/**
+ * The key that every call carries which creates something outside Kubernetes: the uid of the custom resource, with a
+ * part where one resource makes several things. A crash after any call never makes a second one.
+ * @throws AppError invalid INVALID_UID
+ */
+export function idempotencyKey(uid: string, part?: string): string {
+  if (!/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(uid)) {
+    throw new AppError('invalid', 'INVALID_UID', 'The object has no uid: the API server has not stored it');
+  }
+  return part === undefined ? uid : `${uid}/${part}`;
+}
+
+interface Annotated {
+  readonly uid: string;
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Whether an object wants nothing to be changed. */
+export function isPaused({ annotations: set }: Pick<Annotated, 'annotations'>): boolean {
+  return set?.[annotations.paused] === 'true';
+}
+
+/** `yes` only for the object's own uid: the annotation of a former object of this name does nothing. */
+export function forceDeletion({ uid, annotations: set }: Annotated): 'no' | 'wrong-uid' | 'yes' {
+  const wanted = set?.[annotations.forceDelete];
+  if (wanted === undefined) return 'no';
+  return wanted === uid ? 'yes' : 'wrong-uid';
+}

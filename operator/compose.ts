@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import { ConfigError } from '#kit/config/config.ts';
+import { createOpsServer } from '#kit/http/http.ts';
+import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { connectWorkload, type Workload, workloadOf } from '#kit/workload/workload.ts';
+import type { OperatorConfig } from './config.ts';
+import { Caches } from './controllers/shell/caches.ts';
+import type { Parts } from './controllers/shell/parts.ts';
+import { configMaps, registers, tenants, validatorSets, watched } from './controllers/shell/resources.ts';
+import type { Shell } from './controllers/shell/shell.ts';
+import { leaseCheck, watchLoop } from './health.ts';
+import type { ClusterCredentials } from './kube/credentials.ts';
+import { EventRecorder } from './kube/events.ts';
+import { HttpApi } from './kube/http.ts';
+import { inClusterCredentials } from './kube/in-cluster.ts';
+import { kubeconfigCredentials } from './kube/kubeconfig.ts';
+import { Leader } from './kube/leader.ts';
+import { createKubeMetrics } from './kube/metrics.ts';
+import { systemTiming } from './kube/time.ts';
+import { watchInstallations } from './platform/installations.ts';
+import { createLinks, type Links } from './platform/links.ts';
+
+/** Reconciles under way may end within this; the process has 25 s in all. */
+const GRACE_MS = 20_000;
+/** A leader is wanted also where one kind cannot be listed: conditions say so then. */
+const SYNC_PATIENCE_MS = 10_000;
+
+/** What a controller is made from, besides its own kind. */
+export type Controllers = (parts: Parts, links: Links) => readonly Shell[];
+
+/** Builds the operator; `onLost` is called when another process leads, for good: this one has to end. */
+export function createOperator(controllers: Controllers, onLost: () => void): Create<OperatorConfig> {
+  return async (config, runtime) => {
+    const cleanup = new Cleanup();
+    try {
+      return await open({ config, runtime, cleanup, controllers, onLost });
+    } catch (error) {
+      await cleanup.run(runtime.log);
+      throw error;
+    }
+  };
+}
+
+interface Opening {
+  readonly config: OperatorConfig;
+  readonly runtime: Runtime;
+  readonly cleanup: Cleanup;
+  readonly controllers: Controllers;
+  readonly onLost: () => void;
+}
+
+async function open({ config, runtime, cleanup, controllers, onLost }: Opening): Promise<Component> {
+  const { log } = runtime;
+  const timing = systemTiming();
+  const metrics = createKubeMetrics(runtime.telemetry.registry);
+  const api = new HttpApi({ credentials: await credentialsOf(config), timing, metrics });
+  cleanup.add('cluster', () => api.close());
+  const namespaces = namespacesOf(config);
+  const caches = new Caches({ api, timing, metrics, log, namespaces, watched });
+  cleanup.add('caches', () => caches.stop());
+  const leader = new Leader({ api, timing, metrics, log, ...leaseOf(config) });
+  cleanup.add('leader', () => leader.stop());
+  const fenced = leader.fence(api);
+  const recorder = new EventRecorder({
+    api: fenced,
+    timing,
+    metrics,
+    log,
+    controller: 'chancery.dev/operator',
+    instance: config.POD_NAME,
+  });
+  cleanup.add('events', () => recorder.stop());
+  const links = createLinks({
+    runtime,
+    guard: () => leader.guard(),
+    connect: () => connectIdentity(config, runtime),
+  });
+  cleanup.add('identity', () => links.stop());
+  const installations = watchInstallations(caches.of(configMaps));
+  const parts = { runtime, timing, metrics, api: fenced, caches, recorder, installations };
+  const shells = controllers(parts, links);
+  cleanup.add('controllers', async () => void (await Promise.all(shells.map((each) => each.stop(GRACE_MS)))));
+  const ops = await listen(config, runtime, { caches, leader, cleanup });
+  caches.start();
+  void lead(caches, leader, { shells, onLost });
+  return { name: 'operator', addresses: { ops }, stop: () => cleanup.run(log) };
+}
+
+async function listen(
+  config: OperatorConfig,
+  runtime: Runtime,
+  of: { readonly caches: Caches; readonly leader: Leader; readonly cleanup: Cleanup },
+): Promise<string> {
+  const loop = watchLoop();
+  of.cleanup.add('loop watch', () => loop.stop());
+  const ops = await createOpsServer({
+    runtime,
+    host: config.CHANCERY_LISTEN_HOST,
+    port: config.CHANCERY_OPS_PORT,
+    checks: [of.caches.readiness],
+    liveness: [loop.check, leaseCheck(of.leader)],
+  });
+  of.cleanup.add('ops', () => ops.stop());
+  return ops.address;
+}
+
+/** Competes for the lease once the kinds are listed, and works while it is held. */
+async function lead(
+  caches: Caches,
+  leader: Leader,
+  { shells, onLost }: { readonly shells: readonly Shell[]; readonly onLost: () => void },
+): Promise<void> {
+  const kinds = [configMaps, validatorSets, registers, tenants];
+  const listed = Promise.all(kinds.map((each) => caches.synced(each)));
+  const patience = Promise.withResolvers<void>();
+  const timer = setTimeout(patience.resolve, SYNC_PATIENCE_MS);
+  await Promise.race([listed, patience.promise]);
+  clearTimeout(timer);
+  leader.start();
+  void leader.ended.then((end) => {
+    if (end === 'lost') onLost();
+  });
+  await leader.won;
+  for (const shell of shells) shell.start();
+}
+
+function credentialsOf(config: OperatorConfig): ClusterCredentials | Promise<ClusterCredentials> {
+  if (config.KUBECONFIG !== undefined) return kubeconfigCredentials(config.KUBECONFIG);
+  return inClusterCredentials({
+    host: config.KUBERNETES_SERVICE_HOST,
+    port: config.KUBERNETES_SERVICE_PORT,
+  });
+}
+
+function namespacesOf(config: OperatorConfig): readonly string[] | undefined {
+  const scope = config.CHANCERY_NAMESPACES;
+  if (scope === 'all') return undefined;
+  return scope === 'own' ? [config.POD_NAMESPACE] : scope;
+}
+
+function leaseOf(config: OperatorConfig) {
+  if (config.CHANCERY_LEASE_RENEW_MS >= config.CHANCERY_LEASE_MS) {
+    const message = 'expected less than CHANCERY_LEASE_MS';
+    throw new ConfigError([{ name: 'CHANCERY_LEASE_RENEW_MS', message }]);
+  }
+  return {
+    namespace: config.POD_NAMESPACE,
+    name: config.CHANCERY_LEASE_NAME,
+    identity: `${config.POD_NAME}_${randomUUID()}`,
+    leaseMs: config.CHANCERY_LEASE_MS,
+    renewMs: config.CHANCERY_LEASE_RENEW_MS,
+    retryMs: config.CHANCERY_LEASE_RETRY_MS,
+  };
+}
+
+async function connectIdentity(config: OperatorConfig, { log, clock }: Runtime): Promise<Workload> {
+  return connectWorkload({ ...workloadOf(config), log, clock });
+}

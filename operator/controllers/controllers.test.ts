@@ -1,0 +1,327 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { annotations } from '../api/names.ts';
+import { REGISTER_ID } from '../plan/testing/objects.ts';
+import { configMaps, ingresses, registers, tenants } from './shell/resources.ts';
+import { startWorld, type World, writesTo } from './testing/operator.ts';
+
+const LONG_MS = 60_000;
+const acme = { displayName: 'Acme', subdomain: 'acme' };
+const invoices = { title: 'Invoices', tenantRef: { name: 'acme' }, validatorSetRef: { name: 'main' } };
+
+let world: World;
+
+beforeEach(async () => {
+  world = await startWorld();
+});
+
+afterEach(() => world.close());
+
+const both = () => world.isReady(tenants, 'acme') && world.isReady(registers, 'invoices');
+
+function applySamples(): void {
+  world.putSet('main', 4);
+  world.put(tenants, 'acme', acme);
+  world.put(registers, 'invoices', invoices);
+}
+
+/** What kubectl delete does. */
+function deleteObject(resource: typeof tenants, name: string): void {
+  const { group, version, plural } = resource;
+  const target = { group, version, plural, namespace: 'acme', name };
+  world.server.state.delete(target, undefined);
+  const deletionTimestamp = new Date(world.timing.nowMs()).toISOString();
+  world.server.state.merge(target, { metadata: { deletionTimestamp } });
+}
+
+const is = (resource: typeof tenants, name: string, reason: string) => () =>
+  world.condition(resource, name, 'Ready')?.reason === reason;
+
+describe('a tenant, a set and a register', () => {
+  test('become an organisation and a ledger that four validators sealed', async () => {
+    await world.start('one');
+    applySamples();
+    await world.until('both to be ready', both);
+    expect(world.organizations.all()).toMatchObject([{ name: 'Acme', state: 'Active' }]);
+    const [organization] = world.organizations.all();
+    expect(world.ledgers.all()).toMatchObject([
+      { title: 'Invoices', phase: 'Online', height: 1, validators: { size: 4, quorum: 3 } },
+    ]);
+    expect(world.find(tenants, 'acme')?.['status']).toMatchObject({
+      organizationId: organization?.organizationId,
+      state: 'Active',
+      userCount: 0,
+    });
+    await world.until('the count', () => {
+      const status = world.find(tenants, 'acme')?.['status'] as { registerCount?: number };
+      return status.registerCount === 1;
+    });
+    expect(world.find(registers, 'invoices')?.['status']).toMatchObject({
+      phase: 'Online',
+      height: 1,
+      policyVersion: 1,
+      validators: { summary: '4/4' },
+    });
+  });
+
+  test('give the organisation its address', async () => {
+    await world.start('one');
+    world.put(tenants, 'acme', acme);
+    await world.until('the tenant', () => world.isReady(tenants, 'acme'));
+    expect(world.find(ingresses, 'tenant-acme')?.['spec']).toMatchObject({
+      rules: [{ host: 'acme.chancery.example.org' }],
+    });
+  });
+
+  test(
+    'cost nothing when nothing changes',
+    async () => {
+      await world.start('one');
+      applySamples();
+      await world.until('both to be ready', both);
+      await world.pass(60_000);
+      world.server.arrivals.length = 0;
+      world.calls.length = 0;
+      await world.pass(600_000);
+      expect(writesTo(world.server)).toEqual([]);
+      expect(new Set(world.calls)).toEqual(new Set(['find', 'count']));
+      expect(world.calls.length).toBeLessThanOrEqual(30);
+    },
+    LONG_MS,
+  );
+
+  test('follow an edit', async () => {
+    await world.start('one');
+    applySamples();
+    await world.until('both to be ready', both);
+    world.put(tenants, 'acme', { ...acme, suspended: true });
+    world.put(registers, 'invoices', { ...invoices, title: 'Bills' });
+    await world.until('both edits', () => {
+      const [organization] = world.organizations.all();
+      const [ledger] = world.ledgers.all();
+      return organization?.state === 'Suspended' && ledger?.title === 'Bills' && both();
+    });
+  });
+
+  test('follow a set that grows and shrinks', async () => {
+    await world.start('one');
+    applySamples();
+    await world.until('both to be ready', both);
+    world.putSet('main', 7);
+    await world.until('seven', () => world.ledgers.all()[0]?.validators.size === 7);
+    world.putSet('main', 3);
+    await world.until('three', () => world.ledgers.all()[0]?.validators.size === 3);
+    expect(world.ledgers.all()[0]?.validators.members.map(({ validatorId }) => validatorId)).toEqual([
+      'validator-main-0',
+      'validator-main-1',
+      'validator-main-2',
+    ]);
+  });
+});
+
+describe('what is missing', () => {
+  test('is named, and the register goes on when it appears', async () => {
+    await world.start('one');
+    world.put(registers, 'invoices', invoices);
+    await world.until('the complaint', is(registers, 'invoices', 'InvalidReference'));
+    expect(world.condition(registers, 'invoices', 'Stalled')?.message).toContain('Tenant acme');
+    world.put(tenants, 'acme', acme);
+    await world.until('the next complaint', () =>
+      String(world.condition(registers, 'invoices', 'Ready')?.message).includes('ValidatorSet main'),
+    );
+    world.putSet('main', 4);
+    await world.until('the register', () => world.isReady(registers, 'invoices'));
+  });
+
+  test(
+    'a service that does not answer costs few calls and keeps nobody else',
+    async () => {
+      world.interrupt = (call) => (call === 'ensure' ? 'question' : undefined);
+      await world.start('one');
+      applySamples();
+      await world.until('the tenant', () => world.isReady(tenants, 'acme'));
+      await world.until('the complaint', () =>
+        String(world.condition(registers, 'invoices', 'Ready')?.message).includes('broke during ensure'),
+      );
+      world.calls.length = 0;
+      await world.pass(600_000);
+      expect(world.calls.filter((each) => each === 'ensure').length).toBeLessThanOrEqual(15);
+      world.interrupt = () => undefined;
+      await world.until('the register', () => world.isReady(registers, 'invoices'));
+    },
+    LONG_MS,
+  );
+
+  test('a subdomain that somebody has names the way out', async () => {
+    const { organizationId } = world.organizations.plant({ subdomain: 'acme' });
+    await world.start('one');
+    world.put(tenants, 'acme', acme);
+    await world.until('the complaint', is(tenants, 'acme', 'AdoptionRefused'));
+    expect(world.condition(tenants, 'acme', 'Stalled')?.message).toContain(
+      `spec.organizationId: ${organizationId}`,
+    );
+    expect(world.organizations.all()).toHaveLength(1);
+  });
+
+  test('an unknown register is not made up', async () => {
+    await world.start('one');
+    world.putSet('main', 4);
+    world.put(tenants, 'acme', acme);
+    world.put(registers, 'invoices', { ...invoices, registerId: REGISTER_ID });
+    await world.until('the complaint', is(registers, 'invoices', 'InvalidReference'));
+    expect(world.find(registers, 'invoices')?.['status']).toMatchObject({ phase: 'Failed' });
+    expect(world.ledgers.all()).toEqual([]);
+  });
+});
+
+describe('deletion', () => {
+  async function ready(deletionPolicy: { tenant: string; register: string }): Promise<void> {
+    await world.start('one');
+    world.putSet('main', 4);
+    world.put(tenants, 'acme', { ...acme, deletionPolicy: deletionPolicy.tenant });
+    world.put(registers, 'invoices', { ...invoices, deletionPolicy: deletionPolicy.register });
+    await world.until('both to be ready', both);
+    deleteObject(registers, 'invoices');
+    deleteObject(tenants, 'acme');
+  }
+  const gone = () =>
+    world.find(tenants, 'acme') === undefined && world.find(registers, 'invoices') === undefined;
+
+  test('keeps what is to be kept', async () => {
+    await ready({ tenant: 'Retain', register: 'Retain' });
+    await world.until('the objects to go', gone);
+    expect(world.organizations.all()).toMatchObject([{ state: 'Active' }]);
+    expect(world.ledgers.all()).toMatchObject([{ phase: 'Online' }]);
+  });
+
+  test('suspends and deletes what is to go', async () => {
+    await ready({ tenant: 'Suspend', register: 'Purge' });
+    await world.until('the objects to go', gone);
+    expect(world.organizations.all()).toMatchObject([{ state: 'Suspended' }]);
+    expect(world.ledgers.all()).toMatchObject([{ phase: 'Deleting', deletion: { policy: 'Purge' } }]);
+  });
+
+  test(
+    'waits for a service that is away, says so, and ends when it is back',
+    async () => {
+      world.interrupt = (call) => (call === 'remove' ? 'question' : undefined);
+      await ready({ tenant: 'Delete', register: 'Tombstone' });
+      await world.until('both complaints', () =>
+        [is(tenants, 'acme', 'DeletionBlocked'), is(registers, 'invoices', 'DeletionBlocked')].every((each) =>
+          each(),
+        ),
+      );
+      world.calls.length = 0;
+      await world.pass(600_000);
+      expect(world.calls.filter((each) => each === 'remove').length).toBeLessThanOrEqual(2 * 20);
+      expect(gone()).toBe(false);
+      world.interrupt = () => undefined;
+      await world.pass(300_000);
+      await world.until('the objects to go', gone);
+    },
+    LONG_MS,
+  );
+
+  test('that keeps the data does not wait for a service that is away, and nothing is forgotten', async () => {
+    world.interrupt = (call) => (call === 'remove' ? 'question' : undefined);
+    await ready({ tenant: 'Suspend', register: 'Retain' });
+    const beganMs = world.timing.monotonicMs();
+    await world.until('the objects to go', gone);
+    const tookMs = world.timing.monotonicMs() - beganMs;
+    expect(tookMs).toBeGreaterThanOrEqual(20_000);
+    expect(tookMs).toBeLessThan(60_000);
+    const left = () => Object.keys(world.find(configMaps, 'chancery-orphans')?.['data'] ?? {});
+    expect(left()).toHaveLength(2);
+    expect(world.organizations.all()).toMatchObject([{ state: 'Active' }]);
+    world.interrupt = () => undefined;
+    await world.until('the rest', () => left().length === 0);
+    expect(world.organizations.all()).toMatchObject([{ state: 'Suspended' }]);
+  });
+
+  test('by force needs the right uid', async () => {
+    world.interrupt = () => 'question';
+    await world.start('one');
+    world.put(tenants, 'acme', { ...acme, deletionPolicy: 'Delete' });
+    await world.until('the finalizer', () => world.find(tenants, 'acme')?.metadata.finalizers?.length === 1);
+    deleteObject(tenants, 'acme');
+    const annotate = (uid: string) => {
+      const { group, version, plural } = tenants;
+      const target = { group, version, plural, namespace: 'acme', name: 'acme' };
+      world.server.state.merge(target, { metadata: { annotations: { [annotations.forceDelete]: uid } } });
+    };
+    annotate('1f2e3d4c-5b6a-4798-8a9b-0c1d2e3f4a5b');
+    await world.until('the complaint', is(tenants, 'acme', 'DeletionBlocked'));
+    annotate(world.find(tenants, 'acme')?.metadata.uid ?? '');
+    await world.until('the object to go', () => world.find(tenants, 'acme') === undefined);
+  });
+});
+
+describe('faults', () => {
+  test(
+    'of the API server and of the services: everything converges, and nothing is there twice',
+    async () => {
+      await world.start('one');
+      let calls = 0;
+      world.server.intercept = ({ target, isWatch }) => {
+        if (target.plural === 'leases' || isWatch) return undefined;
+        calls += 1;
+        const faults = {
+          2: { status: 500 },
+          5: { status: 409, reason: 'Conflict' },
+          8: 'reset-after',
+        } as const;
+        return Object.entries(faults).find(([place]) => calls % 11 === Number(place))?.[1];
+      };
+      let asked = 0;
+      world.interrupt = () => {
+        asked += 1;
+        if (asked % 5 === 1) return 'question';
+        return asked % 5 === 3 ? 'answer' : undefined;
+      };
+
+      world.putSet('main', 4);
+      for (let count = 0; count < 10; count += 1) {
+        world.put(tenants, `t${count}`, { displayName: `Tenant ${count}`, subdomain: `tenant-${count}` });
+        world.put(registers, `r${count}`, { ...invoices, tenantRef: { name: `t${count}` } });
+      }
+      await world.pass(5_000);
+      world.server.intercept = () => undefined;
+      world.interrupt = () => undefined;
+      await world.until('all', () =>
+        Array.from({ length: 10 }).every(
+          (_, count) => world.isReady(tenants, `t${count}`) && world.isReady(registers, `r${count}`),
+        ),
+      );
+      expect(world.organizations.all()).toHaveLength(10);
+      expect(world.ledgers.all()).toHaveLength(10);
+    },
+    LONG_MS,
+  );
+
+  test(
+    'of the process after every call: the next one makes nothing twice',
+    async () => {
+      applySamples();
+      for (let crash = 1; crash <= 12; crash += 1) {
+        let left = crash;
+        const died = Promise.withResolvers<void>();
+        world.interrupt = () => {
+          left -= 1;
+          if (left > 0) return undefined;
+          died.resolve();
+          return 'answer';
+        };
+        const operator = await world.start(`o${crash}`);
+        await world.until('the crash or both', () => left <= 0 || both());
+        await operator.kill();
+        expect(world.organizations.all().length).toBeLessThanOrEqual(1);
+        expect(world.ledgers.all().length).toBeLessThanOrEqual(1);
+      }
+      world.interrupt = () => undefined;
+      await world.start('last');
+      await world.until('both to be ready', both);
+      expect(world.organizations.all()).toHaveLength(1);
+      expect(world.ledgers.all()).toHaveLength(1);
+    },
+    LONG_MS,
+  );
+});

@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import { isAppError } from '#core/errors/errors.ts';
+import { labels, MANAGED_BY, PART_OF } from '../../api/names.ts';
+import type { Api } from '../../kube/api.ts';
+import { isApiError } from '../../kube/errors.ts';
+import { isRecord, type KubeObject } from '../../kube/resource.ts';
+import type { Finalization, FinalizePass, Managed } from '../shell/kind.ts';
+import { configMaps } from '../shell/resources.ts';
+
+/** ConfigMap of a namespace with what objects that are gone have left undone. */
+export const ORPHANS = 'chancery-orphans';
+/** So long a deletion waits for its service before it leaves a record instead. */
+const PATIENCE_MS = 20_000;
+
+const orphanSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('Tenant'), name: z.string(), policy: z.enum(['Retain', 'Suspend']) }),
+  z.object({ kind: z.literal('Register'), name: z.string(), policy: z.literal('Retain') }),
+]);
+
+/** What is still to be done for a resource that is gone; its uid is the key. */
+export type Orphan = Readonly<z.output<typeof orphanSchema>>;
+
+/** The records of a ConfigMap; what cannot be read is left out. */
+export function readOrphans({ data }: KubeObject): ReadonlyMap<string, Orphan> {
+  const found = new Map<string, Orphan>();
+  for (const [uid, text] of Object.entries(isRecord(data) ? data : {})) {
+    const parsed = orphanSchema.safeParse(parseJson(text));
+    if (parsed.success) found.set(uid, parsed.data);
+  }
+  return found;
+}
+
+function parseJson(text: unknown): unknown {
+  try {
+    return JSON.parse(String(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a deletion that keeps its data has waited long enough for a service that is away. */
+export function isAwayTooLong(error: unknown, deletionTimestamp: string | undefined, nowMs: number): boolean {
+  const isAway = isAppError(error) && ['unavailable', 'timeout', 'bad_gateway'].includes(error.kind);
+  return isAway && nowMs - Date.parse(deletionTimestamp ?? '') >= PATIENCE_MS;
+}
+
+interface Place {
+  readonly namespace: string;
+  /** Name of the installation, where it is known. */
+  readonly installation: string | undefined;
+}
+
+/**
+ * Writes down what is left to do, so that the object can go.
+ * @throws ApiError, NotLeader; in a namespace that is going nothing is written and nothing is left to do
+ */
+async function recordOrphan(
+  api: Api,
+  { namespace, installation = 'unknown' }: Place,
+  { uid, orphan }: { readonly uid: string; readonly orphan: Orphan },
+): Promise<void> {
+  const data = { [uid]: JSON.stringify(orphan) };
+  if (await patchOrphans(api, namespace, data)) return;
+  const own = {
+    [labels.partOf]: PART_OF,
+    [labels.managedBy]: MANAGED_BY,
+    [labels.installation]: installation,
+    [labels.retain]: 'true',
+  };
+  const metadata = { name: ORPHANS, namespace, labels: own };
+  const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
+  try {
+    await api.call({ verb: 'create', resource: configMaps, namespace, body });
+  } catch (error) {
+    // the installation goes with its namespace, and its services with it
+    if (!isApiError(error, 'Forbidden') || !error.message.includes('being terminated')) throw error;
+  }
+}
+
+/** Ends a deletion by a record: what is left is done as soon as the service answers. The object may go then. */
+export async function leaveOrphan(
+  api: Api,
+  { resource, installation }: Pick<FinalizePass<Managed>, 'resource' | 'installation'>,
+  orphan: Orphan,
+): Promise<Finalization> {
+  const { uid, namespace } = resource.metadata;
+  await recordOrphan(api, { namespace, installation: installation?.installation }, { uid, orphan });
+  const note = `The ${orphan.kind.toLowerCase()} service is away; ${orphan.policy} is done as soon as it answers, from ConfigMap ${ORPHANS}`;
+  return { done: true, events: [{ type: 'Warning', reason: 'DependencyNotReady', action: 'Delete', note }] };
+}
+
+/** Takes a record away: it was dealt with. */
+export async function eraseOrphan(api: Api, namespace: string, uid: string): Promise<void> {
+  await patchOrphans(api, namespace, { [uid]: null });
+}
+
+/** Whether the ConfigMap was there. */
+async function patchOrphans(
+  api: Api,
+  namespace: string,
+  data: Readonly<Record<string, string | null>>,
+): Promise<boolean> {
+  const contentType = 'application/merge-patch+json';
+  try {
+    await api.call({
+      verb: 'patch',
+      resource: configMaps,
+      namespace,
+      name: ORPHANS,
+      contentType,
+      body: { data },
+    });
+    return true;
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return false;
+    throw error;
+  }
+}

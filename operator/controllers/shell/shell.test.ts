@@ -1,0 +1,269 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { AppError } from '#core/errors/errors.ts';
+import { testRuntime } from '#kit/testing/runtime.ts';
+import { waitFor } from '#kit/testing/wait.ts';
+import { annotations, FINALIZER } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
+import { parseValidatorSet, type ValidatorSet } from '../../api/validator-set.ts';
+import { EventRecorder, kubeEvents } from '../../kube/events.ts';
+import { HttpApi } from '../../kube/http.ts';
+import { isRecord, type KubeObject } from '../../kube/resource.ts';
+import { type ApiServer, type Arrival, startApiServer } from '../../kube/testing/api-server.ts';
+import { at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
+import { systemTiming } from '../../kube/time.ts';
+import { watchInstallations } from '../../platform/installations.ts';
+import { installationMap } from '../../platform/testing/installation.fixture.ts';
+import { Blocked } from './blocked.ts';
+import { Caches } from './caches.ts';
+import type { Kind, Verdict } from './kind.ts';
+import { configMaps, services, validatorSets, watched } from './resources.ts';
+import { createShell, type Shell } from './shell.ts';
+
+/** The shell around a kind of a test, on an API server on loopback. */
+
+const fine: Verdict = { outcome: { state: 'ready', reason: 'Reconciled', message: 'All is well' } };
+const uid = '11111111-2222-4333-8444-555555555555';
+
+let server: ApiServer;
+let shell: Shell;
+let ends: (() => Promise<void> | void)[];
+let reconciled: number;
+let reconcile: Kind<ValidatorSet>['reconcile'];
+let finalize: NonNullable<Kind<ValidatorSet>['finalize']>;
+
+beforeEach(async () => {
+  server = await startApiServer();
+  ends = [];
+  reconciled = 0;
+  reconcile = async () => fine;
+  finalize = async () => ({ done: true });
+});
+
+afterEach(async () => {
+  for (const end of ends.toReversed()) await end();
+  await server.close();
+});
+
+async function run(resources = watched): Promise<void> {
+  const timing = systemTiming();
+  const { metrics } = testMetrics();
+  const runtime = testRuntime('operator', { level: 'silent' });
+  const rate = { perSecond: 10_000, burst: 10_000 };
+  const api = new HttpApi({ credentials: credentialsFor(server.url), timing, metrics, rate });
+  const caches = new Caches({
+    api,
+    timing,
+    metrics,
+    log: runtime.log,
+    namespaces: ['acme'],
+    watched: resources,
+  });
+  const reporting = { controller: 'test', instance: 'test' };
+  const recorder = new EventRecorder({ api, timing, metrics, log: runtime.log, ...reporting });
+  const installations = watchInstallations(caches.of(configMaps));
+  const parts = { runtime, timing, metrics, api, caches, recorder, installations };
+  shell = createShell<ValidatorSet>(parts, {
+    kind: 'ValidatorSet',
+    resource: validatorSets,
+    parse: parseValidatorSet,
+    children: [services],
+    reconcile: async (pass) => {
+      reconciled += 1;
+      return reconcile(pass);
+    },
+    finalize: (pass) => finalize(pass),
+  });
+  caches.start();
+  shell.start();
+  ends.push(
+    () => api.close(),
+    () => caches.stop(),
+    () => recorder.stop(),
+    () => shell.stop(1_000),
+  );
+}
+
+function store(changes: Partial<KubeObject['metadata']> = {}, spec: object = {}): KubeObject {
+  return put(
+    server.state,
+    validatorSets,
+    make(validatorSets, 'main', { spec }, { finalizers: [FINALIZER], ...changes }),
+  );
+}
+
+const live = () => server.state.get(at(validatorSets, 'main'));
+const conditions = (): readonly Condition[] => {
+  const { status } = live();
+  return isRecord(status) && Array.isArray(status['conditions']) ? (status['conditions'] as Condition[]) : [];
+};
+const condition = (type: string) => conditions().find((each) => each.type === type);
+const toSay = (reason: string) =>
+  waitFor(() => condition('Ready')?.reason === reason, {
+    what: `${reason}, not ${JSON.stringify(condition('Ready'))}`,
+  });
+const merge = (body: object) => server.state.merge(at(validatorSets, 'main'), body);
+const install = () => put(server.state, configMaps, installationMap());
+
+describe('a reconcile', () => {
+  test('is written once, and the next one that finds the same writes nothing', async () => {
+    install();
+    store();
+    await run();
+    await toSay('Reconciled');
+    expect(live()['status']).toMatchObject({ observedGeneration: 1 });
+    expect(conditions().map(({ type }) => type)).toEqual(['Ready']);
+    await waitFor(() => server.state.list(at(kubeEvents)).length === 1);
+    const { writes } = server.state;
+    const before = reconciled;
+    shell.controller.queue.add('acme/main');
+    await waitFor(() => reconciled > before);
+    await waitFor(() => shell.controller.queue.depth === 0);
+    expect(server.state.writes).toBe(writes);
+  });
+
+  test('is held up by nothing but its own finalizer, which comes first', async () => {
+    install();
+    store({ finalizers: ['example.org/other'] });
+    await run();
+    await toSay('Reconciled');
+    expect(live().metadata.finalizers).toEqual(['example.org/other', FINALIZER]);
+  });
+
+  test('reports a turn of Ready as one event', async () => {
+    install();
+    store();
+    await run();
+    await toSay('Reconciled');
+    await waitFor(() => server.state.list(at(kubeEvents)).length === 1);
+    expect(server.state.list(at(kubeEvents))[0]).toMatchObject({ reason: 'Reconciled', type: 'Normal' });
+  });
+});
+
+describe('what a reconcile throws becomes a condition:', () => {
+  test.each([
+    [
+      new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'tenant cannot be reached'),
+      'DependencyNotReady',
+      'Reconciling',
+    ],
+    [new AppError('conflict', 'ANY', 'the service refuses'), 'ProgressingWithRetry', 'Reconciling'],
+    [
+      new Blocked('InvalidReference', 'no such set', { state: 'stalled', retryAfterMs: 1_000 }),
+      'InvalidReference',
+      'Stalled',
+    ],
+    [new TypeError('undefined is not a function'), 'ProgressingWithRetry', 'Reconciling'],
+  ] as const)('%s', async (error, reason, type) => {
+    install();
+    store();
+    reconcile = async () => {
+      throw error;
+    };
+    await run();
+    await toSay(reason);
+    expect(condition('Ready')?.status).toBe('False');
+    expect(condition(type)?.status).toBe('True');
+    reconcile = async () => fine;
+    await toSay('Reconciled');
+    expect(condition(type)).toBeUndefined();
+  });
+
+  test('a verb that the role does not allow, by its name', async () => {
+    install();
+    store();
+    server.intercept = ({ method, target }: Arrival) =>
+      method === 'PATCH' && target.plural === 'services' ? { status: 403, reason: 'Forbidden' } : undefined;
+    const child = { resource: services, object: make(services, 'main', { spec: {} }) };
+    reconcile = async ({ applyChildren }) => {
+      await applyChildren([child]);
+      return fine;
+    };
+    await run();
+    await toSay('ProgressingWithRetry');
+    expect(condition('Ready')?.message).toContain('patch services acme/main');
+  });
+
+  test('a kind that may not be listed, and nobody else is held up', async () => {
+    install();
+    store();
+    server.intercept = ({ method, target }: Arrival) =>
+      method === 'GET' && target.plural === 'services' ? { status: 403, reason: 'Forbidden' } : undefined;
+    await run();
+    await toSay('ProgressingWithRetry');
+    expect(condition('Ready')?.message).toContain('list services');
+    expect(reconciled).toBe(0);
+  });
+});
+
+describe('nothing is done', () => {
+  test('without a description of the installation, and all is done when it comes', async () => {
+    store();
+    await run();
+    await toSay('InstallationConfigInvalid');
+    expect(reconciled).toBe(0);
+    install();
+    await toSay('Reconciled');
+  });
+
+  test('while it is paused; observedGeneration shows what was not looked at', async () => {
+    install();
+    store();
+    await run();
+    await toSay('Reconciled');
+    const at1 = condition('Ready')?.lastTransitionTime;
+    merge({ metadata: { annotations: { [annotations.paused]: 'true' } }, spec: { replicas: 7 } });
+    await toSay('Paused');
+    expect(condition('Ready')).toMatchObject({ status: 'True', lastTransitionTime: at1 });
+    expect(live()['status']).toMatchObject({ observedGeneration: 1 });
+    expect(live().metadata.generation).toBe(2);
+  });
+});
+
+describe('deletion', () => {
+  const remove = () => server.state.delete(at(validatorSets, 'main'), undefined);
+
+  test('waits for the cleanup, says why, and goes when it is done', async () => {
+    install();
+    store();
+    finalize = async () => ({ done: false, reason: 'InUse', message: 'Register ledger', retryAfterMs: 50 });
+    await run();
+    await toSay('Reconciled');
+    remove();
+    await toSay('InUse');
+    finalize = async () => ({ done: true });
+    await waitFor(() => server.state.list(at(validatorSets)).length === 0);
+  });
+
+  test('is blocked by an error, and never lets go because of one', async () => {
+    install();
+    store();
+    finalize = async () => {
+      throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'tenant is down');
+    };
+    await run();
+    await toSay('Reconciled');
+    remove();
+    await toSay('DeletionBlocked');
+    expect(condition('Ready')?.message).toBe('Cannot be deleted yet: tenant is down');
+    expect(live().metadata.finalizers).toEqual([FINALIZER]);
+  });
+
+  test('is forced by the own uid only', async () => {
+    install();
+    store();
+    finalize = async () => ({
+      done: false,
+      reason: 'InUse',
+      message: 'Register ledger',
+      retryAfterMs: 60_000,
+    });
+    await run();
+    await toSay('Reconciled');
+    merge({ metadata: { annotations: { [annotations.forceDelete]: uid } } });
+    remove();
+    await toSay('InUse');
+    const own = live().metadata.uid ?? '';
+    merge({ metadata: { annotations: { [annotations.forceDelete]: own } } });
+    await waitFor(() => server.state.list(at(validatorSets)).length === 0);
+  });
+});

@@ -1,0 +1,266 @@
+import { isAppError } from '#core/errors/errors.ts';
+import type { Logger } from '#kit/log/log.ts';
+import {
+  type Finding,
+  findCondition,
+  type Outcome,
+  outcomeFindings,
+  setConditions,
+  stampTime,
+} from '../../api/conditions.ts';
+import { annotations, FINALIZER, fieldManagers, forceDeletion, isPaused } from '../../api/names.ts';
+import { Applier } from '../../kube/apply.ts';
+import { Controller, type ReconcileContext, type ReconcileResult } from '../../kube/controller.ts';
+import type { Occurrence } from '../../kube/events.ts';
+import type { KubeObject } from '../../kube/resource.ts';
+import { StatusWriter } from '../../kube/status.ts';
+import { Blocked, outcomeOf } from './blocked.ts';
+import { applyChildren, Throttled } from './children.ts';
+import { addFinalizer, removeFinalizer } from './finalizer.ts';
+import type { Finalization, FinalizePass, Kind, Managed, Pass, Verdict } from './kind.ts';
+import type { Parts } from './parts.ts';
+import { configMaps } from './resources.ts';
+import { wire } from './triggers.ts';
+
+/** A controller that can be started once this process leads, and stopped. */
+export interface Shell {
+  readonly name: string;
+  readonly controller: Controller;
+  start(): void;
+  stop(graceMs?: number): Promise<void>;
+}
+
+/** Annotation of a child with the hash of what was applied. */
+const APPLIED = 'chancery.dev/applied';
+const RESYNC_MS = 300_000;
+/** A child that goes away says so itself when it is gone. */
+const TERMINATING_MS = 1_000;
+
+/** Makes the controller of a kind: load, guard, reconcile, one status, events. */
+export function createShell<R extends Managed>(parts: Parts, kind: Kind<R>): Shell {
+  const { runtime, timing, metrics, caches } = parts;
+  const name = kind.kind.toLowerCase();
+  const work = new Work(parts, kind);
+  const controller = new Controller({
+    name,
+    timing,
+    metrics,
+    log: runtime.log,
+    reconcile: (key, context) => work.reconcile(key, context),
+  });
+  const unwire = wire(parts, kind, controller.queue, (uid) => work.forget(uid));
+  return {
+    name,
+    controller,
+    start: () => void caches.synced(kind.resource).then(() => controller.start()),
+    stop: async (graceMs) => {
+      unwire();
+      await controller.stop(graceMs);
+    },
+  };
+}
+
+/** What a look at an object ends with. */
+interface End {
+  readonly verdict: Verdict;
+  /** Said instead of what follows from the outcome; the spec was not looked at, so observedGeneration stays. */
+  readonly instead?: Finding;
+}
+
+class Work<R extends Managed> {
+  readonly #parts: Parts;
+  readonly #kind: Kind<R>;
+  readonly #applier: Applier;
+  readonly #statuses: StatusWriter;
+
+  constructor(parts: Parts, kind: Kind<R>) {
+    const { api, timing, caches } = parts;
+    const managers = fieldManagers(kind.kind);
+    this.#parts = parts;
+    this.#kind = kind;
+    this.#statuses = new StatusWriter({ api, resource: kind.resource, manager: managers.status });
+    this.#applier = new Applier({
+      api,
+      timing,
+      manager: managers.children,
+      hashAnnotation: APPLIED,
+      cacheOf: (resource) => caches.find(resource),
+    });
+  }
+
+  forget(uid: string): void {
+    this.#applier.forget(uid);
+    this.#statuses.forget(uid);
+    this.#kind.forget?.(uid);
+  }
+
+  async reconcile(
+    key: string,
+    { signal, log, failures }: ReconcileContext,
+  ): Promise<ReconcileResult | undefined> {
+    const object = this.#parts.caches.of(this.#kind.resource).find(key);
+    if (object === undefined) return undefined;
+    const pass = { object, resource: this.#parse(object, log), signal, log, failures };
+    try {
+      const end = await this.#look(pass);
+      if (end === undefined) return undefined;
+      await this.#report(pass, end);
+      return { requeueAfterMs: end.verdict.requeueAfterMs ?? this.#resyncMs() };
+    } catch (error) {
+      await this.#reportFailure(pass, error);
+      const againMs = againIn(error);
+      if (againMs === undefined) throw error;
+      return { requeueAfterMs: againMs };
+    }
+  }
+
+  #parse(object: KubeObject, log: Logger): R {
+    const status = this.#statuses.latest(object);
+    try {
+      return this.#kind.parse({ ...object, status });
+    } catch (error) {
+      // written by a newer version of the API: what cannot be read is not touched
+      log.error({ err: error }, 'The object cannot be read by this version of the operator');
+      throw error;
+    }
+  }
+
+  /** Undefined when nothing is left to say. */
+  async #look(pass: Pass<R>): Promise<End | undefined> {
+    const { metadata } = pass.resource;
+    const isDeleting = metadata.deletionTimestamp !== undefined;
+    const isForced = isDeleting && forceDeletion(metadata) === 'yes';
+    if (isPaused(metadata) && !isForced) return this.#paused(pass);
+    this.#parts.caches.require([this.#kind.resource, configMaps]);
+    if (isDeleting) return this.#finalize(pass, isForced);
+    const { installation, fault } = this.#parts.installations.find(metadata.namespace);
+    if (installation === undefined) {
+      const outcome = stalled('InstallationConfigInvalid', fault.message);
+      return { verdict: { outcome } };
+    }
+    this.#parts.caches.require([...this.#kind.children, ...(this.#kind.reads ?? [])]);
+    if (this.#kind.finalize !== undefined && !metadata.finalizers.includes(FINALIZER)) {
+      await addFinalizer(this.#parts.api, this.#kind.resource, pass.object, pass.signal);
+      // the object comes again, with the finalizer
+      return undefined;
+    }
+    const verdict = await this.#kind.reconcile({
+      ...pass,
+      installation,
+      applyChildren: (children) =>
+        applyChildren({ ...this.#parts, applier: this.#applier, kind: this.#kind, pass, children }),
+    });
+    return { verdict };
+  }
+
+  #paused({ resource }: Pass<R>): End {
+    const before = findCondition(resource.status.conditions, 'Ready');
+    const message = `Nothing is changed while the annotation ${annotations.paused} is "true"`;
+    const status = before?.status ?? 'Unknown';
+    const outcome = { state: 'ready', reason: 'Paused', message } as const;
+    return { verdict: { outcome }, instead: { type: 'Ready', status, reason: 'Paused', message } };
+  }
+
+  async #finalize(pass: Pass<R>, isForced: boolean): Promise<End | undefined> {
+    const { finalize, resource } = this.#kind;
+    const { metadata } = pass.resource;
+    if (finalize === undefined || !metadata.finalizers.includes(FINALIZER)) return undefined;
+    const { recorder, api, installations } = this.#parts;
+    const leave = async () => removeFinalizer(api, resource, pass.object, pass.signal);
+    if (isForced) {
+      await leave();
+      recorder.record(
+        pass.object,
+        warning('DeletionBlocked', 'Delete', 'Deleted by force, without cleaning up'),
+      );
+      return undefined;
+    }
+    if (forceDeletion(metadata) === 'wrong-uid') {
+      const note = `${annotations.forceDelete} is ignored: it does not hold the uid ${metadata.uid}`;
+      recorder.record(pass.object, warning('DeletionBlocked', 'Delete', note));
+    }
+    const { installation } = installations.find(metadata.namespace);
+    const outcome = await this.#tryFinalize({ ...pass, installation });
+    if (outcome.done) {
+      for (const event of outcome.events ?? []) recorder.record(pass.object, event);
+      await leave();
+      return undefined;
+    }
+    const { reason, message, retryAfterMs } = outcome;
+    // without a time of its own it is a failure, with pauses that grow
+    const after = retryAfterMs === undefined ? {} : { retryAfterMs };
+    throw new Blocked(reason, message, after);
+  }
+
+  async #tryFinalize(pass: FinalizePass<R>): Promise<Finalization> {
+    try {
+      return (await this.#kind.finalize?.(pass)) ?? { done: true };
+    } catch (error) {
+      const why = outcomeOf(error, pass.failures);
+      if (error instanceof Blocked || why === undefined) throw error;
+      throw new Blocked('DeletionBlocked', `Cannot be deleted yet: ${why.message}`, { cause: error });
+    }
+  }
+
+  async #report(pass: Pass<R>, { verdict, instead }: End): Promise<void> {
+    const { recorder, timing } = this.#parts;
+    const { metadata, status: before } = pass.resource;
+    const stamp = { generation: metadata.generation, now: stampTime(timing.nowMs()) };
+    const said = instead === undefined ? outcomeFindings(verdict.outcome) : [instead];
+    const findings = [...said, ...(verdict.findings ?? [])];
+    const conditions = setConditions(before.conditions ?? [], findings, stamp);
+    const observedGeneration = instead === undefined ? metadata.generation : before.observedGeneration;
+    const status = { ...(verdict.status ?? before), observedGeneration, conditions };
+    await this.#statuses.write(pass.object, status, pass.signal);
+    for (const event of verdict.events ?? []) recorder.record(pass.object, event);
+    const turn = turnOf(pass.resource, verdict.outcome);
+    if (turn !== undefined) recorder.record(pass.object, turn);
+  }
+
+  /** Says in the conditions what went wrong; when not even that can be written, only the log knows. */
+  async #reportFailure(pass: Pass<R>, error: unknown): Promise<void> {
+    if (pass.signal.aborted) return;
+    const outcome = error instanceof Throttled ? error.outcome : outcomeOf(error, pass.failures);
+    if (outcome === undefined) return;
+    try {
+      await this.#report(pass, { verdict: { outcome } });
+    } catch (cause) {
+      if (!isAppError(cause)) throw cause;
+      pass.log.warn({ err: cause }, 'The status could not be written');
+    }
+  }
+
+  #resyncMs(): number {
+    return RESYNC_MS * (0.9 + 0.2 * this.#parts.timing.random());
+  }
+}
+
+/** For what is no failure: when to look again. */
+function againIn(error: unknown): number | undefined {
+  if (error instanceof Blocked) return error.retryAfterMs;
+  return isAppError(error) && error.code === 'CHILD_TERMINATING' ? TERMINATING_MS : undefined;
+}
+
+function stalled(reason: Outcome['reason'], message: string): Outcome {
+  return { state: 'stalled', reason, message };
+}
+
+function warning(reason: Outcome['reason'], action: string, note: string): Occurrence {
+  return { type: 'Warning', reason, action, note };
+}
+
+const calm = new Set([
+  'Reconciled',
+  'Progressing',
+  'WaitingForPods',
+  'GenesisPending',
+  'Paused',
+  'Suspended',
+]);
+
+/** An event when the reason of Ready turns. */
+function turnOf({ status }: Managed, { reason, message }: Outcome): Occurrence | undefined {
+  const before = findCondition(status.conditions, 'Ready');
+  if (before?.reason === reason) return undefined;
+  return { type: calm.has(reason) ? 'Normal' : 'Warning', reason, action: 'Reconcile', note: message };
+}

@@ -1,0 +1,154 @@
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import { parseRegister, type RegisterStatus } from '../../api/register.ts';
+import { parseTenant, type Tenant, type TenantStatus } from '../../api/tenant.ts';
+import type { Occurrence } from '../../kube/events.ts';
+import { keyOf } from '../../kube/resource.ts';
+import type { Change } from '../../kube/store.ts';
+import { planTenant, planTenantRemoval, type TenantStep } from '../../plan/tenant/plan.ts';
+import type { Platform } from '../../platform/clients.ts';
+import type { Organizations } from '../../platform/organizations.ts';
+import type { Registers } from '../../platform/registers.ts';
+import { isAwayTooLong, leaveOrphan } from '../orphans/record.ts';
+import { Blocked } from '../shell/blocked.ts';
+import type { Finalization, FinalizePass, Kind, ReconcilePass, Verdict } from '../shell/kind.ts';
+import type { Parts } from '../shell/parts.ts';
+import { ingresses, registers, tenants } from '../shell/resources.ts';
+import { outcomeOfTenantRefusal } from './refusals.ts';
+import { tenantRoute } from './route.ts';
+
+/** What changes in between is changed by somebody who goes on: the rest waits for another time. */
+const MAX_ROUNDS = 3;
+/** A refusal that only a person ends is tried again this often, in case it was ended elsewhere. */
+const REFUSED_RETRY_MS = 300_000;
+const CONTESTED_RETRY_MS = 10_000;
+
+/** Tenants become organisations of the tenant service, and addresses where the installation has a domain. */
+export function tenantKind(parts: Pick<Parts, 'api' | 'timing'>, platform: Platform): Kind<Tenant> {
+  return {
+    kind: 'Tenant',
+    resource: tenants,
+    parse: parseTenant,
+    children: [ingresses],
+    wakes: [{ resource: registers, keysOf: tenantsOf }],
+    reconcile: (pass) => reconcile(platform, pass),
+    finalize: (pass) => finalize(parts, platform, pass),
+  };
+}
+
+/** A register that comes or goes is counted by its tenant. */
+function tenantsOf({ type, object, before }: Change): readonly string[] {
+  const { metadata, spec, status } = parseRegister(object);
+  const isSeen = (each: RegisterStatus) => each.genesisTransactionId !== undefined;
+  const isNews =
+    type === 'deleted' || isSeen(status) !== (before !== undefined && isSeen(parseRegister(before).status));
+  return isNews && spec.tenantRef !== undefined ? [keyOf({ ...metadata, name: spec.tenantRef.name })] : [];
+}
+
+async function reconcile(platform: Platform, pass: ReconcilePass<Tenant>): Promise<Verdict> {
+  await pass.applyChildren(tenantRoute(pass.resource, pass.installation));
+  const { organizations, registers: ledgers } = await platform.of(pass.installation);
+  const verdict = await converge(organizations, pass);
+  return { ...verdict, status: await withCount(ledgers, pass, verdict.status) };
+}
+
+/** The number of registers is nice to know: while nobody tells, the last one stands. */
+async function withCount(
+  registers: Pick<Registers, 'count'>,
+  { resource, signal, log }: Target,
+  status: TenantStatus = {},
+): Promise<TenantStatus> {
+  const { organizationId } = status;
+  if (organizationId === undefined) return status;
+  try {
+    return { ...status, registerCount: await registers.count(organizationId, signal) };
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    log.debug({ err: error }, 'The registers of the organisation were not counted');
+    const { registerCount } = resource.status;
+    return registerCount === undefined ? status : { ...status, registerCount };
+  }
+}
+
+/** Looks, plans and acts until nothing is left to do. */
+async function converge(organizations: Organizations, pass: ReconcilePass<Tenant>): Promise<Verdict> {
+  const { resource, signal } = pass;
+  const events: Occurrence[] = [];
+  for (let round = 1; ; round += 1) {
+    const organization = await organizations.find(resource.metadata.uid, signal);
+    const { steps, judgement } = planTenant(resource, organization);
+    if (steps.length === 0) return { ...judgement, events };
+    if (round > MAX_ROUNDS) return { ...judgement, events, requeueAfterMs: CONTESTED_RETRY_MS };
+    for (const step of steps) {
+      const refusal = await attempt(organizations, pass, step);
+      if (refusal !== undefined) {
+        return { ...judgement, outcome: refusal, events, requeueAfterMs: REFUSED_RETRY_MS };
+      }
+      events.push({ type: 'Normal', reason: 'Progressing', action: 'Change', note: step.says });
+    }
+  }
+}
+
+/** What a final refusal means; undefined when the step was carried out. */
+async function attempt(organizations: Organizations, pass: Target, step: TenantStep) {
+  try {
+    await perform(organizations, pass, step);
+    return undefined;
+  } catch (error) {
+    const outcome = outcomeOfTenantRefusal(error);
+    if (outcome === undefined) throw error;
+    return outcome;
+  }
+}
+
+type Target = Pick<ReconcilePass<Tenant>, 'resource' | 'signal' | 'log'>;
+
+async function perform(
+  organizations: Organizations,
+  { resource, signal, log }: Target,
+  step: TenantStep,
+): Promise<void> {
+  const { uid } = resource.metadata;
+  log.info({ action: step.act }, step.says);
+  if (step.act === 'upsert') await organizations.upsert(uid, step.wish, signal);
+  else await organizations.remove(uid, step.policy, signal);
+}
+
+/** Ends what the object has to do with its organisation; where that keeps the data, without waiting for a service. */
+async function finalize(
+  { api, timing }: Pick<Parts, 'api' | 'timing'>,
+  platform: Platform,
+  pass: FinalizePass<Tenant>,
+): Promise<Finalization> {
+  const { metadata, spec } = pass.resource;
+  try {
+    return await remove(platform, pass);
+  } catch (error) {
+    const { deletionPolicy: policy } = spec;
+    const isAway = isAwayTooLong(error, metadata.deletionTimestamp, timing.nowMs());
+    if (!isAway || policy === 'Delete') throw error;
+    return leaveOrphan(api, pass, { kind: 'Tenant', name: metadata.name, policy });
+  }
+}
+
+async function remove(platform: Platform, pass: FinalizePass<Tenant>): Promise<Finalization> {
+  const { resource, installation, signal } = pass;
+  if (installation === undefined) {
+    const message =
+      'The configuration of the installation cannot be read, so nobody knows where the tenant service is';
+    throw new AppError('unavailable', 'NO_INSTALLATION', message);
+  }
+  const { organizations } = await platform.of(installation);
+  const organization = await organizations.find(resource.metadata.uid, signal);
+  const events: Occurrence[] = [];
+  for (const step of planTenantRemoval(resource, organization)) {
+    const refusal = await attempt(organizations, pass, step);
+    if (refusal !== undefined) {
+      throw new Blocked('DeletionBlocked', refusal.message, {
+        state: 'stalled',
+        retryAfterMs: REFUSED_RETRY_MS,
+      });
+    }
+    events.push({ type: 'Normal', reason: 'Progressing', action: 'Delete', note: step.says });
+  }
+  return { done: true, events };
+}

@@ -1,0 +1,111 @@
+import type { Logger } from '#kit/log/log.ts';
+import type { Api } from '../../kube/api.ts';
+import { isApiError } from '../../kube/errors.ts';
+import type { Resource } from '../../kube/resource.ts';
+import type { ClaimFacts, MemberFacts } from '../../plan/validator-set/facts.ts';
+import type { Act } from '../../plan/validator-set/plan.ts';
+import type { Replacement } from '../../plan/validator-set/roll.ts';
+import type { Installation } from '../../platform/installation.ts';
+import type { Members } from '../../platform/validators.ts';
+import { Blocked } from '../shell/blocked.ts';
+import { pods, statefulSets, volumeClaims } from '../shell/resources.ts';
+
+/** With what acts are done. */
+export interface Actor {
+  readonly api: Api;
+  readonly members: Members;
+  readonly installation: Installation;
+  readonly namespace: string;
+  readonly setName: string;
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+const MERGE = 'application/merge-patch+json';
+
+async function resize({ api, namespace, signal }: Actor, claim: ClaimFacts, size: string): Promise<void> {
+  const { name, uid } = claim;
+  const body = { metadata: { uid }, spec: { resources: { requests: { storage: size } } } };
+  await api.call({
+    verb: 'patch',
+    resource: volumeClaims,
+    namespace,
+    name,
+    contentType: MERGE,
+    body,
+    signal,
+  });
+}
+
+/** Deletes the object and leaves its pods, so that it can be made anew with another claim template. */
+async function release({ api, namespace, setName, signal }: Actor, uid: string): Promise<void> {
+  const body = { preconditions: { uid }, propagationPolicy: 'Orphan' };
+  await ignoreGone(
+    api.call({ verb: 'delete', resource: statefulSets, namespace, name: setName, body, signal }),
+  );
+}
+
+async function ignoreGone(call: Promise<unknown>): Promise<void> {
+  try {
+    await call;
+  } catch (error) {
+    // gone already, or another object by now
+    if (!isApiError(error, 'NotFound', 'Conflict')) throw error;
+  }
+}
+
+const evictions: Resource = pods;
+
+/** Asks the API server to evict a pod: it asks the disruption budget. */
+async function evict({ api, namespace, signal }: Actor, { member, uid }: Replacement): Promise<void> {
+  const { name } = member;
+  const body = {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { name, namespace },
+    deleteOptions: { preconditions: { uid } },
+  };
+  const where = { resource: evictions, namespace, name, subresource: 'eviction', retries: 0 };
+  try {
+    await ignoreGone(api.call({ verb: 'create', ...where, body, signal }));
+  } catch (error) {
+    if (!isApiError(error, 'TooManyRequests')) throw error;
+    const message = `The disruption budget keeps ${name}: ${error.message}`;
+    throw new Blocked('RolloutBlocked', message, {
+      retryAfterMs: error.retryAfterMs ?? 10_000,
+      cause: error,
+    });
+  }
+}
+
+async function remove({ api, namespace, signal }: Actor, { member, uid }: Replacement): Promise<void> {
+  const body = { preconditions: { uid } };
+  await ignoreGone(api.call({ verb: 'delete', resource: pods, namespace, name: member.name, body, signal }));
+}
+
+function placeOf({ name, pod }: MemberFacts) {
+  return { name, address: pod?.address ?? '' };
+}
+
+/**
+ * Does one act.
+ * @throws ApiError, NotLeader; Blocked when a disruption budget says no; what a member refuses
+ */
+export async function perform(actor: Actor, act: Act): Promise<void> {
+  const { members, installation, signal, log } = actor;
+  switch (act.kind) {
+    case 'resize':
+      return resize(actor, act.claim, act.size);
+    case 'recreate':
+      return release(actor, act.uid);
+    case 'drain':
+      return void (await members.drain(installation, placeOf(act.member), signal));
+    case 'undrain':
+      return members.undrain(installation, placeOf(act.member), signal);
+    case 'replace': {
+      const { replacement } = act;
+      log.info({ subject: replacement.member.name, proof: replacement.proof }, 'Replaces a member');
+      return replacement.how === 'evict' ? evict(actor, replacement) : remove(actor, replacement);
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest';
+import type { KubeObject } from '../../kube/resource.ts';
+import { makeSet } from '../../plan/validator-set/testing/sets.ts';
+import { memberCount, memberFacts, podFacts, statefulSetFacts } from './observe.ts';
+
+function pod(status: object, metadata: object = {}): KubeObject {
+  const own = {
+    name: 'main-0',
+    namespace: 'acme',
+    uid: 'uid',
+    labels: { 'controller-revision-hash': 'main-1' },
+  };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { ...own, ...metadata },
+    spec: { nodeName: 'n1' },
+    status,
+  };
+}
+const ready = (status: string) => [{ type: 'Ready', status, lastTransitionTime: '2026-01-01T00:00:00Z' }];
+
+describe('a pod', () => {
+  test('that works', () => {
+    const facts = podFacts(
+      pod({ conditions: ready('True'), containerStatuses: [{ ready: true }], podIP: '10.0.0.1' }),
+    );
+    expect(facts).toMatchObject({
+      isReady: true,
+      isBroken: false,
+      revision: 'main-1',
+      node: 'n1',
+      address: '10.0.0.1',
+      readySinceMs: Date.UTC(2026, 0, 1),
+    });
+  });
+
+  test('of a node that is silent is not ready, and not known to be broken', () => {
+    const facts = podFacts(pod({ conditions: ready('False'), containerStatuses: [{ ready: true }] }));
+    expect(facts).toMatchObject({ isReady: false, isBroken: false });
+  });
+
+  test('that crashes says why', () => {
+    const state = { waiting: { reason: 'CrashLoopBackOff' } };
+    const facts = podFacts(pod({ conditions: ready('False'), containerStatuses: [{ ready: false, state }] }));
+    expect(facts).toMatchObject({ isReady: false, isBroken: true, trouble: 'CrashLoopBackOff' });
+  });
+
+  test('that no node takes says why', () => {
+    const conditions = [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable' }];
+    expect(podFacts(pod({ conditions })).trouble).toBe('Unschedulable');
+  });
+
+  test('is forced by its own uid only', () => {
+    const annotated = (uid: string) => pod({}, { annotations: { 'chancery.dev/force-roll': uid } });
+    expect([podFacts(annotated('uid')).isForced, podFacts(annotated('other')).isForced]).toEqual([
+      true,
+      false,
+    ]);
+  });
+});
+
+test('the revision of a StatefulSet counts once its controller has seen the last change', () => {
+  const object = (observedGeneration: number): KubeObject => ({
+    apiVersion: 'apps/v1',
+    kind: 'StatefulSet',
+    metadata: { name: 'main', uid: 'sts', generation: 2 },
+    spec: { replicas: 4 },
+    status: { observedGeneration, updateRevision: 'main-2' },
+  });
+  expect(statefulSetFacts(object(1)).updateRevision).toBeUndefined();
+  expect(statefulSetFacts(object(2))).toMatchObject({ replicas: 4, updateRevision: 'main-2' });
+});
+
+test('members are those that are wanted, there, or stopped with the set', () => {
+  const set = makeSet({ replicas: 2 });
+  const found = { pods: [pod({}, { name: 'main-3' })], claims: [] };
+  const names = memberFacts(set, memberCount(set, 2), found, () => undefined).map(({ name }) => name);
+  expect(names).toEqual(['main-0', 'main-1', 'main-2', 'main-3']);
+  const members = [
+    { name: 'main-4', ordinal: 4, phase: 'Suspended' },
+    { name: 'main-6', ordinal: 6, phase: 'Removed' },
+  ];
+  expect(memberCount(makeSet({ suspend: true, replicas: 2 }, { status: { members } }), 0)).toBe(5);
+});

@@ -1,0 +1,141 @@
+import { findCondition } from '../../api/conditions.ts';
+import { annotations, claimName, podName } from '../../api/names.ts';
+import type { Register } from '../../api/register.ts';
+import type { ValidatorSet } from '../../api/validator-set.ts';
+import { isRecord, type KubeObject, keyOf } from '../../kube/resource.ts';
+import type {
+  BoundRegister,
+  ClaimFacts,
+  MemberFacts,
+  PodFacts,
+  StatefulSetFacts,
+} from '../../plan/validator-set/facts.ts';
+
+/** Readings of raw objects: what is missing or malformed counts as unknown. */
+
+type Tree = Readonly<Record<string, unknown>>;
+
+function at(value: unknown, ...path: readonly string[]): unknown {
+  return path.reduce<unknown>((found, member) => (isRecord(found) ? found[member] : undefined), value);
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function records(value: unknown): readonly Tree[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+function conditionOf(object: KubeObject, type: string): Tree | undefined {
+  return records(at(object, 'status', 'conditions')).find((each) => each['type'] === type);
+}
+
+/** Why the container of a pod does not run. */
+function troubleOf(pod: KubeObject): string | undefined {
+  const [container] = records(at(pod, 'status', 'containerStatuses'));
+  const waiting = text(at(container, 'state', 'waiting', 'reason'));
+  if (waiting !== undefined && waiting !== 'ContainerCreating' && waiting !== 'PodInitializing')
+    return waiting;
+  const ended = text(at(container, 'state', 'terminated', 'reason'));
+  if (ended !== undefined) return ended;
+  const scheduled = conditionOf(pod, 'PodScheduled');
+  return scheduled?.['status'] === 'False' ? text(scheduled['reason']) : undefined;
+}
+
+export function podFacts(pod: KubeObject): PodFacts {
+  const { metadata } = pod;
+  const ready = conditionOf(pod, 'Ready');
+  const [container] = records(at(pod, 'status', 'containerStatuses'));
+  const since = Date.parse(text(ready?.['lastTransitionTime']) ?? metadata.creationTimestamp ?? '');
+  return {
+    uid: metadata.uid ?? '',
+    isReady: ready?.['status'] === 'True',
+    readySinceMs: Number.isNaN(since) ? Infinity : since,
+    isTerminating: metadata.deletionTimestamp !== undefined,
+    isBroken: container === undefined ? ready?.['status'] !== 'True' : container['ready'] === false,
+    revision: metadata.labels?.['controller-revision-hash'] ?? '',
+    node: text(at(pod, 'spec', 'nodeName')),
+    address: text(at(pod, 'status', 'podIP')),
+    trouble: troubleOf(pod),
+    isForced: metadata.annotations?.[annotations.forceRoll] === metadata.uid,
+  };
+}
+
+export function claimFacts(claim: KubeObject): ClaimFacts {
+  const { name, uid = '' } = claim.metadata;
+  const conditions = records(at(claim, 'status', 'conditions'))
+    .filter((each) => each['status'] === 'True')
+    .flatMap((each) => text(each['type']) ?? []);
+  return {
+    name,
+    uid,
+    requested: text(at(claim, 'spec', 'resources', 'requests', 'storage')) ?? '0',
+    capacity: text(at(claim, 'status', 'capacity', 'storage')),
+    conditions,
+  };
+}
+
+export function statefulSetFacts(object: KubeObject): StatefulSetFacts {
+  const { uid = '', generation } = object.metadata;
+  const replicas = at(object, 'spec', 'replicas');
+  const isSeen = at(object, 'status', 'observedGeneration') === generation;
+  const [template] = records(at(object, 'spec', 'volumeClaimTemplates'));
+  return {
+    uid,
+    replicas: typeof replicas === 'number' ? replicas : 0,
+    // a revision from before the last change of the template says nothing about it
+    updateRevision: isSeen ? text(at(object, 'status', 'updateRevision')) : undefined,
+    claimSize: text(at(template, 'spec', 'resources', 'requests', 'storage')),
+  };
+}
+
+export function boundRegister(register: Register): BoundRegister {
+  const { metadata, status } = register;
+  const stalled = findCondition(status.conditions, 'Stalled');
+  return {
+    name: metadata.name,
+    registerId: status.registerId,
+    isDeleting: metadata.deletionTimestamp !== undefined,
+    blocked: stalled?.status === 'True' ? `${stalled.reason}: ${stalled.message}` : undefined,
+  };
+}
+
+/** What is known of the answer of a pod. */
+export type AnswerOf = (podUid: string) => Pick<MemberFacts, 'report' | 'answeredAtMs'> | undefined;
+
+/** How many members there are to look at: wanted, there, or stopped with the set. */
+export function memberCount({ spec, status }: ValidatorSet, replicas: number): number {
+  const kept = (status.members ?? []).filter(({ phase }) => phase !== 'Removed');
+  const stopped = kept.map(({ ordinal }) => (ordinal ?? -1) + 1);
+  const known = spec.suspend || replicas === 0 ? stopped : [];
+  return Math.max(spec.suspend ? 0 : spec.replicas, replicas, ...known);
+}
+
+/** Members of a set: those that are wanted and those that are there. */
+export function memberFacts(
+  set: ValidatorSet,
+  replicas: number,
+  found: { readonly pods: readonly KubeObject[]; readonly claims: readonly KubeObject[] },
+  answerOf: AnswerOf,
+): readonly MemberFacts[] {
+  const pods = new Map(found.pods.map((pod) => [pod.metadata.name, podFacts(pod)]));
+  const claims = new Map(found.claims.map((claim) => [claim.metadata.name, claimFacts(claim)]));
+  const { name: setName } = set.metadata;
+  return Array.from({ length: highest(setName, replicas, [...pods.keys()]) }, (_, ordinal) => {
+    const name = podName(setName, ordinal);
+    const pod = pods.get(name);
+    const claim = claims.get(claimName(setName, ordinal));
+    return { ordinal, name, pod, claim, ...(pod === undefined ? {} : answerOf(pod.uid)) };
+  });
+}
+
+function highest(setName: string, replicas: number, pods: readonly string[]): number {
+  const ordinals = pods.flatMap((pod) => Number(pod.slice(setName.length + 1)));
+  return Math.max(replicas, ...ordinals.filter(Number.isInteger).map((each) => each + 1));
+}
+
+/** Key of the StatefulSet of a set. */
+export function statefulSetKey({ metadata }: ValidatorSet): string {
+  return keyOf({ name: metadata.name, namespace: metadata.namespace });
+}

@@ -1,0 +1,175 @@
+import type { Logger } from '#kit/log/log.ts';
+import { hashOf } from '../../kube/compare.ts';
+import type { Cancel, Timing } from '../../kube/time.ts';
+import type { MemberFacts, MemberReport } from '../../plan/validator-set/facts.ts';
+import type { Installation } from '../../platform/installation.ts';
+import type { Members } from '../../platform/validators.ts';
+
+/** A pod that is asked. */
+export interface Asked {
+  readonly uid: string;
+  readonly name: string;
+  readonly address: string;
+  /** A turn of it is a reason to ask at once. */
+  readonly isReady: boolean;
+}
+
+export interface MemberWatchOptions {
+  readonly members: Members;
+  readonly timing: Timing;
+  readonly log: Logger;
+  /** Called with the key of a set when its members say something new. */
+  readonly onNews: (key: string) => void;
+}
+
+interface Answer {
+  readonly report?: MemberReport;
+  readonly answeredAtMs?: number;
+}
+
+interface Followed {
+  installation: Installation;
+  pods: readonly Asked[];
+  answers: ReadonlyMap<string, Answer>;
+  blind: string | undefined;
+  round: Promise<void> | undefined;
+  cancel: Cancel | undefined;
+  isEnded: boolean;
+}
+
+/** Pause between two rounds; with 5 s for an answer a member that falls silent is noticed within 8 s. */
+const PAUSE_MS = 3_000;
+
+/**
+ * Asks the members of every set again and again, so that a reconcile never waits for one that is silent. An answer
+ * counts until the next round is over: who did not answer in it is unknown.
+ */
+export class MemberWatch {
+  readonly #options: MemberWatchOptions;
+  readonly #sets = new Map<string, Followed>();
+
+  constructor(options: MemberWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Follows these pods of a set from now on. */
+  follow(key: string, installation: Installation, pods: readonly Asked[]): void {
+    const before = this.#sets.get(key);
+    if (before !== undefined) {
+      const isNew = pods.some(
+        ({ uid, isReady }) => !before.pods.some((each) => each.uid === uid && each.isReady === isReady),
+      );
+      before.installation = installation;
+      before.pods = pods;
+      if (isNew) this.#soon(key, before, 0);
+      return;
+    }
+    const followed: Followed = {
+      installation,
+      pods,
+      answers: new Map(),
+      blind: undefined,
+      round: undefined,
+      cancel: undefined,
+      isEnded: false,
+    };
+    this.#sets.set(key, followed);
+    this.#soon(key, followed, 0);
+  }
+
+  /** What a pod said last; without a report when it was silent. */
+  answerOf(key: string, podUid: string): Pick<MemberFacts, 'report' | 'answeredAtMs'> {
+    return this.#sets.get(key)?.answers.get(podUid) ?? {};
+  }
+
+  /** Why no member of a set can be asked at all. */
+  blindOf(key: string): string | undefined {
+    return this.#sets.get(key)?.blind;
+  }
+
+  /** Asks every member of a set now; resolves when all have answered or were silent for 5 s. */
+  async refresh(key: string): Promise<void> {
+    const followed = this.#sets.get(key);
+    if (followed === undefined) return;
+    // answers to a round that began earlier may be older than the question
+    await followed.round;
+    await this.#round(key, followed);
+  }
+
+  forget(key: string): void {
+    const followed = this.#sets.get(key);
+    if (followed === undefined) return;
+    followed.isEnded = true;
+    followed.cancel?.();
+    this.#sets.delete(key);
+  }
+
+  stop(): void {
+    for (const key of [...this.#sets.keys()]) this.forget(key);
+  }
+
+  #soon(key: string, followed: Followed, ms: number): void {
+    followed.cancel?.();
+    followed.cancel = this.#options.timing.after(ms, () => void this.#round(key, followed));
+  }
+
+  #round(key: string, followed: Followed): Promise<void> {
+    followed.round ??= this.#ask(key, followed).finally(() => {
+      followed.round = undefined;
+      if (!followed.isEnded) this.#soon(key, followed, PAUSE_MS);
+    });
+    return followed.round;
+  }
+
+  async #ask(key: string, followed: Followed): Promise<void> {
+    const { members, log } = this.#options;
+    const { installation, pods } = followed;
+    const before = newsOf(followed);
+    try {
+      await members.ready(installation);
+      followed.blind = undefined;
+    } catch (error) {
+      followed.blind = error instanceof Error ? error.message : 'members cannot be asked';
+      log.debug({ err: error, subject: key }, 'Members cannot be asked');
+    }
+    const answers = await Promise.all(pods.map((pod) => this.#answer(followed, pod)));
+    followed.answers = new Map(pods.map(({ uid }, place) => [uid, answers[place] ?? {}]));
+    if (!followed.isEnded && newsOf(followed) !== before) this.#options.onNews(key);
+  }
+
+  async #answer(followed: Followed, pod: Asked): Promise<Answer> {
+    const { members, timing, log } = this.#options;
+    const before = followed.answers.get(pod.uid);
+    const last = before?.answeredAtMs === undefined ? {} : { answeredAtMs: before.answeredAtMs };
+    if (followed.blind !== undefined) return last;
+    try {
+      const report = await members.ask(followed.installation, pod);
+      return { report, answeredAtMs: timing.nowMs() };
+    } catch (error) {
+      log.debug({ err: error, subject: pod.name }, 'Member did not answer');
+      return last;
+    }
+  }
+}
+
+/** What makes a difference at once. Heights grow all the time and are read when the set is looked at anyway. */
+function newsOf({ answers, blind }: Followed): string {
+  const said = [...answers].map(([uid, { report }]) => {
+    if (report === undefined) return [uid];
+    const { drain, conditions, version, registers } = report;
+    const places = registers.map(
+      ({ registerId, status, membership, isMember, members, quorum, behind, evidence }) => [
+        registerId,
+        status,
+        membership,
+        isMember,
+        members,
+        quorum,
+        behind === 0,
+        evidence.length,
+      ],
+    );
+    return [uid, drain.state, conditions, version, places];
+  });
+  return hashOf([blind, said]);
+}

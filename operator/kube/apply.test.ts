@@ -1,0 +1,364 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { Applier, type Child, childId } from './apply.ts';
+import { AdoptionRefused } from './errors.ts';
+import { prune } from './prune.ts';
+import { type KubeObject, type Metadata, type Resource, withoutBookkeeping } from './resource.ts';
+import { StatusWriter } from './status.ts';
+import { byOwner, ownerIndex, Store } from './store.ts';
+import { ClusterState } from './testing/cluster-state.ts';
+import { type DirectApi, directApi } from './testing/direct-api.ts';
+import { at, configMaps, make, put, widgets } from './testing/fixtures.ts';
+import { type ManualTiming, manualTiming } from './testing/manual-timing.ts';
+import type { Timing } from './time.ts';
+
+const deployments: Resource = {
+  group: 'apps',
+  version: 'v1',
+  kind: 'Deployment',
+  plural: 'deployments',
+  namespaced: true,
+};
+const hashAnnotation = 'test.dev/applied';
+const managedBy = { 'app.kubernetes.io/managed-by': 'test-operator' };
+
+/** A cluster whose calls need no time to pass. */
+function instant(timing: ManualTiming): Timing {
+  return {
+    ...timing,
+    after: (ms, act) => {
+      if (ms > 0) return timing.after(ms, act);
+      queueMicrotask(act);
+      return () => undefined;
+    },
+  };
+}
+
+let state: ClusterState;
+let timing: ManualTiming;
+let api: DirectApi;
+let owner: KubeObject;
+const caches = new Map<Resource, Store>();
+
+beforeEach(() => {
+  state = new ClusterState();
+  timing = manualTiming();
+  api = directApi(state, instant(timing));
+  owner = put(state, widgets, make(widgets, 'owner'));
+  for (const resource of [deployments, configMaps]) {
+    caches.set(resource, new Store({ [ownerIndex]: byOwner }, () => undefined));
+  }
+});
+
+/** What the reflectors would have done by now. */
+function catchUp(): void {
+  for (const [resource, store] of caches) store.replace(state.list(at(resource)).map(withoutBookkeeping));
+}
+
+function applier(): Applier {
+  const cacheOf = (resource: Resource) => caches.get(resource);
+  return new Applier({ api, timing, manager: 'test-widget', hashAnnotation, cacheOf });
+}
+
+function deployment(replicas: number, metadata: Partial<Metadata> = {}): Child {
+  const container = { name: 'main', image: 'app:1', env: [{ name: 'A', value: '1' }] };
+  const content = { spec: { replicas, template: { spec: { containers: [container] } } } };
+  return {
+    resource: deployments,
+    object: make(deployments, 'web', content, { labels: managedBy, ...metadata }),
+  };
+}
+
+function config(value: string): Child {
+  return {
+    resource: configMaps,
+    object: make(configMaps, 'web', { data: { value } }, { labels: managedBy }),
+  };
+}
+
+const live = (resource: Resource = deployments) => state.get(at(resource, 'web'));
+
+/** A hand in the cluster. */
+function change(resource: Resource, patch: unknown): void {
+  state.merge(at(resource, 'web'), patch);
+  catchUp();
+}
+
+/** Counts the calls of an act. */
+async function callsOf(act: () => Promise<unknown>): Promise<number> {
+  const before = api.calls.length;
+  await act();
+  return api.calls.length - before;
+}
+
+describe('a child', () => {
+  test('is made with its owner, and applied by our manager', async () => {
+    const applied = await applier().apply(owner, deployment(2));
+    expect(applied.action).toBe('created');
+    expect(live()).toMatchObject({
+      metadata: {
+        annotations: { [hashAnnotation]: expect.stringMatching(/^[0-9a-f]{16}$/) },
+        ownerReferences: [{ kind: 'Widget', name: 'owner', uid: owner.metadata.uid, controller: true }],
+        managedFields: [{ manager: 'test-widget' }],
+      },
+      spec: { replicas: 2 },
+    });
+    expect(api.calls.map(({ verb }) => verb)).toEqual(['get', 'patch']);
+    expect(api.calls[1]).toMatchObject({
+      query: { fieldManager: 'test-widget', force: 'true' },
+      contentType: 'application/apply-patch+yaml',
+    });
+  });
+
+  test.each([
+    ['with generations', deployment(2)],
+    ['without', config('a')],
+  ])('of a kind %s that is as wanted costs no call, before and after a restart', async (_, child) => {
+    const one = applier();
+    await one.apply(owner, child);
+    catchUp();
+    expect(await callsOf(() => one.apply(owner, child))).toBe(0);
+    expect(await callsOf(() => applier().apply(owner, child))).toBe(0);
+  });
+
+  test('costs no call while the cache has not seen what was applied', async () => {
+    const one = applier();
+    await one.apply(owner, deployment(2));
+    catchUp();
+    await one.apply(owner, deployment(3));
+    expect(await callsOf(() => one.apply(owner, deployment(3)))).toBe(0);
+  });
+
+  test('whose values the API server writes another way costs one call, not one each time', async () => {
+    const one = applier();
+    await one.apply(owner, config('a'));
+    change(configMaps, { data: { value: 'A' } });
+    // what was stored counts as the answer to what was applied
+    const writing = directApi(state, instant(timing));
+    writing.call = (request) =>
+      api.call(request).then((body) => {
+        change(configMaps, { data: { value: 'A' } });
+        return request.verb === 'patch' ? live(configMaps) : body;
+      });
+    const other = new Applier({
+      api: writing,
+      timing,
+      manager: 'test-widget',
+      hashAnnotation,
+      cacheOf: (resource) => caches.get(resource),
+    });
+    expect(await callsOf(() => other.apply(owner, config('a')))).toBe(1);
+    expect(await callsOf(() => other.apply(owner, config('a')))).toBe(0);
+  });
+
+  test('that somebody edited is put back; what somebody added stays', async () => {
+    const one = applier();
+    await one.apply(owner, deployment(2));
+    catchUp();
+    change(deployments, {
+      metadata: { annotations: { 'other.dev/note': 'mine' }, labels: { team: 'a' } },
+      spec: { paused: true },
+    });
+    expect(await callsOf(() => one.apply(owner, deployment(2)))).toBe(0);
+    change(deployments, { spec: { replicas: 9 } });
+    expect((await one.apply(owner, deployment(2))).action).toBe('configured');
+    expect(live()).toMatchObject({
+      metadata: { annotations: { 'other.dev/note': 'mine' }, labels: { team: 'a' } },
+      spec: { replicas: 2, paused: true },
+    });
+    change(deployments, { metadata: { labels: { 'app.kubernetes.io/managed-by': null } } });
+    change(deployments, { metadata: { labels: managedBy, ownerReferences: [] } });
+    expect((await one.apply(owner, deployment(2))).action).toBe('configured');
+    expect(live().metadata.ownerReferences).toHaveLength(1);
+  });
+
+  test('that somebody edited while we were away is put back after the restart', async () => {
+    await applier().apply(owner, deployment(2));
+    change(deployments, { spec: { replicas: 9 } });
+    expect((await applier().apply(owner, deployment(2))).action).toBe('configured');
+    expect(live()).toMatchObject({ spec: { replicas: 2 } });
+  });
+
+  test('loses a field that is not wanted any more, also after a restart', async () => {
+    const child = config('a');
+    await applier().apply(owner, { ...child, object: { ...child.object, data: { value: 'a', old: 'b' } } });
+    catchUp();
+    expect((await applier().apply(owner, child)).action).toBe('configured');
+    expect(live(configMaps)['data']).toEqual({ value: 'a' });
+  });
+
+  test('that is being deleted is waited for', async () => {
+    await applier().apply(owner, deployment(2));
+    change(deployments, { metadata: { finalizers: ['test.dev/keep'] } });
+    state.delete(at(deployments, 'web'), undefined);
+    catchUp();
+    await expect(applier().apply(owner, deployment(2))).rejects.toMatchObject({ code: 'CHILD_TERMINATING' });
+  });
+
+  test('in a cache of metadata alone is read once after a restart, and not written', async () => {
+    const bare = () => {
+      const { apiVersion, kind, metadata } = withoutBookkeeping(live(configMaps));
+      caches.get(configMaps)?.replace([{ apiVersion, kind, metadata }]);
+    };
+    await applier().apply(owner, config('a'));
+    bare();
+    const other = applier();
+    api.calls.length = 0;
+    await other.apply(owner, config('a'));
+    await other.apply(owner, config('a'));
+    expect(api.calls.map(({ verb }) => verb)).toEqual(['get']);
+    state.merge(at(configMaps, 'web'), { data: { value: 'theirs' } });
+    bare();
+    expect((await other.apply(owner, config('a'))).action).toBe('configured');
+  });
+});
+
+describe('an object of the wanted name', () => {
+  const reference = (kind: string, name: string, uid: string) => ({
+    ownerReferences: [{ apiVersion: 'test.dev/v1', kind, name, uid, controller: true }],
+  });
+
+  test.each([
+    ['somebody made by hand', {}, 'nobody'],
+    ['another object controls', reference('Widget', 'other', 'x'), 'Widget other'],
+    ['an object of another kind controls', reference('Gadget', 'owner', 'x'), 'Gadget owner'],
+  ])('that %s is left alone', async (_, metadata, holder) => {
+    put(state, configMaps, make(configMaps, 'web', { data: { value: 'theirs' } }, metadata));
+    for (const isCached of [false, true]) {
+      if (isCached) catchUp();
+      const refused = applier().apply(owner, config('ours'));
+      await expect(refused).rejects.toBeInstanceOf(AdoptionRefused);
+      await expect(refused).rejects.toThrow(`ConfigMap acme/web exists and belongs to ${holder}`);
+    }
+    expect(live(configMaps)['data']).toEqual({ value: 'theirs' });
+  });
+
+  test.each([
+    ['a former owner of the same name', reference('Widget', 'owner', 'former')],
+    ['nobody, with our label', { labels: managedBy }],
+  ])('that belongs to %s is adopted', async (_, metadata) => {
+    put(state, configMaps, make(configMaps, 'web', { data: { value: 'old' } }, metadata));
+    expect((await applier().apply(owner, config('new'))).action).toBe('configured');
+    expect(live(configMaps)['data']).toEqual({ value: 'new' });
+  });
+
+  test('that took its place since it was looked at is not touched', async () => {
+    await applier().apply(owner, config('ours'));
+    catchUp();
+    state.delete(at(configMaps, 'web'), undefined);
+    put(state, configMaps, make(configMaps, 'web', { data: { value: 'theirs' } }));
+    await expect(applier().apply(owner, config('newer'))).rejects.toMatchObject({ refusal: 'Conflict' });
+    expect(live(configMaps)['data']).toEqual({ value: 'theirs' });
+  });
+});
+
+test('a fight over a field is given up after a few writes, names the other side, and costs six a minute', async () => {
+  const one = applier();
+  await one.apply(owner, deployment(2));
+  let writes = 0;
+  let throttled: unknown;
+  for (let second = 0; second < 180; second += 1) {
+    state.apply(at(deployments, 'web'), make(deployments, 'web', { spec: { replicas: 9 } }), 'autoscaler');
+    catchUp();
+    const applied = await one.apply(owner, deployment(2));
+    catchUp();
+    if (applied.action === 'configured') writes += 1;
+    else throttled ??= { applied, second };
+    await timing.advance(1_000);
+  }
+  expect(throttled).toMatchObject({ applied: { action: 'throttled', rivals: ['autoscaler'] } });
+  expect(throttled).toMatchObject({ second: expect.toSatisfy((second: number) => second <= 60) });
+  expect(writes).toBeLessThanOrEqual(6 + 18 + 1);
+  // a change of ours is no fight
+  expect((await one.apply(owner, deployment(3))).action).toBe('configured');
+  one.forget(owner.metadata.uid ?? '');
+});
+
+describe('pruning', () => {
+  const sources = () => [...caches].map(([resource, cache]) => ({ resource, cache }));
+  const retainLabel = 'test.dev/retain';
+
+  test('deletes what is not wanted any more, and nothing that is kept or not ours', async () => {
+    const one = applier();
+    await one.apply(owner, deployment(2));
+    await one.apply(owner, config('a'));
+    const kept = {
+      resource: configMaps,
+      object: make(configMaps, 'kept', {}, { labels: { [retainLabel]: 'true' } }),
+    };
+    await one.apply(owner, kept);
+    put(state, configMaps, make(configMaps, 'stranger'));
+    catchUp();
+    const ownerUid = owner.metadata.uid ?? '';
+    const wanted = new Set([childId(deployment(2))]);
+    const options = { api, ownerUid, caches: sources(), wanted, retainLabel };
+    expect(await prune(options)).toEqual(['/ConfigMap/acme/web']);
+    const names = state.list(at(configMaps)).map(({ metadata }) => metadata.name);
+    expect(names).toEqual(['kept', 'stranger']);
+    catchUp();
+    expect(await callsOf(() => prune(options))).toBe(0);
+  });
+
+  test('leaves alone what took the place of a child', async () => {
+    await applier().apply(owner, config('a'));
+    catchUp();
+    state.delete(at(configMaps, 'web'), undefined);
+    put(state, configMaps, make(configMaps, 'web', { data: { value: 'theirs' } }));
+    const ownerUid = owner.metadata.uid ?? '';
+    const deleted = await prune({ api, ownerUid, caches: sources(), wanted: new Set(), retainLabel });
+    expect(deleted).toEqual([]);
+    expect(live(configMaps)['data']).toEqual({ value: 'theirs' });
+  });
+
+  test('never deletes a volume claim', async () => {
+    const claims = { ...configMaps, kind: 'PersistentVolumeClaim', plural: 'persistentvolumeclaims' };
+    await applier().apply(owner, { resource: claims, object: make(claims, 'data') });
+    const cache = new Store({ [ownerIndex]: byOwner }, () => undefined);
+    cache.replace(state.list(at(claims)));
+    const ownerUid = owner.metadata.uid ?? '';
+    const deleted = await prune({
+      api,
+      ownerUid,
+      caches: [{ resource: claims, cache }],
+      wanted: new Set(),
+      retainLabel,
+    });
+    expect(deleted).toEqual([]);
+  });
+});
+
+describe('a status', () => {
+  const current = () => withoutBookkeeping(state.get(at(widgets, 'owner')));
+  const writer = () => new StatusWriter({ api, resource: widgets, manager: 'test-widget-status' });
+
+  test('is written when it says something new, and costs nothing otherwise', async () => {
+    const one = writer();
+    expect(await one.write(owner, { replicas: 1, observedGeneration: 1 })).toBe(true);
+    // before the cache has seen it, after, and after a restart
+    expect(await one.write(owner, { observedGeneration: 1, replicas: 1 })).toBe(false);
+    expect(await one.write(current(), { replicas: 1, observedGeneration: 1 })).toBe(false);
+    expect(await writer().write(current(), { replicas: 1, observedGeneration: 1 })).toBe(false);
+    expect(await one.write(current(), { observedGeneration: 1 })).toBe(true);
+    expect(current()['status']).toEqual({ observedGeneration: 1 });
+    expect(current().metadata.generation).toBe(1);
+    expect(api.calls.map(({ subresource, query }) => [subresource, query?.['fieldManager']])).toEqual([
+      ['status', 'test-widget-status'],
+      ['status', 'test-widget-status'],
+    ]);
+  });
+
+  test('shares its place with what others say', async () => {
+    const one = writer();
+    await one.write(owner, { replicas: 1 });
+    state.apply(
+      { ...at(widgets, 'owner'), subresource: 'status' },
+      make(widgets, 'owner', { status: { other: 2 } }),
+      'x',
+    );
+    expect(await one.write(current(), { replicas: 1 })).toBe(true);
+    expect(await one.write(current(), { replicas: 1 })).toBe(false);
+    expect(current()['status']).toEqual({ replicas: 1, other: 2 });
+    state.merge(at(widgets, 'owner'), { status: { replicas: 7 } });
+    expect(await one.write(current(), { replicas: 1 })).toBe(true);
+    one.forget(owner.metadata.uid ?? '');
+  });
+});

@@ -1,0 +1,129 @@
+import { beforeEach, expect, test } from 'vitest';
+import { testRuntime } from '#kit/testing/runtime.ts';
+import { type ApiRequest, guarded } from './api.ts';
+import { NotLeader } from './errors.ts';
+import { EventRecorder, kubeEvents, type Occurrence } from './events.ts';
+import { ClusterState } from './testing/cluster-state.ts';
+import { type DirectApi, directApi } from './testing/direct-api.ts';
+import { at, make, passing, type TestMetrics, testMetrics, widgets } from './testing/fixtures.ts';
+import { type ManualTiming, manualTiming } from './testing/manual-timing.ts';
+
+let state: ClusterState;
+let timing: ManualTiming;
+let api: DirectApi;
+let counted: TestMetrics;
+
+const widget = make(widgets, 'main', {}, { uid: 'uid-main', resourceVersion: '7' });
+const blocked: Occurrence = {
+  type: 'Warning',
+  reason: 'RolloutBlocked',
+  action: 'Roll',
+  note: 'Three of four members answer; three are needed',
+};
+
+beforeEach(() => {
+  state = new ClusterState();
+  timing = manualTiming();
+  api = directApi(state, timing);
+  counted = testMetrics();
+});
+
+function recorder(to = guarded(api, () => 5_000)): EventRecorder {
+  const { log } = testRuntime('operator');
+  const controller = 'test.dev/operator';
+  return new EventRecorder({ api: to, timing, metrics: counted.metrics, log, controller, instance: 'pod-1' });
+}
+
+async function report(one: EventRecorder, what: Occurrence, object = widget): Promise<void> {
+  one.record(object, what);
+  await timing.advance(1);
+  await one.flush();
+}
+
+const events = () => state.list(at(kubeEvents));
+const verbs = () => api.calls.map(({ verb }: ApiRequest) => verb);
+
+test('an event says who reports what about which object', async () => {
+  await report(recorder(), blocked);
+  expect(events()).toEqual([
+    expect.objectContaining({
+      eventTime: expect.stringMatching(/\.\d{6}Z$/),
+      reportingController: 'test.dev/operator',
+      reportingInstance: 'pod-1',
+      regarding: {
+        apiVersion: 'test.dev/v1',
+        kind: 'Widget',
+        name: 'main',
+        namespace: 'acme',
+        uid: 'uid-main',
+        resourceVersion: '7',
+      },
+      ...blocked,
+    }),
+  ]);
+  expect(events()[0]?.metadata.name).toMatch(/^main\.[0-9a-f]+$/);
+});
+
+test('what repeats is one event with a count, written ever more rarely', async () => {
+  const one = recorder();
+  for (let count = 0; count < 100; count += 1) await report(one, blocked);
+  expect(events()).toHaveLength(1);
+  expect(events()[0]?.['series']).toMatchObject({ count: 64 });
+  expect(verbs()).toEqual(['create', ...Array(6).fill('patch')]);
+});
+
+test('an event that goes on is refreshed every half hour, and made anew when the cluster forgot it', async () => {
+  const one = recorder();
+  for (let count = 0; count < 3; count += 1) await report(one, blocked);
+  expect(verbs()).toHaveLength(2);
+  await timing.advance(31 * 60_000);
+  await report(one, blocked);
+  await report(one, blocked);
+  expect(verbs()).toHaveLength(3);
+  const [first] = events();
+  state.delete(at(kubeEvents, first?.metadata.name), undefined);
+  await timing.advance(31 * 60_000);
+  await report(one, blocked);
+  expect(events()).toHaveLength(1);
+  expect(events()[0]).not.toHaveProperty('series');
+});
+
+test('one object that says ever new things is limited; others are not', async () => {
+  const one = recorder();
+  for (let count = 0; count < 200; count += 1) await report(one, { ...blocked, note: `Try ${count}` });
+  expect(events()).toHaveLength(25);
+  await report(one, blocked, make(widgets, 'other', {}, { uid: 'uid-other' }));
+  expect(events()).toHaveLength(26);
+  expect(await counted.read('kube_events_total', { outcome: 'limited' })).toBe(175);
+  await timing.advance(300_000);
+  await report(one, { ...blocked, note: 'Another' });
+  expect(events()).toHaveLength(27);
+});
+
+test('nobody waits for an event, and none is worth an error', async () => {
+  const one = recorder();
+  api.weather = () => ({ lost: 'question' });
+  for (let count = 0; count < 1_500; count += 1) one.record(widget, { ...blocked, note: `Try ${count}` });
+  expect(await counted.read('kube_events_total', { outcome: 'dropped' })).toBeGreaterThan(400);
+  let isStopped = false;
+  void one.stop().then(() => {
+    isStopped = true;
+  });
+  await passing(timing, 'the end', () => isStopped);
+  one.record(widget, blocked);
+  expect(await counted.read('kube_events_total', { outcome: 'failed' })).toBeGreaterThan(0);
+  expect(events()).toEqual([]);
+});
+
+test('who does not lead says nothing', async () => {
+  const fenced = guarded(api, () => {
+    throw new NotLeader();
+  });
+  await report(recorder(fenced), blocked);
+  expect(api.calls).toEqual([]);
+});
+
+test('a note that is too long is cut', async () => {
+  await report(recorder(), { ...blocked, note: 'x'.repeat(3_000) });
+  expect(String(events()[0]?.['note'])).toHaveLength(1_024);
+});

@@ -1,0 +1,79 @@
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type TestAuthority, testAuthority } from '#kit/testing/certificates.ts';
+import type { ClusterAccess } from './credentials.ts';
+import { HttpApi } from './http.ts';
+import { make, testMetrics, widgets } from './testing/fixtures.ts';
+import { type ManualTiming, manualTiming } from './testing/manual-timing.ts';
+
+let authority: TestAuthority;
+let server: Server;
+let timing: ManualTiming;
+let address: string;
+
+/** Answers with the name in the client's certificate. */
+beforeEach(async () => {
+  authority = await testAuthority();
+  timing = manualTiming();
+  const material = await authority.issue('server');
+  server = createServer(
+    { ...material, requestCert: true, rejectUnauthorized: true },
+    ({ socket }, response) => {
+      const peer = socket instanceof TLSSocket ? socket.getPeerCertificate().subject.CN : undefined;
+      response.end(JSON.stringify(make(widgets, String(peer))));
+    },
+  );
+  server.listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  address = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+async function withApi<T>(read: () => Promise<ClusterAccess>, act: (api: HttpApi) => Promise<T>): Promise<T> {
+  const api = new HttpApi({ credentials: { read }, timing, metrics: testMetrics().metrics });
+  try {
+    return await act(api);
+  } finally {
+    await api.close();
+  }
+}
+
+const who = { verb: 'get', resource: widgets, namespace: 'acme', name: 'me', retries: 0 } as const;
+
+test('a client certificate is shown, and a new one on new connections', async () => {
+  let name = 'first';
+  const read = async () => {
+    const { key, cert } = await authority.issue(name);
+    return { server: address, key, cert, skipVerify: true };
+  };
+  await withApi(read, async (api) => {
+    expect(await api.call(who)).toMatchObject({ metadata: { name: 'first' } });
+    name = 'second';
+    await timing.advance(61_000);
+    expect(await api.call(who)).toMatchObject({ metadata: { name: 'second' } });
+  });
+});
+
+test.each(['another authority', 'another name'])(
+  'a server with a certificate of %s is not spoken to',
+  async (which) => {
+    const other = await testAuthority();
+    const { key, cert } = await authority.issue('client');
+    const ca = which === 'another name' ? authority.caPem : other.caPem;
+    const refused = withApi(
+      async () => ({ server: address, key, cert, ca }),
+      (api) => api.call(who),
+    );
+    const complaint = which === 'another name' ? /altname|does not match/i : /certificate|issuer|signature/i;
+    await expect(refused).rejects.toMatchObject({
+      refusal: 'Network',
+      message: expect.stringMatching(complaint),
+    });
+  },
+);

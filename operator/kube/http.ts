@@ -1,0 +1,280 @@
+import { type Dispatcher, Pool } from 'undici';
+import type { Api, ApiRequest } from './api.ts';
+import { type ClusterAccess, type ClusterCredentials, isSameConnection } from './credentials.ts';
+import { ApiError, isApiError, messageOf, refusalOf } from './errors.ts';
+import type { KubeMetrics } from './metrics.ts';
+import { type Bucket, createBackoff, createBucket, type Rate } from './pace.ts';
+import { pathOf } from './resource.ts';
+import { rest, type Timing } from './time.ts';
+
+export interface HttpApiOptions {
+  readonly credentials: ClusterCredentials;
+  readonly timing: Timing;
+  readonly metrics: KubeMetrics;
+  /** 50 calls a second with a burst of 100 when absent. */
+  readonly rate?: Rate;
+  readonly userAgent?: string;
+}
+
+const CONNECTIONS = 8;
+const TRY_TIMEOUT_MS = 30_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+const MAX_BODY_BYTES = 256 * 1024 * 1024;
+/** Longer than this nobody waits inside a call: the caller gets the refusal, with its time. */
+const MAX_RETRY_AFTER_MS = 60_000;
+/** Tokens of a pod live an hour and are replaced long before; what was read is used this long. */
+const CREDENTIALS_AGE_MS = 60_000;
+
+const methods = {
+  get: 'GET',
+  list: 'GET',
+  watch: 'GET',
+  create: 'POST',
+  update: 'PUT',
+  patch: 'PATCH',
+  delete: 'DELETE',
+} as const;
+
+/** Connections to one cluster: some for calls, and one more for every watch. */
+interface Connections {
+  readonly access: ClusterAccess;
+  readonly host: string;
+  readonly prefix: string;
+  readonly calls: Pool;
+  readonly watches: Pool;
+}
+
+function connect(access: ClusterAccess): Connections {
+  const { origin, host, pathname } = new URL(access.server);
+  const { ca, cert, key, servername } = access;
+  const given = Object.entries({ ca, cert, key, servername }).filter(([, value]) => value !== undefined);
+  const tls = { ...Object.fromEntries(given), rejectUnauthorized: access.skipVerify !== true };
+  const options: Pool.Options = {
+    connect: { ...tls, timeout: CONNECT_TIMEOUT_MS },
+    allowH2: false,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: 30_000,
+  };
+  return {
+    access,
+    host,
+    prefix: pathname.replace(/\/$/, ''),
+    calls: new Pool(origin, { ...options, connections: CONNECTIONS, maxResponseSize: MAX_BODY_BYTES }),
+    watches: new Pool(origin, options),
+  };
+}
+
+/** The API server over HTTP: shared connections, an own rate limit, honest retries, fresh credentials, metrics. */
+export class HttpApi implements Api {
+  readonly #options: HttpApiOptions;
+  readonly #bucket: Bucket;
+  readonly #closing = new AbortController();
+  #connections: Connections | undefined;
+  #readAtMs = 0;
+  #reading: Promise<Connections> | undefined;
+
+  constructor(options: HttpApiOptions) {
+    this.#options = options;
+    this.#bucket = createBucket(options.rate ?? { perSecond: 50, burst: 100 }, options.timing);
+  }
+
+  async call(request: ApiRequest): Promise<unknown> {
+    return this.#persist(request, async () => {
+      const body = await this.#try(request, (answer) => answer.body.text());
+      return parseBody(request, body);
+    });
+  }
+
+  async watch(request: ApiRequest): Promise<AsyncIterable<Uint8Array>> {
+    return this.#persist(request, () => this.#try(request, async (answer) => answer.body));
+  }
+
+  /** Breaks what is under way and closes every connection. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error('the connection to the cluster was closed'));
+    const open = this.#connections;
+    await Promise.all([open?.calls.destroy(), open?.watches.destroy()]);
+  }
+
+  async #persist<T>(request: ApiRequest, act: () => Promise<T>): Promise<T> {
+    const decide = this.#retryRule(request);
+    for (;;) {
+      try {
+        return await act();
+      } catch (error) {
+        const waitMs = isApiError(error) ? await decide(error) : undefined;
+        if (waitMs === undefined || !isApiError(error)) throw error;
+        this.#countRetry(error);
+        await rest(this.#options.timing, waitMs, request.signal);
+      }
+    }
+  }
+
+  /**
+   * Whether and when a call is tried again: where the server named a time, a read was lost, or credentials were too
+   * old. Everything else is for the caller to judge.
+   */
+  #retryRule(request: ApiRequest): (error: ApiError) => Promise<number | undefined> {
+    const { timing } = this.#options;
+    const backoff = createBackoff({ firstMs: 100, lastMs: 2_000 }, timing);
+    let left = request.retries ?? 5;
+    let isRenewed = false;
+    return async (error) => {
+      if (error.refusal === 'Unauthorized' && !isRenewed) {
+        isRenewed = true;
+        await this.#read().catch(() => undefined);
+        return 0;
+      }
+      left -= 1;
+      if (left < 0 || this.#closing.signal.aborted) return undefined;
+      return retryIn(error, () => backoff.next(), timing);
+    };
+  }
+
+  async #try<T>(request: ApiRequest, read: (answer: Dispatcher.ResponseData) => Promise<T>): Promise<T> {
+    const { timing, metrics } = this.#options;
+    const to = await this.#current(request);
+    if (request.urgent !== true) {
+      const from = timing.monotonicMs();
+      await this.#bucket.wait(request.signal);
+      metrics.client.held.observe(
+        { verb: request.verb, host: to.host },
+        (timing.monotonicMs() - from) / 1000,
+      );
+    }
+    const timeoutMs = Math.min(request.timeoutMs ?? TRY_TIMEOUT_MS, request.guard?.() ?? Infinity);
+    const from = timing.monotonicMs();
+    let code = '<error>';
+    try {
+      return await this.#within(request, timeoutMs, async (signal) => {
+        const pool = request.verb === 'watch' ? to.watches : to.calls;
+        const answer = await pool.request({ ...this.#message(request, to), signal });
+        code = String(answer.statusCode);
+        if (answer.statusCode >= 400) throw await this.#refusal(request, answer);
+        return read(answer);
+      });
+    } finally {
+      const method = methods[request.verb];
+      metrics.client.requests.inc({ code, method, host: to.host });
+      const tookMs = timing.monotonicMs() - from;
+      metrics.client.duration.observe({ verb: request.verb, host: to.host }, tookMs / 1000);
+    }
+  }
+
+  #message(request: ApiRequest, to: Connections) {
+    const query = new URLSearchParams(request.query).toString();
+    const headers: Record<string, string> = {
+      accept: request.accept ?? 'application/json',
+      'user-agent': this.#options.userAgent ?? 'chancery-kube',
+    };
+    if (to.access.authorization !== undefined) headers['authorization'] = to.access.authorization;
+    if (request.body !== undefined) headers['content-type'] = request.contentType ?? 'application/json';
+    return {
+      method: methods[request.verb],
+      path: `${to.prefix}${pathOf(request)}${query === '' ? '' : `?${query}`}`,
+      headers,
+      body: request.body === undefined ? null : JSON.stringify(request.body),
+    };
+  }
+
+  async #refusal(request: ApiRequest, answer: Dispatcher.ResponseData): Promise<ApiError> {
+    const status = answer.statusCode;
+    const body = tryJson(await answer.body.text());
+    const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], this.#options.timing.nowMs());
+    return new ApiError(refusalOf(status, body), request, messageOf(status, body), { status, retryAfterMs });
+  }
+
+  /** Runs one try under the caller's signal and a deadline; whatever the transport throws becomes an ApiError. */
+  async #within<T>(request: ApiRequest, ms: number, act: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const late = new AbortController();
+    const outside = [this.#closing.signal, late.signal];
+    if (request.signal !== undefined) outside.push(request.signal);
+    const cancel = this.#options.timing.after(ms, () => late.abort(new Error(`no answer within ${ms} ms`)));
+    try {
+      return await act(AbortSignal.any(outside));
+    } catch (cause) {
+      request.signal?.throwIfAborted();
+      if (cause instanceof ApiError) throw cause;
+      const message = cause instanceof Error ? cause.message : 'the connection failed';
+      throw new ApiError('Network', request, message, { cause });
+    } finally {
+      cancel();
+    }
+  }
+
+  async #current(request: ApiRequest): Promise<Connections> {
+    const open = this.#connections;
+    const isYoung = this.#options.timing.monotonicMs() - this.#readAtMs < CREDENTIALS_AGE_MS;
+    if (open !== undefined && isYoung) return open;
+    try {
+      return await this.#read();
+    } catch (cause) {
+      // what was good a minute ago mostly still is; if not, the API server says so
+      if (open !== undefined) return open;
+      throw new ApiError('Unauthorized', request, 'no credentials could be read', { cause });
+    }
+  }
+
+  /** Reads credentials once for all who wait; connections are replaced when they would be made differently. */
+  #read(): Promise<Connections> {
+    const read = async () => {
+      const access = await this.#options.credentials.read();
+      const before = this.#connections;
+      this.#readAtMs = this.#options.timing.monotonicMs();
+      if (before !== undefined && isSameConnection(before.access, access)) {
+        this.#connections = { ...before, access };
+      } else {
+        this.#connections = connect(access);
+        // calls and watches under way end where they began
+        for (const pool of [before?.calls, before?.watches]) void pool?.close().catch(() => undefined);
+      }
+      return this.#connections;
+    };
+    this.#reading ??= read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  #countRetry(error: ApiError): void {
+    const code = error.status === 0 ? '<error>' : String(error.status);
+    const host = this.#connections?.host ?? '';
+    this.#options.metrics.client.retries.inc({ code, verb: error.asked.verb, host });
+  }
+}
+
+/** Milliseconds until another try makes sense; undefined when it does not. */
+function retryIn(error: ApiError, nextMs: () => number, timing: Timing): number | undefined {
+  if (error.status === 429 || error.status === 503) {
+    const waitMs = error.retryAfterMs;
+    if (waitMs === undefined || waitMs > MAX_RETRY_AFTER_MS) return undefined;
+    // never early, and not all at the same moment
+    return waitMs + timing.random() * Math.min(1_000, waitMs / 10);
+  }
+  const isLostRead = error.refusal === 'Network' && ['get', 'list'].includes(error.asked.verb);
+  return isLostRead ? nextMs() : undefined;
+}
+
+/** RFC 9110 10.2.3: seconds, or a date. */
+function parseRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {
+  const text = Array.isArray(header) ? header[0] : header;
+  if (text === undefined) return undefined;
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
+}
+
+function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function parseBody(request: ApiRequest, text: string): unknown {
+  const body = tryJson(text);
+  if (body === undefined) throw new ApiError('Network', request, 'the body of the answer is no JSON');
+  return body;
+}

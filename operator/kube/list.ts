@@ -1,0 +1,98 @@
+import { AppError } from '#core/errors/errors.ts';
+import type { Api } from './api.ts';
+import { isApiError } from './errors.ts';
+import { isRecord, type KubeObject, parseObject, type Resource } from './resource.ts';
+
+const PAGE = '500';
+const PARTIAL = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
+
+/** Which objects. */
+export interface Selection {
+  readonly resource: Resource;
+  /** Every namespace when absent. */
+  readonly namespace?: string | undefined;
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
+  /** Only `metadata` is fetched and kept: enough to notice, and Secrets stay out of memory. */
+  readonly metadataOnly?: boolean | undefined;
+}
+
+export interface ObjectList {
+  readonly objects: readonly KubeObject[];
+  /** Where a watch goes on. */
+  readonly resourceVersion: string;
+}
+
+export interface ListOptions {
+  /** From the store behind the API server; otherwise its cache will do. */
+  readonly isFresh: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * All objects of a selection, page by page. When the pages expire half-way, all of it is asked for at once.
+ * @throws ApiError, AppError bad_gateway KUBE_NOT_A_LIST
+ */
+export async function fetchList(api: Api, from: Selection, options: ListOptions): Promise<ObjectList> {
+  try {
+    const first: Record<string, string> = options.isFresh ? {} : { resourceVersion: '0' };
+    return await fetchPages(api, from, { ...first, limit: PAGE }, options.signal);
+  } catch (error) {
+    if (!isApiError(error, 'Gone')) throw error;
+    return fetchPages(api, from, {}, options.signal);
+  }
+}
+
+/**
+ * Whether the cluster serves a resource, for kinds that only some clusters have.
+ * @throws ApiError for every answer but a list and NotFound
+ */
+export async function isServed(api: Api, resource: Resource, namespace?: string): Promise<boolean> {
+  try {
+    await api.call({ verb: 'list', resource, namespace, query: { limit: '1' } });
+    return true;
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return false;
+    throw error;
+  }
+}
+
+async function fetchPages(
+  api: Api,
+  { resource, namespace, labelSelector, fieldSelector, metadataOnly }: Selection,
+  first: Readonly<Record<string, string>>,
+  signal: AbortSignal | undefined,
+): Promise<ObjectList> {
+  const selectors = {
+    ...(labelSelector === undefined ? {} : { labelSelector }),
+    ...(fieldSelector === undefined ? {} : { fieldSelector }),
+  };
+  const accept = metadataOnly === true ? PARTIAL : 'application/json';
+  const objects: KubeObject[] = [];
+  let query = first;
+  for (;;) {
+    const body = await api.call({
+      verb: 'list',
+      resource,
+      namespace,
+      query: { ...query, ...selectors },
+      accept,
+      signal,
+    });
+    const page = parsePage(body);
+    for (const item of page.items) objects.push(parseObject(item, resource));
+    if (page.more === '') return { objects, resourceVersion: page.resourceVersion };
+    query = { limit: PAGE, continue: page.more };
+  }
+}
+
+function parsePage(body: unknown) {
+  const metadata = isRecord(body) ? body['metadata'] : undefined;
+  const items = isRecord(body) ? (body['items'] ?? []) : undefined;
+  const resourceVersion = isRecord(metadata) ? metadata['resourceVersion'] : undefined;
+  if (!isRecord(metadata) || !Array.isArray(items) || typeof resourceVersion !== 'string') {
+    throw new AppError('bad_gateway', 'KUBE_NOT_A_LIST', 'The API server answered with something else');
+  }
+  const more = metadata['continue'];
+  return { items: items as readonly unknown[], resourceVersion, more: typeof more === 'string' ? more : '' };
+}

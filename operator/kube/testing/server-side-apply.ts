@@ -1,0 +1,70 @@
+import { isRecord } from '../resource.ts';
+
+type Tree = Record<string, unknown>;
+
+const untracked = new Set(['apiVersion', 'kind', 'metadata.name', 'metadata.namespace', 'metadata.uid']);
+
+/** Paths of everything that a configuration sets; lists count as one value. */
+export function leavesOf(value: unknown, path = ''): Map<string, unknown> {
+  const leaves = new Map<string, unknown>();
+  if (!isRecord(value) || Object.keys(value).length === 0)
+    return path === '' ? leaves : leaves.set(path, value);
+  for (const [name, member] of Object.entries(value)) {
+    if (member === undefined) continue;
+    const below = path === '' ? name : `${path}.${name.replaceAll('.', '~')}`;
+    if (untracked.has(below)) continue;
+    for (const [leaf, each] of leavesOf(member, below)) leaves.set(leaf, each);
+  }
+  return leaves;
+}
+
+function parts(path: string): string[] {
+  return path.split('.').map((part) => part.replaceAll('~', '.'));
+}
+
+function setAt(tree: Tree, path: string, value: unknown): void {
+  const names = parts(path);
+  const last = names.pop() ?? '';
+  let place = tree;
+  for (const name of names) {
+    const below = place[name];
+    const next: Tree = isRecord(below) ? { ...below } : {};
+    place[name] = next;
+    place = next;
+  }
+  place[last] = value;
+}
+
+function removeAt(tree: Tree, path: string): void {
+  const names = parts(path);
+  const last = names.pop() ?? '';
+  let place = tree;
+  for (const name of names) {
+    const below = place[name];
+    if (!isRecord(below)) return;
+    const next: Tree = { ...below };
+    place[name] = next;
+    place = next;
+  }
+  delete place[last];
+}
+
+/** Fields by manager, as the API server keeps them for one object. */
+export type Ownership = Map<string, ReadonlySet<string>>;
+
+/** The object after a forced apply; ownership is changed in place. */
+export function mergeApplied(live: Tree, applied: unknown, manager: string, owners: Ownership): Tree {
+  const merged = structuredClone(live);
+  const leaves = leavesOf(applied);
+  for (const [other, paths] of owners) {
+    if (other !== manager) owners.set(other, new Set([...paths].filter((path) => !leaves.has(path))));
+  }
+  const before = owners.get(manager) ?? new Set();
+  for (const path of before) {
+    const isOthers = [...owners].some(([other, paths]) => other !== manager && paths.has(path));
+    if (!leaves.has(path) && !isOthers) removeAt(merged, path);
+  }
+  for (const [path, value] of leaves) setAt(merged, path, structuredClone(value));
+  owners.set(manager, new Set(leaves.keys()));
+  return merged;
+}

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import { ADMIN, NOW_MS, ORGANIZATION_ID, OWNER, REGISTER_ID, setOf, tenantOf } from '../testing/objects.ts';
+import { type Case, judge, world } from '../testing/world.ts';
+import { planRegister } from './plan.ts';
+
+describe('before there is a register', () => {
+  const cases: readonly Case[] = [
+    {
+      name: 'makes it when all members of the set run',
+      steps: ['Make register Invoices with 4 validators, quorum 3'],
+      outcome: ['reconciling', 'GenesisPending'],
+      phase: 'Pending',
+    },
+    {
+      name: 'names a tenant that is not there',
+      tenant: undefined,
+      outcome: ['stalled', 'InvalidReference', 'Tenant acme of spec.tenantRef does not exist'],
+    },
+    {
+      name: 'waits for the organisation of its tenant',
+      tenant: tenantOf(),
+      outcome: ['reconciling', 'DependencyNotReady', 'Tenant acme has no organisation yet'],
+    },
+    {
+      name: 'names a set that is not there',
+      validatorSet: undefined,
+      outcome: ['stalled', 'InvalidReference', 'ValidatorSet main'],
+    },
+    {
+      name: 'waits for the last member of its set',
+      validatorSet: setOf(4, { usable: 3 }),
+      outcome: ['reconciling', 'DependencyNotReady', '3 of 4 validators of main have a key and run'],
+    },
+    {
+      name: 'begins with a quorum of its set after two minutes',
+      validatorSet: setOf(4, { usable: 3 }),
+      nowMs: NOW_MS + 120_000,
+      steps: ['Make register Invoices with 3 validators, quorum 3'],
+      outcome: ['reconciling', 'GenesisPending'],
+    },
+    {
+      name: 'does not begin with less than a quorum, however long it takes',
+      validatorSet: setOf(4, { usable: 2 }),
+      nowMs: NOW_MS + 3_600_000,
+      outcome: ['reconciling', 'DependencyNotReady', '2 of 4'],
+    },
+    {
+      name: 'adopts one without waiting for validators',
+      spec: { registerId: REGISTER_ID },
+      validatorSet: setOf(4, { usable: 0 }),
+      steps: [`Adopt register ${REGISTER_ID}`],
+      outcome: ['reconciling', 'GenesisPending'],
+    },
+    {
+      name: 'is not made a second time when it was lost',
+      status: { registerId: REGISTER_ID },
+      outcome: ['stalled', 'InvalidReference', 'restore its database'],
+      phase: 'Failed',
+    },
+  ];
+  test.each(cases)('$name', (one) => void judge(one));
+
+  test('says everything that the register service must know', () => {
+    const spec = {
+      description: 'All of them',
+      admins: [{ walletAddress: ADMIN }],
+      devMode: true,
+      metadata: { sandbox: 'true' },
+      policy: { consensus: { docketBuildIntervalMs: 500 } },
+    };
+    const { steps } = planRegister(world({ spec }));
+    expect(steps).toMatchObject([
+      {
+        act: 'upsert',
+        wish: {
+          title: 'Invoices',
+          description: 'All of them',
+          purpose: 'General',
+          organizationId: ORGANIZATION_ID,
+          owners: [{ operatorWallet: true }],
+          admins: [{ walletAddress: ADMIN, role: 'Admin' }],
+          devMode: true,
+          metadata: { sandbox: 'true' },
+          policy: { consensus: { docketBuildIntervalMs: 500 } },
+          validators: ['validator-main-0', 'validator-main-1', 'validator-main-2', 'validator-main-3'],
+        },
+      },
+    ]);
+  });
+});
+
+describe('while people have to sign', () => {
+  const pending = {
+    walletAddress: OWNER,
+    role: 'Owner',
+    dataToSign: '00ff',
+    expiresAt: '2026-01-02T00:00:00Z',
+  };
+  const facts = { phase: 'AwaitingAttestations', pendingAttestations: [pending] } as const;
+  const status = { observedGeneration: 1 };
+  const cases: readonly Case[] = [
+    {
+      name: 'waits for the owner and says what to sign',
+      facts,
+      status,
+      outcome: ['reconciling', 'GenesisPending', `Waits for the signature of ${OWNER}`],
+      phase: 'AwaitingAttestations',
+    },
+    {
+      name: 'goes on when the owner has signed',
+      facts: { ...facts, pendingAttestations: [] },
+      status,
+      steps: ['Make register Invoices'],
+      outcome: ['reconciling', 'GenesisPending'],
+    },
+    {
+      name: 'draws it up again when the time is over',
+      facts,
+      status,
+      nowMs: NOW_MS + 86_400_000,
+      steps: ['Make register Invoices'],
+      outcome: ['reconciling', 'GenesisPending'],
+    },
+    {
+      name: 'draws it up again when the spec has changed',
+      facts,
+      status,
+      metadata: { generation: 2 },
+      steps: ['Make register Invoices'],
+      outcome: ['reconciling', 'GenesisPending'],
+    },
+  ];
+  test.each(cases)('$name', (one) => void judge(one));
+
+  test('shows the signature that is missing in base64', () => {
+    const { judgement } = planRegister(world({ facts, status }));
+    expect(judgement.status.pendingAttestations).toEqual([{ ...pending, dataToSign: 'AP8=' }]);
+    expect(judgement.findings).toContainEqual(
+      expect.objectContaining({ type: 'AttestationsComplete', status: 'False', reason: 'GenesisPending' }),
+    );
+  });
+});

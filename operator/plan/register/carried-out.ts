@@ -1,0 +1,69 @@
+import { faultTolerance, quorum } from '#core/ledger/consensus.ts';
+import type { Json, RegisterChange, RegisterFacts, ValidatorFacts } from './facts.ts';
+import { policyNumber } from './policy.ts';
+
+/** Numbers of a set of validators (decision D1). */
+export function validatorNumbers(
+  members: readonly ValidatorFacts[],
+  threshold = 1,
+): RegisterFacts['validators'] {
+  const active = members.filter(({ status }) => status === 'Active');
+  const size = active.length;
+  const operational = active.filter((each) => each.operational).length;
+  return {
+    members,
+    size,
+    quorum: size === 0 ? 0 : quorum(size, threshold),
+    faultTolerance: faultTolerance(size),
+    operational,
+  };
+}
+
+function isRecord(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A policy with the members of a patch in the places of its own. */
+export function patched(policy: Json, patch: Json): Json {
+  const all = new Map(Object.entries(policy));
+  for (const [name, value] of Object.entries(patch)) {
+    const before = all.get(name);
+    all.set(name, isRecord(value) ? patched(isRecord(before) ? before : {}, value) : value);
+  }
+  return Object.fromEntries(all);
+}
+
+function withMembers(facts: RegisterFacts, members: readonly ValidatorFacts[]): RegisterFacts {
+  const threshold = policyNumber(facts.policy, 'consensus.signatureThresholdMin', 1);
+  return { ...facts, validators: validatorNumbers(members, threshold) };
+}
+
+/** A register after a change took effect. */
+export function carriedOut(facts: RegisterFacts, wanted: RegisterChange): RegisterFacts {
+  const { members } = facts.validators;
+  switch (wanted.change) {
+    case 'metadata': {
+      const { title = facts.title, description = facts.description, metadata = facts.metadata } = wanted;
+      return { ...facts, title, description, metadata };
+    }
+    case 'policy': {
+      const policy = patched(facts.policy, wanted.policy);
+      return { ...facts, policy, policyVersion: facts.policyVersion + 1 };
+    }
+    case 'devModeOff':
+      return { ...facts, devMode: false };
+    case 'addValidator': {
+      const { validatorId } = wanted;
+      return withMembers(facts, [...members, { validatorId, status: 'Active', operational: true }]);
+    }
+    case 'removeValidator':
+      return withMembers(
+        facts,
+        members.filter(({ validatorId }) => validatorId !== wanted.validatorId),
+      );
+    case 'addMember': {
+      const { walletAddress, role } = wanted;
+      return { ...facts, roster: [...facts.roster, { walletAddress, role }] };
+    }
+  }
+}

@@ -1,0 +1,146 @@
+import { quorum } from '#core/ledger/consensus.ts';
+import { findOrdinal } from '../../api/names.ts';
+import type { ValidatorSet } from '../../api/validator-set.ts';
+import type { RegisterFacts, ValidatorFacts } from './facts.ts';
+import { policyNumber } from './policy.ts';
+
+/** What the members of a set do for the membership of a register. */
+export interface MembershipPlan {
+  /** The next change; one at a time. */
+  readonly next?: {
+    readonly change: 'addValidator' | 'removeValidator';
+    readonly validatorId: string;
+    /** The arithmetic that makes it safe. */
+    readonly says: string;
+  };
+  /** Why the next change is not made, although one is wanted. */
+  readonly blocked?: string;
+  /** Changes that are wanted in all. */
+  readonly remaining: number;
+}
+
+const usablePhases = new Set(['KeyReady', 'Registered', 'PendingApproval', 'Syncing', 'Active']);
+const PREFIX = 'validator-';
+
+/** Members of a set that have a key and run, lowest ordinal first. */
+export function usableMembers(set: ValidatorSet): readonly string[] {
+  const members = set.status.members ?? [];
+  return members
+    .filter(({ phase, ready, ordinal }) => {
+      const isWanted = (ordinal ?? set.spec.replicas) < set.spec.replicas;
+      return isWanted && ready !== false && usablePhases.has(phase ?? '');
+    })
+    .toSorted((left, right) => (left.ordinal ?? 0) - (right.ordinal ?? 0))
+    .flatMap(({ validatorId }) => validatorId ?? []);
+}
+
+/** Ordinal of a validator within a set; undefined for a validator of something else. */
+export function ordinalIn(setName: string, validatorId: string): number | undefined {
+  return validatorId.startsWith(PREFIX) ? findOrdinal(setName, validatorId.slice(PREFIX.length)) : undefined;
+}
+
+/**
+ * Walks the validators of a register towards the members of its set: new ones come before old ones go, one at a time,
+ * and nobody goes whom the rest could not do without.
+ * @param setNames sets of the namespace; validators of other places are not the operator's to remove
+ */
+export function planMembership(
+  set: ValidatorSet,
+  setNames: readonly string[],
+  facts: RegisterFacts,
+): MembershipPlan {
+  if (set.spec.suspend) return { remaining: 0 };
+  const present = facts.validators.members.filter(
+    ({ status }) => status === 'Active' || status === 'Suspended',
+  );
+  const ids = new Set(present.map(({ validatorId }) => validatorId));
+  const missing = set.spec.registration.autoApprove
+    ? usableMembers(set).filter((validatorId) => !ids.has(validatorId))
+    : [];
+  const leaving = leavingMembers(set, setNames, present);
+  const remaining = missing.length + leaving.length;
+  const [added] = missing;
+  const [removed] = leaving;
+  const active = present.filter(({ status }) => status === 'Active');
+  const most = policyNumber(facts.policy, 'validators.maxValidators', 100);
+  if (added !== undefined && (active.length < most || removed === undefined)) {
+    return planAddition(added, active.length, { facts, most, remaining });
+  }
+  if (removed !== undefined) return planRemoval(removed, active, { facts, remaining });
+  return { remaining: 0 };
+}
+
+interface Place {
+  readonly facts: RegisterFacts;
+  readonly remaining: number;
+}
+
+function planAddition(
+  validatorId: string,
+  size: number,
+  { facts, most, remaining }: Place & { readonly most: number },
+): MembershipPlan {
+  if (size >= most) {
+    const blocked = `${validatorId} cannot join: validators.maxValidators of the policy is ${most}; raise it`;
+    return { blocked, remaining };
+  }
+  const says = `Add ${validatorId}: ${arithmetic(size, size + 1, facts)}`;
+  return { next: { change: 'addValidator', validatorId, says }, remaining };
+}
+
+function planRemoval(
+  leaving: ValidatorFacts,
+  active: readonly ValidatorFacts[],
+  { facts, remaining }: Place,
+): MembershipPlan {
+  const { validatorId } = leaving;
+  const staying = active.filter((each) => each !== leaving);
+  const size = staying.length;
+  const least = policyNumber(facts.policy, 'validators.minValidators', 1);
+  if (size < least) {
+    const blocked = `${validatorId} stays: validators.minValidators of the policy is ${least}; lower it or raise replicas`;
+    return { blocked, remaining };
+  }
+  const needed = quorum(size, thresholdOf(facts));
+  const operational = staying.filter((each) => each.operational).length;
+  if (operational < needed) {
+    const blocked = `${validatorId} stays: without it ${operational} of ${size} validators answer and ${needed} must agree; bring back the others`;
+    return { blocked, remaining };
+  }
+  const says = `Remove ${validatorId}: ${arithmetic(active.length, size, facts)}, ${operational} answer`;
+  return { next: { change: 'removeValidator', validatorId, says }, remaining };
+}
+
+function thresholdOf({ policy }: RegisterFacts): number {
+  return policyNumber(policy, 'consensus.signatureThresholdMin', 1);
+}
+
+/** `4 -> 5 validators, quorum 3 -> 4`. */
+function arithmetic(from: number, to: number, facts: RegisterFacts): string {
+  const threshold = thresholdOf(facts);
+  return `${from} -> ${to} validators, quorum ${quorum(from, threshold)} -> ${quorum(to, threshold)}`;
+}
+
+/** Those who must go, in order: who does not answer first, then the highest ordinal. */
+function leavingMembers(
+  set: ValidatorSet,
+  setNames: readonly string[],
+  present: readonly ValidatorFacts[],
+): readonly ValidatorFacts[] {
+  const { name } = set.metadata;
+  const { replicas } = set.spec;
+  const ordinals = present.flatMap(({ validatorId }) => ordinalIn(name, validatorId) ?? []);
+  const isComplete = ordinals.filter((ordinal) => ordinal < replicas).length >= replicas;
+  const mustGo = ({ validatorId }: ValidatorFacts): boolean => {
+    const own = ordinalIn(name, validatorId);
+    if (own !== undefined) return own >= replicas;
+    // members of another set go when the whole of the new one has come
+    return isComplete && setNames.some((each) => ordinalIn(each, validatorId) !== undefined);
+  };
+  const order = ({ validatorId }: ValidatorFacts): number => Number(/\d+$/.exec(validatorId)?.[0] ?? 0);
+  return present
+    .filter(mustGo)
+    .toSorted(
+      (left, right) => Number(left.operational) - Number(right.operational) || order(right) - order(left),
+    );
+}

@@ -1,0 +1,68 @@
+import type { RegisterSpec } from '../../api/register.ts';
+import type { Json } from './facts.ts';
+
+type Wanted = NonNullable<RegisterSpec['policy']>;
+
+/** One setting of a policy that is not as wanted. */
+export interface PolicyDifference {
+  /** `consensus.docketBuildIntervalMs`. */
+  readonly field: string;
+  readonly wanted: unknown;
+  readonly found: unknown;
+}
+
+function isRecord(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Words are written in PascalCase here and with hyphens in the ledger. */
+function plain(value: unknown): unknown {
+  return typeof value === 'string' ? value.toLowerCase().replaceAll(/[-_]/g, '') : value;
+}
+
+/** What a resource sets and the ledger has otherwise; what the resource leaves out keeps the ledger's value. */
+export function policyDifferences(wanted: Wanted | undefined, found: Json): readonly PolicyDifference[] {
+  return Object.entries(wanted ?? {}).flatMap(([part, settings]) => {
+    const current = isRecord(found[part]) ? found[part] : {};
+    return Object.entries(settings ?? {}).flatMap(([name, value]) => {
+      if (value === undefined || plain(value) === plain(current[name])) return [];
+      return [{ field: `${part}.${name}`, wanted: value, found: current[name] }];
+    });
+  });
+}
+
+/** The patch that makes a policy as wanted, with nothing else in it. */
+export function policyPatch(differences: readonly PolicyDifference[]): Json {
+  const patch = new Map<string, Record<string, unknown>>();
+  for (const { field, wanted } of differences) {
+    const [part = '', name = ''] = field.split('.');
+    patch.set(part, { ...patch.get(part), [name]: wanted });
+  }
+  return Object.fromEntries(patch);
+}
+
+/** Whether the change ends open registration, for which the ledger wants to know when. */
+export function needsTransition(differences: readonly PolicyDifference[]): boolean {
+  return differences.some(
+    ({ field, wanted, found }) =>
+      field === 'validators.registrationMode' && plain(wanted) === 'consent' && plain(found) === 'public',
+  );
+}
+
+/** A number of a policy in the ledger's form; the fallback when it is not there. */
+export function policyNumber(policy: Json, field: string, fallback: number): number {
+  const [part = '', name = ''] = field.split('.');
+  const settings = policy[part];
+  const value = isRecord(settings) ? settings[name] : undefined;
+  return typeof value === 'number' ? value : fallback;
+}
+
+/** `consensus.docketBuildIntervalMs 1000 -> 500`, for people. */
+export function describeDifferences(differences: readonly PolicyDifference[]): string {
+  return differences
+    .map(
+      ({ field, wanted, found }) =>
+        `${field} ${found === undefined ? '(unset)' : String(found)} -> ${String(wanted)}`,
+    )
+    .join(', ');
+}

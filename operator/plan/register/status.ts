@@ -1,0 +1,188 @@
+import type { Finding } from '../../api/conditions.ts';
+import { MAX_PENDING_PROPOSALS, type RegisterStatus } from '../../api/register.ts';
+import { defined } from '../outcome.ts';
+import type { AggregateStanding } from './changes.ts';
+import type { Aggregate, LedgerPhase, RegisterFacts } from './facts.ts';
+
+const phases: Readonly<Record<LedgerPhase, NonNullable<RegisterStatus['phase']>>> = {
+  Pending: 'Pending',
+  AwaitingAttestations: 'AwaitingAttestations',
+  GenesisSubmitted: 'GenesisSubmitted',
+  Online: 'Online',
+  Checking: 'Checking',
+  Recovering: 'Recovering',
+  Halted: 'Halted',
+  Deleting: 'Deleting',
+  Deleted: 'Deleting',
+};
+
+/** Whether docket 0 is behind it. */
+export function isBegun({ phase }: RegisterFacts): boolean {
+  return phase !== 'Pending' && phase !== 'AwaitingAttestations' && phase !== 'GenesisSubmitted';
+}
+
+/** The status of a register that the register service knows. */
+export function registerStatus(facts: RegisterFacts): RegisterStatus {
+  const { size, quorum, faultTolerance, operational } = facts.validators;
+  return {
+    registerId: facts.registerId,
+    phase: phases[facts.phase],
+    height: facts.height,
+    ...defined({
+      genesisTransactionId: facts.genesisTransactionId,
+      genesisHash: facts.genesisHash,
+      headHash: facts.headHash,
+      lastSealedTime: facts.lastSealedTime,
+      sync: facts.sync,
+    }),
+    ...(facts.pendingAttestations.length === 0 ? {} : { pendingAttestations: attestations(facts) }),
+    ...(isBegun(facts) ? { policyVersion: facts.policyVersion } : {}),
+    ...(facts.proposals.length === 0 ? {} : { pendingProposals: proposals(facts) }),
+    ...(size === 0
+      ? {}
+      : { validators: { size, quorum, faultTolerance, operational, summary: `${operational}/${size}` } }),
+    ...(isBegun(facts) ? { mempool: { pending: facts.pendingTransactions } } : {}),
+  };
+}
+
+function attestations({ pendingAttestations }: RegisterFacts) {
+  return pendingAttestations.slice(0, 25).map(({ walletAddress, role, dataToSign, expiresAt }) => ({
+    walletAddress,
+    role,
+    dataToSign: Buffer.from(dataToSign, 'hex').toString('base64'),
+    ...defined({ expiresAt }),
+  }));
+}
+
+function proposals({ proposals: all }: RegisterFacts) {
+  return all
+    .slice(0, MAX_PENDING_PROPOSALS)
+    .map(({ proposalId, operationType, votesReceived, votesRequired, expiresAt }) => ({
+      proposalId,
+      operationType,
+      votesReceived,
+      votesRequired,
+      ...defined({ expiresAt }),
+    }));
+}
+
+function holds(type: Finding['type'], message: string): Finding {
+  return { type, status: 'True', reason: 'Reconciled', message };
+}
+
+/** Conditions of a register that has not begun. */
+export function pendingFindings(message: string): readonly Finding[] {
+  const pending = (type: Finding['type']): Finding => ({
+    type,
+    status: type === 'AttestationsComplete' || type === 'GenesisSealed' ? 'False' : 'Unknown',
+    reason: 'GenesisPending',
+    message,
+  });
+  return [
+    pending('AttestationsComplete'),
+    pending('GenesisSealed'),
+    pending('QuorumAvailable'),
+    pending('Synced'),
+    pending('PolicyInSync'),
+    pending('DevModeInSync'),
+    { type: 'Degraded', status: 'False', reason: 'GenesisPending', message },
+    { type: 'Halted', status: 'False', reason: 'GenesisPending', message },
+  ];
+}
+
+/** Conditions of a register that has a genesis transaction at least. */
+export function findings(facts: RegisterFacts, standing: readonly AggregateStanding[]): readonly Finding[] {
+  const aggregate = (name: Aggregate) => standing.find((each) => each.aggregate === name);
+  return [
+    attestationsComplete(aggregate('members')),
+    isBegun(facts)
+      ? holds('GenesisSealed', 'Docket 0 is sealed')
+      : {
+          type: 'GenesisSealed',
+          status: 'False',
+          reason: 'GenesisPending',
+          message: 'The genesis transaction waits to be sealed',
+        },
+    quorumAvailable(facts),
+    synced(facts),
+    inSync('PolicyInSync', 'The policy in force is the wanted one', aggregate('policy')),
+    inSync('DevModeInSync', 'The development mode is the wanted one', aggregate('devMode')),
+    degraded(facts),
+    halted(facts),
+  ];
+}
+
+function attestationsComplete(members: AggregateStanding | undefined): Finding {
+  if (members?.differs === undefined) return holds('AttestationsComplete', 'Everybody has signed');
+  const message = members.waits === undefined ? members.differs : `${members.differs}: ${members.waits}`;
+  const reason = members.isStuck ? 'PolicyRejected' : 'PolicyPending';
+  return { type: 'AttestationsComplete', status: 'False', reason, message };
+}
+
+function inSync(
+  type: 'PolicyInSync' | 'DevModeInSync',
+  good: string,
+  standing: AggregateStanding | undefined,
+): Finding {
+  if (standing?.differs === undefined) return holds(type, good);
+  const message = standing.waits === undefined ? standing.differs : `${standing.differs}: ${standing.waits}`;
+  return { type, status: 'False', reason: standing.isStuck ? 'PolicyRejected' : 'PolicyPending', message };
+}
+
+/** The validators that do not answer, for people. */
+export function silent({ validators }: RegisterFacts): string {
+  const names = validators.members
+    .filter(({ status, operational }) => status === 'Active' && !operational)
+    .map(({ validatorId }) => validatorId);
+  return names.length > 5 ? `${names.slice(0, 5).join(', ')} and ${names.length - 5} more` : names.join(', ');
+}
+
+export function hasQuorum({ validators }: RegisterFacts): boolean {
+  return validators.size > 0 && validators.operational >= validators.quorum;
+}
+
+function quorumAvailable(facts: RegisterFacts): Finding {
+  const { operational, size, quorum } = facts.validators;
+  if (hasQuorum(facts)) return holds('QuorumAvailable', `At least ${quorum} of ${size} validators answer`);
+  const message = `${operational} of ${size} validators answer and ${quorum} must agree; nothing is sealed. Silent: ${silent(facts)}`;
+  return { type: 'QuorumAvailable', status: 'False', reason: 'QuorumLost', message };
+}
+
+function synced({ sync }: RegisterFacts): Finding {
+  if (sync === undefined) {
+    const message = 'The register service does not say how far it is';
+    return { type: 'Synced', status: 'Unknown', reason: 'DependencyNotReady', message };
+  }
+  if (sync.status === 'Synced' && !sync.isStale)
+    return holds('Synced', 'The register service has every docket');
+  const message = `The register service fetches dockets that only validators have${sync.isStale ? ', without progress' : ''}`;
+  return { type: 'Synced', status: 'False', reason: 'Progressing', message };
+}
+
+function degraded(facts: RegisterFacts): Finding {
+  const { operational, size, quorum } = facts.validators;
+  if (size === 0 || operational >= size) {
+    return { type: 'Degraded', status: 'False', reason: 'Reconciled', message: 'Every validator answers' };
+  }
+  if (!hasQuorum(facts)) {
+    const message = `Too few validators answer: ${operational} of ${size}`;
+    return { type: 'Degraded', status: 'True', reason: 'QuorumLost', message };
+  }
+  const spare = operational - quorum;
+  const rest = spare === 0 ? 'one more failure stops sealing' : `${spare} more may fail`;
+  const message = `${operational} of ${size} validators answer, ${rest}. Silent: ${silent(facts)}`;
+  return {
+    type: 'Degraded',
+    status: 'True',
+    reason: spare === 0 ? 'QuorumAtRisk' : 'DependencyNotReady',
+    message,
+  };
+}
+
+function halted({ phase, haltedReason }: RegisterFacts): Finding {
+  if (phase !== 'Halted') {
+    return { type: 'Halted', status: 'False', reason: 'Reconciled', message: 'It takes transactions' };
+  }
+  const message = `${haltedReason ?? 'Two certificates for one docket were seen'}; find out which validator cannot be trusted, then resume it with POST /api/admin/registers/{id}/resume-halted`;
+  return { type: 'Halted', status: 'True', reason: 'QuorumAtRisk', message };
+}

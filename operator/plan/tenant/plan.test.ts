@@ -1,0 +1,160 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { goodSpecsOf } from '../../api/testing/arbitraries.ts';
+import { ORGANIZATION_ID, tenantOf } from '../testing/objects.ts';
+import type { OrganizationFacts, OrganizationWish } from './facts.ts';
+import { planTenant, planTenantRemoval } from './plan.ts';
+
+function organization(facts: Partial<OrganizationFacts> = {}): OrganizationFacts {
+  return {
+    organizationId: ORGANIZATION_ID,
+    state: 'Active',
+    name: 'Acme',
+    subdomain: 'acme',
+    organizationType: 'Standard',
+    branding: {},
+    userCount: 3,
+    ...facts,
+  };
+}
+
+const colours = { primaryColor: '#112233', secondaryColor: '#445566' };
+
+describe('an organisation that is there', () => {
+  interface Case {
+    readonly name: string;
+    readonly spec?: Record<string, unknown>;
+    readonly found?: Partial<OrganizationFacts>;
+    readonly says?: string;
+    readonly state: string;
+    readonly reason: string;
+  }
+  const working = { state: 'reconciling', reason: 'Progressing' };
+  const refused = { state: 'stalled', reason: 'AdoptionRefused' };
+  const done = { state: 'ready', reason: 'Reconciled' };
+  const foreignId = '9a3f6c0e-91b4-4f0e-8f7a-56b2c1d0e9f8';
+  const tagline = { ...colours, companyTagline: 'ours' };
+  const cases: readonly Case[] = [
+    { name: 'is as wanted', ...done },
+    { name: 'has another name', spec: { displayName: 'New' }, says: 'change its name to New', ...working },
+    {
+      name: 'has another colour',
+      spec: { branding: colours },
+      found: { branding: { ...colours, primaryColor: '#000000' } },
+      says: ': change primaryColor',
+      ...working,
+    },
+    {
+      name: 'has a tagline that the spec leaves to the API',
+      spec: { branding: colours },
+      found: { branding: tagline },
+      ...done,
+    },
+    { name: 'has branding and the spec none', found: { branding: colours }, ...done },
+    { name: 'must be suspended', spec: { suspended: true }, says: 'suspend it', ...working },
+    {
+      name: 'is suspended as wanted',
+      spec: { suspended: true },
+      found: { state: 'Suspended' },
+      state: 'ready',
+      reason: 'Suspended',
+    },
+    { name: 'was suspended by somebody', found: { state: 'Suspended' }, says: 'resume it', ...working },
+    { name: 'has another subdomain', found: { subdomain: 'acme2' }, ...refused },
+    { name: 'is of another type', found: { organizationType: 'Public' }, ...refused },
+    { name: 'is not the one to adopt', spec: { organizationId: foreignId }, ...refused },
+    {
+      name: 'was deleted by somebody',
+      found: { state: 'Terminating' },
+      state: 'stalled',
+      reason: 'InvalidReference',
+    },
+  ];
+  test.each(cases)('$name', ({ spec, found, says, state, reason }) => {
+    const { steps, judgement } = planTenant(tenantOf(spec), organization(found));
+    expect(steps.map((step) => step.says)).toEqual(says === undefined ? [] : [expect.stringContaining(says)]);
+    expect(judgement.outcome).toMatchObject({ state, reason });
+    expect(judgement.status).toMatchObject({ organizationId: ORGANIZATION_ID, userCount: 3 });
+  });
+
+  test('keeps the branding that the spec does not set', () => {
+    const tagline = { companyTagline: 'theirs' };
+    const { steps } = planTenant(tenantOf({ branding: colours }), organization({ branding: tagline }));
+    expect(steps).toMatchObject([{ act: 'upsert', wish: { branding: { ...colours, ...tagline } } }]);
+  });
+});
+
+describe('an organisation that is not there', () => {
+  test('is made', () => {
+    const { steps, judgement } = planTenant(tenantOf({ suspended: true }), undefined);
+    expect(steps).toEqual([
+      {
+        act: 'upsert',
+        wish: { name: 'Acme', subdomain: 'acme', organizationType: 'Standard', suspended: true },
+        says: 'Make organisation Acme with the subdomain acme',
+        disrupts: 'sign-in-stops',
+      },
+    ]);
+    expect(judgement).toMatchObject({ outcome: { state: 'reconciling' }, status: { state: 'Pending' } });
+  });
+
+  test('is adopted by its id', () => {
+    const { steps } = planTenant(tenantOf({ organizationId: ORGANIZATION_ID }), undefined);
+    expect(steps).toMatchObject([{ act: 'upsert', wish: { organizationId: ORGANIZATION_ID } }]);
+  });
+
+  test('is not made a second time when it was lost', () => {
+    const lost = tenantOf({}, { status: { organizationId: ORGANIZATION_ID } });
+    const { steps, judgement } = planTenant(lost, undefined);
+    expect(steps).toEqual([]);
+    expect(judgement.outcome).toMatchObject({ state: 'stalled', reason: 'InvalidReference' });
+    expect(judgement.outcome.message).toContain('restore its database');
+  });
+});
+
+describe('removal', () => {
+  test.each([
+    ['Suspend', 'sign-in-stops'],
+    ['Retain', 'none'],
+    ['Delete', 'data-goes'],
+  ])('%s', (deletionPolicy, disrupts) => {
+    const steps = planTenantRemoval(tenantOf({ deletionPolicy }), organization());
+    expect(steps).toMatchObject([{ act: 'remove', policy: deletionPolicy, disrupts }]);
+  });
+
+  test('has nothing to do for an organisation that is gone or going', () => {
+    expect(planTenantRemoval(tenantOf(), undefined)).toEqual([]);
+    expect(planTenantRemoval(tenantOf(), organization({ state: 'Terminating' }))).toEqual([]);
+  });
+});
+
+/** What the tenant service makes of a wish. */
+function carriedOut(found: OrganizationFacts | undefined, wish: OrganizationWish): OrganizationFacts {
+  const { name, subdomain, organizationType, suspended, branding } = wish;
+  const base = found ?? organization({ subdomain, organizationType });
+  return { ...base, name, branding: branding ?? base.branding, state: suspended ? 'Suspended' : 'Active' };
+}
+
+test('whatever there was: one round settles it, and a settled one is left alone', () => {
+  const found = fc.option(
+    fc.record({
+      state: fc.constantFrom('Active' as const, 'Suspended' as const),
+      name: fc.string({ minLength: 1 }),
+      branding: fc.dictionary(fc.constantFrom('primaryColor', 'companyTagline', 'logoUrl'), fc.string()),
+    }),
+    { nil: undefined },
+  );
+  const run = fc.property(goodSpecsOf.Tenant, found, (spec, facts) => {
+    const tenant = tenantOf(spec);
+    const { subdomain, organizationType } = tenant.spec;
+    let organisation =
+      facts === undefined ? undefined : organization({ ...facts, subdomain, organizationType });
+    for (const step of planTenant(tenant, organisation).steps) {
+      if (step.act === 'upsert') organisation = carriedOut(organisation, step.wish);
+    }
+    const again = planTenant(tenant, organisation);
+    expect(again.steps).toEqual([]);
+    expect(again.judgement.outcome.state).toBe('ready');
+  });
+  fc.assert(run);
+});

@@ -1,0 +1,129 @@
+import type { Tenant, TenantSpec, TenantStatus } from '../../api/tenant.ts';
+import { type Disruption, defined, type Judgement, ready, reconciling, stalled } from '../outcome.ts';
+import type { BrandingFacts, OrganizationFacts, OrganizationWish } from './facts.ts';
+
+/** One call of the tenant service; every one may be repeated. */
+export type TenantStep = (
+  | { readonly act: 'upsert'; readonly wish: OrganizationWish }
+  | { readonly act: 'remove'; readonly policy: TenantSpec['deletionPolicy'] }
+) & {
+  /** What it does, for people. */
+  readonly says: string;
+  readonly disrupts: Disruption;
+};
+
+export interface TenantPlan {
+  /** In order. After the last one the plan is made anew from what there is then. */
+  readonly steps: readonly TenantStep[];
+  /** Of what was seen, before any step. */
+  readonly judgement: Judgement<TenantStatus>;
+}
+
+/**
+ * What makes an organisation what a Tenant wants. What the spec sets is enforced; what it leaves out stays with the
+ * API of the tenant service.
+ * @param organization the one that stands for the uid of the resource; undefined when there is none
+ */
+export function planTenant(tenant: Tenant, organization: OrganizationFacts | undefined): TenantPlan {
+  if (organization === undefined) return planBeginning(tenant);
+  const status = statusOf(organization);
+  const found = { findings: [], status };
+  const foreign = whyForeign(tenant, organization);
+  if (foreign !== undefined) {
+    return { steps: [], judgement: { outcome: stalled('AdoptionRefused', foreign), ...found } };
+  }
+  if (organization.state === 'Terminating') {
+    const text = `Organisation ${organization.organizationId} was deleted through the API and does not come back; delete this object as well`;
+    return { steps: [], judgement: { outcome: stalled('InvalidReference', text), ...found } };
+  }
+  const steps = planChanges(tenant, organization);
+  const [first] = steps;
+  const outcome = first === undefined ? settled(tenant) : reconciling('Progressing', first.says);
+  return { steps, judgement: { outcome, ...found } };
+}
+
+/** What happens to the organisation of a Tenant that is being deleted; no steps: nothing is left to do. */
+export function planTenantRemoval(
+  tenant: Tenant,
+  organization: OrganizationFacts | undefined,
+): readonly TenantStep[] {
+  if (organization === undefined || organization.state === 'Terminating') return [];
+  const { organizationId } = organization;
+  const policy = tenant.spec.deletionPolicy;
+  const says = {
+    Retain: `Keep organisation ${organizationId} as it is, without an object that stands for it`,
+    Suspend: `Suspend organisation ${organizationId} and keep its data`,
+    Delete: `Delete organisation ${organizationId}; its subdomain is never given away again`,
+  };
+  const disrupts = { Retain: 'none', Suspend: 'sign-in-stops', Delete: 'data-goes' } as const;
+  return [{ act: 'remove', policy, says: says[policy], disrupts: disrupts[policy] }];
+}
+
+/** There is no organisation of this uid. */
+function planBeginning({ spec, status }: Tenant): TenantPlan {
+  if (status.organizationId !== undefined) {
+    // a second one in the place of one that was lost would hide the loss
+    const text = `Organisation ${status.organizationId} is gone from the tenant service; restore its database, or delete this object and make another Tenant`;
+    const { organizationId } = status;
+    const outcome = stalled('InvalidReference', text);
+    return { steps: [], judgement: { outcome, findings: [], status: { organizationId } } };
+  }
+  const { organizationId, subdomain, displayName } = spec;
+  const says =
+    organizationId === undefined
+      ? `Make organisation ${displayName} with the subdomain ${subdomain}`
+      : `Adopt organisation ${organizationId}`;
+  const steps: readonly TenantStep[] = [
+    { act: 'upsert', wish: wishOf(spec, {}), says, disrupts: spec.suspended ? 'sign-in-stops' : 'none' },
+  ];
+  const outcome = reconciling('Progressing', says);
+  return { steps, judgement: { outcome, findings: [], status: { state: 'Pending' } } };
+}
+
+function whyForeign({ spec }: Tenant, found: OrganizationFacts): string | undefined {
+  const { organizationId, subdomain, organizationType } = found;
+  if (spec.organizationId !== undefined && spec.organizationId !== organizationId) {
+    return `This object stands for organisation ${organizationId}, not for ${spec.organizationId} of spec.organizationId; delete it and make another Tenant`;
+  }
+  if (spec.subdomain !== subdomain) {
+    return `Organisation ${organizationId} has the subdomain ${subdomain}; make a Tenant with spec.subdomain: ${subdomain}`;
+  }
+  if (spec.organizationType !== organizationType) {
+    return `Organisation ${organizationId} is of type ${organizationType}; make a Tenant with spec.organizationType: ${organizationType}`;
+  }
+  return undefined;
+}
+
+function planChanges({ spec }: Tenant, found: OrganizationFacts): readonly TenantStep[] {
+  const isSuspended = found.state === 'Suspended';
+  const changes = [
+    ...(found.name === spec.displayName ? [] : [`change its name to ${spec.displayName}`]),
+    ...differences(spec.branding ?? {}, found.branding).map((name) => `change ${name}`),
+    ...(spec.suspended && !isSuspended ? ['suspend it'] : []),
+    ...(!spec.suspended && isSuspended ? ['resume it'] : []),
+  ];
+  if (changes.length === 0) return [];
+  const says = `Organisation ${found.organizationId}: ${changes.join(', ')}`;
+  const disrupts = spec.suspended && !isSuspended ? 'sign-in-stops' : 'none';
+  return [{ act: 'upsert', wish: wishOf(spec, found.branding), says, disrupts }];
+}
+
+function differences(wanted: BrandingFacts, found: BrandingFacts): readonly string[] {
+  const names = ['primaryColor', 'secondaryColor', 'companyTagline', 'logoUrl'] as const;
+  return names.filter((name) => wanted[name] !== undefined && wanted[name] !== found[name]);
+}
+
+function wishOf(spec: TenantSpec, found: BrandingFacts): OrganizationWish {
+  const { displayName: name, subdomain, organizationType, suspended, organizationId } = spec;
+  const branding = spec.branding === undefined ? undefined : { ...found, ...spec.branding };
+  return { name, subdomain, organizationType, suspended, ...defined({ branding, organizationId }) };
+}
+
+function settled({ spec }: Tenant) {
+  if (!spec.suspended) return ready('The organisation is as wanted');
+  return { ...ready('The organisation is suspended, as wanted'), reason: 'Suspended' as const };
+}
+
+function statusOf({ organizationId, state, userCount }: OrganizationFacts): TenantStatus {
+  return { organizationId, state, userCount };
+}

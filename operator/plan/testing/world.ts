@@ -1,0 +1,91 @@
+import { expect } from 'vitest';
+import { validatorNumbers } from '../register/carried-out.ts';
+import type { RegisterFacts, RegisterWorld, ValidatorFacts } from '../register/facts.ts';
+import { planRegister } from '../register/plan.ts';
+import { NOW_MS, ORGANIZATION_ID, OWNER, REGISTER_ID, readyTenant, registerOf, setOf } from './objects.ts';
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Validators of the set main; the first ones are silent. */
+export function members(count: number, silent = 0): readonly ValidatorFacts[] {
+  return Array.from({ length: count }, (_, at) => ({
+    validatorId: `validator-main-${at}`,
+    status: 'Active',
+    operational: at >= silent,
+  }));
+}
+
+/** Four validators, and all as registerOf wants it. */
+export const online: RegisterFacts = {
+  registerId: REGISTER_ID,
+  phase: 'Online',
+  organizationId: ORGANIZATION_ID,
+  title: 'Invoices',
+  devMode: false,
+  metadata: {},
+  genesisTransactionId: 'ab'.repeat(32),
+  genesisHash: 'cd'.repeat(32),
+  height: 5,
+  headHash: 'ef'.repeat(32),
+  pendingAttestations: [],
+  roster: [{ walletAddress: OWNER, role: 'Owner' }],
+  operatorRole: 'Owner',
+  policyVersion: 1,
+  policy: {
+    governance: { quorumFormula: 'strict-majority' },
+    validators: { registrationMode: 'public', minValidators: 1, maxValidators: 100 },
+    consensus: { signatureThresholdMin: 1, docketBuildIntervalMs: 1000 },
+  },
+  proposals: [],
+  outstanding: [],
+  validators: validatorNumbers(members(4)),
+  validation: 'Running',
+  sync: { status: 'Synced', currentDocket: 4, targetDocket: 4, progressPercent: 100, isStale: false },
+  pendingTransactions: 0,
+  isReplicatedElsewhere: false,
+};
+
+export interface WorldOptions extends Partial<Omit<RegisterWorld, 'register' | 'facts'>> {
+  readonly spec?: Members;
+  readonly status?: Members;
+  readonly metadata?: Members;
+  readonly facts?: Partial<RegisterFacts> | undefined;
+}
+
+/** All that is known when a register is planned; without `facts` it does not exist. */
+export function world({
+  spec,
+  status = {},
+  metadata = {},
+  facts,
+  ...rest
+}: WorldOptions = {}): RegisterWorld {
+  return {
+    register: registerOf(spec, { status, metadata }),
+    tenant: readyTenant(),
+    validatorSet: setOf(4),
+    setNames: ['main'],
+    facts: facts === undefined ? undefined : { ...online, ...facts },
+    refused: new Map(),
+    nowMs: NOW_MS,
+    ...rest,
+  };
+}
+
+/** A plan and what is expected of it. */
+export interface Case extends WorldOptions {
+  readonly name: string;
+  readonly steps?: readonly string[];
+  readonly outcome: readonly [state: string, reason: string, message?: string];
+  readonly phase?: string;
+}
+
+/** Plans and compares; steps and messages by a part of them. */
+export function judge({ name: _, steps = [], outcome, phase, ...options }: Case) {
+  const plan = planRegister(world(options));
+  const [state, reason, message = ''] = outcome;
+  expect(plan.steps.map((step) => step.says)).toEqual(steps.map((each) => expect.stringContaining(each)));
+  expect(plan.judgement.outcome).toMatchObject({ state, reason, message: expect.stringContaining(message) });
+  if (phase !== undefined) expect(plan.judgement.status.phase).toBe(phase);
+  return plan;
+}

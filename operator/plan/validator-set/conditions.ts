@@ -1,0 +1,110 @@
+import type { Finding } from '../../api/conditions.ts';
+import type { Reason } from '../../api/reasons.ts';
+import type { MemberFacts, SetFacts } from './facts.ts';
+import { equivocators, type MemberStatus } from './members.ts';
+import { type Arithmetic, describe, isCaughtUp, lost, type Tally } from './quorum.ts';
+import type { Growth } from './storage.ts';
+
+/** What conditions are judged by. */
+export interface Judged {
+  readonly facts: SetFacts;
+  readonly known: readonly Tally[];
+  readonly numbers: Arithmetic;
+  readonly growth: Growth;
+  readonly members: readonly MemberStatus[];
+}
+
+type Verdict = Omit<Finding, 'type'>;
+type Rule = (of: Judged) => Verdict;
+
+const holds = (message: string): Verdict => ({ status: 'True', reason: 'Reconciled', message });
+const fails = (reason: Reason, message: string): Verdict => ({ status: 'False', reason, message });
+const suspended = fails('Suspended', 'The set is suspended');
+
+/** Names of members that do not answer. */
+export function silent(members: readonly MemberFacts[]): readonly string[] {
+  return members.filter(({ report }) => report === undefined).map(({ name }) => name);
+}
+
+function without(members: readonly MemberFacts[]): string {
+  const names = silent(members);
+  return names.length === 0 ? '' : `; ${names.join(', ')} do not answer`;
+}
+
+const quorumHealthy: Rule = ({ facts, known, numbers }) => {
+  const { members, registers, blind, set } = facts;
+  if (set.spec.suspend) return suspended;
+  if (blind !== undefined) return { status: 'Unknown', reason: 'DependencyNotReady', message: blind };
+  const [first] = lost(known);
+  if (first !== undefined) return fails('QuorumLost', `${describe(first)}${without(members)}`);
+  const answering = members.length - silent(members).length;
+  const seen = new Set(known.map(({ registerId }) => registerId));
+  const unseen = registers.find(({ registerId }) => registerId !== undefined && !seen.has(registerId));
+  if (answering < numbers.quorum) {
+    const reason = unseen === undefined ? 'WaitingForPods' : 'QuorumLost';
+    return fails(reason, `${answering} of ${members.length} answer, ${numbers.quorum} must agree`);
+  }
+  if (unseen !== undefined) {
+    const message = `No member tells about Register ${unseen.name}`;
+    return { status: 'Unknown', reason: 'DependencyNotReady', message };
+  }
+  return holds(`${answering} of ${members.length} answer, ${numbers.quorum} must agree`);
+};
+
+const faultTolerant: Rule = ({ facts, known, numbers }) => {
+  if (facts.set.spec.suspend) return suspended;
+  if (numbers.faultTolerance < 1) {
+    return fails('TooFewMembers', `${numbers.quorum} of ${numbers.size} must agree; none may fail`);
+  }
+  const tight = known.find(({ live, quorum }) => live.length <= quorum);
+  if (tight !== undefined) return fails('QuorumAtRisk', describe(tight));
+  return holds(`${numbers.faultTolerance} of ${numbers.size} may fail`);
+};
+
+/** What is missing of a member that worked once; undefined of one that works, or has not yet. */
+function lacks({ name, pod, report }: MemberFacts, of: Judged): string | undefined {
+  const hasWorked = of.members.find((each) => each.name === name)?.publicKey !== undefined;
+  if (!hasWorked) return undefined;
+  if (pod === undefined || pod.isTerminating) return `${name} has no pod`;
+  if (report === undefined) return `${name} does not answer`;
+  if (!pod.isReady) return `${name} is not ready`;
+  const { maxBehindDockets } = of.facts.set.spec.update;
+  const late = report.registers.some((each) => each.isMember && !isCaughtUp(each, maxBehindDockets));
+  return late ? `${name} is not caught up` : undefined;
+}
+
+const degraded: Rule = (of) => {
+  const { facts, known } = of;
+  if (facts.set.spec.suspend) return suspended;
+  if (facts.blind !== undefined)
+    return { status: 'Unknown', reason: 'DependencyNotReady', message: facts.blind };
+  const missing = facts.members.flatMap((each) => lacks(each, of) ?? []);
+  if (missing.length === 0) return fails('Reconciled', 'All members that have joined work');
+  const isTight = known.some(({ live, quorum }) => live.length <= quorum);
+  return { status: 'True', reason: isTight ? 'QuorumAtRisk' : 'WaitingForPods', message: missing.join('; ') };
+};
+
+const storageResizing: Rule = ({ growth }) => {
+  const { resize, growing } = growth;
+  const names = [...new Set([...resize.map(({ name }) => name), ...growing])];
+  if (names.length === 0) return fails('Reconciled', 'Volumes have their size');
+  return { status: 'True', reason: 'Progressing', message: `Volumes grow: ${names.join(', ')}` };
+};
+
+const equivocation: Rule = ({ facts }) => {
+  const guilty = [...equivocators(facts.members)].sort();
+  if (guilty.length === 0) return fails('Reconciled', 'No evidence is known');
+  const message = `Two different signatures for one place by ${guilty.join(', ')}; remove them from the registers`;
+  return { status: 'True', reason: 'QuorumAtRisk', message };
+};
+
+/** Every condition of a set besides Ready, Reconciling and Stalled. */
+export function conditionsOf(judged: Judged): readonly Finding[] {
+  return [
+    { type: 'Degraded', ...degraded(judged) },
+    { type: 'QuorumHealthy', ...quorumHealthy(judged) },
+    { type: 'FaultTolerant', ...faultTolerant(judged) },
+    { type: 'StorageResizing', ...storageResizing(judged) },
+    { type: 'EquivocationDetected', ...equivocation(judged) },
+  ];
+}

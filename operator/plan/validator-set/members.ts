@@ -1,0 +1,111 @@
+import { spiffeId, validatorId } from '../../api/names.ts';
+import { MAX_MEMBER_REGISTERS, type MEMBER_PHASES, type ValidatorSet } from '../../api/validator-set.ts';
+import { hashOf } from '../../kube/compare.ts';
+import type { MemberFacts, RegisterReport, SetFacts } from './facts.ts';
+import { isCaughtUp } from './quorum.ts';
+import type { Walk } from './walk.ts';
+
+export type Phase = (typeof MEMBER_PHASES)[number];
+export type MemberStatus = NonNullable<ValidatorSet['status']['members']>[number];
+
+/** Members that have shown a key at some time. */
+const keyed = new Set<Phase>([
+  'KeyReady',
+  'Registered',
+  'PendingApproval',
+  'Syncing',
+  'Active',
+  'Equivocated',
+]);
+
+/** Ids of members that signed two different things at one place; one witness is enough, evidence proves itself. */
+export function equivocators(members: readonly MemberFacts[]): ReadonlySet<string> {
+  const evidence = members.flatMap(({ report }) => report?.registers.flatMap((each) => each.evidence) ?? []);
+  return new Set(evidence.flatMap(({ validatorIds }) => validatorIds));
+}
+
+/** How far a member is in the registers that it knows. */
+function phaseInRegisters(
+  reports: readonly RegisterReport[],
+  bound: ReadonlySet<string>,
+  maxBehind: number,
+): Phase {
+  if (reports.some(({ membership }) => membership === 'Suspended')) return 'Suspended';
+  if (reports.some(({ membership }) => membership === 'Pending')) return 'PendingApproval';
+  const memberOf = reports.filter(({ isMember }) => isMember);
+  if (memberOf.length === 0) return 'KeyReady';
+  if (!memberOf.every((each) => isCaughtUp(each, maxBehind))) return 'Syncing';
+  const joined = new Set(memberOf.map(({ registerId }) => registerId));
+  return [...bound].every((each) => joined.has(each)) ? 'Active' : 'Registered';
+}
+
+interface Surroundings {
+  readonly facts: SetFacts;
+  readonly walk: Walk;
+  readonly guilty: ReadonlySet<string>;
+  readonly bound: ReadonlySet<string>;
+  readonly before: ReadonlyMap<string, MemberStatus>;
+}
+
+function phaseOf({ name, report }: MemberFacts, around: Surroundings): Phase {
+  const { facts, walk, guilty, bound, before } = around;
+  if (guilty.has(validatorId(name))) return 'Equivocated';
+  if (facts.set.spec.suspend) return 'Suspended';
+  if (walk.leaving === name) return 'Draining';
+  if (report !== undefined) {
+    return phaseInRegisters(report.registers, bound, facts.set.spec.update.maxBehindDockets);
+  }
+  const known = before.get(name)?.phase;
+  // who is silent for a moment has not lost its key
+  return known !== undefined && keyed.has(known) ? known : 'Provisioning';
+}
+
+function registersOf({ report }: MemberFacts): MemberStatus['registers'] {
+  return report?.registers
+    .toSorted((left, right) => right.behind - left.behind || (left.registerId < right.registerId ? -1 : 1))
+    .slice(0, MAX_MEMBER_REGISTERS)
+    .map(({ registerId, height, round, role, behind }) => ({ registerId, height, round, role, behind }));
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+function memberStatus(member: MemberFacts, around: Surroundings): MemberStatus {
+  const { name, ordinal, pod, report, answeredAtMs } = member;
+  const before = around.before.get(name);
+  const heard = answeredAtMs === undefined ? before?.lastHeartbeat : isoTime(answeredAtMs);
+  const status = {
+    name,
+    ordinal,
+    validatorId: validatorId(name),
+    did: report?.did ?? before?.did,
+    address: report?.walletAddress ?? before?.address,
+    publicKey: report?.publicKey ?? before?.publicKey,
+    spiffeId: spiffeId(around.facts.installation, validatorId(name)),
+    phase: phaseOf(member, around),
+    ready: pod?.isReady === true && !pod.isTerminating && report !== undefined,
+    version: report?.version ?? before?.version,
+    lastHeartbeat: heard,
+    registers: registersOf(member) ?? before?.registers,
+  };
+  // a heartbeat alone is no news that is worth a write
+  const isNews = hashOf({ ...status, lastHeartbeat: '' }) !== hashOf({ ...before, lastHeartbeat: '' });
+  return isNews ? status : { ...status, lastHeartbeat: before?.lastHeartbeat };
+}
+
+/** Members for the status, by ordinal. Of a suspended set those who will come back are kept. */
+export function memberStatuses(facts: SetFacts, walk: Walk): readonly MemberStatus[] {
+  const { set, members, registers } = facts;
+  const before = new Map((set.status.members ?? []).map((each) => [each.name, each]));
+  const bound = registers.flatMap(({ registerId, isDeleting }) => (isDeleting ? [] : (registerId ?? [])));
+  const around = { facts, walk, guilty: equivocators(members), bound: new Set(bound), before };
+  const now = members.map((each) => memberStatus(each, around));
+  const names = new Set(now.map(({ name }) => name));
+  // until their principals are taken
+  const gone = [...before.values()].filter(({ name }) => !names.has(name));
+  return [
+    ...now,
+    ...gone.map((each) => ({ ...each, phase: 'Removed' as const, ready: false, registers: [] })),
+  ];
+}

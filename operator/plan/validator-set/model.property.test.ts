@@ -1,0 +1,182 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { quorum } from '#core/ledger/consensus.ts';
+import { validatorId } from '../../api/names.ts';
+import { planSet } from './plan.ts';
+import { tallies } from './quorum.ts';
+import { World } from './testing/world.ts';
+
+/** Edits, losses, crashes and bad versions in any order, and what must hold whatever happens (notes/operator.md 3.6). */
+
+type Happening =
+  | { readonly what: 'replicas'; readonly to: number }
+  | { readonly what: 'version'; readonly to: string; readonly isBad: boolean }
+  | { readonly what: 'size'; readonly to: string }
+  | { readonly what: 'suspend'; readonly to: boolean }
+  | { readonly what: 'lose' | 'cut' | 'heal'; readonly ordinal: number }
+  | { readonly what: 'bind' }
+  | { readonly what: 'reconcile'; readonly steps: number }
+  | { readonly what: 'stale' };
+
+const ordinal = fc.nat({ max: 7 });
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  {
+    weight: 2,
+    arbitrary: fc.record({ what: fc.constant('replicas' as const), to: fc.integer({ min: 1, max: 8 }) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      what: fc.constant('version' as const),
+      to: fc.constantFrom('v1', 'v2', 'v3'),
+      isBad: fc.boolean(),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ what: fc.constant('size' as const), to: fc.constantFrom('2Gi', '3Gi', '9Gi') }),
+  },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('suspend' as const), to: fc.boolean() }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      what: fc.constantFrom('lose' as const, 'cut' as const, 'heal' as const),
+      ordinal,
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ what: 'bind' as const }) },
+  {
+    weight: 9,
+    arbitrary: fc.record({ what: fc.constant('reconcile' as const), steps: fc.integer({ min: 0, max: 12 }) }),
+  },
+  { weight: 2, arbitrary: fc.constant({ what: 'stale' as const }) },
+);
+
+/** One look of the operator, with everything that must hold of what it decides. */
+function look(world: World, steps?: number): void {
+  const facts = world.facts();
+  const plan = planSet(facts);
+  const replacements = plan.acts.filter((act) => act.kind === 'replace');
+  expect(replacements.length).toBeLessThanOrEqual(1);
+  for (const { replacement } of replacements) {
+    const voting = world.voting();
+    const counts = voting.includes(replacement.member.ordinal);
+    const left = counts ? voting.length - 1 : voting.length;
+    const needed = world.listed.length === 0 ? 0 : quorum(world.listed.length);
+    // never below a quorum that is there; a set of one has no other way
+    if (counts && world.hasQuorum() && world.listed.length > 1) expect(left).toBeGreaterThanOrEqual(needed);
+    // of what is cut off nothing is known: it stays
+    expect(world.unreachable.has(replacement.member.ordinal) && replacement.how === 'delete').toBe(
+      world.unreachable.has(replacement.member.ordinal) &&
+        facts.members[replacement.member.ordinal]?.pod?.isBroken === true,
+    );
+  }
+  const before = world.statefulSet?.replicas ?? 0;
+  if (!world.wish.suspend && plan.replicas < before) {
+    expect(before - plan.replicas).toBe(1);
+    const id = validatorId(`main-${plan.replicas}`);
+    // who is on a list that anybody tells about does not go
+    expect(tallies(facts).some(({ live }) => live.includes(id))).toBe(false);
+    if (world.voting().length > 0) expect(world.listed).not.toContain(plan.replicas);
+  }
+  const claims = world.claims.size;
+  world.carryOut(plan, steps);
+  expect(world.claims.size).toBe(claims);
+}
+
+function happen(world: World, event: Happening): void {
+  switch (event.what) {
+    case 'replicas':
+      world.wish.replicas = event.to;
+      return;
+    case 'version':
+      world.wish.revision = event.isBad ? `${event.to}-bad` : event.to;
+      if (event.isBad) world.bad.add(world.wish.revision);
+      return;
+    case 'size':
+      if (Number.parseInt(event.to, 10) > Number.parseInt(world.wish.size, 10)) world.wish.size = event.to;
+      return;
+    case 'suspend':
+      world.wish.suspend = event.to;
+      return;
+    case 'lose':
+      world.pods.delete(event.ordinal);
+      return;
+    case 'cut':
+      world.unreachable.add(event.ordinal);
+      return;
+    case 'heal':
+      world.unreachable.delete(event.ordinal);
+      return;
+    case 'bind':
+      if (world.listed.length === 0)
+        world.listed = [...world.pods.keys()].filter((each) => each < world.wish.replicas);
+      return;
+    case 'reconcile':
+      look(world, event.steps);
+      world.pass();
+      return;
+    case 'stale':
+      look(world);
+      return;
+  }
+}
+
+/** A set of a size, whose pods run and seal a register. */
+function begin(replicas: number): World {
+  const world = new World();
+  world.wish.replicas = replicas;
+  for (let round = 0; round < 3; round += 1) {
+    look(world);
+    world.pass();
+  }
+  happen(world, { what: 'bind' });
+  return world;
+}
+
+function isDone(world: World): boolean {
+  const { outcome, acts } = planSet(world.facts());
+  return (
+    outcome.reason === 'Reconciled' &&
+    acts.length === 0 &&
+    world.wish.replicas === world.statefulSet?.replicas
+  );
+}
+
+test('whatever happens: a quorum that is there stays, nobody goes who is on a list, volumes stay; and it ends as wanted', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 8 }),
+      fc.array(happening, { maxLength: 60 }),
+      (replicas, events) => {
+        const world = begin(replicas);
+        for (const event of events) happen(world, event);
+        // faults end
+        world.unreachable.clear();
+        world.wish.suspend = false;
+        world.wish.revision = 'v9';
+        if (world.wish.replicas < 4) world.wish.replicas = 4;
+        for (let round = 0; round < 60 && !isDone(world); round += 1) {
+          look(world);
+          world.pass();
+        }
+        const plan = planSet(world.facts());
+        const { outcome, acts } = plan;
+        expect({ outcome, acts, listed: world.listed }).toMatchObject({
+          outcome: { reason: 'Reconciled' },
+          acts: [],
+        });
+        expect([...world.pods.values()].every(({ revision }) => revision === 'v9')).toBe(true);
+        expect(world.statefulSet).toMatchObject({
+          replicas: world.wish.replicas,
+          claimSize: world.wish.size,
+        });
+        look(world);
+        const { writes } = world;
+        look(world);
+        expect(world.writes).toBe(writes);
+      },
+    ),
+    { numRuns: 150 },
+  );
+}, 60_000);

@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest';
+import { quorum } from '#core/ledger/consensus.ts';
+import { validatorId } from '../../api/names.ts';
+import type { RegisterReport } from './facts.ts';
+import { arithmetic, brokenBy, lost, nodeFaultTolerance, tallies } from './quorum.ts';
+import {
+  makeFacts,
+  makeMember,
+  makePod,
+  makeRegister,
+  makeReport,
+  makeSet,
+  NOW_MS,
+  withMembers,
+} from './testing/sets.ts';
+
+const sizes = Array.from({ length: 100 }, (_, each) => each + 1);
+
+describe('for every size up to 100', () => {
+  test.each(sizes)(
+    'of %i members: two quorums share an honest member, and those who may fail leave one',
+    (size) => {
+      const { quorum: needed, faultTolerance } = arithmetic(size, []);
+      const faulty = Math.floor((size - 1) / 3);
+      expect(2 * needed - size).toBeGreaterThan(faulty);
+      expect(size - faultTolerance).toBeGreaterThanOrEqual(needed);
+      expect(faultTolerance).toBe(faulty);
+    },
+  );
+
+  test.each(sizes)(
+    'of %i members: nobody is taken whose absence would leave fewer than must agree',
+    (size) => {
+      for (const away of [0, 1, Math.floor((size - 1) / 3), Math.ceil(size / 3)]) {
+        const facts = withMembers(makeFacts(size), ({ ordinal }) =>
+          ordinal < away ? { report: undefined } : {},
+        );
+        const known = tallies(facts);
+        const live = size - Math.min(away, size);
+        if (live === 0) {
+          expect(known).toEqual([]);
+          continue;
+        }
+        const last = validatorId(`main-${size - 1}`);
+        expect(lost(known).length > 0).toBe(live < quorum(size));
+        expect(brokenBy(last, known).length > 0).toBe(live === quorum(size));
+      }
+    },
+  );
+});
+
+test('numbers follow the strictest register', () => {
+  const strict = { size: 7, quorum: 7 };
+  expect(arithmetic(7, [{ size: 7, quorum: 5 }, strict])).toEqual({ size: 7, quorum: 7, faultTolerance: 0 });
+  expect(arithmetic(0, [])).toEqual({ size: 0, quorum: 0, faultTolerance: 0 });
+});
+
+test('who is behind, halted or no member does not count; a member that states less than the formula is not believed', () => {
+  const change = (ordinal: number) =>
+    [
+      makeRegister(4, { behind: 2 }),
+      makeRegister(4, { status: 'Halted' }),
+      makeRegister(4, { isMember: false }),
+      makeRegister(4, { quorum: 1 }),
+    ][ordinal] ?? makeRegister(4);
+  const facts = withMembers(makeFacts(4), ({ ordinal }) => ({
+    report: makeReport(ordinal, [change(ordinal)]),
+  }));
+  expect(tallies(facts)).toEqual([
+    { registerId: makeRegister(4).registerId, size: 4, quorum: 3, live: [validatorId('main-3')] },
+  ]);
+});
+
+test('a register that everybody who knows it has stopped needs nobody: it was stopped, or deleted', () => {
+  const stopped = makeRegister(4, { status: 'Stopped' });
+  const knownTo = (count: number, others: readonly RegisterReport[]) =>
+    withMembers(makeFacts(4), ({ ordinal }) => ({
+      report: makeReport(ordinal, ordinal < count ? [stopped] : others),
+    }));
+  expect(tallies(knownTo(2, []))).toEqual([]);
+  expect(tallies(knownTo(3, [makeRegister(4)]))).toHaveLength(1);
+});
+
+test('a member of another set counts while one of ours has heard it lately', () => {
+  const members = ['validator-main-0', 'validator-main-1', 'validator-old-0', 'validator-old-1'];
+  const register = makeRegister(4, { members });
+  const heard = [
+    { validatorId: 'validator-old-0', heardAt: new Date(NOW_MS - 5_000).toISOString() },
+    { validatorId: 'validator-old-1', heardAt: new Date(NOW_MS - 60_000).toISOString() },
+  ];
+  const facts = withMembers(makeFacts(2), ({ ordinal }) => ({
+    report: { ...makeReport(ordinal, [register]), heard },
+  }));
+  expect(tallies(facts)[0]?.live).toEqual(['validator-main-0', 'validator-main-1', 'validator-old-0']);
+});
+
+test('node losses are counted from the fullest node; a member of which the node is unknown saves nothing', () => {
+  const place = (nodes: readonly (string | undefined)[]) => {
+    const size = nodes.length;
+    const members = nodes.map((node, ordinal) =>
+      makeMember(ordinal, size, { pod: makePod(ordinal, { node }) }),
+    );
+    const facts = { ...makeFacts(size), set: makeSet({ replicas: size }), members };
+    return nodeFaultTolerance(members, tallies(facts));
+  };
+  expect(place(['a', 'b', 'c', 'd'])).toBe(1);
+  expect(place(['a', 'a', 'b', 'c'])).toBe(0);
+  expect(place(['a', 'b', 'c', 'd', 'e', 'f', 'g'])).toBe(2);
+  expect(place(['a', 'b', 'c', undefined])).toBe(0);
+  expect(nodeFaultTolerance([], [])).toBe(0);
+});

@@ -1,0 +1,158 @@
+import { faultTolerance, quorum } from '#core/ledger/consensus.ts';
+import { validatorId } from '../../api/names.ts';
+import type { MemberFacts, RegisterReport, SetFacts } from './facts.ts';
+
+/** The votes of one register, counted from what members say of themselves. */
+export interface Tally {
+  readonly registerId: string;
+  readonly size: number;
+  /** Members that must agree. */
+  readonly quorum: number;
+  /** Validator ids of the members that answer, work and are caught up. */
+  readonly live: readonly string[];
+}
+
+/** A member of another set is counted when one of ours heard it within this time. */
+const HEARD_MS = 15_000;
+/** States in which a member seals, or would when there is something to seal. */
+const working = new Set(['Running', 'Paused', 'Stopped', 'WaitingForValidators']);
+
+/** What every member of a set says of one register. */
+export interface Sighting {
+  readonly member: MemberFacts;
+  readonly report: RegisterReport;
+}
+
+/** Sightings by register, of the members that answered. */
+export function sightings(members: readonly MemberFacts[]): ReadonlyMap<string, readonly Sighting[]> {
+  const found = new Map<string, Sighting[]>();
+  for (const member of members) {
+    for (const report of member.report?.registers ?? []) {
+      const seen = found.get(report.registerId) ?? [];
+      seen.push({ member, report });
+      found.set(report.registerId, seen);
+    }
+  }
+  return found;
+}
+
+/** The newest view of a register: who is furthest knows its members best. */
+function newest(seen: readonly Sighting[]): RegisterReport | undefined {
+  return seen.map(({ report }) => report).toSorted((left, right) => right.height - left.height)[0];
+}
+
+/** Whether a member does its part for a register. */
+export function isCaughtUp({ status, isMember, behind }: RegisterReport, maxBehind: number): boolean {
+  return isMember && working.has(status) && behind <= maxBehind;
+}
+
+function heardOf(seen: readonly Sighting[], nowMs: number): ReadonlySet<string> {
+  const heard = seen.flatMap(({ member }) => member.report?.heard ?? []);
+  const recent = heard.filter(({ heardAt }) => nowMs - Date.parse(heardAt) <= HEARD_MS);
+  return new Set(recent.map((each) => each.validatorId));
+}
+
+function tallyOf(registerId: string, seen: readonly Sighting[], facts: SetFacts): Tally | undefined {
+  const view = newest(seen);
+  if (view === undefined || view.members.length === 0) return undefined;
+  const { maxBehindDockets } = facts.set.spec.update;
+  const own = new Map(seen.map((each) => [validatorId(each.member.name), each.report]));
+  const ours = new Set(facts.members.map(({ name }) => validatorId(name)));
+  const heard = heardOf(seen, facts.nowMs);
+  const live = view.members.filter((id) => {
+    const report = own.get(id);
+    if (report !== undefined) return isCaughtUp(report, maxBehindDockets);
+    return !ours.has(id) && heard.has(id);
+  });
+  const size = view.members.length;
+  // what a member states may only ask for more than the formula does
+  const needed = Math.min(size, Math.max(quorum(size), view.quorum));
+  return { registerId, size, quorum: needed, live };
+}
+
+/** Nobody seals it: it was stopped, or deleted, which members that run on know as stopped and others not at all. */
+function isAtRest(seen: readonly Sighting[]): boolean {
+  return seen.every(({ report }) => report.status === 'Stopped');
+}
+
+/** The votes of every register that a member of the set seals. */
+export function tallies(facts: SetFacts): readonly Tally[] {
+  const ours = new Set(facts.members.map(({ name }) => validatorId(name)));
+  return [...sightings(facts.members)].flatMap(([registerId, seen]) => {
+    if (isAtRest(seen)) return [];
+    const tally = tallyOf(registerId, seen, facts);
+    const isSealedHere = newest(seen)?.members.some((id) => ours.has(id)) === true;
+    return tally === undefined || !isSealedHere ? [] : [tally];
+  });
+}
+
+/** Numbers of a set for its status and its PodDisruptionBudget. */
+export interface Arithmetic {
+  readonly size: number;
+  readonly quorum: number;
+  readonly faultTolerance: number;
+}
+
+/**
+ * The arithmetic of a set of `size` members: by the formula (decision D1), and as strict as the strictest register.
+ * @param known of the registers that members told about
+ */
+export function arithmetic(size: number, known: readonly Pick<Tally, 'size' | 'quorum'>[]): Arithmetic {
+  if (known.length === 0)
+    return { size, quorum: size === 0 ? 0 : quorum(size), faultTolerance: toleranceOf(size) };
+  const widest = known.reduce((left, right) => (right.quorum > left.quorum ? right : left));
+  const tolerances = known.map((each) => each.size - each.quorum);
+  return {
+    size: widest.size,
+    quorum: widest.quorum,
+    faultTolerance: Math.max(0, Math.min(toleranceOf(size), ...tolerances)),
+  };
+}
+
+function toleranceOf(size: number): number {
+  return size === 0 ? 0 : faultTolerance(size);
+}
+
+/** `register 0a1b2c3d: 3 of 4 answer and are caught up, 3 must agree`. */
+export function describe({ registerId, size, quorum: needed, live }: Tally): string {
+  return `register ${registerId.slice(0, 8)}: ${live.length} of ${size} answer and are caught up, ${needed} must agree`;
+}
+
+/** Registers that have a quorum now and would not without one member. */
+export function brokenBy(candidate: string, known: readonly Tally[]): readonly Tally[] {
+  return known.filter((each) => each.live.includes(candidate) && each.live.length === each.quorum);
+}
+
+/** Registers that have no quorum now. */
+export function lost(known: readonly Tally[]): readonly Tally[] {
+  return known.filter((each) => each.live.length < each.quorum);
+}
+
+/** Node losses that every register survives with the live members where they are; 0 when a node is unknown. */
+export function nodeFaultTolerance(members: readonly MemberFacts[], known: readonly Tally[]): number {
+  const nodes = new Map(members.map(({ name, pod }) => [validatorId(name), pod?.node]));
+  const each = known.map(({ live, quorum: needed }) =>
+    survivable(
+      live.map((id) => nodes.get(id)),
+      needed,
+    ),
+  );
+  return each.length === 0 ? 0 : Math.min(...each);
+}
+
+/** The fullest nodes go first: the worst case. */
+function survivable(places: readonly (string | undefined)[], needed: number): number {
+  const counts = new Map<string, number>();
+  for (const node of places) {
+    if (node !== undefined) counts.set(node, (counts.get(node) ?? 0) + 1);
+  }
+  const unknown = places.filter((node) => node === undefined).length;
+  let left = places.length - unknown;
+  let losses = 0;
+  for (const count of [...counts.values()].sort((a, b) => b - a)) {
+    left -= count;
+    if (left < needed) break;
+    losses += 1;
+  }
+  return losses;
+}

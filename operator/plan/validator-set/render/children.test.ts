@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest';
+import { toYaml } from '../../../api/yaml.ts';
+import {
+  installationText,
+  spireText,
+  testInstallation,
+} from '../../../platform/testing/installation.fixture.ts';
+import { makeSet } from '../testing/sets.ts';
+import type { Wanted } from '../wanted.ts';
+import { renderValidatorSet } from './children.ts';
+import { imageOf, podTemplate } from './pod.ts';
+
+function wanted(spec: object = {}, text: object = installationText, more: Partial<Wanted> = {}): Wanted {
+  const set = makeSet(spec);
+  const { size: claimSize } = set.spec.storage;
+  return {
+    set,
+    installation: testInstallation(text),
+    replicas: set.spec.replicas,
+    faultTolerance: 1,
+    claimSize,
+    ...more,
+  };
+}
+
+/** Everything that a spec can say of pods. */
+const whole = {
+  replicas: 7,
+  version: '1.4.0',
+  mempool: { maxPerRegister: 500, maxBytesPerRegister: '1Mi', maxBytesTotal: '8Mi' },
+  storage: { size: '1536Mi', storageClassName: 'fast' },
+  service: { port: 5001 },
+  resources: { requests: { cpu: '0.5', memory: '1024Mi' }, limits: { cpu: '2000m' } },
+  nodeSelector: { disk: 'ssd' },
+  tolerations: [{ key: 'ledger', operator: 'Exists', effect: 'NoSchedule' }],
+  affinity: {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] }],
+      },
+    },
+  },
+  topologySpreadConstraints: [
+    { maxSkew: 1, topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'DoNotSchedule' },
+  ],
+  priorityClassName: 'ledger',
+  podLabels: { team: 'ledger' },
+  podAnnotations: { 'example.org/scrape': 'yes' },
+};
+const settings = {
+  ...installationText,
+  images: { ...installationText.images, pullPolicy: 'Always', pullSecrets: ['regcred'] },
+  validators: { logLevel: 'debug', tracingEndpoint: 'http://otel:4318' },
+  networkPolicies: { metricsNamespaces: ['monitoring'] },
+};
+
+const cases: readonly (readonly [string, Wanted])[] = [
+  ['service-account', wanted()],
+  ['spire', wanted({}, spireText)],
+  ['single', wanted({ replicas: 1 }, installationText, { faultTolerance: 0 })],
+  ['suspended', wanted({ suspend: true }, installationText, { replicas: 0 })],
+  ['everything-set', wanted(whole, settings, { faultTolerance: 2 })],
+  ['without-network-policies', wanted({}, { ...installationText, networkPolicies: { enabled: false } })],
+];
+
+describe('children', () => {
+  test.each(cases)('%s', async (name, of) => {
+    const objects = renderValidatorSet(of).map(({ object }) => toYaml(object));
+    await expect(objects.join('---\n')).toMatchFileSnapshot(`golden/${name}.yaml`);
+  });
+});
+
+test('a set that says its own image gets it; a version alone changes the tag of the installation’s image', () => {
+  const of = (spec: object, validator = 'registry.example.org:5000/chancery/validator:0.1.0') =>
+    imageOf(wanted(spec, { ...installationText, images: { validator } }));
+  expect(of({})).toBe('registry.example.org:5000/chancery/validator:0.1.0');
+  expect(of({ version: '1.4.0' })).toBe('registry.example.org:5000/chancery/validator:1.4.0');
+  expect(of({ version: '1.4.0' }, `chancery/validator@sha256:${'0'.repeat(64)}`)).toBe(
+    'chancery/validator:1.4.0',
+  );
+  expect(of({ version: '1.4.0', image: 'other:1' })).toBe('other:1');
+});
+
+test('the template does not depend on how many there are, on the sizes of claims or on quorums', () => {
+  const one = podTemplate(wanted({ replicas: 4 }), 'hash');
+  const two = podTemplate(
+    wanted({ replicas: 7 }, installationText, { faultTolerance: 2, claimSize: '9Gi' }),
+    'hash',
+  );
+  expect(two).toEqual(one);
+});

@@ -1,0 +1,104 @@
+import { canonicalQuantity } from '../../../api/quantity.ts';
+import {
+  configMaps,
+  disruptionBudgets,
+  networkPolicies,
+  serviceAccounts,
+  services,
+  statefulSets,
+} from '../../../controllers/shell/resources.ts';
+import type { Child } from '../../../kube/apply.ts';
+import { hashOf } from '../../../kube/compare.ts';
+import { apiVersionOf, type Resource } from '../../../kube/resource.ts';
+import { childMetadata, HTTPS_PORT, namesOf, selectorLabels, type Wanted } from '../wanted.ts';
+import { networkPolicySpec } from './network.ts';
+import { podTemplate } from './pod.ts';
+import { memberSettings } from './settings.ts';
+
+function child(
+  wanted: Wanted,
+  resource: Resource,
+  name: string,
+  content: Readonly<Record<string, unknown>>,
+): Child {
+  const { kind } = resource;
+  const metadata = childMetadata(wanted, name);
+  return { resource, object: { apiVersion: apiVersionOf(resource), kind, metadata, ...content } };
+}
+
+function ports({ set }: Wanted) {
+  const open = (name: string, port: number) => ({ name, port, targetPort: name, protocol: 'TCP' });
+  return [open('grpc', set.spec.service.port), open('https', HTTPS_PORT)];
+}
+
+/** The StatefulSet. Who changes its claim template, which the API server refuses, makes it anew (see storage.ts). */
+function statefulSet(wanted: Wanted, configHash: string): Child {
+  const { set, replicas, claimSize } = wanted;
+  const names = namesOf(set);
+  const { storageClassName } = set.spec.storage;
+  const claim = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: names.claim, labels: selectorLabels(set) },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      ...(storageClassName === undefined ? {} : { storageClassName }),
+      resources: { requests: { storage: canonicalQuantity(claimSize) } },
+    },
+  };
+  return child(wanted, statefulSets, names.statefulSet, {
+    spec: {
+      replicas,
+      serviceName: names.headlessService,
+      podManagementPolicy: 'Parallel',
+      updateStrategy: { type: 'OnDelete' },
+      persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain', whenScaled: 'Retain' },
+      revisionHistoryLimit: 5,
+      selector: { matchLabels: selectorLabels(set) },
+      template: podTemplate(wanted, configHash),
+      volumeClaimTemplates: [claim],
+    },
+  });
+}
+
+/** Drains of nodes may take as many members at once as may fail; a pod that does not work may always go. */
+function disruptionBudget(wanted: Wanted): readonly Child[] {
+  const { set, replicas, faultTolerance } = wanted;
+  if (replicas <= 1) return [];
+  const spec = {
+    maxUnavailable: faultTolerance,
+    unhealthyPodEvictionPolicy: 'AlwaysAllow',
+    selector: { matchLabels: selectorLabels(set) },
+  };
+  return [child(wanted, disruptionBudgets, namesOf(set).disruptionBudget, { spec })];
+}
+
+/** Every object of a set, in the order in which they are made. */
+export function renderValidatorSet(wanted: Wanted): readonly Child[] {
+  const { set, installation } = wanted;
+  const names = namesOf(set);
+  const data = memberSettings(wanted);
+  const selector = selectorLabels(set);
+  const policy = installation.networkPolicies.enabled
+    ? [child(wanted, networkPolicies, names.networkPolicy, { spec: networkPolicySpec(wanted) })]
+    : [];
+  const headless = {
+    type: 'ClusterIP',
+    clusterIP: 'None',
+    // members find each other before they are ready
+    publishNotReadyAddresses: true,
+    selector,
+    ports: ports(wanted),
+  };
+  return [
+    child(wanted, serviceAccounts, names.serviceAccount, { automountServiceAccountToken: false }),
+    child(wanted, configMaps, names.configMap, { data }),
+    child(wanted, services, names.headlessService, { spec: headless }),
+    child(wanted, services, names.service, {
+      spec: { type: set.spec.service.type, selector, ports: ports(wanted) },
+    }),
+    ...policy,
+    ...disruptionBudget(wanted),
+    statefulSet(wanted, hashOf(data)),
+  ];
+}

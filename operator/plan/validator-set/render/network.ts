@@ -1,0 +1,82 @@
+import { labels } from '../../../api/names.ts';
+import { HTTPS_PORT, OPS_PORT, selectorLabels, type Wanted } from '../wanted.ts';
+
+const NATS_PORT = 4222;
+const OTLP_PORT = 4318;
+const DNS_PORT = 53;
+
+const tcp = (...ports: readonly number[]) =>
+  [...new Set(ports)].sort((a, b) => a - b).map((port) => ({ port, protocol: 'TCP' }));
+
+const podsWith = (key: string, values: readonly string[]) => ({
+  podSelector: { matchExpressions: [{ key, operator: 'In', values: [...values] }] },
+});
+
+/** Validators of any set of the installation: registers may have members of two sets while they move. */
+const validators = {
+  podSelector: { matchExpressions: [{ key: labels.validatorSet, operator: 'Exists' }] },
+};
+
+function ingress({ set, installation }: Wanted) {
+  const { allowedClients, metricsNamespaces } = installation.networkPolicies;
+  const doors = tcp(set.spec.service.port, HTTPS_PORT);
+  const from = [
+    validators,
+    ...(allowedClients.length === 0 ? [] : [podsWith(labels.clientId, allowedClients)]),
+  ];
+  const readers = metricsNamespaces.map((name) => ({
+    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
+  }));
+  return [{ from, ports: doors }, ...(readers.length === 0 ? [] : [{ from: readers, ports: tcp(OPS_PORT) }])];
+}
+
+function natsPorts({ endpoints }: Wanted['installation']) {
+  const ports = (endpoints.nats.url ?? '')
+    .split(',')
+    .map((each) => Number(/:(\d{1,5})$/.exec(each)?.[1] ?? NATS_PORT));
+  return tcp(...ports);
+}
+
+function egress({ set, installation }: Wanted) {
+  const { tenant, wallet, register } = installation.endpoints;
+  const { identity, validators: settings } = installation;
+  const service = (name: string, ...ports: readonly number[]) => ({
+    to: [podsWith(labels.clientId, [`service-${name}`])],
+    ports: tcp(...ports),
+  });
+  const dns = ['UDP', 'TCP'].map((protocol) => ({ port: DNS_PORT, protocol }));
+  const issuer =
+    identity.provider === 'spire'
+      ? []
+      : [
+          {
+            to: [{ podSelector: { matchLabels: { [labels.name]: 'svid-issuer' } } }],
+            ports: tcp(Number(new URL(identity.issuer).port || 443)),
+          },
+        ];
+  const traces =
+    settings.tracingEndpoint === undefined
+      ? []
+      : [{ ports: tcp(Number(new URL(settings.tracingEndpoint).port || OTLP_PORT)) }];
+  return [
+    { ports: dns },
+    { to: [validators], ports: tcp(set.spec.service.port, HTTPS_PORT) },
+    service('tenant', tenant.https.port, tenant.grpc.port, tenant.mtls.port),
+    service('wallet', wallet.grpc.port),
+    service('register', register.grpc.port),
+    ...issuer,
+    // wherever the servers are
+    { ports: natsPorts(installation) },
+    ...traces,
+  ];
+}
+
+/** What may reach the members and what they may reach; everything else is denied. */
+export function networkPolicySpec(wanted: Wanted) {
+  return {
+    podSelector: { matchLabels: selectorLabels(wanted.set) },
+    policyTypes: ['Ingress', 'Egress'],
+    ingress: ingress(wanted),
+    egress: egress(wanted),
+  };
+}

@@ -1,0 +1,180 @@
+import { labels, validatorId } from '../../../api/names.ts';
+import { canonicalQuantity } from '../../../api/quantity.ts';
+import { childLabels, HTTPS_PORT, namesOf, OPS_PORT, paths, selectorLabels, type Wanted } from '../wanted.ts';
+import { CONTAINER } from './settings.ts';
+
+const USER = 65_532;
+
+/** Leaves out what is undefined: server-side apply would read null as a wish. */
+function present<T extends object>(members: T): Partial<T> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Partial<T>;
+}
+
+/** Image of a set: its own, or the installation's in the version of the set. */
+export function imageOf({ set, installation }: Pick<Wanted, 'set' | 'installation'>): string {
+  const { image, version } = set.spec;
+  if (image !== undefined) return image;
+  const { validator } = installation.images;
+  if (version === undefined) return validator;
+  const bare = validator.split('@')[0] ?? validator;
+  const slash = bare.lastIndexOf('/');
+  const tag = bare.indexOf(':', slash + 1);
+  return `${tag < 0 ? bare : bare.slice(0, tag)}:${version}`;
+}
+
+/** Version that a set is to run. */
+export function versionOf({ set, installation }: Pick<Wanted, 'set' | 'installation'>): string {
+  return set.spec.version ?? installation.version;
+}
+
+function environment({ set, installation }: Wanted) {
+  const { headlessService } = namesOf(set);
+  const { namespace } = set.metadata;
+  const { secret } = installation.endpoints.nats;
+  const address = `$(POD_NAME).${headlessService}.${namespace}.svc:${set.spec.service.port}`;
+  return [
+    { name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } },
+    { name: 'CHANCERY_VALIDATOR_ID', value: validatorId('$(POD_NAME)') },
+    { name: 'CHANCERY_VALIDATOR_ENDPOINT', value: address },
+    ...(secret === undefined ? [] : [{ name: 'NATS_URL', valueFrom: { secretKeyRef: { ...secret } } }]),
+  ];
+}
+
+/** Where the identity comes from, by provider (decision D51). */
+function identityVolume({ installation }: Wanted) {
+  const { identity, installation: name } = installation;
+  if (identity.provider === 'spire') {
+    const csi = { driver: identity.csiDriver, readOnly: true };
+    return { volume: { name: 'identity', csi }, mountPath: paths.workloadApi };
+  }
+  const audience = `spiffe://${name}/service/svid-issuer`;
+  const items = [{ key: identity.caKey, path: 'ca.crt' }];
+  const sources = [
+    { serviceAccountToken: { audience, expirationSeconds: 3600, path: 'token' } },
+    { configMap: { name: identity.caConfigMap, items } },
+  ];
+  return {
+    volume: { name: 'identity', projected: { defaultMode: 0o644, sources } },
+    mountPath: paths.identity,
+  };
+}
+
+function volumes(wanted: Wanted) {
+  const { caConfigMap, caKey } = wanted.installation.endpoints.nats;
+  const ca = {
+    name: 'nats-ca',
+    configMap: { name: caConfigMap, defaultMode: 0o644, items: [{ key: caKey, path: 'ca.crt' }] },
+  };
+  return [identityVolume(wanted).volume, ...(caConfigMap === undefined ? [] : [ca])];
+}
+
+function mounts(wanted: Wanted) {
+  const { caConfigMap } = wanted.installation.endpoints.nats;
+  return [
+    { name: namesOf(wanted.set).claim, mountPath: paths.data },
+    { name: 'identity', mountPath: identityVolume(wanted).mountPath, readOnly: true },
+    ...(caConfigMap === undefined ? [] : [{ name: 'nats-ca', mountPath: paths.natsCa, readOnly: true }]),
+  ];
+}
+
+interface Quantities {
+  readonly requests?: Readonly<Record<string, string>> | undefined;
+  readonly limits?: Readonly<Record<string, string>> | undefined;
+}
+
+/** In the words of the API server: what it would rewrite would look changed for ever. */
+function resources({ requests, limits }: Quantities) {
+  const canonical = (list: Readonly<Record<string, string>> | undefined) =>
+    list === undefined
+      ? undefined
+      : Object.fromEntries(Object.entries(list).map(([name, value]) => [name, canonicalQuantity(value)]));
+  return present({ requests: canonical(requests), limits: canonical(limits) });
+}
+
+function probes() {
+  const ask = (path: string) => ({ httpGet: { path, port: 'ops', scheme: 'HTTP' } });
+  return {
+    // reading a long log back takes its time, and so may the services it asks for its identity
+    startupProbe: { ...ask('/alive'), periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 150 },
+    livenessProbe: { ...ask('/alive'), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
+    readinessProbe: { ...ask('/ready'), periodSeconds: 3, timeoutSeconds: 3, failureThreshold: 2 },
+  };
+}
+
+function container(wanted: Wanted) {
+  const { set, installation } = wanted;
+  const port = (name: string, containerPort: number) => ({ name, containerPort, protocol: 'TCP' });
+  return {
+    name: CONTAINER,
+    image: imageOf(wanted),
+    imagePullPolicy: installation.images.pullPolicy,
+    envFrom: [{ configMapRef: { name: namesOf(set).configMap } }],
+    env: environment(wanted),
+    ports: [port('grpc', set.spec.service.port), port('https', HTTPS_PORT), port('ops', OPS_PORT)],
+    ...probes(),
+    resources: resources(set.spec.resources ?? installation.validators.resources),
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    },
+    volumeMounts: mounts(wanted),
+  };
+}
+
+/** Over hosts unless the spec says otherwise; a constraint without a selector means the members. */
+function spread({ set }: Wanted) {
+  const labelSelector = { matchLabels: selectorLabels(set) };
+  const { topologySpreadConstraints: given } = set.spec;
+  if (given !== undefined)
+    return given.map((each) => ({ ...each, labelSelector: each.labelSelector ?? labelSelector }));
+  return [
+    {
+      maxSkew: 1,
+      topologyKey: 'kubernetes.io/hostname',
+      whenUnsatisfiable: 'ScheduleAnyway',
+      labelSelector,
+    },
+  ];
+}
+
+/**
+ * The template of the pods. Two sets of one spec and one installation have the same template, whatever version of the
+ * operator renders it: a change of this function restarts validators everywhere.
+ * @param configHash hash of the settings, so that a change of them is a roll
+ */
+export function podTemplate(wanted: Wanted, configHash: string) {
+  const { set, installation } = wanted;
+  const { spec } = set;
+  const pullSecrets = installation.images.pullSecrets.map((name) => ({ name }));
+  return {
+    metadata: {
+      labels: { ...spec.podLabels, ...childLabels(wanted) },
+      annotations: { ...spec.podAnnotations, [labels.configHash]: configHash },
+    },
+    spec: {
+      serviceAccountName: namesOf(set).serviceAccount,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: 30,
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: USER,
+        runAsGroup: USER,
+        fsGroup: USER,
+        fsGroupChangePolicy: 'OnRootMismatch',
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      topologySpreadConstraints: spread(wanted),
+      containers: [container(wanted)],
+      volumes: volumes(wanted),
+      ...present({
+        nodeSelector: spec.nodeSelector,
+        tolerations: spec.tolerations,
+        affinity: spec.affinity,
+        priorityClassName: spec.priorityClassName,
+        imagePullSecrets: pullSecrets.length === 0 ? undefined : pullSecrets,
+      }),
+    },
+  };
+}

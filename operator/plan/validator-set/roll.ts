@@ -1,0 +1,247 @@
+import { validatorId } from '../../api/names.ts';
+import type { Reason } from '../../api/reasons.ts';
+import type { MemberFacts, PodFacts, SetFacts } from './facts.ts';
+import { brokenBy, describe, lost, sightings, type Tally, tallies } from './quorum.ts';
+import { isGrowing } from './storage.ts';
+
+/** The next pod that is replaced. */
+export interface Replacement {
+  readonly member: MemberFacts;
+  readonly uid: string;
+  /** `evict` asks the disruption budget too; `delete` is for pods that do not work or are forced. */
+  readonly how: 'evict' | 'delete';
+  readonly isForced: boolean;
+  /** Why it is safe, in numbers. */
+  readonly proof: string;
+}
+
+/** What keeps a replacement from happening now. */
+export interface Clause {
+  readonly reason: Reason;
+  readonly message: string;
+  /** When time alone lifts it. */
+  readonly retryAfterMs?: number;
+}
+
+export interface Roll {
+  /** Pods that are not of the wanted revision. */
+  readonly outdated: readonly string[];
+  readonly next?: Replacement;
+  readonly blocked?: Clause;
+}
+
+interface Running extends MemberFacts {
+  readonly pod: PodFacts;
+}
+
+/** A member whose replacement is looked at, with everything that gates need. */
+interface Case {
+  readonly facts: SetFacts;
+  readonly candidate: Running;
+  readonly known: readonly Tally[];
+  /** The candidate does not answer: nobody counts it now. */
+  readonly isDead: boolean;
+}
+
+type Gate = (of: Case) => Clause | undefined;
+
+const wait = (message: string, reason: Reason = 'WaitingForPods'): Clause => ({ reason, message });
+
+/** The last pod that was told to go is gone from the cache. */
+const evictionSeen: Gate = ({ facts: { evictedUid, members } }) => {
+  const evicted = members.find(({ pod }) => evictedUid !== undefined && pod?.uid === evictedUid);
+  return evicted === undefined ? undefined : wait(`${evicted.name} is being replaced`);
+};
+
+const notBlind: Gate = ({ facts: { blind } }) =>
+  blind === undefined ? undefined : wait(`members cannot be asked: ${blind}`, 'RolloutBlocked');
+
+const othersAreThere: Gate = ({ facts, candidate }) => {
+  const absent = facts.members.find(
+    ({ name, pod }) => name !== candidate.name && (pod === undefined || pod.isTerminating || !pod.isReady),
+  );
+  if (absent === undefined) return undefined;
+  const { name, pod } = absent;
+  if (pod?.trouble === undefined) return wait(`${name} is not ready yet`);
+  return wait(`${name} is not ready: ${pod.trouble}`, 'RolloutBlocked');
+};
+
+/** Such a pod is asked within seconds. */
+const FRESH_MS = 10_000;
+
+/** Whether a pod has become ready so lately that its silence means nothing yet. */
+export function isFresh({ pod }: MemberFacts, nowMs: number): boolean {
+  return pod?.isReady === true && nowMs - pod.readySinceMs < FRESH_MS;
+}
+
+const othersAnswer: Gate = ({ facts, candidate }) => {
+  const silent = facts.members.filter(({ name, report }) => name !== candidate.name && report === undefined);
+  if (silent.length === 0) return undefined;
+  const names = silent.map(({ name }) => name).join(', ');
+  const isLasting = silent.some((each) => !isFresh(each, facts.nowMs));
+  return wait(`${names} did not answer within 5 s`, isLasting ? 'RolloutBlocked' : 'WaitingForPods');
+};
+
+const othersSettled: Gate = ({ facts, candidate }) => {
+  const { minReadySeconds } = facts.set.spec.update;
+  const left = facts.members
+    .filter(({ name }) => name !== candidate.name)
+    .map(({ pod }) => (pod?.readySinceMs ?? facts.nowMs) + minReadySeconds * 1000 - facts.nowMs);
+  const retryAfterMs = Math.max(0, ...left);
+  if (retryAfterMs === 0) return undefined;
+  return {
+    reason: 'Progressing',
+    message: `the member replaced last must be ready for ${minReadySeconds} s`,
+    retryAfterMs,
+  };
+};
+
+const nobodyGrows: Gate = ({ facts, candidate }) => {
+  const { size } = facts.set.spec.storage;
+  const growing = facts.members.find((each) => each.name !== candidate.name && isGrowing(each, size));
+  return growing === undefined ? undefined : wait(`the volume of ${growing.name} grows`, 'RolloutBlocked');
+};
+
+const registersKnown: Gate = ({ facts }) => {
+  const seen = sightings(facts.members);
+  const unknown = facts.registers.find(
+    ({ registerId, isDeleting }) => !isDeleting && registerId !== undefined && !seen.has(registerId),
+  );
+  if (unknown === undefined) return undefined;
+  return wait(`no member tells about Register ${unknown.name}`, 'RolloutBlocked');
+};
+
+const quorumIsThere: Gate = ({ known }) => {
+  const [first] = lost(known);
+  return first === undefined ? undefined : { reason: 'QuorumLost', message: describe(first) };
+};
+
+const quorumStays: Gate = ({ facts, candidate, known }) => {
+  const [broken] = brokenBy(validatorId(candidate.name), known);
+  // a set of one is away while it is replaced, whatever anybody does
+  if (broken === undefined || (broken.size === 1 && facts.members.length === 1)) return undefined;
+  const message = `${describe(broken)}; without ${candidate.name} ${broken.live.length - 1} are left`;
+  return { reason: 'QuorumAtRisk', message };
+};
+
+const historiesAgree: Gate = ({ facts }) => {
+  const fork = findFork(facts);
+  return fork === undefined ? undefined : { reason: 'QuorumAtRisk', message: fork };
+};
+
+const budgetFree: Gate = ({ facts: { rollLimit } }) =>
+  rollLimit === undefined ? undefined : wait(rollLimit, 'Progressing');
+
+/** All must hold before a member that works is taken; the first that does not is told (notes/operator.md 4.3). */
+const gates: readonly Gate[] = [
+  evictionSeen,
+  notBlind,
+  historiesAgree,
+  othersAreThere,
+  othersAnswer,
+  registersKnown,
+  quorumIsThere,
+  quorumStays,
+  nobodyGrows,
+  othersSettled,
+  budgetFree,
+];
+
+/** A member that does not work is replaced sooner: nobody counts it, so the quorum cannot suffer. */
+const gatesOfDead: readonly Gate[] = [evictionSeen, notBlind, historiesAgree, quorumStays];
+
+/** Two members that have different histories of one register; undefined when all that is known agrees. */
+export function findFork({ members }: SetFacts): string | undefined {
+  for (const [registerId, seen] of sightings(members)) {
+    const roots = new Map<number, { readonly root: string; readonly name: string }>();
+    for (const { member, report } of seen) {
+      for (const { height, root } of report.roots) {
+        const other = roots.get(height);
+        if (other !== undefined && other.root !== root) {
+          const where = `register ${registerId.slice(0, 8)}, docket ${height}`;
+          return `${where}: ${other.name} and ${member.name} have different histories`;
+        }
+        roots.set(height, { root, name: member.name });
+      }
+    }
+  }
+  return undefined;
+}
+
+function isProposing({ report }: MemberFacts): boolean {
+  return report?.registers.some(({ isProposer }) => isProposer) === true;
+}
+
+/** Broken ones first, then by ordinal from the top, who proposes last. */
+function byTurn(left: Running, right: Running): number {
+  const rank = (each: Running) => (each.pod.isBroken ? 0 : 1 + Number(isProposing(each)));
+  return rank(left) - rank(right) || right.ordinal - left.ordinal;
+}
+
+function proofOf({ facts, candidate, known, isDead }: Case): string {
+  if (isDead) return `${candidate.name} does not answer; ${counts(known)}`;
+  const answered = facts.members.filter(({ report }) => report !== undefined).length;
+  return `${answered} of ${facts.members.length} members answered; ${counts(known)}; one goes`;
+}
+
+function counts(known: readonly Tally[]): string {
+  if (known.length === 0) return 'no register depends on the set';
+  const named = known.slice(0, 5).map(describe).join('; ');
+  return known.length > 5 ? `${named}; and ${known.length - 5} more` : named;
+}
+
+function judge(of: Case): Clause | undefined {
+  for (const gate of of.isDead ? gatesOfDead : gates) {
+    const clause = gate(of);
+    if (clause !== undefined) return clause;
+  }
+  return undefined;
+}
+
+function isRunning(member: MemberFacts): member is Running {
+  return member.pod !== undefined && !member.pod.isTerminating;
+}
+
+/** The next replacement, or what it waits for. At most one pod goes at a time. */
+export function planRoll(facts: SetFacts): Roll {
+  const running = facts.members.filter(isRunning);
+  const forced = running.find(({ pod }) => pod.isForced);
+  const revision = facts.statefulSet?.updateRevision;
+  const stale = running.filter(({ pod }) => pod.revision !== revision);
+  const outdated = revision === undefined ? [] : stale.map(({ name }) => name);
+  if (forced !== undefined) return { outdated, next: force(forced) };
+  const { strategy, paused } = facts.set.spec.update;
+  if (outdated.length === 0 || strategy === 'OnDelete') return { outdated };
+  if (paused) {
+    return {
+      outdated,
+      blocked: { reason: 'Paused', message: `update.paused is true; ${outdated.join(', ')} wait` },
+    };
+  }
+  return { outdated, ...choose(facts, stale) };
+}
+
+function force(member: Running): Replacement {
+  const proof = `${member.name} is replaced because its annotation asks for it; no gate was asked`;
+  return { member, uid: member.pod.uid, how: 'delete', isForced: true, proof };
+}
+
+function choose(facts: SetFacts, stale: readonly Running[]): Pick<Roll, 'next' | 'blocked'> {
+  const known = tallies(facts);
+  const [candidate] = stale.toSorted(byTurn);
+  if (candidate === undefined) return {};
+  const isSilent = candidate.report === undefined;
+  const isDead = candidate.pod.isBroken && (isSilent || lost(known).length > 0);
+  const of = { facts, candidate, known, isDead };
+  const blocked = judge(of);
+  if (blocked !== undefined) return { blocked };
+  const how = isDead ? 'delete' : 'evict';
+  const next = {
+    member: candidate,
+    uid: candidate.pod.uid,
+    how,
+    isForced: false,
+    proof: proofOf(of),
+  } as const;
+  return { next };
+}

@@ -1,0 +1,221 @@
+import { quorum } from '#core/ledger/consensus.ts';
+import { podName, validatorId } from '../../../api/names.ts';
+import type { ValidatorSet } from '../../../api/validator-set.ts';
+import type { ClaimFacts, MemberFacts, PodFacts, SetFacts } from '../facts.ts';
+import type { Act, SetPlan } from '../plan.ts';
+import { makeRegister, makeReport, makeSet, NOW_MS, REGISTER } from './sets.ts';
+
+interface Pod {
+  uid: string;
+  revision: string;
+  /** Rounds until it is ready; of a bad revision it never is. */
+  startsIn: number;
+  readonly bornMs: number;
+}
+
+/** What a test wants of the set. */
+export interface Wish {
+  replicas: number;
+  revision: string;
+  suspend: boolean;
+  size: string;
+}
+
+/**
+ * A cluster, its validators and their register in memory: it does what plans say as Kubernetes would, and what happens
+ * to clusters. One round is twenty seconds.
+ */
+export class World {
+  readonly wish: Wish = { replicas: 4, revision: 'v1', suspend: false, size: '1Gi' };
+  readonly pods = new Map<number, Pod>();
+  readonly claims = new Map<number, { requested: string; capacity: string }>();
+  readonly drained = new Set<number>();
+  /** Ordinals whose pods nobody can reach. */
+  readonly unreachable = new Set<number>();
+  readonly bad = new Set<string>();
+  /** Ordinals on the register's list. */
+  listed: number[] = [];
+  statefulSet: { replicas: number; claimSize: string; uid: string } | undefined;
+  status: Readonly<Record<string, unknown>> = {};
+  evictedUid: string | undefined;
+  nowMs = NOW_MS;
+  writes = 0;
+  #uids = 0;
+
+  /** What the operator sees. */
+  facts(): SetFacts {
+    const count = Math.max(
+      this.wish.suspend ? 0 : this.wish.replicas,
+      this.statefulSet?.replicas ?? 0,
+      ...this.#stopped(),
+      ...[...this.pods.keys()].map((ordinal) => ordinal + 1),
+    );
+    const { statefulSet } = this;
+    return {
+      set: this.set(),
+      installation: 'acme.chancery.local',
+      nowMs: this.nowMs,
+      statefulSet:
+        statefulSet === undefined ? undefined : { ...statefulSet, updateRevision: this.wish.revision },
+      members: Array.from({ length: count }, (_, ordinal) => this.#member(ordinal)),
+      registers:
+        this.listed.length === 0 ? [] : [{ name: 'ledger', registerId: REGISTER, isDeleting: false }],
+      evictedUid: this.evictedUid,
+    };
+  }
+
+  set(): ValidatorSet {
+    const { replicas, suspend, size } = this.wish;
+    return makeSet({ replicas, suspend, storage: { size } }, { status: this.status });
+  }
+
+  /** Ordinals that vote now. */
+  voting(): readonly number[] {
+    return this.listed.filter((each) => this.#isUp(each) && !this.unreachable.has(each));
+  }
+
+  hasQuorum(): boolean {
+    return this.listed.length === 0 || this.voting().length >= quorum(this.listed.length);
+  }
+
+  /** Carries out a plan as far as the operator comes before it is killed; `steps` of its calls. */
+  carryOut(plan: SetPlan, steps = Infinity): void {
+    let left = steps;
+    const step = (act: () => void) => {
+      if (left > 0) act();
+      left -= 1;
+    };
+    step(() => this.#apply(plan.replicas));
+    for (const act of plan.acts) step(() => this.#do(act));
+    const members = plan.members.filter(({ phase }) => phase !== 'Removed');
+    step(() => this.#write({ ...plan.status, members }));
+  }
+
+  /** Kubernetes, validators and the controller of the register go on for one round. */
+  pass(): void {
+    this.nowMs += 20_000;
+    const wanted = this.statefulSet?.replicas ?? this.pods.size;
+    for (const ordinal of this.pods.keys()) if (ordinal >= wanted) this.pods.delete(ordinal);
+    for (let ordinal = 0; ordinal < wanted; ordinal += 1) if (!this.pods.has(ordinal)) this.#born(ordinal);
+    for (const pod of this.pods.values())
+      if (!this.bad.has(pod.revision)) pod.startsIn = Math.max(0, pod.startsIn - 1);
+    for (const claim of this.claims.values()) claim.capacity = claim.requested;
+    if (this.listed.length > 0 && this.hasQuorum() && !this.wish.suspend) this.#govern();
+  }
+
+  #stopped(): readonly number[] {
+    if (!this.wish.suspend && (this.statefulSet?.replicas ?? 0) > 0) return [];
+    return (this.set().status.members ?? []).map(({ ordinal }) => (ordinal ?? -1) + 1);
+  }
+
+  #isUp(ordinal: number): boolean {
+    return this.pods.get(ordinal)?.startsIn === 0;
+  }
+
+  #born(ordinal: number): void {
+    this.#uids += 1;
+    const { revision } = this.wish;
+    this.pods.set(ordinal, { uid: `uid-${this.#uids}`, revision, startsIn: 1, bornMs: this.nowMs });
+    const size = this.statefulSet?.claimSize ?? this.wish.size;
+    if (!this.claims.has(ordinal)) this.claims.set(ordinal, { requested: size, capacity: size });
+  }
+
+  /** The register follows the set, one member a round. */
+  #govern(): void {
+    const joining = [...this.pods.keys()].find(
+      (each) => each < this.wish.replicas && this.#isUp(each) && !this.listed.includes(each),
+    );
+    if (joining !== undefined) this.listed = [...this.listed, joining].sort((a, b) => a - b);
+    const leaving = this.listed.findLast((each) => each >= this.wish.replicas);
+    const staying = this.listed.filter((each) => each !== leaving);
+    const live = staying.filter((each) => this.voting().includes(each)).length;
+    if (joining === undefined && leaving !== undefined && live >= quorum(staying.length))
+      this.listed = staying;
+  }
+
+  #member(ordinal: number): MemberFacts {
+    const pod = this.pods.get(ordinal);
+    const name = podName('main', ordinal);
+    const answers = pod !== undefined && this.#isUp(ordinal) && !this.unreachable.has(ordinal);
+    const isMember = this.listed.includes(ordinal);
+    const members = this.listed.map((each) => validatorId(podName('main', each)));
+    const register = {
+      ...makeRegister(this.listed.length),
+      members,
+      isMember,
+      membership: isMember ? 'Active' : 'None',
+    };
+    const state = this.drained.has(ordinal) ? 'Drained' : 'None';
+    const report = {
+      ...makeReport(ordinal, this.listed.length === 0 ? [] : [register]),
+      drain: { state } as const,
+    };
+    return {
+      ordinal,
+      name,
+      pod: pod === undefined ? undefined : this.#pod(pod, ordinal),
+      claim: this.#claim(ordinal),
+      ...(answers ? { report, answeredAtMs: this.nowMs } : {}),
+    };
+  }
+
+  #pod({ uid, revision, startsIn, bornMs }: Pod, ordinal: number): PodFacts {
+    // of a node that is cut off the cluster learns nothing new
+    const isReady = startsIn === 0;
+    return {
+      uid,
+      revision,
+      isReady: isReady && !this.unreachable.has(ordinal),
+      readySinceMs: bornMs,
+      isTerminating: false,
+      isBroken: !isReady,
+      trouble: this.bad.has(revision) ? 'CrashLoopBackOff' : undefined,
+      isForced: false,
+    };
+  }
+
+  #claim(ordinal: number): ClaimFacts | undefined {
+    const claim = this.claims.get(ordinal);
+    if (claim === undefined) return undefined;
+    return { name: `data-main-${ordinal}`, uid: `claim-${ordinal}`, ...claim, conditions: [] };
+  }
+
+  #apply(replicas: number): void {
+    if (this.statefulSet?.replicas === replicas) return;
+    this.writes += 1;
+    this.#uids += 1;
+    const { claimSize = this.wish.size, uid = `sts-${this.#uids}` } = this.statefulSet ?? {};
+    this.statefulSet = { replicas, claimSize, uid };
+  }
+
+  #write(status: Readonly<Record<string, unknown>>): void {
+    const next = JSON.parse(JSON.stringify(status)) as Readonly<Record<string, unknown>>;
+    if (JSON.stringify(this.status) !== JSON.stringify(next)) this.writes += 1;
+    this.status = next;
+  }
+
+  #do(act: Act): void {
+    this.writes += 1;
+    switch (act.kind) {
+      case 'resize': {
+        const ordinal = Number(act.claim.name.split('-').at(-1));
+        const claim = this.claims.get(ordinal);
+        if (claim !== undefined) claim.requested = act.size;
+        return;
+      }
+      case 'recreate':
+        if (this.statefulSet?.uid === act.uid) this.statefulSet = undefined;
+        return;
+      case 'drain':
+        return void this.drained.add(act.member.ordinal);
+      case 'undrain':
+        return void this.drained.delete(act.member.ordinal);
+      case 'replace': {
+        const { member, uid } = act.replacement;
+        this.evictedUid = uid;
+        // with its uid the pod that was judged goes, or none
+        if (this.pods.get(member.ordinal)?.uid === uid) this.pods.delete(member.ordinal);
+      }
+    }
+  }
+}

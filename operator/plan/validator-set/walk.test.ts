@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest';
+import type { SetFacts } from './facts.ts';
+import { planSet } from './plan.ts';
+import {
+  makeFacts,
+  makeMember,
+  makeRegister,
+  makeReport,
+  makeSet,
+  NOW_MS,
+  REGISTER,
+  withMembers,
+} from './testing/sets.ts';
+import { planWalk } from './walk.ts';
+
+/** Five members, of which four are wanted. */
+function shrinking(listed: number): SetFacts {
+  const facts = { ...makeFacts(5), set: makeSet({ replicas: 4 }) };
+  return withMembers(facts, ({ ordinal }) => ({
+    report: makeReport(ordinal, [makeRegister(listed, { isMember: ordinal < listed })]),
+  }));
+}
+
+test('a set is made whole at once, and grows at once', () => {
+  expect(
+    planWalk({ ...makeFacts(1), set: makeSet({ replicas: 7 }), members: [], statefulSet: undefined }),
+  ).toEqual({
+    replicas: 7,
+  });
+  expect(planWalk({ ...makeFacts(4), set: makeSet({ replicas: 7 }) })).toEqual({ replicas: 7 });
+});
+
+describe('one member fewer', () => {
+  test('waits until registers have struck it from their lists', () => {
+    expect(planWalk(shrinking(5))).toEqual({
+      replicas: 5,
+      leaving: 'main-4',
+      waits: 'main-4 leaves: register 01234567 strikes it from its list first',
+    });
+  });
+
+  test('then until it has handed on what it holds', () => {
+    const walk = planWalk(shrinking(4));
+    expect(walk).toMatchObject({ replicas: 5, leaving: 'main-4', waits: 'main-4 hands on what it holds' });
+    expect(walk.drain?.name).toBe('main-4');
+  });
+
+  test.each([
+    ['drained', { state: 'Drained' }],
+    [
+      'draining for longer than a minute',
+      { state: 'Draining', since: new Date(NOW_MS - 61_000).toISOString() },
+    ],
+  ] as const)('then it goes: %s', (_, drain) => {
+    const facts = withMembers(shrinking(4), ({ ordinal, report }) =>
+      ordinal === 4 && report !== undefined ? { report: { ...report, drain } } : {},
+    );
+    expect(planWalk(facts)).toEqual({ replicas: 4, leaving: 'main-4' });
+  });
+
+  test('goes without a drain when it is dead', () => {
+    const facts = withMembers(shrinking(4), ({ ordinal }) => (ordinal === 4 ? { report: undefined } : {}));
+    expect(planWalk(facts)).toEqual({ replicas: 4, leaving: 'main-4' });
+  });
+
+  test('stays while no member that stays tells about a register', () => {
+    const facts = withMembers(shrinking(4), ({ ordinal }) => (ordinal < 4 ? { report: undefined } : {}));
+    expect(planWalk(facts).waits).toBeDefined();
+  });
+
+  test('stays while members cannot be asked', () => {
+    expect(planWalk({ ...shrinking(4), blind: 'no identity' }).waits).toContain('no identity');
+  });
+
+  test('stays for good where a register refuses, and says what the register says', () => {
+    const registers = [
+      { name: 'ledger', registerId: REGISTER, isDeleting: false, blocked: 'minValidators is 5' },
+    ];
+    expect(planWalk({ ...shrinking(5), registers })).toMatchObject({
+      replicas: 5,
+      isStuck: true,
+      waits: 'main-4 stays: Register ledger: minValidators is 5',
+    });
+  });
+});
+
+test('seven to four go one by one', () => {
+  const facts = { ...makeFacts(7), set: makeSet({ replicas: 4 }), registers: [] };
+  const drained = withMembers(facts, ({ ordinal }) => ({
+    report: { ...makeReport(ordinal, []), drain: { state: 'Drained' as const } },
+  }));
+  expect(planWalk(drained)).toEqual({ replicas: 6, leaving: 'main-6' });
+});
+
+test('a suspended set stops whole; who comes back comes back whole, also when fewer are wanted by then', () => {
+  expect(planWalk({ ...makeFacts(4), set: makeSet({ replicas: 4, suspend: true }) })).toEqual({
+    replicas: 0,
+  });
+  const members = Array.from({ length: 7 }, (_, each) => ({
+    name: `main-${each}`,
+    ordinal: each,
+    phase: 'Suspended',
+  }));
+  const set = makeSet({ replicas: 4 }, { status: { members } });
+  const statefulSet = { uid: 'sts', replicas: 0, updateRevision: 'new', claimSize: '1Gi' };
+  const walk = planWalk({
+    ...makeFacts(4),
+    set,
+    statefulSet,
+    members: [makeMember(0, 7, { pod: undefined, report: undefined })],
+  });
+  expect(walk.replicas).toBe(7);
+});
+
+test('a StatefulSet that is made anew keeps the pods that are there', () => {
+  const facts = { ...makeFacts(5), set: makeSet({ replicas: 4 }), statefulSet: undefined };
+  expect(planWalk(facts).replicas).toBe(5);
+});
+
+test('who is on its way out is not told to go on; who stays is', () => {
+  const drained = { state: 'Drained' as const };
+  const facts = {
+    ...shrinking(4),
+    statefulSet: { uid: 'sts', replicas: 4, updateRevision: 'new', claimSize: '1Gi' },
+  };
+  const acts = (ordinal: number) =>
+    planSet(
+      withMembers(facts, (each) =>
+        each.ordinal === ordinal && each.report !== undefined
+          ? { report: { ...each.report, drain: drained } }
+          : {},
+      ),
+    ).acts;
+  expect(acts(4)).toEqual([]);
+  expect(acts(1)).toMatchObject([{ kind: 'undrain', member: { name: 'main-1' } }]);
+});

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { labels, MANAGED_BY } from '../api/names.ts';
+import type { KubeObject } from '../kube/resource.ts';
+import { parseInstallation } from './installation.ts';
+import { installationMap, installationText, spireText } from './testing/installation.fixture.ts';
+
+test('an installation is read with its defaults', () => {
+  const found = parseInstallation([installationMap()]);
+  expect(found.endpoints.tenant.grpc).toEqual({ host: 'service-tenant', port: 7000 });
+  expect(found.identity).toMatchObject({ provider: 'serviceAccount', caConfigMap: 'chancery-identity-ca' });
+  expect(found.images.pullPolicy).toBe('IfNotPresent');
+  expect(parseInstallation([installationMap(spireText)]).identity).toEqual({
+    provider: 'spire',
+    csiDriver: 'csi.spiffe.io',
+    socketFile: 'spire-agent.sock',
+  });
+});
+
+test('children of the operator and other ConfigMaps with the label describe nothing', () => {
+  const { metadata, ...rest } = installationMap();
+  const child: KubeObject = {
+    ...rest,
+    metadata: {
+      ...metadata,
+      name: 'main-config',
+      labels: { ...metadata.labels, [labels.managedBy]: MANAGED_BY },
+    },
+  };
+  const other: KubeObject = { ...rest, metadata: { ...metadata, name: 'ca' }, data: { 'ca.crt': '' } };
+  expect(parseInstallation([child, other, installationMap()]).installation).toBe('acme.chancery.local');
+  expect(() => parseInstallation([child, other])).toThrow('No ConfigMap with the label');
+});
+
+const { endpoints } = installationText;
+test.each([
+  [
+    [installationMap(), { ...installationMap(), metadata: { ...installationMap().metadata, name: 'two' } }],
+    'Several',
+  ],
+  [[installationMap({ ...installationText, extra: 1 })], 'extra'],
+  [[installationMap({ ...installationText, installation: 'other' })], 'is not what the label says'],
+  [
+    [
+      installationMap({
+        ...installationText,
+        endpoints: { ...endpoints, wallet: { grpc: 'x', https: 'y:1' } },
+      }),
+    ],
+    'endpoints.wallet.grpc',
+  ],
+  [
+    [installationMap({ ...installationText, endpoints: { ...endpoints, nats: {} } })],
+    'expected url or secret',
+  ],
+  [[{ ...installationMap(), data: { 'installation.json': '{' } }], 'is no JSON'],
+])('what is wrong is named: %#', (configMaps, message) => {
+  expect(() => parseInstallation(configMaps)).toThrow(message);
+});

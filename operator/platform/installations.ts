@@ -1,0 +1,47 @@
+import { type AppError, isAppError } from '#core/errors/errors.ts';
+import type { Cache } from '../kube/store.ts';
+import { describesInstallation, type Installation, parseInstallation } from './installation.ts';
+
+/** The installation of a namespace, or why there is none. */
+export type Found =
+  | { readonly installation: Installation; readonly fault?: undefined }
+  | { readonly installation?: undefined; readonly fault: AppError };
+
+/** Installations by namespace, as the chart described them. */
+export interface Installations {
+  find(namespace: string): Found;
+  /** Calls back with the namespace whose description changed. Returns the function that ends it. */
+  subscribe(listener: (namespace: string) => void): () => void;
+}
+
+/** Reads installations from the cache of ConfigMaps; each is parsed once a version. */
+export function watchInstallations(configMaps: Cache): Installations {
+  const known = new Map<string, Found>();
+  const listeners = new Set<(namespace: string) => void>();
+  configMaps.subscribe(({ object, before }) => {
+    if (!describesInstallation(object) && (before === undefined || !describesInstallation(before))) return;
+    const { namespace = '' } = object.metadata;
+    known.delete(namespace);
+    for (const listener of listeners) listener(namespace);
+  });
+  const read = (namespace: string): Found => {
+    const there = configMaps.list().filter(({ metadata }) => metadata.namespace === namespace);
+    try {
+      return { installation: parseInstallation(there) };
+    } catch (error) {
+      if (isAppError(error, 'invalid')) return { fault: error };
+      throw error;
+    }
+  };
+  return {
+    find: (namespace) => {
+      const found = known.get(namespace) ?? read(namespace);
+      known.set(namespace, found);
+      return found;
+    },
+    subscribe: (listener) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+}

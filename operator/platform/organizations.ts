@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import type { TenantSpec } from '../api/tenant.ts';
+import type { OrganizationFacts, OrganizationWish } from '../plan/tenant/facts.ts';
+import { isRefusal } from './refusals.ts';
+import type { Service } from './transport.ts';
+
+/** The tenant service as the operator uses it. Every act may be repeated; errors are those of Service.call. */
+export interface Organizations {
+  /** The organisation that stands for a resource; one that was deleted is shown as Terminating. */
+  find(resourceUid: string, signal?: AbortSignal): Promise<OrganizationFacts | undefined>;
+  /** Makes, adopts or changes the organisation of a resource; never a second one for one uid. */
+  upsert(resourceUid: string, wish: OrganizationWish, signal?: AbortSignal): Promise<OrganizationFacts>;
+  /** Ends what a resource has to do with its organisation; does nothing for an unknown uid. */
+  remove(resourceUid: string, policy: TenantSpec['deletionPolicy'], signal?: AbortSignal): Promise<void>;
+}
+
+const text = z.string().max(4096);
+const mark = text.nullish().transform((value) => value ?? undefined);
+
+const organizationSchema = z.object({
+  organizationId: z.uuid(),
+  state: z.enum(['Active', 'Suspended', 'Terminating']),
+  name: text,
+  subdomain: text,
+  organizationType: z.enum(['Standard', 'Public']),
+  branding: z.object({ primaryColor: mark, secondaryColor: mark, companyTagline: mark, logoUrl: mark }),
+  userCount: z.int().min(0),
+});
+
+const root = '/api/internal/organizations';
+
+/** The tenant service over HTTP; see Organizations. */
+export function organizationsOf(service: Service): Organizations {
+  const byUid = (uid: string) => `${root}/by-uid/${encodeURIComponent(uid)}`;
+  return {
+    find: async (resourceUid, signal) => {
+      try {
+        return await service.call({ method: 'GET', path: byUid(resourceUid), signal }, organizationSchema);
+      } catch (error) {
+        if (isRefusal(error, 'ORGANIZATION_NOT_FOUND')) return undefined;
+        throw error;
+      }
+    },
+    upsert: (resourceUid, wish, signal) =>
+      service.call(
+        { method: 'POST', path: root, body: { resourceUid, ...wish }, signal },
+        organizationSchema,
+      ),
+    remove: async (resourceUid, policy, signal) => {
+      const path = `${byUid(resourceUid)}?policy=${policy}`;
+      await service.call({ method: 'DELETE', path, signal }, z.unknown());
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { defaultScopes } from '#core/identity/scopes.ts';
+import { type CallOptions, createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
+import { serviceSpiffeId } from '#kit/workload/workload.ts';
+import { PrincipalService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import type { Installation } from './installation.ts';
+import type { Link, Links } from './links.ts';
+
+/** The principals of validators in the tenant service: without one a member gets no tokens (decision D28). */
+export interface Principals {
+  /**
+   * Makes sure that a member has its principal; nothing is written when it is there.
+   *
+   * Errors: the tenant service's; unavailable, timeout; NotLeader.
+   */
+  upsert(installation: Installation, clientId: string, signal?: AbortSignal): Promise<void>;
+  /** Takes the principal of a member that is gone: its tokens die. One that is gone already is fine. Throws like upsert. */
+  revoke(installation: Installation, clientId: string, signal?: AbortSignal): Promise<void>;
+  stop(): void;
+}
+
+type Client = RpcClient<typeof PrincipalService.method>;
+
+/** Asked right before the call: who does not lead changes nothing. */
+function callOptions(link: Link, signal: AbortSignal | undefined): CallOptions {
+  return { timeoutMs: Math.min(10_000, link.guard()), signal };
+}
+
+/** Principals over gRPC; one client an installation. */
+export function connectPrincipals(links: Links): Principals {
+  const clients = new Map<string, { readonly link: Link; readonly client: Client }>();
+  const clientOf = async (installation: Installation) => {
+    const link = await links.of(installation);
+    const before = clients.get(installation.installation);
+    if (before?.link === link) return before;
+    before?.client.close();
+    const client = createRpcClient(PrincipalService, {
+      address: installation.endpoints.tenant.grpc,
+      workload: link.workload,
+      expect: serviceSpiffeId(installation.installation, 'service-tenant'),
+      token: link.token,
+      runtime: link.runtime,
+    });
+    const made = { link, client };
+    clients.set(installation.installation, made);
+    return made;
+  };
+  return {
+    upsert: async (installation, clientId, signal) => {
+      const { link, client } = await clientOf(installation);
+      const scopes = [...defaultScopes('validator')];
+      const principal = { clientId, serviceName: 'validator', scopes, canSignSystem: true };
+      await client.upsertPrincipal(principal, callOptions(link, signal));
+    },
+    revoke: async (installation, clientId, signal) => {
+      const { link, client } = await clientOf(installation);
+      await client.revokePrincipal({ clientId }, callOptions(link, signal));
+    },
+    stop: () => {
+      for (const { client } of clients.values()) client.close();
+      clients.clear();
+    },
+  };
+}

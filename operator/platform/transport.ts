@@ -1,0 +1,204 @@
+import { X509Certificate } from 'node:crypto';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { Agent, request } from 'node:https';
+import type { PeerCertificate } from 'node:tls';
+import type { z } from 'zod';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import { spiffeIdOf } from '#kit/workload/workload.ts';
+import { refusalOf, unreachable, unreadable } from './refusals.ts';
+
+const TIMEOUT_MS = 10_000;
+const ANSWER_LIMIT_BYTES = 4 * 1024 * 1024;
+const CONNECTIONS = 8;
+/** SVIDs carry no host names: the name on the wire is fixed and the SPIFFE id is what is checked. */
+const SERVER_NAME = 'workload.chancery.internal';
+
+/** One HTTP exchange with a service. */
+export interface ServiceRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly path: string;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A service of the installation, asked in JSON. */
+export interface Service {
+  /**
+   * The answer, parsed.
+   *
+   * Errors: the service's own kind and code; unavailable/SERVICE_UNREACHABLE; bad_gateway/SERVICE_ANSWER_UNREADABLE;
+   * whatever the guard throws. A call that changes something was perhaps carried out although it failed.
+   */
+  call<T>(request: ServiceRequest, answer: z.ZodType<T>): Promise<T>;
+  close(): void;
+}
+
+/** The process's own certificate and who tells when it is renewed: a Workload is one. */
+export interface IdentitySource {
+  current(): { readonly key: string; readonly cert: string; readonly ca: string };
+  onRotate(callback: () => void): () => void;
+}
+
+export interface ServiceOptions {
+  /** How messages call it: `the tenant service`. */
+  readonly name: string;
+  readonly host: string;
+  readonly port: number;
+  /** SPIFFE id that it must show. */
+  readonly expect: string;
+  readonly identity: IdentitySource;
+  /** Bearer token of this process. */
+  readonly token: () => Promise<string>;
+  /**
+   * Asked before each call that changes something.
+   * @returns milliseconds that the call may take
+   * @throws NotLeader
+   */
+  readonly guard: () => number;
+}
+
+/**
+ * A service over mutual TLS 1.3 with kept connections. A renewed SVID serves the connections made from then on; the
+ * server is judged by its SPIFFE id, never by its name. A call ends after 10 s.
+ */
+export function connectService(options: ServiceOptions): Service {
+  let agent = agentOf(options);
+  const endWatch = options.identity.onRotate(() => {
+    agent = agentOf(options);
+  });
+  return {
+    call: async (wanted, answer) => {
+      const text = await exchange(options, () => agent, wanted);
+      const parsed = answer.safeParse(parseJson(text));
+      if (!parsed.success) throw unreadable(options.name, wanted, parsed.error);
+      return parsed.data;
+    },
+    close: () => {
+      endWatch();
+      agent.destroy();
+    },
+  };
+}
+
+function agentOf({ identity, expect }: ServiceOptions): Agent {
+  const { key, cert, ca } = identity.current();
+  return new Agent({
+    keepAlive: true,
+    maxSockets: CONNECTIONS,
+    // a resumed session would not show the certificate again
+    maxCachedSessions: 0,
+    key,
+    cert,
+    ca,
+    minVersion: 'TLSv1.3',
+    servername: SERVER_NAME,
+    checkServerIdentity: (_host, certificate) => judge(certificate, expect),
+  });
+}
+
+function judge(certificate: PeerCertificate, expect: string): Error | undefined {
+  try {
+    const id = spiffeIdOf(new X509Certificate(certificate.raw));
+    return id === expect ? undefined : new Error(`it is ${id}, not ${expect}`);
+  } catch (error) {
+    return error instanceof Error ? error : new Error('its certificate was refused');
+  }
+}
+
+/** The text of a good answer. */
+async function exchange(
+  options: ServiceOptions,
+  agent: () => Agent,
+  wanted: ServiceRequest,
+): Promise<string> {
+  const token = await options.token();
+  for (let attempt = 1; ; attempt += 1) {
+    // after all waiting, and before each try
+    const leftMs = wanted.method === 'GET' ? TIMEOUT_MS : options.guard();
+    const sent = send({ options, agent: agent(), wanted, token, timeoutMs: Math.min(TIMEOUT_MS, leftMs) });
+    try {
+      const { status, text, headers } = await sent.answer;
+      if (status >= 200 && status < 300) return text;
+      throw refusalOf(options.name, wanted, { status, body: parseJson(text), headers });
+    } catch (error) {
+      if (isAppError(error)) throw error;
+      wanted.signal?.throwIfAborted();
+      // the service closed a kept connection just when it was used: nothing was carried out, and every act is repeatable
+      if (sent.outgoing.reusedSocket && attempt === 1) continue;
+      throw unreachable(options, wanted, error);
+    }
+  }
+}
+
+interface Sending {
+  readonly options: ServiceOptions;
+  readonly agent: Agent;
+  readonly wanted: ServiceRequest;
+  readonly token: string;
+  readonly timeoutMs: number;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+  readonly headers: IncomingMessage['headers'];
+}
+
+function send({ options, agent, wanted, token, timeoutMs }: Sending): {
+  readonly outgoing: ClientRequest;
+  readonly answer: Promise<Answer>;
+} {
+  const body = wanted.body === undefined ? undefined : JSON.stringify(wanted.body);
+  const { promise: answer, resolve, reject } = Promise.withResolvers<Answer>();
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const outgoing = request(
+    {
+      agent,
+      host: options.host,
+      port: options.port,
+      method: wanted.method,
+      path: wanted.path,
+      signal: wanted.signal === undefined ? timeout : AbortSignal.any([wanted.signal, timeout]),
+      headers: {
+        accept: 'application/json',
+        authorization: `Bearer ${token}`,
+        ...(body !== undefined && {
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(body),
+        }),
+      },
+    },
+    (incoming) => {
+      const { statusCode: status = 0, headers } = incoming;
+      readText(incoming).then((text) => resolve({ status, text, headers }), reject);
+    },
+  );
+  outgoing.on('error', (error) =>
+    reject(timeout.aborted ? new Error(`no answer within ${timeoutMs} ms`) : error),
+  );
+  outgoing.end(body);
+  return { outgoing, answer };
+}
+
+async function readText(incoming: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let lengthBytes = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    lengthBytes += chunk.length;
+    if (lengthBytes > ANSWER_LIMIT_BYTES) {
+      throw new AppError('bad_gateway', 'SERVICE_ANSWER_UNREADABLE', 'the answer is too long');
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parseJson(text: string): unknown {
+  if (text === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import { AppError } from '#core/errors/errors.ts';
+import { serviceSpiffeId } from '#kit/workload/workload.ts';
+import { validatorId } from '../api/names.ts';
+import type { MemberReport } from '../plan/validator-set/facts.ts';
+import type { Installation } from './installation.ts';
+import type { Links } from './links.ts';
+import { connectService, type Service } from './transport.ts';
+
+/** A member and where its pod is. */
+export interface MemberPlace {
+  /** Name of the pod. */
+  readonly name: string;
+  /** Address of the pod. */
+  readonly address: string;
+}
+
+/** Members, asked one by one over mutual TLS: nobody answers for another one. */
+export interface Members {
+  /** Makes sure that members of the installation can be asked at all. Throws AppError unavailable, Blocked. */
+  ready(installation: Installation): Promise<void>;
+  /**
+   * What a member says of itself, within 5 s.
+   *
+   * Errors: unavailable, timeout, bad_gateway; what it refused.
+   */
+  ask(installation: Installation, place: MemberPlace, signal?: AbortSignal): Promise<MemberReport>;
+  /** Tells a member to finish and take nothing new; `Drained` once it has. Repeatable. Throws like ask, and NotLeader. */
+  drain(
+    installation: Installation,
+    place: MemberPlace,
+    signal?: AbortSignal,
+  ): Promise<{ readonly state: string }>;
+  /** Takes a drain back. Repeatable. Throws like drain. */
+  undrain(installation: Installation, place: MemberPlace, signal?: AbortSignal): Promise<void>;
+  stop(): void;
+}
+
+const HTTPS_PORT = 7443;
+/** An answer that takes longer is none. */
+const ANSWER_MS = 5_000;
+
+const word = z.string().max(4096);
+const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+const registerReport = z.object({
+  registerId: z.string().regex(/^[0-9a-f]{32}$/),
+  status: word,
+  membership: word,
+  isMember: z.boolean(),
+  height: count,
+  round: count,
+  role: word,
+  isProposer: z.boolean(),
+  quorum: count,
+  members: z.array(word).max(1_000),
+  behind: count,
+  roots: z.array(z.object({ height: count, root: word })).max(1_000),
+  evidence: z.array(z.object({ kind: word, validatorIds: z.array(word).max(100) })).max(1_000),
+});
+const drainReport = z.object({
+  state: z.enum(['None', 'Draining', 'Drained']),
+  since: z.string().max(64).nullish(),
+});
+const memberReport = z.object({
+  validatorId: word,
+  did: word.optional(),
+  walletAddress: word.optional(),
+  publicKey: word.optional(),
+  version: word,
+  protocolVersion: count,
+  drain: drainReport,
+  conditions: z.array(z.object({ type: word, reason: word, message: word })).max(100),
+  heard: z.array(z.object({ validatorId: word, heardAt: word })).max(1_000),
+  registers: z.array(registerReport).max(10_000),
+});
+
+interface Known {
+  readonly address: string;
+  readonly installation: Installation;
+  readonly service: Service;
+}
+
+/** Connections to members, kept as long as the pod is where it is. */
+export function connectMembers(links: Links): Members {
+  const known = new Map<string, Known>();
+
+  const serviceOf = async (installation: Installation, { name, address }: MemberPlace): Promise<Service> => {
+    const link = await links.of(installation);
+    const key = `${installation.installation}/${name}`;
+    const before = known.get(key);
+    if (before?.address === address && before.installation === installation) return before.service;
+    before?.service.close();
+    const service = connectService({
+      name: `validator ${name}`,
+      host: address,
+      port: HTTPS_PORT,
+      expect: serviceSpiffeId(installation.installation, validatorId(name)),
+      identity: link.workload,
+      token: link.token,
+      guard: link.guard,
+    });
+    known.set(key, { address, installation, service });
+    return service;
+  };
+
+  const exchange = async <T>(
+    installation: Installation,
+    place: MemberPlace,
+    of: {
+      readonly method: 'GET' | 'POST';
+      readonly path: string;
+      readonly answer: z.ZodType<T>;
+      readonly signal?: AbortSignal | undefined;
+    },
+  ): Promise<T> => {
+    const service = await serviceOf(installation, place);
+    const late = AbortSignal.timeout(ANSWER_MS);
+    const signal = of.signal === undefined ? late : AbortSignal.any([of.signal, late]);
+    const body = of.method === 'POST' ? { body: {} } : {};
+    try {
+      return await service.call({ method: of.method, path: of.path, ...body, signal }, of.answer);
+    } catch (cause) {
+      if (!late.aborted) throw cause;
+      throw new AppError('timeout', 'MEMBER_SILENT', `${place.name} did not answer within 5 s`, { cause });
+    }
+  };
+
+  return {
+    ready: async (installation) => void (await links.of(installation)),
+    ask: (installation, place, signal) =>
+      exchange(installation, place, {
+        method: 'GET',
+        path: '/api/internal/consensus',
+        answer: memberReport,
+        signal,
+      }),
+    drain: (installation, place, signal) =>
+      exchange(installation, place, {
+        method: 'POST',
+        path: '/api/internal/drain',
+        answer: drainReport,
+        signal,
+      }),
+    undrain: async (installation, place, signal) => {
+      const of = { method: 'POST', path: '/api/internal/undrain', answer: drainReport, signal } as const;
+      await exchange(installation, place, of);
+    },
+    stop: () => {
+      for (const { service } of known.values()) service.close();
+      known.clear();
+    },
+  };
+}
