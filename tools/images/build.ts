@@ -1,0 +1,195 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Program } from './catalogue.ts';
+import { buildApplication } from './layers/application.ts';
+import { account, baseEntries, packageEntries, packagesKey } from './layers/base.ts';
+import { compileCacheEnvironment, ImageRoot } from './layers/compile-cache.ts';
+import { type Architecture, type DebianPackage, fetchLocked } from './layers/debian.ts';
+import { natsEntries, natsVersion } from './layers/nats.ts';
+import { findPostgres, postgresEntries } from './layers/postgres.ts';
+import { findRuntime, runtimeEntries } from './layers/runtime.ts';
+import { type Image, type ImageConfig, type WrittenArchive, writeArchive } from './oci/archive.ts';
+import { type Layer, LayerCache, sha256 } from './oci/layer.ts';
+import { SourceRecords } from './oci/sources.ts';
+import type { TarEntry } from './oci/tar.ts';
+
+export interface BuildOptions {
+  /** Root of the repository. */
+  readonly root: string;
+  /** Folder of the archives; its `.cache` keeps layers and downloads. */
+  readonly output: string;
+  readonly architecture: Architecture;
+  /** Tag of every image. */
+  readonly version: string;
+  readonly aptSources?: string | undefined;
+}
+
+/** What an archive holds besides the layers that it shares. */
+interface Recipe {
+  readonly name: string;
+  readonly description: string;
+  readonly layers: readonly Layer[];
+  readonly config?: Partial<Omit<ImageConfig, 'labels'>>;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+export interface BuiltImage extends WrittenArchive {
+  readonly name: string;
+  readonly layers: readonly Layer[];
+}
+
+/** Packages that only the image of PostgreSQL needs: initdb runs its steps through a shell. */
+const shellPackages = ['dash'];
+
+/** Builds images that share a base layer and a layer with Node. */
+export class ImageBuilder {
+  readonly #options: BuildOptions;
+  readonly #layers: LayerCache;
+  readonly #downloads: string;
+  readonly #sources: SourceRecords;
+  readonly #cache: string;
+  readonly #tool: string;
+  #packages: readonly DebianPackage[] | undefined;
+
+  constructor(options: BuildOptions) {
+    this.#options = options;
+    this.#cache = join(options.output, '.cache');
+    this.#layers = new LayerCache(this.#cache);
+    this.#sources = new SourceRecords(join(this.#cache, 'sources'));
+    this.#downloads = join(this.#cache, 'downloads');
+    this.#tool = digestOfTool();
+  }
+
+  /** One of our programs. */
+  async program({ name, description, main }: Program): Promise<BuiltImage> {
+    const layers = [await this.#base(), await this.#runtime(), await this.#application(main)];
+    return this.#write({ name, description, layers });
+  }
+
+  /** PostgreSQL for demonstrations, as local mode runs it. */
+  async postgres(): Promise<BuiltImage> {
+    const { root, architecture } = this.#options;
+    const installed = findPostgres(root, architecture);
+    const shell = this.#debian().filter((deb) => shellPackages.includes(deb.name));
+    const server = await this.#layer([installed.name, installed.version, packagesKey(shell)], () => [
+      ...postgresEntries(installed),
+      ...shell.flatMap((deb) => packageEntries(deb, (path) => path === 'bin/dash')),
+      { kind: 'link', path: 'bin/sh', target: 'dash' },
+    ]);
+    const entry = await this.#application('tools/images/postgres/main.ts');
+    return this.#write({
+      name: 'postgres',
+      description: `PostgreSQL ${installed.version} for demonstrations`,
+      layers: [await this.#base(), await this.#runtime(), server, entry],
+      config: {
+        exposedPorts: ['5432/tcp'],
+        volumes: ['/var/lib/postgresql'],
+        // SIGTERM would wait for every client to leave
+        stopSignal: 'SIGINT',
+      },
+      labels: { 'org.opencontainers.image.licenses': 'Apache-2.0 AND PostgreSQL' },
+    });
+  }
+
+  /** The message bus. */
+  async nats(): Promise<BuiltImage> {
+    const { architecture } = this.#options;
+    const server = await this.#layer(['nats-server', natsVersion], () =>
+      natsEntries(this.#downloads, architecture),
+    );
+    return this.#write({
+      name: 'nats-server',
+      description: `nats-server ${natsVersion}`,
+      layers: [await this.#base(), server],
+      config: {
+        entrypoint: ['/usr/bin/nats-server'],
+        env: [],
+        workingDirectory: '/',
+        exposedPorts: ['4222/tcp', '8222/tcp'],
+      },
+    });
+  }
+
+  /** Forgets layers that this builder had no use for. */
+  prune(): void {
+    this.#layers.prune();
+  }
+
+  #debian(): readonly DebianPackage[] {
+    const { architecture, aptSources: sources } = this.#options;
+    this.#packages ??= fetchLocked({ architecture, folder: this.#downloads, sources });
+    return this.#packages;
+  }
+
+  #base(): Promise<Layer> {
+    const packages = this.#debian().filter((deb) => !shellPackages.includes(deb.name));
+    return this.#layer(['base', packagesKey(packages)], () => baseEntries(packages));
+  }
+
+  #runtime(): Promise<Layer> {
+    const runtime = findRuntime(this.#options.root, this.#options.architecture);
+    return this.#layer(runtime.inputs, () => runtimeEntries(runtime));
+  }
+
+  async #application(main: string): Promise<Layer> {
+    const { root, architecture } = this.#options;
+    const lower = [await this.#base(), await this.#runtime()];
+    const inputsOf = (key: string) => ['application', key, ...lower.map(({ digest }) => digest)];
+    const record = `${this.#tool} ${main}`;
+    const known = this.#sources.find(record);
+    const present = known === undefined ? undefined : this.#layers.find(this.#inputs(inputsOf(known)));
+    if (present !== undefined) return present;
+    const { entries, key, sources } = await buildApplication(root, main, architecture);
+    this.#sources.save(record, key, sources);
+    return this.#layer(inputsOf(key), () => [...entries, ...this.#compile(entries, lower)]);
+  }
+
+  /** What Node makes of a program on top of these layers. */
+  #compile(entries: readonly TarEntry[], lower: readonly Layer[]): TarEntry[] {
+    const layers = lower.map((layer) => ({ digest: layer.digest, file: this.#layers.file(layer) }));
+    return new ImageRoot(join(this.#cache, 'root'), layers).buildCompileCache(entries);
+  }
+
+  #layer(inputs: readonly string[], build: () => readonly TarEntry[]): Promise<Layer> {
+    return this.#layers.get(this.#inputs(inputs), build);
+  }
+
+  #inputs(inputs: readonly string[]): string[] {
+    return [this.#tool, this.#options.architecture, ...inputs];
+  }
+
+  #write({ name, description, layers, config, labels }: Recipe): BuiltImage {
+    const { version, architecture, output } = this.#options;
+    const image: Image = {
+      reference: `chancery.local/${name}:${version}`,
+      architecture,
+      layers,
+      config: {
+        entrypoint: ['/usr/bin/node', '/app/main.js'],
+        env: ['NODE_ENV=production', ...compileCacheEnvironment],
+        user: `${account.uid}:${account.uid}`,
+        workingDirectory: '/app',
+        ...config,
+        labels: {
+          'org.opencontainers.image.title': name,
+          'org.opencontainers.image.description': description,
+          'org.opencontainers.image.version': version,
+          'org.opencontainers.image.vendor': 'Chancery',
+          'org.opencontainers.image.licenses': 'Apache-2.0',
+          ...labels,
+        },
+      },
+    };
+    const read = (layer: Layer) => readFileSync(this.#layers.file(layer));
+    return { name, layers, ...writeArchive(join(output, `${name}.tar`), image, read) };
+  }
+}
+
+/** A change of the code that makes layers makes them anew. */
+function digestOfTool(): string {
+  const folder = import.meta.dirname;
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => /^(?:oci|layers)\/.*(?<!\.test)\.ts$/.test(path))
+    .sort();
+  return sha256(...files.map((path) => readFileSync(join(folder, path))));
+}

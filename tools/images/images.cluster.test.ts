@@ -1,0 +1,89 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { execPath } from 'node:process';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+// Needs what `make images` wrote, imported on every node of the cluster.
+const root = resolve(import.meta.dirname, '../..');
+const images = join(root, 'dist', 'images');
+const pods = join(import.meta.dirname, 'testing', 'pods.yaml');
+const namespace = 'images-test';
+
+function kubectl(...words: readonly string[]): string {
+  return execFileSync('kubectl', ['--namespace', namespace, ...words], { encoding: 'utf8', timeout: 90_000 });
+}
+
+function waitReady(pod: string): void {
+  kubectl('wait', '--for=condition=Ready', `pod/${pod}`, '--timeout=80s');
+}
+
+/** One row of a query, over the network as other pods ask. */
+async function ask(user: string, password: string, query: string): Promise<unknown> {
+  const host = kubectl('get', 'pod', 'postgres', '--output=jsonpath={.status.podIP}');
+  const client = new pg.Client({
+    host,
+    user,
+    password,
+    database: 'postgres',
+    connectionTimeoutMillis: 5_000,
+  });
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(query)).rows[0];
+  } finally {
+    await client.end();
+  }
+}
+
+describe('the archives', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'images-again-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('are the same when everything but the downloads is made anew', () => {
+    const downloads = '.cache/downloads';
+    if (existsSync(join(images, downloads)))
+      cpSync(join(images, downloads), join(folder, downloads), { recursive: true });
+    const program = join(import.meta.dirname, 'main.ts');
+    execFileSync(execPath, [program, 'gateway', `--output=${folder}`], { cwd: root, timeout: 110_000 });
+    const [first, second] = [images, folder].map((place) => readFileSync(join(place, 'gateway.tar')));
+    expect(second?.equals(first ?? Buffer.alloc(0))).toBe(true);
+  });
+});
+
+describe('a pod that is locked down', () => {
+  beforeAll(() => {
+    execFileSync('kubectl', ['apply', '--filename', pods], { timeout: 60_000 });
+  });
+
+  afterAll(() => {
+    execFileSync('kubectl', ['delete', 'namespace', namespace, '--wait=false']);
+  });
+
+  it('runs a component, which says what its configuration lacks', () => {
+    kubectl('wait', '--for=jsonpath={.status.phase}=Failed', 'pod/gateway', '--timeout=80s');
+    const path = '{.status.containerStatuses[0].state.terminated.exitCode}';
+    expect(kubectl('get', 'pod', 'gateway', `--output=jsonpath=${path}`)).toBe('78');
+    expect(kubectl('logs', 'gateway')).toMatch(/^gateway: invalid configuration \(\d+\)\n {2}CHANCERY_/);
+  });
+
+  it('runs the message bus', () => {
+    waitReady('nats');
+    expect(kubectl('logs', 'nats')).toMatch(/Version: +2\.15\.2/);
+  });
+
+  it('runs PostgreSQL, which keeps its data in a folder that fsGroup opened, and takes a new password', async () => {
+    waitReady('postgres');
+    expect(await ask('tenant', 'pass', 'create table kept as select 7 as n; ')).toBeUndefined();
+    expect(await ask('postgres', 'swordfish', 'show max_connections')).toEqual({ max_connections: '42' });
+    await expect(ask('postgres', 'wrong', 'select 1')).rejects.toThrow(/password authentication failed/);
+    kubectl('delete', 'pod', 'postgres', '--grace-period=30');
+    kubectl('patch', 'secret', 'password', '--patch', '{"stringData":{"password":"tuna"}}');
+    execFileSync('kubectl', ['apply', '--filename', pods, '--selector=app=postgres'], { timeout: 60_000 });
+    waitReady('postgres');
+    expect(await ask('postgres', 'tuna', 'select n from tenant.kept')).toEqual({ n: 7 });
+    await expect(ask('postgres', 'swordfish', 'select 1')).rejects.toThrow(/password authentication failed/);
+  });
+});

@@ -1,0 +1,3 @@
+import { title } from './title.ts';
+
+export const greeting = `hello to ${title.length}`;
