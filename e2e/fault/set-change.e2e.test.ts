@@ -20,6 +20,8 @@ import {
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { setStatus, validationStatus } from '../harness/validation.ts';
 import { inParallel, until } from '../harness/wait.ts';
+import { ejectTheUnapproved, type OpenRegister, openRegister, type TransitionMode } from './ejection.ts';
+import { rotateKey } from './rotation.ts';
 import { SteadyLoad } from './steady-load.ts';
 
 const five = ['validator-0', 'validator-1', 'validator-2', 'validator-3', 'validator-4'];
@@ -27,6 +29,9 @@ const five = ['validator-0', 'validator-1', 'validator-2', 'validator-3', 'valid
 const first = 'validator-0';
 const joiner = 'validator-4';
 const recoveryMs = 60_000;
+/** The grace takes ten seconds. */
+const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
+const transitions: readonly TransitionMode[] = full ? ['immediate', 'grace-period'] : ['immediate'];
 /** leaderTimeoutMs of the default policy and two seconds, and what a busy machine may add. */
 const longestPauseMs = 3_000 + 2_000 + 5_000;
 
@@ -63,6 +68,7 @@ describe('A24: the set of validators changes under load', () => {
   let owner: Wallet;
   let registerId = '';
   let load: SteadyLoad;
+  const open = new Map<TransitionMode, OpenRegister>();
   const terms: Term[] = [{ from: 0, members: without(five, joiner) }];
 
   beforeAll(async () => {
@@ -78,6 +84,7 @@ describe('A24: the set of validators changes under load', () => {
     );
     registerId = await createRegister(api, token, 'A set that changes', owner);
     await waitOnline(api, token, registerId);
+    for (const mode of transitions) open.set(mode, await openRegister(api, token, owner));
     await system.again(joiner);
     load = new SteadyLoad({ api, token, registerId, workers: 2, pauseMs: 50 });
   });
@@ -236,5 +243,27 @@ describe('A24: the set of validators changes under load', () => {
     checkEvidence(evidence);
     const last = terms.at(-1)?.members;
     expect(activeMembers(replayRules(evidence)).map(({ validatorId }) => validatorId)).toEqual(last);
+  });
+
+  test.each(transitions)(
+    '%s: who joined an open register without approval leaves it when it is closed',
+    async (mode) => {
+      const register = open.get(mode);
+      if (register === undefined) throw new Error('there is no such register');
+      await ejectTheUnapproved(register, joiner, mode);
+    },
+  );
+
+  test('keys are rotated: the old one counts up to the docket that says so, the new one from the next', async () => {
+    const register = open.get('immediate');
+    if (register === undefined) throw new Error('there is no such register');
+    await rotateKey(register, 'validator-1');
+    // A member that starts again knows by which key the register names it.
+    system.killOne('validator-1');
+    await until('it has ended', recoveryMs, async () =>
+      system.current().processes.some(({ name }) => name === 'validator-1') ? undefined : true,
+    );
+    await system.again('validator-1');
+    await rotateKey(register, 'validator-1');
   });
 });

@@ -11,7 +11,6 @@ import { type DocketHeader, judgeHeader, judgeSuccession } from '#core/ledger/do
 import { applyControls } from '#core/ledger/governance/apply.ts';
 import { controlTransaction } from '#core/ledger/governance/control.ts';
 import { activeMembers, genesisRules, type LedgerRules } from '#core/ledger/governance/rules.ts';
-
 import { logLeaf } from '#core/ledger/log.ts';
 import { Frontier, verifyInclusion } from '#core/ledger/merkle.ts';
 import { parsePath } from '#core/ledger/proof-path.ts';
@@ -107,8 +106,22 @@ export async function fetchDockets(api: Api, token: string, base: string): Promi
   );
 }
 
-/** Fetches dockets, records, payloads, inclusion proofs and the checkpoint of a register. */
+const attempts = 20;
+
+/**
+ * Fetches dockets, records, payloads, inclusion proofs and the checkpoint of a register, all of one head:
+ * what a docket sealed in the meantime has mixed is fetched again.
+ */
 export async function collectEvidence(api: Api, token: string, registerId: string): Promise<Evidence> {
+  for (let attempt = 1; ; attempt += 1) {
+    const evidence = await collectOnce(api, token, registerId);
+    const { length } = await fetchDockets(api, token, `/api/registers/${registerId}`);
+    if (length === evidence.dockets.length) return evidence;
+    if (attempt === attempts) throw new Error(`register ${registerId} sealed during each of ${attempts} reads`);
+  }
+}
+
+async function collectOnce(api: Api, token: string, registerId: string): Promise<Evidence> {
   const base = `/api/registers/${registerId}`;
   const dockets = await fetchDockets(api, token, base);
   const ids = dockets.flatMap((each) => each.transactionIds);

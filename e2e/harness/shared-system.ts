@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { type Api, createApi } from './api.ts';
 import { signIn } from './journey.ts';
-import { type LocalState, type LocalSystem, startSystem } from './system.ts';
+import { type LocalState, type LocalSystem, readState, startSystem } from './system.ts';
 
 /** What the journeys of one test file share: a running installation and its administrator. */
 export interface Installation {
@@ -14,20 +14,26 @@ export interface Installation {
   token(): string;
 }
 
-/** Starts local mode before the tests of a file and stops it after them. */
+/**
+ * Starts local mode before the tests of a file and stops it after them. CHANCERY_TEST_STATE names a file in the shape
+ * of `local.json` that describes an installation that runs already: then that one is used, whatever `args` say.
+ */
 export function installation(args: readonly string[] = []): Installation {
+  const given = process.env['CHANCERY_TEST_STATE'];
+  let state: LocalState | undefined;
   let system: LocalSystem | undefined;
   let token = '';
   const dataDir = mkdtempSync(join(tmpdir(), 'chancery-journey-'));
-  const running = (): LocalSystem => {
-    if (system === undefined) {
+  const running = (): LocalState => {
+    if (state === undefined) {
       throw new Error('the installation runs only inside tests');
     }
-    return system;
+    return state;
   };
   beforeAll(async () => {
-    system = await startSystem({ dataDir, args });
-    token = (await signIn(createApi(system.state.gatewayUrl), system.state)).access_token;
+    if (given === undefined) system = await startSystem({ dataDir, args });
+    state = given === undefined ? system?.state : readState(given);
+    token = (await signIn(createApi(running().gatewayUrl), running())).access_token;
   });
   afterAll(async () => {
     await system?.stop();
@@ -35,10 +41,10 @@ export function installation(args: readonly string[] = []): Installation {
   });
   return {
     get api() {
-      return createApi(running().state.gatewayUrl);
+      return createApi(running().gatewayUrl);
     },
     get state() {
-      return running().state;
+      return running();
     },
     token: () => token,
   };

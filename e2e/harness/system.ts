@@ -22,6 +22,11 @@ const localState = z.object({
 /** What a running local mode tells programs in `local.json`. */
 export type LocalState = z.output<typeof localState>;
 
+/** What a file in the shape of `local.json` says. */
+export function readState(path: string): LocalState {
+  return localState.parse(JSON.parse(readFileSync(path, 'utf8')));
+}
+
 /** Local mode as a child process, seen from outside. */
 export interface LocalSystem {
   readonly state: LocalState;
@@ -65,7 +70,7 @@ export async function startSystem(options: SystemOptions): Promise<LocalSystem> 
   const output = (): string => lines.join('\n');
   const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
   await ready({ child, localJson, output, ended, deadlineMs: options.deadlineMs ?? 60_000 });
-  const read = (): LocalState => localState.parse(JSON.parse(readFileSync(localJson, 'utf8')));
+  const read = (): LocalState => readState(localJson);
   const state = read();
   const current = (): LocalState => (existsSync(localJson) ? read() : state);
   return {

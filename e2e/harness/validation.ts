@@ -5,6 +5,8 @@ const member = z.object({
   validatorId: z.string(),
   reachable: z.boolean(),
   status: z.string().optional(),
+  reason: z.string().optional(),
+  volumeBehind: z.object({ held: z.number(), chain: z.number() }).optional(),
   height: z.number().optional(),
   step: z.string().optional(),
   lastDocketNumber: z.number().optional(),
@@ -27,13 +29,20 @@ const set = z.object({
 
 const status = z.object({
   registers: z.array(set),
-  validators: z.array(z.object({ validatorId: z.string(), reachable: z.boolean() })),
+  validators: z.array(
+    z.object({
+      validatorId: z.string(),
+      reachable: z.boolean(),
+      conditions: z.array(z.object({ type: z.string(), reason: z.string(), message: z.string() })),
+    }),
+  ),
 });
 
 const consensus = z.object({
   rounds: z.number(),
   roundsFailed: z.number(),
   votesCast: z.number(),
+  evidenceCount: z.number(),
   byRegister: z.array(
     z.object({
       registerId: z.string(),

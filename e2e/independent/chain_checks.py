@@ -86,15 +86,35 @@ def check_certificate(docket, members, network, threshold):
         need(holds, f"precommit of {signer} for docket {number}")
 
 
-def check_attestations(docket):
-    """The specification's votes: docketHash|validatorAddress|approved|timestamp, signed as text."""
+def vote_bytes(vote):
+    """What a vote of the specification signs: docketHash|validatorAddress|approved|timestamp, as text."""
+    approved = "true" if vote["approved"] else "false"
+    return "|".join([vote["docketHash"], vote["validatorAddress"], approved, vote["timestamp"]]).encode()
+
+
+def check_attestations(docket, members):
+    """The specification's votes: each of another member of the set at that height, by the key that it has there.
+
+    A member may have rejected the docket, or another one that was proposed in its place: such a vote stands beside the
+    docket and approves nothing. Returns the members that approve.
+    """
+    keys = {member["validatorId"]: (member["algorithm"], member["publicKey"]) for member in members}
+    number, voters, approving = docket["docketNumber"], set(), []
     for vote in docket.get("consensusVotes", []):
-        approved = "true" if vote["approved"] else "false"
-        text = "|".join([vote["docketHash"], vote["validatorAddress"], approved, vote["timestamp"]]).encode()
-        key, signature = unb64(vote["publicKey"]), bytes.fromhex(vote["signature"])
-        need(vote["docketHash"] == docket["hash"], "a vote for another docket")
+        voter = vote["validatorId"]
+        need(voter in keys, f"a vote of {voter}, which is not in the set of docket {number}")
+        need((vote["algorithm"], vote["publicKey"]) == keys[voter], f"a vote of {voter} by another key than the set has")
+        need(voter not in voters, f"{voter} votes twice on docket {number}")
+        need(isinstance(vote["approved"], bool), "a vote that neither approves nor rejects")
+        need(vote["docketHash"] == docket["hash"] or not vote["approved"], "an approval of another docket")
+        key = unb64(vote["publicKey"])
         need(wallet_address(vote["algorithm"], key) == vote["validatorAddress"], "a vote under a foreign address")
-        need(signature_holds(vote["algorithm"], key, text, signature), "a vote's signature")
+        holds = signature_holds(vote["algorithm"], key, vote_bytes(vote), bytes.fromhex(vote["signature"]))
+        need(holds, f"the vote of {voter} on docket {number}")
+        voters.add(voter)
+        if vote["approved"]:
+            approving.append(voter)
+    return approving
 
 
 def check_inclusion(proof, record, docket, log_root, log_size):

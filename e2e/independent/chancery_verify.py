@@ -58,8 +58,9 @@ def check(register, evidence):
         need(all(value["registerId"] == register == docket["registerId"] for value in values), "another register")
         check_docket(docket, previous, [leaf_hash(evidence["records"][t]) for t in ids], log)
         rules = done.take(docket, [(value, evidence["payloads"][t]) for value, t in zip(values, ids)])
-        check_certificate(docket, active_members(rules), network, rules["policy"]["consensus"]["signatureThresholdMin"])
-        check_attestations(docket)
+        members = active_members(rules)
+        check_certificate(docket, members, network, rules["policy"]["consensus"]["signatureThresholdMin"])
+        check_attestations(docket, members)
         log.append(log_leaf(docket))
         previous = docket
     for tx_id, (proof, docket) in evidence["proofs"].items():
@@ -85,11 +86,13 @@ def stale_sets(evidence, rules_before):
 def summary(evidence, done):
     dockets, rules = evidence["dockets"], done.rules
     sets = len({docket["validatorSetHash"] for docket in dockets})
+    votes = [vote for docket in dockets for vote in docket.get("consensusVotes", [])]
     return (
         f"verified {len(dockets)} dockets, {len(evidence['records'])} transactions, head {dockets[-1]['hash']}\n"
         f"replayed {rules['controlCount']} control transactions: roster version {rules['rosterVersion']}, "
         f"{len(done.versions['policy'])} policies, {len(done.versions['cryptoPolicy'])} crypto policies, "
-        f"{len(done.closed)} closed proposals, {sets} validator sets"
+        f"{len(done.closed)} closed proposals, {sets} validator sets\n"
+        f"{len(votes)} votes of the specification, {sum(vote['approved'] for vote in votes)} of them approve"
     )
 
 

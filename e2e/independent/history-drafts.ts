@@ -64,7 +64,7 @@ function entryOf({ chance, cast, rules }: Situation, validatorId: string): Valid
   return { validatorId, ...holder.key, proofOfPossession: encodeBase64(signer.sign(bytes)) };
 }
 
-function evidenceOf({ chance, cast, rules }: Situation, validatorId: string): Evidence {
+function evidenceOf({ chance, cast, rules, context }: Situation, validatorId: string): Evidence {
   if (chance.isLikely(0.3)) {
     const last = chance.isLikely(0.8) ? 10 : 3;
     return { kind: 'missed-slots', dockets: [1, 2, 3, 4, 5, 6, 7, 8, 9, last] };
@@ -73,10 +73,15 @@ function evidenceOf({ chance, cast, rules }: Situation, validatorId: string): Ev
   const holder = cast.validatorKeys.find(({ key }) => key.publicKey === known?.publicKey);
   const signer = (holder ?? chance.pick(cast.validatorKeys)).signer;
   const type = chance.pick([1, 2, 3] as const);
-  const common = { networkId: 'n', type, height: 3, round: chance.below(3) };
-  const message = (docketHash: string) => {
+  const common = {
+    networkId: 'n',
+    type,
+    height: chance.below(context.docketNumber + 2),
+    round: chance.below(3),
+  };
+  const message = (docketHash: string, polRound: number) => {
     const facts = {
-      polRound: -1,
+      polRound,
       docket: { docketHash, merkleRoot: HASH, logRoot: HASH },
       validatorSetHash: HASH,
       timestamp: '2026-11-20T15:00:00.0000000+00:00',
@@ -84,8 +89,9 @@ function evidenceOf({ chance, cast, rules }: Situation, validatorId: string): Ev
     const bytes = signBytes({ ...common, ...facts, registerId: rules.registerId });
     return { ...facts, signature: encodeBase64(signer.sign(bytes)) };
   };
+  const otherPolka = type === 1 && common.round > 0 && chance.isLikely(0.5) ? 0 : -1;
   const second = chance.isLikely(0.9) ? 'cd'.repeat(32) : HASH;
-  return { kind: 'double-sign', ...common, first: message(HASH), second: message(second) };
+  return { kind: 'double-sign', ...common, first: message(HASH, -1), second: message(second, otherPolka) };
 }
 
 function nested(levels: number): unknown {
@@ -263,6 +269,20 @@ function draftProposal(now: Situation): [string, Loose, Person] {
   return [action, chance.isLikely(0.7) ? bare : payload, proposer];
 }
 
+/** What a validator or the installation saw, mostly of a validator that is there and in a fresh proposal. */
+function draftAccusation(now: Situation): [string, Loose, Person] {
+  const { chance, cast, rules } = now;
+  const known = cast.validatorKeys.filter((one) =>
+    rules.validators.some(({ publicKey, status }) => publicKey === one.key.publicKey && status === 'Active'),
+  );
+  const observers = [...known, cast.system];
+  const proposer = chance.isLikely(0.9) ? chance.pick(observers) : chance.pick(cast.people);
+  const payload = operationPayload('suspend-validator', proposer, now);
+  const { expiresAt: _end, ...lasting } = withoutApprovals(payload['operation'] as Operation);
+  const operation = chance.isLikely(0.9) ? lasting : payload['operation'];
+  return ['control.governance.propose', { ...payload, operation }, proposer];
+}
+
 function withoutApprovals({ approvalSignatures: _approvals, ...rest }: Operation): Loose {
   return rest;
 }
@@ -320,6 +340,7 @@ export function nextDraft(now: Situation): Draft {
     draftOperation,
     draftOperation,
     draftProposal,
+    draftAccusation,
     draftSystem,
     draftRegistration,
   ];

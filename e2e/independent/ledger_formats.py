@@ -403,3 +403,10 @@ def operation_id(register, operation, roster_hash_before):
     """The identity of an operation on a register: it is enacted once, in whatever transaction it comes."""
     said = {"domain": "platform:governance-operation:v1", "registerId": register, "operation": decided(operation)}
     return sha256(jcs({**said, "rosterHashBefore": roster_hash_before})).hex()
+
+
+def suspension_id(register, accused, roster_hash_before):
+    """The identity of the question whether a validator shall be suspended: observers ask a roster once about a term."""
+    said = {"domain": "platform:governance-suspension:v1", "registerId": register}
+    term = {name: accused[name] for name in ("validatorId", "effectiveFromDocket")}
+    return sha256(jcs({**said, **term, "rosterHashBefore": roster_hash_before})).hex()

@@ -128,6 +128,7 @@ async function main(): Promise<void> {
     const all = [
       await histories(dataDir),
       await script('governance_vectors.py', ['--check']),
+      await script('attestation_cases.py', []),
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
       await governedRegister(system.state, dataDir),
       await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),

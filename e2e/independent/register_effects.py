@@ -192,9 +192,9 @@ def count_set_changes(before, after):
 
 
 def proves_double_sign(register, evidence, key):
-    """Two messages of one height, round and kind that name different dockets, both signed by the key."""
+    """Two messages of one height, round and kind that differ in docket or polka, both signed by the key."""
     first, second = evidence["first"], evidence["second"]
-    if first.get("docket") == second.get("docket"):
+    if first["polRound"] == second["polRound"] and first.get("docket") == second.get("docket"):
         return False
     return all(signed_message_holds(register, evidence, each, key) for each in (first, second))
 

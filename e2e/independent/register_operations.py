@@ -12,6 +12,7 @@ from ledger_formats import (
     need,
     operation_id,
     roster_hash,
+    suspension_id,
     ticks,
     timestamp_text,
 )
@@ -43,19 +44,11 @@ from register_votes import (
 )
 
 DAY = 86_400 * TICKS_PER_SECOND
-FUTURE_SKEW = 300 * TICKS_PER_SECOND
+FUTURE_SKEW, OLDEST_PROPOSAL = 300 * TICKS_PER_SECOND, 3_600 * TICKS_PER_SECOND
 LAST_MOMENT = "9999-12-31T23:59:59.9999990+00:00"
 LONGEST_TTL_DAYS = 90
 MAX_PAYLOAD_DEPTH = 32
 MAX_OPERATION_BYTES, MAX_PROPOSALS, MAX_ENACTED, MAX_DEPTH = 32_768, 64, 2_000, 32
-
-
-def is_plain(value, levels):
-    if not isinstance(value, (dict, list)):
-        return True
-    if levels == 0 or (isinstance(value, dict) and "__proto__" in value):
-        return False
-    return all(is_plain(each, levels - 1) for each in (value.values() if isinstance(value, dict) else value))
 
 
 def is_plain(value, levels):
@@ -120,9 +113,13 @@ def enact_operation(rules, payload, at):
     after = effect_of(rules, payload, at)
     if operation["operationType"] in ("policy-update", "crypto-policy-update"):
         return after  # it names its version, and never fits twice
+    return remember(after, identity, operation)
+
+
+def remember(rules, identity, operation):
     enacted = [*rules["enacted"], {"operationId": identity, "expiresAt": operation_end(operation, LONGEST_TTL_DAYS)}]
     need(len(enacted) <= MAX_ENACTED, "too many operations are remembered", "VAL_PERM_018")
-    return {**after, "enacted": enacted}
+    return {**rules, "enacted": enacted}
 
 
 def apply_operation(rules, transaction, kind, at):
@@ -135,6 +132,7 @@ def apply_operation(rules, transaction, kind, at):
     need(operation["operationType"] == kind, "the action is for another operation", "VAL_SCHEMA_001")
     check_proposer(rules, transaction, operation)
     check_operation(rules, payload, at)
+    check_evidence(rules, operation, at)
     after = enact_operation(rules, payload, at)
     votes = votes_of(rules, transaction, payload)
     need(is_accepted(operation, votes), "the target has not accepted", "VAL_PERM_010")
@@ -188,9 +186,13 @@ def open_proposal(rules, transaction, kind, at):
     is_suspension = operation["operationType"] == "suspend-validator"
     names_slots = is_suspension and operation.get("evidence", {}).get("kind") == "missed-slots"
     need(kind is None or names_slots, "a liveness violation names missed slots", "VAL_SCHEMA_001")
-    check_opener(rules, transaction, operation)
+    check_opener(rules, transaction, payload, at)
     check_operation(rules, payload, at)
+    check_evidence(rules, operation, at)
     effect_of(rules, payload, at)
+    asked = question_of(rules, payload)
+    if asked is not None and find(rules["enacted"], "operationId", asked) is None:
+        rules = remember(rules, asked, operation)
     kept = rules["proposals"]
     if len(kept) >= MAX_PROPOSALS:
         before = payload["rosterHashBefore"]
@@ -213,23 +215,58 @@ def open_proposal(rules, transaction, kind, at):
     return {**rules, "proposals": [*kept, proposal]}
 
 
-def check_opener(rules, transaction, operation):
+def check_opener(rules, transaction, payload, at):
     """Owner and admins; with evidence also the installation's key or active validators, which have no vote."""
+    operation, members = payload["operation"], active_members(rules)
+    observed = all(any(same_key(each, key) for each in members) for key in transaction["signers"])
+    if operation.get("evidence") is None or not (observed or is_system_signed(rules, transaction)):
+        return check_proposer(rules, transaction, operation)
+    check_observer(rules, transaction, payload, at)
+
+
+def check_observer(rules, transaction, payload, at):
+    """They ask a roster once about a term of a validator, with a fresh proposal, and none asks about itself."""
+    operation = payload["operation"]
+    is_first = operation["proposerDid"] == member_did(transaction["senderAddress"])
+    need(is_first, "the proposer is not the first signer", "VAL_PERM_003")
+    accused = find(rules["validators"], "validatorId", operation["validatorId"])
+    accuses_itself = accused is not None and any(same_key(accused, key) for key in transaction["signers"])
+    need(not accuses_itself, "a validator does not propose its own suspension", "VAL_PERM_003")
+    is_fresh = ticks(at["timestamp"]) - ticks(operation["proposedAt"]) <= OLDEST_PROPOSAL
+    need(is_fresh and "expiresAt" not in operation, "the proposal is not a fresh one", "VAL_PERM_013")
+    need(not is_asked(rules, payload, at), "the suspension is proposed already", "VAL_PERM_018")
+
+
+def is_asked(rules, payload, at):
+    question, operation = question_of(rules, payload), payload["operation"]
+    if question is not None:
+        return find(rules["enacted"], "operationId", question) is not None
+    same = ("suspend-validator", operation["validatorId"], operation["evidence"]["kind"])
+    named = lambda o: (o["operationType"], o.get("validatorId"), o.get("evidence", {}).get("kind"))
+    return any(named(each["operation"]) == same and not is_over(each["expiresAt"], at) for each in rules["proposals"])
+
+
+def question_of(rules, payload):
+    operation = payload["operation"]
+    if operation["operationType"] != "suspend-validator" or operation.get("evidence", {}).get("kind") != "double-sign":
+        return None
+    accused = find(rules["validators"], "validatorId", operation["validatorId"])
+    return accused and suspension_id(rules["registerId"], accused, payload["rosterHashBefore"])
+
+
+def check_evidence(rules, operation, at):
+    """Evidence must prove what it is given for; two messages count against the key of the validator's present term."""
     evidence = operation.get("evidence")
     if evidence is None:
-        return check_proposer(rules, transaction, operation)
-    accused = find(rules["validators"], "validatorId", operation["validatorId"])
+        return
     if evidence["kind"] == "missed-slots":
         is_proven = all(a < b for a, b in zip(evidence["dockets"], evidence["dockets"][1:]))
     else:
-        is_proven = accused is not None and proves_double_sign(rules["registerId"], evidence, accused)
+        accused = find(rules["validators"], "validatorId", operation["validatorId"])
+        first = at["docketNumber"] + 1 if accused is None else accused["effectiveFromDocket"]
+        is_of_term = first <= evidence["height"] <= at["docketNumber"]
+        is_proven = is_of_term and proves_double_sign(rules["registerId"], evidence, accused)
     need(is_proven, "the evidence does not prove it", "VAL_PERM_019")
-    observers = active_members(rules)
-    observed = all(any(same_key(each, key) for each in observers) for key in transaction["signers"])
-    if not observed and not is_system_signed(rules, transaction):
-        return check_proposer(rules, transaction, operation)
-    is_first = operation["proposerDid"] == member_did(transaction["senderAddress"])
-    need(is_first, "the proposer is not the first signer", "VAL_PERM_003")
 
 
 def with_votes(proposal, votes, transaction, at):

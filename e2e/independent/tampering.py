@@ -1,6 +1,7 @@
 """Altered copies of a register's evidence. Each must be refused; a check that lets one pass checks nothing."""
 import json
 
+from attestation_cases import spoiled_votes
 from ledger_formats import jcs, quorum, read_json
 from register_effects import active_members
 from register_operations import find_decisive_approval
@@ -91,6 +92,17 @@ def of_chain(evidence, rules_before):
     yield "cosignature", in_cosignature
 
 
+def of_votes(evidence, rules_before):
+    """The specification's votes on the last docket that has any."""
+    places = [place for place, docket in enumerate(evidence["dockets"]) if docket.get("consensusVotes")]
+    if not places:
+        return
+    place = places[-1]
+    members = active_members(rules_before[place])
+    for what, votes in spoiled_votes(evidence["dockets"][place], members):
+        yield what, lambda e, votes=votes: e["dockets"][place].__setitem__("consensusVotes", votes)
+
+
 def of_claims(evidence):
     """What the interface says of the rules."""
 
@@ -147,6 +159,8 @@ def of_governance(evidence, rules_before):
 def tamperings(evidence, rules_before):
     """(judge, what is altered, the altered copy). `rules_before`: the rules by which each docket is judged."""
     for what, change in of_chain(evidence, rules_before):
+        yield "check", what, altered(evidence, change)
+    for what, change in of_votes(evidence, rules_before):
         yield "check", what, altered(evidence, change)
     for what, change in of_claims(evidence):
         yield "replay", what, altered(evidence, change)

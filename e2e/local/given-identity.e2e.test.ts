@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '#kit/clock/clock.ts';
 import { createLogger } from '#kit/log/log.ts';
-import { type Issuer, startIssuer } from '../../components/standalone/issuer/issuer.ts';
 import { clientIdsOf, planProcesses, type Surroundings } from '../../components/standalone/layout.ts';
+import { startIssuer } from '../../components/svid-issuer/compose.ts';
 import { createApi } from '../harness/api.ts';
 import {
   createRegister,
@@ -70,7 +70,7 @@ describe('a given Workload API', () => {
 
   describe.skipIf(!attests)('on one socket, behind an agent that tells processes apart', () => {
     let root = '';
-    let issuer: Issuer;
+    let issuer: Awaited<ReturnType<typeof startIssuer>>;
     let agent: ChildProcess;
     let given = '';
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createOrganization, createPerson } from '../harness/governance.ts';
 import { createWallet, signIn } from '../harness/journey.ts';
 import { askToken, fetchSvid, mintWithSvid, refusedWithWrongSvid } from '../harness/service-token.ts';
 import { installation } from '../harness/shared-system.ts';
@@ -38,6 +39,9 @@ describe('identity, from outside', () => {
       '/api/x/../internal/service-auth/token',
       '/api/internal/service-auth/token/',
       '/api/internal/audit/refusals',
+      '/api/internal/organizations',
+      '/api/internal/organizations/by-uid/00000000-0000-4000-8000-000000000000',
+      '/api/organizations/../internal/organizations',
     ];
     for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
       for (const path of paths) {
@@ -54,6 +58,38 @@ describe('identity, from outside', () => {
     );
     const { ca } = await fetchSvid(here.state, 'service-wallet');
     await expect(askToken(here.state, { ca }, 'service-wallet')).rejects.toThrow();
+  });
+
+  test('identity A7: a suspended organisation is out within a second, and in again when it is opened', async () => {
+    const { access_token: root } = await signIn(here.api, here.state);
+    const organization = await createOrganization(here.api, root, 'pausing');
+    const person = await createPerson(here.api, root, organization, { name: 'boss', role: 'Administrator' });
+    const setStatus = (id: string, status: string) =>
+      here.api.send('PUT', `/api/platform/organizations/${id}/status`, { token: root, json: { status } });
+    const login = () =>
+      here.api.send('POST', '/api/auth/login', {
+        json: {
+          email: person.email,
+          password: person.password,
+          organizationSubdomain: organization.subdomain,
+        },
+      });
+    const uses = ['/api/auth/me', '/api/wallets', '/api/registers', '/api/admin/validation/status'];
+    const { token } = person;
+    const before = await Promise.all(uses.map((path) => here.api.send('GET', path, { token })));
+    expect(before.map(({ status }) => status)).not.toContain(401);
+    expect((await setStatus(organization.id, 'Suspended')).status).toBe(204);
+    for (const path of uses) {
+      await until(`${path} refuses`, 1_000, async () =>
+        (await here.api.send('GET', path, { token })).status === 401 ? true : undefined,
+      );
+    }
+    expect((await login()).status).toBe(401);
+    expect((await setStatus(organization.id, 'Active')).status).toBe(204);
+    expect((await login()).status).toBe(200);
+    expect((await here.api.send('GET', '/api/auth/me', { token })).status).toBe(401);
+    const protectedOne = await setStatus('00000000-0000-0000-0000-000000000001', 'Suspended');
+    expect([protectedOne.status, protectedOne.body]).toMatchObject([409, { code: 'PLATFORM_ORG_PROTECTED' }]);
   });
 
   test('identity A27: a token that was logged out is refused by every service within a second', async () => {

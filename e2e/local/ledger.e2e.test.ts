@@ -194,6 +194,10 @@ describe('a register, from outside', () => {
       .filter((answer) => answer.status !== 200)
       .map((answer) => (answer.body as { code: string }).code);
     expect(new Set(codes)).toEqual(new Set(['VAL_CHAIN_FORK']));
+    for (const { body } of accepted) {
+      const { transactionId } = body as { transactionId: string };
+      await waitConfirmed(here.api, here.token(), registerId, transactionId);
+    }
   });
 
   test('malformed input has the shape of the specification and is not half-written', async () => {

@@ -15,6 +15,8 @@ import { setStatus } from '../harness/validation.ts';
 import { inParallel, until } from '../harness/wait.ts';
 
 const here = installation(['--validators', '4']);
+/** Validator ids are names of processes or of pods. */
+const member = (number: number): string => here.state.validators[number]?.validatorId ?? '';
 const submitted = z.object({ txId: z.string(), status: z.literal('submitted') });
 const placed = z.object({ status: z.literal('confirmed'), docketNumber: z.number() });
 const docket = z.object({
@@ -241,26 +243,24 @@ describe('policies and validators of a register, from outside', () => {
     'a validator leaves the set by %s and comes back, and nothing that was accepted is lost',
     async (leave) => {
       const before = (await docketOf(await sealAction({ before: leave }))).validatorSetHash;
-      const gone = await sealedIn(await setAct('validator-3', leave, { reason: 'maintenance' }));
+      const gone = await sealedIn(await setAct(member(3), leave, { reason: 'maintenance' }));
       const actions = Array.from({ length: 24 }, (_, n) => ({ [leave]: n }));
       const txIds = await inParallel(actions, 6, send);
       for (const txId of txIds) await waitConfirmed(here.api, owner.token, register.registerId, txId);
       const [last, next] = [await docketOf(gone), await docketOf(gone + 1)];
       expect(last.validatorSetHash).toBe(before);
       expect(next.validatorSetHash).not.toBe(before);
-      expect(next.certificate.signatures.map(({ validatorId }) => validatorId)).not.toContain('validator-3');
-      expect(codeOf(await setAct('validator-2', 'suspend'))).toEqual([422, 'VAL_PERM_011']);
+      expect(next.certificate.signatures.map(({ validatorId }) => validatorId)).not.toContain(member(3));
+      expect(codeOf(await setAct(member(2), 'suspend'))).toEqual([422, 'VAL_PERM_011']);
       const approved = validators.parse((await get('/validators/approved')).body);
       expect(approved.quorum).toBe(3);
-      const back = await sealedIn(await setAct('validator-3', 'approve', { approvalNotes: 'back' }));
+      const back = await sealedIn(await setAct(member(3), 'approve', { approvalNotes: 'back' }));
       await sealAction({ back: leave });
       expect((await docketOf(back)).validatorSetHash).toBe(next.validatorSetHash);
       expect((await docketOf(back + 1)).validatorSetHash).toBe(before);
-      await until('validator-3 signs again', 20_000, async () => {
+      await until('the validator signs again', 20_000, async () => {
         const { certificate } = await docketOf(await sealAction({ n: 'again', at: performance.now() }));
-        return certificate.signatures.some(({ validatorId }) => validatorId === 'validator-3')
-          ? true
-          : undefined;
+        return certificate.signatures.some(({ validatorId }) => validatorId === member(3)) ? true : undefined;
       });
     },
   );
@@ -293,8 +293,8 @@ describe('policies and validators of a register, from outside', () => {
     });
     expect(validators.parse(pending.body).validators).toEqual([]);
     expect(codeOf(await setAct('validator-9', 'approve'))).toEqual([404, 'VALIDATOR_NOT_FOUND']);
-    expect(codeOf(await setAct('validator-0', 'approve'))).toEqual([422, 'VAL_PERM_017']);
-    const json = { registerId: register.registerId, validatorId: 'validator-0' };
+    expect(codeOf(await setAct(member(0), 'approve'))).toEqual([422, 'VAL_PERM_017']);
+    const json = { registerId: register.registerId, validatorId: member(0) };
     const again = await here.api.send('POST', '/api/validators/register', { token: owner.token, json });
     expect(codeOf(again)).toEqual([422, 'VAL_PERM_017']);
     const foreign = await here.api.send('POST', '/api/validators/register', { token: stranger.token, json });

@@ -1,60 +1,56 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { cpus, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { startSystem } from '../harness/system.ts';
-import { growth } from './growth.ts';
+import { cpus } from 'node:os';
+import { chosen, parseBench, sealedFrom, usage } from './options.ts';
 import { heading, judge, type Row } from './report.ts';
-import { gatewayCpu, minting, startAndMemory } from './services.ts';
-import { openStage, type Stage } from './stage.ts';
-import { latency, throughput } from './throughput.ts';
+import { type Measurement, measurements } from './rows.ts';
+import { openStage } from './stage.ts';
 
-/** The mutual-TLS listener of a component process, from its environment. */
-function listenerOf(stage: Stage, service: string): string {
-  const environment = readFileSync(`/proc/${stage.pidOf(service)}/environ`, 'utf8').split('\0');
-  const port = environment.find((one) => one.startsWith('CHANCERY_HTTPS_PORT='))?.split('=')[1];
-  return `https://127.0.0.1:${port}`;
-}
+type Report = (rows: readonly Row[]) => void;
 
-async function onStage(report: (rows: readonly Row[]) => void): Promise<void> {
-  const stage = await openStage();
+/** Measurements that share a system, one after the other. */
+async function onStage(validators: number, wanted: readonly Measurement[], report: Report): Promise<void> {
+  if (wanted.length === 0) return;
+  const stage = await openStage(validators);
   try {
-    report(await throughput(stage, listenerOf(stage, 'validator-0')));
-    report([await latency(stage, listenerOf(stage, 'register'))]);
-    report([await minting(stage)]);
-    report([await gatewayCpu(stage, listenerOf(stage, 'tenant'))]);
-    report([await growth(stage, listenerOf(stage, 'validator-0'))]);
+    for (const one of wanted) report(await one.measure(stage));
   } finally {
     await stage.close();
   }
 }
 
-async function alone(report: (rows: readonly Row[]) => void): Promise<void> {
-  const dir = mkdtempSync(join(tmpdir(), 'chancery-bench-start-'));
-  try {
-    await (await startSystem({ dataDir: dir })).stop();
-    report(await startAndMemory(dir));
-  } finally {
-    rmSync(dir, { recursive: true, force: true });
-  }
-}
-
-async function main(): Promise<void> {
-  if (process.platform !== 'linux') {
-    process.stdout.write('The benchmark reads /proc and runs on Linux only.\n');
-    return;
-  }
+async function measureAll(wanted: readonly Measurement[]): Promise<void> {
   process.stdout.write(`${cpus().length} CPUs, ${cpus()[0]?.model}, Node ${process.version}\n\n${heading}\n`);
   let missed = 0;
-  const report = (rows: readonly Row[]): void => {
+  const report: Report = (rows) => {
     for (const { line, holds } of rows.map(judge)) {
       process.stdout.write(`${line}\n`);
       missed += holds ? 0 : 1;
     }
   };
-  await onStage(report);
-  await alone(report);
+  for (const validators of [1, 4]) {
+    await onStage(
+      validators,
+      wanted.filter((one) => one.validators === validators),
+      report,
+    );
+  }
+  for (const one of wanted.filter(({ validators }) => validators === 0)) report(await one.measure(undefined));
   process.stdout.write(missed === 0 ? '\nall bounds hold\n' : `\n${missed} bounds missed\n`);
   process.exitCode = missed === 0 ? 0 : 1;
 }
 
-await main();
+async function main(args: readonly string[]): Promise<void> {
+  try {
+    const { names, sealed, help } = parseBench(args);
+    const all = measurements({ from: sealedFrom, to: sealed });
+    const wanted = chosen(all, names);
+    if (help) process.stdout.write(usage(all));
+    else if (process.platform === 'linux') await measureAll(wanted);
+    else process.stdout.write('The benchmark reads /proc and runs on Linux only.\n');
+  } catch (error) {
+    if (!(error instanceof RangeError || error instanceof TypeError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 1;
+  }
+}
+
+await main(process.argv.slice(2));

@@ -3,12 +3,29 @@ import { readFileSync } from 'node:fs';
 
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
 
-/** CPU seconds (user and system) that a process has used; Linux only. */
-export function cpuSeconds(pid: number): number {
+function ticks(pid: number, places: readonly number[]): number {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
   // the name in parentheses may hold spaces: the numbers start behind it
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+  return places.reduce((sum, place) => sum + Number(fields[place]), 0);
+}
+
+/** CPU seconds (user and system) that a process has used; Linux only. */
+export function cpuSeconds(pid: number): number {
+  return ticks(pid, [11, 12]) / ticksPerSecond;
+}
+
+/** The same of a process and everything below it, with what its ended children used. */
+export function treeCpuSeconds(pid: number): number {
+  let sum = 0;
+  for (const each of processTree(pid)) {
+    try {
+      sum += ticks(each, [11, 12, 13, 14]);
+    } catch {
+      // it ended meanwhile: its parent counts it from now on
+    }
+  }
+  return sum / ticksPerSecond;
 }
 
 /** Proportional set size of a process in MiB. */
@@ -19,7 +36,15 @@ export function memoryMiB(pid: number): number {
 
 /** A process and everything below it. */
 export function processTree(pid: number): readonly number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  const children = childrenOf(pid);
   const below = children === '' ? [] : children.split(' ').flatMap((child) => processTree(Number(child)));
   return [pid, ...below];
+}
+
+function childrenOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  } catch {
+    return '';
+  }
 }

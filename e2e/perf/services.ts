@@ -36,7 +36,7 @@ function asking(pool: Pool, asked: Asked): () => Promise<void> {
   };
 }
 
-/** Row 4: service tokens over mutual TLS with kept connections. */
+/** Service tokens over mutual TLS with kept connections. */
 export async function minting(stage: Stage): Promise<Row> {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signingKey = privateKey.export({ type: 'pkcs8', format: 'pem' });
@@ -68,10 +68,10 @@ export async function minting(stage: Stage): Promise<Row> {
   };
 }
 
-/** Row 5: CPU of the gateway for one small request, against a bare proxy to the same listener. */
-export async function gatewayCpu(stage: Stage, tenantUrl: string): Promise<Row> {
+/** CPU of the gateway for one small request, against a bare proxy to the same listener. */
+export async function gatewayCpu(stage: Stage): Promise<Row> {
   const raw = await startRaw(new URL('./raw/proxy.ts', import.meta.url), {
-    origin: tenantUrl,
+    origin: stage.addressOf('tenant', 'HTTPS'),
     ...stage.svid,
   });
   const pools = {
@@ -98,7 +98,7 @@ export async function gatewayCpu(stage: Stage, tenantUrl: string): Promise<Row> 
   };
 }
 
-/** Rows 6: local mode in one process on existing data, and what it keeps in memory. */
+/** Local mode in one process on existing data, and what it keeps in memory. */
 export async function startAndMemory(dataDir: string): Promise<readonly Row[]> {
   const seconds: number[] = [];
   const memory: number[] = [];

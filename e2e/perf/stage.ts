@@ -1,5 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Pool } from 'undici';
 import { createLogger } from '#kit/log/log.ts';
@@ -8,6 +8,7 @@ import { type Api, createApi } from '../harness/api.ts';
 import { createRegister, createWallet, signIn, type Wallet, waitOnline } from '../harness/journey.ts';
 import { type ClientCertificate, fetchSvid } from '../harness/service-token.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
+import type { RawSettings } from './raw/installation.ts';
 
 /** What every measurement plays on: a running system of separate processes and a database for the raw programs. */
 export interface Stage {
@@ -18,24 +19,44 @@ export interface Stage {
   readonly owner: Wallet;
   readonly svid: Required<ClientCertificate>;
   readonly rawDatabaseUrl: string;
+  readonly rawDatabasePid: number;
+  /** The process that all others of the system are below. */
+  readonly launcherPid: number;
   readonly dir: string;
   pidOf(process: string): number;
+  /** A listener of a component process, from its environment. */
+  addressOf(process: string, kind: 'HTTPS' | 'OPS'): string;
+  /** The HTTPS listeners of all validators. */
+  validatorUrls(): readonly string[];
   /** Keep-alive connections to a listener that asks for a client certificate. */
   pool(origin: string, connections: number): Pool;
+  /** `token` expires in long runs. */
+  freshToken(): Promise<string>;
   close(): Promise<void>;
 }
 
-export async function openStage(): Promise<Stage> {
+/** Where a process listens, host:port. */
+function portOf(pid: number, kind: string): string {
+  const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+  const wanted = `CHANCERY_${kind}_PORT=`;
+  return `127.0.0.1:${environment.find((one) => one.startsWith(wanted))?.slice(wanted.length)}`;
+}
+
+/** Starts everything, with one register that all validators are members of. */
+export async function openStage(validators: number): Promise<Stage> {
   const dir = mkdtempSync(join(tmpdir(), 'chancery-bench-'));
   const log = createLogger({ service: 'bench', level: 'silent' });
   const postgres = await startPostgres({ dataDir: join(dir, 'raw-pg'), socketDir: join(dir, 'raw-s'), log });
-  const system = await startSystem({ dataDir: join(dir, 'state'), args: ['--processes'] });
+  const args = ['--processes', '--validators', String(validators)];
+  const system = await startSystem({ dataDir: join(dir, 'state'), args, deadlineMs: 120_000 });
   const api = createApi(system.state.gatewayUrl);
   const { access_token: token } = await signIn(api, system.state);
   const owner = await createWallet(api, token, 'ED25519');
   const registerId = await createRegister(api, token, 'Bench register', owner);
   await waitOnline(api, token, registerId);
   const svid = await fetchSvid(system.state, 'service-operator');
+  const pidOf = (name: string): number =>
+    system.current().processes.find((one) => one.name === name)?.pid ?? 0;
   return {
     system,
     api,
@@ -44,14 +65,36 @@ export async function openStage(): Promise<Stage> {
     owner,
     svid,
     rawDatabaseUrl: postgres.url('postgres'),
+    rawDatabasePid: postgres.pid,
+    launcherPid: system.state.processes.find((one) => one.name === 'local')?.pid ?? 0,
     dir,
-    pidOf: (name) => system.state.processes.find((one) => one.name === name)?.pid ?? 0,
+    pidOf,
+    addressOf: (name, kind) => `${kind === 'OPS' ? 'http' : 'https'}://${portOf(pidOf(name), kind)}`,
+    validatorUrls: () => system.state.validators.map(({ https }) => `https://${https}`),
     pool: (origin, connections) =>
       new Pool(origin, { connections, connect: { ...svid, checkServerIdentity: () => undefined } }),
+    freshToken: async () => (await signIn(api, system.state)).access_token,
     close: async () => {
       await system.stop();
       await postgres.stop();
       rmSync(dir, { recursive: true, force: true });
     },
+  };
+}
+
+/** What the raw programs of one measurement are started with; threads as the product of so many validators has them. */
+export function rawSettings(stage: Stage, name: string, validators: number): RawSettings {
+  const threads = Math.max(
+    1,
+    availableParallelism() > 2 ? availableParallelism() - 1 : availableParallelism(),
+  );
+  return {
+    ...stage.svid,
+    databaseUrl: stage.rawDatabaseUrl,
+    schema: name,
+    logFile: join(stage.dir, `raw-${name}.log`),
+    validators,
+    workers: validators === 1 ? threads : 1,
+    storeWorkers: threads,
   };
 }

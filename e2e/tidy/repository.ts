@@ -26,7 +26,7 @@ export function listFiles(...folders: readonly string[]): RepositoryFile[] {
 
 /** Every TypeScript file that people write. */
 export function listSources(): RepositoryFile[] {
-  return listFiles('components', 'e2e', 'operator').filter((file) => file.path.endsWith('.ts'));
+  return listFiles('components', 'e2e', 'operator', 'tools').filter((file) => file.path.endsWith('.ts'));
 }
 
 function walk(folder: string): RepositoryFile[] {
@@ -49,9 +49,10 @@ export function isTest(path: string): boolean {
   );
 }
 
-/** The component (or `core`, `kit`) a file belongs to; undefined outside `components/`. */
+/** The component (or `core`, `kit`, `operator`) a file belongs to; undefined for everything else. */
 export function ownerOf(path: string): string | undefined {
   const [top, owner, ...rest] = path.split('/');
+  if (top === 'operator') return top;
   return top === 'components' && rest.length > 0 ? owner : undefined;
 }
 

@@ -1,8 +1,9 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { unpackTransactions } from './transaction.ts';
 import { checkBytes, startVerifiers } from './verifiers.ts';
 import { openWire, serveFrames, type Wire } from './wire.ts';
 
@@ -10,20 +11,25 @@ import { openWire, serveFrames, type Wire } from './wire.ts';
  * The least the register service does: one indexed question for every admission batch, and for every docket all its
  * signatures verified, one COPY and one commit. Its own listener passes single transactions on to the validator and
  * answers when they are stored; GET answers how many are.
- * Settings: {key, cert, ca, databaseUrl, schema, workers}. A frame is `?` and ids, or `!`, certificate and transactions.
+ * Settings: {key, cert, ca, databaseUrl, schema, workers}. A frame is `?` and ids, or `!`, the count of
+ * certificate signatures and attestations, those, and transactions.
  */
 
 const settings = JSON.parse(process.argv[2] ?? '{}');
 const verify = startVerifiers(settings.workers);
-const writer = new pg.Client({ connectionString: settings.databaseUrl });
-const reader = new pg.Client({ connectionString: settings.databaseUrl });
-for (const client of [writer, reader]) {
-  // the database may go first when the benchmark ends
-  client.on('error', () => process.exit(0));
-  await client.connect();
-  await client.query(`create schema if not exists ${settings.schema}`);
-  await client.query(`set search_path = ${settings.schema}`);
-}
+const database = {
+  connectionString: settings.databaseUrl,
+  options: `-c search_path=${settings.schema}`,
+  max: 4,
+};
+const writer = new pg.Client(database);
+const reader = new pg.Pool(database);
+// the database may go first when the benchmark ends
+const onLost = (): never => process.exit(0);
+writer.on('error', onLost);
+reader.on('error', onLost);
+await writer.connect();
+await writer.query(`create schema ${settings.schema}`);
 await writer.query(
   'create table raw_tx (docket bigint, pos int, tx_id text unique, body bytea, primary key (docket, pos))',
 );
@@ -40,22 +46,17 @@ async function lookup(ids: string): Promise<Uint8Array> {
   return Buffer.from(String(rows.length));
 }
 
-/** Transactions in a frame: id 32, check 128, length 4, body. */
-function* transactionsIn(frame: Buffer) {
-  for (let at = 0; at < frame.length; ) {
-    const id = frame.toString('hex', at, at + 32);
-    const check = frame.subarray(at + 32, at + 32 + checkBytes);
-    const start = at + 32 + checkBytes + 4;
-    const end = start + frame.readUInt32LE(start - 4);
-    yield { id, check, body: frame.subarray(start, end) };
-    at = end;
-  }
-}
-
 async function store(frame: Buffer): Promise<Uint8Array> {
-  const batch = [...transactionsIn(frame.subarray(2 * checkBytes))];
-  const votes = [frame.subarray(0, checkBytes), frame.subarray(checkBytes, 2 * checkBytes)];
-  await verify([...votes, ...batch.map(({ check }) => check)]);
+  const votes = frame[0] ?? 0;
+  const start = 1 + votes * checkBytes;
+  const checks = Array.from({ length: votes }, (_, place) =>
+    frame.subarray(1 + place * checkBytes, 1 + (place + 1) * checkBytes),
+  );
+  const batch = unpackTransactions(frame.subarray(start)).map((one) => ({
+    ...one,
+    id: one.id.toString('hex'),
+  }));
+  await verify([...checks, ...batch.map(({ check }) => check)]);
   const digest = createHash('sha256').update(`${docket}|${previous}|`);
   for (const { id } of batch) digest.update(id);
   const hashed = digest.digest('hex');
@@ -80,12 +81,12 @@ const port = await serveFrames(settings, (frame) => {
 });
 
 async function submit(body: Buffer): Promise<void> {
-  const id = randomBytes(32);
+  const id: string = JSON.parse(body.toString()).TransactionId;
   const { promise, resolve } = Promise.withResolvers<void>();
-  waiting.set(id.toString('hex'), resolve);
-  await validator?.call(Buffer.concat([id, body]));
+  waiting.set(id, resolve);
+  await validator?.call(body);
   await promise;
-  waiting.delete(id.toString('hex'));
+  waiting.delete(id);
 }
 
 const server = createServer(

@@ -11,9 +11,13 @@ export interface Identity {
 /** The least a call over mutual TLS needs: frames of length:u32 id:u32 body on one kept connection. */
 export interface Wire {
   call(body: Uint8Array): Promise<Buffer>;
+  /** Says something that wants no answer. */
+  tell(body: Uint8Array): void;
 }
 
 const headBytes = 8;
+/** Frames that want no answer. */
+const untold = 0;
 
 function send(socket: Socket, id: number, body: Uint8Array): void {
   const frame = Buffer.allocUnsafe(headBytes + body.length);
@@ -43,15 +47,19 @@ function onFrames(socket: Socket, take: (id: number, body: Buffer) => void): voi
   });
 }
 
-/** Answers frames in whatever order the answers are ready. Resolves with the port. */
+/** Answers frames in whatever order the answers are ready, and takes those that want none. Resolves with the port. */
 export function serveFrames(
   identity: Identity,
   answer: (body: Buffer) => Promise<Uint8Array>,
+  take: (body: Buffer) => void = () => undefined,
 ): Promise<number> {
   const server = createServer({ ...identity, requestCert: true, minVersion: 'TLSv1.3' }, (socket) => {
     socket.setNoDelay(true);
     socket.on('error', () => socket.destroy());
-    onFrames(socket, (id, body) => void answer(body).then((result) => send(socket, id, result)));
+    onFrames(socket, (id, body) => {
+      if (id === untold) take(body);
+      else void answer(body).then((result) => send(socket, id, result));
+    });
   });
   return new Promise((resolve) => {
     server.listen(0, '127.0.0.1', () => {
@@ -88,5 +96,6 @@ export async function openWire(identity: Identity, port: number): Promise<Wire> 
         waiting.set(next, resolve);
         send(socket, next, body);
       }),
+    tell: (body) => send(socket, untold, body),
   };
 }

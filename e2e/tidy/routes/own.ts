@@ -8,11 +8,21 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /api/health Anonymous',
     'GET /openapi/{document} Anonymous',
   ]),
+  // decision D51
+  ...routes('svid-issuer', 'served', ['POST /svid Anonymous']),
   // notes/identity.md section 10, decision D37
   ...routes('tenant', 'served', [
     'GET /.well-known/jwks.json Anonymous',
     'GET /.well-known/oauth-authorization-server/api/service-auth Anonymous',
     'POST /api/organizations/{organizationId}/users/{userId}/unlock RequireAdministrator',
+  ]),
+  // Organisations of custom resources: notes/custom-resources.md, the operator alone
+  ...routes('tenant', 'served', [
+    'POST /api/internal/organizations RequireOperator',
+    'GET /api/internal/organizations/{organizationId} RequireOperator',
+    'GET /api/internal/organizations/by-uid/{resourceUid} RequireOperator',
+    'PUT /api/internal/organizations/by-uid/{resourceUid}/status RequireOperator',
+    'DELETE /api/internal/organizations/by-uid/{resourceUid} RequireOperator',
   ]),
   // Wallets: what issue 3 adds, under both bases that document 3 uses
   ...routes('wallet', 'served', [
@@ -36,6 +46,8 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'DELETE /api/v1/wallets/{id}/access/{subject} RequireAuthenticated',
     'GET /api/v1/wallets/{id}/access/{subject}/check RequireAuthenticated',
   ]),
+  // The operator's wallet: decision D50
+  ...routes('wallet', 'served', ['PUT /api/internal/service-wallets/{name} RequireOperator']),
   // Governance: notes/ledger.md L-87 and L-106
   ...routes('register', 'served', [
     'GET /api/registers/{registerId}/governance/roster RequireAuthenticated',
@@ -59,9 +71,30 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'POST /api/validators/{registerId}/refresh RequireAuthenticated',
     'POST /api/validators/{registerId}/{validatorId}/approve RequireAuthenticated',
     'POST /api/validators/{registerId}/{validatorId}/reject RequireAuthenticated',
+    'POST /api/validators/{registerId}/{validatorId}/rotate-key RequireAuthenticated',
     'POST /api/validators/{registerId}/{validatorId}/suspend RequireAuthenticated',
     'GET /api/admin/registers/{registerId}/conflicts RequireSystemAdmin',
     'POST /api/admin/registers/{registerId}/resume-halted RequireSystemAdmin',
+  ]),
+  // Evidence of two signed messages: notes/ledger.md L-116
+  ...routes('validator', 'served', ['GET /api/admin/validators/{registerId}/evidence RequireSystemAdmin']),
+  // What the operator asks of one validator: notes/operator.md 4.1 and 4.3
+  ...routes('validator', 'served', [
+    'GET /api/internal/consensus RequireOperator',
+    'POST /api/internal/drain RequireOperator',
+    'POST /api/internal/undrain RequireOperator',
+    'POST /api/internal/validation/{registerId} RequireOperator',
+  ]),
+  // Registers of custom resources: notes/ledger.md 5.1; the last one is for people
+  ...routes('register', 'served', [
+    'GET /api/internal/organizations/{organizationId}/registers/count RequireOperator',
+    'POST /api/internal/registers RequireOperator',
+    'PUT /api/internal/registers/{uid} RequireOperator',
+    'GET /api/internal/registers/{key} RequireOperator',
+    'DELETE /api/internal/registers/{key} RequireOperator',
+    'POST /api/internal/registers/{key}/changes RequireOperator',
+    'PUT /api/internal/registers/{key}/validation RequireOperator',
+    'POST /api/registers/{registerId}/attestations RequireAuthenticated',
   ]),
   // Proofs: notes/ledger.md chapter 5, decisions D25 and D40
   ...routes('register', 'served', [

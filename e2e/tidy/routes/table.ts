@@ -14,7 +14,8 @@ export type Component =
   | 'validator'
   | 'peer'
   | 'blueprint'
-  | 'credential';
+  | 'credential'
+  | 'svid-issuer';
 
 /** `served`: it exists, with that policy. `pending`: it does not exist yet, not even as a stub. */
 export type RouteStatus = 'served' | 'pending';

@@ -1,0 +1,188 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { listValues, renderValues, withTable } from '../../tools/charts/values.ts';
+import { charts } from './chart.ts';
+
+const chart = charts('chancery');
+const read = (name: string): string => readFileSync(charts('chancery', name), 'utf8');
+const schema: unknown = JSON.parse(read('values.schema.json'));
+const demo = ['-f', charts('chancery', 'values-demo.yaml')];
+const given = [
+  'admin.existingSecret=admin',
+  'tenant.protectionKey.existingSecret=protection',
+  'wallet.keyEncryptionKey.existingSecret=kek',
+  'database.tenant.existingSecret=db-tenant',
+  'database.wallet.existingSecret=db-wallet',
+  'database.register.existingSecret=db-register',
+  'nats.existingSecret=nats',
+].flatMap((one) => ['--set', one]);
+
+const hasHelm = spawnSync('helm', ['version'], { stdio: 'ignore' }).status === 0;
+if (!hasHelm) process.stderr.write('helm is not on PATH: what the chart renders is not examined\n');
+
+interface Rendered {
+  readonly code: number | null;
+  readonly err: string;
+  /** Text of each object. */
+  readonly objects: readonly string[];
+}
+
+function render(...args: readonly string[]): Rendered {
+  const { status, stdout, stderr } = spawnSync('helm', ['template', 'acme', chart, '-n', 'acme', ...args], {
+    encoding: 'utf8',
+    maxBuffer: 32_000_000,
+  });
+  return {
+    code: status,
+    err: stderr,
+    objects: stdout.split(/^---$/m).filter((text) => text.includes('kind:')),
+  };
+}
+
+const ofKind = ({ objects }: Rendered, kind: string): readonly string[] =>
+  objects.filter((text) => new RegExp(`^kind: ${kind}$`, 'm').test(text));
+const nameOf = (text: string): string => /^metadata:\n {2}name: (.+)$/m.exec(text)?.[1] ?? '';
+const names = (rendered: Rendered, kind: string): readonly string[] =>
+  ofKind(rendered, kind).map(nameOf).sort();
+
+describe('the values of the chart', () => {
+  it('are each described, with a default', () => {
+    const values = listValues(schema);
+    expect(values.length).toBeGreaterThan(100);
+    const bare = values.filter(({ meaning, standard }) => meaning.length < 5 || standard === undefined);
+    expect(bare.map(({ name }) => name)).toEqual([]);
+  });
+
+  it('stand in values.yaml and in the README as "npm run gen" writes them', () => {
+    expect(read('values.yaml')).toBe(renderValues(schema));
+    expect(read('README.md')).toBe(withTable(read('README.md'), schema));
+  });
+});
+
+describe.skipIf(!hasHelm)('the chart', () => {
+  it.each([
+    ['demo', demo],
+    ['production', given],
+  ])('passes helm lint with values for %s', (_, values) => {
+    const said = execFileSync('helm', ['lint', '--strict', chart, ...values], { encoding: 'utf8' });
+    expect(said).toContain('0 chart(s) failed');
+  });
+
+  it('brings everything along with the demo values', () => {
+    const rendered = render(...demo);
+    expect(rendered.err).toBe('');
+    const services = [
+      'service-gateway',
+      'service-operator',
+      'service-register',
+      'service-tenant',
+      'service-wallet',
+    ];
+    expect(names(rendered, 'Deployment')).toEqual(['nats', ...services, 'svid-issuer']);
+    expect(names(rendered, 'PodDisruptionBudget')).toEqual([...services, 'svid-issuer']);
+    expect(names(rendered, 'StatefulSet')).toEqual(['postgres']);
+    expect(names(rendered, 'Ingress')).toEqual(['service-gateway']);
+    expect(names(rendered, 'HTTPRoute')).toEqual([]);
+  });
+
+  it('takes what exists with the production values', () => {
+    const rendered = render(...given);
+    expect([rendered.code, rendered.err]).toEqual([0, '']);
+    expect(names(rendered, 'StatefulSet')).toEqual([]);
+    expect(names(rendered, 'Secret')).toEqual([]);
+    expect(names(rendered, 'ClusterSPIFFEID')).toEqual([
+      'chancery-services-acme',
+      'chancery-validators-acme',
+    ]);
+    for (const text of ofKind(rendered, 'Deployment')) {
+      expect(text).toContain('csi: { driver: csi.spiffe.io, readOnly: true }');
+      expect(text).not.toContain('CHANCERY_IDENTITY_ISSUER');
+    }
+  });
+
+  it('holds every container to the level restricted', () => {
+    const rendered = render(...demo);
+    const withPods = ['Deployment', 'StatefulSet', 'Job'].flatMap((kind) => ofKind(rendered, kind));
+    expect(withPods.length).toBeGreaterThan(10);
+    for (const text of withPods) {
+      const containers = text.match(/^ +image: /gm)?.length ?? 0;
+      for (const rule of [
+        'allowPrivilegeEscalation: false',
+        'readOnlyRootFilesystem: true',
+        'drop: \\[ALL\\]',
+      ])
+        expect(text.match(new RegExp(rule, 'g'))?.length, `${nameOf(text)} ${rule}`).toBe(containers);
+      expect(text).toContain('runAsNonRoot: true');
+      expect(text).toContain('seccompProfile: { type: RuntimeDefault }');
+      expect(text).toMatch(/automountServiceAccountToken: (?:true|false)/);
+    }
+  });
+
+  it('gives the operator no secrets, no exec and no wildcard', () => {
+    const roles = ['Role', 'ClusterRole']
+      .flatMap((kind) => ofKind(render(...demo), kind))
+      .filter((text) => nameOf(text).includes('operator'));
+    expect(roles.length).toBeGreaterThan(1);
+    for (const text of roles) expect(text).not.toMatch(/secrets|pods\/exec|\*|escalate|bind\b|impersonate/);
+  });
+
+  it.each([
+    ['Own', [], 'Role', ['chancery-operator', 'chancery-operator-lease']],
+    [
+      'List',
+      ['operator.namespaces={acme,other}'],
+      'Role',
+      ['chancery-operator', 'chancery-operator', 'chancery-operator-lease'],
+    ],
+    ['All', [], 'ClusterRole', ['chancery-operator-acme', 'chancery-svid-issuer-acme']],
+  ])('gives the operator what its scope %s needs', (scope, more, kind, expected) => {
+    const set = [`operator.scope=${scope}`, ...more].flatMap((one) => ['--set', one]);
+    const found = names(render(...demo, ...set), kind).filter(
+      (name) => !['svid-issuer', 'uninstall-guard'].includes(name),
+    );
+    expect(found).toEqual(expected);
+  });
+
+  it('renders HTTPRoute, HorizontalPodAutoscaler and ServiceMonitor when asked', () => {
+    const set = [
+      'httpRoute.enabled=true',
+      'httpRoute.parentRefs[0].name=public',
+      'httpRoute.hostnames={chancery.example.org}',
+      'metrics.serviceMonitor.enabled=true',
+      'gateway.autoscaling.enabled=true',
+    ].flatMap((one) => ['--set', one]);
+    const rendered = render(...given, ...set);
+    expect(names(rendered, 'HTTPRoute')).toEqual(['service-gateway']);
+    expect(names(rendered, 'ServiceMonitor')).toEqual(['chancery']);
+    expect(names(rendered, 'HorizontalPodAutoscaler')).toEqual(['service-gateway']);
+    const gateway = ofKind(rendered, 'Deployment').find((text) => nameOf(text) === 'service-gateway');
+    expect(gateway).not.toMatch(/^ {2}replicas:/m);
+  });
+
+  it.each([
+    ['a missing Secret', [], 'wallet.keyEncryptionKey.existingSecret (key key, 32 random bytes)'],
+    [
+      'more connections than PostgreSQL takes',
+      [...demo, '--set', 'tenant.replicas=9'],
+      'this installation can open 143 = 3 (migrations) + (9 + 1) x 10 (tenant) + (1 + 1) x 10 (wallet)',
+    ],
+    [
+      'an unknown value',
+      [...demo, '--set', 'tenant.relicas=9'],
+      "additional properties 'relicas' not allowed",
+    ],
+    ['a list without the own namespace', [...demo, '--set', 'operator.scope=List'], 'add acme'],
+    ['no trust domain', [...demo, '--set', 'installation=a.b-'], 'installation'],
+    ['an HTTPRoute to nowhere', [...demo, '--set', 'httpRoute.enabled=true'], 'httpRoute.parentRefs'],
+  ])('refuses %s with a message that helps', (_, args, message) => {
+    const { code, err } = render(...args);
+    expect(code).not.toBe(0);
+    expect(err).toContain(message);
+  });
+
+  it('makes a pod no other one when only the release of the chart changes', () => {
+    const pods = ofKind(render(...demo), 'Deployment').map((text) => text.slice(text.indexOf('  template:')));
+    for (const text of pods) expect(text).not.toMatch(/helm\.sh\/chart|app\.kubernetes\.io\/version/);
+  });
+});

@@ -1,0 +1,62 @@
+import type { Pool } from 'undici';
+import { createOutsideKey, signSubmission } from '../harness/outside.ts';
+import { inParallel, until } from '../harness/wait.ts';
+import type { Stage } from './stage.ts';
+
+export const validatePath = '/api/v1/transactions/validate';
+
+/** Transactions signed before the clock starts: 0.5 KB of payload, fifty senders. */
+export function presign(registerId: string, count: number): readonly string[] {
+  const keys = Array.from({ length: 50 }, createOutsideKey);
+  return Array.from({ length: count }, (_, n) => {
+    const key = keys[n % keys.length] ?? createOutsideKey();
+    // members in canonical order: the raw program hashes the text as it came
+    const payload = { at: Date.now(), n, note: 'x'.repeat(500) };
+    return JSON.stringify(signSubmission(key, { registerId, payload }));
+  });
+}
+
+/** One POST; throws unless it is answered with 200. */
+export async function post(pool: Pool, path: string, token: string, body: string): Promise<void> {
+  const answer = await pool.request({
+    path,
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    body,
+  });
+  const text = await answer.body.text();
+  if (answer.statusCode !== 200) {
+    throw new Error(`${path} answered ${answer.statusCode}: ${text}`);
+  }
+}
+
+/** How many transactions the register service says are stored in a register. */
+export async function storedIn({ api, token }: Stage, registerId: string): Promise<number> {
+  const path = `/api/registers/${registerId}/transactions?pageSize=1`;
+  const answer = await api.expect(200, 'GET', path, { token });
+  return (answer.body as { totalCount: number }).totalCount;
+}
+
+/** How a program is loaded, and how one sees what it has stored. */
+export interface Loaded {
+  readonly connections: number;
+  /** Place of the transaction in the round, to spread them over listeners. */
+  send(body: string, place: number): Promise<void>;
+  stored(): Promise<number>;
+}
+
+/** Sends all and waits until all are stored; gives transactions per second, first post to last one stored. */
+export async function sendAll(loaded: Loaded, bodies: readonly string[]): Promise<number> {
+  const goal = (await loaded.stored()) + bodies.length;
+  const startedAt = performance.now();
+  await inParallel(bodies, loaded.connections, (body, place) => loaded.send(body, place));
+  await until('all stored', 120_000, async () => ((await loaded.stored()) >= goal ? true : undefined));
+  return bodies.length / ((performance.now() - startedAt) / 1000);
+}
+
+/** Spreads requests over pools by turns. */
+export function spread(pools: readonly Pool[], place: number): Pool {
+  const pool = pools[place % pools.length];
+  if (pool === undefined) throw new RangeError('there is no listener to send to');
+  return pool;
+}

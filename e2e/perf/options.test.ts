@@ -1,0 +1,28 @@
+import { describe, expect, test } from 'vitest';
+import { chosen, parseBench, usage } from './options.ts';
+import { measurements } from './rows.ts';
+
+const all = measurements({ from: 1, to: 2 });
+
+describe('what npm run bench takes', () => {
+  test('without names everything is measured', () => {
+    const { names, help } = parseBench([]);
+    expect([chosen(all, names), help]).toEqual([all, false]);
+  });
+
+  test('names choose, in the order of the benchmark', () => {
+    const names = chosen(all, parseBench(['idle', 'four']).names).map(({ name }) => name);
+    expect(names).toEqual(['four', 'idle']);
+  });
+
+  test.each([['fourty'], ['--sealed', '10'], ['--sealed', 'many'], ['--nothing']])(
+    '%s %s is refused',
+    (...args) => {
+      expect(() => chosen(all, parseBench(args).names)).toThrow();
+    },
+  );
+
+  test('help names every measurement', () => {
+    for (const { name } of all) expect(usage(all)).toContain(`  ${name} `);
+  });
+});

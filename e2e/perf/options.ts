@@ -1,0 +1,49 @@
+import { parseArgs } from 'node:util';
+import type { Measurement } from './rows.ts';
+
+/** What `npm run bench --` accepts. */
+export interface BenchOptions {
+  /** Measurements by name; all when none is named. */
+  readonly names: readonly string[];
+  /** How many transactions the memory row seals. */
+  readonly sealed: number;
+  readonly help: boolean;
+}
+
+/** What a validator keeps of the latest is full by then. */
+export const sealedFrom = 25_000;
+
+/** Throws RangeError or the parser's TypeError for what it does not know. */
+export function parseBench(args: readonly string[]): BenchOptions {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      sealed: { type: 'string', default: '60000' },
+      help: { type: 'boolean', default: false, short: 'h' },
+    },
+  });
+  const sealed = Number(values.sealed);
+  if (!Number.isSafeInteger(sealed) || sealed <= sealedFrom)
+    throw new RangeError(`--sealed takes a number above ${sealedFrom}, not ${values.sealed}`);
+  return { names: positionals, sealed, help: values.help };
+}
+
+/** The measurements that are named, in their own order. */
+export function chosen(all: readonly Measurement[], names: readonly string[]): readonly Measurement[] {
+  const unknown = names.find((name) => all.every((one) => one.name !== name));
+  if (unknown !== undefined) throw new RangeError(`there is no measurement ${unknown}; --help lists them`);
+  return names.length === 0 ? all : all.filter((one) => names.includes(one.name));
+}
+
+export function usage(all: readonly Measurement[]): string {
+  const lines = all.map(({ name, what }) => `  ${name.padEnd(14)} ${what}`);
+  return `npm run bench -- [MEASUREMENT...] [--sealed N]
+
+Measures what is named, or everything:
+
+${lines.join('\n')}
+
+  --sealed N     how many transactions the memory row seals (default 60000)
+`;
+}

@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startSystem } from '../harness/system.ts';
+import { growth } from './growth.ts';
+import { idleRegisters } from './idle.ts';
+import { latency, latencyOfFour } from './latency.ts';
+import { memory, type Stretch } from './memory.ts';
+import { pauseAfterKill } from './pause.ts';
+import type { Row } from './report.ts';
+import { gatewayCpu, minting, startAndMemory } from './services.ts';
+import type { Stage } from './stage.ts';
+import { throughput, throughputOfFour } from './throughput.ts';
+
+/** What can be measured by itself. Those of one number of validators share a running system. */
+export interface Measurement {
+  readonly name: string;
+  readonly what: string;
+  /** 0: starts what it needs itself. */
+  readonly validators: 0 | 1 | 4;
+  measure(stage: Stage | undefined): Promise<readonly Row[]>;
+}
+
+function staged(measure: (stage: Stage) => Promise<readonly Row[]>): Measurement['measure'] {
+  return (stage) => {
+    if (stage === undefined) throw new Error('this measurement needs a running system');
+    return measure(stage);
+  };
+}
+
+/** All measurements in their order; `stretch` says how far the memory row goes. */
+export function measurements(stretch: Stretch): readonly Measurement[] {
+  const on = (
+    validators: 1 | 4,
+    name: string,
+    what: string,
+    measure: (stage: Stage) => Promise<readonly Row[]>,
+  ): Measurement => ({ name, what, validators, measure: staged(measure) });
+  return [
+    on(1, 'one', 'confirmed transactions per second, one validator', throughput),
+    on(1, 'latency', 'submit to confirmed, one validator', async (stage) => [await latency(stage)]),
+    on(1, 'tokens', 'tokens over mutual TLS', async (stage) => [await minting(stage)]),
+    on(1, 'gateway', 'CPU of the gateway for a request', async (stage) => [await gatewayCpu(stage)]),
+    on(1, 'growth', 'CPU for an append as a register grows', async (stage) => [await growth(stage)]),
+    on(4, 'four', 'confirmed transactions per second, four validators', throughputOfFour),
+    on(4, 'latency-four', 'submit to confirmed, four validators', async (stage) => [
+      await latencyOfFour(stage),
+    ]),
+    on(4, 'memory', 'memory of the validators as transactions are sealed', (stage) => memory(stage, stretch)),
+    on(4, 'pause', 'pause after kill -9 of the proposer', async (stage) => [await pauseAfterKill(stage)]),
+    on(4, 'idle', '1,000 registers at rest', idleRegisters),
+    { name: 'start', what: 'start and memory of local mode', validators: 0, measure: alone },
+  ];
+}
+
+async function alone(): Promise<readonly Row[]> {
+  const dir = mkdtempSync(join(tmpdir(), 'chancery-bench-start-'));
+  try {
+    await (await startSystem({ dataDir: dir })).stop();
+    return await startAndMemory(dir);
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
