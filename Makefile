@@ -1,6 +1,6 @@
 # The two commands a newcomer needs: make demo, make test. Everything else is listed by make help.
 .DEFAULT_GOAL := help
-.PHONY: help install demo start test check unit bench simulate soak routes gen format clean
+.PHONY: help install cluster-demo kind-demo demo start test check unit bench simulate soak routes images plugin gen format clean
 
 # Any Node >= 20 with npm installs; the scripts then run on the Node 26 that the lockfile brings.
 node_modules/.installed: package.json package-lock.json tools/link-node.cjs
@@ -9,6 +9,17 @@ node_modules/.installed: package.json package-lock.json tools/link-node.cjs
 	@touch $@
 
 install: node_modules/.installed ## install what is missing
+
+cluster-demo: install ## install on the cluster that KUBECONFIG names, and look around: LOAD="command" imports images
+	@[ -z "$(LOAD)" ] || npm run --silent images
+	@LOAD="$(LOAD)" npm run --silent cluster-demo
+
+kind-demo: install ## the same on kind, for people with Docker (not part of CI, not tested there)
+	@command -v kind >/dev/null || { echo "kind is not on PATH: https://kind.sigs.k8s.io"; exit 1; }
+	@npm run --silent images
+	@kind get clusters 2>/dev/null | grep -qx chancery || kind create cluster --name chancery --config charts/chancery/kind.yaml
+	@kind export kubeconfig --name chancery
+	@LOAD="kind load image-archive --name chancery" npm run --silent cluster-demo
 
 demo: install ## walk the main job end to end and verify everything
 	@npm run --silent demo
@@ -37,7 +48,13 @@ soak: install ## the long forms of the tests
 routes: install ## how much of the specification is served
 	@npm run --silent routes
 
-gen: install ## regenerate protos/gen
+images: install ## OCI archives of every process in dist/images, without root or Docker
+	@npm run --silent images -- $(NAMES)
+
+plugin: install ## kubectl chancery, in dist/kubectl-chancery
+	@npm run --silent plugin
+
+gen: install ## regenerate protos/gen, crds and the chart of the CRDs
 	@npm run --silent gen
 
 format: install ## format and fix what can be fixed
@@ -47,4 +64,4 @@ clean: ## remove what was installed and local state
 	rm -rf node_modules dist coverage .chancery
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14

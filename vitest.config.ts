@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
-const shared = { environment: 'node', pool: 'threads', isolate: false } as const;
+// two at a time also on two cores: tests wait more than they compute
+const shared = { environment: 'node', pool: 'threads', isolate: false, maxWorkers: 2 } as const;
 
 // .ci/run adds up what every suite reports
 const reports = process.env['CHANCERY_TEST_REPORTS'];
@@ -20,15 +21,21 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'unit',
-          include: ['components/**/*.test.ts', 'e2e/perf/**/*.test.ts'],
-          exclude: ['components/**/*.component.test.ts', '**/node_modules/**'],
+          include: [
+            'components/**/*.test.ts',
+            'operator/**/*.test.ts',
+            'tools/**/*.test.ts',
+            'e2e/perf/**/*.test.ts',
+            'e2e/cluster/**/*.test.ts',
+          ],
+          exclude: ['**/*.component.test.ts', '**/*.cluster.test.ts', '**/node_modules/**'],
         },
       },
       {
         test: {
           ...shared,
           name: 'component',
-          include: ['components/**/*.component.test.ts'],
+          include: ['components/**/*.component.test.ts', 'operator/**/*.component.test.ts'],
           globalSetup: ['components/kit/testing/postgres.setup.ts'],
           testTimeout: 30_000,
           hookTimeout: 60_000,
@@ -39,12 +46,27 @@ export default defineConfig({
           ...shared,
           name: 'e2e',
           include: ['e2e/**/*.e2e.test.ts'],
+          sequence: { groupOrder: 1 },
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        // needs a Kubernetes that KUBECONFIG names
+        test: {
+          ...shared,
+          name: 'cluster',
+          globalSetup: ['e2e/cluster/images.setup.ts'],
+          include: ['e2e/cluster/**/*.cluster.test.ts', '{components,operator,tools}/**/*.cluster.test.ts'],
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },
       },
-      { test: { ...shared, name: 'tidy', include: ['e2e/tidy/**/*.test.ts'] } },
+      {
+        // one test reads every file of the repository
+        test: { ...shared, name: 'tidy', include: ['e2e/tidy/**/*.test.ts'], testTimeout: 30_000 },
+      },
     ],
   },
 });
