@@ -117,7 +117,9 @@ export async function collectEvidence(api: Api, token: string, registerId: strin
     const evidence = await collectOnce(api, token, registerId);
     const { length } = await fetchDockets(api, token, `/api/registers/${registerId}`);
     if (length === evidence.dockets.length) return evidence;
-    if (attempt === attempts) throw new Error(`register ${registerId} sealed during each of ${attempts} reads`);
+    if (attempt === attempts) {
+      throw new Error(`register ${registerId} sealed during each of ${attempts} reads`);
+    }
   }
 }
 
