@@ -1,10 +1,18 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { charts, removeNamespace } from './chart.ts';
 import { kubectl, must, run } from './kubectl.ts';
 
 const namespace = `chancery-optional-${process.pid}`;
 const gatewayApi = 'sigs.k8s.io/gateway-api@v1.4.0';
+const prometheusOperator = 'github.com/prometheus-operator/prometheus-operator@v0.85.0';
+/** What the operator makes of a ValidatorSet where the kind is served. */
+const podMonitor = join(
+  fileURLToPath(import.meta.url),
+  '../../../operator/plan/validator-set/render/golden/pod-monitor.yaml',
+);
 
 const set = [
   'admin.existingSecret=admin',
@@ -20,6 +28,8 @@ const set = [
   'httpRoute.enabled=true',
   'httpRoute.parentRefs[0].name=public',
   'httpRoute.hostnames={chancery.example.org}',
+  'metrics.serviceMonitor.enabled=true',
+  'metrics.serviceMonitor.labels.release=p8s',
   'ingress.enabled=true',
   'ingress.host=chancery.example.org',
   'ingress.tlsSecret=public-tls',
@@ -61,21 +71,44 @@ test.each([
   expect([code, err]).toEqual([0, '']);
 });
 
-test('the API server takes the Ingress and the HTTPRoute', async ({ skip }) => {
-  const { code: absent, out } = await run('go', ['mod', 'download', '-json', gatewayApi], {
-    timeoutMs: 120_000,
-  });
-  if (absent !== 0) skip('the definitions of the Gateway API come as a Go module, and there is no Go here');
-  const { Dir: folder } = JSON.parse(out) as { Dir: string };
-  const definition = join(folder, 'config/crd/standard/gateway.networking.k8s.io_httproutes.yaml');
+/** Folder of a Go module, for the definitions of kinds that are published in one; undefined where there is no Go. */
+async function moduleFolder(module: string): Promise<string | undefined> {
+  const { code, out } = await run('go', ['mod', 'download', '-json', module], { timeoutMs: 120_000 });
+  return code === 0 ? (JSON.parse(out) as { Dir: string }).Dir : undefined;
+}
+
+/** Lets the cluster serve a kind while a test looks at it. */
+async function withKind(definition: string, name: string, look: () => Promise<void>): Promise<void> {
   await kubectl('apply', '--server-side', '-f', definition);
-  await kubectl(
-    'wait',
-    '--for=condition=Established',
-    '--timeout=60s',
-    'crd/httproutes.gateway.networking.k8s.io',
-  );
-  const { code, err } = await dryRun(await render('ingress.yaml'));
-  expect([code, err]).toEqual([0, '']);
-  await kubectl('delete', 'crd', 'httproutes.gateway.networking.k8s.io');
+  try {
+    await kubectl('wait', '--for=condition=Established', '--timeout=60s', `crd/${name}`);
+    await look();
+  } finally {
+    await kubectl('delete', 'crd', name);
+  }
+}
+
+const noGo = 'the definitions of the kind come as a Go module, and there is no Go here';
+
+test('the API server takes the Ingress and the HTTPRoute', async ({ skip }) => {
+  const folder = await moduleFolder(gatewayApi);
+  if (folder === undefined) return skip(noGo);
+  const definition = join(folder, 'config/crd/standard/gateway.networking.k8s.io_httproutes.yaml');
+  await withKind(definition, 'httproutes.gateway.networking.k8s.io', async () => {
+    const { code, err } = await dryRun(await render('ingress.yaml'));
+    expect([code, err]).toEqual([0, '']);
+  });
+});
+
+test.for([
+  ['ServiceMonitor', 'servicemonitors', () => render('service-monitor.yaml')],
+  ['PodMonitor', 'podmonitors', () => readFile(podMonitor, 'utf8')],
+] as const)('the API server takes the %s', async ([, plural, text], { skip }) => {
+  const folder = await moduleFolder(prometheusOperator);
+  if (folder === undefined) return skip(noGo);
+  const definition = join(folder, `example/prometheus-operator-crd/monitoring.coreos.com_${plural}.yaml`);
+  await withKind(definition, `${plural}.monitoring.coreos.com`, async () => {
+    const { code, err } = await dryRun((await text()).replace('namespace: acme', `namespace: ${namespace}`));
+    expect([code, err]).toEqual([0, '']);
+  });
 });

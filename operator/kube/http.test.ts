@@ -3,7 +3,6 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { type ApiRequest, guarded } from './api.ts';
 import { NotLeader } from './errors.ts';
 import { HttpApi, type HttpApiOptions } from './http.ts';
-import { isServed } from './list.ts';
 import { type ApiServer, startApiServer } from './testing/api-server.ts';
 import { configMaps, credentialsFor, make, put, testMetrics, widgets } from './testing/fixtures.ts';
 import { type ManualTiming, manualTiming, settle } from './testing/manual-timing.ts';
@@ -287,13 +286,4 @@ test('every answer and every try is counted', async () => {
   expect(await read('rest_client_requests_total', { code: '200', method: 'GET' })).toBe(1);
   expect(await read('rest_client_requests_total', { code: '404' })).toBe(1);
   expect(await read('rest_client_requests_total', { code: '<error>', method: 'POST' })).toBe(1);
-});
-
-test('a resource that the cluster does not serve is known by its absence, and nothing else passes for it', async () => {
-  const api = open();
-  expect(await isServed(api, widgets, 'acme')).toBe(true);
-  server.intercept = () => ({ status: 404, reason: 'NotFound' });
-  expect(await isServed(api, widgets)).toBe(false);
-  server.intercept = () => ({ status: 403, reason: 'Forbidden' });
-  await expect(isServed(api, widgets)).rejects.toThrow('list widgets.test.dev');
 });

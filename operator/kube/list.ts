@@ -43,20 +43,6 @@ export async function fetchList(api: Api, from: Selection, options: ListOptions)
   }
 }
 
-/**
- * Whether the cluster serves a resource, for kinds that only some clusters have.
- * @throws ApiError for every answer but a list and NotFound
- */
-export async function isServed(api: Api, resource: Resource, namespace?: string): Promise<boolean> {
-  try {
-    await api.call({ verb: 'list', resource, namespace, query: { limit: '1' } });
-    return true;
-  } catch (error) {
-    if (isApiError(error, 'NotFound')) return false;
-    throw error;
-  }
-}
-
 async function fetchPages(
   api: Api,
   { resource, namespace, labelSelector, fieldSelector, metadataOnly }: Selection,

@@ -324,3 +324,54 @@ test('any edits, under any faults, in any order: the store ends equal, with a li
   };
   await fc.assert(fc.asyncProperty(fc.array(steps, { maxLength: 12 }), run), { numRuns: 25 });
 }, 120_000);
+
+describe('a kind that only some clusters have', () => {
+  const absent: ApiServer['intercept'] = ({ target }) =>
+    target.plural === widgets.plural ? { status: 404, reason: 'NotFound' } : undefined;
+  let news: boolean[];
+
+  beforeEach(async () => {
+    await bench.close();
+    news = [];
+    bench = await open({ isOptional: true, onServed: (isServed) => void news.push(isServed) });
+    bench.server.intercept = absent;
+  });
+
+  test('is done without: listed, never stale, no fault, a call every five minutes', async () => {
+    bench.reflector.start();
+    await bench.reflector.synced;
+    const beganMs = bench.timing.monotonicMs();
+    await passing(bench.timing, 'twelve looks', () => lists(bench).length === 13, 10_000);
+    const tookMs = bench.timing.monotonicMs() - beganMs;
+    expect(tookMs).toBeGreaterThanOrEqual(12 * 300_000);
+    expect(tookMs).toBeLessThan(12 * 330_000);
+    expect(bench.reflector.isServed).toBe(false);
+    expect(bench.reflector.isSynced).toBe(true);
+    expect(bench.reflector.fault).toBeUndefined();
+    expect(bench.reflector.ageMs()).toBe(0);
+    expect(news).toEqual([]);
+  });
+
+  test('is noticed when it arrives, and when it goes its objects go too', async () => {
+    bench.reflector.start();
+    await bench.reflector.synced;
+    edit('a', 1);
+    bench.server.intercept = () => undefined;
+    await passing(bench.timing, 'its arrival', () => bench.reflector.isServed && isEqual(bench), 10_000);
+    expect(bench.store.size).toBe(1);
+    await passing(bench.timing, 'the watch', () => watching(bench) !== undefined);
+    bench.server.intercept = absent;
+    watching(bench)?.break('end');
+    await passing(bench.timing, 'its end', () => !bench.reflector.isServed);
+    expect(bench.store.size).toBe(0);
+    expect(news).toEqual([true, false]);
+  });
+
+  test('is missed like any other when the role does not allow it', async () => {
+    bench.server.intercept = () => ({ status: 403, reason: 'Forbidden' });
+    bench.reflector.start();
+    await passing(bench.timing, 'the fault', () => bench.reflector.fault !== undefined);
+    expect(bench.reflector.isSynced).toBe(false);
+    expect(String(bench.reflector.fault)).toContain('list widgets.test.dev');
+  });
+});

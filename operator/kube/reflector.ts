@@ -26,6 +26,10 @@ export interface ReflectorOptions extends Selection {
   readonly log: Logger;
   /** What is kept of an object; `withoutBookkeeping` when absent. */
   readonly transform?: (object: KubeObject) => KubeObject;
+  /** Not every cluster has this kind: its absence is no fault, and its arrival is looked for now and then. */
+  readonly isOptional?: boolean | undefined;
+  /** Called when a kind that is optional has come or gone. */
+  readonly onServed?: ((isServed: boolean) => void) | undefined;
 }
 
 /** Bookmarks come every minute; a stream that is silent for longer has lost its other end. */
@@ -33,13 +37,16 @@ const SILENCE_MS = 90_000;
 const WATCH_SECONDS = 300;
 /** A stream that lived this long was a good one. */
 const HEALTHY_MS = 5_000;
+/** How often an optional kind that is absent is looked for. */
+const ABSENT_MS = 300_000;
 /** After so many streams in a row that only brought a refusal, the position itself is suspect. */
 const BARREN_STREAMS = 5;
 
 /**
  * Keeps a store equal to what the cluster has: a list, then a watch from there, and again from where it ended. Every
  * fault ends the stream and is answered by resuming after a pause; only a position that the server no longer knows is
- * answered by a new list. So no change is missed, and a fault costs at most one list.
+ * answered by a new list. So no change is missed, and a fault costs at most one list. A kind that is optional and absent
+ * counts as listed, without objects.
  */
 export class Reflector {
   readonly #options: ReflectorOptions;
@@ -52,6 +59,7 @@ export class Reflector {
   /** Position of the store; undefined when only a list can tell. */
   #version: string | undefined;
   #wasListed = false;
+  #isServed = false;
   #spokeAtMs: number;
   #openedAtMs: number | undefined;
   #barren = 0;
@@ -84,6 +92,11 @@ export class Reflector {
     return this.#wasListed;
   }
 
+  /** Whether the cluster has this kind, as of the last answer. */
+  get isServed(): boolean {
+    return this.#isServed;
+  }
+
   /** What went wrong last; undefined while all is well. Of a Forbidden the message names the missing verb. */
   get fault(): unknown {
     return this.#fault;
@@ -96,6 +109,8 @@ export class Reflector {
 
   /** Milliseconds since the cluster last spoke: twice the 90 s of silence and more means that the store is stale. */
   ageMs(): number {
+    // of what does not exist nothing is missed
+    if (this.#wasListed && !this.#isServed) return 0;
     return this.#options.timing.monotonicMs() - this.#spokeAtMs;
   }
 
@@ -131,7 +146,28 @@ export class Reflector {
       this.#gone = 0;
     }
     if (fault === undefined) return isHealthy ? 0 : this.#backoff.next();
-    return this.#recover(fault);
+    const isAbsent = this.#options.isOptional === true && isApiError(fault, 'NotFound');
+    return isAbsent ? this.#doWithout() : this.#recover(fault);
+  }
+
+  /** The cluster does not have the kind. Gives the pause until the next look. */
+  #doWithout(): number {
+    const { store, namespace, timing } = this.#options;
+    store.replace([], namespace);
+    this.#version = undefined;
+    this.#fault = undefined;
+    this.#listed(false);
+    return ABSENT_MS * (0.9 + 0.2 * timing.random());
+  }
+
+  #listed(isServed: boolean): void {
+    const { log, onServed } = this.#options;
+    const isNews = isServed !== this.#isServed;
+    if (!isServed && (isNews || !this.#wasListed)) log.info({ subject: this.#name }, 'Not served');
+    this.#isServed = isServed;
+    this.#wasListed = true;
+    this.#firstList.resolve();
+    if (isNews) onServed?.(isServed);
   }
 
   /** What a fault means for the position, and the pause it asks for. */
@@ -169,8 +205,7 @@ export class Reflector {
     this.#spokeAtMs = this.#options.timing.monotonicMs();
     metrics.informer.lists.inc({ resource: this.#name });
     log.info({ subject: this.#name, count: found.objects.length }, 'Listed');
-    this.#wasListed = true;
-    this.#firstList.resolve();
+    this.#listed(true);
   }
 
   async #follow(): Promise<void> {

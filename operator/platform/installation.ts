@@ -81,6 +81,25 @@ const installationSchema = z.strictObject({
         .describe('Client ids of the services that call validators.'),
     })
     .prefault({}),
+  metrics: z
+    .strictObject({
+      podMonitor: z
+        .strictObject({
+          enabled: z.boolean().default(true),
+          interval: z
+            .string()
+            .regex(/^[0-9]{1,6}(ms|s|m)$/, 'expected a duration such as 30s')
+            .default('30s')
+            .describe('Pause between scrapes.'),
+          labels: z
+            .record(z.string().min(1).max(317), z.string().max(63))
+            .default({})
+            .describe('Labels by which Prometheus chooses it.'),
+        })
+        .prefault({}),
+    })
+    .prefault({})
+    .describe('How Prometheus finds validators, where its operator is.'),
   ingress: z
     .strictObject({
       className: name.optional(),

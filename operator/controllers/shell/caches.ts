@@ -13,6 +13,8 @@ import type { Timing } from '../../kube/time.ts';
 export interface Watched extends Omit<Selection, 'namespace'> {
   /** Besides the index of owners. */
   readonly indexers?: Readonly<Record<string, Indexer>>;
+  /** Only some clusters have this kind. */
+  readonly isOptional?: boolean;
 }
 
 export interface CachesOptions {
@@ -29,6 +31,7 @@ interface Kept {
   readonly resource: Resource;
   readonly store: Store;
   readonly reflectors: readonly Reflector[];
+  readonly listeners: Set<() => void>;
 }
 
 /** Twice the silence after which a watch is opened anew. */
@@ -43,11 +46,16 @@ export class Caches {
     const report = (error: unknown) => log.error({ err: error }, 'A listener of a cache failed');
     for (const { indexers, ...selection } of options.watched) {
       const store = new Store({ [ownerIndex]: byOwner, ...indexers }, report);
+      const listeners = new Set<() => void>();
+      const onServed = () => {
+        for (const listener of listeners) listener();
+      };
+      const common = { ...selection, api, store, timing, metrics, log, onServed };
       const reflectors = (namespaces ?? [undefined]).map(
-        (namespace) => new Reflector({ ...selection, namespace, api, store, timing, metrics, log }),
+        (namespace) => new Reflector({ ...common, namespace }),
       );
       const { resource } = selection;
-      this.#kept.set(resourceName(resource), { resource, store, reflectors });
+      this.#kept.set(resourceName(resource), { resource, store, reflectors, listeners });
     }
   }
 
@@ -73,6 +81,19 @@ export class Caches {
     const cache = this.find(resource);
     if (cache !== undefined) return cache;
     throw new AppError('internal', 'KIND_NOT_WATCHED', `${resourceName(resource)} is not watched`);
+  }
+
+  /** Whether the cluster has an optional kind, as far as is known. */
+  isServed(resource: Resource): boolean {
+    const { reflectors = [] } = this.#kept.get(resourceName(resource)) ?? {};
+    return reflectors.some((each) => each.isServed);
+  }
+
+  /** Calls back when an optional kind has come or gone. Returns the function that ends it. */
+  onServed(resource: Resource, listener: () => void): () => void {
+    const { listeners } = this.#kept.get(resourceName(resource)) ?? {};
+    listeners?.add(listener);
+    return () => void listeners?.delete(listener);
   }
 
   /** Resolves when a kind was listed in every namespace. */

@@ -21,6 +21,8 @@ export const volumeClaims = namespaced('', 'v1', 'PersistentVolumeClaim', 'persi
 export const statefulSets = namespaced('apps', 'v1', 'StatefulSet', 'statefulsets');
 export const disruptionBudgets = namespaced('policy', 'v1', 'PodDisruptionBudget', 'poddisruptionbudgets');
 export const networkPolicies = namespaced('networking.k8s.io', 'v1', 'NetworkPolicy', 'networkpolicies');
+/** Of the Prometheus operator, where that is installed. */
+export const podMonitors = namespaced('monitoring.coreos.com', 'v1', 'PodMonitor', 'podmonitors');
 export const ingresses = namespaced('networking.k8s.io', 'v1', 'Ingress', 'ingresses');
 
 /** `namespace/name` of what a member of the spec refers to. */
@@ -57,4 +59,5 @@ export const watched: readonly Watched[] = [
   ...[services, serviceAccounts, statefulSets, disruptionBudgets, networkPolicies, ingresses].map(
     (resource) => ({ resource, ...ours }),
   ),
+  { resource: podMonitors, ...ours, isOptional: true },
 ];

@@ -16,7 +16,7 @@ import { installationMap } from '../../platform/testing/installation.fixture.ts'
 import { Blocked } from './blocked.ts';
 import { Caches } from './caches.ts';
 import type { Kind, Verdict } from './kind.ts';
-import { configMaps, services, validatorSets, watched } from './resources.ts';
+import { configMaps, podMonitors, services, validatorSets, watched } from './resources.ts';
 import { createShell, type Shell } from './shell.ts';
 
 /** The shell around a kind of a test, on an API server on loopback. */
@@ -66,7 +66,7 @@ async function run(resources = watched): Promise<void> {
     kind: 'ValidatorSet',
     resource: validatorSets,
     parse: parseValidatorSet,
-    children: [services],
+    children: [services, podMonitors],
     reconcile: async (pass) => {
       reconciled += 1;
       return reconcile(pass);
@@ -127,6 +127,21 @@ describe('a reconcile', () => {
     await run();
     await toSay('Reconciled');
     expect(live().metadata.finalizers).toEqual(['example.org/other', FINALIZER]);
+  });
+
+  test('follows when a kind of optional children goes from the cluster', async () => {
+    install();
+    store();
+    await run();
+    await toSay('Reconciled');
+    const ofMonitors = (target: { plural: string }) => target.plural === podMonitors.plural;
+    await waitFor(() => [...server.watches].some(({ arrival }) => ofMonitors(arrival.target)));
+    await waitFor(() => shell.controller.queue.depth === 0);
+    const before = reconciled;
+    server.intercept = ({ target }) => (ofMonitors(target) ? { status: 404, reason: 'NotFound' } : undefined);
+    for (const watch of server.watches) if (ofMonitors(watch.arrival.target)) watch.break('end');
+    await waitFor(() => reconciled > before);
+    await toSay('Reconciled');
   });
 
   test('reports a turn of Ready as one event', async () => {

@@ -13,7 +13,7 @@ function intentOf({ metadata }: KubeObject): string {
 
 /**
  * Lets changes in the cluster put keys into the queue of a kind: of its objects, of their children, of the
- * installation, and of whatever else it names. Returns the function that ends it.
+ * kinds that children may be of, of the installation, and of whatever else it names. Returns the function that ends it.
  */
 export function wire<R extends Managed>(
   { caches, installations }: Parts,
@@ -37,19 +37,22 @@ export function wire<R extends Managed>(
     if (owner?.kind !== kind.kind || owner.apiVersion !== apiVersion) return;
     queue.add(keyOf({ ...object.metadata, name: owner.name }));
   };
+  const addAll = (namespace?: string) => {
+    for (const { metadata } of own.list()) {
+      if (namespace === undefined || metadata.namespace === namespace)
+        queue.add(keyOf(metadata), priority.background);
+    }
+  };
   const ends = [
     own.subscribe(onOwn),
     ...kind.children.map((resource) => caches.of(resource).subscribe(onChild)),
+    ...kind.children.map((resource) => caches.onServed(resource, addAll)),
     ...(kind.wakes ?? []).map(({ resource, keysOf }) =>
       caches.of(resource).subscribe((change) => {
         for (const key of keysOf(change)) queue.add(key);
       }),
     ),
-    installations.subscribe((namespace) => {
-      for (const { metadata } of own.list()) {
-        if (metadata.namespace === namespace) queue.add(keyOf(metadata), priority.background);
-      }
-    }),
+    installations.subscribe(addAll),
   ];
   return () => {
     for (const end of ends) end();

@@ -7,6 +7,7 @@ import type { Change } from '../../kube/store.ts';
 import type { SetFacts } from '../../plan/validator-set/facts.ts';
 import { type Act, eventOf, planSet, type SetPlan } from '../../plan/validator-set/plan.ts';
 import { renderValidatorSet } from '../../plan/validator-set/render/children.ts';
+import { podMonitor } from '../../plan/validator-set/render/monitor.ts';
 import type { Principals } from '../../platform/principals.ts';
 import type { Members } from '../../platform/validators.ts';
 import { outcomeOf } from '../shell/blocked.ts';
@@ -17,6 +18,7 @@ import {
   configMaps,
   disruptionBudgets,
   networkPolicies,
+  podMonitors,
   pods,
   registers,
   serviceAccounts,
@@ -71,7 +73,15 @@ function kindOf(work: Work): Kind<ValidatorSet> {
     kind: 'ValidatorSet',
     resource: validatorSets,
     parse: parseValidatorSet,
-    children: [serviceAccounts, configMaps, services, networkPolicies, disruptionBudgets, statefulSets],
+    children: [
+      serviceAccounts,
+      configMaps,
+      services,
+      networkPolicies,
+      disruptionBudgets,
+      statefulSets,
+      podMonitors,
+    ],
     reads: [pods, volumeClaims, registers],
     wakes: [
       { resource: pods, keysOf: ({ object }) => work.keysOfMember(object) },
@@ -115,7 +125,9 @@ class Work {
     const { replicas, numbers } = plan;
     const { faultTolerance } = numbers;
     const claimSize = facts.statefulSet?.claimSize ?? set.spec.storage.size;
-    await pass.applyChildren(renderValidatorSet({ set, installation, replicas, faultTolerance, claimSize }));
+    const wanted = { set, installation, replicas, faultTolerance, claimSize };
+    const monitor = this.#parts.caches.isServed(podMonitors) ? podMonitor(wanted) : [];
+    await pass.applyChildren([...renderValidatorSet(wanted), ...monitor]);
     const events: Occurrence[] = [];
     for (const act of plan.acts) {
       if (!(await this.#isStillRight(pass, act))) continue;

@@ -38,8 +38,34 @@ const ready = async (name = 'main') => {
 const within = <T>(what: string, deadlineMs: number, check: () => Promise<T>) =>
   waitFor(check, { what, deadlineMs, everyMs: 100 });
 
+/** A kind of the Prometheus operator as far as this operator knows it. */
+const podMonitorKind = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'podmonitors.monitoring.coreos.com' },
+  spec: {
+    group: 'monitoring.coreos.com',
+    names: { kind: 'PodMonitor', listKind: 'PodMonitorList', plural: 'podmonitors', singular: 'podmonitor' },
+    scope: 'Namespaced',
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            properties: { spec: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+          },
+        },
+      },
+    ],
+  },
+};
+
 beforeAll(async () => {
   await kubectl('create', 'namespace', namespace);
+  expect((await apply(podMonitorKind)).err).toBe('');
   await kubectl('label', 'namespace', namespace, 'pod-security.kubernetes.io/enforce=restricted');
   await kubectl('apply', '--server-side', '--force-conflicts', '-f', join(root, 'crds'));
   await kubectl(
@@ -49,6 +75,7 @@ beforeAll(async () => {
     'crd/validatorsets.chancery.dev',
     'crd/registers.chancery.dev',
     'crd/tenants.chancery.dev',
+    'crd/podmonitors.monitoring.coreos.com',
   );
   operator = await start({
     service: 'operator',
@@ -73,6 +100,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await operator?.stop();
   await run('kubectl', ['delete', 'namespace', namespace, '--wait=false']);
+  await run('kubectl', ['delete', 'crd', podMonitorKind.metadata.name]);
 });
 
 test('without an installation nothing is made and the condition says what is missing', async () => {
@@ -95,7 +123,7 @@ test('a set becomes its children, and its pods are admitted under restricted pod
     'service/main',
     'service/main-members',
   ];
-  const more = ['statefulset/main', 'poddisruptionbudget/main', 'networkpolicy/main'];
+  const more = ['statefulset/main', 'poddisruptionbudget/main', 'networkpolicy/main', 'podmonitor/main'];
   await kubectl('get', '-n', namespace, ...kinds, ...more);
   expect(members.principals).toEqual(new Set([0, 1, 2, 3].map((each) => `validator-main-${each}`)));
   expect(await ready()).toMatchObject({ status: 'False', reason: 'WaitingForPods' });
@@ -108,6 +136,7 @@ describe('what is changed by hand', () => {
     'configmap/main-config',
     'pdb/main',
     'networkpolicy/main',
+    'podmonitor/main',
     'statefulset/main',
     'serviceaccount/validator-main',
   ];

@@ -8,6 +8,7 @@ import {
 import { makeSet } from '../testing/sets.ts';
 import type { Wanted } from '../wanted.ts';
 import { renderValidatorSet } from './children.ts';
+import { podMonitor } from './monitor.ts';
 import { imageOf, podTemplate } from './pod.ts';
 
 function wanted(spec: object = {}, text: object = installationText, more: Partial<Wanted> = {}): Wanted {
@@ -68,6 +69,18 @@ describe('children', () => {
     const objects = renderValidatorSet(of).map(({ object }) => toYaml(object));
     await expect(objects.join('---\n')).toMatchFileSnapshot(`golden/${name}.yaml`);
   });
+});
+
+test('where the Prometheus operator is, it finds the members by the labels that it chooses by', async () => {
+  const text = {
+    ...installationText,
+    metrics: { podMonitor: { interval: '15s', labels: { release: 'p8s' } } },
+  };
+  const objects = podMonitor(wanted({}, text)).map(({ object }) => toYaml(object));
+  await expect(objects.join('---\n')).toMatchFileSnapshot('golden/pod-monitor.yaml');
+  expect(
+    podMonitor(wanted({}, { ...installationText, metrics: { podMonitor: { enabled: false } } })),
+  ).toEqual([]);
 });
 
 test('a set that says its own image gets it; a version alone changes the tag of the installation’s image', () => {

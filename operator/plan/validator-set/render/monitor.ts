@@ -1,0 +1,25 @@
+import { labels } from '../../../api/names.ts';
+import { podMonitors } from '../../../controllers/shell/resources.ts';
+import type { Child } from '../../../kube/apply.ts';
+import { apiVersionOf } from '../../../kube/resource.ts';
+import { childLabels, childMetadata, namesOf, selectorLabels, type Wanted } from '../wanted.ts';
+
+/** How the Prometheus operator finds the members of a set; for clusters that have its API, unless that is unwanted. */
+export function podMonitor(wanted: Pick<Wanted, 'set' | 'installation'>): readonly Child[] {
+  const { set, installation } = wanted;
+  const { enabled, interval, labels: chosenBy } = installation.metrics.podMonitor;
+  if (!enabled) return [];
+  const metadata = childMetadata(wanted, namesOf(set).podMonitor);
+  const object = {
+    apiVersion: apiVersionOf(podMonitors),
+    kind: podMonitors.kind,
+    metadata: { ...metadata, labels: { ...chosenBy, ...childLabels(wanted) } },
+    spec: {
+      jobLabel: labels.name,
+      podTargetLabels: [labels.validatorSet],
+      selector: { matchLabels: selectorLabels(set) },
+      podMetricsEndpoints: [{ port: 'ops', path: '/metrics', interval }],
+    },
+  };
+  return [{ resource: podMonitors, object }];
+}
