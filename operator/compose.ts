@@ -4,6 +4,7 @@ import { createOpsServer } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { connectWorkload, type Workload, workloadOf } from '#kit/workload/workload.ts';
 import type { OperatorConfig } from './config.ts';
+import { leaveWithNamespace } from './controllers/departure/departure.ts';
 import { Caches } from './controllers/shell/caches.ts';
 import type { Parts } from './controllers/shell/parts.ts';
 import { configMaps, registers, tenants, validatorSets, watched } from './controllers/shell/resources.ts';
@@ -78,6 +79,10 @@ async function open({ config, runtime, cleanup, controllers, onLost }: Opening):
   cleanup.add('identity', () => links.stop());
   const installations = watchInstallations(caches.of(configMaps));
   const parts = { runtime, timing, metrics, api: fenced, caches, recorder, installations };
+  cleanup.add('namespace', async () => {
+    const own = { api: fenced, timing, log, namespace: config.POD_NAMESPACE };
+    if (leader.isLeading) await leaveWithNamespace(own);
+  });
   const shells = controllers(parts, links);
   cleanup.add('controllers', async () => void (await Promise.all(shells.map((each) => each.stop(GRACE_MS)))));
   const ops = await listen(config, runtime, { caches, leader, cleanup });

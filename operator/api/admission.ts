@@ -105,7 +105,8 @@ const finalizers: Admission = {
     'was-there': `has(oldObject.metadata.finalizers) && '${FINALIZER}' in oldObject.metadata.finalizers`,
     'is-gone': `!has(object.metadata.finalizers) || !('${FINALIZER}' in object.metadata.finalizers)`,
   },
-  allow: mayDo('update', 'finalizers'),
+  // of an object that is to go by force anybody may: its operator may be gone, with its namespace perhaps
+  allow: `${annotation('oldObject', annotations.forceDelete)} == oldObject.metadata.uid || ${mayDo('update', 'finalizers')}`,
   message: `metadata.finalizers: the operator removes ${FINALIZER} when its work is done; to skip the cleanup annotate ${annotations.forceDelete}: <metadata.uid>`,
 };
 

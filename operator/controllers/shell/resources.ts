@@ -21,6 +21,13 @@ export const volumeClaims = namespaced('', 'v1', 'PersistentVolumeClaim', 'persi
 export const statefulSets = namespaced('apps', 'v1', 'StatefulSet', 'statefulsets');
 export const disruptionBudgets = namespaced('policy', 'v1', 'PodDisruptionBudget', 'poddisruptionbudgets');
 export const networkPolicies = namespaced('networking.k8s.io', 'v1', 'NetworkPolicy', 'networkpolicies');
+export const namespaces: Resource = {
+  group: '',
+  version: 'v1',
+  kind: 'Namespace',
+  plural: 'namespaces',
+  namespaced: false,
+};
 /** Of the Prometheus operator, where that is installed. */
 export const podMonitors = namespaced('monitoring.coreos.com', 'v1', 'PodMonitor', 'podmonitors');
 export const ingresses = namespaced('networking.k8s.io', 'v1', 'Ingress', 'ingresses');

@@ -33,6 +33,8 @@ export interface Shell {
 /** Annotation of a child with the hash of what was applied. */
 const APPLIED = 'chancery.dev/applied';
 const RESYNC_MS = 300_000;
+/** How often a deletion looks again for a service that is away: seldom enough for it, soon enough for who waits. */
+const AWAY_MS = 25_000;
 /** A child that goes away says so itself when it is gone. */
 const TERMINATING_MS = 1_000;
 
@@ -105,7 +107,7 @@ class Work<R extends Managed> {
       const end = await this.#look(pass);
       if (end === undefined) return undefined;
       await this.#report(pass, end);
-      return { requeueAfterMs: end.verdict.requeueAfterMs ?? this.#resyncMs() };
+      return { requeueAfterMs: end.verdict.requeueAfterMs ?? this.#jittered(RESYNC_MS) };
     } catch (error) {
       await this.#reportFailure(pass, error);
       const againMs = againIn(error);
@@ -198,7 +200,11 @@ class Work<R extends Managed> {
     } catch (error) {
       const why = outcomeOf(error, pass.failures);
       if (error instanceof Blocked || why === undefined) throw error;
-      throw new Blocked('DeletionBlocked', `Cannot be deleted yet: ${why.message}`, { cause: error });
+      const again = why.reason === 'DependencyNotReady' ? { retryAfterMs: this.#jittered(AWAY_MS) } : {};
+      throw new Blocked('DeletionBlocked', `Cannot be deleted yet: ${why.message}`, {
+        ...again,
+        cause: error,
+      });
     }
   }
 
@@ -230,8 +236,8 @@ class Work<R extends Managed> {
     }
   }
 
-  #resyncMs(): number {
-    return RESYNC_MS * (0.9 + 0.2 * this.#parts.timing.random());
+  #jittered(ms: number): number {
+    return ms * (0.9 + 0.2 * this.#parts.timing.random());
   }
 }
 

@@ -1,0 +1,124 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { waitFor } from '#kit/testing/wait.ts';
+import { install, installKinds, type Release, removeNamespace, waitReady } from './chart.ts';
+import { explainFailures } from './diagnosis.ts';
+import { forward } from './forward.ts';
+import { apply, kubectl, run } from './kubectl.ts';
+
+/** Objects that go while the services that hold their data are away, and a namespace that goes with all of it. */
+
+const release: Release = {
+  name: 'leaving',
+  namespace: `chancery-leaving-${process.pid}`,
+  set: ['ingress.enabled=false', 'operator.replicas=1'],
+};
+const { namespace } = release;
+const services = ['deployment/service-tenant', 'deployment/service-register'];
+const apiVersion = 'chancery.dev/v1alpha1';
+
+const tenant = (name: string, deletionPolicy: string) => ({
+  apiVersion,
+  kind: 'Tenant',
+  metadata: { name },
+  spec: { displayName: `Tenant ${name}`, subdomain: name, deletionPolicy },
+});
+const register = (name: string, deletionPolicy: string) => ({
+  apiVersion,
+  kind: 'Register',
+  metadata: { name },
+  spec: { title: name, tenantRef: { name: 'acme' }, validatorSetRef: { name: 'main' }, deletionPolicy },
+});
+const set = { apiVersion, kind: 'ValidatorSet', metadata: { name: 'main' }, spec: { replicas: 1 } };
+const blocked = ['tenant/doomed', 'tenant/forced', 'register/doomed'];
+
+const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
+const within = <T>(what: string, deadlineMs: number, check: () => Promise<T>) =>
+  waitFor(check, { what, deadlineMs, everyMs: 200 });
+const isGone = async (object: string) =>
+  (await run('kubectl', ['get', '-n', namespace, object, '-o', 'name'])).err.includes('NotFound');
+const ready = (object: string, member: string) =>
+  look('get', object, '-o', `jsonpath={.status.conditions[?(@.type=="Ready")].${member}}`);
+
+async function scale(replicas: number): Promise<void> {
+  await look('scale', ...services, `--replicas=${replicas}`);
+  if (replicas > 0) return waitReady(namespace, 60_000);
+  const pods = ['pod', '-l', 'app.kubernetes.io/name in (tenant, register)'];
+  await look('wait', '--for=delete', '--timeout=60s', ...pods);
+}
+
+/** How often the operator has looked at tenants. */
+async function tenantLooks(): Promise<number> {
+  const door = await forward(namespace, 'service-operator', 9090);
+  try {
+    const text = await (await fetch(`http://${door.address}/metrics`)).text();
+    const lines = text.match(/^controller_runtime_reconcile_total\{.*controller="tenant".*$/gm) ?? [];
+    return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+  } finally {
+    await door.stop();
+  }
+}
+
+beforeAll(async () => {
+  await installKinds();
+  await install(release);
+  const tenants = [tenant('acme', 'Suspend'), tenant('doomed', 'Delete'), tenant('forced', 'Delete')];
+  const registers = [register('kept', 'Retain'), register('doomed', 'Purge'), register('purged', 'Purge')];
+  await apply(namespace, set, ...tenants, ...registers);
+  await look('wait', '--for=condition=Ready', '--timeout=90s', 'ten,vset,reg', '--all');
+}, 300_000);
+
+afterAll(() => removeNamespace(namespace), 200_000);
+
+explainFailures(namespace);
+
+test('what cannot be cleaned up says so within 5 s, and costs few looks', async () => {
+  await scale(0);
+  await look('delete', '--wait=false', ...blocked);
+  await within('all to say so', 5_000, async () => {
+    const reasons = await Promise.all(blocked.map((each) => ready(each, 'reason')));
+    return reasons.every((each) => each === 'DeletionBlocked');
+  });
+  expect(await ready('tenant/doomed', 'message')).toContain('Cannot be deleted yet');
+  const before = await tenantLooks();
+  // longer than the pause between two looks
+  await pause(30_000);
+  const looks = (await tenantLooks()) - before;
+  // two that are held up, at most twice each, and perhaps the one that stays
+  expect(looks).toBeGreaterThan(0);
+  expect(looks).toBeLessThanOrEqual(5);
+}, 120_000);
+
+test('only the right uid forces an object to go', async () => {
+  const force = (uid: string) =>
+    look('annotate', '--overwrite', 'tenant/forced', `chancery.dev/force-delete=${uid}`);
+  await force(await look('get', 'tenant/doomed', '-o', 'jsonpath={.metadata.uid}'));
+  await within('the complaint', 10_000, async () => {
+    const notes = await look('get', 'events', '-o', 'jsonpath={.items[*].message}');
+    return notes.includes('chancery.dev/force-delete is ignored: it does not hold the uid');
+  });
+  expect(await isGone('tenant/forced')).toBe(false);
+  await force(await look('get', 'tenant/forced', '-o', 'jsonpath={.metadata.uid}'));
+  await within('it to go', 5_000, () => isGone('tenant/forced'));
+});
+
+test('what was held up goes within 60 s of the return of its service', async () => {
+  await scale(1);
+  const backAt = performance.now();
+  for (const each of ['tenant/doomed', 'register/doomed']) await within(each, 60_000, () => isGone(each));
+  process.stdout.write(`gone after ${((performance.now() - backAt) / 1_000).toFixed(1)} s\n`);
+}, 130_000);
+
+test('a namespace goes with all that keeps its data; the rest names the way out', async () => {
+  await kubectl('delete', 'namespace', namespace, '--wait=false');
+  for (const each of ['vset/main', 'tenant/acme', 'register/kept'])
+    await within(`${each} to go`, 90_000, () => isGone(each));
+  const message = await ready('register/purged', 'message');
+  const commands = message.match(/kubectl [^:]*(?:\/purged)[^;]*?(?=$| and then:)/g) ?? [];
+  expect(commands).toHaveLength(2);
+  for (const command of commands) {
+    const { code, err } = await run('sh', ['-c', command]);
+    expect([code, err]).toEqual([0, '']);
+  }
+  await kubectl('wait', '--for=delete', `namespace/${namespace}`, '--timeout=60s');
+}, 200_000);
