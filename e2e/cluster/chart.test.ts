@@ -160,6 +160,16 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(gateway).not.toMatch(/^ {2}replicas:/m);
   });
 
+  it('makes a ValidatorSet only when asked, and keeps it', () => {
+    expect(names(render(...given), 'ValidatorSet')).toEqual([]);
+    expect(names(render(...demo), 'ValidatorSet')).toEqual([]);
+    const set = ['bootstrap.enabled=true', 'bootstrap.validatorSet.spec.storage.size=8Gi'];
+    const [made] = ofKind(render(...given, ...set.flatMap((one) => ['--set', one])), 'ValidatorSet');
+    expect(nameOf(made ?? '')).toBe('main');
+    expect(made).toContain('helm.sh/resource-policy: keep');
+    expect(made).toMatch(/^spec:\n {2}replicas: 4\n {2}storage:\n {4}size: 8Gi$/m);
+  });
+
   it.each([
     ['a missing Secret', [], 'wallet.keyEncryptionKey.existingSecret (key key, 32 random bytes)'],
     [

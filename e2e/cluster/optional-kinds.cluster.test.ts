@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { charts, removeNamespace } from './chart.ts';
+import { charts, installKinds, removeNamespace } from './chart.ts';
 import { kubectl, must, run } from './kubectl.ts';
 
 const namespace = `chancery-optional-${process.pid}`;
@@ -25,6 +25,7 @@ const set = [
   'gateway.autoscaling.enabled=true',
   'tenant.autoscaling.enabled=true',
   'tenant.autoscaling.maxReplicas=3',
+  'bootstrap.enabled=true',
   'httpRoute.enabled=true',
   'httpRoute.parentRefs[0].name=public',
   'httpRoute.hostnames={chancery.example.org}',
@@ -36,7 +37,10 @@ const set = [
   'ingress.className=public',
 ].flatMap((one) => ['--set', one]);
 
-beforeAll(() => kubectl('create', 'namespace', namespace));
+beforeAll(async () => {
+  await installKinds();
+  await kubectl('create', 'namespace', namespace);
+});
 afterAll(() => removeNamespace(namespace));
 
 /** What one template of the chart renders with production values. */
@@ -66,6 +70,7 @@ test.each([
   'network-policies.yaml',
   'migrations.yaml',
   'uninstall-guard.yaml',
+  'bootstrap.yaml',
 ])('the API server takes %s as production values render it', async (template) => {
   const { code, err } = await dryRun(await render(template));
   expect([code, err]).toEqual([0, '']);
