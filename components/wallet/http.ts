@@ -6,10 +6,16 @@ import { mountGrantRoutes } from './grants/routes.ts';
 import type { OwnDeps } from './service-wallets/own.ts';
 import { mountServiceWalletRoutes } from './service-wallets/routes.ts';
 import { mountSigningRoutes, type SigningRouteDeps } from './signing/routes.ts';
+import { mountValidatorKeyRoutes, type ValidatorKeyDeps } from './system-signer/routes.ts';
 import { mountWalletRoutes, type WalletRouteDeps } from './wallets/routes.ts';
 
 /** What the routes need when they are called; registering them touches none of it. */
-export type WalletHttpDeps = WalletRouteDeps & SigningRouteDeps & DecryptDeps & GrantDeps & OwnDeps;
+export type WalletHttpDeps = WalletRouteDeps &
+  SigningRouteDeps &
+  DecryptDeps &
+  GrantDeps &
+  OwnDeps &
+  ValidatorKeyDeps;
 
 export function mountRoutes(app: App, deps: WalletHttpDeps): void {
   mountWalletRoutes(app, deps);
@@ -17,4 +23,5 @@ export function mountRoutes(app: App, deps: WalletHttpDeps): void {
   mountEncryptionRoutes(app, deps);
   mountGrantRoutes(app, deps);
   mountServiceWalletRoutes(app, deps);
+  mountValidatorKeyRoutes(app, deps);
 }

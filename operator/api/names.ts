@@ -41,6 +41,8 @@ export const labels = {
   tenant: `${API_GROUP}/tenant`,
   /** `"true"`: never deleted by the operator, also when nothing renders it any more. */
   retain: `${API_GROUP}/retain`,
+  /** When the member of a volume claim left its set for good; RFC 3339. */
+  leftAt: `${API_GROUP}/left-at`,
   /** Hash of the configuration, on the pod template: a change of it is a roll. */
   configHash: `${API_GROUP}/config-hash`,
 } as const;

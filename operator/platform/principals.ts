@@ -1,11 +1,16 @@
+import { z } from 'zod';
 import { defaultScopes } from '#core/identity/scopes.ts';
 import { type CallOptions, createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { PrincipalService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import type { Installation } from './installation.ts';
 import type { Link, Links } from './links.ts';
+import { connectService, type Service } from './transport.ts';
 
-/** The principals of validators in the tenant service: without one a member gets no tokens (decision D28). */
+/**
+ * What validators are to the services: a principal in the tenant service, without which a member gets no tokens
+ * (decision D28), and keys in the wallet service.
+ */
 export interface Principals {
   /**
    * Makes sure that a member has its principal; nothing is written when it is there.
@@ -15,6 +20,12 @@ export interface Principals {
   upsert(installation: Installation, clientId: string, signal?: AbortSignal): Promise<void>;
   /** Takes the principal of a member that is gone: its tokens die. One that is gone already is fine. Throws like upsert. */
   revoke(installation: Installation, clientId: string, signal?: AbortSignal): Promise<void>;
+  /**
+   * Destroys the keys of a member that left for good, in the wallet service; none is fine.
+   *
+   * Errors: those of Service.call; NotLeader.
+   */
+  destroyKeys(installation: Installation, clientId: string, signal?: AbortSignal): Promise<void>;
   stop(): void;
 }
 
@@ -25,7 +36,19 @@ function callOptions(link: Link, signal: AbortSignal | undefined): CallOptions {
   return { timeoutMs: Math.min(10_000, link.guard()), signal };
 }
 
-/** Principals over gRPC; one client an installation. */
+/** Asked once in a long while: nothing is kept open for it. */
+function walletService({ installation, workload, token, guard }: Link): Service {
+  return connectService({
+    name: 'the wallet service',
+    ...installation.endpoints.wallet.https,
+    expect: serviceSpiffeId(installation.installation, 'service-wallet'),
+    identity: workload,
+    token,
+    guard,
+  });
+}
+
+/** Principals over gRPC, one client an installation; keys over HTTP. */
 export function connectPrincipals(links: Links): Principals {
   const clients = new Map<string, { readonly link: Link; readonly client: Client }>();
   const clientOf = async (installation: Installation) => {
@@ -54,6 +77,15 @@ export function connectPrincipals(links: Links): Principals {
     revoke: async (installation, clientId, signal) => {
       const { link, client } = await clientOf(installation);
       await client.revokePrincipal({ clientId }, callOptions(link, signal));
+    },
+    destroyKeys: async (installation, clientId, signal) => {
+      const service = walletService(await links.of(installation));
+      const path = `/api/internal/validator-keys/${clientId}`;
+      try {
+        await service.call({ method: 'DELETE', path, signal }, z.object({ destroyed: z.int() }));
+      } finally {
+        service.close();
+      }
     },
     stop: () => {
       for (const { client } of clients.values()) client.close();

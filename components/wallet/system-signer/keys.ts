@@ -17,7 +17,7 @@ import { createSeed } from '../custody/material.ts';
 import type { WalletDatabase } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
 import { makeKeys } from '../wallets/make.ts';
-import { findSystemWallet, insertWallet, listSystemWallets } from '../wallets/store.ts';
+import { deleteSystemWallets, findSystemWallet, insertWallet, listSystemWallets } from '../wallets/store.ts';
 import type { Wallet } from '../wallets/wallet.ts';
 
 export interface SystemKeyDeps {
@@ -140,4 +140,16 @@ async function makeSystemWallet(
   const made = inserted ? wallet : await findSystemWallet(deps.db.read, identity);
   if (made === undefined) throw refuse('WALLET_NOT_FOUND');
   return made;
+}
+
+/**
+ * Destroys all keys of a validator that left for good; should it ever come back, it gets a new one. What was signed with
+ * them is verified by public keys, which the ledger holds.
+ * @returns how many there were
+ */
+export function destroyValidatorKeys(
+  { db }: Pick<SystemKeyDeps, 'db'>,
+  validatorId: string,
+): Promise<number> {
+  return db.transact((tx) => deleteSystemWallets(tx, validatorId));
 }

@@ -80,6 +80,15 @@ export async function listSystemWallets(db: Db, identity: string): Promise<Walle
   return rows.map(fromRow);
 }
 
+/** Deletes what listSystemWallets finds, with the secrets. Gives how many wallets there were. */
+export async function deleteSystemWallets(tx: Tx, identity: string): Promise<number> {
+  const ids = (await listSystemWallets(tx, identity)).map(({ id }) => id);
+  if (ids.length === 0) return 0;
+  await tx.deleteFrom('wallet_secrets').where('wallet_id', 'in', ids).execute();
+  await tx.deleteFrom('wallets').where('id', 'in', ids).execute();
+  return ids.length;
+}
+
 export async function listByAddresses(db: Db, addresses: readonly string[]): Promise<Wallet[]> {
   const known = addresses.filter((address) => isWalletAddress(address));
   if (known.length === 0) return [];

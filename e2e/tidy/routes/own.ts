@@ -47,7 +47,10 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /api/v1/wallets/{id}/access/{subject}/check RequireAuthenticated',
   ]),
   // The operator's wallet: decision D50
-  ...routes('wallet', 'served', ['PUT /api/internal/service-wallets/{name} RequireOperator']),
+  ...routes('wallet', 'served', [
+    'PUT /api/internal/service-wallets/{name} RequireOperator',
+    'DELETE /api/internal/validator-keys/{validatorId} RequireOperator',
+  ]),
   // Governance: notes/ledger.md L-87 and L-106
   ...routes('register', 'served', [
     'GET /api/registers/{registerId}/governance/roster RequireAuthenticated',

@@ -1,11 +1,14 @@
+import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
+import { labels, podName, validatorId } from '../../api/names.ts';
 import type { Api } from '../../kube/api.ts';
-import { isApiError } from '../../kube/errors.ts';
+import { isApiError, NotLeader } from '../../kube/errors.ts';
 import type { Resource } from '../../kube/resource.ts';
-import type { ClaimFacts, MemberFacts } from '../../plan/validator-set/facts.ts';
+import type { ClaimFacts, LeftClaim, MemberFacts } from '../../plan/validator-set/facts.ts';
 import type { Act } from '../../plan/validator-set/plan.ts';
 import type { Replacement } from '../../plan/validator-set/roll.ts';
 import type { Installation } from '../../platform/installation.ts';
+import type { Principals } from '../../platform/principals.ts';
 import type { Members } from '../../platform/validators.ts';
 import { Blocked } from '../shell/blocked.ts';
 import { pods, statefulSets, volumeClaims } from '../shell/resources.ts';
@@ -14,6 +17,7 @@ import { pods, statefulSets, volumeClaims } from '../shell/resources.ts';
 export interface Actor {
   readonly api: Api;
   readonly members: Members;
+  readonly principals: Principals;
   readonly installation: Installation;
   readonly namespace: string;
   readonly setName: string;
@@ -43,6 +47,38 @@ async function release({ api, namespace, setName, signal }: Actor, uid: string):
   await ignoreGone(
     api.call({ verb: 'delete', resource: statefulSets, namespace, name: setName, body, signal }),
   );
+}
+
+/** Notes on a claim when its member left. */
+async function note(
+  { api, namespace, signal }: Actor,
+  { name, uid }: LeftClaim,
+  leftAtMs: number | undefined,
+): Promise<void> {
+  const value = leftAtMs === undefined ? null : new Date(leftAtMs).toISOString();
+  const body = { metadata: { uid, annotations: { [labels.leftAt]: value } } };
+  const where = { resource: volumeClaims, namespace, name, contentType: MERGE };
+  await ignoreGone(api.call({ verb: 'patch', ...where, body, signal }));
+}
+
+/**
+ * The key first: the note on the claim remembers both. The claim goes as it was looked at; one that was noted anew since
+ * then stays. A wallet service that is away holds up nothing else, and both stay.
+ */
+async function discard(actor: Actor, claim: LeftClaim): Promise<boolean> {
+  const { api, principals, installation, namespace, setName, signal, log } = actor;
+  const { name, uid, resourceVersion, ordinal } = claim;
+  try {
+    await principals.destroyKeys(installation, validatorId(podName(setName, ordinal)), signal);
+  } catch (error) {
+    if (error instanceof NotLeader || !isAppError(error)) throw error;
+    log.warn({ err: error, subject: name }, 'The key of a member that left could not be destroyed yet');
+    return false;
+  }
+  log.info({ subject: name }, 'Discards the volume of a member that left');
+  const body = { preconditions: { uid, resourceVersion } };
+  await ignoreGone(api.call({ verb: 'delete', resource: volumeClaims, namespace, name, body, signal }));
+  return true;
 }
 
 async function ignoreGone(call: Promise<unknown>): Promise<void> {
@@ -89,9 +125,16 @@ function placeOf({ name, pod }: MemberFacts) {
 
 /**
  * Does one act.
+ * @returns whether it was done; what can wait is tried again with the next look
  * @throws ApiError, NotLeader; Blocked when a disruption budget says no; what a member refuses
  */
-export async function perform(actor: Actor, act: Act): Promise<void> {
+export async function perform(actor: Actor, act: Act): Promise<boolean> {
+  if (act.kind === 'discard') return discard(actor, act.claim);
+  await performAtOnce(actor, act);
+  return true;
+}
+
+async function performAtOnce(actor: Actor, act: Exclude<Act, { readonly kind: 'discard' }>): Promise<void> {
   const { members, installation, signal, log } = actor;
   switch (act.kind) {
     case 'resize':
@@ -102,6 +145,8 @@ export async function perform(actor: Actor, act: Act): Promise<void> {
       return void (await members.drain(installation, placeOf(act.member), signal));
     case 'undrain':
       return members.undrain(installation, placeOf(act.member), signal);
+    case 'note':
+      return note(actor, act.claim, act.leftAtMs);
     case 'replace': {
       const { replacement } = act;
       log.info({ subject: replacement.member.name, proof: replacement.proof }, 'Replaces a member');

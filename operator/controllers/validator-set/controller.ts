@@ -30,7 +30,14 @@ import {
 } from '../shell/resources.ts';
 import { createShell, type Shell } from '../shell/shell.ts';
 import { perform } from './act.ts';
-import { boundRegister, memberCount, memberFacts, statefulSetFacts, statefulSetKey } from './observe.ts';
+import {
+  boundRegister,
+  leftClaims,
+  memberCount,
+  memberFacts,
+  statefulSetFacts,
+  statefulSetKey,
+} from './observe.ts';
 import { Registration } from './registration.ts';
 import { MemberWatch } from './watch-members.ts';
 
@@ -55,7 +62,11 @@ export function createValidatorSetController({ parts, members, principals }: Val
     log: runtime.log,
     onNews: (key) => shell.controller.queue.add(key),
   });
-  const work = new Work(parts, members, { watch, registration: new Registration(principals, timing) });
+  const work = new Work(parts, members, {
+    watch,
+    principals,
+    registration: new Registration(principals, timing),
+  });
   const shell = createShell(parts, kindOf(work));
   return {
     ...shell,
@@ -98,6 +109,7 @@ function kindOf(work: Work): Kind<ValidatorSet> {
 const setOf = byReference('validatorSetRef');
 
 interface Helpers {
+  readonly principals: Principals;
   readonly watch: MemberWatch;
   readonly registration: Registration;
 }
@@ -131,7 +143,7 @@ class Work {
     const events: Occurrence[] = [];
     for (const act of plan.acts) {
       if (!(await this.#isStillRight(pass, act))) continue;
-      await perform(this.#actor(pass), act);
+      if (!(await perform(this.#actor(pass), act))) continue;
       if (act.kind === 'replace') {
         this.#evicted.set(set.metadata.uid, act.replacement.uid);
         this.#rolling.add(set.metadata.uid);
@@ -206,12 +218,14 @@ class Work {
       claims: caches.of(volumeClaims).findBy(setIndex, key),
     };
     const replicas = memberCount(set, statefulSet?.replicas ?? 0);
+    const members = memberFacts(set, replicas, found, (uid) => watch.answerOf(key, uid));
     return {
       set,
       installation: installation.installation,
       nowMs: timing.nowMs(),
       statefulSet,
-      members: memberFacts(set, replicas, found, (uid) => watch.answerOf(key, uid)),
+      members,
+      leftClaims: leftClaims(set, members, found.claims),
       registers: this.#boundTo(set).map((each) => boundRegister(parseRegister(each))),
       blind: watch.blindOf(key),
       evictedUid: this.#evicted.get(set.metadata.uid),
@@ -233,7 +247,9 @@ class Work {
 
   #actor({ resource: set, installation, signal, log }: Pass) {
     const { name: setName, namespace } = set.metadata;
-    return { api: this.#parts.api, members: this.#members, installation, namespace, setName, signal, log };
+    const { principals } = this.#helpers;
+    const { api } = this.#parts;
+    return { api, members: this.#members, principals, installation, namespace, setName, signal, log };
   }
 
   /** Before a pod goes every member is asked anew: what was true some seconds ago proves nothing. */

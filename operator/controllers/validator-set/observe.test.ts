@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { KubeObject } from '../../kube/resource.ts';
 import { makeSet } from '../../plan/validator-set/testing/sets.ts';
-import { memberCount, memberFacts, podFacts, statefulSetFacts } from './observe.ts';
+import { leftClaims, memberCount, memberFacts, podFacts, statefulSetFacts } from './observe.ts';
 
 function pod(status: object, metadata: object = {}): KubeObject {
   const own = {
@@ -82,4 +82,35 @@ test('members are those that are wanted, there, or stopped with the set', () => 
     { name: 'main-6', ordinal: 6, phase: 'Removed' },
   ];
   expect(memberCount(makeSet({ suspend: true, replicas: 2 }, { status: { members } }), 0)).toBe(5);
+});
+
+test('a claim is left when no member has it, or when it is noted as such; what cannot be read is no note', () => {
+  const claim = (name: string, leftAt?: string, more: object = {}): KubeObject => {
+    const annotations = leftAt === undefined ? {} : { 'chancery.dev/left-at': leftAt };
+    const metadata = {
+      name,
+      namespace: 'acme',
+      uid: `uid of ${name}`,
+      resourceVersion: '7',
+      annotations,
+      ...more,
+    };
+    return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata };
+  };
+  const claims = [
+    claim('data-main-0'),
+    claim('data-main-1', '2026-01-01T00:00:00Z'),
+    claim('data-main-2', 'yesterday'),
+    claim('data-main-3', '2026-01-01T00:00:00.000Z'),
+    claim('data-main-4', undefined, { deletionTimestamp: '2026-01-01T00:00:00Z' }),
+    claim('data-other-5'),
+    claim('backup-main-6'),
+  ];
+  const members = memberFacts(makeSet({ replicas: 2 }), 2, { pods: [], claims }, () => undefined);
+  const noted = Date.UTC(2026, 0, 1);
+  expect(leftClaims(makeSet(), members, claims)).toMatchObject([
+    { ordinal: 1, name: 'data-main-1', leftAtMs: noted },
+    { ordinal: 2, uid: 'uid of data-main-2', resourceVersion: '7', leftAtMs: undefined },
+    { ordinal: 3, leftAtMs: noted },
+  ]);
 });

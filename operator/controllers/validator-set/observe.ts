@@ -1,11 +1,12 @@
 import { findCondition } from '../../api/conditions.ts';
-import { annotations, claimName, podName } from '../../api/names.ts';
+import { annotations, claimName, findOrdinal, labels, podName, validatorSetNames } from '../../api/names.ts';
 import type { Register } from '../../api/register.ts';
 import type { ValidatorSet } from '../../api/validator-set.ts';
 import { isRecord, type KubeObject, keyOf } from '../../kube/resource.ts';
 import type {
   BoundRegister,
   ClaimFacts,
+  LeftClaim,
   MemberFacts,
   PodFacts,
   StatefulSetFacts,
@@ -127,6 +128,27 @@ export function memberFacts(
     const pod = pods.get(name);
     const claim = claims.get(claimName(setName, ordinal));
     return { ordinal, name, pod, claim, ...(pod === undefined ? {} : answerOf(pod.uid)) };
+  });
+}
+
+/** Claims of the set that no member has, and those that carry the note of a member that left. */
+export function leftClaims(
+  set: ValidatorSet,
+  members: readonly MemberFacts[],
+  claims: readonly KubeObject[],
+): readonly LeftClaim[] {
+  const { name: setName } = set.metadata;
+  const { claim: prefix } = validatorSetNames(setName);
+  const taken = new Set(members.map(({ ordinal }) => ordinal));
+  return claims.flatMap(({ metadata }) => {
+    const { name, uid = '', resourceVersion = '', deletionTimestamp } = metadata;
+    const pod = name.startsWith(`${prefix}-`) ? name.slice(prefix.length + 1) : '';
+    const ordinal = findOrdinal(setName, pod);
+    const noted = Date.parse(metadata.annotations?.[labels.leftAt] ?? '');
+    const leftAtMs = Number.isNaN(noted) ? undefined : noted;
+    const isOdd = ordinal === undefined || deletionTimestamp !== undefined;
+    if (isOdd || (taken.has(ordinal) && leftAtMs === undefined)) return [];
+    return [{ ordinal, name, uid, resourceVersion, leftAtMs }];
   });
 }
 

@@ -69,6 +69,16 @@ export interface ClaimFacts {
   readonly conditions: readonly string[];
 }
 
+/** A claim that no member has now, or that was noted as such. */
+export interface LeftClaim {
+  readonly ordinal: number;
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** Since when its member is gone, as was noted on it; milliseconds of the epoch, undefined when nothing is noted. */
+  readonly leftAtMs?: number | undefined;
+}
+
 export interface MemberFacts {
   readonly ordinal: number;
   readonly name: string;
@@ -109,6 +119,8 @@ export interface SetFacts {
   /** Every ordinal that is wanted or there, in order. */
   readonly members: readonly MemberFacts[];
   readonly registers: readonly BoundRegister[];
+  /** Claims that no member has now, and those that were noted as such. */
+  readonly leftClaims?: readonly LeftClaim[] | undefined;
   /** Why nobody could be asked; the silence of members means nothing then. */
   readonly blind?: string | undefined;
   /** Uid of the pod that was evicted last, until the cache has seen it go. */

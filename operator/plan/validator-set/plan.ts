@@ -3,6 +3,7 @@ import { validatorId } from '../../api/names.ts';
 import type { Occurrence } from '../../kube/events.ts';
 import { conditionsOf, silent } from './conditions.ts';
 import type { ClaimFacts, MemberFacts, SetFacts } from './facts.ts';
+import { type LeftAct, planLeft } from './left.ts';
 import { type MemberStatus, memberStatuses } from './members.ts';
 import {
   type Arithmetic,
@@ -24,7 +25,8 @@ export type Act =
   | { readonly kind: 'recreate'; readonly uid: string }
   | { readonly kind: 'drain'; readonly member: MemberFacts }
   | { readonly kind: 'undrain'; readonly member: MemberFacts }
-  | { readonly kind: 'replace'; readonly replacement: Replacement };
+  | { readonly kind: 'replace'; readonly replacement: Replacement }
+  | LeftAct;
 
 /** What becomes of a set: everything that is decided about it, from facts alone. */
 export interface SetPlan {
@@ -101,6 +103,7 @@ function actsOf({ facts, walk, growth, roll }: Parts): readonly Act[] {
       : [{ kind: 'drain', member: drain } as const]),
     ...undrain.map((member): Act => ({ kind: 'undrain', member })),
     ...(roll.next === undefined ? [] : [{ kind: 'replace', replacement: roll.next } as const]),
+    ...planLeft(facts),
   ];
 }
 
@@ -286,6 +289,14 @@ export function eventOf(act: Act): Occurrence | undefined {
         action: 'Grow',
         note: `${act.claim.name} grows to ${act.size}`,
       };
+    case 'discard':
+      return {
+        type: 'Normal',
+        reason: 'Progressing',
+        action: 'Discard',
+        note: `${act.claim.name} goes: its member left 7 days ago`,
+      };
+    case 'note':
     case 'undrain':
       return undefined;
   }

@@ -25,6 +25,8 @@ export class FakeMembers implements Members, Principals {
   proposer: string | undefined;
   /** Client ids with a principal. */
   readonly principals = new Set<string>();
+  /** Client ids whose keys were destroyed. */
+  readonly keyless = new Set<string>();
   version = '0.1.0';
   /** Why nobody can be asked. */
   fault: AppError | undefined;
@@ -63,6 +65,11 @@ export class FakeMembers implements Members, Principals {
   async upsert(_: unknown, clientId: string): Promise<void> {
     if (this.fault !== undefined) throw this.fault;
     this.principals.add(clientId);
+  }
+
+  async destroyKeys(_: unknown, clientId: string): Promise<void> {
+    if (this.fault !== undefined) throw this.fault;
+    this.keyless.add(clientId);
   }
 
   async revoke(_: unknown, clientId: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { quorum } from '#core/ledger/consensus.ts';
 import { podName, validatorId } from '../../../api/names.ts';
 import type { ValidatorSet } from '../../../api/validator-set.ts';
-import type { ClaimFacts, MemberFacts, PodFacts, SetFacts } from '../facts.ts';
+import type { ClaimFacts, LeftClaim, MemberFacts, PodFacts, SetFacts } from '../facts.ts';
 import type { Act, SetPlan } from '../plan.ts';
 import { makeRegister, makeReport, makeSet, NOW_MS, REGISTER } from './sets.ts';
 
@@ -29,6 +29,8 @@ export class World {
   readonly wish: Wish = { replicas: 4, revision: 'v1', suspend: false, size: '1Gi' };
   readonly pods = new Map<number, Pod>();
   readonly claims = new Map<number, { requested: string; capacity: string }>();
+  /** When the members of claims left, by ordinal. */
+  readonly leftAtMs = new Map<number, number>();
   readonly drained = new Set<number>();
   /** Ordinals whose pods nobody can reach. */
   readonly unreachable = new Set<number>();
@@ -61,6 +63,9 @@ export class World {
       registers:
         this.listed.length === 0 ? [] : [{ name: 'ledger', registerId: REGISTER, isDeleting: false }],
       evictedUid: this.evictedUid,
+      leftClaims: [...this.claims.keys()]
+        .filter((ordinal) => ordinal >= count || this.leftAtMs.has(ordinal))
+        .map((ordinal) => this.#leftClaim(ordinal)),
     };
   }
 
@@ -174,6 +179,12 @@ export class World {
     };
   }
 
+  #leftClaim(ordinal: number): LeftClaim {
+    const leftAtMs = this.leftAtMs.get(ordinal);
+    const name = `data-main-${ordinal}`;
+    return { ordinal, name, uid: `claim-${ordinal}`, resourceVersion: '1', leftAtMs };
+  }
+
   #claim(ordinal: number): ClaimFacts | undefined {
     const claim = this.claims.get(ordinal);
     if (claim === undefined) return undefined;
@@ -210,6 +221,13 @@ export class World {
         return void this.drained.add(act.member.ordinal);
       case 'undrain':
         return void this.drained.delete(act.member.ordinal);
+      case 'note':
+        if (act.leftAtMs === undefined) this.leftAtMs.delete(act.claim.ordinal);
+        else this.leftAtMs.set(act.claim.ordinal, act.leftAtMs);
+        return;
+      case 'discard':
+        this.leftAtMs.delete(act.claim.ordinal);
+        return void this.claims.delete(act.claim.ordinal);
       case 'replace': {
         const { member, uid } = act.replacement;
         this.evictedUid = uid;

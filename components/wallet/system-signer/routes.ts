@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import type { App } from '#kit/http/http.ts';
+import { destroyValidatorKeys, type SystemKeyDeps } from './keys.ts';
+
+const validatorId = z.string().regex(/^validator-[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/);
+
+export type ValidatorKeyDeps = Pick<SystemKeyDeps, 'db'>;
+
+/** Keys of validators, as far as the operator decides about them. Never reachable through the gateway. */
+export function mountValidatorKeyRoutes(app: App, deps: ValidatorKeyDeps): void {
+  app.delete(
+    '/api/internal/validator-keys/:validatorId',
+    {
+      config: { policy: 'RequireOperator', rateLimit: 'Api' },
+      schema: {
+        tags: ['Operator'],
+        summary: 'Destroys the keys of a validator that left for good',
+        params: z.object({ validatorId }),
+        response: { 200: z.object({ destroyed: z.int().describe('How many keys it had.') }) },
+      },
+    },
+    async ({ params, log }) => {
+      const destroyed = await destroyValidatorKeys(deps, params.validatorId);
+      log.info({ subject: params.validatorId, count: destroyed }, 'Keys of a validator destroyed');
+      return { destroyed };
+    },
+  );
+}
