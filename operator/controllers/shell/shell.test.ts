@@ -44,8 +44,7 @@ afterEach(async () => {
   await server.close();
 });
 
-async function run(resources = watched): Promise<void> {
-  const timing = systemTiming();
+async function run(resources = watched, timing = systemTiming()): Promise<void> {
   const { metrics } = testMetrics();
   const runtime = testRuntime('operator', { level: 'silent' });
   const rate = { perSecond: 10_000, burst: 10_000 };
@@ -261,6 +260,21 @@ describe('deletion', () => {
     await toSay('DeletionBlocked');
     expect(condition('Ready')?.message).toBe('Cannot be deleted yet: tenant is down');
     expect(live().metadata.finalizers).toEqual([FINALIZER]);
+  });
+
+  test('says that it waits before a silent service is given up, and goes when that answers', async () => {
+    install();
+    store();
+    const answer = Promise.withResolvers<{ done: true }>();
+    finalize = () => answer.promise;
+    const real = systemTiming();
+    await run(watched, { ...real, after: (ms, act) => real.after(ms / 20, act) });
+    await toSay('Reconciled');
+    remove();
+    await toSay('DeletionBlocked');
+    expect(condition('Ready')?.message).toBe('Cannot be deleted yet: the cleanup waits for an answer');
+    answer.resolve({ done: true });
+    await waitFor(() => server.state.list(at(validatorSets)).length === 0);
   });
 
   test('is forced by the own uid only', async () => {

@@ -35,6 +35,8 @@ const APPLIED = 'chancery.dev/applied';
 const RESYNC_MS = 300_000;
 /** How often a deletion looks again for a service that is away: seldom enough for it, soon enough for who waits. */
 const AWAY_MS = 25_000;
+/** After this time whoever waits for a deletion is told. */
+const SLOW_MS = 3_000;
 /** A child that goes away says so itself when it is gone. */
 const TERMINATING_MS = 1_000;
 
@@ -194,7 +196,25 @@ class Work<R extends Managed> {
     throw new Blocked(reason, message, after);
   }
 
+  /** Says so when the cleanup takes its time: a service that is silent is given up only after a while. */
   async #tryFinalize(pass: FinalizePass<R>): Promise<Finalization> {
+    const { promise, resolve } = Promise.withResolvers<'slow'>();
+    const cancel = this.#parts.timing.after(SLOW_MS, () => resolve('slow'));
+    const cleanup = this.#cleanUp(pass);
+    try {
+      const first = await Promise.race([cleanup, promise]);
+      if (first !== 'slow') return first;
+      const before = findCondition(pass.resource.status.conditions, 'Ready');
+      const message = 'Cannot be deleted yet: the cleanup waits for an answer';
+      if (before?.reason !== 'DeletionBlocked')
+        await this.#reportFailure(pass, new Blocked('DeletionBlocked', message));
+      return await cleanup;
+    } finally {
+      cancel();
+    }
+  }
+
+  async #cleanUp(pass: FinalizePass<R>): Promise<Finalization> {
     try {
       return (await this.#kind.finalize?.(pass)) ?? { done: true };
     } catch (error) {
