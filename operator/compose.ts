@@ -10,6 +10,7 @@ import type { Parts } from './controllers/shell/parts.ts';
 import { configMaps, registers, tenants, validatorSets, watched } from './controllers/shell/resources.ts';
 import type { Shell } from './controllers/shell/shell.ts';
 import { leaseCheck, watchLoop } from './health.ts';
+import type { Api } from './kube/api.ts';
 import type { ClusterCredentials } from './kube/credentials.ts';
 import { EventRecorder } from './kube/events.ts';
 import { HttpApi } from './kube/http.ts';
@@ -18,8 +19,10 @@ import { kubeconfigCredentials } from './kube/kubeconfig.ts';
 import { Leader } from './kube/leader.ts';
 import { createKubeMetrics } from './kube/metrics.ts';
 import { systemTiming } from './kube/time.ts';
+import { foreignIssuer } from './platform/foreign-identity.ts';
+import type { Installation } from './platform/installation.ts';
 import { watchInstallations } from './platform/installations.ts';
-import { createLinks, type Links } from './platform/links.ts';
+import { createLinks, type Links, OPERATOR_CLIENT_ID } from './platform/links.ts';
 
 /** Reconciles under way may end within this; the process has 25 s in all. */
 const GRACE_MS = 20_000;
@@ -74,10 +77,10 @@ async function open({ config, runtime, cleanup, controllers, onLost }: Opening):
   const links = createLinks({
     runtime,
     guard: () => leader.guard(),
-    connect: () => connectIdentity(config, runtime),
+    connect: (installation) => connectIdentity({ config, runtime, api }, installation),
   });
   cleanup.add('identity', () => links.stop());
-  const installations = watchInstallations(caches.of(configMaps));
+  const installations = watchInstallations(caches.of(configMaps), config.POD_NAMESPACE);
   const parts = { runtime, timing, metrics, api: fenced, caches, recorder, installations };
   cleanup.add('namespace', async () => {
     const own = { api: fenced, timing, log, namespace: config.POD_NAMESPACE };
@@ -158,6 +161,21 @@ function leaseOf(config: OperatorConfig) {
   };
 }
 
-async function connectIdentity(config: OperatorConfig, { log, clock }: Runtime): Promise<Workload> {
-  return connectWorkload({ ...workloadOf(config), log, clock });
+interface Identifying {
+  readonly config: OperatorConfig;
+  readonly runtime: Runtime;
+  readonly api: Api;
+}
+
+/** The operator's own identity, or the one that the issuer of another namespace gives it. */
+async function connectIdentity(
+  { config, runtime: { log, clock }, api }: Identifying,
+  installation: Installation,
+): Promise<Workload> {
+  const { identity, namespace } = installation;
+  if (identity.provider === 'spire' || namespace === config.POD_NAMESPACE) {
+    return connectWorkload({ ...workloadOf(config), log, clock });
+  }
+  const issuer = foreignIssuer(api, { ...installation, identity }, OPERATOR_CLIENT_ID);
+  return connectWorkload({ issuer, log, clock });
 }

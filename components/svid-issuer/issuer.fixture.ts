@@ -26,6 +26,13 @@ export interface Answered {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
+/** What the kubelet mounts, and how it is renewed. */
+interface PodFiles {
+  readonly tokenFile: string;
+  readonly caFile: string;
+  refresh(): void;
+}
+
 /** An issuer on loopback before a cluster of its own, and pods that have tokens of that cluster. */
 export class IssuerWorld {
   readonly runtime: TestRuntime = testRuntime('svid-issuer');
@@ -73,7 +80,7 @@ export class IssuerWorld {
       CHANCERY_OPS_PORT: '0',
       CHANCERY_ISSUER_PORT: String(port),
       CHANCERY_NAMESPACE: this.server.namespace,
-      CHANCERY_SERVICE_ACCOUNTS: 'service-wallet,service-register',
+      CHANCERY_SERVICE_ACCOUNTS: 'service-wallet,service-register,service-operator',
       CHANCERY_KUBERNETES_CREDENTIALS_DIR: this.server.credentialsDir,
       KUBERNETES_SERVICE_HOST: this.server.host,
       KUBERNETES_SERVICE_PORT: String(this.server.port),
@@ -99,7 +106,7 @@ export class IssuerWorld {
   }
 
   /** What the kubelet mounts into a pod. */
-  pod(account: string, pod: string): IssuerPlace & { refresh(): void } {
+  pod(account: string, pod: string): IssuerPlace & PodFiles {
     const tokenFile = join(this.#folder, `${pod}.token`);
     const caFile = join(this.#folder, `${pod}.crt`);
     const refresh = () => {

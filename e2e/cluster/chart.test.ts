@@ -160,6 +160,26 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(gateway).not.toMatch(/^ {2}replicas:/m);
   });
 
+  it('has no operator of its own where that of another release serves it', () => {
+    const rendered = render(...demo, '--set', 'operator.servedFrom=platform');
+    expect(names(rendered, 'Deployment')).not.toContain('service-operator');
+    expect(names(rendered, 'ServiceAccount')).toContain('service-operator');
+    expect(names(rendered, 'Role').filter((name) => name.includes('operator'))).toEqual([]);
+    const [described] = ofKind(rendered, 'ConfigMap').filter(
+      (text) => nameOf(text) === 'chancery-installation',
+    );
+    expect(described).toContain('"operatorNamespace": "platform"');
+    const doors = ofKind(rendered, 'NetworkPolicy').filter((text) =>
+      text.includes('"kubernetes.io/metadata.name":"platform"'),
+    );
+    expect(doors.map(nameOf).sort()).toEqual([
+      'service-register',
+      'service-tenant',
+      'service-wallet',
+      'svid-issuer',
+    ]);
+  });
+
   it('makes a ValidatorSet only when asked, and keeps it', () => {
     expect(names(render(...given), 'ValidatorSet')).toEqual([]);
     expect(names(render(...demo), 'ValidatorSet')).toEqual([]);

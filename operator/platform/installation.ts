@@ -47,6 +47,9 @@ const installationSchema = z.strictObject({
     .string()
     .regex(/^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/, 'expected a DNS name')
     .describe('Name of the installation: trust domain and issuer of tokens.'),
+  operatorNamespace: name
+    .optional()
+    .describe('Namespace of the operator that looks after it; its own when absent.'),
   version: z.string().min(1).max(64).describe('Version of the validators, unless a ValidatorSet names one.'),
   images: z.strictObject({
     validator: image.describe('Image of the validators.'),
@@ -112,7 +115,7 @@ const installationSchema = z.strictObject({
 });
 
 /** What the operator must know of an installation: names, images and addresses, from the chart's ConfigMap. */
-export type Installation = Readonly<z.output<typeof installationSchema>>;
+export type Installation = Readonly<z.output<typeof installationSchema>> & { readonly namespace: string };
 
 function refuse(message: string): AppError {
   return new AppError('invalid', 'INSTALLATION_CONFIG_INVALID', message);
@@ -157,7 +160,7 @@ function parseDescription({ metadata, data }: KubeObject): Installation {
   if (metadata.labels?.[labels.installation] !== installation) {
     throw refuse(`${place}: installation: ${installation} is not what the label says`);
   }
-  return result.data;
+  return { ...result.data, namespace: metadata.namespace ?? '' };
 }
 
 function parseJson(text: unknown, place: string): unknown {

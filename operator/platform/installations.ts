@@ -10,12 +10,17 @@ export type Found =
 /** Installations by namespace, as the chart described them. */
 export interface Installations {
   find(namespace: string): Found;
+  /** Whether this operator looks after a namespace: unless its installation names another operator. */
+  isOurs(namespace: string): boolean;
   /** Calls back with the namespace whose description changed. Returns the function that ends it. */
   subscribe(listener: (namespace: string) => void): () => void;
 }
 
-/** Reads installations from the cache of ConfigMaps; each is parsed once a version. */
-export function watchInstallations(configMaps: Cache): Installations {
+/**
+ * Reads installations from the cache of ConfigMaps; each is parsed once a version.
+ * @param operatorNamespace of this operator; every installation is its when undefined
+ */
+export function watchInstallations(configMaps: Cache, operatorNamespace?: string): Installations {
   const known = new Map<string, Found>();
   const listeners = new Set<(namespace: string) => void>();
   configMaps.subscribe(({ object, before }) => {
@@ -33,11 +38,17 @@ export function watchInstallations(configMaps: Cache): Installations {
       throw error;
     }
   };
+  const find = (namespace: string): Found => {
+    const found = known.get(namespace) ?? read(namespace);
+    known.set(namespace, found);
+    return found;
+  };
   return {
-    find: (namespace) => {
-      const found = known.get(namespace) ?? read(namespace);
-      known.set(namespace, found);
-      return found;
+    find,
+    isOurs: (namespace) => {
+      const { installation } = find(namespace);
+      if (installation === undefined || operatorNamespace === undefined) return true;
+      return (installation.operatorNamespace ?? namespace) === operatorNamespace;
     },
     subscribe: (listener) => {
       listeners.add(listener);

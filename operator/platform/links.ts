@@ -36,29 +36,33 @@ export interface Links {
 export interface LinksOptions {
   readonly runtime: Runtime;
   readonly guard: () => number;
-  /** Opens the operator's identity; asked again after a failure. */
-  readonly connect: () => Promise<Workload>;
+  /** Opens the identity that an installation knows the operator by; asked again after a failure. */
+  readonly connect: (installation: Installation) => Promise<Workload>;
 }
 
-/** One identity for all calls; one token an installation. */
+/** One identity an installation, and one token; with SPIRE one identity for all of its trust domain. */
 export function createLinks(options: LinksOptions): Links {
   const { runtime, guard, connect } = options;
   const links = new WeakMap<Installation, Link>();
-  let opening: Promise<Workload> | undefined;
+  const identities = new Map<string, Promise<Workload>>();
   let isStopped = false;
 
-  const workload = (): Promise<Workload> => {
-    opening ??= connect().catch((error: unknown) => {
-      opening = undefined;
-      throw error;
-    });
+  const workload = (installation: Installation): Promise<Workload> => {
+    const key = installation.identity.provider === 'spire' ? '' : installation.namespace;
+    const opening =
+      identities.get(key) ??
+      connect(installation).catch((error: unknown) => {
+        identities.delete(key);
+        throw error;
+      });
+    identities.set(key, opening);
     return opening;
   };
 
   const make = (installation: Installation, identity: Workload): Link => {
     const { installation: name, endpoints } = installation;
     if (identity.trustDomain !== name) {
-      const message = `The operator has an identity of ${identity.trustDomain} and none of ${name}; each installation runs its own operator`;
+      const message = `The operator has an identity of ${identity.trustDomain} and none of ${name}; with SPIRE it serves the installations of one trust domain`;
       throw new Blocked('DependencyNotReady', message, { state: 'stalled' });
     }
     const { clock, log } = runtime;
@@ -80,14 +84,15 @@ export function createLinks(options: LinksOptions): Links {
 
   return {
     of: async (installation) => {
-      const identity = await workload();
+      const identity = await workload(installation);
       const link = links.get(installation) ?? make(installation, identity);
       if (!isStopped) links.set(installation, link);
       return link;
     },
     stop: () => {
       isStopped = true;
-      void opening?.then((identity) => identity.stop()).catch(() => undefined);
+      for (const opening of identities.values())
+        void opening.then((identity) => identity.stop()).catch(() => undefined);
     },
   };
 }

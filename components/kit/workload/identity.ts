@@ -21,17 +21,26 @@ export interface Workload {
   stop(): void;
 }
 
+/** What a ServiceAccount shows to an issuer, and what it judges the issuer by. */
+export interface IssuerCredentials {
+  /** ServiceAccount token for the issuer's audience. */
+  readonly token: string;
+  /** PEM of the installation's authorities. */
+  readonly ca: string;
+}
+
+/** Both as files that are read at each use, because the kubelet replaces them; or asked for at each use. */
+export type IssuerCredentialSource =
+  | { readonly tokenFile: string; readonly caFile: string }
+  | { readonly credentials: () => Promise<IssuerCredentials> };
+
 /** The issuer of an installation that gives SVIDs for ServiceAccount tokens (decision D51). */
-export interface IssuerPlace {
+export type IssuerPlace = IssuerCredentialSource & {
   /** `https://host:port`. */
   readonly url: string;
   /** The trust domain; SVIDs of another one are refused. */
   readonly installation: string;
-  /** Projected ServiceAccount token; read at each use, because the kubelet replaces it. */
-  readonly tokenFile: string;
-  /** PEM of the installation's authorities; read at each use. */
-  readonly caFile: string;
-}
+};
 
 /** Where SVIDs come from: the SPIFFE Workload API on a unix socket, with or without `unix:` in front, or an issuer. */
 export type WorkloadSource = { readonly socket: string } | { readonly issuer: IssuerPlace };

@@ -5,7 +5,7 @@ import { Pkcs10CertificateRequestGenerator } from '@peculiar/x509';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { Backoff } from './backoff.ts';
-import type { IssuerPlace, Svid } from './identity.ts';
+import type { IssuerCredentialSource, IssuerCredentials, IssuerPlace, Svid } from './identity.ts';
 import { askIssuer, type IssuerAnswer, IssuerRefusal } from './issuer-call.ts';
 import { splitPem } from './pem.ts';
 import { parseSpiffeId } from './svid.ts';
@@ -72,7 +72,7 @@ export class IssuerClient {
 
   async #fetch(): Promise<Svid> {
     const { place } = this.#options;
-    const [token, ca] = await Promise.all([readWhole(place.tokenFile), readWhole(place.caFile)]);
+    const { token, ca } = await credentialsOf(place);
     const keys = await webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
     const request = await Pkcs10CertificateRequestGenerator.create({
       name: 'CN=workload',
@@ -105,6 +105,12 @@ export class IssuerClient {
     if (svid.expiresAtMs <= clock.nowMs()) throw identityMissing('the issuer gave an expired SVID');
     return svid;
   }
+}
+
+async function credentialsOf(source: IssuerCredentialSource): Promise<IssuerCredentials> {
+  if ('credentials' in source) return source.credentials();
+  const [token, ca] = await Promise.all([readWhole(source.tokenFile), readWhole(source.caFile)]);
+  return { token, ca };
 }
 
 async function readWhole(path: string): Promise<string> {

@@ -8,7 +8,7 @@ import { parseSpiffeId, readNodeCertificate } from './svid.ts';
 import { identityMissing, SvidHolder } from './svid-holder.ts';
 import { WorkloadApiStream } from './workload-api.ts';
 
-export type { IssuerPlace, Svid, Workload, WorkloadSource } from './identity.ts';
+export type { IssuerCredentials, IssuerPlace, Svid, Workload, WorkloadSource } from './identity.ts';
 export type { SpiffeName, SvidFacts } from './svid.ts';
 
 const FIRST_SVID_TIMEOUT_MS = 30_000;

@@ -47,7 +47,7 @@ async function sweep(
   const object = caches.of(configMaps).find(key);
   const { namespace = '' } = splitKey(key);
   const orphans = object === undefined ? new Map<string, Orphan>() : readOrphans(object);
-  if (orphans.size === 0) return undefined;
+  if (orphans.size === 0 || !installations.isOurs(namespace)) return undefined;
   const { installation, fault } = installations.find(namespace);
   if (installation === undefined) throw new AppError('unavailable', 'NO_INSTALLATION', fault.message);
   const clients = await platform.of(installation);

@@ -12,7 +12,7 @@ import { type ApiServer, type Arrival, startApiServer } from '../../kube/testing
 import { at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
 import { systemTiming } from '../../kube/time.ts';
 import { watchInstallations } from '../../platform/installations.ts';
-import { installationMap } from '../../platform/testing/installation.fixture.ts';
+import { installationMap, installationText } from '../../platform/testing/installation.fixture.ts';
 import { Blocked } from './blocked.ts';
 import { Caches } from './caches.ts';
 import type { Kind, Verdict } from './kind.ts';
@@ -59,7 +59,7 @@ async function run(resources = watched, timing = systemTiming()): Promise<void> 
   });
   const reporting = { controller: 'test', instance: 'test' };
   const recorder = new EventRecorder({ api, timing, metrics, log: runtime.log, ...reporting });
-  const installations = watchInstallations(caches.of(configMaps));
+  const installations = watchInstallations(caches.of(configMaps), 'acme');
   const parts = { runtime, timing, metrics, api, caches, recorder, installations };
   shell = createShell<ValidatorSet>(parts, {
     kind: 'ValidatorSet',
@@ -118,6 +118,18 @@ describe('a reconcile', () => {
     await waitFor(() => reconciled > before);
     await waitFor(() => shell.controller.queue.depth === 0);
     expect(server.state.writes).toBe(writes);
+  });
+
+  test('is left to the operator that the installation names', async () => {
+    put(server.state, configMaps, installationMap({ ...installationText, operatorNamespace: 'platform' }));
+    store();
+    await run();
+    await waitFor(() => shell.controller.queue.depth === 0);
+    merge({ metadata: { annotations: { 'chancery.dev/reconcile-at': 'now' } } });
+    await waitFor(() => shell.controller.queue.depth === 0);
+    expect([reconciled, conditions()]).toEqual([0, []]);
+    install();
+    await toSay('Reconciled');
   });
 
   test('is held up by nothing but its own finalizer, which comes first', async () => {

@@ -134,6 +134,7 @@ class Work<R extends Managed> {
     const { metadata } = pass.resource;
     const isDeleting = metadata.deletionTimestamp !== undefined;
     const isForced = isDeleting && forceDeletion(metadata) === 'yes';
+    if (!this.#parts.installations.isOurs(metadata.namespace)) return undefined;
     if (isPaused(metadata) && !isForced) return this.#paused(pass);
     this.#parts.caches.require([this.#kind.resource, configMaps]);
     if (isDeleting) return this.#finalize(pass, isForced);

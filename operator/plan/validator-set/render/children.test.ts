@@ -9,6 +9,7 @@ import { makeSet } from '../testing/sets.ts';
 import type { Wanted } from '../wanted.ts';
 import { renderValidatorSet } from './children.ts';
 import { podMonitor } from './monitor.ts';
+import { networkPolicySpec } from './network.ts';
 import { imageOf, podTemplate } from './pod.ts';
 
 function wanted(spec: object = {}, text: object = installationText, more: Partial<Wanted> = {}): Wanted {
@@ -81,6 +82,19 @@ test('where the Prometheus operator is, it finds the members by the labels that 
   expect(
     podMonitor(wanted({}, { ...installationText, metrics: { podMonitor: { enabled: false } } })),
   ).toEqual([]);
+});
+
+test('an operator of another namespace may call the members', () => {
+  const [first, ...others] = networkPolicySpec(
+    wanted({}, { ...installationText, operatorNamespace: 'platform' }),
+  ).ingress;
+  expect(others).toEqual([]);
+  expect(first?.from).toContainEqual({
+    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'platform' } },
+    podSelector: {
+      matchExpressions: [{ key: 'chancery.dev/client-id', operator: 'In', values: ['service-operator'] }],
+    },
+  });
 });
 
 test('a set that says its own image gets it; a version alone changes the tag of the installation’s image', () => {

@@ -4,6 +4,7 @@ import { HTTPS_PORT, OPS_PORT, selectorLabels, type Wanted } from '../wanted.ts'
 const NATS_PORT = 4222;
 const OTLP_PORT = 4318;
 const DNS_PORT = 53;
+const OPERATOR = 'service-operator';
 
 const tcp = (...ports: readonly number[]) =>
   [...new Set(ports)].sort((a, b) => a - b).map((port) => ({ port, protocol: 'TCP' }));
@@ -17,16 +18,22 @@ const validators = {
   podSelector: { matchExpressions: [{ key: labels.validatorSet, operator: 'Exists' }] },
 };
 
+const namespaceOf = (name: string) => ({
+  namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
+});
+
 function ingress({ set, installation }: Wanted) {
   const { allowedClients, metricsNamespaces } = installation.networkPolicies;
+  const { namespace, operatorNamespace = namespace } = installation;
   const doors = tcp(set.spec.service.port, HTTPS_PORT);
   const from = [
     validators,
     ...(allowedClients.length === 0 ? [] : [podsWith(labels.clientId, allowedClients)]),
+    ...(operatorNamespace === namespace
+      ? []
+      : [{ ...namespaceOf(operatorNamespace), ...podsWith(labels.clientId, [OPERATOR]) }]),
   ];
-  const readers = metricsNamespaces.map((name) => ({
-    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
-  }));
+  const readers = metricsNamespaces.map(namespaceOf);
   return [{ from, ports: doors }, ...(readers.length === 0 ? [] : [{ from: readers, ports: tcp(OPS_PORT) }])];
 }
 

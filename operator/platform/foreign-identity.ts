@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { AppError } from '#core/errors/errors.ts';
+import type { IssuerCredentials, IssuerPlace } from '#kit/workload/workload.ts';
+import type { Api } from '../kube/api.ts';
+import { isRecord, parseObject, type Resource } from '../kube/resource.ts';
+import type { Installation } from './installation.ts';
+
+const core = (kind: string, plural: string): Resource => ({
+  group: '',
+  version: 'v1',
+  kind,
+  plural,
+  namespaced: true,
+});
+const serviceAccounts = core('ServiceAccount', 'serviceaccounts');
+const configMaps = core('ConfigMap', 'configmaps');
+
+/** The least that the API server gives. */
+const TOKEN_SECONDS = 600;
+
+const tokenRequest = z.object({ status: z.object({ token: z.string().min(1).max(65_536) }) });
+
+type Issuing = Installation['identity'] & { readonly provider: 'serviceAccount' };
+
+/**
+ * How the operator gets its identity in the installation of another namespace: from the issuer there, for a token of the
+ * ServiceAccount there that carries its client id. The role of the operator allows it that one token.
+ */
+export function foreignIssuer(
+  api: Api,
+  { installation, namespace, identity }: Installation & { readonly identity: Issuing },
+  clientId: string,
+): IssuerPlace {
+  const audience = `spiffe://${installation}/service/svid-issuer`;
+  const credentials = async (): Promise<IssuerCredentials> => {
+    const [token, ca] = await Promise.all([
+      requestToken(api, { namespace, name: clientId, audience }),
+      readAuthorities(api, namespace, identity),
+    ]);
+    return { token, ca };
+  };
+  return { url: identity.issuer, installation, credentials };
+}
+
+async function requestToken(
+  api: Api,
+  {
+    namespace,
+    name,
+    audience,
+  }: { readonly namespace: string; readonly name: string; readonly audience: string },
+): Promise<string> {
+  const spec = { audiences: [audience], expirationSeconds: TOKEN_SECONDS };
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec };
+  const where = { resource: serviceAccounts, namespace, name, subresource: 'token' };
+  return tokenRequest.parse(await api.call({ verb: 'create', ...where, body })).status.token;
+}
+
+async function readAuthorities(
+  api: Api,
+  namespace: string,
+  { caConfigMap, caKey }: Issuing,
+): Promise<string> {
+  const found = parseObject(
+    await api.call({ verb: 'get', resource: configMaps, namespace, name: caConfigMap }),
+  );
+  const text = isRecord(found['data']) ? found['data'][caKey] : undefined;
+  if (typeof text === 'string' && text !== '') return text;
+  const message = `ConfigMap ${caConfigMap} of namespace ${namespace} has no ${caKey} yet`;
+  throw new AppError('unavailable', 'AUTHORITIES_MISSING', message);
+}

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { AppError } from '#core/errors/errors.ts';
+import { testRuntime } from '#kit/testing/runtime.ts';
+import type { Workload } from '#kit/workload/workload.ts';
+import { type Installation, parseInstallation } from './installation.ts';
+import { createLinks } from './links.ts';
+import { installationMap, installationText, spireText } from './testing/installation.fixture.ts';
+
+const runtime = testRuntime('operator', { level: 'silent' });
+
+function describe(namespace: string, text: object = installationText): Installation {
+  return parseInstallation([installationMap(text, namespace)]);
+}
+
+/** An identity that says whether it was stopped. */
+function identityOf(trustDomain: string, onStop: () => void = () => undefined): Workload {
+  return {
+    id: `spiffe://${trustDomain}/service/service-operator`,
+    trustDomain,
+    current: () => {
+      throw new AppError('internal', 'UNUSED', 'nothing is called');
+    },
+    onRotate: () => () => undefined,
+    stop: onStop,
+  };
+}
+
+function linksWith(connect: (installation: Installation) => Promise<Workload>) {
+  return createLinks({ runtime, guard: () => 10_000, connect });
+}
+
+test('each namespace with an issuer of its own has an identity of its own, opened once', async () => {
+  const opened: string[] = [];
+  const links = linksWith(async ({ namespace, installation }) => {
+    opened.push(namespace);
+    return identityOf(installation);
+  });
+  const [acme, beta] = [describe('acme'), describe('beta')];
+  const [one, again, other] = await Promise.all([links.of(acme), links.of(acme), links.of(beta)]);
+  expect(again).toBe(one);
+  // installations of one name in two namespaces are two installations
+  expect(other.workload).not.toBe(one.workload);
+  expect(opened).toEqual(['acme', 'beta']);
+});
+
+test('with SPIRE one identity serves the installations of its trust domain, and no other', async () => {
+  let opened = 0;
+  const links = linksWith(async () => {
+    opened += 1;
+    return identityOf('acme.chancery.local');
+  });
+  const one = await links.of(describe('acme', spireText));
+  const two = await links.of(describe('beta', spireText));
+  expect([opened, two.workload]).toEqual([1, one.workload]);
+  const foreign: Installation = { ...describe('gamma', spireText), installation: 'gamma.example' };
+  await expect(links.of(foreign)).rejects.toThrow(
+    'The operator has an identity of acme.chancery.local and none of gamma.example',
+  );
+});
+
+test('what failed is asked for again, and the end ends all identities', async () => {
+  let isAway = true;
+  const ended: string[] = [];
+  const links = linksWith(async ({ namespace, installation }) => {
+    if (isAway) throw new AppError('unavailable', 'WORKLOAD_IDENTITY_MISSING', 'the issuer is away');
+    return identityOf(installation, () => void ended.push(namespace));
+  });
+  const [acme, beta] = [describe('acme'), describe('beta')];
+  await expect(links.of(acme)).rejects.toThrow('the issuer is away');
+  isAway = false;
+  await links.of(acme);
+  await links.of(beta);
+  links.stop();
+  await expect.poll(() => ended.toSorted()).toEqual(['acme', 'beta']);
+});
