@@ -33,7 +33,9 @@ if (found.length > 0 && ORPHAN !== 'true') {
     [
       `The operator of ${RELEASE} still looks after ${found.length} resources: ${found.slice(0, 5).join(', ')}${found.length > 5 ? ', ...' : ''}.`,
       'Without it nobody ends what they made outside Kubernetes, and they cannot be deleted any more.',
-      `Delete them first: kubectl delete -n ${namespaces.join(' and -n ')} registers,validatorsets,tenants --all`,
+      ...namespaces.map(
+        (each) => `Delete them first: kubectl delete -n ${each} registers,validatorsets,tenants --all`,
+      ),
       `Or leave them behind: helm upgrade ${RELEASE} CHART -n ${NAMESPACE} --reuse-values --set uninstall.orphan=true, then uninstall again.`,
     ].join('\n'),
   );
