@@ -26,7 +26,7 @@ export interface ReflectorOptions extends Selection {
   readonly log: Logger;
   /** What is kept of an object; `withoutBookkeeping` when absent. */
   readonly transform?: (object: KubeObject) => KubeObject;
-  /** Not every cluster has this kind: its absence is no fault, and its arrival is looked for now and then. */
+  /** Not every cluster has this kind: its absence is no fault, and every five minutes it is looked for. */
   readonly isOptional?: boolean | undefined;
   /** Called when a kind that is optional has come or gone. */
   readonly onServed?: ((isServed: boolean) => void) | undefined;
