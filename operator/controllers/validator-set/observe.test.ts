@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { KubeObject } from '../../kube/resource.ts';
+import { REGISTER_ID, registerOf } from '../../plan/testing/objects.ts';
 import { makeSet } from '../../plan/validator-set/testing/sets.ts';
-import { memberCount, memberFacts, podFacts, statefulSetFacts } from './observe.ts';
+import { boundRegister, memberCount, memberFacts, podFacts, statefulSetFacts } from './observe.ts';
 
 function pod(status: object, metadata: object = {}): KubeObject {
   const own = {
@@ -82,4 +83,12 @@ test('members are those that are wanted, there, or stopped with the set', () => 
     { name: 'main-6', ordinal: 6, phase: 'Removed' },
   ];
   expect(memberCount(makeSet({ suspend: true, replicas: 2 }, { status: { members } }), 0)).toBe(5);
+});
+
+test.each([
+  ['Online', false],
+  ['Deleting', true],
+])('a Register whose ledger is %s: deleted is %s', (phase, isDeleting) => {
+  const register = registerOf({}, { status: { registerId: REGISTER_ID, phase } });
+  expect(boundRegister(register)).toMatchObject({ registerId: REGISTER_ID, isDeleting });
 });
