@@ -35,7 +35,7 @@ async function childrenOfSets(): Promise<string> {
 }
 
 async function podsOfServices(): Promise<string> {
-  const labels = 'app.kubernetes.io/part-of=chancery,chancery.dev/client-id!=service-operator';
+  const labels = 'chancery.dev/client-id,chancery.dev/client-id!=service-operator';
   return look(
     'get',
     'pods',
