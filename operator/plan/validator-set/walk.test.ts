@@ -116,6 +116,14 @@ describe('one member fewer', () => {
       });
     });
 
+    test('waits for the other registers, not for it', () => {
+      const { registers } = shrinking(5);
+      const stalled = { ...named, isDeleting: true, blocked: 'InvalidReference: it was deleted' };
+      const walk = planWalk({ ...shrinking(5), registers: [...registers, stalled] });
+      expect(walk.waits).toBe('main-4 leaves: register 01234567 strikes it from its list first');
+      expect(walk.isStuck).toBeUndefined();
+    });
+
     test('is held while somebody seals it', () => {
       expect(planWalk(deleted((ordinal) => (ordinal === 2 ? 'Running' : 'Stopped'))).replicas).toBe(5);
     });

@@ -49,7 +49,7 @@ function waitsFor(facts: SetFacts, ordinal: number): Omit<Walk, 'replicas' | 'le
   const name = podName(facts.set.metadata.name, ordinal);
   if (blind !== undefined) return { waits: `${name} stays: members cannot be asked: ${blind}` };
   const listing = listedIn(facts, name);
-  const blocked = registers.find((each) => each.blocked !== undefined);
+  const blocked = registers.find((each) => each.blocked !== undefined && !each.isDeleting);
   if (listing !== undefined) {
     if (blocked === undefined) return { waits: `${name} leaves: ${listing}` };
     return { waits: `${name} stays: Register ${blocked.name}: ${blocked.blocked}`, isStuck: true };
