@@ -97,7 +97,6 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   return {
     registers: {
       ...control,
-      log,
       confirmations,
       ...beginning,
       pendingTtlMs: settings.CHANCERY_PENDING_TTL_SECONDS * 1000,
@@ -123,7 +122,6 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
     managed: {
       ...control,
       ...beginning,
-      log,
       namedSet: createNamedSet(named),
       change: createChangeManaged(control),
       farewells,
