@@ -68,9 +68,9 @@ afterAll(() => server?.stop());
 
 explainFailures(namespace);
 
-async function find(path: string): Promise<Live | undefined> {
+async function find<T = Live>(path: string): Promise<T | undefined> {
   const { status, body } = await server.request('GET', path);
-  return status === 200 ? (body as unknown as Live) : undefined;
+  return status === 200 ? (body as T) : undefined;
 }
 
 async function get(path: string): Promise<Live> {
