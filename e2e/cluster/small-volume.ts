@@ -23,7 +23,8 @@ export async function makeSmallVolume(claim: {
   readonly namespace: string;
   readonly name: string;
 }): Promise<SmallVolume | undefined> {
-  const provisioner = await kubectl('get', 'storageclass/standard', '-o', 'jsonpath={.provisioner}');
+  const existing = ['get', 'storageclass', 'standard', '--ignore-not-found'];
+  const provisioner = await must('kubectl', [...existing, '-o', 'jsonpath={.provisioner}']);
   if (provisioner !== 'bare-cluster/local') return skipped(`the volumes of ${provisioner} are elsewhere`);
   const path = mkdtempSync(join(tmpdir(), 'chancery-volume-'));
   const mount = (...args: readonly string[]) =>
