@@ -33,6 +33,7 @@ import { createChangeManaged } from './managed/changes.ts';
 import { measureWrites } from './metrics.ts';
 import { createCheckpoints } from './proofs/checkpoint.ts';
 import { createCosigners } from './proofs/cosigners.ts';
+import { createFarewells, type Farewells } from './registers/farewells.ts';
 import { type Confirmations, createConfirmations } from './transactions/confirmations.ts';
 
 const clientId = 'service-register';
@@ -69,13 +70,14 @@ interface Tools {
   readonly findMembers: FindMembers;
   readonly confirmations: Confirmations;
   readonly genesis: GenesisDispatcher;
+  readonly farewells: Farewells;
   readonly writeDocket: WriteDocket;
 }
 
 /** What each area of routes is given. */
 function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   const { database, wallets, verifier, runtime, settings, bus } = parts;
-  const { validators, findMembers, confirmations, genesis, writeDocket } = tools;
+  const { validators, findMembers, confirmations, genesis, farewells, writeDocket } = tools;
   const { clock, log, installation } = runtime;
   const freshMs = settings.CHANCERY_VALIDATOR_FRESH_SECONDS * 1000;
   const reads = { db: database.read, validators, findMembers };
@@ -95,12 +97,12 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   return {
     registers: {
       ...control,
-      log,
       confirmations,
       ...beginning,
       pendingTtlMs: settings.CHANCERY_PENDING_TTL_SECONDS * 1000,
       maxOpenRegistrations: settings.CHANCERY_MAX_OPEN_REGISTRATIONS,
       defaultSet: createDefaultSet({ ...named, freshMs }),
+      farewells,
       onUpdated: ring,
       onDeleted: ring,
     },
@@ -120,9 +122,9 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
     managed: {
       ...control,
       ...beginning,
-      log,
       namedSet: createNamedSet(named),
       change: createChangeManaged(control),
+      farewells,
       onDeleted: ring,
     },
   };
@@ -137,6 +139,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
   const findMembers = createFindMembers(database.read, outages);
   const confirmations = createConfirmations();
   const genesis = startGenesisDispatcher({ database, wallets, validators, clock, log });
+  const farewells = createFarewells({ validators, log });
   const enactments = startEnactments({ database, wallets, validators, findMembers, verifier, clock, log });
   const writeDocket = createWriteDocket({
     database,
@@ -155,7 +158,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     onResult: measureWrites(runtime.telemetry),
   });
   return {
-    deps: routeDeps(parts, { validators, findMembers, confirmations, genesis, writeDocket }),
+    deps: routeDeps(parts, { validators, findMembers, confirmations, genesis, farewells, writeDocket }),
     writeDocket,
     confirmations,
     onAnnounced: () => {
@@ -165,6 +168,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     stop: async () => {
       confirmations.close();
       await genesis.stop();
+      await farewells.stop();
       await enactments.stop();
     },
   };

@@ -15,6 +15,8 @@ export const ingressAddress = process.env['INGRESS_ADDRESS'] ?? '10.90.0.1';
 export interface Release {
   readonly name: string;
   readonly namespace: string;
+  /** Folder of the chart; the one of this repository when absent. */
+  readonly chart?: string;
   /** More values as `--set` takes them. */
   readonly set?: readonly string[];
 }
@@ -37,10 +39,15 @@ export async function installKinds(): Promise<void> {
 }
 
 /** helm upgrade --install with the demo values; what it said, whether or not it succeeded. */
-export function helmInstall({ name, namespace, set = [] }: Release): Promise<Said> {
+export function helmInstall({
+  name,
+  namespace,
+  chart = charts('chancery'),
+  set = [],
+}: Release): Promise<Said> {
   const values = ['-f', charts('chancery', 'values-demo.yaml')];
   const more = [`ingress.addresses={${ingressAddress}}`, ...set].flatMap((one) => ['--set', one]);
-  const args = ['upgrade', '--install', name, charts('chancery'), '-n', namespace, '--create-namespace'];
+  const args = ['upgrade', '--install', name, chart, '-n', namespace, '--create-namespace'];
   return run('helm', [...args, ...values, ...more], { timeoutMs: 180_000 });
 }
 

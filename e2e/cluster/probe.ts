@@ -1,4 +1,5 @@
 import { must } from './kubectl.ts';
+import { imageOf, thisVersion } from './versions.ts';
 
 /** A pod that runs one script and ends. */
 export interface Probe {
@@ -14,7 +15,7 @@ export interface Probe {
   readonly audience?: string;
 }
 
-const image = `chancery.local/gateway:${process.env['IMAGE_TAG'] ?? '0.1.0'}`;
+const image = imageOf('gateway', thisVersion);
 
 function podOf(probe: Probe): object {
   const token = { serviceAccountToken: { audience: probe.audience, path: 'token' } };

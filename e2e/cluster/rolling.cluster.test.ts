@@ -1,127 +1,173 @@
-import { beforeAll, expect, test } from 'vitest';
-import { waitFor } from '#kit/testing/wait.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { SteadyLoad } from '../fault/steady-load.ts';
 import { explainFailures } from './diagnosis.ts';
 import { ensureInstalled, ensureSamples, namespace } from './installed.ts';
-import { kubectl } from './kubectl.ts';
+import { type ApiServer, apply, kubectl, openApiServer } from './kubectl.ts';
+import { beginLoad, expectNothingLost, type Ledger, openLedger, verifyAll } from './ledger-under-load.ts';
+import { changed, follow, type RunningSet, runningSet, within } from './running-set.ts';
+import { imageOf, nextVersion, thisVersion } from './versions.ts';
 
-/** A set of four that seals a register, under what happens to sets: changes, bad versions, losses, scaling. */
+/** A set of four that seals a register under load: new versions, bad versions, losses, scaling. */
 
-interface Pod {
-  readonly metadata: { readonly name: string; readonly uid: string };
-  readonly status: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
-}
+const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
+const perSecond = 50;
+/** A process of another component ends at once: it refuses the settings of a validator. */
+const crashing = imageOf('gateway', thisVersion);
 
-interface Condition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason: string;
-  readonly message: string;
-}
+let server: ApiServer;
+let set: RunningSet;
+let ledger: Ledger;
 
 beforeAll(async () => {
   await ensureInstalled();
   await ensureSamples(90);
-  await patch({ update: { minReadySeconds: 2 } });
-}, 360_000);
+  server = await openApiServer();
+  set = runningSet(server, 'main');
+  await set.patch({ version: thisVersion, update: { minReadySeconds: 2 } });
+  await set.settled(240_000);
+  ledger = await openLedger('invoices');
+}, 480_000);
+
+afterAll(() => server?.stop());
 
 explainFailures(namespace);
 
 const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
-const patch = (spec: object) => look('patch', 'vset/main', '--type=merge', '-p', JSON.stringify({ spec }));
+const say = (text: string) => void process.stdout.write(`${text}\n`);
+const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
 
-async function members(): Promise<readonly Pod[]> {
-  const found = await look('get', 'pods', '-l', 'chancery.dev/validator-set=main', '-o', 'json');
-  return (JSON.parse(found) as { readonly items: readonly Pod[] }).items;
+/** Does something while transactions come in, then expects all that was accepted to be sealed once. */
+async function underLoad(what: string, act: () => Promise<void>): Promise<void> {
+  const load = beginLoad(ledger, perSecond);
+  const startedAt = performance.now();
+  try {
+    await within('the load to be taken in', 30_000, async () => load.accepted.size > perSecond);
+    await act();
+  } finally {
+    await load.stop();
+  }
+  await tellLoad(what, load, performance.now() - startedAt);
 }
 
-async function uids(): Promise<ReadonlyMap<string, string>> {
-  return new Map((await members()).map(({ metadata }) => [metadata.name, metadata.uid]));
-}
-
-async function conditions(): Promise<ReadonlyMap<string, Condition>> {
-  const { status } = JSON.parse(await look('get', 'vset/main', '-o', 'json')) as {
-    readonly status: { readonly conditions: readonly Condition[] };
-  };
-  return new Map(status.conditions.map((each) => [each.type, each]));
-}
-
-const isReady = ({ status }: Pod) =>
-  status.conditions?.some((each) => each.type === 'Ready' && each.status === 'True');
-const within = <T>(what: string, deadlineMs: number, check: () => Promise<T>) =>
-  waitFor(check, { what, deadlineMs, everyMs: 300 });
-/** Ready, and of the generation that was written last. */
-const settled = async () => {
-  const object = JSON.parse(await look('get', 'vset/main', '-o', 'json'));
-  const isSeen = object.status.observedGeneration === object.metadata.generation;
-  return isSeen && (await conditions()).get('Ready')?.status === 'True';
-};
-
-function changed(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): readonly string[] {
-  return [...before].filter(([name, uid]) => after.get(name) !== uid).map(([name]) => name);
-}
-
-test('a change of the pods replaces all of them, one at a time, and the quorum stays', async () => {
-  const before = await uids();
-  await patch({ podAnnotations: { 'example.org/change': 'one' } });
-  const away: number[] = [];
-  await within('the roll', 240_000, async () => {
-    const found = await members();
-    away.push(4 - found.filter(isReady).length);
-    expect((await conditions()).get('QuorumHealthy')).toMatchObject({ status: 'True' });
-    return changed(before, await uids()).length === 4 && (await settled());
-  });
-  expect(Math.max(...away)).toBe(1);
-  const events = await look(
-    'get',
-    'events',
-    '-o',
-    'jsonpath={range .items[*]}{.action}: {.message}{.note}{"\\n"}{end}',
+async function tellLoad(what: string, load: SteadyLoad, tookMs: number): Promise<void> {
+  const rate = (load.accepted.size * 1_000) / tookMs;
+  const { dockets, transactions } = await expectNothingLost(ledger, load);
+  say(
+    `${what}: ${load.accepted.size} accepted in ${seconds(tookMs)} (${rate.toFixed(0)} a second, ${load.refused} refused for a moment), each sealed once; register: ${transactions} in ${dockets} dockets`,
   );
-  expect(events).toContain('3 must agree; one goes');
-});
+  expect(rate).toBeGreaterThan(0.8 * perSecond);
+}
 
-test('a bad version stops after one pod; going back replaces only that pod', async () => {
-  const before = await uids();
-  await patch({ image: 'chancery.local/validator:0.0.0-missing' });
-  await within('the roll to stop', 90_000, async () => {
-    const ready = (await conditions()).get('Ready');
-    return ready?.reason === 'RolloutBlocked' && /ErrImage|ImagePull/.test(ready.message);
+/** Every pod is replaced once and one at a time, and members that must agree are there all the time. */
+async function rollTo(version: string, size: number): Promise<void> {
+  const before = await set.uids();
+  await set.patch({ version });
+  const { mostAway, doubts, uids } = await follow(set, 'the roll', {
+    deadlineMs: size * 60_000,
+    until: async () =>
+      changed(before, await set.uids()).length === size && (await set.condition('Ready'))?.status === 'True',
   });
-  const [bad, ...others] = changed(before, await uids());
-  expect(others).toEqual([]);
-  const during = await uids();
-  await patch({ image: null });
-  await within('the set to be well', 120_000, settled);
-  expect(changed(during, await uids())).toEqual([bad]);
-  expect((await conditions()).get('QuorumHealthy')?.status).toBe('True');
-});
+  expect([mostAway, [...doubts]]).toEqual([1, []]);
+  expect([...uids.values()].map((each) => each.size)).toEqual(Array(size).fill(2));
+  const images = (await set.pods()).map(({ spec }) => spec.containers[0]?.image);
+  expect(images).toEqual(Array(size).fill(imageOf('validator', version)));
+}
+
+test(`a new version replaces every member once under ${perSecond} transactions a second`, async () => {
+  await underLoad('roll of four', () => rollTo(nextVersion, 4));
+  const format = 'jsonpath={range .items[*]}{.action}: {.message}{.note}{"\\n"}{end}';
+  expect(await look('get', 'events', '-o', format)).toContain('3 must agree; one goes');
+}, 360_000);
+
+test('a version that crashes stops after one member; going back replaces only that one', async () => {
+  const before = await set.uids();
+  let bad: readonly string[] = [];
+  await underLoad('bad version and back', async () => {
+    await set.patch({ image: crashing });
+    const stopped = await follow(set, 'the roll to stop, and the member to crash again', {
+      deadlineMs: 120_000,
+      until: async () => {
+        const ready = await set.condition('Ready');
+        const isStopped = ready?.reason === 'RolloutBlocked' && /CrashLoopBackOff|Error/.test(ready.message);
+        const restarts = (await set.pods()).map(
+          ({ status }) => status.containerStatuses?.[0]?.restartCount ?? 0,
+        );
+        return isStopped && Math.max(...restarts) >= 2;
+      },
+    });
+    expect([...stopped.doubts]).toEqual([]);
+    bad = changed(before, await set.uids());
+    expect(bad).toHaveLength(1);
+    const during = await set.uids();
+    await set.patch({ image: null });
+    const startedAt = performance.now();
+    const back = await follow(set, 'the set to be well', {
+      deadlineMs: 180_000,
+      until: async () =>
+        changed(during, await set.uids()).length > 0 && (await set.condition('Ready'))?.status === 'True',
+    });
+    say(`back from a bad version after ${seconds(performance.now() - startedAt)}`);
+    expect([...back.doubts]).toEqual([]);
+    expect(changed(during, await set.uids())).toEqual(bad);
+  });
+  expect(changed(before, await set.uids())).toEqual(bad);
+}, 420_000);
+
+test.runIf(full)('what was sealed meanwhile verifies offline', () => verifyAll(ledger), 600_000);
 
 test('a member that is lost shows within 10 s, and comes back by itself', async () => {
   await look('delete', 'pod/main-0', '--grace-period=0', '--force');
-  await within('Degraded', 10_000, async () => (await conditions()).get('Degraded')?.status === 'True');
-  expect((await conditions()).get('QuorumHealthy')?.status).toBe('True');
-  await within('the set to be well', 120_000, settled);
+  await within('Degraded', 10_000, async () => (await set.condition('Degraded'))?.status === 'True');
+  expect((await set.condition('QuorumHealthy'))?.status).toBe('True');
+  await set.settled(120_000);
 });
 
-test('the operator is started anew and restarts nothing', async () => {
-  const before = await uids();
-  await look('rollout', 'restart', 'deployment/service-operator');
-  await look('rollout', 'status', 'deployment/service-operator', '--timeout=50s');
-  await look('annotate', 'vset/main', `chancery.dev/reconcile-at=${Date.now()}`);
-  await within('the set to be well', 60_000, settled);
-  expect(changed(before, await uids())).toEqual([]);
-});
+const voting = () => look('get', 'reg/invoices', '-o', 'jsonpath={.status.validators.size}');
 
-test('a fifth member joins the register, and leaves it again before its pod goes', async () => {
-  const voting = () => look('get', 'reg/invoices', '-o', 'jsonpath={.status.validators.size}');
-  await look('scale', 'vset/main', '--replicas=5');
-  await within('five to vote', 120_000, async () => (await voting()) === '5');
-  await within('the set to be well', 60_000, settled);
-  await look('scale', 'vset/main', '--replicas=4');
-  await within('four pods', 180_000, async () => {
-    const count = (await members()).length;
-    if (count === 4) expect(await voting()).toBe('4');
-    return count === 4;
+async function grow(to: number): Promise<void> {
+  await look('scale', 'vset/main', `--replicas=${to}`);
+  await within(`${to} to vote`, to * 40_000, async () => (await voting()) === String(to));
+  await set.settled(60_000);
+}
+
+/** No pod goes before the register has struck its member from the list. */
+async function shrink(to: number): Promise<void> {
+  const early: number[] = [];
+  await look('scale', 'vset/main', `--replicas=${to}`);
+  await within(`${to} pods`, 180_000, async () => {
+    const [size, pods] = [Number(await voting()), (await set.pods()).length];
+    if (pods < size) early.push(pods);
+    return pods === to;
   });
-  await within('the set to be well', 60_000, settled);
-});
+  expect(early).toEqual([]);
+  await set.settled(60_000);
+}
+
+test.runIf(full)(
+  'so it goes with seven',
+  async () => {
+    await grow(7);
+    await underLoad('roll of seven', () => rollTo(thisVersion, 7));
+    await shrink(4);
+  },
+  1_200_000,
+);
+
+test('a fifth member joins, and leaves again, also where a register that it worked for was deleted', async () => {
+  await grow(5);
+  const register = {
+    apiVersion: 'chancery.dev/v1alpha1',
+    kind: 'Register',
+    metadata: { name: 'short-lived' },
+    spec: {
+      title: 'Short-lived',
+      tenantRef: { name: 'acme' },
+      validatorSetRef: { name: 'main' },
+      deletionPolicy: 'Tombstone',
+    },
+  };
+  await apply(namespace, register);
+  await look('wait', '--for=condition=Ready', 'reg/short-lived', '--timeout=60s');
+  await look('delete', 'reg/short-lived', '--timeout=30s');
+  await shrink(4);
+}, 360_000);

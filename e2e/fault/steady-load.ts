@@ -9,6 +9,10 @@ export interface LoadOptions {
   readonly workers: number;
   /** Pause of one worker between two submissions, milliseconds. */
   readonly pauseMs: number;
+  /** Counts the pause from the beginning of a submission: as many are sent however long answers take. */
+  readonly isPaced?: boolean;
+  /** Statuses that leave the fate of a transaction open; 503 when absent. */
+  readonly open?: readonly number[];
 }
 
 /** An answer that is neither an acceptance nor an honest refusal, as a person would want to read it. */
@@ -19,7 +23,7 @@ interface Unexpected {
 
 /**
  * Steady load of transactions signed outside. It remembers what was accepted (200), what was refused for the time
- * being (503) and everything else, and resubmits a transaction whose answer left its fate open.
+ * being and everything else, and resubmits a transaction whose answer left its fate open.
  */
 export class SteadyLoad {
   readonly accepted = new Set<string>();
@@ -43,39 +47,41 @@ export class SteadyLoad {
   }
 
   async #work(): Promise<void> {
-    const { registerId, pauseMs } = this.#options;
+    const { registerId, pauseMs, isPaced = false } = this.#options;
     const key = createOutsideKey();
     let earlier: string | undefined;
     for (let n = 0; !this.#stopped; n++) {
+      const begunAt = performance.now();
       const submission = signSubmission(key, { registerId, payload: { n, at: Date.now() } });
       await this.#submit(submission);
       await this.#look(earlier);
       earlier = this.accepted.has(submission.TransactionId) ? submission.TransactionId : earlier;
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      const spentMs = isPaced ? performance.now() - begunAt : 0;
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, pauseMs - spentMs)));
     }
   }
 
   async #submit(submission: ReturnType<typeof signSubmission>): Promise<void> {
-    const { api, token } = this.#options;
+    const { api, token, open = [503] } = this.#options;
     const send = () => api.send('POST', '/api/v1/transactions/validate', { token, json: submission });
     let answer = await send();
-    for (let again = 0; answer.status === 503 && again < 2; again++) {
+    for (let again = 0; open.includes(answer.status) && again < 2; again++) {
       this.refused++;
       answer = await send();
     }
     if (answer.status === 200) this.accepted.add(submission.TransactionId);
-    else if (answer.status === 503) this.refused++;
+    else if (open.includes(answer.status)) this.refused++;
     else this.unexpected.push({ status: answer.status, body: answer.body });
   }
 
   /** Asks for the transaction before, which had a moment to be sealed. */
   async #look(txId: string | undefined): Promise<void> {
     if (txId === undefined) return;
-    const { api, token, registerId } = this.#options;
+    const { api, token, registerId, open = [503] } = this.#options;
     const answer = await api.send('GET', `/api/registers/${registerId}/transactions/${txId}`, { token });
     if (answer.status === 200) {
       if ((answer.body as { status: string }).status === 'confirmed') this.confirmed.add(txId);
-    } else if (answer.status !== 404 && answer.status !== 503) {
+    } else if (answer.status !== 404 && !open.includes(answer.status)) {
       this.unexpected.push({ status: answer.status, body: answer.body });
     }
   }

@@ -1,28 +1,26 @@
 import type { Verifier } from '#core/crypto/verify.ts';
-import { isAppError } from '#core/errors/errors.ts';
 import { findMemberAddress } from '#core/ledger/did.ts';
 import { mayDelete, type RosterEntry } from '#core/ledger/governance/rules.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
-import type { Logger } from '#kit/log/log.ts';
-import type { Validators, Wallets } from '../clients.ts';
+import type { Wallets } from '../clients.ts';
 import { findStanding } from '../control/standing.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { FindMembers } from '../directory/ask.ts';
 import { refusal } from '../errors.ts';
 import { loadRules } from '../rules/load.ts';
 import { getVisibleRegister } from './access.ts';
+import type { Farewells } from './farewells.ts';
 import type { Subject } from './roster.ts';
 import { type Deletion, markDeleted, type Register } from './store.ts';
 
 export interface DeleteDeps {
   readonly database: Database<RegisterSchema>;
   readonly wallets: Wallets;
-  readonly validators: Pick<Validators, 'act'>;
+  readonly farewells: Pick<Farewells, 'tell'>;
   readonly findMembers: FindMembers;
   readonly verifier: Verifier;
   readonly clock: Clock;
-  readonly log: Logger;
   /** The register is gone from every list. */
   readonly onDeleted: () => void;
 }
@@ -46,13 +44,7 @@ export async function bury(
   const at = new Date(deps.clock.nowMs());
   await deps.database.transact((tx) => markDeleted(tx, { registerNo, registerId, at, ...how }));
   deps.onDeleted();
-  // Validators learn it from the register's state too; being told spares them the attempts.
-  for (const member of members.filter((one) => one.endpoint !== '')) {
-    deps.validators.act(member, registerId, 'stop').catch((error: unknown) => {
-      const reason = isAppError(error) ? error.code : String(error);
-      deps.log.warn({ registerId, validatorId: member.validatorId, reason }, 'validator not drained');
-    });
-  }
+  deps.farewells.tell(registerId, members);
 }
 
 /**

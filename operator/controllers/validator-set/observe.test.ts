@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { KubeObject } from '../../kube/resource.ts';
+import { REGISTER_ID, registerOf } from '../../plan/testing/objects.ts';
 import { makeSet } from '../../plan/validator-set/testing/sets.ts';
-import { leftClaims, memberCount, memberFacts, podFacts, statefulSetFacts } from './observe.ts';
+import { boundRegister, leftClaims, memberCount, memberFacts, podFacts, statefulSetFacts } from './observe.ts';
 
 function pod(status: object, metadata: object = {}): KubeObject {
   const own = {
@@ -113,4 +114,12 @@ test('a claim is left when no member has it, or when it is noted as such; what c
     { ordinal: 2, uid: 'uid of data-main-2', resourceVersion: '7', leftAtMs: undefined },
     { ordinal: 3, leftAtMs: noted },
   ]);
+});
+
+test.each([
+  ['Online', false],
+  ['Deleting', true],
+])('a Register whose ledger is %s: deleted is %s', (phase, isDeleting) => {
+  const register = registerOf({}, { status: { registerId: REGISTER_ID, phase } });
+  expect(boundRegister(register)).toMatchObject({ registerId: REGISTER_ID, isDeleting });
 });

@@ -93,11 +93,13 @@ export function statefulSetFacts(object: KubeObject): StatefulSetFacts {
 
 export function boundRegister(register: Register): BoundRegister {
   const { metadata, status } = register;
+  // deleted by somebody else while its resource is still there
+  const isDeleted = status.phase === 'Deleting';
   const stalled = findCondition(status.conditions, 'Stalled');
   return {
     name: metadata.name,
     registerId: status.registerId,
-    isDeleting: metadata.deletionTimestamp !== undefined,
+    isDeleting: metadata.deletionTimestamp !== undefined || isDeleted,
     blocked: stalled?.status === 'True' ? `${stalled.reason}: ${stalled.message}` : undefined,
   };
 }

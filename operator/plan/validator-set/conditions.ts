@@ -2,7 +2,7 @@ import type { Finding } from '../../api/conditions.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { MemberFacts, SetFacts } from './facts.ts';
 import { equivocators, type MemberStatus } from './members.ts';
-import { type Arithmetic, describe, isCaughtUp, lost, type Tally } from './quorum.ts';
+import { type Arithmetic, describe, fallsShort, lost, sightings, type Tally, whyMute } from './quorum.ts';
 import type { Growth } from './storage.ts';
 
 /** What conditions are judged by. */
@@ -38,8 +38,10 @@ const quorumHealthy: Rule = ({ facts, known, numbers }) => {
   const [first] = lost(known);
   if (first !== undefined) return fails('QuorumLost', `${describe(first)}${without(members)}`);
   const answering = members.length - silent(members).length;
-  const seen = new Set(known.map(({ registerId }) => registerId));
-  const unseen = registers.find(({ registerId }) => registerId !== undefined && !seen.has(registerId));
+  const told = sightings(members);
+  const unseen = registers.find(
+    ({ registerId, isDeleting }) => registerId !== undefined && !isDeleting && !told.has(registerId),
+  );
   if (answering < numbers.quorum) {
     const reason = unseen === undefined ? 'WaitingForPods' : 'QuorumLost';
     return fails(reason, `${answering} of ${members.length} answer, ${numbers.quorum} must agree`);
@@ -68,9 +70,8 @@ function lacks({ name, pod, report }: MemberFacts, of: Judged): string | undefin
   if (pod === undefined || pod.isTerminating) return `${name} has no pod`;
   if (report === undefined) return `${name} does not answer`;
   if (!pod.isReady) return `${name} is not ready`;
-  const { maxBehindDockets } = of.facts.set.spec.update;
-  const late = report.registers.some((each) => each.isMember && !isCaughtUp(each, maxBehindDockets));
-  return late ? `${name} is not caught up` : undefined;
+  if (!fallsShort(report, of.facts.set.spec.update.maxBehindDockets)) return undefined;
+  return `${name}: ${whyMute(report) ?? 'not caught up'}`;
 }
 
 const degraded: Rule = (of) => {

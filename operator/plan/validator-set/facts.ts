@@ -103,6 +103,7 @@ export interface StatefulSetFacts {
 export interface BoundRegister {
   readonly name: string;
   readonly registerId?: string | undefined;
+  /** The register or its resource is deleted: nobody counts on it any more. */
   readonly isDeleting: boolean;
   /** What keeps it from changing its members, in the words of its conditions. */
   readonly blocked?: string | undefined;

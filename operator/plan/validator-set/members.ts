@@ -34,7 +34,8 @@ function phaseInRegisters(
   if (reports.some(({ membership }) => membership === 'Pending')) return 'PendingApproval';
   const memberOf = reports.filter(({ isMember }) => isMember);
   if (memberOf.length === 0) return 'KeyReady';
-  if (!memberOf.every((each) => isCaughtUp(each, maxBehind))) return 'Syncing';
+  const isDone = (each: RegisterReport) => each.status === 'Stopped' || isCaughtUp(each, maxBehind);
+  if (!memberOf.every(isDone)) return 'Syncing';
   const joined = new Set(memberOf.map(({ registerId }) => registerId));
   return [...bound].every((each) => joined.has(each)) ? 'Active' : 'Registered';
 }

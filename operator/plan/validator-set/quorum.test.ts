@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { quorum } from '#core/ledger/consensus.ts';
 import { validatorId } from '../../api/names.ts';
 import type { RegisterReport } from './facts.ts';
+import { planSet } from './plan.ts';
 import { arithmetic, brokenBy, lost, nodeFaultTolerance, tallies } from './quorum.ts';
 import {
   makeFacts,
@@ -108,4 +109,44 @@ test('node losses are counted from the fullest node; a member of which the node 
   expect(place(['a', 'b', 'c', 'd', 'e', 'f', 'g'])).toBe(2);
   expect(place(['a', 'b', 'c', undefined])).toBe(0);
   expect(nodeFaultTolerance([], [])).toBe(0);
+});
+
+describe('a member that answers and votes nowhere', () => {
+  const message = 'There is no room on the volume of the log';
+  const full = (ordinal: number) =>
+    withMembers(makeFacts(4), (each) =>
+      each.ordinal === ordinal && each.report !== undefined
+        ? { report: { ...each.report, conditions: [{ type: 'Paused', reason: 'disk full', message }] } }
+        : {},
+    );
+
+  test('does not count', () => {
+    const known = tallies(full(1));
+    expect(known[0]?.live).toEqual(['validator-main-0', 'validator-main-2', 'validator-main-3']);
+    expect(brokenBy('validator-main-3', known)).toHaveLength(1);
+    expect(brokenBy('validator-main-1', known)).toHaveLength(0);
+  });
+
+  test('counts while it is paused by hand: it votes so that the others go on', () => {
+    const report = makeReport(1, [makeRegister(4, { status: 'Paused' })]);
+    const facts = withMembers(makeFacts(4), ({ ordinal }) => (ordinal === 1 ? { report } : {}));
+    expect(tallies(facts)[0]?.live).toHaveLength(4);
+  });
+
+  test('is named with its reason', () => {
+    const status = { members: [0, 1, 2, 3].map((each) => ({ name: `main-${each}`, publicKey: 'key' })) };
+    const { findings } = planSet({ ...full(1), set: makeSet({ replicas: 4 }, { status }) });
+    expect(findings.find(({ type }) => type === 'Degraded')).toMatchObject({
+      status: 'True',
+      message: `main-1: ${message}`,
+    });
+  });
+});
+
+test('a register that was stopped by its resource is no reason not to know', () => {
+  const stopped = withMembers(makeFacts(4), ({ ordinal }) => ({
+    report: makeReport(ordinal, [makeRegister(4, { status: 'Stopped' })]),
+  }));
+  const { findings } = planSet(stopped);
+  expect(findings.find(({ type }) => type === 'QuorumHealthy')).toMatchObject({ status: 'True' });
 });

@@ -1,6 +1,6 @@
 import { faultTolerance, quorum } from '#core/ledger/consensus.ts';
 import { validatorId } from '../../api/names.ts';
-import type { MemberFacts, RegisterReport, SetFacts } from './facts.ts';
+import type { MemberFacts, MemberReport, RegisterReport, SetFacts } from './facts.ts';
 
 /** The votes of one register, counted from what members say of themselves. */
 export interface Tally {
@@ -41,9 +41,24 @@ function newest(seen: readonly Sighting[]): RegisterReport | undefined {
   return seen.map(({ report }) => report).toSorted((left, right) => right.height - left.height)[0];
 }
 
-/** Whether a member does its part for a register. */
+/** Whether a member does its part for a register, as far as the register goes. */
 export function isCaughtUp({ status, isMember, behind }: RegisterReport, maxBehind: number): boolean {
   return isMember && working.has(status) && behind <= maxBehind;
+}
+
+/** Conditions of a member that signs nothing for any register: its volume is full, or its log or signer failed. */
+const mute = new Set(['Paused', 'SealingStopped']);
+
+/** Why a member that answers votes nowhere; undefined of one that votes. */
+export function whyMute({ conditions }: MemberReport): string | undefined {
+  return conditions.find(({ type }) => mute.has(type))?.message;
+}
+
+/** Whether a member that answers lacks what the others have, or votes nowhere, although a register counts on it. */
+export function fallsShort(report: MemberReport, maxBehind: number): boolean {
+  const counted = report.registers.filter(({ isMember, status }) => isMember && status !== 'Stopped');
+  const isMute = whyMute(report) !== undefined;
+  return counted.some((each) => isMute || !isCaughtUp(each, maxBehind));
 }
 
 function heardOf(seen: readonly Sighting[], nowMs: number): ReadonlySet<string> {
@@ -52,16 +67,21 @@ function heardOf(seen: readonly Sighting[], nowMs: number): ReadonlySet<string> 
   return new Set(recent.map((each) => each.validatorId));
 }
 
+function isLive({ member, report }: Sighting, maxBehind: number): boolean {
+  const isMute = member.report !== undefined && whyMute(member.report) !== undefined;
+  return !isMute && isCaughtUp(report, maxBehind);
+}
+
 function tallyOf(registerId: string, seen: readonly Sighting[], facts: SetFacts): Tally | undefined {
   const view = newest(seen);
   if (view === undefined || view.members.length === 0) return undefined;
   const { maxBehindDockets } = facts.set.spec.update;
-  const own = new Map(seen.map((each) => [validatorId(each.member.name), each.report]));
+  const own = new Map(seen.map((each) => [validatorId(each.member.name), each]));
   const ours = new Set(facts.members.map(({ name }) => validatorId(name)));
   const heard = heardOf(seen, facts.nowMs);
   const live = view.members.filter((id) => {
-    const report = own.get(id);
-    if (report !== undefined) return isCaughtUp(report, maxBehindDockets);
+    const sighting = own.get(id);
+    if (sighting !== undefined) return isLive(sighting, maxBehindDockets);
     return !ours.has(id) && heard.has(id);
   });
   const size = view.members.length;
@@ -71,7 +91,7 @@ function tallyOf(registerId: string, seen: readonly Sighting[], facts: SetFacts)
 }
 
 /** Nobody seals it: it was stopped, or deleted, which members that run on know as stopped and others not at all. */
-function isAtRest(seen: readonly Sighting[]): boolean {
+export function isAtRest(seen: readonly Sighting[]): boolean {
   return seen.every(({ report }) => report.status === 'Stopped');
 }
 

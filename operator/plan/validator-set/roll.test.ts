@@ -36,6 +36,30 @@ describe('order', () => {
     expect(planRoll(change(outdated(4), 'main-3', { report })).next?.member.name).toBe('main-2');
   });
 
+  test('who proposes in a register that was stopped goes in its turn', () => {
+    const registers = [
+      makeRegister(4),
+      makeRegister(4, { registerId: '9'.repeat(32), status: 'Stopped', isProposer: true }),
+    ];
+    const facts = change(outdated(4), 'main-3', { report: makeReport(3, registers) });
+    expect(planRoll(facts).next?.member.name).toBe('main-3');
+  });
+
+  test.each([
+    ['is behind', makeReport(1, [makeRegister(4, { behind: 9 })])],
+    [
+      'has no room to sign anything',
+      {
+        ...makeReport(1, [makeRegister(4)]),
+        conditions: [{ type: 'Paused', reason: 'disk full', message: 'full' }],
+      },
+    ],
+  ])('who %s goes before those that the quorum needs', (_, report) => {
+    const { next } = planRoll(change(outdated(4), 'main-1', { report }));
+    expect(next?.member.name).toBe('main-1');
+    expect(next?.proof).toContain('3 of 4 answer and are caught up, 3 must agree');
+  });
+
   test('a pod of a bad version that is broken goes first, and only it: the others are of the wanted revision again', () => {
     const broken = makePod(3, {
       revision: 'bad',

@@ -1,7 +1,7 @@
 import { validatorId } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { MemberFacts, PodFacts, SetFacts } from './facts.ts';
-import { brokenBy, describe, lost, sightings, type Tally, tallies } from './quorum.ts';
+import { brokenBy, describe, fallsShort, lost, sightings, type Tally, tallies } from './quorum.ts';
 import { isGrowing } from './storage.ts';
 
 /** The next pod that is replaced. */
@@ -169,13 +169,20 @@ export function findFork({ members }: SetFacts): string | undefined {
 }
 
 function isProposing({ report }: MemberFacts): boolean {
-  return report?.registers.some(({ isProposer }) => isProposer) === true;
+  return report?.registers.some(({ isProposer, status }) => isProposer && status !== 'Stopped') === true;
 }
 
-/** Broken ones first, then by ordinal from the top, who proposes last. */
-function byTurn(left: Running, right: Running): number {
-  const rank = (each: Running) => (each.pod.isBroken ? 0 : 1 + Number(isProposing(each)));
-  return rank(left) - rank(right) || right.ordinal - left.ordinal;
+function rankOf(each: Running, maxBehind: number): number {
+  if (each.pod.isBroken) return 0;
+  if (each.report !== undefined && fallsShort(each.report, maxBehind)) return 1;
+  return isProposing(each) ? 3 : 2;
+}
+
+/** Broken ones first, then who is of no use now, then by ordinal from the top, who proposes last. */
+function inTurn(stale: readonly Running[], maxBehind: number): readonly Running[] {
+  return stale.toSorted(
+    (left, right) => rankOf(left, maxBehind) - rankOf(right, maxBehind) || right.ordinal - left.ordinal,
+  );
 }
 
 function proofOf({ facts, candidate, known, isDead }: Case): string {
@@ -228,7 +235,7 @@ function force(member: Running): Replacement {
 
 function choose(facts: SetFacts, stale: readonly Running[]): Pick<Roll, 'next' | 'blocked'> {
   const known = tallies(facts);
-  const [candidate] = stale.toSorted(byTurn);
+  const [candidate] = inTurn(stale, facts.set.spec.update.maxBehindDockets);
   if (candidate === undefined) return {};
   const isSilent = candidate.report === undefined;
   const isDead = candidate.pod.isBroken && (isSilent || lost(known).length > 0);

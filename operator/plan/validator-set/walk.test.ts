@@ -72,6 +72,85 @@ describe('one member fewer', () => {
     expect(planWalk({ ...shrinking(4), blind: 'no identity' }).waits).toContain('no identity');
   });
 
+  describe('with a register that was deleted', () => {
+    const gone = '9'.repeat(32);
+    const named = { name: 'former', registerId: gone, isDeleting: false };
+    /** It lists all five, who have stopped it; the register that is left lists four. */
+    const deleted = (statusOf: (ordinal: number) => string): SetFacts =>
+      withMembers(shrinking(4), ({ ordinal, report }) => ({
+        report: report && {
+          ...report,
+          drain: { state: 'Drained' },
+          registers: [
+            ...report.registers,
+            makeRegister(5, { registerId: gone, status: statusOf(ordinal), behind: ordinal }),
+          ],
+        },
+      }));
+
+    test('is not held by it', () => {
+      expect(planWalk(deleted(() => 'Stopped'))).toEqual({ replicas: 4, leaving: 'main-4' });
+    });
+
+    test('nor by its resource, once that is deleted too', () => {
+      const facts = deleted(() => 'Stopped');
+      const registers = [...facts.registers, { ...named, isDeleting: true }];
+      expect(planWalk({ ...facts, registers })).toEqual({ replicas: 4, leaving: 'main-4' });
+    });
+
+    test.each([
+      [
+        'while a Register names it: it may be started again',
+        (facts: SetFacts) => ({ registers: [...facts.registers, named] }),
+      ],
+      [
+        'while a member that stays is silent',
+        (facts: SetFacts) =>
+          withMembers(facts, ({ ordinal }) => (ordinal === 1 ? { report: undefined } : {})),
+      ],
+    ])('is held %s', (_, change) => {
+      const facts = deleted(() => 'Stopped');
+      expect(planWalk({ ...facts, ...change(facts) })).toMatchObject({
+        replicas: 5,
+        waits: 'main-4 leaves: register 99999999 strikes it from its list first',
+      });
+    });
+
+    test('waits for the other registers, not for it', () => {
+      const { registers } = shrinking(5);
+      const stalled = { ...named, isDeleting: true, blocked: 'InvalidReference: it was deleted' };
+      const walk = planWalk({ ...shrinking(5), registers: [...registers, stalled] });
+      expect(walk.waits).toBe('main-4 leaves: register 01234567 strikes it from its list first');
+      expect(walk.isStuck).toBeUndefined();
+    });
+
+    test('is held while somebody seals it', () => {
+      expect(planWalk(deleted((ordinal) => (ordinal === 2 ? 'Running' : 'Stopped'))).replicas).toBe(5);
+    });
+
+    test('the set is well: whoever is behind there lacks nothing', () => {
+      const four = { ...makeFacts(4), set: makeSet({ replicas: 4 }) };
+      const facts = withMembers(four, ({ ordinal, report }) => ({
+        report: report && {
+          ...report,
+          registers: [
+            ...report.registers,
+            makeRegister(4, {
+              registerId: gone,
+              status: 'Stopped',
+              behind: ordinal,
+              isProposer: ordinal === 3,
+            }),
+          ],
+        },
+      }));
+      const { outcome, members, findings } = planSet(facts);
+      expect(outcome).toMatchObject({ state: 'ready' });
+      expect(members.map(({ phase }) => phase)).toEqual(['Active', 'Active', 'Active', 'Active']);
+      expect(findings.find(({ type }) => type === 'Degraded')).toMatchObject({ status: 'False' });
+    });
+  });
+
   test('stays for good where a register refuses, and says what the register says', () => {
     const registers = [
       { name: 'ledger', registerId: REGISTER, isDeleting: false, blocked: 'minValidators is 5' },

@@ -1,6 +1,6 @@
 import { podName, validatorId } from '../../api/names.ts';
 import type { MemberFacts, SetFacts } from './facts.ts';
-import { sightings } from './quorum.ts';
+import { isAtRest, type Sighting, sightings } from './quorum.ts';
 
 /** How many pods there are to be now, and what the next step waits for. */
 export interface Walk {
@@ -49,7 +49,7 @@ function waitsFor(facts: SetFacts, ordinal: number): Omit<Walk, 'replicas' | 'le
   const name = podName(facts.set.metadata.name, ordinal);
   if (blind !== undefined) return { waits: `${name} stays: members cannot be asked: ${blind}` };
   const listing = listedIn(facts, name);
-  const blocked = registers.find((each) => each.blocked !== undefined);
+  const blocked = registers.find((each) => each.blocked !== undefined && !each.isDeleting);
   if (listing !== undefined) {
     if (blocked === undefined) return { waits: `${name} leaves: ${listing}` };
     return { waits: `${name} stays: Register ${blocked.name}: ${blocked.blocked}`, isStuck: true };
@@ -57,15 +57,26 @@ function waitsFor(facts: SetFacts, ordinal: number): Omit<Walk, 'replicas' | 'le
   return member === undefined ? undefined : drains(member, facts.nowMs);
 }
 
+/** Registers that were deleted: nothing names them, and whoever knows them has stopped them, with nobody silent. */
+function isGone({ registers }: SetFacts, staying: readonly MemberFacts[]) {
+  const named = new Set(registers.filter((each) => !each.isDeleting).map((each) => each.registerId));
+  const allAnswer = staying.every(({ report }) => report !== undefined);
+  return (registerId: string, seen: readonly Sighting[]) =>
+    allAnswer && !named.has(registerId) && isAtRest(seen);
+}
+
 /** Why a member may still count in a register; undefined when it is certain that it does not. */
-function listedIn({ set, members, registers }: SetFacts, name: string): string | undefined {
+function listedIn(facts: SetFacts, name: string): string | undefined {
+  const { set, members, registers } = facts;
   const id = validatorId(name);
   const staying = members.filter((each) => each.name !== name);
+  const gone = isGone(facts, staying);
   const hasWorked = set.status.members?.some(({ publicKey }) => publicKey !== undefined) === true;
   if (hasWorked && staying.every(({ report }) => report === undefined)) return 'no member that stays answers';
   for (const [registerId, seen] of sightings(members)) {
     const lists = seen.some(({ report }) => report.members.includes(id));
-    if (lists) return `register ${registerId.slice(0, 8)} strikes it from its list first`;
+    if (lists && !gone(registerId, seen))
+      return `register ${registerId.slice(0, 8)} strikes it from its list first`;
   }
   const known = sightings(staying);
   const unseen = registers.find(

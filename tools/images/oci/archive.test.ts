@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Image, writeArchive } from './archive.ts';
+import { copyArchive, type Image, writeArchive } from './archive.ts';
 import { LayerCache } from './layer.ts';
 import type { TarEntry } from './tar.ts';
 
@@ -81,6 +81,23 @@ describe('an archive', () => {
     const [first, second] = [await build('first'), await build('second')];
     expect(readFileSync(first.path).equals(readFileSync(second.path))).toBe(true);
     expect(second.digest).toBe(first.digest);
+  });
+
+  it('is copied under another tag: the same image', async () => {
+    const { path, digest } = await build('tagged');
+    const copy = join(folder, 'copy.tar');
+    copyArchive(path, copy, 'chancery.local/some:1.2.4-a-longer-tag');
+    const [one, two] = [readByPython(path), readByPython(copy)] as [object, object];
+    expect(two).toEqual({
+      ...one,
+      entry: expect.objectContaining({
+        digest,
+        annotations: {
+          'io.containerd.image.name': 'chancery.local/some:1.2.4-a-longer-tag',
+          'org.opencontainers.image.ref.name': '1.2.4-a-longer-tag',
+        },
+      }),
+    });
   });
 
   it('is left alone when it holds the image already, and written anew when it is damaged', async () => {

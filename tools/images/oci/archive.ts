@@ -1,6 +1,15 @@
-import { closeSync, existsSync, openSync, readSync, renameSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { type Layer, sha256 } from './layer.ts';
-import { encodeTar, type TarEntry } from './tar.ts';
+import { encodeTar, firstFile, type TarEntry } from './tar.ts';
 
 /** How a container of the image runs, as the OCI image specification names it. */
 export interface ImageConfig {
@@ -78,10 +87,10 @@ function layerDescriptor(layer: Layer): Descriptor {
   return { mediaType, digest: layer.digest, size: layer.sizeBytes };
 }
 
-function indexFile(image: Image, manifest: Descriptor): TarEntry {
-  const tag = image.reference.slice(image.reference.lastIndexOf(':') + 1);
+function indexFile(reference: string, manifest: Descriptor): TarEntry {
+  const tag = reference.slice(reference.lastIndexOf(':') + 1);
   const annotations = {
-    'io.containerd.image.name': image.reference,
+    'io.containerd.image.name': reference,
     'org.opencontainers.image.ref.name': tag,
   };
   const mediaType = 'application/vnd.oci.image.index.v1+json';
@@ -116,7 +125,7 @@ export function writeArchive(
     layers: image.layers.map(layerDescriptor),
   });
   const small = [
-    indexFile(image, manifest.descriptor),
+    indexFile(image.reference, manifest.descriptor),
     textFile('oci-layout', '{"imageLayoutVersion":"1.0.0"}'),
     blobFile(manifest.descriptor.digest, manifest.content),
     blobFile(config.descriptor.digest, config.content),
@@ -130,6 +139,21 @@ export function writeArchive(
     digest: manifest.descriptor.digest,
     sizeBytes: blobs.reduce((total, { size }) => total + size, 0),
   };
+}
+
+/**
+ * Copies an archive that `writeArchive` wrote under another reference: the same image, as a registry serves it by a second
+ * tag.
+ */
+export function copyArchive(from: string, to: string, reference: string): void {
+  const archive = readFileSync(from);
+  const { content, endBytes } = firstFile(archive);
+  const { manifests } = JSON.parse(content.toString()) as { readonly manifests: readonly Descriptor[] };
+  const [manifest] = manifests;
+  if (manifest === undefined) throw new Error(`${from} names no image`);
+  const { mediaType, digest, size } = manifest;
+  const index = encodeTar([indexFile(reference, { mediaType, digest, size })]);
+  writeParts(to, [...index.slice(0, -1), archive.subarray(endBytes)]);
 }
 
 /** Whether the archive begins with exactly these files and is as long as the layers make it. */

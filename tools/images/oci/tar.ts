@@ -25,6 +25,13 @@ export function encodeTar(entries: readonly TarEntry[]): Uint8Array[] {
   return [...parts.filter((part) => part.byteLength > 0), new Uint8Array(2 * BLOCK_BYTES)];
 }
 
+/** The first file of an archive that `encodeTar` made, and where the next entry begins. */
+export function firstFile(archive: Buffer): { readonly content: Buffer; readonly endBytes: number } {
+  const sizeBytes = Number.parseInt(archive.toString('latin1', 124, 135), 8);
+  const content = archive.subarray(BLOCK_BYTES, BLOCK_BYTES + sizeBytes);
+  return { content, endBytes: BLOCK_BYTES + sizeBytes + padding(sizeBytes) };
+}
+
 /**
  * The entries by path, with the folders above them that nobody listed (0755).
  *

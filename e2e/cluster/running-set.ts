@@ -1,0 +1,149 @@
+import { waitFor } from '#kit/testing/wait.ts';
+import { namespace } from './installed.ts';
+import { type ApiServer, kubectl } from './kubectl.ts';
+
+export interface Pod {
+  readonly metadata: { readonly name: string; readonly uid: string; readonly creationTimestamp: string };
+  readonly spec: {
+    readonly containers: readonly { readonly image: string; readonly resources: object }[];
+  };
+  readonly status: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly containerStatuses?: readonly { readonly restartCount: number }[];
+  };
+}
+
+export interface Claim {
+  readonly metadata: { readonly name: string; readonly uid: string };
+  readonly spec: {
+    readonly resources: { readonly requests: { readonly storage: string } };
+  };
+  readonly status: { readonly capacity?: { readonly storage: string } };
+}
+
+export interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface SetObject {
+  readonly metadata: { readonly generation: number; readonly resourceVersion: string };
+  readonly spec: { readonly replicas: number; readonly version?: string };
+  readonly status: {
+    readonly observedGeneration?: number;
+    readonly conditions?: readonly Condition[];
+  };
+}
+
+/** A ValidatorSet of the shared installation, looked at without a process for each look. */
+export interface RunningSet {
+  patch(spec: object): Promise<string>;
+  read(): Promise<SetObject>;
+  condition(type: string): Promise<Condition | undefined>;
+  pods(): Promise<readonly Pod[]>;
+  /** Uids of its pods by name. */
+  uids(): Promise<ReadonlyMap<string, string>>;
+  claims(): Promise<readonly Claim[]>;
+  /** Waits until it is Ready in the generation that was written last; gives how long that took. */
+  settled(deadlineMs: number): Promise<number>;
+}
+
+export function isReady({ status }: Pod): boolean {
+  return status.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true;
+}
+
+/** Names of pods that are not those that they were. */
+export function changed(
+  before: ReadonlyMap<string, string>,
+  after: ReadonlyMap<string, string>,
+): readonly string[] {
+  return [...before].filter(([name, uid]) => after.get(name) !== uid).map(([name]) => name);
+}
+
+/** Waits for something to hold; gives how many milliseconds that took. */
+export async function within(
+  what: string,
+  deadlineMs: number,
+  check: () => Promise<unknown>,
+): Promise<number> {
+  const startedAt = performance.now();
+  await waitFor(check, { what, deadlineMs, everyMs: 150 });
+  return performance.now() - startedAt;
+}
+
+function conditionIn({ status }: SetObject, type: string): Condition | undefined {
+  return status.conditions?.find((each) => each.type === type);
+}
+
+/** The set of that name. */
+export function runningSet(api: ApiServer, name: string): RunningSet {
+  const get = async <T>(path: string): Promise<T> => {
+    const { status, body } = await api.request('GET', path);
+    if (status !== 200) throw new Error(`GET ${path}: ${status} ${JSON.stringify(body)}`);
+    return body as T;
+  };
+  const selector = encodeURIComponent(`chancery.dev/validator-set=${name}`);
+  const list = async <T>(kind: string): Promise<readonly T[]> =>
+    (
+      await get<{ readonly items: readonly T[] }>(
+        `/api/v1/namespaces/${namespace}/${kind}?labelSelector=${selector}`,
+      )
+    ).items;
+  const pods = () => list<Pod>('pods');
+  const read = () =>
+    get<SetObject>(`/apis/chancery.dev/v1alpha1/namespaces/${namespace}/validatorsets/${name}`);
+  return {
+    patch: (spec) =>
+      kubectl('-n', namespace, 'patch', `vset/${name}`, '--type=merge', '-p', JSON.stringify({ spec })),
+    read,
+    pods,
+    condition: async (type) => conditionIn(await read(), type),
+    uids: async () => new Map((await pods()).map(({ metadata }) => [metadata.name, metadata.uid])),
+    claims: () => list<Claim>('persistentvolumeclaims'),
+    settled: (deadlineMs) =>
+      within(`${name} to be well`, deadlineMs, async () => {
+        const object = await read();
+        const isSeen = object.status.observedGeneration === object.metadata.generation;
+        return isSeen && conditionIn(object, 'Ready')?.status === 'True';
+      }),
+  };
+}
+
+/** What a set went through while it was looked at. */
+export interface Course {
+  /** Pods that were away at one time, at most. */
+  mostAway: number;
+  /** What QuorumHealthy said besides True. */
+  readonly doubts: Set<string>;
+  /** Uids that each pod had. */
+  readonly uids: Map<string, Set<string>>;
+}
+
+/** Looks at a set until something holds, at its quorum and at its pods each time. */
+export async function follow(
+  set: RunningSet,
+  what: string,
+  { deadlineMs, until }: { readonly deadlineMs: number; readonly until: () => Promise<unknown> },
+): Promise<Course> {
+  const course: Course = { mostAway: 0, doubts: new Set(), uids: new Map() };
+  const { replicas } = (await set.read()).spec;
+  await within(what, deadlineMs, async () => {
+    const [pods, quorum] = await Promise.all([set.pods(), set.condition('QuorumHealthy')]);
+    course.mostAway = Math.max(course.mostAway, replicas - pods.filter(isReady).length);
+    if (quorum?.status !== 'True') course.doubts.add(`${quorum?.status} ${quorum?.message}`);
+    for (const { metadata } of pods) {
+      const known = course.uids.get(metadata.name) ?? new Set();
+      course.uids.set(metadata.name, known.add(metadata.uid));
+    }
+    return until();
+  });
+  return course;
+}
+
+/** Names of the pods, those that were made last at the end. */
+export function byAge(pods: readonly Pod[]): readonly string[] {
+  const made = ({ metadata }: Pod) => Date.parse(metadata.creationTimestamp);
+  return pods.toSorted((left, right) => made(left) - made(right)).map(({ metadata }) => metadata.name);
+}
