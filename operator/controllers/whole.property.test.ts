@@ -118,7 +118,7 @@ describe('an operator with an error is found out when it', () => {
     Record<keyof typeof mutations, readonly [events: readonly Happening[], finds: RegExp]>
   > = {
     'writes without the lease': [
-      [later, renamed(1), { what: 'freeze', afterMs: 14, seconds: 30 }],
+      [later, renamed(1), { what: 'freeze', afterMs: 8, seconds: 30 }],
       /wrote while operator-\d+ held the lease/,
     ],
     'believes every member to be well': [

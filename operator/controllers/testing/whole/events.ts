@@ -195,21 +195,16 @@ export class Installation {
     else kubernetes.delete(registers, 'bills');
   }
 
-  /** The second of a kind, of which each one that is made has its own name in the services. */
+  /** The second of a kind, unless it is there; each has another policy and its own name in the services. */
   #make(kind: 'Tenant' | 'Register'): void {
-    const { kubernetes } = this.#world;
-    const deletionPolicy = this.#remakes;
-    if (kubernetes.find(kind === 'Tenant' ? tenants : registers, kind === 'Tenant' ? 'beta' : 'bills'))
-      return;
+    const world = this.#world;
+    const [resource, name] = kind === 'Tenant' ? [tenants, 'beta'] : [registers, 'bills'];
+    if (world.kubernetes.find(resource, name) !== undefined) return;
     this.#remakes += 1;
-    if (kind === 'Tenant') {
-      const policy = (['Suspend', 'Retain', 'Delete'] as const)[deletionPolicy % 3];
-      const subdomain = `beta-${this.#remakes}`;
-      this.#world.put(tenants, 'beta', { displayName: 'Beta', subdomain, deletionPolicy: policy });
-    } else {
-      const policy = (['Retain', 'Tombstone', 'Purge'] as const)[deletionPolicy % 3];
-      this.#world.put(registers, 'bills', { ...register('Bills'), deletionPolicy: policy });
-    }
+    const deletionPolicy = policies[kind][this.#remakes % 3];
+    const own =
+      kind === 'Tenant' ? { displayName: 'Beta', subdomain: `beta-${this.#remakes}` } : register('Bills');
+    world.put(resource, name, { ...own, deletionPolicy });
   }
 
   /** A child goes by hand. */

@@ -62,7 +62,7 @@ export class Judge {
     if (!writes.has(request.verb) || request.resource === leases) return;
     const { verb, resource, subresource, name = '' } = request;
     const what = `${verb} ${resource.plural}${subresource === undefined ? '' : `/${subresource}`} ${name}`;
-    this.writes.push(`${what} ${JSON.stringify(request.body).slice(0, 200)}`);
+    this.writes.push(`${what} ${JSON.stringify(request.body ?? '').slice(0, 200)}`);
     this.#judgeFence(identity, what);
     if (resource === volumeClaims && verb === 'delete') this.#note(`a volume claim was deleted: ${name}`);
     if (resource === pods && (verb === 'delete' || subresource === 'eviction')) this.#judgeLoss([name], what);

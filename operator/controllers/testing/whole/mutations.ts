@@ -70,8 +70,9 @@ export const mutations = {
       ...kind,
       reconcile: (pass) => {
         const uid = randomUUID();
-        const { metadata } = pass.resource;
-        return kind.reconcile({ ...pass, resource: { ...pass.resource, metadata: { ...metadata, uid } } });
+        const { metadata, spec } = pass.resource;
+        const another = { ...pass.resource, metadata: { ...metadata, uid }, status: {} };
+        return kind.reconcile({ ...pass, resource: { ...another, spec: { ...spec, subdomain: uid } } });
       },
     }),
   },
