@@ -129,9 +129,10 @@ export class Kubernetes {
     const { name, generation } = set.metadata;
     const replicas = Number(member(set, 'spec', 'replicas') ?? 0);
     const updateRevision = `${name}-${hashOf(member(set, 'spec', 'template')).slice(0, 10)}`;
-    this.#state.merge(targetOf(statefulSets, set), {
-      status: { observedGeneration: generation, updateRevision },
-    });
+    if (member(set, 'status', 'observedGeneration') !== generation) {
+      const status = { observedGeneration: generation, updateRevision };
+      this.#state.merge(targetOf(statefulSets, set), { status });
+    }
     for (const pod of this.#podsOf(name)) {
       if (controllerOf(pod) === undefined) this.#adopt(set, pod);
       if (ordinalOf(name, pod) >= replicas) this.delete(pods, pod.metadata.name);
@@ -182,6 +183,7 @@ export class Kubernetes {
 
   #growVolume(claim: KubeObject): void {
     const storage = member(claim, 'spec', 'resources', 'requests', 'storage');
+    if (member(claim, 'status', 'capacity', 'storage') === storage) return;
     this.#state.merge(targetOf(volumeClaims, claim), { status: { capacity: { storage } } });
   }
 
