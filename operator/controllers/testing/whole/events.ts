@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import type { Resource } from '../../../kube/resource.ts';
 import {
   configMaps,
   pods,
@@ -10,6 +11,11 @@ import {
 } from '../../shell/resources.ts';
 import type { World } from './world.ts';
 
+type Spec = Readonly<Record<string, unknown>>;
+
+/** A kind of which there is a second object that comes and goes. */
+type Second = 'Tenant' | 'Register' | 'ValidatorSet';
+
 /** Something that happens to an installation. */
 export type Happening =
   | { readonly what: 'rename' | 'suspend' | 'retitle' | 'policy'; readonly to: number }
@@ -17,7 +23,7 @@ export type Happening =
   | { readonly what: 'version'; readonly to: number; readonly isBad: boolean }
   | { readonly what: 'grow' }
   | { readonly what: 'lose' | 'cut'; readonly ordinal: number }
-  | { readonly what: 'delete' | 'remake'; readonly kind: 'Tenant' | 'Register' }
+  | { readonly what: 'delete' | 'remake'; readonly kind: Second }
   | { readonly what: 'meddle' | 'strip'; readonly place: number }
   | { readonly what: 'trouble'; readonly share: number; readonly lagMs: number; readonly isAway: boolean }
   | { readonly what: 'crash'; readonly call: number; readonly isBefore: boolean }
@@ -38,7 +44,10 @@ export const happenings: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ what: is('lose', 'cut'), ordinal: fc.nat({ max: 6 }) }) },
   {
     weight: 3,
-    arbitrary: fc.record({ what: is('delete', 'remake'), kind: fc.constantFrom('Tenant', 'Register') }),
+    arbitrary: fc.record({
+      what: is('delete', 'remake'),
+      kind: fc.constantFrom<Second>('Tenant', 'Register', 'ValidatorSet'),
+    }),
   },
   { weight: 2, arbitrary: fc.record({ what: is('meddle', 'strip'), place: small }) },
   {
@@ -71,12 +80,31 @@ export const happenings: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 8, arbitrary: fc.record({ what: is('pass'), seconds: fc.integer({ min: 1, max: 60 }) }) },
 );
 
-const policies = {
-  Tenant: ['Suspend', 'Retain', 'Delete'],
-  Register: ['Retain', 'Tombstone', 'Purge'],
-} as const;
+/** Where the second of a kind is, and its spec for the nth time: another policy, and its own name in the services. */
+const seconds: Readonly<
+  Record<
+    Second,
+    { readonly resource: Resource; readonly name: string; readonly spec: (time: number) => Spec }
+  >
+> = {
+  Tenant: {
+    resource: tenants,
+    name: 'beta',
+    spec: (time) => ({
+      displayName: 'Beta',
+      subdomain: `beta-${time}`,
+      deletionPolicy: ['Suspend', 'Retain', 'Delete'][time % 3],
+    }),
+  },
+  Register: {
+    resource: registers,
+    name: 'bills',
+    spec: (time) => ({ ...register('Bills'), deletionPolicy: ['Retain', 'Tombstone', 'Purge'][time % 3] }),
+  },
+  ValidatorSet: { resource: validatorSets, name: 'spare', spec: () => ({ replicas: 1 }) },
+};
 
-/** What people want at the moment, of one set, two Tenants and two Registers. */
+/** What people want at the moment: two Tenants, two Registers of one set, and a set that nobody uses. */
 export class Installation {
   readonly #world: World;
   readonly #draw: () => number;
@@ -97,8 +125,7 @@ export class Installation {
     this.#world.put(tenants, 'acme', { displayName: 'Acme', subdomain: 'acme' });
     this.#applySet();
     this.#world.put(registers, 'invoices', register('Invoices'));
-    this.#make('Tenant');
-    this.#make('Register');
+    for (const kind of Object.keys(seconds) as Second[]) this.#make(kind);
   }
 
   /** Faults end, and what people want can be had. */
@@ -108,7 +135,7 @@ export class Installation {
     this.#set = { ...this.#set, replicas: Math.max(4, replicas), image: 'registry.test/v:9' };
     this.#applySet();
     this.#merge(tenants, 'acme', { suspended: false });
-    for (const kind of ['Tenant', 'Register'] as const) this.#make(kind);
+    for (const kind of Object.keys(seconds) as Second[]) this.#make(kind);
   }
 
   /** What the set is to have. */
@@ -184,27 +211,22 @@ export class Installation {
     this.#world.put(validatorSets, 'main', { replicas, image, update, storage: { size: `${size}Gi` } });
   }
 
-  #merge(resource: typeof tenants, name: string, change: Readonly<Record<string, unknown>>): void {
+  #merge(resource: Resource, name: string, change: Spec): void {
     const before = this.#world.kubernetes.find(resource, name)?.['spec'];
-    this.#world.put(resource, name, { ...(before as Readonly<Record<string, unknown>>), ...change });
+    this.#world.put(resource, name, { ...(before as Spec), ...change });
   }
 
-  #delete(kind: 'Tenant' | 'Register'): void {
-    const { kubernetes } = this.#world;
-    if (kind === 'Tenant') kubernetes.delete(tenants, 'beta');
-    else kubernetes.delete(registers, 'bills');
+  #delete(kind: Second): void {
+    const { resource, name } = seconds[kind];
+    this.#world.kubernetes.delete(resource, name);
   }
 
-  /** The second of a kind, unless it is there; each has another policy and its own name in the services. */
-  #make(kind: 'Tenant' | 'Register'): void {
-    const world = this.#world;
-    const [resource, name] = kind === 'Tenant' ? [tenants, 'beta'] : [registers, 'bills'];
-    if (world.kubernetes.find(resource, name) !== undefined) return;
+  /** Unless it is there. */
+  #make(kind: Second): void {
+    const { resource, name, spec } = seconds[kind];
+    if (this.#world.kubernetes.find(resource, name) !== undefined) return;
     this.#remakes += 1;
-    const deletionPolicy = policies[kind][this.#remakes % 3];
-    const own =
-      kind === 'Tenant' ? { displayName: 'Beta', subdomain: `beta-${this.#remakes}` } : register('Bills');
-    world.put(resource, name, { ...own, deletionPolicy });
+    this.#world.put(resource, name, spec(this.#remakes));
   }
 
   /** A child goes by hand. */

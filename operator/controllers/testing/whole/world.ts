@@ -252,7 +252,7 @@ export class World {
     const { kubernetes, timing } = this;
     const members = this.#members;
     const listen = async ({ name }: MemberPlace) => {
-      this.#turnMembers();
+      this.#turnMembers(name);
       if (this.#mutation.isCredulous === true) return;
       if (kubernetes.isUp(name)) return this.judge.answered(name);
       await new Promise<void>((resolve) => void timing.after(SILENT_MS, resolve));
@@ -276,8 +276,10 @@ export class World {
     };
   }
 
-  #turnMembers(): void {
+  /** What a member is asked about: the registers are all of one set. */
+  #turnMembers(name: string): void {
     this.#members.registers.clear();
+    if (!name.startsWith('main-')) return;
     for (const { registerId, validators, height } of sealing(this.ledgers)) {
       const members = validators.members.map(({ validatorId }) => validatorId);
       this.#members.registers.set(registerId, { members, height });
