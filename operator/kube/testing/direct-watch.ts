@@ -9,6 +9,8 @@ export interface DirectWatch {
   readonly pieces: AsyncIterable<Uint8Array>;
   /** The connection breaks; what is still on its way is lost. */
   break(): void;
+  /** The connection is half open from now on: nothing comes, and nobody says so. */
+  mute(): void;
 }
 
 export interface DirectWatchOptions {
@@ -32,12 +34,13 @@ export function openDirectWatch({ state, timing, network, request, lagMs }: Dire
   let end: { readonly error?: unknown } | undefined;
   let wake: () => void = () => undefined;
   let dueMs = 0;
+  let isMute = false;
   const send = (type: string, object: unknown) => {
     dueMs = Math.max(dueMs, network.monotonicMs() + lagMs());
     const piece = encoder.encode(`${JSON.stringify({ type, object })}\n`);
     network.after(dueMs - network.monotonicMs(), () =>
       timing.after(0, () => {
-        if (end !== undefined) return;
+        if (end !== undefined || isMute) return;
         arrived.push(piece);
         wake();
       }),
@@ -71,6 +74,9 @@ export function openDirectWatch({ state, timing, network, request, lagMs }: Dire
   }
   return {
     pieces: read(),
+    mute: () => {
+      isMute = true;
+    },
     break: () => close(new ApiError('Network', request, 'the connection broke')),
   };
 }

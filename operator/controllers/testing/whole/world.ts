@@ -130,10 +130,13 @@ export class World {
     if (uid !== undefined) this.kubernetes.orphan(uid);
   }
 
-  /** Every watch breaks, and history is forgotten. */
-  breakWatches(isCompacted: boolean): void {
-    if (isCompacted) this.state.compact();
-    for (const { api } of this.processes) for (const watch of api.watches) watch.break();
+  /** Every watch breaks, and perhaps history is forgotten; or all fall silent without a word. */
+  breakWatches(how: 'break' | 'compact' | 'mute'): void {
+    if (how === 'compact') this.state.compact();
+    for (const watch of this.processes.flatMap(({ api }) => [...api.watches])) {
+      if (how === 'mute') watch.mute();
+      else watch.break();
+    }
   }
 
   /** Faults end; what was done to members is undone. */
