@@ -4,6 +4,7 @@ import { createOpsServer } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { connectWorkload, type Workload, workloadOf } from '#kit/workload/workload.ts';
 import type { OperatorConfig } from './config.ts';
+import { begin } from './controllers/shell/begin.ts';
 import { Caches } from './controllers/shell/caches.ts';
 import type { Parts } from './controllers/shell/parts.ts';
 import { configMaps, registers, tenants, validatorSets, watched } from './controllers/shell/resources.ts';
@@ -121,7 +122,7 @@ async function lead(
     if (end === 'lost') onLost();
   });
   await leader.won;
-  for (const shell of shells) shell.start();
+  await begin(caches, shells);
 }
 
 function credentialsOf(config: OperatorConfig): ClusterCredentials | Promise<ClusterCredentials> {

@@ -162,3 +162,16 @@ describe('an operator with an error is found out when it', () => {
     60_000,
   );
 });
+
+test('a new leader whose watches had fallen silent undoes nothing that the former one did', async () => {
+  const events: readonly Happening[] = [
+    { what: 'pass', seconds: 62 },
+    { what: 'deafen' },
+    { what: 'rename', to: 1 },
+    { what: 'retitle', to: 1 },
+    { what: 'scale', to: 5 },
+    { what: 'pass', seconds: 20 },
+    { what: 'freeze', afterMs: 0, seconds: 30 },
+  ];
+  expect(await live(1, events)).toEqual([]);
+}, 60_000);

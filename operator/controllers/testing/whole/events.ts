@@ -28,7 +28,7 @@ export type Happening =
   | { readonly what: 'trouble'; readonly share: number; readonly lagMs: number; readonly isAway: boolean }
   | { readonly what: 'crash'; readonly call: number; readonly isBefore: boolean }
   | { readonly what: 'freeze'; readonly afterMs: number; readonly seconds: number }
-  | { readonly what: 'break' | 'compact' | 'mute' }
+  | { readonly what: 'break' | 'compact' | 'mute' | 'deafen' }
   | { readonly what: 'heal' }
   | { readonly what: 'pass'; readonly seconds: number };
 
@@ -75,7 +75,7 @@ export const happenings: fc.Arbitrary<Happening> = fc.oneof(
       seconds: fc.integer({ min: 1, max: 40 }),
     }),
   },
-  { weight: 2, arbitrary: fc.record({ what: is('break', 'compact', 'mute') }) },
+  { weight: 2, arbitrary: fc.record({ what: is('break', 'compact', 'mute', 'deafen') }) },
   { weight: 2, arbitrary: fc.record({ what: is('heal') }) },
   { weight: 8, arbitrary: fc.record({ what: is('pass'), seconds: fc.integer({ min: 1, max: 60 }) }) },
 );
@@ -190,6 +190,7 @@ export class Installation {
       case 'break':
       case 'compact':
       case 'mute':
+      case 'deafen':
         return world.breakWatches(event.what);
       case 'heal':
         return world.calm();

@@ -13,6 +13,7 @@ import type { Principals } from '../../../platform/principals.ts';
 import type { Members } from '../../../platform/validators.ts';
 import { createOrphanSweeper } from '../../orphans/sweep.ts';
 import { registerKind } from '../../register/register.ts';
+import { begin } from '../../shell/begin.ts';
 import { Caches } from '../../shell/caches.ts';
 import type { Parts } from '../../shell/parts.ts';
 import { configMaps, registers, tenants, validatorSets, watched } from '../../shell/resources.ts';
@@ -124,9 +125,7 @@ export class Process {
     this.#caches.start();
     const kinds = [tenants, registers, validatorSets, configMaps];
     void Promise.all(kinds.map((each) => this.#caches.synced(each))).then(() => this.leader.start());
-    void this.leader.won.then(() => {
-      for (const shell of this.#shells) shell.start();
-    });
+    void this.leader.won.then(() => begin(this.#caches, this.#shells));
     void this.leader.ended.then(() => this.kill());
   }
 

@@ -130,11 +130,16 @@ export class World {
     if (uid !== undefined) this.kubernetes.orphan(uid);
   }
 
-  /** Every watch breaks, and perhaps history is forgotten; or all fall silent without a word. */
-  breakWatches(how: 'break' | 'compact' | 'mute'): void {
+  /**
+   * Every watch breaks, and perhaps history is forgotten; or all fall silent without a word, everywhere or where nobody
+   * leads.
+   */
+  breakWatches(how: 'break' | 'compact' | 'mute' | 'deafen'): void {
     if (how === 'compact') this.state.compact();
-    for (const watch of this.processes.flatMap(({ api }) => [...api.watches])) {
-      if (how === 'mute') watch.mute();
+    const { leader } = this;
+    const concerned = this.processes.filter((each) => how !== 'deafen' || each !== leader);
+    for (const watch of concerned.flatMap(({ api }) => [...api.watches])) {
+      if (how === 'mute' || how === 'deafen') watch.mute();
       else watch.break();
     }
   }
