@@ -5,6 +5,7 @@ import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecyc
 import { connectWorkload, type Workload, workloadOf } from '#kit/workload/workload.ts';
 import type { OperatorConfig } from './config.ts';
 import { leaveWithNamespace } from './controllers/departure/departure.ts';
+import { begin } from './controllers/shell/begin.ts';
 import { Caches } from './controllers/shell/caches.ts';
 import type { Parts } from './controllers/shell/parts.ts';
 import { configMaps, registers, tenants, validatorSets, watched } from './controllers/shell/resources.ts';
@@ -129,7 +130,7 @@ async function lead(
     if (end === 'lost') onLost();
   });
   await leader.won;
-  for (const shell of shells) shell.start();
+  await begin(caches, shells);
 }
 
 function credentialsOf(config: OperatorConfig): ClusterCredentials | Promise<ClusterCredentials> {

@@ -1,93 +1,28 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { testRuntime } from '#kit/testing/runtime.ts';
-import { HttpApi } from './http.ts';
-import { Reflector, type ReflectorOptions } from './reflector.ts';
-import { Store } from './store.ts';
-import { type ApiServer, type OpenWatch, startApiServer } from './testing/api-server.ts';
+import { at, make, passing, widgets } from './testing/fixtures.ts';
 import {
-  at,
-  credentialsFor,
-  make,
-  passing,
-  put,
-  type TestMetrics,
-  testMetrics,
-  widgets,
-} from './testing/fixtures.ts';
-import { type ManualTiming, manualTiming } from './testing/manual-timing.ts';
-import { systemTiming } from './time.ts';
+  edit,
+  isEqual,
+  lists,
+  opened,
+  openReflector,
+  type ReflectorBench,
+  start,
+  watching,
+} from './testing/reflector.ts';
 
-interface Bench {
-  readonly server: ApiServer;
-  readonly timing: ManualTiming;
-  readonly store: Store;
-  readonly counted: TestMetrics;
-  readonly reflector: Reflector;
-  close(): Promise<void>;
-}
-
-/** A reflector on manual time before a real socket. */
-async function open(options: Partial<ReflectorOptions> = {}): Promise<Bench> {
-  const server = await startApiServer();
-  const timing = manualTiming();
-  const counted = testMetrics();
-  const rate = { perSecond: 1_000, burst: 10_000 };
-  const credentials = credentialsFor(server.url);
-  const api = new HttpApi({ credentials, timing: systemTiming(), metrics: counted.metrics, rate });
-  const store = new Store({}, () => undefined);
-  const { log } = testRuntime('kube');
-  const { metrics } = counted;
-  const reflector = new Reflector({ api, store, timing, metrics, log, resource: widgets, ...options });
-  const close = async () => {
-    await reflector.stop();
-    await api.close();
-    await server.close();
-  };
-  return { server, timing, store, counted, reflector, close };
-}
-
-const lists = ({ server }: Bench) => server.arrivals.filter((each) => !each.isWatch && each.method === 'GET');
-const opened = ({ server }: Bench) => server.arrivals.filter((each) => each.isWatch);
-
-/** The store has exactly the versions that the cluster has. */
-function isEqual({ server, store }: Bench): boolean {
-  const versions = (objects: readonly { metadata: { name: string; resourceVersion?: string } }[]) =>
-    objects
-      .map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)
-      .sort()
-      .join();
-  return versions(store.list()) === versions(server.state.list(at(widgets)));
-}
-
-/** Whether a watch is open from which the store is fed at this moment. */
-function watching({ server, reflector }: Bench): OpenWatch | undefined {
-  return reflector.isConnected ? [...server.watches].at(-1) : undefined;
-}
-
-let bench: Bench;
+let bench: ReflectorBench;
 
 beforeEach(async () => {
-  bench = await open();
+  bench = await openReflector();
 });
 
 afterEach(() => bench.close());
 
-async function start(): Promise<OpenWatch> {
-  bench.reflector.start();
-  await passing(bench.timing, 'a first watch', () => watching(bench) !== undefined);
-  const watch = watching(bench);
-  if (watch === undefined) throw new Error('no watch');
-  return watch;
-}
-
-function edit(name: string, value: number): void {
-  put(bench.server.state, widgets, make(widgets, name, { spec: { value } }));
-}
-
 test('the first list comes in pages from the cache of the server, and the watch goes on from there', async () => {
-  for (let count = 0; count < 1_200; count += 1) edit(`w${count}`, 0);
-  const watch = await start();
+  for (let count = 0; count < 1_200; count += 1) edit(bench, `w${count}`, 0);
+  const watch = await start(bench);
   expect(lists(bench).map(({ query }) => query)).toEqual([
     { resourceVersion: '0', limit: '500' },
     { limit: '500', continue: expect.any(String) },
@@ -105,10 +40,10 @@ test('the first list comes in pages from the cache of the server, and the watch 
 });
 
 test('edits arrive, without the bookkeeping of field owners', async () => {
-  edit('a', 1);
-  await start();
+  edit(bench, 'a', 1);
+  await start(bench);
   await bench.reflector.synced;
-  edit('a', 2);
+  edit(bench, 'a', 2);
   bench.server.state.apply(at(widgets, 'b'), make(widgets, 'b', { spec: { value: 1 } }), 'someone');
   await passing(bench.timing, 'the edits', () => isEqual(bench));
   expect(bench.store.find('acme/b')?.metadata).not.toHaveProperty('managedFields');
@@ -118,22 +53,22 @@ test('edits arrive, without the bookkeeping of field owners', async () => {
 });
 
 test('pages that expire half-way are answered by one list without pages', async () => {
-  for (let count = 0; count < 600; count += 1) edit(`w${count}`, 0);
+  for (let count = 0; count < 600; count += 1) edit(bench, `w${count}`, 0);
   bench.server.intercept = ({ query }) =>
     query['continue'] === undefined ? undefined : { status: 410, reason: 'Expired' };
-  await start();
+  await start(bench);
   expect(bench.store.size).toBe(600);
   expect(lists(bench).at(-1)?.query).toEqual({});
 });
 
 describe('no edit is missed, and no list needed, when a watch', () => {
   test.each(['end', 'reset', 'truncate', 'freeze'] as const)('suffers %s', async (how) => {
-    edit('a', 1);
-    const watch = await start();
+    edit(bench, 'a', 1);
+    const watch = await start(bench);
     watch.break(how);
     const brokenAt = bench.timing.monotonicMs();
-    edit('a', 2);
-    edit('b', 1);
+    edit(bench, 'a', 2);
+    edit(bench, 'b', 1);
     bench.server.state.delete(at(widgets, 'a'), undefined);
     await passing(bench.timing, 'the edits', () => isEqual(bench) && bench.store.size === 1);
     // silence is noticed within 90 s, everything else within 2 s
@@ -142,33 +77,33 @@ describe('no edit is missed, and no list needed, when a watch', () => {
   });
 
   test('brings an error of any kind', async () => {
-    edit('a', 1);
-    const watch = await start();
+    edit(bench, 'a', 1);
+    const watch = await start(bench);
     watch.refuse(500, 'InternalError');
-    edit('a', 2);
+    edit(bench, 'a', 2);
     await passing(bench.timing, 'a new watch', () => isEqual(bench) && opened(bench).length === 2);
     expect(lists(bench)).toHaveLength(1);
     expect(await bench.counted.read('informer_stream_failures_total', { cause: 'Internal' })).toBe(1);
   });
 
   test('is refused a few times', async () => {
-    edit('a', 1);
-    const watch = await start();
+    edit(bench, 'a', 1);
+    const watch = await start(bench);
     let left = 3;
     bench.server.intercept = () => (left-- > 0 ? { status: 500 } : undefined);
     watch.break('reset');
-    edit('a', 2);
+    edit(bench, 'a', 2);
     await passing(bench.timing, 'the edit', () => isEqual(bench));
     expect(lists(bench)).toHaveLength(1);
   });
 });
 
 test('a position that the server has forgotten costs one list, a fresh one, at once', async () => {
-  edit('a', 1);
-  const watch = await start();
+  edit(bench, 'a', 1);
+  const watch = await start(bench);
   await bench.timing.advance(6_000);
   watch.break('end');
-  edit('a', 2);
+  edit(bench, 'a', 2);
   bench.server.state.compact();
   await passing(bench.timing, 'the edit', () => isEqual(bench) && watching(bench) !== undefined);
   expect(lists(bench).map(({ query }) => query)).toEqual([
@@ -178,8 +113,8 @@ test('a position that the server has forgotten costs one list, a fresh one, at o
 });
 
 test('a position that keeps being refused is given up for a list', async () => {
-  edit('a', 1);
-  const watch = await start();
+  edit(bench, 'a', 1);
+  const watch = await start(bench);
   let refused = 0;
   bench.server.intercept = ({ isWatch }) => {
     if (!isWatch || refused >= 8) return undefined;
@@ -192,13 +127,13 @@ test('a position that keeps being refused is given up for a list', async () => {
 });
 
 test('bookmarks move the position of a quiet watch', async () => {
-  edit('a', 1);
-  const watch = await start();
+  edit(bench, 'a', 1);
+  const watch = await start(bench);
   bench.server.state.create({ ...at(widgets), plural: 'others' }, make(widgets, 'x'));
   watch.bookmark();
   const { version } = bench.server.state;
   // what comes after the bookmark has been read when it is in the store
-  edit('b', 1);
+  edit(bench, 'b', 1);
   await passing(bench.timing, 'the edit', () => isEqual(bench));
   bench.server.state.compact();
   expect(bench.server.state.version).toBeGreaterThan(version);
@@ -214,7 +149,7 @@ test('bookmarks move the position of a quiet watch', async () => {
 
 test('pauses grow while a server is down, and begin anew after a good stream', async () => {
   bench.timing.chance = 1;
-  const watch = await start();
+  const watch = await start(bench);
   const times: number[] = [];
   bench.server.intercept = () => {
     times.push(bench.timing.monotonicMs());
@@ -234,7 +169,7 @@ test('pauses grow while a server is down, and begin anew after a good stream', a
 });
 
 test('staleness shows while the cluster is away', async () => {
-  const watch = await start();
+  const watch = await start(bench);
   expect(bench.reflector.isSynced).toBe(true);
   bench.server.intercept = () => ({ status: 503 });
   watch.break('reset');
@@ -247,22 +182,22 @@ test('staleness shows while the cluster is away', async () => {
 });
 
 test('a cluster that is away at the start is waited for', async () => {
-  edit('a', 1);
+  edit(bench, 'a', 1);
   let left = 4;
   bench.server.intercept = () => {
     left -= 1;
     return left > 2 ? 'reset' : left > 0 ? { status: 500 } : undefined;
   };
-  await start();
+  await start(bench);
   expect(isEqual(bench)).toBe(true);
 });
 
 test('metadata alone is asked for and kept', async () => {
   await bench.close();
-  bench = await open({ metadataOnly: true });
-  edit('a', 1);
-  await start();
-  edit('b', 2);
+  bench = await openReflector({ metadataOnly: true });
+  edit(bench, 'a', 1);
+  await start(bench);
+  edit(bench, 'b', 2);
   await passing(bench.timing, 'the edit', () => isEqual(bench));
   for (const name of ['a', 'b']) {
     expect(bench.store.find(`acme/${name}`)).toEqual({
@@ -293,7 +228,7 @@ async function perform(step: Step): Promise<void> {
   const watch = [...watches].at(-1);
   switch (step.act) {
     case 'edit':
-      return edit(step.name, step.value);
+      return edit(bench, step.name, step.value);
     case 'remove': {
       const isThere = state.list(at(widgets)).some(({ metadata }) => metadata.name === step.name);
       if (isThere) state.delete(at(widgets, step.name), undefined);
@@ -313,65 +248,14 @@ async function perform(step: Step): Promise<void> {
 test('any edits, under any faults, in any order: the store ends equal, with a list for each lost position', async () => {
   const run = async (story: readonly Step[]) => {
     await bench.close();
-    bench = await open();
-    await start();
+    bench = await openReflector();
+    await start(bench);
     for (const step of story) await perform(step);
     await passing(bench.timing, 'the end of all faults', () => isEqual(bench));
-    edit('last', 1);
+    edit(bench, 'last', 1);
     await passing(bench.timing, 'the last edit', () => isEqual(bench));
     const lost = story.filter(({ act }) => act === 'compact').length;
     expect(lists(bench).length).toBeLessThanOrEqual(1 + lost);
   };
   await fc.assert(fc.asyncProperty(fc.array(steps, { maxLength: 12 }), run), { numRuns: 25 });
 }, 120_000);
-
-describe('a kind that only some clusters have', () => {
-  const absent: ApiServer['intercept'] = ({ target }) =>
-    target.plural === widgets.plural ? { status: 404, reason: 'NotFound' } : undefined;
-  let news: boolean[];
-
-  beforeEach(async () => {
-    await bench.close();
-    news = [];
-    bench = await open({ isOptional: true, onServed: (isServed) => void news.push(isServed) });
-    bench.server.intercept = absent;
-  });
-
-  test('is done without: listed, never stale, no fault, a call every five minutes', async () => {
-    bench.reflector.start();
-    await bench.reflector.synced;
-    const beganMs = bench.timing.monotonicMs();
-    await passing(bench.timing, 'twelve looks', () => lists(bench).length === 13, 10_000);
-    const tookMs = bench.timing.monotonicMs() - beganMs;
-    expect(tookMs).toBeGreaterThanOrEqual(12 * 300_000);
-    expect(tookMs).toBeLessThan(12 * 330_000);
-    expect(bench.reflector.isServed).toBe(false);
-    expect(bench.reflector.isSynced).toBe(true);
-    expect(bench.reflector.fault).toBeUndefined();
-    expect(bench.reflector.ageMs()).toBe(0);
-    expect(news).toEqual([]);
-  });
-
-  test('is noticed when it arrives, and when it goes its objects go too', async () => {
-    bench.reflector.start();
-    await bench.reflector.synced;
-    edit('a', 1);
-    bench.server.intercept = () => undefined;
-    await passing(bench.timing, 'its arrival', () => bench.reflector.isServed && isEqual(bench), 10_000);
-    expect(bench.store.size).toBe(1);
-    await passing(bench.timing, 'the watch', () => watching(bench) !== undefined);
-    bench.server.intercept = absent;
-    watching(bench)?.break('end');
-    await passing(bench.timing, 'its end', () => !bench.reflector.isServed);
-    expect(bench.store.size).toBe(0);
-    expect(news).toEqual([true, false]);
-  });
-
-  test('is missed like any other when the role does not allow it', async () => {
-    bench.server.intercept = () => ({ status: 403, reason: 'Forbidden' });
-    bench.reflector.start();
-    await passing(bench.timing, 'the fault', () => bench.reflector.fault !== undefined);
-    expect(bench.reflector.isSynced).toBe(false);
-    expect(String(bench.reflector.fault)).toContain('list widgets.test.dev');
-  });
-});

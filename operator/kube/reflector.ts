@@ -39,6 +39,8 @@ const WATCH_SECONDS = 300;
 const HEALTHY_MS = 5_000;
 /** How often an optional kind that is absent is looked for. */
 const ABSENT_MS = 300_000;
+/** Why a stream ended that was only to be begun anew. */
+const renewed = new Error('the cache is renewed');
 /** After so many streams in a row that only brought a refusal, the position itself is suspect. */
 const BARREN_STREAMS = 5;
 
@@ -52,14 +54,21 @@ export class Reflector {
   readonly #options: ReflectorOptions;
   readonly #name: string;
   readonly #stopping = new AbortController();
-  readonly #firstList = Promise.withResolvers<void>();
+  #listed = Promise.withResolvers<void>();
   readonly #backoff: Backoff;
   readonly #readings: (() => void)[];
   #running: Promise<void> | undefined;
   /** Position of the store; undefined when only a list can tell. */
   #version: string | undefined;
-  #wasListed = false;
+  #isListed = false;
   #isServed = false;
+  /** The cluster is known not to have the kind. */
+  #isAbsent = false;
+  /** The next list must not come from a cache of the server. */
+  #mustBeFresh = false;
+  #renewal: PromiseWithResolvers<void> | undefined;
+  /** Ends a pause or a stream for the sake of a renewal. */
+  #interruption = new AbortController();
   #spokeAtMs: number;
   #openedAtMs: number | undefined;
   #barren = 0;
@@ -83,13 +92,29 @@ export class Reflector {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when the first list is in the store. */
+  /** Resolves when a list is in the store. */
   get synced(): Promise<void> {
-    return this.#firstList.promise;
+    return this.#listed.promise;
   }
 
   get isSynced(): boolean {
-    return this.#wasListed;
+    return this.#isListed;
+  }
+
+  /**
+   * Lists anew, and counts as not listed until then. For who begins to act on the store: a watch whose connection is
+   * half open may have kept news from it for as long as it takes to notice.
+   * @returns resolves when that was tried, whether or not it went well
+   */
+  renew(): Promise<void> {
+    this.#renewal?.resolve();
+    this.#renewal = Promise.withResolvers();
+    if (this.#isListed) this.#listed = Promise.withResolvers();
+    this.#isListed = false;
+    this.#mustBeFresh = true;
+    this.#version = undefined;
+    this.#interruption.abort(renewed);
+    return this.#renewal.promise;
   }
 
   /** Whether the cluster has this kind, as of the last answer. */
@@ -110,12 +135,13 @@ export class Reflector {
   /** Milliseconds since the cluster last spoke: twice the 90 s of silence and more means that the store is stale. */
   ageMs(): number {
     // of what does not exist nothing is missed
-    if (this.#wasListed && !this.#isServed) return 0;
+    if (this.#isAbsent) return 0;
     return this.#options.timing.monotonicMs() - this.#spokeAtMs;
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('the reflector was stopped'));
+    this.#renewal?.resolve();
     for (const end of this.#readings) end();
     await this.#running;
   }
@@ -123,8 +149,10 @@ export class Reflector {
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
+      this.#interruption = new AbortController();
       const pauseMs = await this.#turn();
-      await rest(this.#options.timing, pauseMs, signal).catch(() => undefined);
+      const either = AbortSignal.any([signal, this.#interruption.signal]);
+      await rest(this.#options.timing, pauseMs, either).catch(() => undefined);
     }
   }
 
@@ -135,7 +163,9 @@ export class Reflector {
       if (this.#version === undefined) await this.#list();
       await this.#follow();
     } catch (error) {
+      if (error === renewed) return 0;
       fault = error;
+      this.#renewal?.resolve();
     }
     const { timing } = this.#options;
     const isHealthy = this.#openedAtMs !== undefined && timing.monotonicMs() - this.#openedAtMs >= HEALTHY_MS;
@@ -156,17 +186,21 @@ export class Reflector {
     store.replace([], namespace);
     this.#version = undefined;
     this.#fault = undefined;
-    this.#listed(false);
+    this.#settle(false);
     return ABSENT_MS * (0.9 + 0.2 * timing.random());
   }
 
-  #listed(isServed: boolean): void {
+  /** The store is as the cluster is. */
+  #settle(isServed: boolean): void {
     const { log, onServed } = this.#options;
     const isNews = isServed !== this.#isServed;
-    if (!isServed && (isNews || !this.#wasListed)) log.info({ subject: this.#name }, 'Not served');
+    if (!isServed && !this.#isAbsent) log.info({ subject: this.#name }, 'Not served');
     this.#isServed = isServed;
-    this.#wasListed = true;
-    this.#firstList.resolve();
+    this.#isAbsent = !isServed;
+    this.#isListed = true;
+    this.#mustBeFresh = true;
+    this.#listed.resolve();
+    this.#renewal?.resolve();
     if (isNews) onServed?.(isServed);
   }
 
@@ -196,22 +230,25 @@ export class Reflector {
     const { store, metrics, log } = this.#options;
     // The first list may come from the server's cache. After a lost position only a fresh one is sure to be newer.
     const found = await fetchList(this.#options.api, this.#options, {
-      isFresh: this.#wasListed,
+      isFresh: this.#mustBeFresh,
       signal: this.#stopping.signal,
     });
+    // asked for anew meanwhile: this one is older than the question
+    this.#interruption.signal.throwIfAborted();
     const kept = found.objects.map((object) => this.#keep(object));
     store.replace(kept, this.#options.namespace);
     this.#version = found.resourceVersion;
     this.#spokeAtMs = this.#options.timing.monotonicMs();
     metrics.informer.lists.inc({ resource: this.#name });
     log.info({ subject: this.#name, count: found.objects.length }, 'Listed');
-    this.#listed(true);
+    this.#settle(true);
   }
 
   async #follow(): Promise<void> {
     const { api, timing, resource, namespace } = this.#options;
     const stream = new AbortController();
-    const signal = AbortSignal.any([stream.signal, this.#stopping.signal]);
+    const interrupted = this.#interruption.signal;
+    const signal = AbortSignal.any([stream.signal, interrupted, this.#stopping.signal]);
     const silence = new BrokenStream('silent', `nothing was heard for ${SILENCE_MS} ms`);
     const watchdog = createWatchdog(timing, SILENCE_MS, () => stream.abort(silence));
     try {
@@ -229,6 +266,7 @@ export class Reflector {
         this.#take(event);
       }
     } catch (error) {
+      interrupted.throwIfAborted();
       stream.signal.throwIfAborted();
       throw error;
     } finally {

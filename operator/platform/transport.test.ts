@@ -64,7 +64,7 @@ describe('a call', () => {
   });
 
   test('ends when its time is over', async () => {
-    const service = await server.connect({ guard: () => 50 });
+    const service = await server.connect({ guard: () => 50.5 });
     server.reply = () => 'hang';
     await expect(service.call(post, anything)).rejects.toMatchObject({
       code: 'SERVICE_UNREACHABLE',

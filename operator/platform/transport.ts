@@ -116,7 +116,9 @@ async function exchange(
   for (let attempt = 1; ; attempt += 1) {
     // after all waiting, and before each try
     const leftMs = wanted.method === 'GET' ? TIMEOUT_MS : options.guard();
-    const sent = send({ options, agent: agent(), wanted, token, timeoutMs: Math.min(TIMEOUT_MS, leftMs) });
+    // what is left of a lease is no whole number, and a timeout must be one
+    const timeoutMs = Math.floor(Math.min(TIMEOUT_MS, leftMs));
+    const sent = send({ options, agent: agent(), wanted, token, timeoutMs });
     try {
       const { status, text, headers } = await sent.answer;
       if (status >= 200 && status < 300) return text;

@@ -36,13 +36,17 @@ interface Kept {
 
 /** Twice the silence after which a watch is opened anew. */
 const STALE_MS = 180_000;
+/** Nobody waits longer for lists that do not come: conditions say which. */
+const RENEWAL_MS = 5_000;
 
 /** What the operator knows of the cluster: one store a kind, filled by one watch a namespace. */
 export class Caches {
   readonly #kept = new Map<string, Kept>();
+  readonly #timing: Timing;
 
   constructor(options: CachesOptions) {
     const { api, timing, metrics, log, namespaces } = options;
+    this.#timing = timing;
     const report = (error: unknown) => log.error({ err: error }, 'A listener of a cache failed');
     for (const { indexers, ...selection } of options.watched) {
       const store = new Store({ [ownerIndex]: byOwner, ...indexers }, report);
@@ -100,6 +104,18 @@ export class Caches {
   async synced(resource: Resource): Promise<void> {
     const { reflectors = [] } = this.#kept.get(resourceName(resource)) ?? {};
     await Promise.all(reflectors.map((each) => each.synced));
+  }
+
+  /**
+   * Lists every kind anew, for who is about to act on the caches: until a kind was listed nothing is done that needs it.
+   * Resolves when all were asked for, after 5 s at most.
+   */
+  async renew(): Promise<void> {
+    const all = [...this.#kept.values()].flatMap(({ reflectors }) => reflectors);
+    const late = Promise.withResolvers<void>();
+    const cancel = this.#timing.after(RENEWAL_MS, late.resolve);
+    await Promise.race([Promise.all(all.map((each) => each.renew())), late.promise]);
+    cancel();
   }
 
   /**

@@ -209,6 +209,22 @@ describe('what a reconcile throws becomes a condition:', () => {
     expect(condition('Ready')?.message).toContain('patch services acme/main');
   });
 
+  test('a status that may not be written, in an event', async () => {
+    install();
+    store();
+    server.intercept = ({ target }: Arrival) =>
+      target.subresource === 'status' ? { status: 403, reason: 'Forbidden' } : undefined;
+    await run();
+    const events = () => server.state.list(at(kubeEvents));
+    await waitFor(() => events().length > 0);
+    expect(events()[0]).toMatchObject({
+      type: 'Warning',
+      note: expect.stringContaining('does not allow patch validatorsets.chancery.dev/status acme/main'),
+    });
+    server.intercept = () => undefined;
+    await toSay('Reconciled');
+  });
+
   test('a kind that may not be listed, and nobody else is held up', async () => {
     install();
     store();

@@ -11,6 +11,7 @@ import {
 import { annotations, FINALIZER, fieldManagers, forceDeletion, isPaused } from '../../api/names.ts';
 import { Applier } from '../../kube/apply.ts';
 import { Controller, type ReconcileContext, type ReconcileResult } from '../../kube/controller.ts';
+import { isApiError } from '../../kube/errors.ts';
 import type { Occurrence } from '../../kube/events.ts';
 import type { KubeObject } from '../../kube/resource.ts';
 import { StatusWriter } from '../../kube/status.ts';
@@ -244,7 +245,7 @@ class Work<R extends Managed> {
     if (turn !== undefined) recorder.record(pass.object, turn);
   }
 
-  /** Says in the conditions what went wrong; when not even that can be written, only the log knows. */
+  /** Says in the conditions what went wrong; in an event when the role does not allow even that. */
   async #reportFailure(pass: Pass<R>, error: unknown): Promise<void> {
     if (pass.signal.aborted) return;
     const outcome = error instanceof Throttled ? error.outcome : outcomeOf(error, pass.failures);
@@ -254,6 +255,9 @@ class Work<R extends Managed> {
     } catch (cause) {
       if (!isAppError(cause)) throw cause;
       pass.log.warn({ err: cause }, 'The status could not be written');
+      const why = isApiError(cause, 'Forbidden') ? outcomeOf(cause, pass.failures) : undefined;
+      if (why === undefined) return;
+      this.#parts.recorder.record(pass.object, warning(why.reason, 'Report', why.message));
     }
   }
 

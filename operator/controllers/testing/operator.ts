@@ -18,6 +18,7 @@ import { type FakeRegisters, fakeRegisters } from '../../platform/testing/fake-r
 import { type Interruption, interrupted } from '../../platform/testing/interrupted.ts';
 import { createOrphanSweeper } from '../orphans/sweep.ts';
 import { registerKind } from '../register/register.ts';
+import { begin } from '../shell/begin.ts';
 import { Caches } from '../shell/caches.ts';
 import { configMaps, registers, tenants, validatorSets, watched } from '../shell/resources.ts';
 import { createShell, type Shell } from '../shell/shell.ts';
@@ -166,9 +167,7 @@ async function startOperator(world: World, identity: string): Promise<Operator> 
   caches.start();
   await Promise.all([tenants, registers, validatorSets, configMaps].map((each) => caches.synced(each)));
   leader.start();
-  void leader.won.then(() => {
-    for (const shell of shells) shell.start();
-  });
+  void leader.won.then(() => begin(caches, shells));
   await passing(timing, `${identity} to lead`, () => leader.isLeading);
   return {
     shells,

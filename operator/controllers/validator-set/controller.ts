@@ -155,8 +155,9 @@ class Work {
   }
 
   async #plan(pass: Pass): Promise<{ readonly facts: SetFacts; readonly plan: SetPlan }> {
+    this.#follow(pass, this.#observe(pass));
+    await this.#helpers.watch.heard(keyOf(pass.resource.metadata));
     const facts = this.#observe(pass);
-    this.#follow(pass, facts);
     const plan = planSet(facts);
     const { suspend } = pass.resource.spec;
     if (suspend || plan.replicas >= (facts.statefulSet?.replicas ?? 0)) return { facts, plan };

@@ -2,7 +2,14 @@ import { describe, expect, test } from 'vitest';
 import type { KubeObject } from '../../kube/resource.ts';
 import { REGISTER_ID, registerOf } from '../../plan/testing/objects.ts';
 import { makeSet } from '../../plan/validator-set/testing/sets.ts';
-import { boundRegister, leftClaims, memberCount, memberFacts, podFacts, statefulSetFacts } from './observe.ts';
+import {
+  boundRegister,
+  leftClaims,
+  memberCount,
+  memberFacts,
+  podFacts,
+  statefulSetFacts,
+} from './observe.ts';
 
 function pod(status: object, metadata: object = {}): KubeObject {
   const own = {

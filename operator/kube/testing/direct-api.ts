@@ -1,19 +1,32 @@
 import type { Api, ApiRequest } from '../api.ts';
-import { ApiError, type Refusal } from '../errors.ts';
+import { ApiError, refusalOf } from '../errors.ts';
 import type { Timing } from '../time.ts';
-import { answer } from './answer.ts';
+import { answer, statusBody } from './answer.ts';
 import { type ClusterState, Refused } from './cluster-state.ts';
+import { type DirectWatch, openDirectWatch } from './direct-watch.ts';
 
 /** What becomes of one call: how long each way takes, and whether question or answer are lost. */
 export interface Weather {
   readonly thereMs?: number;
   readonly backMs?: number;
+  /** Nobody hears of it again. */
   readonly lost?: 'question' | 'answer';
+  /** As `lost`, and the caller notices at once: the connection breaks. */
+  readonly broken?: 'question' | 'answer';
+  /** The API server answers with this and does nothing. */
+  readonly refused?: Refused;
+  readonly retryAfterMs?: number;
 }
 
 export interface DirectApi extends Api {
   readonly calls: ApiRequest[];
+  /** What the API server does with a call that arrives; throws Refused. */
+  serve: (request: ApiRequest) => unknown;
   weather: (request: ApiRequest) => Weather;
+  /** How long an event of a watch is on its way. */
+  lagMs: () => number;
+  /** Watches that are open. */
+  readonly watches: ReadonlySet<DirectWatch>;
 }
 
 const methods = {
@@ -31,18 +44,31 @@ const methods = {
  * time of its own: what a process has sent arrives although the process stands still.
  */
 export function directApi(state: ClusterState, timing: Timing, network: Timing = timing): DirectApi {
+  const watches = new Set<DirectWatch>();
   const api: DirectApi = {
     calls: [],
+    serve: (request) => perform(state, request),
     weather: () => ({}),
+    lagMs: () => 0,
+    watches,
     call: (request) => {
       const leftMs = request.guard?.() ?? Infinity;
       api.calls.push(request);
       const timeoutMs = Math.min(request.timeoutMs ?? 30_000, leftMs);
       return travel(timing, { request, timeoutMs, network, ...api.weather(request) }, () =>
-        perform(state, request),
+        structuredClone(api.serve(request)),
       );
     },
-    watch: () => Promise.reject(new Error('watches need a server')),
+    watch: (request) => {
+      api.calls.push(request);
+      const open = () => {
+        const watch = openDirectWatch({ state, timing, network, request, lagMs: () => api.lagMs() });
+        watches.add(watch);
+        request.signal?.addEventListener('abort', () => watches.delete(watch), { once: true });
+        return watch.pieces;
+      };
+      return travel(timing, { request, timeoutMs: 30_000, network, ...api.weather(request) }, open);
+    },
   };
   return api;
 }
@@ -53,37 +79,54 @@ interface Journey extends Weather {
   readonly network: Timing;
 }
 
-function travel(timing: Timing, journey: Journey, act: () => unknown): Promise<unknown> {
-  const { request, timeoutMs, network, thereMs = 0, backMs = 0, lost } = journey;
-  const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+function travel<T>(timing: Timing, journey: Journey, act: () => T): Promise<T> {
+  const { request, timeoutMs, network, thereMs = 0, backMs = 0, lost, broken } = journey;
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
   const fail = () => reject(request.signal?.reason);
   if (request.signal?.aborted === true) fail();
   request.signal?.addEventListener('abort', fail, { once: true });
-  timing.after(timeoutMs, () => reject(new ApiError('Network', request, 'no answer')));
+  const endWait = timing.after(timeoutMs, () => reject(new ApiError('Network', request, 'no answer')));
+  const breaks = () => reject(new ApiError('Network', request, 'the connection broke'));
   network.after(thereMs, () => {
     if (lost === 'question') return;
-    let finish: () => void;
-    try {
-      const body = structuredClone(act());
-      finish = () => resolve(body);
-    } catch (error) {
-      finish = () => reject(error);
-    }
-    if (lost !== 'answer') network.after(backMs, () => void timing.after(0, finish));
+    const finish = broken === 'question' ? breaks : outcomeOf(journey, act, { resolve, reject });
+    const told = broken === 'answer' ? breaks : finish;
+    if (lost !== 'answer') network.after(backMs, () => void timing.after(0, told));
   });
-  return promise.finally(() => request.signal?.removeEventListener('abort', fail));
+  return promise.finally(() => {
+    endWait();
+    request.signal?.removeEventListener('abort', fail);
+  });
 }
 
-function perform(state: ClusterState, request: ApiRequest): unknown {
+/** Carries a call out and gives what tells the caller. */
+function outcomeOf<T>(
+  { request, refused, retryAfterMs }: Journey,
+  act: () => T,
+  { resolve, reject }: { readonly resolve: (body: T) => void; readonly reject: (error: unknown) => void },
+): () => void {
+  try {
+    if (refused !== undefined) throw refused;
+    const body = act();
+    return () => resolve(body);
+  } catch (error) {
+    return () => reject(error instanceof Refused ? apiErrorOf(request, error, retryAfterMs) : error);
+  }
+}
+
+function apiErrorOf(request: ApiRequest, error: Refused, retryAfterMs?: number): ApiError {
+  const refusal = refusalOf(error.status, statusBody(error));
+  return new ApiError(refusal, request, error.message, { status: error.status, retryAfterMs, cause: error });
+}
+
+/**
+ * What the API server does with a call.
+ * @throws Refused
+ */
+export function perform(state: ClusterState, request: ApiRequest): unknown {
   const { resource, namespace, name, subresource, query = {}, contentType = 'application/json' } = request;
   const { group, version, plural } = resource;
   const target = { group, version, plural, namespace, name, subresource };
   const body = structuredClone(request.body);
-  try {
-    return answer(state, { method: methods[request.verb], target, query, contentType, body });
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    const refusal = error.reason as Refusal;
-    throw new ApiError(refusal, request, error.message, { status: error.status, cause: error });
-  }
+  return answer(state, { method: methods[request.verb], target, query, contentType, body });
 }

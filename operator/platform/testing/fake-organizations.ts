@@ -13,6 +13,8 @@ export interface FakeOrganizations extends Organizations {
   readonly all: () => readonly OrganizationFacts[];
   /** Calls that changed something. */
   readonly writes: () => number;
+  /** Whether an organisation still stands for a resource and works. */
+  readonly stateOf: (uid: string) => 'bound' | 'free';
   /** What somebody else does through the public API. */
   readonly edit: (organizationId: string, change: Partial<OrganizationFacts>) => void;
   /** An organisation that no resource stands for. */
@@ -82,6 +84,7 @@ export function fakeOrganizations(): FakeOrganizations {
     },
     all: () => [...kept.values()].map(bare),
     writes: () => writes,
+    stateOf: (uid) => ((byUid(uid)?.state ?? 'Terminating') === 'Terminating' ? 'free' : 'bound'),
     edit: (organizationId, edit) => {
       const found = kept.get(organizationId);
       if (found !== undefined) kept.set(organizationId, { ...found, ...edit });

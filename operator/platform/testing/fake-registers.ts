@@ -27,8 +27,10 @@ export interface FakeRegisters extends Registers, Wallets {
   readonly all: () => readonly RegisterFacts[];
   /** Calls that changed something. */
   readonly writes: () => number;
-  /** Seals a docket in every register: what waits takes effect. */
-  readonly seal: () => void;
+  /** Whether a register still stands for a resource and is not to go. */
+  readonly stateOf: (uid: string) => 'bound' | 'free';
+  /** Seals a docket in every register, or in those that can: what waits takes effect. */
+  readonly seal: (canSeal?: (facts: RegisterFacts) => boolean) => void;
   /** The owner of a register signs. */
   readonly sign: (uid: string) => void;
   /** What happens to a register without the operator. */
@@ -126,8 +128,12 @@ export function fakeRegisters(): FakeRegisters {
         ledger.facts = { ...ledger.facts, phase, deletion: { policy } };
       }
     },
-    seal: () => {
-      for (const ledger of ledgers.values()) sealDocket(ledger);
+    stateOf: (uid) => {
+      const ledger = byUid(uid);
+      return ledger === undefined || ledger.facts.deletion !== undefined ? 'free' : 'bound';
+    },
+    seal: (canSeal = () => true) => {
+      for (const ledger of ledgers.values()) if (canSeal(ledger.facts)) sealDocket(ledger);
     },
     sign: (uid) => {
       get(uid).signed = true;

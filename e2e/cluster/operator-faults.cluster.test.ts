@@ -1,0 +1,315 @@
+import { randomInt } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { waitFor } from '#kit/testing/wait.ts';
+import { install, installKinds } from './chart.ts';
+import { explainFailures } from './diagnosis.ts';
+import { ensureSamples, namespace, release } from './installed.ts';
+import { type ApiServer, eventually, kubectl, must, openApiServer } from './kubectl.ts';
+import {
+  hasEnded,
+  holderOf,
+  leaderWithStandby,
+  type OperatorProcess,
+  operatorPods,
+} from './operator/processes.ts';
+import { type Kind, type Resources, resourcesOf } from './operator/resources.ts';
+import { type OperatorRole, type Permission, readRole } from './operator/role.ts';
+import { readRows } from './operator/store.ts';
+
+/** The operator in the cluster while its leader is killed, told to end and frozen, and while its role lacks a verb. */
+
+const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
+const kills = full ? 100 : 5;
+/** Tenants with a register each, at every kill. */
+const batch = full ? 1 : 3;
+/** The short form has a short lease, and bounds to match. */
+const lease = full
+  ? { durationMs: 15_000, renewMs: 10_000, retryMs: 2_000 }
+  : { durationMs: 3_000, renewMs: 2_000, retryMs: 500 };
+const takeoverMs = lease.durationMs + 2_000;
+const frozenMs = full ? 30_000 : 8_000;
+
+const run = Date.now().toString(36);
+let api: ApiServer;
+let resources: Resources;
+
+beforeAll(async () => {
+  await installKinds();
+  const set = Object.entries(lease).map(([name, value]) => `operator.lease.${name}=${value}`);
+  await install({ ...release, set });
+  await ensureSamples(90);
+  api = await openApiServer();
+  resources = resourcesOf(api, namespace, run);
+}, 360_000);
+
+afterAll(async () => {
+  const label = ['-n', namespace, '-l', `example.org/run=${run}`, '--timeout=60s'];
+  await kubectl('delete', 'registers', ...label);
+  await kubectl('delete', 'tenants,validatorsets', ...label);
+  await api?.stop();
+}, 180_000);
+
+explainFailures(namespace);
+
+const tenant = (name: string) => ({ displayName: `Tenant ${name}`, subdomain: name });
+const register = (name: string) => ({
+  title: `Register ${name}`,
+  tenantRef: { name },
+  validatorSetRef: { name: 'main' },
+});
+
+/** Tenants with a register each. */
+async function createSome(names: readonly string[]): Promise<void> {
+  await Promise.all(
+    names.flatMap((name) => [
+      resources.create('Tenant', name, tenant(name)),
+      resources.create('Register', name, register(name)),
+    ]),
+  );
+}
+
+/** Milliseconds until a new Tenant was looked at, by another process than this one. */
+async function untilAnotherActs(former: OperatorProcess, name: string): Promise<number> {
+  const startedAt = performance.now();
+  await resources.create('Tenant', name, tenant(name));
+  await resources.settled('Tenant', name, { isReady: false });
+  const tookMs = performance.now() - startedAt;
+  expect(await holderOf(api, namespace)).not.toBe(former.pod);
+  return tookMs;
+}
+
+/** A new pod in its place: a container that was killed again and again would be kept waiting by the kubelet. */
+async function replacePod({ pod }: OperatorProcess): Promise<void> {
+  await must('kubectl', [
+    'delete',
+    'pod',
+    '-n',
+    namespace,
+    pod,
+    '--grace-period=0',
+    '--force',
+    '--ignore-not-found',
+  ]);
+}
+
+async function allReady(kinds: readonly Kind[]): Promise<void> {
+  for (const kind of kinds)
+    for (const { metadata } of await resources.list(kind)) await resources.settled(kind, metadata.name);
+}
+
+describe('a leader that ends', () => {
+  test(
+    'by kill -9 at any moment is replaced, and nothing is made twice',
+    async () => {
+      const took: number[] = [];
+      for (let kill = 0; kill < kills; kill += 1) {
+        const leader = await leaderWithStandby(api, namespace);
+        const names = Array.from({ length: batch }, (_, each) => `killed-${run}-${kill}-${each}`);
+        const created = createSome(names);
+        await pause(randomInt(800));
+        process.kill(leader.pid, 'SIGKILL');
+        took.push(await untilAnotherActs(leader, `canary-${run}-${kill}`));
+        await created;
+        await replacePod(leader);
+      }
+      process.stdout.write(`another one acted after ${took.map(Math.round).join(', ')} ms\n`);
+      expect(Math.max(...took)).toBeLessThan(takeoverMs);
+      await allReady(['Tenant', 'Register']);
+      const { organizations, registers, managed } = await readRows(namespace);
+      for (const { metadata } of await resources.list('Tenant')) {
+        const found = organizations.filter(
+          ([uid, subdomain]) => uid === metadata.uid || subdomain === metadata.name,
+        );
+        expect(found, metadata.name).toEqual([[metadata.uid, metadata.name, expect.anything()]]);
+      }
+      for (const { metadata } of await resources.list('Register')) {
+        const found = registers.filter(([title]) => title === register(metadata.name).title);
+        expect(found, metadata.name).toHaveLength(1);
+        expect(managed.filter(([uid]) => uid === metadata.uid)).toEqual([
+          [metadata.uid, found[0]?.[1], expect.anything()],
+        ]);
+      }
+    },
+    120_000 + kills * 30_000,
+  );
+
+  test('in good order hands over within 3 s', async () => {
+    const leader = await leaderWithStandby(api, namespace);
+    process.kill(leader.pid, 'SIGTERM');
+    const tookMs = await untilAnotherActs(leader, `canary-${run}-orderly`);
+    process.stdout.write(`after SIGTERM another one acted after ${Math.round(tookMs)} ms\n`);
+    expect(tookMs).toBeLessThan(3_000);
+    await replacePod(leader);
+  });
+});
+
+/** Versions of everything that the operator writes, its lease aside, and of the rows that its calls change. */
+async function everything(): Promise<string> {
+  const kinds = [
+    'tenants,registers,validatorsets,configmaps,services,serviceaccounts,statefulsets',
+    'poddisruptionbudgets,networkpolicies,ingresses,persistentvolumeclaims',
+  ].join(',');
+  const version = '{range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\\n"}{end}';
+  const objects = await kubectl('get', kinds, '-n', namespace, '-o', `jsonpath=${version}`);
+  const { organizations, managed } = await readRows(namespace);
+  return `${objects}${JSON.stringify([organizations, managed])}`;
+}
+
+/** Events by one process of the operator. */
+async function eventsBy({ pod }: OperatorProcess): Promise<readonly string[]> {
+  const line =
+    '{range .items[*]}{.reportingInstance} {.metadata.name} {.metadata.resourceVersion}{"\\n"}{end}';
+  const all = await kubectl('get', 'events.v1.events.k8s.io', '-n', namespace, '-o', `jsonpath=${line}`);
+  return all.split('\n').filter((each) => each.startsWith(`${pod} `));
+}
+
+/** What a process that has ended said that it did, from a time on. */
+async function actsSince({ pod }: OperatorProcess, time: string): Promise<readonly string[]> {
+  const log = await eventually(() => kubectl('logs', '-n', namespace, pod, '--previous'));
+  const lines = log.split('\n').filter((line) => line.startsWith('{'));
+  expect(lines).not.toEqual([]);
+  return lines.filter((line) => {
+    const said = JSON.parse(line) as { readonly time: string; readonly action?: string };
+    return said.time >= time && said.action !== undefined;
+  });
+}
+
+test('a leader that was frozen writes nothing after its lease, and ends', async () => {
+  const leader = await leaderWithStandby(api, namespace);
+  const names = [0, 1, 2, 3].map((each) => `frozen-${run}-${each}`);
+  await createSome(names);
+  await pause(150);
+  process.kill(leader.pid, 'SIGSTOP');
+  const frozenAt = performance.now();
+  try {
+    for (const name of names) await resources.edit('Tenant', name, { displayName: `Renamed ${name}` });
+    await untilAnotherActs(leader, `canary-${run}-frozen`);
+    await allReady(['Tenant', 'Register']);
+    await pause(Math.max(0, frozenMs - (performance.now() - frozenAt)));
+    let before = '';
+    const isQuiet = async () => {
+      const now = await everything();
+      const isSame = now === before;
+      before = now;
+      return isSame;
+    };
+    await waitFor(isQuiet, {
+      what: 'the new leader to have nothing to do',
+      deadlineMs: 60_000,
+      everyMs: 1_000,
+    });
+    const said = await eventsBy(leader);
+    const holder = await holderOf(api, namespace);
+    const resumedAt = new Date().toISOString();
+    process.kill(leader.pid, 'SIGCONT');
+    await waitFor(() => hasEnded(leader), { what: 'the former leader to end', deadlineMs: 30_000 });
+    expect(await everything()).toBe(before);
+    expect(await eventsBy(leader)).toEqual(said);
+    expect(await holderOf(api, namespace)).toBe(holder);
+    expect(await actsSince(leader, resumedAt)).toEqual([]);
+  } finally {
+    if (!hasEnded(leader)) process.kill(leader.pid, 'SIGCONT');
+  }
+}, 180_000);
+
+/** An object whose reconcile asks for a permission, and one of another kind that does not. */
+interface Stimulus {
+  readonly kind: Kind;
+  readonly other: Kind;
+}
+
+function stimulusOf({ resource }: Permission): Stimulus {
+  if (resource.startsWith('tenants')) return { kind: 'Tenant', other: 'ValidatorSet' };
+  if (resource.startsWith('registers')) return { kind: 'Register', other: 'Tenant' };
+  return { kind: 'ValidatorSet', other: 'Tenant' };
+}
+
+const specs: Readonly<Record<Kind, (name: string) => object>> = {
+  Tenant: tenant,
+  Register: (name) => ({ ...register(name), tenantRef: { name: 'acme' } }),
+  // all its children, and no pods
+  ValidatorSet: () => ({ replicas: 1, suspend: true }),
+};
+
+/** What conditions and events say about an object. */
+async function told(kind: Kind, name: string): Promise<string> {
+  const about = `regarding.name=${name}`;
+  const line = 'jsonpath={range .items[*]}{.note}{"\\n"}{end}';
+  const events = ['get', 'events.v1.events.k8s.io', '-n', namespace, '--field-selector', about, '-o', line];
+  return `${await resources.says(kind, name)}\n${await kubectl(...events)}`;
+}
+
+describe('a role that lacks a verb', () => {
+  let role: OperatorRole;
+  beforeAll(async () => {
+    role = await readRole(api, namespace);
+  });
+
+  /** Without which nothing of a kind can be made: the conditions, or an event where those cannot be written, name it. */
+  const asked: readonly Permission[] = [
+    { resource: 'tenants', verb: 'patch' },
+    { resource: 'tenants/status', verb: 'patch' },
+    { resource: 'networkpolicies', verb: 'create' },
+    ...(full
+      ? [
+          { resource: 'registers', verb: 'patch' },
+          { resource: 'registers/status', verb: 'patch' },
+          { resource: 'validatorsets', verb: 'patch' },
+          { resource: 'validatorsets/status', verb: 'patch' },
+          ...['configmaps', 'services', 'serviceaccounts', 'statefulsets', 'poddisruptionbudgets'].map(
+            (resource) => ({ resource, verb: 'create' }),
+          ),
+          ...['configmaps', 'services', 'serviceaccounts', 'statefulsets', 'networkpolicies'].map(
+            (resource) => ({
+              resource,
+              verb: 'patch',
+            }),
+          ),
+        ]
+      : []),
+  ];
+
+  test.each(asked)(
+    '$verb $resource says so, holds up nobody else, and goes on when it is back',
+    async (lacked) => {
+      const { kind, other } = stimulusOf(lacked);
+      const place = asked.indexOf(lacked);
+      const name = `lacks-${place}-${run}`;
+      const bystander = `beside-${place}-${run}`;
+      const before = await operatorPods(api, namespace);
+      const message = `cannot ${lacked.verb} resource "${lacked.resource}"`;
+      await role.without(lacked, async () => {
+        await resources.create(kind, name, specs[kind](name));
+        await waitFor(async () => (await told(kind, name)).includes(message), {
+          what: `${kind} to say: ${message}`,
+          deadlineMs: 20_000,
+          everyMs: 200,
+        });
+        await resources.create(other, bystander, specs[other](bystander));
+        await resources.settled(other, bystander);
+      });
+      await resources.settled(kind, name);
+      expect(await operatorPods(api, namespace)).toEqual(before);
+    },
+  );
+
+  test.runIf(full)(
+    'every one in turn: the operator lives, and all is well when it is back',
+    async () => {
+      for (const lacked of role.permissions) {
+        const name = `any-${role.permissions.indexOf(lacked)}-${run}`;
+        const before = await operatorPods(api, namespace);
+        const kinds: readonly Kind[] = ['Tenant', 'Register', 'ValidatorSet'];
+        await role.without(lacked, async () => {
+          for (const kind of kinds) await resources.create(kind, name, specs[kind](name));
+          const { other } = stimulusOf(lacked);
+          await resources.settled(other, name);
+        });
+        for (const kind of kinds) await resources.settled(kind, name, { withinMs: 90_000 });
+        expect(await operatorPods(api, namespace), JSON.stringify(lacked)).toEqual(before);
+      }
+    },
+    3_600_000,
+  );
+});

@@ -1,0 +1,92 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { waitFor } from '#kit/testing/wait.ts';
+import type { ApiServer } from '../kubectl.ts';
+
+/** A process of the operator: its pod, and the process on this host that runs in it. */
+export interface OperatorProcess {
+  readonly pod: string;
+  readonly pid: number;
+}
+
+const leaseSchema = z.object({ spec: z.object({ holderIdentity: z.string().default('') }) });
+const podsSchema = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string(), deletionTimestamp: z.string().optional() }),
+      status: z.object({
+        conditions: z.array(z.object({ type: z.string(), status: z.string() })).default([]),
+        containerStatuses: z.array(z.object({ restartCount: z.number() })).default([]),
+      }),
+    }),
+  ),
+});
+
+/** Pod that holds the lease, whether or not it lives; an empty text when nobody does. */
+export async function holderOf(api: ApiServer, namespace: string): Promise<string> {
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/chancery-operator`;
+  const { spec } = leaseSchema.parse((await api.request('GET', path)).body);
+  return spec.holderIdentity.split('_')[0] ?? '';
+}
+
+/** Pods of the operator that are to stay, and how often their container was started anew. */
+export async function operatorPods(
+  api: ApiServer,
+  namespace: string,
+): Promise<ReadonlyMap<string, { readonly isReady: boolean; readonly restarts: number }>> {
+  const selector = encodeURIComponent('app.kubernetes.io/name=operator');
+  const { body } = await api.request('GET', `/api/v1/namespaces/${namespace}/pods?labelSelector=${selector}`);
+  const { items } = podsSchema.parse(body);
+  return new Map(
+    items
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+      .map(({ metadata, status }) => [
+        metadata.name,
+        {
+          isReady: status.conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
+          restarts: status.containerStatuses.reduce((sum, { restartCount }) => sum + restartCount, 0),
+        },
+      ]),
+  );
+}
+
+/** Two pods of the operator are ready, and one of them leads: the process of that one. */
+export function leaderWithStandby(api: ApiServer, namespace: string): Promise<OperatorProcess> {
+  const look = async () => {
+    const pods = [...(await operatorPods(api, namespace))].filter(([, { isReady }]) => isReady);
+    const pod = await holderOf(api, namespace);
+    if (pods.length !== 2 || !pods.some(([name]) => name === pod)) return undefined;
+    const pid = findProcess(namespace, pod);
+    return pid === undefined ? undefined : { pod, pid };
+  };
+  return waitFor(look, { what: 'a leader and another ready one', deadlineMs: 60_000, everyMs: 100 });
+}
+
+/** The process of a pod, where the node is this host: pods of the test cluster are processes here. */
+function findProcess(namespace: string, pod: string): number | undefined {
+  const wanted = [`POD_NAME=${pod}`, `POD_NAMESPACE=${namespace}`];
+  const found = readdirSync('/proc').find((name) => {
+    if (!/^\d+$/.test(name)) return false;
+    const settings = readSettings(name);
+    return wanted.every((each) => settings.includes(each));
+  });
+  return found === undefined ? undefined : Number(found);
+}
+
+/** Settings of a process; none of one that has just ended, or of the kernel's own. */
+function readSettings(pid: string): readonly string[] {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+  } catch {
+    return [];
+  }
+}
+
+/** Whether a process has ended; one that is dead and not yet collected has. */
+export function hasEnded({ pid }: OperatorProcess): boolean {
+  try {
+    return /^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return true;
+  }
+}

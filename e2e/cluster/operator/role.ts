@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import type { ApiServer } from '../kubectl.ts';
+
+const roleSchema = z.looseObject({
+  rules: z.array(
+    z.object({ apiGroups: z.array(z.string()), resources: z.array(z.string()), verbs: z.array(z.string()) }),
+  ),
+});
+type Role = z.output<typeof roleSchema>;
+
+/** One verb on one resource that a role allows. */
+export interface Permission {
+  readonly resource: string;
+  readonly verb: string;
+}
+
+/** The role of the operator in one namespace, some of which is taken away for a while. */
+export interface OperatorRole {
+  /** Everything that it allows. */
+  readonly permissions: readonly Permission[];
+  /** Takes one permission away while something is done, and gives it back whatever happens. */
+  without(permission: Permission, act: () => Promise<void>): Promise<void>;
+}
+
+function lacking({ rules, ...role }: Role, { resource, verb }: Permission): Role {
+  const left = rules.flatMap((rule) => {
+    if (!rule.resources.includes(resource)) return [rule];
+    const others = rule.resources.filter((each) => each !== resource);
+    const verbs = rule.verbs.filter((each) => each !== verb);
+    return [
+      { ...rule, resources: others },
+      { ...rule, resources: [resource], verbs },
+    ].filter((each) => each.resources.length > 0 && each.verbs.length > 0);
+  });
+  return { ...role, rules: left };
+}
+
+/** Reads the role as the chart has made it. */
+export async function readRole(api: ApiServer, namespace: string): Promise<OperatorRole> {
+  const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/roles/chancery-operator`;
+  const whole = roleSchema.parse((await api.request('GET', path)).body);
+  const write = async ({ rules }: Role) => {
+    const { status } = await api.request('PATCH', path, { rules }, 'application/merge-patch+json');
+    if (status !== 200) throw new Error(`the role of the operator was not changed: ${status}`);
+  };
+  return {
+    permissions: whole.rules.flatMap(({ resources, verbs }) =>
+      resources.flatMap((resource) => verbs.map((verb) => ({ resource, verb }))),
+    ),
+    without: async (permission, act) => {
+      await write(lacking(whole, permission));
+      try {
+        await act();
+      } finally {
+        await write(whole);
+      }
+    },
+  };
+}

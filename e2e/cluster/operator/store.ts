@@ -1,0 +1,43 @@
+import pg from 'pg';
+import { readSecret } from '../chart.ts';
+import { forward } from '../forward.ts';
+
+/** What the services keep for custom resources, in their own tables: nobody's word is taken for it. */
+export interface Rows {
+  /** uid of the Tenant (empty for none), subdomain, version of the row. */
+  readonly organizations: readonly (readonly string[])[];
+  /** title, id. */
+  readonly registers: readonly (readonly string[])[];
+  /** uid of the Register, id of its register, version of the row. */
+  readonly managed: readonly (readonly string[])[];
+}
+
+/** Every organisation and register of an installation that has the PostgreSQL of the demo values. */
+export async function readRows(namespace: string): Promise<Rows> {
+  const to = await forward(namespace, 'postgres', 5432);
+  const [host = '', port = ''] = to.address.split(':');
+  const client = new pg.Client({
+    host,
+    port: Number(port),
+    user: 'postgres',
+    password: await readSecret(namespace, 'postgres', 'password'),
+    database: 'chancery',
+    // the way there is a forward of kubectl to this very pod
+    ssl: { rejectUnauthorized: false },
+  });
+  try {
+    await client.connect();
+    const rows = async (text: string) =>
+      (await client.query<unknown[]>({ text, rowMode: 'array' })).rows.map((row) =>
+        row.map((cell) => String(cell ?? '')),
+      );
+    return {
+      organizations: await rows('select resource_uid, subdomain, xmin from tenant.organizations order by 2'),
+      registers: await rows('select title, register_id from register.registers order by 1, 2'),
+      managed: await rows('select uid, register_id, xmin from register.managed_registers order by 1'),
+    };
+  } finally {
+    await client.end();
+    await to.stop();
+  }
+}

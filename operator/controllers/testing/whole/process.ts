@@ -1,0 +1,191 @@
+import { AppError } from '#core/errors/errors.ts';
+import { testRuntime } from '#kit/testing/runtime.ts';
+import { EventRecorder } from '../../../kube/events.ts';
+import { Leader } from '../../../kube/leader.ts';
+import type { ClusterState } from '../../../kube/testing/cluster-state.ts';
+import { type DirectApi, directApi, type Weather } from '../../../kube/testing/direct-api.ts';
+import { type TestMetrics, testMetrics } from '../../../kube/testing/fixtures.ts';
+import { type ProcessTiming, processTiming } from '../../../kube/testing/process-timing.ts';
+import type { Timing } from '../../../kube/time.ts';
+import type { Clients, Platform } from '../../../platform/clients.ts';
+import { watchInstallations } from '../../../platform/installations.ts';
+import type { Principals } from '../../../platform/principals.ts';
+import type { Members } from '../../../platform/validators.ts';
+import { createOrphanSweeper } from '../../orphans/sweep.ts';
+import { registerKind } from '../../register/register.ts';
+import { begin } from '../../shell/begin.ts';
+import { Caches } from '../../shell/caches.ts';
+import type { Parts } from '../../shell/parts.ts';
+import { configMaps, registers, tenants, validatorSets, watched } from '../../shell/resources.ts';
+import { createShell, type Shell } from '../../shell/shell.ts';
+import { tenantKind } from '../../tenant/tenant.ts';
+import { createValidatorSetController } from '../../validator-set/controller.ts';
+import type { Mutation } from './mutations.ts';
+
+/** What a process calls besides the API server. */
+export interface Services {
+  readonly clients: Clients;
+  readonly members: Members;
+  readonly principals: Principals;
+}
+
+export interface ProcessOptions {
+  readonly identity: string;
+  readonly state: ClusterState;
+  /** Of the world. */
+  readonly time: Timing;
+  readonly services: Services;
+  /** What becomes of each call; called when the process makes it. */
+  readonly weather: (process: Process, call: string, isWrite: boolean) => Weather;
+  /** A call of a service arrives. */
+  readonly arrives: (process: Process, call: string, isWrite: boolean) => void;
+  readonly mutation: Mutation;
+}
+
+const changing = new Set([
+  'upsert',
+  'remove',
+  'change',
+  'setValidation',
+  'ensure',
+  'drain',
+  'undrain',
+  'revoke',
+]);
+/** A service that does not answer within this is away. */
+const SERVICE_MS = 10_000;
+
+/** One process of the operator with all of its controllers, on virtual time from end to end. */
+export class Process {
+  readonly identity: string;
+  readonly api: DirectApi;
+  readonly metrics: TestMetrics = testMetrics();
+  readonly leader: Leader;
+  isDead = false;
+  readonly #options: ProcessOptions;
+  readonly #timing: ProcessTiming;
+  readonly #caches: Caches;
+  readonly #shells: readonly Shell[];
+
+  constructor(options: ProcessOptions) {
+    const { identity, state, time, mutation } = options;
+    this.#options = options;
+    this.identity = identity;
+    const timing = processTiming(time);
+    this.#timing = timing;
+    const { metrics } = this.metrics;
+    const runtime = testRuntime('operator', { level: 'silent', clock: timing });
+    const { log } = runtime;
+    this.api = directApi(state, timing, time);
+    this.api.weather = ({ verb, resource, subresource = '' }) => {
+      const isWrite = !['get', 'list', 'watch'].includes(verb);
+      return options.weather(this, `${verb} ${resource.plural}/${subresource}`, isWrite);
+    };
+    this.#caches = new Caches({ api: this.api, timing, metrics, log, namespaces: ['acme'], watched });
+    this.leader = new Leader({
+      api: this.api,
+      timing,
+      metrics,
+      log,
+      namespace: 'acme',
+      name: 'operator',
+      identity,
+    });
+    const behind = mutation.isUnfenced === true ? this.api : this.leader.fence(this.api);
+    const fenced = mutation.api?.(behind) ?? behind;
+    const reporting = { controller: 'chancery.dev/operator', instance: identity };
+    const recorder = new EventRecorder({ api: fenced, timing, metrics, log, ...reporting });
+    const installations = watchInstallations(this.#caches.of(configMaps));
+    const parts = { runtime, timing, metrics, api: fenced, caches: this.#caches, recorder, installations };
+    this.#shells = this.#controllers(parts);
+    this.#start();
+  }
+
+  /** As SIGKILL: what it has sent may still arrive. */
+  kill(): void {
+    this.isDead = true;
+    this.#timing.kill();
+    for (const watch of this.api.watches) watch.break();
+  }
+
+  freeze(): void {
+    this.#timing.freeze();
+  }
+
+  thaw(): void {
+    this.#timing.thaw();
+  }
+
+  /** Keys that wait or are worked on. */
+  get isIdle(): boolean {
+    return this.#shells.every(({ controller }) => controller.queue.depth === 0);
+  }
+
+  #start(): void {
+    this.#caches.start();
+    const kinds = [tenants, registers, validatorSets, configMaps];
+    void Promise.all(kinds.map((each) => this.#caches.synced(each))).then(() => this.leader.start());
+    void this.leader.won.then(() => begin(this.#caches, this.#shells));
+    void this.leader.ended.then(() => this.kill());
+  }
+
+  #controllers(parts: Parts): readonly Shell[] {
+    const { services, mutation } = this.#options;
+    const { clients } = services;
+    const reached: Clients = {
+      organizations: this.#reach(clients.organizations),
+      registers: this.#reach(clients.registers),
+      wallets: this.#reach(clients.wallets),
+    };
+    const platform: Platform = { of: async () => reached, stop: () => undefined };
+    const members = this.#reach(services.members);
+    const principals = this.#reach(services.principals);
+    const tenant = tenantKind(parts, platform);
+    return [
+      createValidatorSetController({ parts, members, principals }),
+      createShell(parts, mutation.tenants?.(tenant, parts) ?? tenant),
+      createShell(parts, registerKind(parts, platform)),
+      createOrphanSweeper(parts, platform),
+    ];
+  }
+
+  /** The same port at the end of a network, behind the fence as `platform/transport.ts` has it. */
+  #reach<Port extends object>(port: Port): Port {
+    return new Proxy(port, {
+      get: (target, name, receiver) => {
+        const member: unknown = Reflect.get(target, name, receiver);
+        if (typeof member !== 'function' || typeof name !== 'string' || name === 'stop') return member;
+        return async (...given: readonly unknown[]): Promise<unknown> => {
+          const isWrite = changing.has(name);
+          const isGuarded = isWrite && this.#options.mutation.isUnfenced !== true;
+          const leftMs = isGuarded ? this.leader.guard() : SERVICE_MS;
+          return this.#travel(name, { isWrite, leftMs }, () => Reflect.apply(member, target, given));
+        };
+      },
+    });
+  }
+
+  #travel(
+    call: string,
+    { isWrite, leftMs }: { readonly isWrite: boolean; readonly leftMs: number },
+    act: () => unknown,
+  ): Promise<unknown> {
+    const { time, weather, arrives } = this.#options;
+    const { thereMs = 0, backMs = 0, lost, broken } = weather(this, call, isWrite);
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const away = () => reject(new AppError('unavailable', 'SERVICE_UNREACHABLE', `no answer to ${call}`));
+    const endWait = this.#timing.after(Math.min(SERVICE_MS, leftMs), away);
+    const back = (told: () => void) => time.after(backMs, () => void this.#timing.after(0, told));
+    time.after(thereMs, () => {
+      if (lost === 'question') return;
+      if (broken === 'question') return void back(away);
+      arrives(this, call, isWrite);
+      const answer = Promise.resolve(act());
+      const told = () => (broken === 'answer' ? away() : resolve(answer));
+      // an answer that is lost is nobody's rejection
+      answer.catch(() => undefined);
+      if (lost !== 'answer') back(told);
+    });
+    return promise.finally(endWait);
+  }
+}

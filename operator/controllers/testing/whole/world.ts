@@ -1,0 +1,322 @@
+import { AppError } from '#core/errors/errors.ts';
+import { quorum } from '#core/ledger/consensus.ts';
+import { labels } from '../../../api/names.ts';
+import type { ApiRequest } from '../../../kube/api.ts';
+import { isRecord, type KubeObject, type Resource } from '../../../kube/resource.ts';
+import { ClusterState, Refused } from '../../../kube/testing/cluster-state.ts';
+import { perform, type Weather } from '../../../kube/testing/direct-api.ts';
+import { make, put } from '../../../kube/testing/fixtures.ts';
+import { type ManualTiming, manualTiming } from '../../../kube/testing/manual-timing.ts';
+import { validatorNumbers } from '../../../plan/register/carried-out.ts';
+import { FakeMembers } from '../../../platform/testing/fake-members.ts';
+import { fakeOrganizations } from '../../../platform/testing/fake-organizations.ts';
+import { fakeRegisters } from '../../../platform/testing/fake-registers.ts';
+import { installationMap, installationText } from '../../../platform/testing/installation.fixture.ts';
+import type { MemberPlace, Members } from '../../../platform/validators.ts';
+import { configMaps, pods, registers, statefulSets, tenants, validatorSets } from '../../shell/resources.ts';
+import { Judge, sealing } from './judge.ts';
+import { Kubernetes, targetOf } from './kubernetes.ts';
+import { type Mutation, sound } from './mutations.ts';
+import { Process } from './process.ts';
+
+const STEP_MS = 500;
+const REPLICAS = 2;
+/** A member that cannot be reached is waited for this long. */
+const SILENT_MS = 5_000;
+const CALL_MS = 4;
+
+/** What is wrong with calls at the moment, as shares of all of them. */
+export interface Trouble {
+  /** A number in [0, 1) for each decision. */
+  readonly draw: () => number;
+  /** Of each kind of fault: 409, 429, 500, reset, timeout. */
+  readonly share: number;
+  /** An event of a watch may be this late. */
+  readonly lagMs: number;
+  /** Services do not answer. */
+  readonly isAway: boolean;
+}
+
+const calm: Trouble = { draw: () => 0.5, share: 0, lagMs: 0, isAway: false };
+
+interface Crash {
+  left: number;
+  readonly isBefore: boolean;
+}
+
+/** A cluster, its services and two processes of the operator, in memory and on virtual time. */
+export class World {
+  readonly timing: ManualTiming = manualTiming();
+  readonly state = new ClusterState();
+  readonly kubernetes = new Kubernetes(this.state, this.timing);
+  readonly organizations = fakeOrganizations();
+  readonly ledgers = fakeRegisters();
+  readonly judge: Judge;
+  trouble: Trouble = calm;
+  processes: Process[] = [];
+  /** Uids of everything that was ever created. */
+  readonly tenants = new Set<string>();
+  readonly registers = new Set<string>();
+  readonly #mutation: Mutation;
+  readonly #members = new FakeMembers();
+  #crash: Crash | undefined;
+  #born = 0;
+
+  constructor(mutation: Mutation = sound) {
+    this.#mutation = mutation;
+    const { state, kubernetes, organizations, ledgers, timing } = this;
+    this.judge = new Judge({ state, kubernetes, organizations, ledgers, nowMs: () => timing.nowMs() });
+    const map = { ...installationText, baseDomain: 'chancery.example.org' };
+    put(state, configMaps, installationMap(map));
+    this.#keepProcesses();
+  }
+
+  /** Time goes by for everybody. */
+  async pass(ms: number): Promise<void> {
+    for (let passedMs = 0; passedMs < ms; passedMs += STEP_MS) {
+      await this.timing.advance(STEP_MS);
+      this.kubernetes.tick();
+      this.#turnLedgers();
+      this.judge.count(this.organizations.all().length - this.tenants.size, 'organisations');
+      this.judge.count(this.ledgers.all().length - this.registers.size, 'registers');
+      this.#keepProcesses();
+    }
+  }
+
+  /**
+   * Time goes by until something holds.
+   * @returns milliseconds that it took; undefined when it does not hold in time
+   */
+  async until(condition: () => boolean, mostMs: number): Promise<number | undefined> {
+    const fromMs = this.timing.monotonicMs();
+    while (!condition()) {
+      if (this.timing.monotonicMs() - fromMs >= mostMs) return undefined;
+      await this.pass(STEP_MS);
+    }
+    return this.timing.monotonicMs() - fromMs;
+  }
+
+  /** The process that leads. */
+  get leader(): Process | undefined {
+    return this.processes.find(({ leader, isDead }) => leader.isLeading && !isDead);
+  }
+
+  /** Writes an object as a user does; status and finalizers stay. */
+  put(resource: Resource, name: string, spec: Readonly<Record<string, unknown>>): void {
+    const before = this.kubernetes.find(resource, name);
+    const created = new Date(this.timing.nowMs()).toISOString();
+    const object = before ?? make(resource, name, {}, { creationTimestamp: created });
+    const { metadata } = put(this.state, resource, { ...object, spec });
+    if (resource === tenants) this.tenants.add(metadata.uid ?? '');
+    if (resource === registers) this.registers.add(metadata.uid ?? '');
+  }
+
+  /** A member is gone, or cannot be reached from now on. */
+  lose(pod: string, how: 'lose' | 'cut'): void {
+    if (how === 'cut') this.kubernetes.cut.add(pod);
+    else this.kubernetes.delete(pods, pod);
+    this.judge.lost();
+  }
+
+  /** The process that makes the call which comes then dies, before it arrives or before its answer does. */
+  crashAt(call: number, isBefore: boolean): void {
+    this.#crash = { left: call, isBefore };
+  }
+
+  /** kubectl delete --cascade=orphan of a StatefulSet. */
+  orphanSet(name: string): void {
+    const uid = this.kubernetes.find(statefulSets, name)?.metadata.uid;
+    this.kubernetes.delete(statefulSets, name);
+    if (uid !== undefined) this.kubernetes.orphan(uid);
+  }
+
+  /**
+   * Every watch breaks, and perhaps history is forgotten; or all fall silent without a word, everywhere or where nobody
+   * leads.
+   */
+  breakWatches(how: 'break' | 'compact' | 'mute' | 'deafen'): void {
+    if (how === 'compact') this.state.compact();
+    const { leader } = this;
+    const concerned = this.processes.filter((each) => how !== 'deafen' || each !== leader);
+    for (const watch of concerned.flatMap(({ api }) => [...api.watches])) {
+      if (how === 'mute' || how === 'deafen') watch.mute();
+      else watch.break();
+    }
+  }
+
+  /** Faults end; what was done to members is undone. */
+  calm(): void {
+    this.trouble = calm;
+    this.#crash = undefined;
+    this.kubernetes.cut.clear();
+    for (const process of this.processes) process.thaw();
+  }
+
+  /** Ends all processes; new ones come. */
+  restart(): void {
+    for (const process of this.processes) process.kill();
+  }
+
+  /** How often services were changed so far. */
+  serviceWrites(): number {
+    return this.organizations.writes() + this.ledgers.writes();
+  }
+
+  /** The custom resources as they are, for a failure. */
+  describe(): string {
+    const all = [tenants, registers, validatorSets].flatMap((resource) => this.kubernetes.list(resource));
+    return all
+      .map(({ metadata: { name, generation }, spec, status }) =>
+        JSON.stringify({ name, generation, spec, status }),
+      )
+      .join('\n');
+  }
+
+  #keepProcesses(): void {
+    this.processes = this.processes.filter(({ isDead }) => !isDead);
+    while (this.processes.length < REPLICAS) this.#begin();
+  }
+
+  #begin(): void {
+    this.#born += 1;
+    const process = new Process({
+      identity: `operator-${this.#born}`,
+      state: this.state,
+      time: this.timing,
+      services: {
+        clients: { organizations: this.organizations, registers: this.ledgers, wallets: this.ledgers },
+        members: this.#reachable(),
+        principals: this.#members,
+      },
+      weather: (by, call, isWrite) => this.#weather(by, call, isWrite),
+      arrives: (by, call, isWrite) => {
+        if (isWrite) this.judge.act(by.identity, call);
+      },
+      mutation: this.#mutation,
+    });
+    process.api.lagMs = () => CALL_MS + this.trouble.draw() * this.trouble.lagMs;
+    process.api.serve = (request) => this.#serve(process, request);
+    this.processes.push(process);
+  }
+
+  #weather(process: Process, call: string, isWrite: boolean): Weather {
+    const isLease = call.includes(' leases/');
+    const way = { thereMs: CALL_MS, backMs: CALL_MS };
+    if (!isLease && this.#crash !== undefined) {
+      this.#crash.left -= 1;
+      if (this.#crash.left <= 0) return this.#die(process, way);
+    }
+    const { share, draw, isAway } = this.trouble;
+    const isService = !call.includes('/');
+    if (isService && isAway) return { ...way, broken: 'question' };
+    if (share === 0 || isLease) return way;
+    const place = Math.floor(draw() / share);
+    if (isService)
+      return {
+        ...way,
+        ...[{ broken: 'question' }, { broken: 'answer' }, { lost: 'answer' }][place],
+      } as Weather;
+    const faults: readonly Weather[] = [
+      { broken: 'answer' },
+      { broken: 'question' },
+      { lost: 'answer' },
+      { refused: new Refused(500, 'InternalError') },
+      { refused: new Refused(429, 'TooManyRequests'), retryAfterMs: 1_000 },
+      ...(isWrite ? [{ refused: new Refused(409, 'Conflict') }] : []),
+    ];
+    return { ...way, ...faults[place] };
+  }
+
+  #die(process: Process, way: Weather): Weather {
+    const isBefore = this.#crash?.isBefore === true;
+    this.#crash = undefined;
+    // after it was carried out, and before anybody hears of that
+    this.timing.after(isBefore ? 0 : CALL_MS + 0.5, () => process.kill());
+    return { ...way, lost: isBefore ? 'question' : 'answer' };
+  }
+
+  #serve({ identity }: Process, request: ApiRequest): unknown {
+    const { verb, resource, subresource, name = '', body } = request;
+    this.judge.call(identity, request);
+    if (resource === pods && subresource === 'eviction') return void this.kubernetes.evict(name, body);
+    if (resource === statefulSets && verb === 'patch') this.#refuseTemplate(name, body);
+    const doomed = verb === 'delete' ? this.kubernetes.find(resource, name) : undefined;
+    const answer = perform(this.state, request);
+    if (resource === statefulSets && doomed !== undefined) this.kubernetes.orphan(doomed.metadata.uid ?? '');
+    return answer;
+  }
+
+  /** Claims of a StatefulSet cannot be changed. */
+  #refuseTemplate(name: string, body: unknown): void {
+    const claims = (object: unknown) =>
+      isRecord(object) && isRecord(object['spec'])
+        ? JSON.stringify(object['spec']['volumeClaimTemplates'])
+        : '';
+    const live = this.kubernetes.find(statefulSets, name);
+    if (live !== undefined && claims(live) !== claims(body)) throw new Refused(422, 'Invalid');
+  }
+
+  #reachable(): Members {
+    const { kubernetes, timing } = this;
+    const members = this.#members;
+    const listen = async ({ name }: MemberPlace) => {
+      this.#turnMembers(name);
+      if (this.#mutation.isCredulous === true) return;
+      if (kubernetes.isUp(name)) return this.judge.answered(name);
+      await new Promise<void>((resolve) => void timing.after(SILENT_MS, resolve));
+      throw new AppError('timeout', 'MEMBER_SILENT', `${name} did not answer`);
+    };
+    return {
+      ready: () => members.ready(),
+      ask: async (installation, place) => {
+        await listen(place);
+        return members.ask(installation, place);
+      },
+      drain: async (installation, place) => {
+        await listen(place);
+        return members.drain(installation, place);
+      },
+      undrain: async (installation, place) => {
+        await listen(place);
+        return members.undrain(installation, place);
+      },
+      stop: () => undefined,
+    };
+  }
+
+  /** What a member is asked about: the registers are all of one set. */
+  #turnMembers(name: string): void {
+    this.#members.registers.clear();
+    if (!name.startsWith('main-')) return;
+    for (const { registerId, validators, height } of sealing(this.ledgers)) {
+      const members = validators.members.map(({ validatorId }) => validatorId);
+      this.#members.registers.set(registerId, { members, height });
+    }
+  }
+
+  #turnLedgers(): void {
+    const isUp = (validatorId: string) => this.kubernetes.isUp(validatorId.replace(/^validator-/, ''));
+    const names = Array.from({ length: 10 }, (_, ordinal) => `validator-main-${ordinal}`);
+    this.ledgers.absent.clear();
+    for (const name of names) if (!isUp(name)) this.ledgers.absent.add(name);
+    for (const { registerId, validators } of this.ledgers.all()) {
+      const members = validators.members.map((each) => ({ ...each, operational: isUp(each.validatorId) }));
+      this.ledgers.edit(registerId, { validators: validatorNumbers(members) });
+    }
+    this.ledgers.seal(({ validators }) => {
+      const live = validators.members.filter(({ operational }) => operational).length;
+      return live >= quorum(validators.size);
+    });
+  }
+
+  /** An object that a person changes by hand. */
+  meddle(resource: Resource, pick: (objects: readonly KubeObject[]) => KubeObject | undefined): void {
+    const object = pick(this.kubernetes.list(resource).filter(isOurs));
+    if (object !== undefined)
+      this.state.merge(targetOf(resource, object), { spec: { hand: 'made' }, data: null });
+  }
+}
+
+function isOurs({ metadata }: KubeObject): boolean {
+  return metadata.labels?.[labels.managedBy] !== undefined;
+}
