@@ -83,6 +83,8 @@ export interface Answer {
 }
 
 export interface ApiServer {
+  /** Where it answers without credentials. */
+  readonly url: string;
   readonly request: (method: string, path: string, body?: object, type?: string) => Promise<Answer>;
   readonly stop: () => Promise<void>;
 }
@@ -94,9 +96,11 @@ export async function openApiServer(): Promise<ApiServer> {
   const [line] = (await once(lines, 'line')) as [string];
   const port = /:(\d+)$/.exec(line)?.[1];
   if (port === undefined) throw new Error(`kubectl proxy says: ${line}`);
+  const url = `http://127.0.0.1:${port}`;
   return {
+    url,
     request: async (method, path, body, type = 'application/json') => {
-      const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+      const answer = await fetch(`${url}${path}`, {
         method,
         ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': type } }),
       });
