@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { report } from '../../cluster/diagnosis.ts';
 import { createSteps, explain } from '../../demo/steps.ts';
-import { openTable, type Row } from '../report.ts';
+import { openTable, type Row, type Table } from '../report.ts';
 import { burst } from './burst.ts';
 import { coldStart } from './cold-start.ts';
 import { idleEdits } from './edits.ts';
@@ -29,17 +29,16 @@ const steps = createSteps(write);
 const allReady = ({ objects }: Followed, count: number) =>
   objects.size >= count && [...objects.values()].every(isSettled);
 
-async function populate(stage: Stage, rows: Row[]): Promise<void> {
+async function populate(stage: Stage): Promise<void> {
   await steps.run(`${population.validatorSets} ValidatorSets`, async () => {
     await stage.make(validatorSets());
     const isReady = () => allReady(stage.validatorSets, population.validatorSets);
     await stage.validatorSets.until('all ValidatorSets are Ready', deadlineMs, isReady);
     return ['Ready: one of four members, the others of one', undefined];
   });
-  await steps.run(`${population.tenants} Tenants at once`, async () => {
-    rows.push(...(await burst(stage)));
-    return ['Ready', undefined];
-  });
+}
+
+async function addRegisters(stage: Stage): Promise<void> {
   await steps.run(`${population.registers} Registers`, async () => {
     await stage.make(registers());
     const isReady = () => allReady(stage.registers, population.registers);
@@ -48,30 +47,27 @@ async function populate(stage: Stage, rows: Row[]): Promise<void> {
   });
 }
 
-async function measure(stage: Stage, minutes: number, rows: Row[]): Promise<void> {
-  await populate(stage, rows);
-  await steps.run('edits while nothing else happens', async () => {
-    rows.push(...(await idleEdits(stage)));
-    return ['done', undefined];
-  });
-  await steps.run(`the steady state, ${minutes} minutes`, async () => {
-    rows.push(...(await steadyState(stage, minutes)));
-    return ['done', undefined];
-  });
-  await steps.run('a cold start of the operator', async () => {
-    rows.push(...(await coldStart(stage)));
-    return ['done', undefined];
-  });
+type Rows = () => Promise<readonly Row[]>;
+
+async function measure(stage: Stage, minutes: number, print: Table['print']): Promise<void> {
+  const row = async (title: string, rows: Rows) =>
+    print(await steps.run(title, async () => ['done', await rows()]));
+  await populate(stage);
+  await row(`${population.tenants} Tenants at once`, () => burst(stage));
+  await addRegisters(stage);
+  await row('edits while nothing else happens', () => idleEdits(stage));
+  await row(`the steady state, ${minutes} minutes`, () => steadyState(stage, minutes));
+  await row('a cold start of the operator', () => coldStart(stage));
 }
 
-/** Fills the rows; what was measured before something failed is there as well. */
-async function play(minutes: number, rows: Row[]): Promise<void> {
+/** From installation to removal; a failure shows the state of what was installed. */
+async function play(minutes: number, print: Table['print']): Promise<void> {
   const stage = await steps.run('install the chart, with one operator', async () => {
     const opened = await openStage();
     return [`namespace ${opened.namespace}`, opened];
   });
   try {
-    await measure(stage, minutes, rows);
+    await measure(stage, minutes, print);
   } catch (error) {
     write(await report(release.namespace));
     throw error;
@@ -81,17 +77,10 @@ async function play(minutes: number, rows: Row[]): Promise<void> {
 }
 
 async function bench(minutes: number): Promise<void> {
-  const rows: Row[] = [await imageSizes(images)];
-  let isComplete = false;
-  try {
-    await play(minutes, rows);
-    isComplete = true;
-  } finally {
-    write('\n');
-    const table = openTable(write, ['figure', '']);
-    table.print(rows);
-    if (isComplete) process.exitCode = table.close() ? 0 : 1;
-  }
+  const table = openTable(write, ['figure', '']);
+  table.print([await imageSizes(images)]);
+  await play(minutes, table.print);
+  process.exitCode = table.close() ? 0 : 1;
 }
 
 async function main(args: readonly string[]): Promise<void> {
