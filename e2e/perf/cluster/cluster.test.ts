@@ -14,24 +14,29 @@ describe('what was written', () => {
     { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch'] },
   ];
 
-  test('concerns the kinds that a role lets somebody change', () => {
+  test('concerns what a role lets somebody change', () => {
     expect(writableKinds(rules)).toEqual([
-      { group: 'chancery.dev', resource: 'tenants' },
-      { group: '', resource: 'pods' },
+      { group: 'chancery.dev', resource: 'tenants', subresource: '' },
+      { group: 'chancery.dev', resource: 'tenants', subresource: 'status' },
+      { group: '', resource: 'pods', subresource: 'eviction' },
     ]);
   });
 
-  test('is counted by the API server, subresources and refusals too, and reads are not', () => {
-    const line = (group: string, resource: string, verb: string, value: number) =>
-      `apiserver_request_total{code="200",group="${group}",resource="${resource}",verb="${verb}"} ${value}`;
+  test('is counted by the API server, whoever wrote; reads and other subresources are not', () => {
+    const line = (path: string, verb: string, value: number) => {
+      const [group, resource, subresource] = path.split('/');
+      const labels = `group="${group}",resource="${resource}",subresource="${subresource}",verb="${verb}"`;
+      return `apiserver_request_total{code="200",${labels}} ${value}`;
+    };
     const text = [
-      line('chancery.dev', 'tenants', 'APPLY', 2),
-      line('chancery.dev', 'tenants', 'WATCH', 40),
-      line('', 'pods', 'POST', 3),
-      line('', 'nodes', 'PATCH', 50),
-      line('coordination.k8s.io', 'leases', 'PUT', 60),
+      line('chancery.dev/tenants/', 'PATCH', 1),
+      line('chancery.dev/tenants/status', 'APPLY', 2),
+      line('chancery.dev/tenants/', 'WATCH', 40),
+      line('/pods/eviction', 'POST', 4),
+      line('/pods/status', 'PATCH', 50),
+      line('coordination.k8s.io/leases/', 'PUT', 60),
     ].join('\n');
-    expect(writeCalls(text, writableKinds(rules))).toBe(5);
+    expect(writeCalls(text, writableKinds(rules))).toBe(7);
   });
 
   test('shows in versions; the operator’s own pod and the events of others are left out', () => {

@@ -17,9 +17,13 @@ export interface Written {
   readonly versions: ReadonlyMap<string, string>;
 }
 
-export async function readWritten(stage: Stage, kinds: readonly Writable[] = stage.kinds): Promise<Written> {
-  const versions = await readVersions(stage.namespace, kinds);
-  return { calls: writeCalls(await stage.metrics(), kinds), versions };
+/** `counted` are the kinds of which the API server's count is taken: all that the operator may change when absent. */
+export async function readWritten(
+  { namespace, kinds, metrics }: Stage,
+  counted: readonly Writable[] = kinds,
+): Promise<Written> {
+  const versions = await readVersions(namespace, kinds);
+  return { calls: writeCalls(await metrics(), counted), versions };
 }
 
 /** Rows of what was written between two moments: by the API server's count, and by what is there. */

@@ -1,10 +1,12 @@
 import { kubectl } from '../../cluster/kubectl.ts';
 import { samplesOf } from '../metrics.ts';
 
-/** A kind by the names that rules of a role have for it. */
+/** A kind or a subresource of it, by the names that rules of a role have for it. */
 export interface Writable {
   readonly group: string;
   readonly resource: string;
+  /** Empty for the objects themselves. */
+  readonly subresource: string;
 }
 
 interface Rule {
@@ -28,40 +30,47 @@ const verbs = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 /** The same, as the API server counts them. */
 const methods = ['POST', 'PUT', 'PATCH', 'APPLY', 'DELETE', 'DELETECOLLECTION'];
 
-/** The kinds that a role lets somebody change, with their subresources; the lease has a role of its own. */
+/** What a role lets somebody change; the lease has a role of its own. */
 export function writableKinds(rules: readonly Rule[]): readonly Writable[] {
-  const found = rules
+  return rules
     .filter((rule) => rule.verbs.some((verb) => verbs.includes(verb)))
     .flatMap(({ apiGroups, resources }) =>
       apiGroups.flatMap((group) =>
-        resources.map((each) => ({ group, resource: each.split('/')[0] ?? each })),
+        resources.map((each) => {
+          const [resource = '', subresource = ''] = each.split('/');
+          return { group, resource, subresource };
+        }),
       ),
     );
-  return [...new Map(found.map((each) => [`${each.group}/${each.resource}`, each])).values()];
 }
 
-/** The kinds that the operator of a namespace may change. */
+/** What the operator of a namespace may change. */
 export async function operatorKinds(namespace: string): Promise<readonly Writable[]> {
   const role = JSON.parse(await kubectl('get', 'role', 'chancery-operator', '-n', namespace, '-o', 'json'));
   return writableKinds((role as { rules: Rule[] }).rules);
 }
 
+const idOf = ({ group, resource, subresource }: Writable): string => `${group}/${resource}/${subresource}`;
+
 /** Writes of these kinds, by anybody, of which the API server's metrics tell; those that changed nothing count too. */
 export function writeCalls(text: string, kinds: readonly Writable[]): number {
-  const names = new Set(kinds.map(({ group, resource }) => `${group}/${resource}`));
+  const ids = new Set(kinds.map(idOf));
   return samplesOf(text, 'apiserver_request_total')
     .filter(({ labels }) => methods.includes(labels['verb'] ?? ''))
-    .filter(({ labels }) => names.has(`${labels['group']}/${labels['resource']}`))
+    .filter(({ labels: { group = '', resource = '', subresource = '' } }) =>
+      ids.has(idOf({ group, resource, subresource })),
+    )
     .reduce((sum, { value }) => sum + value, 0);
 }
 
-/** Versions of all objects of these kinds by uid; of events only those that the operator tells. */
+/** Versions of all objects of these kinds; of events only those that the operator tells. */
 export async function readVersions(
   namespace: string,
   kinds: readonly Writable[],
 ): Promise<ReadonlyMap<string, string>> {
   const names = kinds.map(({ group, resource }) => (group === '' ? resource : `${resource}.${group}`));
-  const { items } = JSON.parse(await kubectl('get', names.join(','), '-n', namespace, '-o', 'json')) as {
+  const distinct = [...new Set(names)].join(',');
+  const { items } = JSON.parse(await kubectl('get', distinct, '-n', namespace, '-o', 'json')) as {
     items: readonly Listed[];
   };
   return versionsOf(items);

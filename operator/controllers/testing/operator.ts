@@ -19,6 +19,7 @@ import { type Interruption, interrupted } from '../../platform/testing/interrupt
 import { createOrphanSweeper } from '../orphans/sweep.ts';
 import { registerKind } from '../register/register.ts';
 import { Caches } from '../shell/caches.ts';
+import type { Parts } from '../shell/parts.ts';
 import { configMaps, registers, tenants, validatorSets, watched } from '../shell/resources.ts';
 import { createShell, type Shell } from '../shell/shell.ts';
 import { tenantKind } from '../tenant/tenant.ts';
@@ -40,7 +41,8 @@ export interface World {
   interrupt: (call: string) => Interruption;
   /** Calls of services so far, by name. */
   readonly calls: string[];
-  start(identity: string): Promise<Operator>;
+  /** With further controllers, where a test has some. */
+  start(identity: string, more?: (parts: Parts) => readonly Shell[]): Promise<Operator>;
   /** Time goes by, slowly enough for the network. */
   pass(ms: number): Promise<void>;
   /** Time goes by until a condition holds, with a docket sealed at each look. */
@@ -92,8 +94,8 @@ export async function startWorld(): Promise<World> {
     ledgers,
     interrupt: () => undefined,
     calls: [],
-    start: async (identity) => {
-      const operator = await startOperator(world, identity);
+    start: async (identity, more = () => []) => {
+      const operator = await startOperator(world, identity, more);
       operators.add(operator);
       return operator;
     },
@@ -137,7 +139,11 @@ export async function startWorld(): Promise<World> {
   return world;
 }
 
-async function startOperator(world: World, identity: string): Promise<Operator> {
+async function startOperator(
+  world: World,
+  identity: string,
+  more: (parts: Parts) => readonly Shell[],
+): Promise<Operator> {
   const { server, timing } = world;
   const { metrics } = testMetrics();
   const runtime = testRuntime('operator', { level: 'silent', clock: timing });
@@ -162,6 +168,7 @@ async function startOperator(world: World, identity: string): Promise<Operator> 
     createShell(parts, tenantKind(parts, platform)),
     createShell(parts, registerKind(parts, platform)),
     createOrphanSweeper(parts, platform),
+    ...more(parts),
   ];
   caches.start();
   await Promise.all([tenants, registers, validatorSets, configMaps].map((each) => caches.synced(each)));

@@ -41,8 +41,9 @@ interface Followed {
 const PAUSE_MS = 3_000;
 
 /**
- * Asks the members of every set again and again, so that a reconcile never waits for one that is silent. An answer
- * counts until the next round is over: who did not answer in it is unknown.
+ * Asks the members of every set again and again, so that a reconcile waits for one that is silent when a set is new to
+ * this process, and later only for proofs. An answer counts until the next round is over: who did not answer in it is
+ * unknown.
  */
 export class MemberWatch {
   readonly #options: MemberWatchOptions;
@@ -52,8 +53,11 @@ export class MemberWatch {
     this.#options = options;
   }
 
-  /** Follows these pods of a set from now on. */
-  follow(key: string, installation: Installation, pods: readonly Asked[]): void {
+  /**
+   * Follows these pods of a set from now on.
+   * @returns whether the set was not followed before: nothing is known of its members then
+   */
+  follow(key: string, installation: Installation, pods: readonly Asked[]): boolean {
     const before = this.#sets.get(key);
     if (before !== undefined) {
       const isNew = pods.some(
@@ -62,7 +66,7 @@ export class MemberWatch {
       before.installation = installation;
       before.pods = pods;
       if (isNew) this.#soon(key, before, 0);
-      return;
+      return false;
     }
     const followed: Followed = {
       installation,
@@ -75,6 +79,7 @@ export class MemberWatch {
     };
     this.#sets.set(key, followed);
     this.#soon(key, followed, 0);
+    return true;
   }
 
   /** What a pod said last; without a report when it was silent. */
