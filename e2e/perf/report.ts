@@ -36,6 +36,7 @@ function ratios(row: Row): readonly number[] {
 }
 
 function figure(value: number): string {
+  if (Number.isInteger(value)) return String(value);
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 

@@ -83,12 +83,12 @@ test('the kubelet’s summary becomes CPU and memory of one pod', () => {
       { podRef: { namespace: 'other', name: 'operator' }, containers: [] },
       { podRef: { namespace: 'bench', name: 'operator' }, containers },
     ];
-    return readUsage({ pods }, place);
+    return readUsage(pods, place);
   };
   const [before, after] = [at('2026-01-01T00:00:00Z', 5e9), at('2026-01-01T00:01:00Z', 6.2e9)];
   expect(after.memoryMiB).toBe(128);
   expect(millicores(before, after)).toBeCloseTo(20);
-  expect(() => readUsage({ pods: [] }, place)).toThrow('bench/operator');
+  expect(() => readUsage([], place)).toThrow('bench/operator');
 });
 
 test('a blob that several images have counts once', () => {

@@ -36,21 +36,21 @@ interface Kind {
 const kinds: readonly Kind[] = [
   {
     // no pod changes by it, and what services must know of a set they were told when it was made
-    what: 'ValidatorSet (calls no service)',
+    what: 'ValidatorSet, calls no service',
     of: ({ validatorSets }) => validatorSets,
     name: 'set-0',
     spec: (n) => ({ update: { minReadySeconds: 10 + (n % 2) } }),
     isJudged: true,
   },
   {
-    what: 'Tenant, four calls of services included',
+    what: 'Tenant, with 4 calls of services',
     of: ({ tenants }) => tenants,
     name: 'tenant-0',
     spec: (n) => ({ displayName: `Organisation edited ${n}` }),
     isJudged: false,
   },
   {
-    what: 'Register, one call of a service included',
+    what: 'Register, with a call of a service',
     of: ({ registers }) => registers,
     name: 'register-0',
     spec: (n) => ({ deletionPolicy: n % 2 === 0 ? 'Tombstone' : 'Retain' }),

@@ -1,4 +1,6 @@
-import { decodeEvents } from '../../../operator/kube/watch.ts';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import type { ReadableStream } from 'node:stream/web';
 import type { ApiServer } from '../../cluster/kubectl.ts';
 
 /** What is followed of an object. */
@@ -23,6 +25,12 @@ interface Condition {
   readonly type: string;
   readonly status: string;
   readonly message: string;
+}
+
+/** A line of a watch. */
+interface WatchEvent {
+  readonly type: string;
+  readonly object: Watched;
 }
 
 interface Watched {
@@ -62,11 +70,12 @@ export async function follow({ url }: ApiServer, path: string): Promise<Followed
   const { status, body } = await fetch(`${url}${path}${query}`, { signal: stopping.signal });
   if (status !== 200 || body === null) throw new Error(`watch of ${path}: ${status}`);
   const read = async () => {
-    for await (const { type, object } of decodeEvents(body)) {
-      if (type === 'ERROR') throw new Error(`watch of ${path}: ${JSON.stringify(object)}`);
-      const watched = object as Watched;
-      if (type === 'DELETED') objects.delete(watched.metadata.name);
-      else objects.set(watched.metadata.name, readSeen(watched));
+    const lines = createInterface({ input: Readable.fromWeb(body as ReadableStream) });
+    for await (const line of lines) {
+      const { type, object } = JSON.parse(line) as WatchEvent;
+      if (type === 'ERROR') throw new Error(`watch of ${path}: ${line}`);
+      if (type === 'DELETED') objects.delete(object.metadata.name);
+      else objects.set(object.metadata.name, readSeen(object));
       for (const check of checks) check();
     }
     throw new Error(`the watch of ${path} ended`);

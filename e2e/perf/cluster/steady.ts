@@ -33,9 +33,9 @@ export function writeRows(when: string, before: Written, after: Written): readon
   const none = { raw: [], bound: { kind: 'absolute', atMost: 0 } } as const;
   return [
     {
-      measure: `${when}: writes that the API server saw`,
+      measure: `${when}: writes but the lease, as the API server counts`,
       ours: [after.calls - before.calls],
-      unit: 'but the lease',
+      unit: 'writes',
       ...none,
     },
     { measure: `${when}: objects that changed${named}`, ours: [changed.length], unit: 'objects', ...none },
@@ -56,24 +56,25 @@ export async function steadyState(stage: Stage, minutes: number): Promise<readon
   await quiet(stage);
   const place = await stage.operator();
   const door = await forward(stage.namespace, 'service-operator', 9090);
-  const own = async () => sumOf(await readMetrics(`http://${door.address}`), /^rest_client_requests_total$/);
+  const own = () => readMetrics(`http://${door.address}`);
   const written = await readWritten(stage);
   const usages: Usage[] = [await usageOf(stage.api, place)];
   const startedAt = performance.now();
-  const counted = { server: await stage.meter.calls(), own: await own() };
+  const counted = { server: await stage.meter.calls(), own: ownCalls(await own()) };
   const leftMs = () => startedAt + minutes * 60_000 - performance.now();
   while (leftMs() > 0) {
     await rest(Math.min(sampleMs, leftMs()));
     usages.push(await usageOf(stage.api, place));
   }
   const passed = (performance.now() - startedAt) / 60_000;
-  const calls = { server: await stage.meter.calls(), own: await own() };
+  const said = await own();
+  const calls = { server: await stage.meter.calls(), own: ownCalls(said) };
   const after = await readWritten(stage);
   await door.stop();
   return [
     ...writeRows('steady', written, after),
     {
-      measure: 'steady: API calls of the operator, as the API server counts',
+      measure: 'steady: API calls, as the API server counts',
       ours: [(calls.server - counted.server) / passed],
       raw: [],
       unit: '/min',
@@ -87,8 +88,17 @@ export async function steadyState(stage: Stage, minutes: number): Promise<readon
       bound: { kind: 'printed' },
     },
     ...usageRows(usages),
+    {
+      measure: 'steady: resident memory, as the operator says',
+      ours: [sumOf(said, /^process_resident_memory_bytes$/) / 2 ** 20],
+      raw: [],
+      unit: 'MiB',
+      bound: { kind: 'absolute', atMost: 220 },
+    },
   ];
 }
+
+const ownCalls = (text: string): number => sumOf(text, /^rest_client_requests_total$/);
 
 function usageRows(usages: readonly Usage[]): readonly Row[] {
   const [first, last] = [usages[0], usages.at(-1)];

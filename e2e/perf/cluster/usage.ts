@@ -5,12 +5,10 @@ interface ContainerStats {
   readonly memory: { readonly workingSetBytes: number };
 }
 
-/** The part of a kubelet's summary that is read here. */
-export interface Summary {
-  readonly pods: readonly {
-    readonly podRef: { readonly name: string; readonly namespace: string };
-    readonly containers: readonly ContainerStats[];
-  }[];
+/** The part of a kubelet's summary about a pod that is read here. */
+export interface PodStats {
+  readonly podRef: { readonly name: string; readonly namespace: string };
+  readonly containers: readonly ContainerStats[];
 }
 
 /** A pod, and on which node it is. */
@@ -29,7 +27,7 @@ export interface Usage {
   readonly memoryMiB: number;
 }
 
-export function readUsage({ pods }: Summary, { namespace, name }: Place): Usage {
+export function readUsage(pods: readonly PodStats[], { namespace, name }: Place): Usage {
   const pod = pods.find(({ podRef }) => podRef.name === name && podRef.namespace === namespace);
   const [container] = pod?.containers ?? [];
   if (container === undefined) throw new Error(`the kubelet says nothing of ${namespace}/${name}`);
@@ -46,7 +44,7 @@ export async function usageOf(api: ApiServer, place: Place): Promise<Usage> {
   const path = `/api/v1/nodes/${place.node}/proxy/stats/summary`;
   const { status, body } = await api.request('GET', path);
   if (status !== 200) throw new Error(`${path}: ${status} ${JSON.stringify(body)}`);
-  return readUsage(body as unknown as Summary, place);
+  return readUsage(body['pods'] as readonly PodStats[], place);
 }
 
 /** Thousandths of a core between two measurements. */
