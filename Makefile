@@ -1,6 +1,6 @@
 # The two commands a newcomer needs: make demo, make test. Everything else is listed by make help.
 .DEFAULT_GOAL := help
-.PHONY: help install cluster-demo kind-demo demo start test check unit bench simulate soak routes images plugin gen format clean
+.PHONY: help install cluster-demo kind-demo demo start test check unit bench bench-cluster simulate soak routes images plugin gen format clean
 
 # Any Node >= 20 with npm installs; the scripts then run on the Node 26 that the lockfile brings.
 node_modules/.installed: package.json package-lock.json tools/link-node.cjs
@@ -38,6 +38,10 @@ unit: install ## the fast tests
 
 bench: install ## measure against raw programs of the same run
 	@npm run --silent bench
+
+bench-cluster: install ## measure the operator on the cluster that KUBECONFIG names: LOAD="command" imports images
+	@npm run --silent images
+	@LOAD="$(LOAD)" npm run --silent bench-cluster
 
 simulate: install ## seeded worlds of validators, judged after every event: SEEDS=1000 FROM=1
 	@npm run --silent simulate -- --seeds $(or $(SEEDS),200) --from $(or $(FROM),1)

@@ -1,6 +1,6 @@
 import { cpus } from 'node:os';
 import { chosen, parseBench, sealedFrom, usage } from './options.ts';
-import { heading, judge, type Row } from './report.ts';
+import { openTable, type Row } from './report.ts';
 import { type Measurement, measurements } from './rows.ts';
 import { openStage } from './stage.ts';
 
@@ -18,24 +18,19 @@ async function onStage(validators: number, wanted: readonly Measurement[], repor
 }
 
 async function measureAll(wanted: readonly Measurement[]): Promise<void> {
-  process.stdout.write(`${cpus().length} CPUs, ${cpus()[0]?.model}, Node ${process.version}\n\n${heading}\n`);
-  let missed = 0;
-  const report: Report = (rows) => {
-    for (const { line, holds } of rows.map(judge)) {
-      process.stdout.write(`${line}\n`);
-      missed += holds ? 0 : 1;
-    }
-  };
+  const write = (text: string): void => void process.stdout.write(text);
+  write(`${cpus().length} CPUs, ${cpus()[0]?.model}, Node ${process.version}\n\n`);
+  const table = openTable(write, ['ours against raw (medians)', 'ratio (spread)']);
   for (const validators of [1, 4]) {
     await onStage(
       validators,
       wanted.filter((one) => one.validators === validators),
-      report,
+      table.print,
     );
   }
-  for (const one of wanted.filter(({ validators }) => validators === 0)) report(await one.measure(undefined));
-  process.stdout.write(missed === 0 ? '\nall bounds hold\n' : `\n${missed} bounds missed\n`);
-  process.exitCode = missed === 0 ? 0 : 1;
+  for (const one of wanted.filter(({ validators }) => validators === 0))
+    table.print(await one.measure(undefined));
+  process.exitCode = table.close() ? 0 : 1;
 }
 
 async function main(args: readonly string[]): Promise<void> {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { judge, median } from './report.ts';
+import { judge, median, openTable, percentile } from './report.ts';
 
 describe('judging a row', () => {
   test('takes the median of the pairs, not the ratio of the medians', () => {
@@ -23,4 +23,34 @@ describe('judging a row', () => {
   test('median of an even number of values', () => {
     expect(median([4, 1, 3, 2])).toBe(2.5);
   });
+});
+
+test('a percentile is a figure that was measured', () => {
+  const hundred = Array.from({ length: 100 }, (_, n) => 100 - n);
+  expect(percentile(hundred, 0.5)).toBe(50);
+  expect(percentile(hundred, 0.99)).toBe(99);
+  expect(percentile([7], 0.99)).toBe(7);
+  expect(percentile([], 0.5)).toBeNaN();
+});
+
+test('a table counts the bounds that do not hold', () => {
+  const lines: string[] = [];
+  const row = (figure: number) =>
+    ({
+      measure: 'calls',
+      unit: '/min',
+      ours: [figure],
+      raw: [],
+      bound: { kind: 'absolute', atMost: 35 },
+    }) as const;
+  const open = () => openTable((said) => lines.push(said), ['figure', '']);
+  const good = open();
+  good.print([row(35)]);
+  expect(good.close()).toBe(true);
+  const bad = open();
+  bad.print([row(35), row(36)]);
+  expect(bad.close()).toBe(false);
+  const text = lines.join('');
+  expect(text.match(/ok$|MISSED$/gm)).toEqual(['ok', 'ok', 'MISSED']);
+  expect(text).toContain('1 bounds missed');
 });

@@ -36,6 +36,7 @@ function ratios(row: Row): readonly number[] {
 }
 
 function figure(value: number): string {
+  if (Number.isInteger(value)) return String(value);
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 
@@ -56,7 +57,7 @@ function judgePairs(row: Row, bound: Paired): Judged {
   const wanted =
     bound.kind === 'share' ? `at least ${bound.atLeast.toFixed(2)}` : `at most ${bound.atMost.toFixed(2)}`;
   const figures = `${figure(median(row.ours))} against ${figure(median(row.raw))} ${row.unit}`;
-  return { holds, line: columns([row.measure, figures, ratioText(pairs), wanted], holds) };
+  return { holds, line: judged([row.measure, figures, ratioText(pairs), wanted], holds) };
 }
 
 function judgeAlone(row: Row, bound: Exclude<Bound, Paired>): Judged {
@@ -67,7 +68,7 @@ function judgeAlone(row: Row, bound: Exclude<Bound, Paired>): Judged {
   const ratio = row.raw.length === 0 ? '' : ratioText(ratios(row));
   return {
     holds,
-    line: columns([row.measure, `${figure(ours)}${beside} ${row.unit}`, ratio, wanted], holds),
+    line: judged([row.measure, `${figure(ours)}${beside} ${row.unit}`, ratio, wanted], holds),
   };
 }
 
@@ -75,12 +76,47 @@ function ratioText(pairs: readonly number[]): string {
   return `${median(pairs).toFixed(2)} (${Math.min(...pairs).toFixed(2)} to ${Math.max(...pairs).toFixed(2)})`;
 }
 
-function columns(
-  texts: readonly [measure: string, figures: string, ratio: string, wanted: string],
-  holds: boolean,
-): string {
+type Texts = readonly [measure: string, figures: string, ratio: string, wanted: string];
+
+function columns(texts: Texts): string {
   const widths = [60, 34, 22, 20];
-  return `${texts.map((text, column) => text.padEnd(widths[column] ?? 0)).join(' ')} ${holds ? 'ok' : 'MISSED'}`;
+  return texts.map((text, column) => text.padEnd(widths[column] ?? 0)).join(' ');
 }
 
-export const heading = `${'measure'.padEnd(60)} ${'ours against raw (medians)'.padEnd(34)} ${'ratio (spread)'.padEnd(22)} ${'bound'.padEnd(20)}`;
+function judged(texts: Texts, holds: boolean): string {
+  return `${columns(texts)} ${holds ? 'ok' : 'MISSED'}`;
+}
+
+/** The smallest figure that so large a share of all figures does not exceed: 0.5 for the p50. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+}
+
+/** A table that is printed row by row. */
+export interface Table {
+  readonly print: (rows: readonly Row[]) => void;
+  /** Ends it; whether all bounds hold. */
+  readonly close: () => boolean;
+}
+
+/** Begins a table; what the columns of the figures are called differs. */
+export function openTable(
+  write: (text: string) => void,
+  [figures, ratio]: readonly [figures: string, ratio: string],
+): Table {
+  let missed = 0;
+  write(`${columns(['measure', figures, ratio, 'bound']).trimEnd()}\n`);
+  return {
+    print: (rows) => {
+      for (const { line, holds } of rows.map(judge)) {
+        write(`${line}\n`);
+        missed += holds ? 0 : 1;
+      }
+    },
+    close: () => {
+      write(missed === 0 ? '\nall bounds hold\n' : `\n${missed} bounds missed\n`);
+      return missed === 0;
+    },
+  };
+}

@@ -143,13 +143,15 @@ export class Leader {
     const { signal } = this.#stopping;
     while (!signal.aborted && !(await this.#turn())) {
       const freeMs = this.#untilFree();
-      await this.#pause(freeMs > 0 ? freeMs : Infinity);
+      // candidates spread, so that they do not all ask at the same moment
+      const spread = 1 + 0.2 * this.#options.timing.random();
+      await this.#pause(this.#options.retryMs * spread, freeMs > 0 ? freeMs : Infinity);
     }
     if (signal.aborted) return;
     log.info({ subject: identity }, 'Became leader');
     this.#won.resolve();
     while (!signal.aborted && this.#renewed !== undefined) {
-      await this.#pause(this.#untilLost());
+      await this.#pause(this.#options.retryMs, this.#untilLost());
       if (signal.aborted) return;
       if (this.#untilLost() <= 0) this.#renewed = undefined;
       else await this.#turn();
@@ -159,10 +161,9 @@ export class Leader {
     this.#ended.resolve('lost');
   }
 
-  #pause(atMostMs: number): Promise<void> {
-    const { timing, retryMs } = this.#options;
-    const ms = Math.min(retryMs * (0.8 + 0.2 * timing.random()), Math.max(0, atMostMs));
-    return rest(timing, ms, this.#stopping.signal).catch(() => undefined);
+  #pause(ms: number, atMostMs: number): Promise<void> {
+    const pauseMs = Math.min(ms, Math.max(0, atMostMs));
+    return rest(this.#options.timing, pauseMs, this.#stopping.signal).catch(() => undefined);
   }
 
   /** Milliseconds until the lease of another holder runs out as seen from here. */

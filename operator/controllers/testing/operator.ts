@@ -20,6 +20,7 @@ import { createOrphanSweeper } from '../orphans/sweep.ts';
 import { registerKind } from '../register/register.ts';
 import { begin } from '../shell/begin.ts';
 import { Caches } from '../shell/caches.ts';
+import type { Parts } from '../shell/parts.ts';
 import { configMaps, registers, tenants, validatorSets, watched } from '../shell/resources.ts';
 import { createShell, type Shell } from '../shell/shell.ts';
 import { tenantKind } from '../tenant/tenant.ts';
@@ -41,7 +42,8 @@ export interface World {
   interrupt: (call: string) => Interruption;
   /** Calls of services so far, by name. */
   readonly calls: string[];
-  start(identity: string): Promise<Operator>;
+  /** With further controllers, where a test has some. */
+  start(identity: string, more?: (parts: Parts) => readonly Shell[]): Promise<Operator>;
   /** Time goes by, slowly enough for the network. */
   pass(ms: number): Promise<void>;
   /** Time goes by until a condition holds, with a docket sealed at each look. */
@@ -93,8 +95,8 @@ export async function startWorld(): Promise<World> {
     ledgers,
     interrupt: () => undefined,
     calls: [],
-    start: async (identity) => {
-      const operator = await startOperator(world, identity);
+    start: async (identity, more = () => []) => {
+      const operator = await startOperator(world, identity, more);
       operators.add(operator);
       return operator;
     },
@@ -138,7 +140,11 @@ export async function startWorld(): Promise<World> {
   return world;
 }
 
-async function startOperator(world: World, identity: string): Promise<Operator> {
+async function startOperator(
+  world: World,
+  identity: string,
+  more: (parts: Parts) => readonly Shell[],
+): Promise<Operator> {
   const { server, timing } = world;
   const { metrics } = testMetrics();
   const runtime = testRuntime('operator', { level: 'silent', clock: timing });
@@ -163,6 +169,7 @@ async function startOperator(world: World, identity: string): Promise<Operator> 
     createShell(parts, tenantKind(parts, platform)),
     createShell(parts, registerKind(parts, platform)),
     createOrphanSweeper(parts, platform),
+    ...more(parts),
   ];
   caches.start();
   await Promise.all([tenants, registers, validatorSets, configMaps].map((each) => caches.synced(each)));

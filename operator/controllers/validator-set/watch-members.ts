@@ -45,8 +45,9 @@ const ROUND_MS = 6_000;
 const PAUSE_MS = 3_000;
 
 /**
- * Asks the members of every set again and again, so that a reconcile never waits for one that is silent. An answer
- * counts until the next round is over: who did not answer in it is unknown.
+ * Asks the members of every set again and again, so that a reconcile waits for one that is silent when a set is new to
+ * this process, and later only for proofs. An answer counts until the next round is over: who did not answer in it is
+ * unknown.
  */
 export class MemberWatch {
   readonly #options: MemberWatchOptions;

@@ -1,0 +1,55 @@
+/** How many objects of each kind the figures are of. */
+export const population = { tenants: 300, registers: 50, validatorSets: 5 } as const;
+
+/** A custom resource, before it is made. */
+export interface Wanted {
+  readonly apiVersion: string;
+  readonly kind: 'Tenant' | 'Register' | 'ValidatorSet';
+  readonly metadata: { readonly name: string };
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+const apiVersion = 'chancery.dev/v1alpha1';
+const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, n) => n);
+
+export function tenant(name: string): Wanted {
+  return {
+    apiVersion,
+    kind: 'Tenant',
+    metadata: { name },
+    spec: { displayName: `Organisation ${name}`, subdomain: name },
+  };
+}
+
+/** All of one burst. */
+export function tenants(): readonly Wanted[] {
+  return numbers(population.tenants).map((n) => tenant(`tenant-${n}`));
+}
+
+/** One of four members and the rest of one: eight validators run on a machine of two cores. */
+export function validatorSets(): readonly Wanted[] {
+  return numbers(population.validatorSets).map((n) => ({
+    apiVersion,
+    kind: 'ValidatorSet',
+    metadata: { name: `set-${n}` },
+    spec: {
+      replicas: n === 0 ? 4 : 1,
+      storage: { size: '256Mi' },
+      resources: { requests: { cpu: '20m', memory: '96Mi' }, limits: { memory: '512Mi' } },
+    },
+  }));
+}
+
+/** Spread evenly over the sets, each of a tenant of its own. */
+export function registers(): readonly Wanted[] {
+  return numbers(population.registers).map((n) => ({
+    apiVersion,
+    kind: 'Register',
+    metadata: { name: `register-${n}` },
+    spec: {
+      title: `Register ${n}`,
+      tenantRef: { name: `tenant-${n}` },
+      validatorSetRef: { name: `set-${n % population.validatorSets}` },
+    },
+  }));
+}

@@ -1,0 +1,53 @@
+import type { ApiServer } from '../../cluster/kubectl.ts';
+
+interface ContainerStats {
+  readonly cpu: { readonly time: string; readonly usageCoreNanoSeconds: number };
+  readonly memory: { readonly workingSetBytes: number };
+}
+
+/** The part of a kubelet's summary about a pod that is read here. */
+export interface PodStats {
+  readonly podRef: { readonly name: string; readonly namespace: string };
+  readonly containers: readonly ContainerStats[];
+}
+
+/** A pod, and on which node it is. */
+export interface Place {
+  readonly namespace: string;
+  readonly name: string;
+  readonly node: string;
+}
+
+/** What a pod uses, as its kubelet measured it at a time. */
+export interface Usage {
+  readonly atMs: number;
+  /** Since it was started. */
+  readonly cpuMs: number;
+  /** What counts against its limit: memory and the files that are in use. */
+  readonly memoryMiB: number;
+}
+
+export function readUsage(pods: readonly PodStats[], { namespace, name }: Place): Usage {
+  const pod = pods.find(({ podRef }) => podRef.name === name && podRef.namespace === namespace);
+  const [container] = pod?.containers ?? [];
+  if (container === undefined) throw new Error(`the kubelet says nothing of ${namespace}/${name}`);
+  const { cpu, memory } = container;
+  return {
+    atMs: Date.parse(cpu.time),
+    cpuMs: cpu.usageCoreNanoSeconds / 1e6,
+    memoryMiB: memory.workingSetBytes / 2 ** 20,
+  };
+}
+
+/** Asks the kubelet of the pod, through the API server. */
+export async function usageOf(api: ApiServer, place: Place): Promise<Usage> {
+  const path = `/api/v1/nodes/${place.node}/proxy/stats/summary`;
+  const { status, body } = await api.request('GET', path);
+  if (status !== 200) throw new Error(`${path}: ${status} ${JSON.stringify(body)}`);
+  return readUsage(body['pods'] as readonly PodStats[], place);
+}
+
+/** Thousandths of a core between two measurements. */
+export function millicores(before: Usage, after: Usage): number {
+  return ((after.cpuMs - before.cpuMs) / (after.atMs - before.atMs)) * 1000;
+}

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { labels, podName } from '../../api/names.ts';
+import type { KubeObject } from '../../kube/resource.ts';
+import { at, make, put } from '../../kube/testing/fixtures.ts';
+import { FakeMembers } from '../../platform/testing/fake-members.ts';
+import type { Parts } from '../shell/parts.ts';
+import { pods, statefulSets, validatorSets } from '../shell/resources.ts';
+import { startWorld, type World, writesTo } from '../testing/operator.ts';
+import { createValidatorSetController } from './controller.ts';
+
+const REVISION = 'main-1';
+
+let world: World;
+let members: FakeMembers;
+
+beforeEach(async () => {
+  world = await startWorld();
+  members = new FakeMembers();
+});
+
+afterEach(() => world.close());
+
+const start = (identity: string) =>
+  world.start(identity, (parts: Parts) => [
+    createValidatorSetController({ parts, members, principals: members }),
+  ]);
+
+/** What Kubernetes does of a StatefulSet: its pods run, and it says so. */
+function runPods(): void {
+  const found = world.find(statefulSets, 'main');
+  const { replicas } = (found?.['spec'] ?? { replicas: 0 }) as { replicas: number };
+  for (let ordinal = 0; ordinal < replicas; ordinal += 1) {
+    const own = { [labels.validatorSet]: 'main', 'controller-revision-hash': REVISION };
+    const lastTransitionTime = new Date(world.timing.nowMs()).toISOString();
+    const status = {
+      podIP: `10.0.0.${ordinal}`,
+      conditions: [{ type: 'Ready', status: 'True', lastTransitionTime }],
+      containerStatuses: [{ ready: true }],
+    };
+    const content = { spec: { nodeName: `node-${ordinal}` }, status };
+    put(world.server.state, pods, make(pods, podName('main', ordinal), content, { labels: own }));
+  }
+  const observedGeneration = found?.metadata.generation;
+  const status = { observedGeneration, updateRevision: REVISION };
+  put(world.server.state, statefulSets, { ...found, status } as KubeObject);
+}
+
+async function runSet(): Promise<void> {
+  world.put(validatorSets, 'main', { replicas: 4 });
+  await world.until('its StatefulSet', () => world.find(statefulSets, 'main') !== undefined);
+  runPods();
+  await world.until('the set to be ready', () => world.isReady(validatorSets, 'main'));
+  await world.pass(20_000);
+}
+
+const version = () => world.server.state.get(at(validatorSets, 'main')).metadata.resourceVersion;
+
+test('a process that begins hears the members before it says anything, and writes nothing', async () => {
+  const one = await start('one');
+  await runSet();
+  await one.kill();
+  const before = version();
+  world.server.arrivals.length = 0;
+  await start('two');
+  await world.pass(30_000);
+  expect(writesTo(world.server)).toEqual([]);
+  expect(version()).toBe(before);
+});
+
+test('a member that is silent when a process begins is told of at once', async () => {
+  const one = await start('one');
+  await runSet();
+  await one.kill();
+  members.silent.add('main-2');
+  await start('two');
+  const ready = () => world.condition(validatorSets, 'main', 'Ready');
+  await world.until('its silence to be told', () => ready()?.status === 'False');
+  expect(ready()?.message).toContain('main-2');
+  expect(ready()?.message).not.toContain('main-1');
+});
