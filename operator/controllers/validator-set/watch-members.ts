@@ -25,10 +25,14 @@ export interface MemberWatchOptions {
 interface Answer {
   readonly report?: MemberReport;
   readonly answeredAtMs?: number;
+  /** It was asked and did not answer. */
+  readonly isSilent?: boolean;
 }
 
 interface Followed {
   installation: Installation;
+  /** Uids of silent pods that are asked, beside the rounds. */
+  readonly asking: Set<string>;
   pods: readonly Asked[];
   answers: ReadonlyMap<string, Answer>;
   blind: string | undefined;
@@ -42,7 +46,8 @@ const PAUSE_MS = 3_000;
 
 /**
  * Asks the members of every set again and again, so that a reconcile never waits for one that is silent. An answer
- * counts until the next round is over: who did not answer in it is unknown.
+ * counts until the next round is over: who did not answer in it is unknown. No round waits for who was silent before, or
+ * the loss of one member would hide for seconds what becomes of the others.
  */
 export class MemberWatch {
   readonly #options: MemberWatchOptions;
@@ -66,6 +71,7 @@ export class MemberWatch {
     }
     const followed: Followed = {
       installation,
+      asking: new Set(),
       pods,
       answers: new Map(),
       blind: undefined,
@@ -79,7 +85,11 @@ export class MemberWatch {
 
   /** What a pod said last; without a report when it was silent. */
   answerOf(key: string, podUid: string): Pick<MemberFacts, 'report' | 'answeredAtMs'> {
-    return this.#sets.get(key)?.answers.get(podUid) ?? {};
+    const { report, answeredAtMs } = this.#sets.get(key)?.answers.get(podUid) ?? {};
+    return {
+      ...(report === undefined ? {} : { report }),
+      ...(answeredAtMs === undefined ? {} : { answeredAtMs }),
+    };
   }
 
   /** Why no member of a set can be asked at all. */
@@ -132,9 +142,27 @@ export class MemberWatch {
       followed.blind = error instanceof Error ? error.message : 'members cannot be asked';
       log.debug({ err: error, subject: key }, 'Members cannot be asked');
     }
-    const answers = await Promise.all(pods.map((pod) => this.#answer(followed, pod)));
-    followed.answers = new Map(pods.map(({ uid }, place) => [uid, answers[place] ?? {}]));
+    const isSilent = ({ uid }: Asked) => followed.answers.get(uid)?.isSilent === true;
+    for (const pod of pods.filter(isSilent)) void this.#askBeside(key, followed, pod);
+    const heard = new Map<string, Answer>();
+    const hear = async (pod: Asked) => heard.set(pod.uid, await this.#answer(followed, pod));
+    await Promise.all(pods.filter((pod) => !isSilent(pod)).map(hear));
+    followed.answers = new Map(
+      pods.map(({ uid }) => [uid, heard.get(uid) ?? followed.answers.get(uid) ?? {}]),
+    );
     if (!followed.isEnded && newsOf(followed) !== before) this.#options.onNews(key);
+  }
+
+  /** Asks a silent member, once at a time, however long it takes. */
+  async #askBeside(key: string, followed: Followed, pod: Asked): Promise<void> {
+    if (followed.asking.has(pod.uid)) return;
+    followed.asking.add(pod.uid);
+    const answer = await this.#answer(followed, pod);
+    followed.asking.delete(pod.uid);
+    const isFollowed = !followed.isEnded && followed.pods.some(({ uid }) => uid === pod.uid);
+    if (answer.report === undefined || !isFollowed) return;
+    followed.answers = new Map(followed.answers).set(pod.uid, answer);
+    this.#options.onNews(key);
   }
 
   async #answer(followed: Followed, pod: Asked): Promise<Answer> {
@@ -147,7 +175,7 @@ export class MemberWatch {
       return { report, answeredAtMs: timing.nowMs() };
     } catch (error) {
       log.debug({ err: error, subject: pod.name }, 'Member did not answer');
-      return last;
+      return { ...last, isSilent: true };
     }
   }
 }
