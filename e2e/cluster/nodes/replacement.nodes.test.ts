@@ -23,13 +23,17 @@ explainFailures(namespace);
 
 let cutNode: string | undefined;
 afterEach(async () => {
-  if (cutNode !== undefined) await power('heal', cutNode);
+  if (cutNode !== undefined) await putBack(cutNode);
 });
 
-const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
-const nodeIsReady = (node: string) =>
-  kubectl('wait', '--for=condition=Ready', `node/${node}`, '--timeout=120s');
+async function putBack(node: string): Promise<void> {
+  cutNode = undefined;
+  await power('heal', node);
+  await kubectl('uncordon', node);
+  await kubectl('wait', '--for=condition=Ready', `node/${node}`, '--timeout=120s');
+}
 
+const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
 /** The volume goes with the pod, so that the next one may stand anywhere. */
 async function giveUp(pod: string, ...how: readonly string[]): Promise<void> {
   await look('delete', 'pvc', `data-${pod}`, '--wait=false');
@@ -51,6 +55,8 @@ test('a member is replaced on another node while its old pod lives on behind a c
   cutNode = node;
   await power('cut', node);
   await set.becomes('Degraded', 'True', 10_000);
+  // the cluster itself gives up on a silent node only after a while
+  await kubectl('cordon', node);
   await giveUp(victim, '--grace-period=0', '--force');
   await set.settles(recoveryMs);
   expect(await set.nodeOf(victim)).not.toBe(node);
@@ -60,9 +66,7 @@ test('a member is replaced on another node while its old pod lives on behind a c
   await nodeFaultTolerance(0);
   expect((await set.read()).status.faultTolerance).toBe(1);
 
-  await power('heal', node);
-  cutNode = undefined;
-  await nodeIsReady(node);
+  await putBack(node);
   const healed = await stage.height();
   await stage.isSignedBy(`validator-${victim}`, healed + 10);
   await set.settles(recoveryMs);
