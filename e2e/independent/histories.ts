@@ -13,8 +13,8 @@ import { rulesJson } from '#core/ledger/governance/rules-json.ts';
 import { attestationBytes } from '#core/ledger/owner-attestation.ts';
 import { parsePolicy } from '#core/ledger/policy.ts';
 import { possessionBytes } from '#core/ledger/possession.ts';
+import { createRandom, type Random } from '#kit/testing/random.ts';
 import { type Cast, createCast, type Person } from './history-cast.ts';
-import { type Chance, createChance } from './history-chance.ts';
 import { type Draft, nextDraft } from './history-drafts.ts';
 
 /** One docket that somebody proposes, and what the rules of the product make of it. */
@@ -38,27 +38,27 @@ export interface History {
 const startMicros = 1_795_255_200_000_000n;
 const verifier = createVerifier(nodeEd25519());
 
-function controlRecord(chance: Chance, { people, validatorKeys }: Cast, registerId: string): ControlRecord {
+function controlRecord(random: Random, { people, validatorKeys }: Cast, registerId: string): ControlRecord {
   const at = formatLedgerTimestamp(startMicros);
   const name = 'Loans';
-  const third = chance.pick(['Admin', 'Auditor'] as const);
+  const third = random.pick(['Admin', 'Auditor'] as const);
   const roles = ['Owner', 'Admin', third, 'Designer'] as const;
-  const size = 1 + chance.below(roles.length);
-  const members = validatorKeys.slice(0, 1 + chance.below(7));
+  const size = random.whole(1, roles.length);
+  const members = validatorKeys.slice(0, random.whole(1, 7));
   return {
     registerId,
     name,
-    ...(chance.isLikely(0.5) ? { description: 'Zwölf € \u{1f511}' } : {}),
+    ...(random.chance(0.5) ? { description: 'Zwölf € \u{1f511}' } : {}),
     purpose: 'General',
     createdAt: at,
-    attestations: roles.slice(0, size).map((role, index) => {
-      const { did: subject, key, signer } = chance.at(people, index);
+    attestations: people.slice(0, size).map(({ did: subject, key, signer }, index) => {
+      const role = roles[index] ?? 'Designer';
       const data = { role, subject, registerId, registerName: name, grantedAt: at };
       const digest = Buffer.from(sha256Hex(attestationBytes(data)), 'hex');
       return { role, subject, ...key, grantedAt: at, signature: encodeBase64(signer.signDigest(digest)) };
     }),
-    cryptoPolicy: defaultCryptoPolicy(at, chance.isLikely(0.5)),
-    registerPolicy: parsePolicy({ validators: { registrationMode: chance.pick(['public', 'consent']) } }),
+    cryptoPolicy: defaultCryptoPolicy(at, random.chance(0.5)),
+    registerPolicy: parsePolicy({ validators: { registrationMode: random.pick(['public', 'consent']) } }),
     validators: {
       validators: members.map((holder, index) => {
         const validatorId = `validator-${index}`;
@@ -126,10 +126,10 @@ function step(rules: LedgerRules, drafts: readonly Draft[], context: ControlCont
  * what the product's rules made of it.
  */
 export function createHistory(seed: number, length: number): History {
-  const chance = createChance(seed);
-  const cast = createCast(chance);
-  const registerId = Buffer.from(chance.bytes(16)).toString('hex');
-  const record = controlRecord(chance, cast, registerId);
+  const random = createRandom(seed);
+  const cast = createCast(random);
+  const registerId = Buffer.from(random.bytes(16)).toString('hex');
+  const record = controlRecord(random, cast, registerId);
   let rules = genesisRules(record, cast.system.key);
   const genesis = { payload: record, signer: cast.system.key, rules: rulesJson(rules) };
   const steps: Step[] = [];
@@ -137,14 +137,14 @@ export function createHistory(seed: number, length: number): History {
   for (let index = 0; index < length; index += 1) {
     const timestamp = formatLedgerTimestamp(startMicros + BigInt(seconds) * 1_000_000n);
     const context = { docketNumber, timestamp, verifier };
-    const drafts = Array.from({ length: chance.isLikely(0.2) ? 2 : 1 }, () =>
-      nextDraft({ chance, cast, rules, context }),
+    const drafts = Array.from({ length: random.chance(0.2) ? 2 : 1 }, () =>
+      nextDraft({ random, cast, rules, context }),
     );
     const [taken, after] = step(rules, drafts, context);
     steps.push(taken);
     if (taken.rules !== undefined) docketNumber += 1;
     rules = after;
-    seconds += chance.isLikely(0.1) ? 86_400 * (1 + chance.below(4)) : 1 + chance.below(90);
+    seconds += random.chance(0.1) ? 86_400 * random.whole(1, 4) : random.whole(1, 90);
   }
   return { seed, genesis, steps };
 }

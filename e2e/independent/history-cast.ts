@@ -3,7 +3,7 @@ import type { Algorithm } from '#core/crypto/algorithm.ts';
 import { createSigner, type Signer } from '#core/crypto/sign.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { memberDid } from '#core/ledger/did.ts';
-import type { Chance } from './history-chance.ts';
+import type { Random } from '#kit/testing/random.ts';
 
 /** The holder of a key. */
 export interface Person {
@@ -20,19 +20,19 @@ export interface Cast {
   readonly system: Person;
 }
 
-function person(chance: Chance, algorithm: Algorithm = 'ED25519'): Person {
-  const signer = createSigner({ algorithm, privateKey: chance.bytes(32) });
+function person(random: Random, algorithm: Algorithm = 'ED25519'): Person {
+  const signer = createSigner({ algorithm, privateKey: random.bytes(32) });
   const address = walletAddress(algorithm, signer.publicKey);
   const key = { publicKey: encodeBase64(signer.publicKey), algorithm };
   return { signer, address, did: memberDid(address), key };
 }
 
 /** Seven people, one of them with another algorithm, the keys of nine validators, and the installation. */
-export function createCast(chance: Chance): Cast {
+export function createCast(random: Random): Cast {
   const algorithmOf = (index: number): Algorithm => (index === 2 ? 'NISTP256' : 'ED25519');
   return {
-    people: Array.from({ length: 7 }, (_, index) => person(chance, algorithmOf(index))),
-    validatorKeys: Array.from({ length: 9 }, () => person(chance)),
-    system: person(chance),
+    people: Array.from({ length: 7 }, (_, index) => person(random, algorithmOf(index))),
+    validatorKeys: Array.from({ length: 9 }, () => person(random)),
+    system: person(random),
   };
 }

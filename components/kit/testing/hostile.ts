@@ -6,14 +6,7 @@ import {
   type MessageShape,
   toBinary,
 } from '@bufbuild/protobuf';
-
-/** A stream of numbers that a failing case can be repeated from. */
-export interface Chance {
-  /** A whole number from `from` to `to`, both included. */
-  whole(from: number, to: number): number;
-  chance(probability: number): boolean;
-  pick<T>(items: readonly T[]): T;
-}
+import type { Random } from './random.ts';
 
 /** Bytes that begin as valid messages of one kind, made by whoever makes them in earnest, and are spoiled. */
 export interface Hostile {
@@ -74,7 +67,7 @@ interface Place {
  * limits, members of a choice exchanged; then, now and then, the bytes themselves.
  */
 export function hostileMessages<D extends DescMessage>(
-  random: Chance,
+  random: Random,
   schema: D,
   samples: readonly MessageInitShape<D>[],
 ): Hostile {
@@ -97,20 +90,15 @@ export function hostileMessages<D extends DescMessage>(
   return {
     bytes: () => {
       const roll = random.whole(0, 9);
-      if (roll === 0) return noise(random, random.whole(0, 200));
+      if (roll === 0) return random.bytes(random.whole(0, 200));
       if (roll <= 3) return spoilBytes(random, spoiled());
       return spoiled();
     },
   };
 }
 
-/** Random bytes. */
-export function noise(random: Chance, length: number): Uint8Array {
-  return Uint8Array.from({ length }, () => random.whole(0, 255));
-}
-
 /** A text with something wrong in it: for interfaces that take JSON. */
-export function spoilText(random: Chance, text: string): string {
+export function spoilText(random: Random, text: string): string {
   const at = random.whole(0, text.length);
   const to = Math.min(text.length, at + random.whole(0, 12));
   const piece = random.chance(0.5) ? random.pick(strangeTexts) : text.slice(0, random.whole(0, 40));
@@ -147,7 +135,7 @@ function put({ parent, key }: Place, value: unknown): void {
   (parent as Fields)[key] = value;
 }
 
-function spoil(random: Chance, place: Place, others: readonly Place[]): void {
+function spoil(random: Random, place: Place, others: readonly Place[]): void {
   const value = at(place);
   const alike = others.filter((other) => kindOf(at(other)) === kindOf(value));
   if (alike.length > 0 && random.chance(0.3)) put(place, at(random.pick(alike)));
@@ -159,7 +147,7 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'list' : typeof value;
 }
 
-function strange(random: Chance, value: unknown): unknown {
+function strange(random: Random, value: unknown): unknown {
   if (typeof value === 'string') return strangeText(random, value);
   if (typeof value === 'number')
     return random.chance(0.3) ? value + random.whole(-2, 2) : random.pick(strangeNumbers);
@@ -171,20 +159,20 @@ function strange(random: Chance, value: unknown): unknown {
   return undefined;
 }
 
-function strangeText(random: Chance, value: string): string {
+function strangeText(random: Random, value: string): string {
   const roll = random.whole(0, 9);
   if (roll === 0) return 'x'.repeat(random.pick([200, 1_000, 10_000, 10_000, largeBytes]));
   if (roll <= 5) return random.pick(strangeTexts);
   return roll <= 7 ? spoilText(random, value) : value.toUpperCase();
 }
 
-function strangeBytes(random: Chance, value: Uint8Array): Uint8Array {
+function strangeBytes(random: Random, value: Uint8Array): Uint8Array {
   const length = random.pick([0, 1, 31, 33, 63, 65, value.length, value.length]);
-  if (length !== value.length) return noise(random, length);
+  if (length !== value.length) return random.bytes(length);
   return random.chance(0.02) ? new Uint8Array(largeBytes) : spoilBytes(random, value);
 }
 
-function strangeList(random: Chance, value: readonly unknown[]): unknown[] {
+function strangeList(random: Random, value: readonly unknown[]): unknown[] {
   const acts = [
     () => [],
     () => value.toReversed(),
@@ -195,11 +183,11 @@ function strangeList(random: Chance, value: readonly unknown[]): unknown[] {
   return random.pick(acts)();
 }
 
-function spoilBytes(random: Chance, bytes: Uint8Array): Uint8Array {
+function spoilBytes(random: Random, bytes: Uint8Array): Uint8Array {
   const changed = Buffer.from(bytes);
   const from = random.whole(0, changed.length);
   const to = Math.min(changed.length, from + random.whole(1, 64));
-  const piece = noise(random, random.whole(1, 16));
+  const piece = random.bytes(random.whole(1, 16));
   const acts = [
     () => changed.subarray(0, from),
     () => Buffer.concat([changed.subarray(0, from), piece, changed.subarray(from)]),

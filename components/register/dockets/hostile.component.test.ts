@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isAppError } from '#core/errors/errors.ts';
 import { voteBytes } from '#core/ledger/attestation.ts';
 import { type Hostile, hostileMessages } from '#kit/testing/hostile.ts';
+import { createRandom } from '#kit/testing/random.ts';
 import {
   AnnounceRequestSchema,
   AppendAttestationRequestSchema,
@@ -18,7 +19,6 @@ import {
   WriteDocketRequestSchema,
   WriteOutcome,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
-import { createRandom } from '../../validator/simulation/random.ts';
 import { directoryHandlers } from '../directory/rpc.ts';
 import { buildDocket, buildVote } from '../testing/build-docket.ts';
 import { testKey } from '../testing/keys.ts';

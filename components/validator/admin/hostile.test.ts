@@ -1,10 +1,10 @@
 import { create, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { isAppError } from '#core/errors/errors.ts';
-import { hostileMessages, noise, spoilText } from '#kit/testing/hostile.ts';
+import { hostileMessages, spoilText } from '#kit/testing/hostile.ts';
+import { createRandom } from '#kit/testing/random.ts';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { answerOf } from '../membership/clients.ts';
-import { createRandom } from '../simulation/random.ts';
 import { assertReport } from './parse.ts';
 import type { ValidatorReport } from './report.ts';
 import { four, registerId, registerReport, validatorReport } from './reports.fixture.ts';
@@ -77,7 +77,7 @@ describe('what other validators report and answer', { timeout: 120_000 }, () => 
     let taken = 0;
     for (let index = 0; index < cases; index += 1) {
       const spoiled = random.chance(0.3) ? text : spoilText(random, text);
-      const bodyJson = random.chance(0.1) ? noise(random, 80) : Buffer.from(spoiled);
+      const bodyJson = random.chance(0.1) ? random.bytes(80) : Buffer.from(spoiled);
       const retryAfterSeconds = random.pick([0, 1, 86_401, 2 ** 32 - 1]);
       try {
         const { status, body } = answerOf({ status: random.pick(statuses), bodyJson, retryAfterSeconds });

@@ -8,7 +8,8 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isAppError } from '#core/errors/errors.ts';
 import type { RpcContext } from '#kit/rpc/rpc.ts';
-import { hostileMessages, noise, spoilText } from '#kit/testing/hostile.ts';
+import { hostileMessages, spoilText } from '#kit/testing/hostile.ts';
+import { createRandom } from '#kit/testing/random.ts';
 import {
   CosignRequestSchema,
   FindTransactionsRequestSchema,
@@ -19,7 +20,6 @@ import {
 } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import { checkpointHandlers } from '../checkpoints/rpc.ts';
 import { membershipHandlers } from '../membership/rpc.ts';
-import { createRandom } from '../simulation/random.ts';
 import { registerId, World } from '../testing/world.ts';
 import { submissionHandlers } from './rpc.ts';
 
@@ -34,7 +34,7 @@ function contextOf(clientId: string): RpcContext {
 function spoiledBytes(text: string): Uint8Array {
   const roll = random.whole(0, 9);
   if (roll === 0) return new Uint8Array();
-  return roll === 1 ? noise(random, 300) : Buffer.from(spoilText(random, text));
+  return roll === 1 ? random.bytes(300) : Buffer.from(spoilText(random, text));
 }
 
 describe('hostile input to the services between validators and the register service', {

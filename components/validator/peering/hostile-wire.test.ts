@@ -3,13 +3,12 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import { create, toBinary } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type FixedWorkload, fixedWorkload } from '#kit/rpc/workload.fixture.ts';
-import { noise } from '#kit/testing/hostile.ts';
+import { createRandom } from '#kit/testing/random.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import {
   GetRecordsRequestSchema,
   StreamRequestSchema,
 } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import { createRandom } from '../simulation/random.ts';
 import { openWired } from '../testing/wired.ts';
 import { registerId } from '../testing/world.ts';
 
@@ -94,8 +93,8 @@ const stored = frame(
 function nonsense(session: ClientHttp2Session, seed: number) {
   const random = createRandom(seed);
   const bodies = [
-    ...Array.from({ length: 40 }, () => frame(noise(random, random.whole(0, 300)))),
-    ...Array.from({ length: 20 }, () => Buffer.from(noise(random, random.whole(0, 300)))),
+    ...Array.from({ length: 40 }, () => frame(random.bytes(random.whole(0, 300)))),
+    ...Array.from({ length: 20 }, () => Buffer.from(random.bytes(random.whole(0, 300)))),
     frame(new Uint8Array(5 * mebibyte)),
     frame(new Uint8Array(17 * mebibyte)),
     frame(new Uint8Array(10), 0xffffffff),

@@ -9,6 +9,7 @@ import { signBytes } from '#core/ledger/consensus.ts';
 import { type Clock, systemClock } from '#kit/clock/clock.ts';
 import type { RpcContext } from '#kit/rpc/rpc.ts';
 import { type Hostile, hostileMessages } from '#kit/testing/hostile.ts';
+import { createRandom, type Random } from '#kit/testing/random.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import {
   GetCommitRequestSchema,
@@ -20,7 +21,6 @@ import {
 } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
 import type { Message } from '../consensus/messages.ts';
 import { signable } from '../sealing/sign-bytes.ts';
-import { createRandom, type Random } from '../simulation/random.ts';
 import { Cluster, type Member } from '../testing/cluster.ts';
 import { testKey } from '../testing/keys.ts';
 import { registerId } from '../testing/world.ts';

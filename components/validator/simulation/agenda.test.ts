@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { createRandom } from '#kit/testing/random.ts';
 import { Agenda } from './agenda.ts';
-import { createRandom } from './random.ts';
 
 describe('the agenda', () => {
   it('lets events happen by time, then in the order they were planned, and never for the dead', async () => {

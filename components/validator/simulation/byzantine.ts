@@ -2,13 +2,13 @@ import { encodeBase64 } from '#core/encoding/base64.ts';
 import { decodeHex } from '#core/encoding/hex.ts';
 import { formatLedgerTimestamp, parseTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
 import { buildHeader } from '#core/ledger/docket.ts';
+import type { Random } from '#kit/testing/random.ts';
 import { docketValue } from '../building/docket.ts';
 import type { UnsignedMessage, Value, Vote } from '../consensus/messages.ts';
 import type { CommitBundle, Envelope, Inbox, ProposalEnvelope, Transport } from '../peering/transport.ts';
 import { signable } from '../sealing/sign-bytes.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import type { Agenda } from './agenda.ts';
-import type { Random } from './random.ts';
 import type { Misdeed } from './scenario.ts';
 import type { Signing } from './signing.ts';
 

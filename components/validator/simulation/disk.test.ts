@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { isAppError } from '#core/errors/errors.ts';
 import { systemClock } from '#kit/clock/clock.ts';
 import { createLogger } from '#kit/log/log.ts';
+import { createRandom, type Random } from '#kit/testing/random.ts';
 import { Journal } from '../log/journal.ts';
 import { Volume } from '../log/volume.ts';
 import { Agenda, type Life } from './agenda.ts';
 import { Disk } from './disk.ts';
-import { createRandom, type Random } from './random.ts';
 
 const log = createLogger({ service: 'test', level: 'silent' });
 

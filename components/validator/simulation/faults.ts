@@ -1,3 +1,4 @@
+import { createRandom, type Random } from '#kit/testing/random.ts';
 import type { Envelope } from '../peering/transport.ts';
 import type { Chain } from './chain.ts';
 import { planDrains } from './drains.ts';
@@ -5,7 +6,6 @@ import { Governor } from './governor.ts';
 import { simulatedKey } from './keys.ts';
 import type { Member } from './member.ts';
 import { calm } from './network.ts';
-import { createRandom, type Random } from './random.ts';
 import { planOldReturn, planOldStore, planOldVolume, planSecondStart } from './restores.ts';
 import type { Scenario } from './scenario.ts';
 import { short } from './trace.ts';

@@ -5,10 +5,10 @@ import { memberDid } from '#core/ledger/did.ts';
 import { buildOperation, governanceDraft } from '#core/ledger/governance/build.ts';
 import type { Operation } from '#core/ledger/governance/operation.ts';
 import { possessionBytes } from '#core/ledger/possession.ts';
+import type { Random } from '#kit/testing/random.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import type { TestKey } from '../testing/keys.ts';
 import { type Signed, signedSubmission } from '../testing/submissions.ts';
-import type { Random } from './random.ts';
 import type { Change } from './trust.ts';
 
 export interface GovernorOptions {

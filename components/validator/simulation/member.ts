@@ -1,5 +1,6 @@
 import { createLogger, type Logger } from '#kit/log/log.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
+import type { Random } from '#kit/testing/random.ts';
 import type { Consensus } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine.ts';
 import type { HeightRules } from '../consensus/members.ts';
@@ -13,7 +14,6 @@ import type { Byzantine } from './byzantine.ts';
 import type { Disk } from './disk.ts';
 import { simulatedVerifier } from './keys.ts';
 import type { Network } from './network.ts';
-import type { Random } from './random.ts';
 import type { RegisterService } from './register-service.ts';
 import type { Signing } from './signing.ts';
 import type { Trace } from './trace.ts';

@@ -1,7 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
+import type { Random } from '#kit/testing/random.ts';
 import type { Envelope, Inbox, Transport } from '../peering/transport.ts';
 import type { Agenda, Life } from './agenda.ts';
-import type { Random } from './random.ts';
 
 /** What the links between validators do to what is sent; changed as the run goes on. */
 export interface Conditions {

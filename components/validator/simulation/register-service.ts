@@ -1,8 +1,8 @@
 import { AppError } from '#core/errors/errors.ts';
+import type { Random } from '#kit/testing/random.ts';
 import type { Ledger } from '../sealing/ports.ts';
 import type { FakeLedger } from '../testing/fake-ledger.ts';
 import type { Agenda, Life } from './agenda.ts';
-import type { Random } from './random.ts';
 
 /** The register service as validators reach it: it takes time, is away at times, and its answers may be lost. */
 export class RegisterService {

@@ -1,6 +1,6 @@
+import type { Random } from '#kit/testing/random.ts';
 import type { Disk } from './disk.ts';
 import type { Member } from './member.ts';
-import type { Random } from './random.ts';
 import type { Scenario } from './scenario.ts';
 import type { World } from './world.ts';
 

@@ -1,4 +1,4 @@
-import { createRandom, type Random } from './random.ts';
+import { createRandom, type Random } from '#kit/testing/random.ts';
 
 /** What may go wrong in a run; every kind is drawn for itself. */
 export interface Faults {

@@ -1,10 +1,10 @@
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { ConsensusMessage } from '#core/ledger/consensus.ts';
+import type { Random } from '#kit/testing/random.ts';
 import type { Signer, SignerRequest } from '../sealing/ports.ts';
 import { createGuard, type Guard, signedBytes } from '../testing/fake-signer.ts';
 import type { TestKey } from '../testing/keys.ts';
 import type { Agenda, Life } from './agenda.ts';
-import type { Random } from './random.ts';
 
 export interface SigningOptions {
   readonly agenda: Agenda;

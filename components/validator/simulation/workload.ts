@@ -1,9 +1,9 @@
+import type { Random } from '#kit/testing/random.ts';
 import { answerSubmission } from '../admission/rpc.ts';
 import type { Engine } from '../engine.ts';
 import type { TestKey } from '../testing/keys.ts';
 import { type Signed, signedSubmission } from '../testing/submissions.ts';
 import type { Agenda, Life } from './agenda.ts';
-import type { Random } from './random.ts';
 import { short, type Trace } from './trace.ts';
 
 export interface WorkloadOptions {

@@ -1,4 +1,5 @@
 import { AppError, isAppError } from '#core/errors/errors.ts';
+import { createRandom, type Random } from '#kit/testing/random.ts';
 import { bft1, type Consensus } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine.ts';
 import type { Effect } from '../consensus/messages.ts';
@@ -13,7 +14,6 @@ import { Disk } from './disk.ts';
 import { simulatedKey, simulatedVerifier } from './keys.ts';
 import { Member, type Process, type Surroundings, tracingLog } from './member.ts';
 import { Network } from './network.ts';
-import { createRandom, type Random } from './random.ts';
 import { RegisterService } from './register-service.ts';
 import type { Misdeed, Scenario } from './scenario.ts';
 import { Signing } from './signing.ts';

@@ -46,8 +46,7 @@ const PAUSE_MS = 3_000;
 
 /**
  * Asks the members of every set again and again, so that a reconcile never waits for one that is silent. An answer
- * counts until the next round is over: who did not answer in it is unknown. No round waits for who was silent before, or
- * the loss of one member would hide for seconds what becomes of the others.
+ * counts until the next round is over: who did not answer in it is unknown.
  */
 export class MemberWatch {
   readonly #options: MemberWatchOptions;
@@ -153,7 +152,10 @@ export class MemberWatch {
     if (!followed.isEnded && newsOf(followed) !== before) this.#options.onNews(key);
   }
 
-  /** Asks a silent member, once at a time, however long it takes. */
+  /**
+   * Asks a member that was silent, once at a time. No round waits for it: the loss of one would hide for seconds what
+   * becomes of the others.
+   */
   async #askBeside(key: string, followed: Followed, pod: Asked): Promise<void> {
     if (followed.asking.has(pod.uid)) return;
     followed.asking.add(pod.uid);

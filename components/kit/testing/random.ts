@@ -10,6 +10,7 @@ export interface Random {
   /** One of the items. Throws RangeError when there are none. */
   pick<T>(items: readonly T[]): T;
   shuffle<T>(items: readonly T[]): T[];
+  bytes(count: number): Uint8Array;
   /** Another stream; what is drawn from it does not move this one. */
   fork(name: string): Random;
 }
@@ -47,6 +48,7 @@ export function createRandom(seed: number): Random {
       }
       return left;
     },
+    bytes: (count) => Uint8Array.from({ length: count }, () => random.whole(0, 255)),
     fork: (name) => createRandom(seed ^ nameHash(name)),
   };
   return random;
