@@ -28,7 +28,12 @@ export default defineConfig({
             'e2e/perf/**/*.test.ts',
             'e2e/cluster/**/*.test.ts',
           ],
-          exclude: ['**/*.component.test.ts', '**/*.cluster.test.ts', '**/node_modules/**'],
+          exclude: [
+            '**/*.component.test.ts',
+            '**/*.cluster.test.ts',
+            '**/*.nodes.test.ts',
+            '**/node_modules/**',
+          ],
         },
       },
       {
@@ -58,6 +63,18 @@ export default defineConfig({
           name: 'cluster',
           globalSetup: ['e2e/cluster/images.setup.ts'],
           include: ['e2e/cluster/**/*.cluster.test.ts', '{components,operator,tools}/**/*.cluster.test.ts'],
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        // needs one of five nodes, and the command NODE that kills and cuts them
+        test: {
+          ...shared,
+          name: 'nodes',
+          globalSetup: ['e2e/cluster/images.setup.ts', 'e2e/cluster/nodes/placed.setup.ts'],
+          include: ['e2e/cluster/nodes/**/*.nodes.test.ts'],
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,

@@ -85,7 +85,8 @@ describe('the stream to the signer', () => {
     const started = signer.start();
     const first = await stream(0);
     await waitFor(() => first.sent.length === 1);
-    expect(first.sent[0]).toMatchObject({ message: { case: 'open', value: { validatorId: 'validator-0' } } });
+    const value = { validatorId: 'validator-0', epoch: 0n };
+    expect(first.sent[0]).toMatchObject({ message: { case: 'open', value } });
     expect(() => signer.assertOpen()).toThrow();
     first.answer(0n, opened());
     expect(await started).toEqual({ publicKey: 'key', walletAddress: 'w1' });
@@ -106,6 +107,8 @@ describe('the stream to the signer', () => {
     const answer = signer.sign(possession);
     first.end();
     const second = await stream(1);
+    await waitFor(() => second.sent.length === 1);
+    expect(second.sent[0]).toMatchObject({ message: { value: { validatorId: 'validator-0', epoch: 1n } } });
     second.answer(0n, opened());
     await waitFor(() => second.sent.some(({ requestId }) => requestId === 1n));
     second.answer(1n, signedWith(7));
@@ -158,6 +161,7 @@ describe('the stream to the signer', () => {
   it('stops for good when it is fenced, when opening is refused, and when the key is another one', async () => {
     const cases: ((fake: FakeStream, opened: (key?: string) => unknown) => void)[] = [
       (fake) => fake.answer(1n, { case: 'refusal', value: { code: 'SIGNER_FENCED', message: 'newer' } }),
+      (fake) => fake.answer(0n, { case: 'refusal', value: { code: 'SIGNER_FENCED', message: 'newer' } }),
       (fake) => fake.answer(0n, { case: 'refusal', value: { code: 'SIGNING_NOT_ALLOWED', message: 'no' } }),
       (fake, opened) => fake.answer(0n, opened('another')),
     ];

@@ -43,8 +43,9 @@ const refusalKinds: Readonly<Record<string, ErrorKind>> = {
 
 /**
  * The stream to the signing component: opened with the validator's identity, which takes the next fencing epoch, then one
- * message after the other. When it breaks it is opened again and what waits is asked again; the component answers the same
- * message with the same signature.
+ * message after the other. When it breaks it is opened again under the same epoch, so that a process that was cut off does
+ * not fence the one that took its place, and what waits is asked again; the component answers the same message with the
+ * same signature.
  */
 export class SignerStream implements Signer, KeyChain {
   readonly #options: SignerOptions;
@@ -52,6 +53,8 @@ export class SignerStream implements Signer, KeyChain {
   readonly #opened = Promise.withResolvers<SignerKey>();
   #key: SignerKey | undefined;
   #newestKey: SignerKey | undefined;
+  /** 0 until the first stream has taken one. */
+  #epoch = 0n;
   #stream: Stream | undefined;
   #nextId = 1n;
   #ended: AppError | undefined;
@@ -163,13 +166,15 @@ export class SignerStream implements Signer, KeyChain {
       stream.cancel();
       return;
     }
-    await stream.send({ requestId: 0n, message: { case: 'open', value: { validatorId } } });
+    const value = { validatorId, epoch: this.#epoch };
+    await stream.send({ requestId: 0n, message: { case: 'open', value } });
     for await (const response of stream.responses) this.#take(stream, response);
   }
 
   #take(stream: Stream, { requestId, result }: SignConsensusResponse): void {
     if (result.case === 'opened') {
-      const { key, newestKey } = result.value;
+      const { epoch, key, newestKey } = result.value;
+      this.#epoch = epoch;
       this.#onOpened(stream, key, newestKey ?? key);
       return;
     }

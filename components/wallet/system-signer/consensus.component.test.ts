@@ -200,7 +200,7 @@ describe('signing component, docket path', () => {
       canSignSystem: true,
     };
     const stream = await opened(first, 'validator-4');
-    const signer = await openSigner(first.deps, caller, 'validator-4');
+    const signer = await openSigner(first.deps, caller, { validatorId: 'validator-4', epoch: 0n });
     const outcomes = await Promise.allSettled(
       Array.from({ length: 40 }, (_, i) =>
         signConsensus((i % 2 === 0 ? first : second).deps, signer, {
@@ -249,6 +249,23 @@ describe('signing component, docket path', () => {
     const epochs = answers.map((answer) => Number(answer.value?.epoch)).sort((a, b) => a - b);
     expect(epochs).toEqual([1, 2, 3, 4, 5, 6]);
     await Promise.all(streams.map((stream) => stream.close()));
+  });
+
+  test('A20: who opens again keeps its epoch, unless a newer one was taken in the meantime', async () => {
+    const epochOf = async (replica: Replica, held: bigint) => {
+      const stream = new SignerStream(replica, 'validator-cut');
+      const { case: kind, value } = await stream.open('validator-cut', held);
+      await stream.close();
+      return kind === 'refusal' ? value?.code : value?.epoch;
+    };
+    expect(await epochOf(first, 0n)).toBe(1n);
+    expect(await epochOf(second, 1n)).toBe(1n);
+    expect(await epochOf(second, 0n)).toBe(2n);
+    expect(await epochOf(first, 1n)).toBe('SIGNER_FENCED');
+    expect(await epochOf(first, 2n)).toBe(2n);
+    // a database from before the third start
+    expect(await epochOf(second, 3n)).toBe(3n);
+    expect(await epochOf(first, 2n)).toBe('SIGNER_FENCED');
   });
 
   test.each([

@@ -40,11 +40,18 @@ export interface OpenedSigner {
   readonly held: Map<string, Promise<SystemKey>>;
 }
 
-/** Takes the next epoch of a validator identity; older streams of it are fenced from this moment. */
+/** Whose signer is opened, and the epoch that the caller holds since an earlier stream; 0 of one that starts. */
+export type Opening = Pick<OpenedSigner, 'validatorId' | 'epoch'>;
+
+/**
+ * Takes the next epoch of a validator identity; older streams of it are fenced from this moment. Who names the epoch that
+ * it holds keeps it.
+ * @throws AppError conflict SIGNER_FENCED when a newer one was taken in the meantime; forbidden
+ */
 export async function openSigner(
   deps: SignConsensusDeps,
   caller: SigningCaller,
-  validatorId: string,
+  { validatorId, epoch: held }: Opening,
 ): Promise<OpenedSigner> {
   const attempt = {
     caller,
@@ -57,9 +64,21 @@ export async function openSigner(
   if (code !== undefined) throw await refuseAudited(deps, attempt, code);
   const key = await validatorKey(deps, validatorId);
   const newestKey = await heldValidatorKey(deps, validatorId, undefined);
-  const epoch = await deps.store.nextEpoch(validatorId);
+  const epoch = await takeEpoch(deps, { validatorId, epoch: held });
   deps.log.info({ clientId: caller.clientId, epoch: Number(epoch) }, 'signer opened');
   return { validatorId, caller, epoch, key, newestKey, held: new Map() };
+}
+
+async function takeEpoch(deps: SignConsensusDeps, { validatorId, epoch: held }: Opening): Promise<bigint> {
+  if (held === 0n) return deps.store.nextEpoch(validatorId);
+  const newest = await deps.store.keepEpoch(validatorId, held);
+  if (newest !== held) throw fenced(deps);
+  return held;
+}
+
+function fenced({ events }: SignConsensusDeps): AppError {
+  events.refused('SIGNER_FENCED');
+  return new AppError('conflict', 'SIGNER_FENCED', 'a newer stream signs for this identity');
 }
 
 /**
@@ -211,8 +230,7 @@ async function storedSignature(
 export async function assertNewest(deps: SignConsensusDeps, opened: OpenedSigner): Promise<void> {
   const current = await deps.store.currentEpoch(opened.validatorId);
   if (current === opened.epoch) return;
-  deps.events.refused('SIGNER_FENCED');
-  throw new AppError('conflict', 'SIGNER_FENCED', 'a newer stream signs for this identity');
+  throw fenced(deps);
 }
 
 function attemptOf(opened: OpenedSigner, message: GuardedMessage) {

@@ -35,6 +35,8 @@ export interface SignerStore {
   auditRefusal(attempt: SigningAttempt, reason: string): Promise<void>;
   retryAfterSeconds(registerId: string, cap: SignatureCap): Promise<number>;
   nextEpoch(validatorId: string): Promise<bigint>;
+  /** The newest epoch, at least `held`: a database that was put back to an older state fences nobody. */
+  keepEpoch(validatorId: string, held: bigint): Promise<bigint>;
   currentEpoch(validatorId: string): Promise<bigint | undefined>;
   /** True when the position was taken; false when the epoch is old or the position is not above the stored one. */
   guard(message: GuardedMessage, epoch: bigint): Promise<boolean>;
@@ -76,6 +78,11 @@ const RETRY_AFTER = `
 const NEXT_EPOCH = `
   INSERT INTO signer_epochs AS e (validator_id, epoch) VALUES ($1, 1)
   ON CONFLICT (validator_id) DO UPDATE SET epoch = e.epoch + 1, opened_at = clock_timestamp()
+  RETURNING epoch::text AS epoch`;
+
+const KEEP_EPOCH = `
+  INSERT INTO signer_epochs AS e (validator_id, epoch) VALUES ($1, $2::bigint)
+  ON CONFLICT (validator_id) DO UPDATE SET epoch = GREATEST(e.epoch, EXCLUDED.epoch)
   RETURNING epoch::text AS epoch`;
 
 const CURRENT_EPOCH = 'SELECT epoch::text AS epoch FROM signer_epochs WHERE validator_id = $1';
@@ -135,6 +142,10 @@ export function createSignerStore(pool: pg.Pool): SignerStore {
     },
     async nextEpoch(validatorId) {
       const rows = await ask<{ epoch: string }>({ text: NEXT_EPOCH, values: [validatorId] });
+      return BigInt(rows[0]?.epoch ?? 0);
+    },
+    async keepEpoch(validatorId, held) {
+      const rows = await ask<{ epoch: string }>({ text: KEEP_EPOCH, values: [validatorId, String(held)] });
       return BigInt(rows[0]?.epoch ?? 0);
     },
     async currentEpoch(validatorId) {

@@ -74,7 +74,7 @@ async function openFirst(
   request: SignConsensusRequest,
 ): Promise<OpenedSigner> {
   if (request.message.case !== 'open') throw invalid('the first message of a stream opens the signer');
-  return openSigner(deps, caller, request.message.value.validatorId);
+  return openSigner(deps, caller, request.message.value);
 }
 
 // Never throws: what ends the arrivals ends the lanes, and the reader of the lanes sees it.

@@ -53,8 +53,9 @@ export class SignerStream {
     return promise;
   }
 
-  open(validatorId: string): Promise<Answer> {
-    return this.send({ case: 'open', value: { validatorId } });
+  /** @param epoch that an earlier stream took; 0n of a validator that starts */
+  open(validatorId: string, epoch = 0n): Promise<Answer> {
+    return this.send({ case: 'open', value: { validatorId, epoch } });
   }
 
   vote(value: Wire): Promise<Answer> {

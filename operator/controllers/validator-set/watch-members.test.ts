@@ -70,6 +70,27 @@ test('who is silent is unknown at once, and what is known is when it was last he
   expect(news).toEqual([key, key]);
 });
 
+test('a member that hangs hides nothing of the others, and counts again when it answers', async () => {
+  const { watch, members, timing, news } = follow();
+  members.silent.add('main-1');
+  await timing.advance(0);
+  expect(news).toEqual([key]);
+  const answer = Promise.withResolvers<void>();
+  members.held.set('main-1', answer.promise);
+  await timing.advance(3_000);
+  members.silent.add('main-0');
+  await timing.advance(3_000);
+  expect(watch.answerOf(key, 'uid-0').report).toBeUndefined();
+  expect(news).toEqual([key, key]);
+  members.silent.clear();
+  answer.resolve();
+  await settle();
+  expect(watch.answerOf(key, 'uid-1').report).toBeDefined();
+  expect(news).toEqual([key, key, key]);
+  await timing.advance(3_000);
+  expect(watch.answerOf(key, 'uid-0').report).toBeDefined();
+});
+
 test('a pod that is another one by now has said nothing', async () => {
   const { watch, timing } = follow();
   await timing.advance(0);

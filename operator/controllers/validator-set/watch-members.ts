@@ -25,10 +25,14 @@ export interface MemberWatchOptions {
 interface Answer {
   readonly report?: MemberReport;
   readonly answeredAtMs?: number;
+  /** It was asked and did not answer. */
+  readonly isSilent?: boolean;
 }
 
 interface Followed {
   installation: Installation;
+  /** Uids of silent pods that are asked, beside the rounds. */
+  readonly asking: Set<string>;
   pods: readonly Asked[];
   answers: ReadonlyMap<string, Answer>;
   blind: string | undefined;
@@ -71,6 +75,7 @@ export class MemberWatch {
     }
     const followed: Followed = {
       installation,
+      asking: new Set(),
       pods,
       answers: new Map(),
       blind: undefined,
@@ -85,7 +90,11 @@ export class MemberWatch {
 
   /** What a pod said last; without a report when it was silent. */
   answerOf(key: string, podUid: string): Pick<MemberFacts, 'report' | 'answeredAtMs'> {
-    return this.#sets.get(key)?.answers.get(podUid) ?? {};
+    const { report, answeredAtMs } = this.#sets.get(key)?.answers.get(podUid) ?? {};
+    return {
+      ...(report === undefined ? {} : { report }),
+      ...(answeredAtMs === undefined ? {} : { answeredAtMs }),
+    };
   }
 
   /** Why no member of a set can be asked at all. */
@@ -151,9 +160,30 @@ export class MemberWatch {
       followed.blind = error instanceof Error ? error.message : 'members cannot be asked';
       log.debug({ err: error, subject: key }, 'Members cannot be asked');
     }
-    const answers = await Promise.all(pods.map((pod) => this.#answer(followed, pod)));
-    followed.answers = new Map(pods.map(({ uid }, place) => [uid, answers[place] ?? {}]));
+    const isSilent = ({ uid }: Asked) => followed.answers.get(uid)?.isSilent === true;
+    for (const pod of pods.filter(isSilent)) void this.#askBeside(key, followed, pod);
+    const heard = new Map<string, Answer>();
+    const hear = async (pod: Asked) => heard.set(pod.uid, await this.#answer(followed, pod));
+    await Promise.all(pods.filter((pod) => !isSilent(pod)).map(hear));
+    followed.answers = new Map(
+      pods.map(({ uid }) => [uid, heard.get(uid) ?? followed.answers.get(uid) ?? {}]),
+    );
     if (!followed.isEnded && newsOf(followed) !== before) this.#options.onNews(key);
+  }
+
+  /**
+   * Asks a member that was silent, once at a time. No round waits for it: the loss of one would hide for seconds what
+   * becomes of the others.
+   */
+  async #askBeside(key: string, followed: Followed, pod: Asked): Promise<void> {
+    if (followed.asking.has(pod.uid)) return;
+    followed.asking.add(pod.uid);
+    const answer = await this.#answer(followed, pod);
+    followed.asking.delete(pod.uid);
+    const isFollowed = !followed.isEnded && followed.pods.some(({ uid }) => uid === pod.uid);
+    if (answer.report === undefined || !isFollowed) return;
+    followed.answers = new Map(followed.answers).set(pod.uid, answer);
+    this.#options.onNews(key);
   }
 
   async #answer(followed: Followed, pod: Asked): Promise<Answer> {
@@ -166,7 +196,7 @@ export class MemberWatch {
       return { report, answeredAtMs: timing.nowMs() };
     } catch (error) {
       log.debug({ err: error, subject: pod.name }, 'Member did not answer');
-      return last;
+      return { ...last, isSilent: true };
     }
   }
 }

@@ -16,6 +16,8 @@ export class FakeMembers implements Members, Principals {
   readonly registers = new Map<string, FakeRegister>();
   /** Names of pods that do not answer. */
   readonly silent = new Set<string>();
+  /** Names of pods whose answers are held back until they are called for. */
+  readonly held = new Map<string, Promise<void>>();
   readonly drains = new Map<string, 'None' | 'Draining' | 'Drained'>();
   /** Dockets that a pod is behind. */
   readonly behind = new Map<string, number>();
@@ -36,6 +38,7 @@ export class FakeMembers implements Members, Principals {
   }
 
   async ask(_: unknown, { name }: { readonly name: string }): Promise<MemberReport> {
+    await this.held.get(name);
     this.#listen(name);
     return {
       validatorId: validatorId(name),

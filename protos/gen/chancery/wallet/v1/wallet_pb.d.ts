@@ -458,7 +458,8 @@ export declare type SignConsensusRequest = Message<"chancery.wallet.v1.SignConse
 export declare const SignConsensusRequestSchema: GenMessage<SignConsensusRequest>;
 
 /**
- * First message of a stream: takes the next fencing epoch of this validator identity.
+ * First message of a stream. A validator that starts takes the next fencing epoch of its identity. One that opens a stream
+ * again names the epoch that it holds, and is refused with SIGNER_FENCED when a newer one was taken in the meantime.
  *
  * @generated from message chancery.wallet.v1.OpenSigner
  */
@@ -467,6 +468,13 @@ export declare type OpenSigner = Message<"chancery.wallet.v1.OpenSigner"> & {
    * @generated from field: string validator_id = 1;
    */
   validatorId: string;
+
+  /**
+   * 0 for a validator that starts
+   *
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
 };
 
 /**
