@@ -104,7 +104,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       onUpdated: ring,
       onDeleted: ring,
     },
-    transactions: { ...reads, wallets, clock, idempotency, confirmations },
+    transactions: { ...reads, database, wallets, clock, idempotency, confirmations },
     dockets: {
       database,
       validators,
@@ -125,6 +125,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       change: createChangeManaged(control),
       onDeleted: ring,
     },
+    odata: { database, clock },
   };
 }
 

@@ -32,6 +32,8 @@ export const document2: readonly SpecifiedRoute[] = [
     'GET /api/query/senders/{address}/transactions RequireAuthenticated',
     'GET /api/query/blueprints/{blueprintId}/transactions RequireAuthenticated',
     'GET /api/query/stats RequireAuthenticated',
+  ]),
+  ...routes('register', 'served', [
     'GET /odata/Registers RequireAuthenticated',
     'GET /odata/Transactions RequireAuthenticated',
     'GET /odata/Dockets RequireAuthenticated',
