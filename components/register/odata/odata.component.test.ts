@@ -4,8 +4,8 @@ import { testKey } from '../testing/keys.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
 import { transaction } from '../testing/sealed.ts';
 
-const keys = [testKey(1), testKey(2), testKey(3)] as const;
-const [alice, bob] = [keys[0].walletAddress, keys[1].walletAddress];
+
+const [alice, bob] = [testKey(1).walletAddress, testKey(2).walletAddress];
 
 describe('OData', () => {
   let register: TestRegister;
@@ -30,7 +30,7 @@ describe('OData', () => {
           const index = docket * 3 + n;
           return transaction({
             registerId: id,
-            key: keys[n],
+            key: testKey(n + 1),
             payload: { id, index },
             blueprintId: n === 2 ? undefined : `blueprint-${docket % 2}`,
             actionId: String(n),
