@@ -126,6 +126,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       onDeleted: ring,
     },
     odata: { database, clock },
+    queries: { ...reads, database },
   };
 }
 

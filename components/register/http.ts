@@ -6,6 +6,7 @@ import { type ManagedDeps, mountManaged } from './managed/routes.ts';
 import { mountOData, type ODataDeps } from './odata/routes.ts';
 import { mountPolicy, type PolicyDeps } from './policy/routes.ts';
 import { mountProofs, type ProofsDeps } from './proofs/routes.ts';
+import { mountQueries, type QueriesDeps } from './queries/routes.ts';
 import { mountRegisters, type RegistersDeps } from './registers/routes.ts';
 import { mountTransactions, type TransactionsDeps } from './transactions/routes.ts';
 import { mountValidators, type ValidatorsDeps } from './validators/routes.ts';
@@ -21,6 +22,7 @@ export interface Deps {
   readonly conflicts: ConflictsDeps;
   readonly managed: ManagedDeps;
   readonly odata: ODataDeps;
+  readonly queries: QueriesDeps;
 }
 
 /** Every HTTP route of the register service. Handlers alone look into what they are given. */
@@ -35,4 +37,5 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountConflicts(app, deps.conflicts);
   mountManaged(app, deps.managed);
   mountOData(app, deps.odata);
+  mountQueries(app, deps.queries);
 }

@@ -162,6 +162,25 @@ export interface SenderCountersTable {
   transaction_count: number;
 }
 
+export interface BlueprintCountersTable {
+  register_no: number;
+  blueprint_id: string;
+  transaction_count: number;
+}
+
+export interface TransactionRecipientsTable {
+  register_no: number;
+  address: string;
+  docket_number: number;
+  position: number;
+}
+
+export interface RecipientCountersTable {
+  register_no: number;
+  address: string;
+  transaction_count: number;
+}
+
 export interface RegisterRulesTable {
   register_no: number;
   docket_number: number;
@@ -250,6 +269,9 @@ export interface RegisterSchema {
   transaction_ids: TransactionIdsTable;
   transaction_successors: TransactionSuccessorsTable;
   sender_counters: SenderCountersTable;
+  blueprint_counters: BlueprintCountersTable;
+  transaction_recipients: TransactionRecipientsTable;
+  recipient_counters: RecipientCountersTable;
   register_rules: RegisterRulesTable;
   policy_versions: PolicyVersionsTable;
   governance_operations: GovernanceOperationsTable;

@@ -13,9 +13,10 @@ import { type FoldedDocket, foldDocket, foldGenesis, noGenesis } from '../rules/
 import { projectionOf } from '../rules/project.ts';
 import { sealedFacts } from '../transactions/store.ts';
 import { createChainCache } from './chain.ts';
+import type { DocketCommit, NewTransaction } from './commit.ts';
 import type { DocketBundle } from './docket.ts';
 import { judgeRepeated } from './replay.ts';
-import type { DocketCommit, DocketWriter, NewTransaction } from './store.ts';
+import type { DocketWriter } from './store.ts';
 import {
   type ChainState,
   type DocketJudges,
@@ -52,9 +53,19 @@ export type WriteDocket = (bundle: DocketBundle) => Promise<WriteResult>;
 /** Times somebody else may store a docket between our look and our commit. */
 const maxAttempts = 4;
 
+/** Bytes of an entry of an index over texts that a client chose; what is longer is found by reading. */
+const longestIndexedBytes = 256;
+
 /** Index columns are text, which cannot hold NUL; what was signed stands in the record whatever it holds. */
 function indexText(text: string | undefined): string | undefined {
   return text?.includes('\u0000') ? undefined : text;
+}
+
+/** Recipients as the index takes them: each once, and none that is longer than an entry may be. */
+function indexRecipients(recipients: readonly string[]): string[] {
+  return [...new Set(recipients)].filter(
+    (one) => Buffer.byteLength(one) <= longestIndexedBytes && !one.includes('\u0000'),
+  );
 }
 
 function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransaction[] {
@@ -69,6 +80,7 @@ function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransact
       txId: record.txId,
       type: record.type,
       senderAddress: record.senderAddress,
+      recipients: indexRecipients(record.recipients),
       blueprintId: indexText(record.blueprintId),
       actionId: indexText(record.actionId),
       previousTxId: previous,

@@ -41,6 +41,9 @@ export async function purgeDockets(
 const perRegister = [
   'log_nodes',
   'sender_counters',
+  'blueprint_counters',
+  'transaction_recipients',
+  'recipient_counters',
   'register_roster',
   'register_validators',
   'policy_versions',

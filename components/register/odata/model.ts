@@ -70,6 +70,7 @@ const transactions: EntitySet = {
     text('senderAddress', 'sender_address'),
     text('blueprintId', 'blueprint_id', { nullable: true }),
     text('actionId', 'action_id', { nullable: true }),
+    text('instanceId', 'instance_id', { nullable: true }),
     hex('previousTransactionId', 'previous_tx_id', true),
     instant('timestamp', 'created_at'),
     text('docketId', 'docket_id'),

@@ -4,7 +4,6 @@ import { testKey } from '../testing/keys.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
 import { transaction } from '../testing/sealed.ts';
 
-
 const [alice, bob] = [testKey(1).walletAddress, testKey(2).walletAddress];
 
 describe('OData', () => {

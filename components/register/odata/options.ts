@@ -71,8 +71,9 @@ export function printStart({ after, offset }: Start): string {
   return Buffer.from(JSON.stringify({ ...(at && { at }), skip: offset })).toString('base64url');
 }
 
-function parseStart(text: string): Start {
-  const refuse = () => malformedQuery({ option: '$skiptoken', position: 0 }, 'not a token of this service');
+/** Reads what `printStart` printed. Throws QUERY_INVALID. */
+export function parseStart(text: string, option: QueryOption = '$skiptoken'): Start {
+  const refuse = () => malformedQuery({ option, position: 0 }, 'not a token of this service');
   let value: unknown;
   try {
     value = JSON.parse(Buffer.from(text, 'base64url').toString());

@@ -5,7 +5,9 @@ import type { Typed, TypedLiteral } from './typed.ts';
 export type Sought =
   | { readonly by: 'txId'; readonly txIds: readonly string[] }
   | { readonly by: 'sender'; readonly senderAddress: string }
-  | { readonly by: 'blueprint'; readonly blueprintId: string };
+  | { readonly by: 'blueprint'; readonly blueprintId: string }
+  /** sent or received; no filter says it, routes do */
+  | { readonly by: 'wallet'; readonly address: string };
 
 /** How a filter is answered: what narrows the walk through the ledger, and what each row on the way is asked. */
 export interface Plan {
@@ -79,13 +81,19 @@ function soughtBy(fact: Fact): Sought | undefined {
   if (fact.column === 'tx_id') return { by: 'txId', txIds: fact.values.filter(isHash) };
   if (fact.values.length > 1) return undefined;
   if (fact.column === 'sender_address') return { by: 'sender', senderAddress: value };
-  if (fact.column === 'blueprint_id') return { by: 'blueprint', blueprintId: value };
+  if (fact.column === 'blueprint_id' && Buffer.byteLength(value) <= 256)
+    return { by: 'blueprint', blueprintId: value };
   return undefined;
 }
 
 const isHash = (value: string) => /^[0-9a-f]{64}$/.test(value);
 
-const rank: Readonly<Record<Sought['by'], number>> = { txId: 0, sender: 1, blueprint: 2 };
+const rank: Readonly<Record<Sought['by'], number>> = {
+  txId: 0,
+  wallet: 1,
+  sender: 2,
+  blueprint: 3,
+};
 
 function better(left: Sought | undefined, right: Sought | undefined): boolean {
   if (left === undefined || right === undefined) return left !== undefined;

@@ -7,6 +7,7 @@ import type { EntitySet } from './model.ts';
 import { type Plan, planFilter } from './plan.ts';
 import {
   countAll,
+  countOfBlueprint,
   countOfSender,
   countRegisterRows,
   examine,
@@ -45,6 +46,8 @@ export interface Search {
   readonly start: Start;
   readonly limit: number;
   readonly count: boolean;
+  /** Only what this address sent or received; beside a filter that names neither sender nor blueprint. */
+  readonly wallet?: string;
 }
 
 export interface Found {
@@ -69,6 +72,11 @@ function conditionOf(terms: readonly Typed[]) {
 
 const orderingsOf = (orderings: readonly TypedOrdering[]) =>
   orderings.map(({ by, direction }) => translateOrdering(by, direction));
+
+function planOf({ filter, wallet }: Search): Plan {
+  const plan = planFilter(filter);
+  return wallet === undefined ? plan : { ...plan, sought: { by: 'wallet', address: wallet } };
+}
 
 /** The order of a walk that an `$orderby` asks for; undefined: rows must be sorted. */
 function wayOf(
@@ -104,6 +112,8 @@ async function countMatches(db: Db, walk: Walk, plan: Plan): Promise<Count> {
     if (sought === undefined) return { total: await countAll(db, walk.set, numbers), exact: true };
     if (sought.by === 'sender')
       return { total: await countOfSender(db, numbers, sought.senderAddress), exact: true };
+    if (sought.by === 'blueprint')
+      return { total: await countOfBlueprint(db, numbers, sought.blueprintId), exact: true };
   }
   const whole = { ...walk, after: undefined };
   const { examined, matching } = await examine(db, whole, conditionOf(rest), MOST_EXAMINED + 1);
@@ -210,7 +220,7 @@ async function searchAmong(
 }
 
 async function searchLedger(db: Db, scope: Scope, search: Search): Promise<Found> {
-  const plan = planFilter(search.filter);
+  const plan = planOf(search);
   const { registerIds } = plan;
   const readable = await visibleRegisters(db, scope, { registerIds, limit: MOST_EXAMINED + 1 });
   if (readable.length > MOST_EXAMINED) {
@@ -225,7 +235,7 @@ export function searchRegister(
   register: VisibleRegister,
   query: Search,
 ): Promise<Found> {
-  return withinTime(database, (db) => searchAmong(db, [register], planFilter(query.filter), query));
+  return withinTime(database, (db) => searchAmong(db, [register], planOf(query), query));
 }
 
 /**

@@ -99,11 +99,13 @@ const soughtIn = (sought: Sought | undefined): Condition => {
   switch (sought?.by) {
     case undefined:
     case 'txId':
+    case 'wallet':
       return sql<boolean>`true`;
     case 'sender':
       return sql<boolean>`t.sender_address = ${sought.senderAddress}`;
     case 'blueprint':
-      return sql<boolean>`t.blueprint_id = ${sought.blueprintId}`;
+      // the index has no entries that are longer
+      return sql<boolean>`t.blueprint_id = ${sought.blueprintId} and octet_length(t.blueprint_id) <= 256`;
   }
 };
 
@@ -116,11 +118,32 @@ const transactionColumns = sql`t.docket_number, t.position, t.created_micros, t.
   encode(t.tx_id, 'hex') as tx_id, t.type as transaction_type, t.sender_address, t.blueprint_id, t.action_id,
   encode(t.previous_tx_id, 'hex') as previous_tx_id,
   timestamptz 'epoch' + t.created_micros * interval '1 microsecond' as created_at, 'confirmed'::text as status,
-  t.record, t.payload_hash_form`;
+  substring(convert_from(t.record, 'UTF8') from '"instanceId":"([^"\\\\]*)"') as instance_id, t.record, t.payload_hash_form`;
 
 const rowsWithIds = (txIds: readonly string[]) => sql`(select t.* from transaction_ids i join transactions t
   on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
   where i.register_no = r.register_no and i.tx_id = any(${txIds.map((id) => Buffer.from(id, 'hex'))}::bytea[]))`;
+
+/** What an address sent or received: the newest places of both, and then the rows of those. Walks go down. */
+function rowsOfWallet(address: string, limit: number): Fragment {
+  const below = sql`docket_number <= r.docket and (docket_number, position) < (r.docket, r.position)
+    order by docket_number desc, position desc limit ${limit}`;
+  return sql`(select t.* from (
+      select docket_number, position from (
+        (select docket_number, position from transactions
+          where register_no = r.register_no and sender_address = ${address} and ${below})
+        union
+        (select docket_number, position from transaction_recipients
+          where register_no = r.register_no and address = ${address} and ${below})
+      ) places order by docket_number desc, position desc limit ${limit}
+    ) p join transactions t on t.register_no = r.register_no and t.docket_number = p.docket_number
+      and t.position = p.position)`;
+}
+
+function sourceOf(sought: Sought | undefined, limit: number): Fragment {
+  if (sought?.by === 'txId') return sql`${rowsWithIds(sought.txIds)} t`;
+  return sought?.by === 'wallet' ? sql`${rowsOfWallet(sought.address, limit)} t` : sql`transactions t`;
+}
 
 interface Way {
   readonly columns: Fragment;
@@ -132,14 +155,14 @@ interface Way {
   readonly narrowed: Condition;
 }
 
-function wayOf(walk: Walk): Way {
+function wayOf(walk: Walk, limit: number): Way {
   if (walk.set === 'Dockets') {
     const narrowed = sql<boolean>`true`;
     const source = sql`dockets d`;
     return { columns: docketColumns, source, steps: ['d.docket_number'], begins: ['r.docket'], narrowed };
   }
   const { sought } = walk;
-  const source = sought?.by === 'txId' ? sql`${rowsWithIds(sought.txIds)} t` : sql`transactions t`;
+  const source = sourceOf(sought, limit);
   const common = { columns: transactionColumns, source, narrowed: soughtIn(sought) };
   const place = { steps: ['t.docket_number', 't.position'], begins: ['r.docket', 'r.position'] };
   if (walk.by === 'place') return { ...common, ...place };
@@ -173,7 +196,7 @@ function beginnings(walk: Walk) {
  * of the array, each with its rows in the order of the walk.
  */
 function candidates(walk: Walk, limit: number): Fragment {
-  const { columns, source, steps, begins, narrowed } = wayOf(walk);
+  const { columns, source, steps, begins, narrowed } = wayOf(walk, limit);
   const { numbers, ids, micros, dockets, positions } = beginnings(walk);
   const list = (names: readonly string[]) => sql.raw(names.join(', '));
   const [beyond, atLeast] = walk.direction === 'desc' ? [sql`<`, sql`<=`] : [sql`>`, sql`>=`];
@@ -290,6 +313,18 @@ export async function countOfSender(
   const found = await sql<{ total: number }>`select coalesce(sum(transaction_count), 0)::bigint as total
     from sender_counters where register_no = any(${registers}::integer[])
     and sender_address = ${senderAddress}`.execute(db);
+  return found.rows[0]?.total ?? 0;
+}
+
+/** Transactions of a blueprint, from its counters. */
+export async function countOfBlueprint(
+  db: Db,
+  registers: readonly number[],
+  blueprintId: string,
+): Promise<number> {
+  const found = await sql<{ total: number }>`select coalesce(sum(transaction_count), 0)::bigint as total
+    from blueprint_counters where register_no = any(${registers}::integer[])
+    and blueprint_id = ${blueprintId}`.execute(db);
   return found.rows[0]?.total ?? 0;
 }
 

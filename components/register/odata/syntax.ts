@@ -76,6 +76,7 @@ export type QueryOption =
   | '$count'
   | '$skiptoken'
   | '$format'
+  | 'cursor'
   | 'key';
 
 /** Where in which option something is wrong. `position` counts UTF-16 units from 0. */

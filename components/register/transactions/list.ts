@@ -3,13 +3,12 @@ import type { Reader } from '#kit/db/db.ts';
 import type { PageQuery } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { ENTITY_SETS, findProperty } from '../odata/model.ts';
+import { ENTITY_SETS } from '../odata/model.ts';
 import { readFilter } from '../odata/options.ts';
 import { type SearchDeps, searchRegister } from '../odata/search.ts';
 import { sealedItemOf } from '../odata/store.ts';
-import type { Comparison } from '../odata/syntax.ts';
-import { instantText } from '../odata/tokens.ts';
-import type { Typed, TypedLiteral } from '../odata/typed.ts';
+import { allOf, textTerm, timeTerm } from '../odata/terms.ts';
+import type { Typed } from '../odata/typed.ts';
 import type { Register } from '../registers/store.ts';
 import { presentItem } from './present.ts';
 import {
@@ -82,22 +81,11 @@ async function placeBefore(db: Db, register: Register, query: ListQuery): Promis
 }
 
 /** The filters that have names of their own, as terms of a `$filter`. */
-function namedTerms(query: ListQuery): Typed[] {
-  const { senderAddress, startTime, endTime } = query;
-  const term = (name: string, operator: Comparison, literal: Omit<TypedLiteral, 'kind'>): Typed[] => {
-    const property = findProperty(ENTITY_SETS.Transactions, name);
-    if (property === undefined) return [];
-    const right: TypedLiteral = { kind: 'literal', ...literal };
-    const left: Typed = { kind: 'property', type: literal.type, property };
-    return [{ kind: 'compare', type: 'boolean', operator, left, right }];
-  };
-  const instant = (micros: number) => ({ type: 'instant', value: instantText(BigInt(micros)) }) as const;
+function namedTerms({ senderAddress, startTime, endTime }: ListQuery): Typed[] {
   return [
-    ...(senderAddress === undefined
-      ? []
-      : term('senderAddress', 'eq', { type: 'string', value: senderAddress })),
-    ...(startTime === undefined ? [] : term('timestamp', 'ge', instant(startTime))),
-    ...(endTime === undefined ? [] : term('timestamp', 'lt', instant(endTime))),
+    ...(senderAddress === undefined ? [] : [textTerm('senderAddress', 'eq', senderAddress)]),
+    ...(startTime === undefined ? [] : [timeTerm('ge', startTime)]),
+    ...(endTime === undefined ? [] : [timeTerm('lt', endTime)]),
   ];
 }
 
@@ -119,7 +107,7 @@ async function listMatching(
   const terms = [...named, ...(typed.kind === 'all' ? typed.of : [typed])];
   const found = await searchRegister(deps.database, register, {
     set,
-    filter: { kind: 'all', type: 'boolean', of: terms },
+    filter: allOf(terms),
     orderings: [],
     start: { after: place && { registerId: register.registerId, place: { ...place, micros: '0' } }, offset },
     limit: query.pageSize,
