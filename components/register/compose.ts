@@ -127,6 +127,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
     },
     odata: { database, clock },
     queries: { ...reads, database },
+    participants: reads,
   };
 }
 

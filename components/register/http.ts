@@ -4,6 +4,7 @@ import { type DocketsDeps, mountDockets } from './dockets/routes.ts';
 import { type GovernanceDeps, mountGovernance } from './governance/routes.ts';
 import { type ManagedDeps, mountManaged } from './managed/routes.ts';
 import { mountOData, type ODataDeps } from './odata/routes.ts';
+import { mountParticipants, type ParticipantsDeps } from './participants/routes.ts';
 import { mountPolicy, type PolicyDeps } from './policy/routes.ts';
 import { mountProofs, type ProofsDeps } from './proofs/routes.ts';
 import { mountQueries, type QueriesDeps } from './queries/routes.ts';
@@ -23,6 +24,7 @@ export interface Deps {
   readonly managed: ManagedDeps;
   readonly odata: ODataDeps;
   readonly queries: QueriesDeps;
+  readonly participants: ParticipantsDeps;
 }
 
 /** Every HTTP route of the register service. Handlers alone look into what they are given. */
@@ -38,4 +40,5 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountManaged(app, deps.managed);
   mountOData(app, deps.odata);
   mountQueries(app, deps.queries);
+  mountParticipants(app, deps.participants);
 }

@@ -1,7 +1,7 @@
-import type { Selectable } from 'kysely';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { CompleteNode } from '#core/ledger/merkle.ts';
-import type { DocketsTable } from '../database/schema.ts';
+import type { DocketRow } from '../database/schema.ts';
+import type { ParticipantKey } from '../participants/record.ts';
 import type { Projection } from '../rules/store.ts';
 import { encodeCopyRows } from './copy-rows.ts';
 
@@ -28,13 +28,15 @@ export interface NewTransaction {
 export interface DocketCommit {
   readonly registerNo: number;
   readonly registerId: string;
-  readonly docket: Omit<Selectable<DocketsTable>, 'register_no' | 'first_ordinal'>;
+  readonly docket: Omit<DocketRow, 'register_no' | 'first_ordinal'>;
   readonly transactions: readonly NewTransaction[];
   readonly frontier: Uint8Array;
   readonly nodes: readonly CompleteNode[];
   readonly attestations: readonly ConsensusVote[];
   /** what the docket's control transactions decide; undefined when it has none */
   readonly projection: Projection | undefined;
+  /** what the docket's participants published, one row an address */
+  readonly participants: readonly ParticipantKey[];
 }
 
 /** `moved`: somebody else stored this number first, or the register takes none; nothing was written. */

@@ -1,14 +1,14 @@
 import { finished } from 'node:stream/promises';
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import { type Database, type Reader, type Transactor, unavailable } from '#kit/db/db.ts';
-import type { DocketsTable, RegisterSchema } from '../database/schema.ts';
+import type { DocketRow, RegisterSchema } from '../database/schema.ts';
 import { writeProjection } from '../rules/store.ts';
 import { type CommitOutcome, copyBuffer, type DocketCommit } from './commit.ts';
 
-export type StoredDocket = Omit<Selectable<DocketsTable>, 'register_no'>;
+export type StoredDocket = Omit<DocketRow, 'register_no'>;
 
 /** Dockets in one partition of `transactions`. */
 const docketsPerPartition = 10_000;
@@ -122,8 +122,8 @@ const insertedRows = `
     previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
   select $1, $2::bigint, t.position - 1, t.tx_id, t.type, t.sender_address, t.blueprint_id, t.action_id,
     t.previous_tx_id, t.created_micros, t.leaf, t.payload_hash_form, t.record, t.payload
-  from head, unnest($29::bytea[], $30::text[], $31::text[], $32::text[], $33::text[], $34::bytea[], $35::bigint[],
-    $36::bytea[], $37::text[], $38::bytea[], $39::bytea[]) with ordinality as t(tx_id, type, sender_address,
+  from head, unnest($30::bytea[], $31::text[], $32::text[], $33::text[], $34::text[], $35::bytea[], $36::bigint[],
+    $37::bytea[], $38::text[], $39::bytea[], $40::bytea[]) with ordinality as t(tx_id, type, sender_address,
     blueprint_id, action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload, position)
   returning tx_id, position, sender_address, blueprint_id`;
 
@@ -171,6 +171,12 @@ with head as (
   select $1, address, count(*) from recipients group by address
   on conflict (register_no, address)
     do update set transaction_count = recipient_counters.transaction_count + excluded.transaction_count
+), participants as (
+  insert into participant_keys (register_no, address, participant_id, public_key, algorithm, status)
+  select $1, p.* from head, jsonb_to_recordset($29::jsonb)
+    as p("walletAddress" text, "participantId" text, "publicKey" text, algorithm text, status text)
+  on conflict (register_no, address) do update set participant_id = excluded.participant_id,
+    public_key = excluded.public_key, algorithm = excluded.algorithm, status = excluded.status
 ), nodes as (
   insert into log_nodes (register_no, level, position, hash)
   select $1, level, position, hash from head, unnest($20::smallint[], $21::bigint[], $22::bytea[]) as n(level, position, hash)
@@ -228,6 +234,7 @@ function restValues(commit: DocketCommit): unknown[] {
     Buffer.from(commit.transactions.map((one) => one.replayKey ?? noReplayKey).join(''), 'hex'),
     received.map((one) => one.address),
     received.map((one) => one.position),
+    JSON.stringify(commit.participants),
   ];
 }
 

@@ -9,6 +9,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { lastByAddress, type ParticipantKey, participantKeysOf } from '../participants/record.ts';
 import { type FoldedDocket, foldDocket, foldGenesis, noGenesis } from '../rules/fold.ts';
 import { projectionOf } from '../rules/project.ts';
 import { sealedFacts } from '../transactions/store.ts';
@@ -115,6 +116,15 @@ function fold(docket: ReadDocket, state: ChainState, verifier: Verifier): Folded
   return foldGenesis(facts) ?? noGenesis();
 }
 
+/** The keys that the docket's participants published: of each address the last ones. */
+function participantsOf({ records, bundle }: ReadDocket): ParticipantKey[] {
+  return lastByAddress(
+    records.flatMap((record, index) =>
+      participantKeysOf(record, bundle.transactions[index]?.payload ?? new Uint8Array()),
+    ),
+  );
+}
+
 function commitOf({ docket, folded, rows }: Judged, state: ChainState, storedAt: Date): DocketCommit {
   const { header, certificate, attestations } = docket.bundle;
   const log = state.frontier.clone();
@@ -143,6 +153,7 @@ function commitOf({ docket, folded, rows }: Judged, state: ChainState, storedAt:
     nodes,
     attestations,
     projection: projectionOf(folded),
+    participants: participantsOf(docket),
   };
 }
 

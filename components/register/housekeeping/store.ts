@@ -44,6 +44,7 @@ const perRegister = [
   'blueprint_counters',
   'transaction_recipients',
   'recipient_counters',
+  'participant_keys',
   'register_roster',
   'register_validators',
   'policy_versions',

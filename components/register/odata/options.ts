@@ -2,8 +2,9 @@ import { z } from 'zod';
 import type { EntitySet, Property } from './model.ts';
 import { findProperty } from './model.ts';
 import { parseFilter, parseKey, parseOrderBy, parseSelect } from './parse.ts';
-import type { Start, TypedOrdering } from './search.ts';
+import type { Start } from './search.ts';
 import { type Expression, malformedQuery, type QueryOption, unsupportedQuery } from './syntax.ts';
+import type { TypedOrdering } from './translation/store.ts';
 import { type Typed, type TypingContext, typeFilter, typeOrdering } from './typed.ts';
 
 /** Query options as they came: text by name. */

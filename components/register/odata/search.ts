@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import type { Database } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
@@ -22,16 +21,11 @@ import {
   type Walk,
   withinTime,
 } from './store.ts';
-import { translate, translateOrdering } from './translate.ts';
+import { type TypedOrdering, translateAll, translateOrderings } from './translation/store.ts';
 import type { Typed } from './typed.ts';
 
 /** Rows that one request may read, whatever it finds; registers that it may look into. */
 export const MOST_EXAMINED = 10_000;
-
-export interface TypedOrdering {
-  readonly by: Typed;
-  readonly direction: 'asc' | 'desc';
-}
 
 /** Where a page begins. `offset` skips rows that match, `after` is a place in the walk. */
 export interface Start {
@@ -65,13 +59,6 @@ export interface Count {
 
 export type SearchDeps = Pick<Database<RegisterSchema>, 'transact'>;
 type Db = Parameters<typeof examine>[0];
-
-function conditionOf(terms: readonly Typed[]) {
-  return terms.length === 0 ? sql`true` : sql.join(terms.map(translate), sql` and `);
-}
-
-const orderingsOf = (orderings: readonly TypedOrdering[]) =>
-  orderings.map(({ by, direction }) => translateOrdering(by, direction));
 
 function planOf({ filter, wallet }: Search): Plan {
   const plan = planFilter(filter);
@@ -116,7 +103,7 @@ async function countMatches(db: Db, walk: Walk, plan: Plan): Promise<Count> {
       return { total: await countOfBlueprint(db, numbers, sought.blueprintId), exact: true };
   }
   const whole = { ...walk, after: undefined };
-  const { examined, matching } = await examine(db, whole, conditionOf(rest), MOST_EXAMINED + 1);
+  const { examined, matching } = await examine(db, whole, translateAll(rest), MOST_EXAMINED + 1);
   return { total: Math.min(matching, MOST_EXAMINED), exact: examined <= MOST_EXAMINED };
 }
 
@@ -131,7 +118,7 @@ const startOf = (registers: readonly VisibleRegister[], place: Place, offset: nu
 /** A page in the order of the walk: what follows begins at the last row, found or merely read. */
 async function pageAlong(db: Db, walk: Walk, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
   const { start, limit } = search;
-  const where = conditionOf(plan.rest);
+  const where = translateAll(plan.rest);
   const wanted = start.offset + limit + 1;
   const examined = plan.rest.length === 0 ? wanted : MOST_EXAMINED;
   const found = await listAlong(db, walk, { where, examined, offset: start.offset, limit: limit + 1 });
@@ -147,7 +134,7 @@ async function pageAlong(db: Db, walk: Walk, plan: Plan, search: Search): Promis
 
 /** A page in another order: all that matches is sorted, so the walk must end within the bound. */
 async function pageSorted(db: Db, walk: Walk, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
-  const where = conditionOf(plan.rest);
+  const where = translateAll(plan.rest);
   const { start, limit } = search;
   const { examined } = await examine(db, walk, where, MOST_EXAMINED + 1);
   if (examined > MOST_EXAMINED) {
@@ -158,7 +145,7 @@ async function pageSorted(db: Db, walk: Walk, plan: Plan, search: Search): Promi
   const rows = await listSorted(db, walk, {
     where,
     examined: MOST_EXAMINED,
-    orderings: orderingsOf(search.orderings),
+    orderings: translateOrderings(search.orderings),
     offset: start.offset,
     limit: limit + 1,
   });
@@ -168,12 +155,16 @@ async function pageSorted(db: Db, walk: Walk, plan: Plan, search: Search): Promi
 
 async function searchRegisters(db: Db, scope: Scope, search: Search): Promise<Found> {
   const { filter, orderings, start, limit } = search;
-  const where = conditionOf(filter === undefined ? [] : [filter]);
+  const where = translateAll(filter === undefined ? [] : [filter]);
   const upTo = start.after?.registerId;
   const [after] =
     upTo === undefined ? [] : await visibleRegisters(db, scope, { registerIds: [upTo], limit: 1 });
   const window = { after: after?.registerNo, offset: start.offset, limit: limit + 1 };
-  const found = await listRegisterRows(db, scope, { where, orderings: orderingsOf(orderings), ...window });
+  const found = await listRegisterRows(db, scope, {
+    where,
+    orderings: translateOrderings(orderings),
+    ...window,
+  });
   const rows = found.slice(0, limit);
   const last = rows.at(-1);
   const place = { docketNumber: 0, position: 0, micros: '0' };

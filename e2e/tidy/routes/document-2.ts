@@ -23,11 +23,9 @@ export const document2: readonly SpecifiedRoute[] = [
   ]),
   ...routes('register', 'served', [
     'GET /api/registers/{registerId}/transactions/graph RequireAuthenticated',
-  ]),
-  ...routes('register', 'pending', [
-    'POST /api/registers/{registerId}/blueprints/publish RequireService',
     'POST /api/registers/{registerId}/participants/resolve-public-keys RequireAuthenticated',
   ]),
+  ...routes('register', 'pending', ['POST /api/registers/{registerId}/blueprints/publish RequireService']),
   // Query routes and OData
   ...routes('register', 'served', [
     'GET /api/query/wallets/{address}/transactions RequireAuthenticated',

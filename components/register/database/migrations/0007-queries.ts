@@ -1,8 +1,10 @@
 import { type Kysely, sql } from 'kysely';
+import { parseRecord } from '#core/ledger/record.ts';
+import { participantKeysOf } from '../../participants/record.ts';
 
 /**
- * What queries walk along: transactions of a blueprint by place, places of those that an address receives, and the totals of
- * both. What is longer than an index takes has no entry and is found by reading.
+ * What queries walk along: transactions of a blueprint by place, places of those that an address receives, the totals of
+ * both, and the keys that participants published. What is longer than an index takes has no entry and is found by reading.
  */
 const statements = [
   sql`create index transactions_blueprint on transactions (register_no, blueprint_id, docket_number desc, position desc)
@@ -26,6 +28,15 @@ const statements = [
     transaction_count bigint not null,
     primary key (register_no, address)
   ) with (fillfactor = 70)`,
+  sql`create table participant_keys (
+    register_no integer not null,
+    address text not null,
+    participant_id text not null,
+    public_key text not null,
+    algorithm text not null,
+    status text not null,
+    primary key (register_no, address)
+  )`,
   sql`insert into blueprint_counters (register_no, blueprint_id, transaction_count)
     select register_no, blueprint_id, count(*) from transactions where octet_length(blueprint_id) <= 256
     group by register_no, blueprint_id`,
@@ -66,11 +77,29 @@ async function fillRecipients(db: Kysely<unknown>): Promise<void> {
   }
 }
 
+/** Participants' records in the order of the ledger: the last one of an address stays. */
+async function fillParticipants(db: Kysely<unknown>): Promise<void> {
+  const { rows } = await sql<RecordRow & { readonly payload: Buffer }>`
+    select register_no, docket_number, position, record, payload from transactions
+    where type = 'Participant' order by register_no, docket_number, position`.execute(db);
+  for (const { register_no: registerNo, record, payload } of rows) {
+    for (const key of participantKeysOf(parseRecord(record), payload)) {
+      await sql`insert into participant_keys (register_no, address, participant_id, public_key, algorithm, status)
+        values (${registerNo}, ${key.walletAddress}, ${key.participantId}, ${key.publicKey}, ${key.algorithm}, ${key.status})
+        on conflict (register_no, address) do update set participant_id = excluded.participant_id,
+          public_key = excluded.public_key, algorithm = excluded.algorithm, status = excluded.status`.execute(
+        db,
+      );
+    }
+  }
+}
+
 export const queriesMigration = {
   name: '0007-queries',
   async up(db: Kysely<unknown>): Promise<void> {
     for (const statement of statements) await statement.execute(db);
     await fillRecipients(db);
+    await fillParticipants(db);
     await sql`insert into recipient_counters (register_no, address, transaction_count)
       select register_no, address, count(*) from transaction_recipients group by register_no, address`.execute(
       db,

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Comparison } from './syntax.ts';
-import type { CallName, Typed, TypedLiteral, ValueType } from './typed.ts';
+import type { Comparison } from '../syntax.ts';
+import type { CallName, Typed, TypedLiteral, ValueType } from '../typed.ts';
 
 type Fragment = RawBuilder<unknown>;
 
@@ -66,7 +66,7 @@ function membership(item: Typed, values: readonly TypedLiteral[], orNull: boolea
  * from the model, and the rest of the text is written here: nothing that a client wrote becomes SQL. Null means what it
  * means in OData: equal to null alone, and no comparison with it holds.
  */
-export function translate(typed: Typed): Fragment {
+function translate(typed: Typed): Fragment {
   switch (typed.kind) {
     case 'literal':
       return bound(typed);
@@ -93,9 +93,19 @@ export function translate(typed: Typed): Fragment {
   }
 }
 
-/** A column to order by; nulls stand before everything when it ascends, as OData has them. */
-export function translateOrdering(typed: Typed, direction: 'asc' | 'desc'): Fragment {
-  return direction === 'asc'
-    ? sql`${comparable(typed)} asc nulls first`
-    : sql`${comparable(typed)} desc nulls last`;
+/** One condition of all that a row is asked; nothing asked is true. */
+export function translateAll(terms: readonly Typed[]): Fragment {
+  return terms.length === 0 ? sql`true` : sql.join(terms.map(translate), sql` and `);
+}
+
+export interface TypedOrdering {
+  readonly by: Typed;
+  readonly direction: 'asc' | 'desc';
+}
+
+/** Columns to order by; nulls stand before everything when one ascends, as OData has them. */
+export function translateOrderings(orderings: readonly TypedOrdering[]): Fragment[] {
+  return orderings.map(({ by, direction }) =>
+    direction === 'asc' ? sql`${comparable(by)} asc nulls first` : sql`${comparable(by)} desc nulls last`,
+  );
 }
