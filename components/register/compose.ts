@@ -106,7 +106,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       onUpdated: ring,
       onDeleted: ring,
     },
-    transactions: { ...reads, wallets, clock, idempotency, confirmations },
+    transactions: { ...reads, database, wallets, clock, idempotency, confirmations },
     dockets: {
       database,
       validators,
@@ -127,6 +127,9 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       farewells,
       onDeleted: ring,
     },
+    odata: { database, clock },
+    queries: { ...reads, database },
+    participants: reads,
   };
 }
 

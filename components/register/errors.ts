@@ -52,6 +52,12 @@ const codes = {
   QUORUM_UNAVAILABLE: ['unavailable', 'The validators cannot reach a quorum now.'],
   CONSENSUS_TIMEOUT: ['timeout', 'The docket was not sealed in time.'],
   TREE_SIZE_INVALID: ['invalid', 'from and to must satisfy 1 <= from <= to <= height.'],
+  CURSOR_UNKNOWN: ['invalid', 'The cursor names no transaction of this register.'],
+  ENTITY_NOT_FOUND: ['not_found', 'The entity does not exist or is not visible to your organisation.'],
+  QUERY_INVALID: ['invalid', 'The query cannot be read.'],
+  QUERY_NOT_SUPPORTED: ['not_implemented', 'The query uses a part of OData that is not supported.'],
+  QUERY_TOO_BROAD: ['invalid', 'Too much would have to be read for this; narrow the filter.'],
+  QUERY_TIMEOUT: ['timeout', 'The query took too long; narrow the filter.'],
   PAGE_TOO_DEEP: ['invalid', 'Filtered lists page to 10000 items; go on with the cursor of "next".'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 

@@ -3,8 +3,11 @@ import { type ConflictsDeps, mountConflicts } from './conflicts/routes.ts';
 import { type DocketsDeps, mountDockets } from './dockets/routes.ts';
 import { type GovernanceDeps, mountGovernance } from './governance/routes.ts';
 import { type ManagedDeps, mountManaged } from './managed/routes.ts';
+import { mountOData, type ODataDeps } from './odata/routes.ts';
+import { mountParticipants, type ParticipantsDeps } from './participants/routes.ts';
 import { mountPolicy, type PolicyDeps } from './policy/routes.ts';
 import { mountProofs, type ProofsDeps } from './proofs/routes.ts';
+import { mountQueries, type QueriesDeps } from './queries/routes.ts';
 import { mountRegisters, type RegistersDeps } from './registers/routes.ts';
 import { mountTransactions, type TransactionsDeps } from './transactions/routes.ts';
 import { mountValidators, type ValidatorsDeps } from './validators/routes.ts';
@@ -19,6 +22,9 @@ export interface Deps {
   readonly validators: ValidatorsDeps;
   readonly conflicts: ConflictsDeps;
   readonly managed: ManagedDeps;
+  readonly odata: ODataDeps;
+  readonly queries: QueriesDeps;
+  readonly participants: ParticipantsDeps;
 }
 
 /** Every HTTP route of the register service. Handlers alone look into what they are given. */
@@ -32,4 +38,7 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountValidators(app, deps.validators);
   mountConflicts(app, deps.conflicts);
   mountManaged(app, deps.managed);
+  mountOData(app, deps.odata);
+  mountQueries(app, deps.queries);
+  mountParticipants(app, deps.participants);
 }

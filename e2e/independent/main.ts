@@ -131,6 +131,7 @@ async function main(): Promise<void> {
       await script('attestation_cases.py', []),
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
       await governedRegister(system.state, dataDir),
+      await script('odata_client.py', [gatewayUrl, registerId, ...account]),
       await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),
       await script('spiffe_client.py', [
         system.state.spiffeSockets['service-register'] ?? '',

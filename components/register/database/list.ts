@@ -5,6 +5,7 @@ import { replaysMigration } from './migrations/0003-replays.ts';
 import { idempotencyKeysMigration } from './migrations/0004-idempotency-keys.ts';
 import { governanceMigration } from './migrations/0005-governance.ts';
 import { managedRegistersMigration } from './migrations/0006-managed-registers.ts';
+import { queriesMigration } from './migrations/0007-queries.ts';
 
 export const migrations: readonly Migration[] = [
   ledgerMigration,
@@ -13,4 +14,5 @@ export const migrations: readonly Migration[] = [
   idempotencyKeysMigration,
   governanceMigration,
   managedRegistersMigration,
+  queriesMigration,
 ];

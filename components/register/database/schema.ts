@@ -1,4 +1,4 @@
-import type { ColumnType, Generated } from 'kysely';
+import type { ColumnType, Generated, Selectable } from 'kysely';
 
 type Instant = ColumnType<Date, Date, Date>;
 type Json<T> = ColumnType<T, string, string>;
@@ -111,6 +111,8 @@ export interface DocketsTable {
   stored_at: Instant;
 }
 
+export type DocketRow = Selectable<DocketsTable>;
+
 export interface DocketAttestationsTable {
   register_no: number;
   docket_number: number;
@@ -160,6 +162,34 @@ export interface SenderCountersTable {
   register_no: number;
   sender_address: string;
   transaction_count: number;
+}
+
+export interface BlueprintCountersTable {
+  register_no: number;
+  blueprint_id: string;
+  transaction_count: number;
+}
+
+export interface TransactionRecipientsTable {
+  register_no: number;
+  address: string;
+  docket_number: number;
+  position: number;
+}
+
+export interface RecipientCountersTable {
+  register_no: number;
+  address: string;
+  transaction_count: number;
+}
+
+export interface ParticipantKeysTable {
+  register_no: number;
+  address: string;
+  participant_id: string;
+  public_key: string;
+  algorithm: string;
+  status: string;
 }
 
 export interface RegisterRulesTable {
@@ -250,6 +280,10 @@ export interface RegisterSchema {
   transaction_ids: TransactionIdsTable;
   transaction_successors: TransactionSuccessorsTable;
   sender_counters: SenderCountersTable;
+  blueprint_counters: BlueprintCountersTable;
+  transaction_recipients: TransactionRecipientsTable;
+  recipient_counters: RecipientCountersTable;
+  participant_keys: ParticipantKeysTable;
   register_rules: RegisterRulesTable;
   policy_versions: PolicyVersionsTable;
   governance_operations: GovernanceOperationsTable;

@@ -1,48 +1,14 @@
 import { finished } from 'node:stream/promises';
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
-import type { CompleteNode } from '#core/ledger/merkle.ts';
 import { type Database, type Reader, type Transactor, unavailable } from '#kit/db/db.ts';
-import type { DocketsTable, RegisterSchema } from '../database/schema.ts';
-import { type Projection, writeProjection } from '../rules/store.ts';
-import { encodeCopyRows } from './copy-rows.ts';
+import type { DocketRow, RegisterSchema } from '../database/schema.ts';
+import { writeProjection } from '../rules/store.ts';
+import { type CommitOutcome, copyBuffer, type DocketCommit } from './commit.ts';
 
-export type StoredDocket = Omit<Selectable<DocketsTable>, 'register_no'>;
-
-export interface NewTransaction {
-  readonly txId: string;
-  readonly type: string;
-  readonly senderAddress: string;
-  readonly blueprintId: string | undefined;
-  readonly actionId: string | undefined;
-  readonly previousTxId: string | undefined;
-  /** whether this is the one successor its predecessor may have (L-43) */
-  readonly onlySuccessor: boolean;
-  /** hex of what no second Action may repeat (L-39); undefined where nothing is compared */
-  readonly replayKey: string | undefined;
-  readonly createdMicros: number;
-  readonly leaf: Uint8Array;
-  readonly payloadHashForm: string;
-  readonly record: Uint8Array;
-  readonly payload: Uint8Array;
-}
-
-export interface DocketCommit {
-  readonly registerNo: number;
-  readonly registerId: string;
-  readonly docket: Omit<StoredDocket, 'first_ordinal'>;
-  readonly transactions: readonly NewTransaction[];
-  readonly frontier: Uint8Array;
-  readonly nodes: readonly CompleteNode[];
-  readonly attestations: readonly ConsensusVote[];
-  /** what the docket's control transactions decide; undefined when it has none */
-  readonly projection: Projection | undefined;
-}
-
-/** `moved`: somebody else stored this number first, or the register takes none; nothing was written. */
-export type CommitOutcome = 'stored' | 'moved' | 'already_sealed' | 'second_successor' | 'replay';
+export type StoredDocket = Omit<DocketRow, 'register_no'>;
 
 /** Dockets in one partition of `transactions`. */
 const docketsPerPartition = 10_000;
@@ -148,7 +114,7 @@ const noReplayKey = '00'.repeat(replayKeyBytes);
 
 /** Transaction rows that COPY has brought. */
 const copiedRows = `
-  select tx_id, position, sender_address from transactions where register_no = $1 and docket_number = $2::bigint`;
+  select tx_id, position, sender_address, blueprint_id from transactions where register_no = $1 and docket_number = $2::bigint`;
 
 /** The transaction rows of a small docket. */
 const insertedRows = `
@@ -156,10 +122,10 @@ const insertedRows = `
     previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
   select $1, $2::bigint, t.position - 1, t.tx_id, t.type, t.sender_address, t.blueprint_id, t.action_id,
     t.previous_tx_id, t.created_micros, t.leaf, t.payload_hash_form, t.record, t.payload
-  from head, unnest($27::bytea[], $28::text[], $29::text[], $30::text[], $31::text[], $32::bytea[], $33::bigint[],
-    $34::bytea[], $35::text[], $36::bytea[], $37::bytea[]) with ordinality as t(tx_id, type, sender_address,
+  from head, unnest($30::bytea[], $31::text[], $32::text[], $33::text[], $34::text[], $35::bytea[], $36::bigint[],
+    $37::bytea[], $38::text[], $39::bytea[], $40::bytea[]) with ordinality as t(tx_id, type, sender_address,
     blueprint_id, action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload, position)
-  returning tx_id, position, sender_address`;
+  returning tx_id, position, sender_address, blueprint_id`;
 
 /**
  * A docket in one statement, but for rows that COPY has brought. The update of the head is the gate: when the head moved
@@ -191,6 +157,26 @@ with head as (
   select $1, sender_address, count(*) from rows group by sender_address
   on conflict (register_no, sender_address)
     do update set transaction_count = sender_counters.transaction_count + excluded.transaction_count
+), blueprints as (
+  insert into blueprint_counters (register_no, blueprint_id, transaction_count)
+  select $1, blueprint_id, count(*) from rows where octet_length(blueprint_id) <= 256 group by blueprint_id
+  on conflict (register_no, blueprint_id)
+    do update set transaction_count = blueprint_counters.transaction_count + excluded.transaction_count
+), recipients as (
+  insert into transaction_recipients (register_no, address, docket_number, position)
+  select $1, address, $2::bigint, position from head, unnest($27::text[], $28::integer[]) as r(address, position)
+  returning address
+), received as (
+  insert into recipient_counters (register_no, address, transaction_count)
+  select $1, address, count(*) from recipients group by address
+  on conflict (register_no, address)
+    do update set transaction_count = recipient_counters.transaction_count + excluded.transaction_count
+), participants as (
+  insert into participant_keys (register_no, address, participant_id, public_key, algorithm, status)
+  select $1, p.* from head, jsonb_to_recordset($29::jsonb)
+    as p("walletAddress" text, "participantId" text, "publicKey" text, algorithm text, status text)
+  on conflict (register_no, address) do update set participant_id = excluded.participant_id,
+    public_key = excluded.public_key, algorithm = excluded.algorithm, status = excluded.status
 ), nodes as (
   insert into log_nodes (register_no, level, position, hash)
   select $1, level, position, hash from head, unnest($20::smallint[], $21::bigint[], $22::bytea[]) as n(level, position, hash)
@@ -210,6 +196,9 @@ select first_ordinal from head`;
 function restValues(commit: DocketCommit): unknown[] {
   const { docket } = commit;
   const links = commit.transactions.filter((one) => one.onlySuccessor);
+  const received = commit.transactions.flatMap((one, position) =>
+    one.recipients.map((address) => ({ address, position })),
+  );
   const event = {
     registerId: commit.registerId,
     docketNumber: docket.docket_number,
@@ -243,6 +232,9 @@ function restValues(commit: DocketCommit): unknown[] {
     commit.registerId,
     JSON.stringify(event),
     Buffer.from(commit.transactions.map((one) => one.replayKey ?? noReplayKey).join(''), 'hex'),
+    received.map((one) => one.address),
+    received.map((one) => one.position),
+    JSON.stringify(commit.participants),
   ];
 }
 
@@ -262,28 +254,6 @@ function rowValues({ transactions }: DocketCommit): unknown[] {
     transactions.map((one) => Buffer.from(one.record)),
     transactions.map((one) => Buffer.from(one.payload)),
   ];
-}
-
-function copyBuffer(commit: DocketCommit): Buffer {
-  const text = (value: string | undefined) => (value === undefined ? null : { text: value });
-  return encodeCopyRows(
-    commit.transactions.map((one, position) => [
-      { int4: commit.registerNo },
-      { int8: commit.docket.docket_number },
-      { int4: position },
-      { bytes: Buffer.from(one.txId, 'hex') },
-      { text: one.type },
-      { text: one.senderAddress },
-      text(one.blueprintId),
-      text(one.actionId),
-      one.previousTxId === undefined ? null : { bytes: Buffer.from(one.previousTxId, 'hex') },
-      { int8: one.createdMicros },
-      { bytes: one.leaf },
-      { text: one.payloadHashForm },
-      { bytes: one.record },
-      { bytes: one.payload },
-    ]),
-  );
 }
 
 const outcomeOfConstraint: Readonly<Record<string, CommitOutcome>> = {

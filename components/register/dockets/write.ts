@@ -9,13 +9,15 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { lastByAddress, type ParticipantKey, participantKeysOf } from '../participants/record.ts';
 import { type FoldedDocket, foldDocket, foldGenesis, noGenesis } from '../rules/fold.ts';
 import { projectionOf } from '../rules/project.ts';
 import { sealedFacts } from '../transactions/store.ts';
 import { createChainCache } from './chain.ts';
+import type { DocketCommit, NewTransaction } from './commit.ts';
 import type { DocketBundle } from './docket.ts';
 import { judgeRepeated } from './replay.ts';
-import type { DocketCommit, DocketWriter, NewTransaction } from './store.ts';
+import type { DocketWriter } from './store.ts';
 import {
   type ChainState,
   type DocketJudges,
@@ -52,9 +54,19 @@ export type WriteDocket = (bundle: DocketBundle) => Promise<WriteResult>;
 /** Times somebody else may store a docket between our look and our commit. */
 const maxAttempts = 4;
 
+/** Bytes of an entry of an index over texts that a client chose; what is longer is found by reading. */
+const longestIndexedBytes = 256;
+
 /** Index columns are text, which cannot hold NUL; what was signed stands in the record whatever it holds. */
 function indexText(text: string | undefined): string | undefined {
   return text?.includes('\u0000') ? undefined : text;
+}
+
+/** Recipients as the index takes them: each once, and none that is longer than an entry may be. */
+function indexRecipients(recipients: readonly string[]): string[] {
+  return [...new Set(recipients)].filter(
+    (one) => Buffer.byteLength(one) <= longestIndexedBytes && !one.includes('\u0000'),
+  );
 }
 
 function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransaction[] {
@@ -69,6 +81,7 @@ function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransact
       txId: record.txId,
       type: record.type,
       senderAddress: record.senderAddress,
+      recipients: indexRecipients(record.recipients),
       blueprintId: indexText(record.blueprintId),
       actionId: indexText(record.actionId),
       previousTxId: previous,
@@ -103,6 +116,15 @@ function fold(docket: ReadDocket, state: ChainState, verifier: Verifier): Folded
   return foldGenesis(facts) ?? noGenesis();
 }
 
+/** The keys that the docket's participants published: of each address the last ones. */
+function participantsOf({ records, bundle }: ReadDocket): ParticipantKey[] {
+  return lastByAddress(
+    records.flatMap((record, index) =>
+      participantKeysOf(record, bundle.transactions[index]?.payload ?? new Uint8Array()),
+    ),
+  );
+}
+
 function commitOf({ docket, folded, rows }: Judged, state: ChainState, storedAt: Date): DocketCommit {
   const { header, certificate, attestations } = docket.bundle;
   const log = state.frontier.clone();
@@ -131,6 +153,7 @@ function commitOf({ docket, folded, rows }: Judged, state: ChainState, storedAt:
     nodes,
     attestations,
     projection: projectionOf(folded),
+    participants: participantsOf(docket),
   };
 }
 

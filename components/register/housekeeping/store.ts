@@ -41,6 +41,10 @@ export async function purgeDockets(
 const perRegister = [
   'log_nodes',
   'sender_counters',
+  'blueprint_counters',
+  'transaction_recipients',
+  'recipient_counters',
+  'participant_keys',
   'register_roster',
   'register_validators',
   'policy_versions',

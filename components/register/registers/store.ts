@@ -234,7 +234,8 @@ export async function membersAt(
   return rows;
 }
 
-function scoped(scope: Scope) {
+/** Condition on rows of `registers`: the scope sees them. */
+export function scopedTo(scope: Scope) {
   if (scope.all) return sql<boolean>`registers.deleted_at is null`;
   return sql<boolean>`registers.deleted_at is null and (registers.purpose = 'System' or exists (select 1 from subscriptions s
     where s.register_no = registers.register_no and s.organization_id = ${scope.organizationId ?? ''}))`;
@@ -245,7 +246,7 @@ export async function listRegisters(
   scope: Scope,
   query: ListQuery,
 ): Promise<{ items: Register[]; total: number }> {
-  let rows = select(db).where(scoped(scope));
+  let rows = select(db).where(scopedTo(scope));
   if (query.purpose !== undefined) rows = rows.where('purpose', '=', query.purpose);
   if (query.status !== undefined) rows = rows.where('status', '=', query.status);
   if (!query.includeSandbox) rows = rows.where(sql<boolean>`metadata->>'sandbox' is distinct from 'true'`);
@@ -265,7 +266,7 @@ export async function countRegisters(
   return db
     .selectFrom('registers')
     .select(['status', 'purpose', sql<number>`count(*)::int`.as('count')])
-    .where(scoped(scope))
+    .where(scopedTo(scope))
     .groupBy(['status', 'purpose'])
     .execute();
 }

@@ -1,15 +1,24 @@
+import type { Clock } from '#kit/clock/clock.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { PageQuery } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { ENTITY_SETS } from '../odata/model.ts';
+import { readFilter } from '../odata/options.ts';
+import { type SearchDeps, searchRegister } from '../odata/search.ts';
+import { sealedItemOf } from '../odata/store.ts';
+import { allOf, textTerm, timeTerm } from '../odata/terms.ts';
+import type { Typed } from '../odata/typed.ts';
 import type { Register } from '../registers/store.ts';
 import { presentItem } from './present.ts';
 import {
   countFiltered,
   type Filter,
+  findIdAt,
   findPlace,
   listFiltered,
   listFromOrdinal,
+  type Place,
   senderCount,
 } from './store.ts';
 
@@ -20,6 +29,13 @@ export interface ListQuery extends PageQuery {
   /** microseconds since the epoch, exclusive */
   readonly endTime?: number | undefined;
   readonly before?: string | undefined;
+  readonly $filter?: string | undefined;
+}
+
+export interface ListDeps {
+  readonly db: Db;
+  readonly database: SearchDeps;
+  readonly clock: Clock;
 }
 
 export interface TransactionPage {
@@ -56,21 +72,74 @@ async function totalOf(db: Db, filter: Filter): Promise<{ totalCount: number; ex
   return { totalCount: counted, exact: counted <= maxDepth };
 }
 
+/** The place of the transaction that `before` names. */
+async function placeBefore(db: Db, register: Register, query: ListQuery): Promise<Place | undefined> {
+  if (query.before === undefined) return undefined;
+  const place = await findPlace(db, register.registerNo, query.before.toLowerCase());
+  if (place === undefined) throw refusal('TX_NOT_FOUND');
+  return place;
+}
+
+/** The filters that have names of their own, as terms of a `$filter`. */
+function namedTerms({ senderAddress, startTime, endTime }: ListQuery): Typed[] {
+  return [
+    ...(senderAddress === undefined ? [] : [textTerm('senderAddress', 'eq', senderAddress)]),
+    ...(startTime === undefined ? [] : [timeTerm('ge', startTime)]),
+    ...(endTime === undefined ? [] : [timeTerm('lt', endTime)]),
+  ];
+}
+
+/**
+ * What matches a `$filter` and every other filter (L-125). A page reads a bounded number of rows, so it may be followed by
+ * another one though it is not full.
+ */
+async function listMatching(
+  deps: ListDeps,
+  register: Register,
+  query: ListQuery & { readonly $filter: string },
+): Promise<TransactionPage> {
+  const set = ENTITY_SETS.Transactions;
+  const typed = readFilter(set, query.$filter, deps.clock.nowMicros());
+  const offset = (query.page - 1) * query.pageSize;
+  if (offset > maxDepth) throw refusal('PAGE_TOO_DEEP');
+  const place = await placeBefore(deps.db, register, query);
+  const named = namedTerms(query);
+  const terms = [...named, ...(typed.kind === 'all' ? typed.of : [typed])];
+  const found = await searchRegister(deps.database, register, {
+    set,
+    filter: allOf(terms),
+    orderings: [],
+    start: { after: place && { registerId: register.registerId, place: { ...place, micros: '0' } }, offset },
+    limit: query.pageSize,
+    count: true,
+  });
+  const { rows, next, count } = found;
+  if (rows.length === 0 && next !== undefined && next.offset > 0) throw refusal('PAGE_TOO_DEEP');
+  const items = rows.map((row) => presentItem(sealedItemOf(row)));
+  const following = next?.after && (await findIdAt(deps.db, register.registerNo, next.after.place));
+  return {
+    items,
+    totalCount: count?.total ?? 0,
+    exact: count?.exact ?? false,
+    hasMore: next !== undefined,
+    next: following,
+  };
+}
+
 /** Sealed transactions of a register, newest first. */
 export async function listTransactions(
-  db: Db,
+  deps: ListDeps,
   register: Register,
   query: ListQuery,
 ): Promise<TransactionPage> {
+  const { db } = deps;
+  const { $filter } = query;
+  if ($filter !== undefined) return listMatching(deps, register, { ...query, $filter });
   const filters = [query.senderAddress, query.startTime, query.endTime, query.before];
   if (filters.every((value) => value === undefined)) return listAll(db, register, query);
   const offset = (query.page - 1) * query.pageSize;
   if (offset > maxDepth) throw refusal('PAGE_TOO_DEEP');
-  const before =
-    query.before === undefined
-      ? undefined
-      : await findPlace(db, register.registerNo, query.before.toLowerCase());
-  if (query.before !== undefined && before === undefined) throw refusal('TX_NOT_FOUND');
+  const before = await placeBefore(db, register, query);
   const filter: Filter = {
     registerNo: register.registerNo,
     senderAddress: query.senderAddress,

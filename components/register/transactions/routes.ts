@@ -4,16 +4,17 @@ import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/times
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
+import { refusal } from '../errors.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
 import type { Register } from '../registers/store.ts';
 import type { Confirmations } from './confirmations.ts';
-import { type ListQuery, listTransactions } from './list.ts';
+import { type ListDeps, type ListQuery, listTransactions } from './list.ts';
 import { presentSealed, presentUnsealed } from './present.ts';
 import { getSealed, getTransaction, listPending, type ReadDeps, txIdOf } from './read.ts';
 import { findSealed } from './store.ts';
 import { type SubmitDeps, type SubmitRequest, submit } from './submit.ts';
 
-export interface TransactionsDeps extends ReadDeps, SubmitDeps {
+export interface TransactionsDeps extends ReadDeps, SubmitDeps, ListDeps {
   readonly idempotency: Idempotency;
   readonly confirmations: Confirmations;
 }
@@ -64,6 +65,11 @@ const listQuery = paging().extend({
   startTime: instant.optional().describe('Inclusive.'),
   endTime: instant.optional().describe('Exclusive.'),
   status: z.enum(['confirmed', 'pending']).default('confirmed').describe('pending asks the validators.'),
+  $filter: z
+    .string()
+    .max(4096)
+    .optional()
+    .describe('OData over the properties of Transactions; confirmed only.'),
   before: hash.optional().describe('Cursor: the last transaction of the page before; filters stay the same.'),
 });
 
@@ -167,8 +173,9 @@ export function mountTransactions(app: App, deps: TransactionsDeps): void {
     async (request) => {
       const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
       const { query } = request;
-      if (query.status === 'confirmed')
-        return pageOf(query, await listTransactions(deps.db, register, query));
+      if (query.status === 'confirmed') return pageOf(query, await listTransactions(deps, register, query));
+      if (query.$filter !== undefined)
+        throw refusal('QUERY_NOT_SUPPORTED', { message: '$filter is for confirmed transactions.' });
       const waiting = await listPending(deps, register);
       const { offset, limit } = pageWindow(query);
       const items = waiting.slice(offset, offset + limit);

@@ -69,6 +69,22 @@ export async function findPlace(db: Db, registerNo: number, txId: string): Promi
     .executeTakeFirst();
 }
 
+/** Id of the transaction that stands at a place. */
+export async function findIdAt(
+  db: Db,
+  registerNo: number,
+  place: Pick<Place, 'docketNumber' | 'position'>,
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('transactions')
+    .select('tx_id')
+    .where('register_no', '=', registerNo)
+    .where('docket_number', '=', place.docketNumber)
+    .where('position', '=', place.position)
+    .executeTakeFirst();
+  return row?.tx_id.toString('hex');
+}
+
 /** Places and types of those ids that are sealed. */
 export async function sealedFacts(
   db: Db,

@@ -215,6 +215,36 @@ describe('transactions', () => {
     );
   });
 
+  it('filters by what OData says, together with the other filters', async () => {
+    const list = async (filter: string, more = '') =>
+      (await get(`?$filter=${encodeURIComponent(filter)}&pageSize=100${more}`)).body;
+    const all = (await get('?pageSize=100')).body;
+    expect((await list('true')).items).toEqual(all.items);
+    expect(await list(`senderAddress eq '${other.walletAddress}'`)).toMatchObject({ totalCount: 6 });
+    const both = await list("transactionType eq 'Action'", `&senderAddress=${other.walletAddress}`);
+    expect([both.items.length, both.totalCount, both.hasMore]).toEqual([6, 6, false]);
+    const newest = both.items[0];
+    const from = encodeURIComponent(newest.createdAt);
+    expect((await list('true', `&senderAddress=${other.walletAddress}&endTime=${from}`)).items).toHaveLength(
+      5,
+    );
+    expect((await list(`timestamp lt ${newest.createdAt}`, `&startTime=${from}`)).items).toEqual([]);
+    const page = (await get(`?$filter=position%20ge%200&pageSize=4`)).body;
+    const rest = (await get(`?$filter=position%20ge%200&pageSize=100&before=${page.next}`)).body;
+    expect([...page.items, ...rest.items]).toEqual(all.items);
+    const second = (await get(`?$filter=position%20ge%200&pageSize=4&page=2`)).body;
+    expect(second.items).toEqual(all.items.slice(4, 8));
+    const wrong = await get(`?$filter=${encodeURIComponent('true or x eq 1')}`);
+    expect([wrong.status, wrong.body]).toEqual([
+      400,
+      expect.objectContaining({ code: 'QUERY_INVALID', option: '$filter', position: 8 }),
+    ]);
+    expect((await get('?$filter=true&status=pending')).status).toBe(501);
+    expect((await get('?$filter=true', 'stranger')).status).toBe(404);
+    const elsewhere = await list(`registerId eq '${'0'.repeat(32)}'`);
+    expect([elsewhere.items, elsewhere.totalCount]).toEqual([[], 0]);
+  });
+
   it('A4: seals 250 transactions in dockets of at most 100, in their order', async () => {
     const sent: string[] = [];
     for (let count = 0; count < 250; count += 1) {

@@ -21,13 +21,13 @@ export const document2: readonly SpecifiedRoute[] = [
     'DELETE /api/registers/{id} RequireAuthenticated',
     'POST /api/registers/{registerId}/disable-dev-mode CanManageRegisters',
   ]),
-  ...routes('register', 'pending', [
+  ...routes('register', 'served', [
     'GET /api/registers/{registerId}/transactions/graph RequireAuthenticated',
-    'POST /api/registers/{registerId}/blueprints/publish RequireService',
     'POST /api/registers/{registerId}/participants/resolve-public-keys RequireAuthenticated',
   ]),
+  ...routes('register', 'pending', ['POST /api/registers/{registerId}/blueprints/publish RequireService']),
   // Query routes and OData
-  ...routes('register', 'pending', [
+  ...routes('register', 'served', [
     'GET /api/query/wallets/{address}/transactions RequireAuthenticated',
     'GET /api/query/senders/{address}/transactions RequireAuthenticated',
     'GET /api/query/blueprints/{blueprintId}/transactions RequireAuthenticated',

@@ -99,6 +99,17 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'PUT /api/internal/registers/{key}/validation RequireOperator',
     'POST /api/registers/{registerId}/attestations RequireAuthenticated',
   ]),
+  // OData: notes/ledger.md L-126
+  ...routes('register', 'served', [
+    'GET /odata RequireAuthenticated',
+    'GET /odata/ RequireAuthenticated',
+    'GET /odata/$metadata RequireAuthenticated',
+    'GET /odata/{resource} RequireAuthenticated',
+    'GET /odata/Registers/$count RequireAuthenticated',
+    'GET /odata/Transactions/$count RequireAuthenticated',
+    'GET /odata/Dockets/$count RequireAuthenticated',
+    'POST /odata/$batch RequireAuthenticated',
+  ]),
   // Proofs: notes/ledger.md chapter 5, decisions D25 and D40
   ...routes('register', 'served', [
     'GET /api/registers/{registerId}/transactions/{txId}/record RequireAuthenticated',

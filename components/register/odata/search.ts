@@ -1,0 +1,242 @@
+import type { Database } from '#kit/db/db.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import type { Scope } from '../registers/store.ts';
+import type { EntitySet } from './model.ts';
+import { type Plan, planFilter } from './plan.ts';
+import {
+  countAll,
+  countOfBlueprint,
+  countOfSender,
+  countRegisterRows,
+  examine,
+  listAlong,
+  listRegisterRows,
+  listSorted,
+  type Place,
+  placeOf,
+  type Row,
+  type VisibleRegister,
+  visibleRegisters,
+  type Walk,
+  withinTime,
+} from './store.ts';
+import { type TypedOrdering, translateAll, translateOrderings } from './translation/store.ts';
+import type { Typed } from './typed.ts';
+
+/** Rows that one request may read, whatever it finds; registers that it may look into. */
+export const MOST_EXAMINED = 10_000;
+
+/** Where a page begins. `offset` skips rows that match, `after` is a place in the walk. */
+export interface Start {
+  readonly after: { readonly registerId: string; readonly place: Omit<Place, 'registerNo'> } | undefined;
+  readonly offset: number;
+}
+
+export interface Search {
+  readonly set: EntitySet;
+  readonly filter: Typed | undefined;
+  readonly orderings: readonly TypedOrdering[];
+  readonly start: Start;
+  readonly limit: number;
+  readonly count: boolean;
+  /** Only what this address sent or received; beside a filter that names neither sender nor blueprint. */
+  readonly wallet?: string;
+}
+
+export interface Found {
+  readonly rows: readonly Row[];
+  /** where the next page begins; undefined at the end */
+  readonly next: Start | undefined;
+  readonly count: Count | undefined;
+}
+
+export interface Count {
+  readonly total: number;
+  /** false: there are at least that many */
+  readonly exact: boolean;
+}
+
+export type SearchDeps = Pick<Database<RegisterSchema>, 'transact'>;
+type Db = Parameters<typeof examine>[0];
+
+function planOf({ filter, wallet }: Search): Plan {
+  const plan = planFilter(filter);
+  return wallet === undefined ? plan : { ...plan, sought: { by: 'wallet', address: wallet } };
+}
+
+/** The order of a walk that an `$orderby` asks for; undefined: rows must be sorted. */
+function wayOf(
+  orderings: readonly TypedOrdering[],
+  set: Walk['set'],
+  registers: number,
+): Pick<Walk, 'by' | 'direction'> | undefined {
+  const [first, second, ...more] = orderings;
+  if (first === undefined) return { by: 'place', direction: 'desc' };
+  const column = (one: TypedOrdering | undefined) =>
+    one?.by.kind === 'property' ? one.by.property.column : undefined;
+  const { direction } = first;
+  if (registers > 1 || more.length > 0) return undefined;
+  if (second === undefined && set === 'Transactions' && column(first) === 'created_at')
+    return { by: 'time', direction };
+  const steps = column(second) === 'position' && second?.direction === direction;
+  return column(first) === 'docket_number' && (second === undefined || steps)
+    ? { by: 'place', direction }
+    : undefined;
+}
+
+/** A walk by time has no other index to help it. */
+function narrow(plan: Plan, filter: Typed | undefined, by: Walk['by']): Plan {
+  if (by === 'place') return plan;
+  const rest = filter === undefined ? [] : [filter];
+  return { ...plan, sought: undefined, fromDocket: undefined, toDocket: undefined, rest };
+}
+
+async function countMatches(db: Db, walk: Walk, plan: Plan): Promise<Count> {
+  const { sought, fromDocket, toDocket, rest } = plan;
+  const numbers = walk.registers.map(({ registerNo }) => registerNo);
+  if (rest.length === 0 && fromDocket === undefined && toDocket === undefined) {
+    if (sought === undefined) return { total: await countAll(db, walk.set, numbers), exact: true };
+    if (sought.by === 'sender')
+      return { total: await countOfSender(db, numbers, sought.senderAddress), exact: true };
+    if (sought.by === 'blueprint')
+      return { total: await countOfBlueprint(db, numbers, sought.blueprintId), exact: true };
+  }
+  const whole = { ...walk, after: undefined };
+  const { examined, matching } = await examine(db, whole, translateAll(rest), MOST_EXAMINED + 1);
+  return { total: Math.min(matching, MOST_EXAMINED), exact: examined <= MOST_EXAMINED };
+}
+
+const startOf = (registers: readonly VisibleRegister[], place: Place, offset: number): Start => ({
+  after: {
+    registerId: registers.find(({ registerNo }) => registerNo === place.registerNo)?.registerId ?? '',
+    place,
+  },
+  offset,
+});
+
+/** A page in the order of the walk: what follows begins at the last row, found or merely read. */
+async function pageAlong(db: Db, walk: Walk, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
+  const { start, limit } = search;
+  const where = translateAll(plan.rest);
+  const wanted = start.offset + limit + 1;
+  const examined = plan.rest.length === 0 ? wanted : MOST_EXAMINED;
+  const found = await listAlong(db, walk, { where, examined, offset: start.offset, limit: limit + 1 });
+  const rows = found.slice(0, limit);
+  const last = rows.at(-1);
+  if (found.length > limit && last !== undefined)
+    return { rows, next: startOf(walk.registers, placeOf(last), 0) };
+  if (plan.rest.length === 0) return { rows, next: undefined };
+  const read = await examine(db, walk, where, MOST_EXAMINED);
+  if (read.last === undefined) return { rows, next: undefined };
+  return { rows, next: startOf(walk.registers, read.last, Math.max(0, start.offset - read.matching)) };
+}
+
+/** A page in another order: all that matches is sorted, so the walk must end within the bound. */
+async function pageSorted(db: Db, walk: Walk, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
+  const where = translateAll(plan.rest);
+  const { start, limit } = search;
+  const { examined } = await examine(db, walk, where, MOST_EXAMINED + 1);
+  if (examined > MOST_EXAMINED) {
+    throw refusal('QUERY_TOO_BROAD', {
+      message: `More than ${MOST_EXAMINED} rows would have to be sorted; name one register, a sender or a range of dockets.`,
+    });
+  }
+  const rows = await listSorted(db, walk, {
+    where,
+    examined: MOST_EXAMINED,
+    orderings: translateOrderings(search.orderings),
+    offset: start.offset,
+    limit: limit + 1,
+  });
+  const next = rows.length > limit ? { after: undefined, offset: start.offset + limit } : undefined;
+  return { rows: rows.slice(0, limit), next };
+}
+
+async function searchRegisters(db: Db, scope: Scope, search: Search): Promise<Found> {
+  const { filter, orderings, start, limit } = search;
+  const where = translateAll(filter === undefined ? [] : [filter]);
+  const upTo = start.after?.registerId;
+  const [after] =
+    upTo === undefined ? [] : await visibleRegisters(db, scope, { registerIds: [upTo], limit: 1 });
+  const window = { after: after?.registerNo, offset: start.offset, limit: limit + 1 };
+  const found = await listRegisterRows(db, scope, {
+    where,
+    orderings: translateOrderings(orderings),
+    ...window,
+  });
+  const rows = found.slice(0, limit);
+  const last = rows.at(-1);
+  const place = { docketNumber: 0, position: 0, micros: '0' };
+  const following = (row: Row): Start =>
+    orderings.length === 0
+      ? { after: { registerId: String(row['register_id']), place }, offset: 0 }
+      : { after: undefined, offset: start.offset + limit };
+  const count = search.count ? await countRegisterRows(db, scope, where) : undefined;
+  return {
+    rows,
+    next: found.length > limit && last !== undefined ? following(last) : undefined,
+    count: count === undefined ? undefined : { total: count, exact: true },
+  };
+}
+
+/** Searches sealed history in registers that somebody may read, newest first. */
+async function searchAmong(
+  db: Db,
+  readable: readonly VisibleRegister[],
+  plan: Plan,
+  search: Search,
+): Promise<Found> {
+  const { filter, orderings, start } = search;
+  const set = search.set.name === 'Dockets' ? 'Dockets' : 'Transactions';
+  const { registerIds } = plan;
+  const all = readable.filter(({ registerId }) => registerIds?.includes(registerId) ?? true);
+  const from = all.findIndex(({ registerId }) => registerId === start.after?.registerId);
+  const way = wayOf(orderings, set, all.length);
+  const { by, direction } = way ?? { by: 'place', direction: 'desc' };
+  const narrowed = narrow(plan, filter, by);
+  const { sought, fromDocket, toDocket } = narrowed;
+  const common = { set, by, direction, sought, fromDocket, toDocket } as const;
+  const begin = all[from];
+  const walk: Walk = {
+    ...common,
+    registers: begin === undefined ? all : all.slice(from),
+    after: begin && start.after && { registerNo: begin.registerNo, ...start.after.place },
+  };
+  const page = await (way === undefined ? pageSorted : pageAlong)(db, walk, narrowed, search);
+  const count = search.count
+    ? await countMatches(db, { ...common, registers: all, after: undefined }, narrowed)
+    : undefined;
+  return { ...page, count };
+}
+
+async function searchLedger(db: Db, scope: Scope, search: Search): Promise<Found> {
+  const plan = planOf(search);
+  const { registerIds } = plan;
+  const readable = await visibleRegisters(db, scope, { registerIds, limit: MOST_EXAMINED + 1 });
+  if (readable.length > MOST_EXAMINED) {
+    throw refusal('QUERY_TOO_BROAD', { message: 'You see too many registers; name some with registerId.' });
+  }
+  return searchAmong(db, readable, plan, search);
+}
+
+/** As `search`, in one register that the caller is known to see. */
+export function searchRegister(
+  database: SearchDeps,
+  register: VisibleRegister,
+  query: Search,
+): Promise<Found> {
+  return withinTime(database, (db) => searchAmong(db, [register], planOf(query), query));
+}
+
+/**
+ * Finds rows of an entity set among the registers that the scope sees. However large the ledger is, no request reads more
+ * than `MOST_EXAMINED` rows: a page may hold fewer rows than it could and still be followed by another one.
+ *
+ * @throws AppError invalid QUERY_TOO_BROAD, timeout QUERY_TIMEOUT
+ */
+export function search(database: SearchDeps, scope: Scope, query: Search): Promise<Found> {
+  return withinTime(database, (db) =>
+    query.set.name === 'Registers' ? searchRegisters(db, scope, query) : searchLedger(db, scope, query),
+  );
+}

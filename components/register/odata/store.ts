@@ -1,0 +1,365 @@
+import { type RawBuilder, sql } from 'kysely';
+import { type Database, type Reader, sqlState } from '#kit/db/db.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { type Scope, scopedTo } from '../registers/store.ts';
+import type { SealedItem } from '../transactions/store.ts';
+import type { Sought } from './plan.ts';
+
+export interface VisibleRegister {
+  readonly registerNo: number;
+  readonly registerId: string;
+}
+
+/** Where a row stands in the walk. For dockets `position` is 0, for registers both numbers are. */
+export interface Place {
+  readonly registerNo: number;
+  readonly docketNumber: number;
+  readonly position: number;
+  /** microseconds of the transaction, as text; only walks by time look at it */
+  readonly micros: string;
+}
+
+/** A row of an entity set: its place and the columns that the model names. */
+export type Row = Readonly<Record<string, unknown>> & {
+  readonly register_no: number;
+  readonly docket_number: number;
+  readonly position: number;
+  readonly created_micros: string;
+};
+
+/** A row of `Transactions` as lists of transactions show it. */
+export function sealedItemOf(row: Row): SealedItem {
+  const { record, payload_hash_form: form } = row;
+  if (!Buffer.isBuffer(record)) throw new TypeError('not a row of a transaction');
+  const { docket_number: docketNumber, position } = row;
+  return { docketNumber, position, record, payloadHashForm: String(form) };
+}
+
+/**
+ * A way through the rows of some registers, one register after the other. `place`: in the order of the ledger. `time`: in the
+ * order of the timestamps, through one register only.
+ */
+export interface Walk {
+  readonly set: 'Transactions' | 'Dockets';
+  readonly registers: readonly VisibleRegister[];
+  readonly by: 'place' | 'time';
+  readonly direction: 'asc' | 'desc';
+  /** exclusive; in the first of the registers */
+  readonly after: Place | undefined;
+  readonly sought: Sought | undefined;
+  readonly fromDocket: number | undefined;
+  readonly toDocket: number | undefined;
+}
+
+type Db = Reader<RegisterSchema>;
+type Fragment = RawBuilder<unknown>;
+type Condition = RawBuilder<boolean>;
+
+const mostMs = 5_000;
+
+/** Runs statements that a client shaped, each for `timeoutMs` at most. Throws QUERY_TIMEOUT. */
+export async function withinTime<T>(
+  database: Pick<Database<RegisterSchema>, 'transact'>,
+  act: (db: Db) => Promise<T>,
+  timeoutMs = mostMs,
+): Promise<T> {
+  try {
+    return await database.transact(async (tx) => {
+      await sql`select set_config('statement_timeout', ${String(timeoutMs)}, true)`.execute(tx);
+      return act(tx);
+    });
+  } catch (error) {
+    // query_canceled
+    if (sqlState(error) === '57014') throw refusal('QUERY_TIMEOUT', { cause: error });
+    throw error;
+  }
+}
+
+/** Registers that a caller sees, newest first, at most `limit`. */
+export async function visibleRegisters(
+  db: Db,
+  scope: Scope,
+  query: {
+    readonly registerIds: readonly string[] | undefined;
+    readonly limit: number;
+  },
+): Promise<VisibleRegister[]> {
+  let rows = db
+    .selectFrom('registers')
+    .select(['register_no as registerNo', 'register_id as registerId'])
+    .where(scopedTo(scope));
+  const { registerIds, limit } = query;
+  if (registerIds !== undefined)
+    rows = rows.where(sql<boolean>`register_id = any(${[...registerIds]}::text[])`);
+  return rows.orderBy('register_no', 'desc').limit(limit).execute();
+}
+
+const soughtIn = (sought: Sought | undefined): Condition => {
+  switch (sought?.by) {
+    case undefined:
+    case 'txId':
+    case 'wallet':
+      return sql<boolean>`true`;
+    case 'sender':
+      return sql<boolean>`t.sender_address = ${sought.senderAddress}`;
+    case 'blueprint':
+      // the index has no entries that are longer
+      return sql<boolean>`t.blueprint_id = ${sought.blueprintId} and octet_length(t.blueprint_id) <= 256`;
+  }
+};
+
+const docketColumns = sql`d.docket_number, 0 as position,
+  (extract(epoch from d.timestamp::timestamptz) * 1000000)::bigint as created_micros, d.docket_number::text as docket_id,
+  d.hash, d.previous_hash, d.merkle_root, d.log_root, d.transaction_count, d.timestamp::timestamptz as sealed_at,
+  d.validator_address, d.validator_set_hash, d.is_genesis, d.size_bytes`;
+
+const transactionColumns = sql`t.docket_number, t.position, t.created_micros, t.docket_number::text as docket_id,
+  encode(t.tx_id, 'hex') as tx_id, t.type as transaction_type, t.sender_address, t.blueprint_id, t.action_id,
+  encode(t.previous_tx_id, 'hex') as previous_tx_id,
+  timestamptz 'epoch' + t.created_micros * interval '1 microsecond' as created_at, 'confirmed'::text as status,
+  substring(convert_from(t.record, 'UTF8') from '"instanceId":"([^"\\\\]*)"') as instance_id, t.record, t.payload_hash_form`;
+
+const rowsWithIds = (txIds: readonly string[]) => sql`(select t.* from transaction_ids i join transactions t
+  on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
+  where i.register_no = r.register_no and i.tx_id = any(${txIds.map((id) => Buffer.from(id, 'hex'))}::bytea[]))`;
+
+/** What an address sent or received: the newest places of both, and then the rows of those. Walks go down. */
+function rowsOfWallet(address: string, limit: number): Fragment {
+  const below = sql`docket_number <= r.docket and (docket_number, position) < (r.docket, r.position)
+    order by docket_number desc, position desc limit ${limit}`;
+  return sql`(select t.* from (
+      select docket_number, position from (
+        (select docket_number, position from transactions
+          where register_no = r.register_no and sender_address = ${address} and ${below})
+        union
+        (select docket_number, position from transaction_recipients
+          where register_no = r.register_no and address = ${address} and ${below})
+      ) places order by docket_number desc, position desc limit ${limit}
+    ) p join transactions t on t.register_no = r.register_no and t.docket_number = p.docket_number
+      and t.position = p.position)`;
+}
+
+function sourceOf(sought: Sought | undefined, limit: number): Fragment {
+  if (sought?.by === 'txId') return sql`${rowsWithIds(sought.txIds)} t`;
+  return sought?.by === 'wallet' ? sql`${rowsOfWallet(sought.address, limit)} t` : sql`transactions t`;
+}
+
+interface Way {
+  readonly columns: Fragment;
+  readonly source: Fragment;
+  /** names of the columns that order the walk, largest step first */
+  readonly steps: readonly string[];
+  /** the same columns of where the walk begins */
+  readonly begins: readonly string[];
+  readonly narrowed: Condition;
+}
+
+function wayOf(walk: Walk, limit: number): Way {
+  if (walk.set === 'Dockets') {
+    const narrowed = sql<boolean>`true`;
+    const source = sql`dockets d`;
+    return { columns: docketColumns, source, steps: ['d.docket_number'], begins: ['r.docket'], narrowed };
+  }
+  const { sought } = walk;
+  const source = sourceOf(sought, limit);
+  const common = { columns: transactionColumns, source, narrowed: soughtIn(sought) };
+  const place = { steps: ['t.docket_number', 't.position'], begins: ['r.docket', 'r.position'] };
+  if (walk.by === 'place') return { ...common, ...place };
+  const { steps, begins } = place;
+  return { ...common, steps: ['t.created_micros', ...steps], begins: ['r.micros', ...begins] };
+}
+
+const largestBigint = '9223372036854775807';
+const largestInteger = 2_147_483_647;
+
+/** Where each register's walk begins: before everything, but for the one that `after` stands in. */
+function beginnings(walk: Walk) {
+  const { after, registers } = walk;
+  const descending = walk.direction === 'desc';
+  const edge = descending ? largestBigint : '-1';
+  const first = (is: boolean, value: string | undefined, other: string) => (is && value ? value : other);
+  const inside = registers.map(({ registerNo }) => registerNo === after?.registerNo);
+  return {
+    numbers: registers.map(({ registerNo }) => registerNo),
+    ids: registers.map(({ registerId }) => registerId),
+    micros: inside.map((is) => first(is, after?.micros, descending ? largestBigint : `-${largestBigint}`)),
+    dockets: inside.map((is) => first(is, after && String(after.docketNumber), edge)),
+    positions: inside.map((is) =>
+      Number(first(is, after && String(after.position), String(descending ? largestInteger : -1))),
+    ),
+  };
+}
+
+/**
+ * The rows of a walk, `limit` at most: an index scan in each register until there are enough. The registers come in the order
+ * of the array, each with its rows in the order of the walk.
+ */
+function candidates(walk: Walk, limit: number): Fragment {
+  const { columns, source, steps, begins, narrowed } = wayOf(walk, limit);
+  const { numbers, ids, micros, dockets, positions } = beginnings(walk);
+  const list = (names: readonly string[]) => sql.raw(names.join(', '));
+  const [beyond, atLeast] = walk.direction === 'desc' ? [sql`<`, sql`<=`] : [sql`>`, sql`>=`];
+  const ordered = sql.raw(steps.map((step) => `${step} ${walk.direction}`).join(', '));
+  const alias = sql.raw(walk.set === 'Dockets' ? 'd' : 't');
+  return sql`(
+    select r.register_no, r.register_id, r.ord, l.*
+    from unnest(${numbers}::integer[], ${ids}::text[], ${micros}::bigint[], ${dockets}::bigint[], ${positions}::integer[])
+      with ordinality as r(register_no, register_id, micros, docket, position, ord)
+    cross join lateral (
+      select ${columns} from ${source}
+      where ${alias}.register_no = r.register_no
+        and ${list(steps.slice(0, 1))} ${atLeast} ${list(begins.slice(0, 1))}
+        and (${list(steps)}) ${beyond} (${list(begins)})
+        and ${alias}.docket_number >= ${walk.fromDocket ?? 0}::bigint
+        and ${alias}.docket_number <= ${walk.toDocket ?? largestBigint}::bigint
+        and ${narrowed}
+      order by ${ordered} limit ${limit}
+    ) l
+    limit ${limit}
+  )`;
+}
+
+/** The order of a walk over its own candidates. */
+function walkOrder(walk: Walk): Fragment {
+  const { direction } = walk;
+  const micros = walk.by === 'time' ? [`created_micros ${direction}`] : [];
+  return sql.raw(['ord', ...micros, `docket_number ${direction}`, `position ${direction}`].join(', '));
+}
+
+/**
+ * Rows of a walk for which `where` holds, in its order. At most `examined` rows are read on the way, so there may be fewer
+ * than `limit` though more follow.
+ */
+export async function listAlong(
+  db: Db,
+  walk: Walk,
+  query: {
+    readonly where: Fragment;
+    readonly examined: number;
+    readonly offset: number;
+    readonly limit: number;
+  },
+): Promise<Row[]> {
+  const found = await sql<Row>`select * from ${candidates(walk, query.examined)} c where ${query.where}
+    order by ${walkOrder(walk)} offset ${query.offset} limit ${query.limit}`.execute(db);
+  return found.rows;
+}
+
+/** What the whole of a bounded walk holds. */
+export interface Examined {
+  readonly examined: number;
+  readonly matching: number;
+  /** the last row that was read */
+  readonly last: Place | undefined;
+}
+
+/** Reads `atMost` rows of a walk: how many there are, for how many `where` holds, and where it came to. */
+export async function examine(db: Db, walk: Walk, where: Fragment, atMost: number): Promise<Examined> {
+  const found = await sql<{
+    examined: number;
+    matching: number;
+  }>`select count(*)::int as examined, (count(*) filter (where ${where}))::int as matching
+    from ${candidates(walk, atMost)} c`.execute(db);
+  const { examined = 0, matching = 0 } = found.rows[0] ?? {};
+  if (examined < atMost) return { examined, matching, last: undefined };
+  const rows = await sql<Row>`select register_no, docket_number, position, created_micros
+    from ${candidates(walk, atMost)} c order by ${walkOrder(walk)} offset ${atMost - 1} limit 1`.execute(db);
+  return { examined, matching, last: rows.rows[0] && placeOf(rows.rows[0]) };
+}
+
+/** Where a row stands. */
+export function placeOf(row: Row): Place {
+  return {
+    registerNo: row.register_no,
+    docketNumber: row.docket_number,
+    position: row.position,
+    micros: String(row.created_micros),
+  };
+}
+
+/** All rows of a walk for which `where` holds, ordered by something else. The caller knows that they are few. */
+export async function listSorted(
+  db: Db,
+  walk: Walk,
+  query: {
+    readonly where: Fragment;
+    readonly examined: number;
+    readonly orderings: readonly Fragment[];
+    readonly offset: number;
+    readonly limit: number;
+  },
+): Promise<Row[]> {
+  const order = sql.join([...query.orderings, walkOrder(walk)]);
+  const found = await sql<Row>`select * from ${candidates(walk, query.examined)} c where ${query.where}
+    order by ${order} offset ${query.offset} limit ${query.limit}`.execute(db);
+  return found.rows;
+}
+
+/** Counters of what registers hold: no row of the ledger is read. */
+export async function countAll(db: Db, set: Walk['set'], registers: readonly number[]): Promise<number> {
+  const column = sql.ref(set === 'Dockets' ? 'height' : 'transaction_count');
+  const found = await sql<{ total: number }>`select coalesce(sum(${column}), 0)::bigint as total
+    from register_heads where register_no = any(${registers}::integer[])`.execute(db);
+  return found.rows[0]?.total ?? 0;
+}
+
+/** Transactions of a sender, from its counters. */
+export async function countOfSender(
+  db: Db,
+  registers: readonly number[],
+  senderAddress: string,
+): Promise<number> {
+  const found = await sql<{ total: number }>`select coalesce(sum(transaction_count), 0)::bigint as total
+    from sender_counters where register_no = any(${registers}::integer[])
+    and sender_address = ${senderAddress}`.execute(db);
+  return found.rows[0]?.total ?? 0;
+}
+
+/** Transactions of a blueprint, from its counters. */
+export async function countOfBlueprint(
+  db: Db,
+  registers: readonly number[],
+  blueprintId: string,
+): Promise<number> {
+  const found = await sql<{ total: number }>`select coalesce(sum(transaction_count), 0)::bigint as total
+    from blueprint_counters where register_no = any(${registers}::integer[])
+    and blueprint_id = ${blueprintId}`.execute(db);
+  return found.rows[0]?.total ?? 0;
+}
+
+const registerRows = (scope: Scope) => sql`(
+  select registers.register_no, 0 as docket_number, 0 as position, 0::bigint as created_micros, register_id, title,
+    description, purpose, status, height, transaction_count, dev_mode, advertise,
+    (metadata->>'sandbox') is not distinct from 'true' as sandbox, policy_version, validator_set_version, network_id,
+    genesis_transaction_id, created_at, updated_at
+  from registers join register_heads on register_heads.register_no = registers.register_no
+  where ${scopedTo(scope)}
+)`;
+
+/** Registers that a caller sees and for which `where` holds; without orderings the newest first. */
+export async function listRegisterRows(
+  db: Db,
+  scope: Scope,
+  query: {
+    readonly where: Fragment;
+    readonly orderings: readonly Fragment[];
+    /** only those that are older than this one */
+    readonly after: number | undefined;
+    readonly offset: number;
+    readonly limit: number;
+  },
+): Promise<Row[]> {
+  const order = sql.join([...query.orderings, sql`register_no desc`]);
+  const found = await sql<Row>`select * from ${registerRows(scope)} c
+    where ${query.where} and (${query.after ?? null}::integer is null or register_no < ${query.after ?? null}::integer)
+    order by ${order} offset ${query.offset} limit ${query.limit}`.execute(db);
+  return found.rows;
+}
+
+export async function countRegisterRows(db: Db, scope: Scope, where: Fragment): Promise<number> {
+  const found = await sql<{
+    total: number;
+  }>`select count(*)::int as total from ${registerRows(scope)} c where ${where}`.execute(db);
+  return found.rows[0]?.total ?? 0;
+}

@@ -1,0 +1,97 @@
+import { z } from 'zod';
+import { isWalletAddress, walletAddress } from '#core/crypto/address.ts';
+import { isAlgorithm } from '#core/crypto/algorithm.ts';
+import { normalisePublicKey, parsePublicKey } from '#core/crypto/public-key.ts';
+import { isAppError } from '#core/errors/errors.ts';
+import type { SealedRecord } from '#core/ledger/record.ts';
+
+export const PARTICIPANT_STATUSES = ['Active', 'Deprecated', 'Revoked'] as const;
+
+const controlFree = /^[^\p{Cc}]*$/u;
+
+/** What a transaction of type Participant publishes (notes/ledger.md L-128); other members are not looked at. */
+const payloadShape = z.object({
+  participantId: z.string().min(1).max(128).regex(controlFree),
+  status: z.enum(PARTICIPANT_STATUSES).default('Active'),
+  addresses: z
+    .array(
+      z.object({
+        walletAddress: z.string().refine(isWalletAddress),
+        publicKey: z.string().max(2048),
+        algorithm: z.string().refine(isAlgorithm),
+      }),
+    )
+    .min(1)
+    .max(10),
+});
+
+/** The key that a participant publishes for an address. */
+export interface ParticipantKey {
+  readonly walletAddress: string;
+  readonly participantId: string;
+  /** base64 */
+  readonly publicKey: string;
+  readonly algorithm: string;
+  readonly status: string;
+}
+
+/** Keys by address of those who signed. */
+function signers(record: SealedRecord): ReadonlyMap<string, string> {
+  return new Map(
+    record.signatures.map(({ algorithm, publicKey }) => [
+      walletAddress(algorithm, parsePublicKey(algorithm, publicKey)),
+      normalisePublicKey(algorithm, publicKey),
+    ]),
+  );
+}
+
+function readPayload(payload: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(payload).toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The keys that a sealed transaction publishes; none when it is no participant's record. An address belongs to who holds its
+ * key: it counts when that key signed the transaction and is the key that is published for it. So nobody speaks for the
+ * address of another, and the last record of an address is its own word.
+ */
+export function participantKeysOf(record: SealedRecord, payload: Uint8Array): ParticipantKey[] {
+  if (record.type !== 'Participant') return [];
+  const read = payloadShape.safeParse(readPayload(payload));
+  if (!read.success || !read.data.participantId.isWellFormed()) return [];
+  const { participantId, status, addresses } = read.data;
+  const keys = signers(record);
+  return addresses
+    .filter(({ walletAddress: address, algorithm, publicKey }) => {
+      const signed = keys.get(address);
+      return signed !== undefined && isAlgorithm(algorithm) && sameKey(algorithm, publicKey, signed);
+    })
+    .map(({ walletAddress: address, algorithm }) => ({
+      walletAddress: address,
+      participantId,
+      publicKey: keys.get(address) ?? '',
+      algorithm,
+      status,
+    }));
+}
+
+function sameKey(
+  algorithm: Parameters<typeof normalisePublicKey>[0],
+  publicKey: string,
+  signed: string,
+): boolean {
+  try {
+    return normalisePublicKey(algorithm, publicKey) === signed;
+  } catch (error) {
+    if (isAppError(error)) return false;
+    throw error;
+  }
+}
+
+/** The last word on each address, of records in the order of the ledger. */
+export function lastByAddress(keys: readonly ParticipantKey[]): ParticipantKey[] {
+  return [...new Map(keys.map((key) => [key.walletAddress, key])).values()];
+}

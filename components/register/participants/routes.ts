@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import { isWalletAddress } from '#core/crypto/address.ts';
+import { ALGORITHMS } from '#core/crypto/algorithm.ts';
+import type { Reader } from '#kit/db/db.ts';
+import { type App, callerOf } from '#kit/http/http.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import { getVisibleRegister } from '../registers/access.ts';
+import type { ParticipantKey } from './record.ts';
+import { findKeys } from './store.ts';
+
+export interface ParticipantsDeps {
+  readonly db: Reader<RegisterSchema>;
+}
+
+const resolveBody = z.object({
+  walletAddresses: z.array(z.string().refine(isWalletAddress, 'expected a wallet address')).min(1).max(200),
+  algorithm: z.enum(ALGORITHMS).optional().describe('Only keys of this algorithm.'),
+});
+
+/** Sorts addresses by what is known of them; who revoked a key is in `revoked` alone. */
+export function resolveKeys(
+  addresses: readonly string[],
+  keys: readonly ParticipantKey[],
+  algorithm: string | undefined,
+) {
+  const fitting = keys.filter((key) => algorithm === undefined || key.algorithm === algorithm);
+  const byAddress = new Map(fitting.map((key) => [key.walletAddress, key]));
+  const distinct = [...new Set(addresses)];
+  const isRevoked = (address: string) => byAddress.get(address)?.status === 'Revoked';
+  const usable = distinct.flatMap((address) => byAddress.get(address) ?? []);
+  return {
+    resolved: Object.fromEntries(
+      usable.filter((key) => key.status !== 'Revoked').map((key) => [key.walletAddress, key]),
+    ),
+    notFound: distinct.filter((address) => !byAddress.has(address)),
+    revoked: distinct.filter(isRevoked),
+  };
+}
+
+export function mountParticipants(app: App, deps: ParticipantsDeps): void {
+  app.post(
+    '/api/registers/:registerId/participants/resolve-public-keys',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        tags: ['Participants'],
+        summary: 'The keys that participants published for their addresses',
+        params: z.object({ registerId: z.string() }),
+        body: resolveBody,
+      },
+    },
+    async (request) => {
+      const { walletAddresses, algorithm } = request.body;
+      const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
+      const keys = await findKeys(deps.db, register.registerNo, walletAddresses);
+      return resolveKeys(walletAddresses, keys, algorithm);
+    },
+  );
+}
