@@ -1,9 +1,10 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createApi } from '../harness/api.ts';
+import { collectEvidence } from '../harness/evidence.ts';
 import {
   createRegister,
   createWallet,
@@ -17,6 +18,7 @@ import { type LocalState, startSystem } from '../harness/system.ts';
 import { inParallel } from '../harness/wait.ts';
 import { createGovernedRegister } from './governed-register.ts';
 import { historiesText } from './histories.ts';
+import { proofsText } from './proofs.ts';
 
 /** Runs programs that share no code with the product against a running installation, and counts their checks. */
 
@@ -31,9 +33,15 @@ const folder = fileURLToPath(new URL('.', import.meta.url));
 const ownPython = fileURLToPath(new URL('../../dist/venv/bin/python3', import.meta.url));
 const python = existsSync(ownPython) ? ownPython : 'python3';
 
-function execute(command: string, args: readonly string[]): Promise<{ code: number | null; output: string }> {
+function execute(
+  command: string,
+  args: readonly string[],
+  input = '',
+): Promise<{ code: number | null; output: string }> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    child.stdin.on('error', reject);
+    child.stdin.end(input);
     const chunks: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
     child.once('error', reject);
@@ -42,11 +50,32 @@ function execute(command: string, args: readonly string[]): Promise<{ code: numb
 }
 
 async function script(name: string, args: readonly string[]): Promise<Counts> {
-  const { code, output } = await execute(python, ['-B', join(folder, name), ...args]);
+  return countsOf(name, await execute(python, ['-B', join(folder, name), ...args]));
+}
+
+/** What a program counted; one that ends with an error and counted none has failed. */
+function countsOf(name: string, { code, output }: Awaited<ReturnType<typeof execute>>): Counts {
   process.stdout.write(`\n${name}\n${output}`);
   const counted = /^(\d+) passed, (\d+) failed$/m.exec(output);
   const counts = { passed: Number(counted?.[1] ?? 0), failed: Number(counted?.[2] ?? 1) };
   return code === 0 || counts.failed > 0 ? counts : { ...counts, failed: 1 };
+}
+
+/** Checkpoints and proofs of a register, judged by Go's own libraries for transparency logs. */
+async function goProofs(state: LocalState, registerId: string): Promise<Counts> {
+  if (!hasGo()) {
+    process.stdout.write('\ngo\nskipped: no Go\n');
+    return { passed: 0, failed: 0 };
+  }
+  const api = createApi(state.gatewayUrl);
+  const { access_token: token } = await signIn(api, state);
+  const evidence = await collectEvidence(api, token, registerId);
+  const input = await proofsText(api, token, evidence);
+  return countsOf('go', await execute('go', ['run', '-C', join(folder, 'go'), '.'], input));
+}
+
+function hasGo(): boolean {
+  return spawnSync('go', ['version'], { stdio: 'ignore' }).status === 0;
 }
 
 /** openssl must accept the chain of an SVID and find its one URI name. */
@@ -130,6 +159,7 @@ async function main(): Promise<void> {
       await script('governance_vectors.py', ['--check']),
       await script('attestation_cases.py', []),
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
+      await goProofs(system.state, registerId),
       await governedRegister(system.state, dataDir),
       await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),
       await script('spiffe_client.py', [
