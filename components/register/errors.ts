@@ -52,6 +52,8 @@ const codes = {
   QUORUM_UNAVAILABLE: ['unavailable', 'The validators cannot reach a quorum now.'],
   CONSENSUS_TIMEOUT: ['timeout', 'The docket was not sealed in time.'],
   TREE_SIZE_INVALID: ['invalid', 'from and to must satisfy 1 <= from <= to <= height.'],
+  EXPORT_LIMIT: ['rate_limited', 'You read out as many registers at one time as you may.'],
+  EXPORTS_BUSY: ['unavailable', 'As many registers are read out as this service can serve.'],
   PAGE_TOO_DEEP: ['invalid', 'Filtered lists page to 10000 items; go on with the cursor of "next".'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 
