@@ -30,6 +30,7 @@ interface Counts {
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const stepsInHistory = 80;
 const folder = fileURLToPath(new URL('.', import.meta.url));
+const command = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
 const ownPython = fileURLToPath(new URL('../../dist/venv/bin/python3', import.meta.url));
 const python = existsSync(ownPython) ? ownPython : 'python3';
 
@@ -61,6 +62,19 @@ function countsOf(name: string, { code, output }: Awaited<ReturnType<typeof exec
   return code === 0 || counts.failed > 0 ? counts : { ...counts, failed: 1 };
 }
 
+/** The export of a register, judged offline by two programs; a sample of its bytes is changed, too. */
+async function exported(state: LocalState, token: string, registerId: string, dir: string): Promise<Counts> {
+  const file = join(dir, `${registerId}.jsonl`);
+  const path = `/api/registers/${registerId}/export`;
+  writeFileSync(file, (await createApi(state.gatewayUrl).expect(200, 'GET', path, { token })).bytes);
+  const ours = await execute(process.execPath, [command, 'verify', file]);
+  process.stdout.write(`\nchancery verify\n${ours.output}`);
+  const theirs = await script('export_verify.py', [file, '--flips', full ? '10000' : '200']);
+  return ours.code === 0
+    ? { ...theirs, passed: theirs.passed + 1 }
+    : { ...theirs, failed: theirs.failed + 1 };
+}
+
 /** Checkpoints and proofs of a register, judged by Go's own libraries for transparency logs. */
 async function goProofs(state: LocalState, registerId: string): Promise<Counts> {
   if (!hasGo()) {
@@ -68,7 +82,7 @@ async function goProofs(state: LocalState, registerId: string): Promise<Counts> 
     return { passed: 0, failed: 0 };
   }
   const api = createApi(state.gatewayUrl);
-  const { access_token: token } = await signIn(api, state);
+  const token = await administratorToken(state);
   const evidence = await collectEvidence(api, token, registerId);
   const input = await proofsText(api, token, evidence);
   return countsOf('go', await execute('go', ['run', '-C', join(folder, 'go'), '.'], input));
@@ -109,6 +123,10 @@ async function certificates(state: LocalState, dir: string): Promise<Counts> {
   return { passed, failed: Object.keys(checks).length - passed };
 }
 
+async function administratorToken(state: LocalState): Promise<string> {
+  return (await signIn(createApi(state.gatewayUrl), state)).access_token;
+}
+
 async function makeRegister(state: LocalState): Promise<string> {
   const api = createApi(state.gatewayUrl);
   const { access_token: token } = await signIn(api, state);
@@ -137,14 +155,17 @@ async function histories(dir: string): Promise<Counts> {
 }
 
 /** A register whose roster, validators and policies changed, read by its owner. */
-async function governedRegister(state: LocalState, dir: string): Promise<Counts> {
+async function governedRegister(state: LocalState, dir: string): Promise<Counts[]> {
   const api = createApi(state.gatewayUrl);
   const { access_token: root } = await signIn(api, state);
   const { registerId, owner } = await createGovernedRegister(api, root);
   const passwordFile = join(dir, 'owner-password');
   writeFileSync(passwordFile, owner.password, { mode: 0o600 });
   const account = ['--email', owner.email, '--password-file', passwordFile];
-  return script('chancery_verify.py', [state.gatewayUrl, registerId, ...account, '--submit']);
+  return [
+    await script('chancery_verify.py', [state.gatewayUrl, registerId, ...account, '--submit']),
+    await exported(state, owner.token, registerId, dir),
+  ];
 }
 
 async function main(): Promise<void> {
@@ -160,7 +181,8 @@ async function main(): Promise<void> {
       await script('attestation_cases.py', []),
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
       await goProofs(system.state, registerId),
-      await governedRegister(system.state, dataDir),
+      await exported(system.state, await administratorToken(system.state), registerId, dataDir),
+      ...(await governedRegister(system.state, dataDir)),
       await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),
       await script('spiffe_client.py', [
         system.state.spiffeSockets['service-register'] ?? '',
