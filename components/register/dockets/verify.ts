@@ -8,7 +8,7 @@ import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import type { Frontier } from '#core/ledger/merkle.ts';
 import { parseRecord, recordLeaf, type SealedRecord } from '#core/ledger/record.ts';
 import type { TransactionSignature } from '#core/ledger/transaction.ts';
-import { judgeAttestations, judgeSealing, judgeSize } from '#core/ledger/verification/chain.ts';
+import { judgeAttestations, judgeLimits, judgeSealing, judgeSize } from '#core/ledger/verification/chain.ts';
 import { findControlRecord } from '#core/ledger/verification/genesis.ts';
 import { judgePayload, judgeRecord } from '#core/ledger/verification/records.ts';
 import type { RegisterStatus } from '../registers/store.ts';
@@ -108,12 +108,10 @@ const judgeContent: Stage = ({ bundle, leaves }, state) => {
 };
 
 /** The genesis record is as large as the roster and the validator set make it. */
-const judgeLimits: Stage = ({ bundle }, { limits, height }) => {
+const judgeSizes: Stage = ({ bundle }, { limits, height }) => {
   const { transactions, header } = bundle;
-  const tooMany =
-    transactions.length > limits.maxTransactionsPerDocket || header.sizeBytes > limits.maxDocketBytes;
-  if (tooMany)
-    return [validationViolation('VAL_SIZE_001', 'sizeBytes', 'The docket is larger than the policy allows.')];
+  const found = judgeLimits(header, limits);
+  if (found.length > 0) return found;
   if (height === 0) return [];
   return transactions.flatMap((one, index) =>
     one.record.length > limits.maxTransactionBytes ? [at(index, 'VAL_SIZE_001', 'record')] : [],
@@ -217,7 +215,7 @@ export async function verifyDocket(
   const stages: readonly (() => Violation[] | Promise<Violation[]>)[] = [
     () => judgePlace(docket, state),
     () => judgeContent(docket, state),
-    () => judgeLimits(docket, state),
+    () => judgeSizes(docket, state),
     () => judgeSealing(docket.bundle, state, judges.verifier),
     () => judgeGenesis(docket, state),
     () => judgeRecords(docket, state),

@@ -9,6 +9,7 @@ import { type ValidatorMember, validatorSetHash } from '../consensus.ts';
 import { checkDocketText, type DocketHeader, docketHash, judgeHeader, judgeSuccession } from '../docket.ts';
 import { applyControls } from '../governance/apply.ts';
 import { type ControlTransaction, controlTransaction } from '../governance/control.ts';
+import { judgeCrypto } from '../governance/policies.ts';
 import { activeMembers, type LedgerRules } from '../governance/rules.ts';
 import { logLeaf } from '../log.ts';
 import { Frontier } from '../merkle.ts';
@@ -69,6 +70,30 @@ export function judgeAttestations(
     voters.size === attestations.length &&
     attestations.every((vote) => isAttestation(vote, header.hash, members, verifier));
   return right ? [] : [validationViolation('VAL_SIG_002', 'attestations', 'An attestation does not verify.')];
+}
+
+/** Judges the size of a docket by the policy before it. */
+export function judgeLimits(
+  header: DocketHeader,
+  limits: { readonly maxTransactionsPerDocket: number; readonly maxDocketBytes: number },
+): Violation[] {
+  const { transactionIds, sizeBytes } = header;
+  const fits = transactionIds.length <= limits.maxTransactionsPerDocket && sizeBytes <= limits.maxDocketBytes;
+  const text = 'The docket is larger than the policy allows.';
+  return fits ? [] : [validationViolation('VAL_SIZE_001', 'sizeBytes', text)];
+}
+
+/** What the policies before a docket say of one of its transactions; a genesis is before all of them. */
+function judgePolicies(record: SealedRecord, sizeBytes: number, rules: LedgerRules | undefined): Violation[] {
+  if (rules === undefined) return [];
+  const found = judgeCrypto(
+    rules.cryptoPolicy,
+    record.signatures.map(({ algorithm }) => algorithm),
+  ).filter(({ severity }) => severity !== 'Warning');
+  if (sizeBytes > rules.policy.consensus.maxTransactionBytes) {
+    found.push(validationViolation('VAL_SIZE_001', 'record'));
+  }
+  return found;
 }
 
 /** Judges that sizeBytes is the sum of the records. */
@@ -172,7 +197,14 @@ export class ChainVerifier {
     }
     const requireBoundTxId = this.#rules?.policy.consensus.requireBoundTxId ?? false;
     const context = { docketNumber, timestamp, requireBoundTxId };
-    demandNone([...judgePayload(record, payload), ...judgeRecord(record, context)], place);
+    demandNone(
+      [
+        ...judgePayload(record, payload),
+        ...judgeRecord(record, context),
+        ...judgePolicies(record, recordBytes.length, this.#rules),
+      ],
+      place,
+    );
     const signed = record.signatures.every((each) =>
       verifyTransactionSignature(this.#verifier, record, each),
     );
@@ -192,6 +224,7 @@ export class ChainVerifier {
     const { rules, networkId } = this;
     const members = activeMembers(rules);
     const { signatureThresholdMin } = rules.policy.consensus;
+    demandNone(judgeLimits(header, rules.policy.consensus), place);
     demandNone(judgeSealing(docket, { members, signatureThresholdMin, networkId }, this.#verifier), place);
     demandNone(judgeAttestations(docket, members, this.#verifier), place);
     if (header.docketNumber > 0) this.#rules = this.#fold(header, controls);
