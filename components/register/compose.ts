@@ -25,6 +25,7 @@ import { addLedgerService } from './dockets/rpc.ts';
 import { signaturesByPool } from './dockets/signatures.ts';
 import { createDocketWriter } from './dockets/store.ts';
 import { createWriteDocket, type WriteDocket } from './dockets/write.ts';
+import { createExports } from './export/exports.ts';
 import { type GenesisDispatcher, startGenesisDispatcher } from './genesis/jobs.ts';
 import { startEnactments } from './governance/jobs.ts';
 import { startHousekeeping } from './housekeeping/jobs.ts';
@@ -94,6 +95,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   };
   const named = { database, validators, verifier, clock, log };
   const cosigners = createCosigners({ db: database.read, findMembers, verifier, log, cosign });
+  const checkpoints = createCheckpoints({ wallets, cosigners, clock });
   return {
     registers: {
       ...control,
@@ -114,7 +116,8 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       writeDocket,
       sealAdministratorOnly: settings.CHANCERY_SEAL_ADMINISTRATOR_ONLY,
     },
-    proofs: { ...reads, checkpoints: createCheckpoints({ wallets, cosigners, clock }) },
+    proofs: { ...reads, checkpoints },
+    export: { db: database.read, checkpoints, exports: createExports(database.read) },
     governance: control,
     policy: control,
     validators: control,

@@ -58,6 +58,8 @@ const codes = {
   QUERY_NOT_SUPPORTED: ['not_implemented', 'The query uses a part of OData that is not supported.'],
   QUERY_TOO_BROAD: ['invalid', 'Too much would have to be read for this; narrow the filter.'],
   QUERY_TIMEOUT: ['timeout', 'The query took too long; narrow the filter.'],
+  EXPORT_LIMIT: ['rate_limited', 'You read out as many registers at one time as you may.'],
+  EXPORTS_BUSY: ['unavailable', 'As many registers are read out as this service can serve.'],
   PAGE_TOO_DEEP: ['invalid', 'Filtered lists page to 10000 items; go on with the cursor of "next".'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 

@@ -1,6 +1,7 @@
 import type { App } from '#kit/http/http.ts';
 import { type ConflictsDeps, mountConflicts } from './conflicts/routes.ts';
 import { type DocketsDeps, mountDockets } from './dockets/routes.ts';
+import { type ExportDeps, mountExport } from './export/routes.ts';
 import { type GovernanceDeps, mountGovernance } from './governance/routes.ts';
 import { type ManagedDeps, mountManaged } from './managed/routes.ts';
 import { mountOData, type ODataDeps } from './odata/routes.ts';
@@ -17,6 +18,7 @@ export interface Deps {
   readonly transactions: TransactionsDeps;
   readonly dockets: DocketsDeps;
   readonly proofs: ProofsDeps;
+  readonly export: ExportDeps;
   readonly governance: GovernanceDeps;
   readonly policy: PolicyDeps;
   readonly validators: ValidatorsDeps;
@@ -33,6 +35,7 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountTransactions(app, deps.transactions);
   mountDockets(app, deps.dockets);
   mountProofs(app, deps.proofs);
+  mountExport(app, deps.export);
   mountGovernance(app, deps.governance);
   mountPolicy(app, deps.policy);
   mountValidators(app, deps.validators);

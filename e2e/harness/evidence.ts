@@ -1,21 +1,13 @@
 import { z } from 'zod';
-import { sha256Hex } from '#core/crypto/hash.ts';
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
-import { encodeHex } from '#core/encoding/hex.ts';
-import { verifyVote } from '#core/ledger/attestation.ts';
-import { verifyCertificate } from '#core/ledger/certificate.ts';
-import { parseCheckpoint, parseVerifierKey, verifyCheckpoint } from '#core/ledger/checkpoint.ts';
-import type { ValidatorMember } from '#core/ledger/consensus.ts';
-import { judgeControlRecord, parseControlRecord } from '#core/ledger/control-record.ts';
-import { type DocketHeader, judgeHeader, judgeSuccession } from '#core/ledger/docket.ts';
-import { applyControls } from '#core/ledger/governance/apply.ts';
-import { controlTransaction } from '#core/ledger/governance/control.ts';
-import { activeMembers, genesisRules, type LedgerRules } from '#core/ledger/governance/rules.ts';
+import { verifierKey } from '#core/ledger/checkpoint.ts';
+import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import { logLeaf } from '#core/ledger/log.ts';
-import { Frontier, verifyInclusion } from '#core/ledger/merkle.ts';
+import { verifyInclusion } from '#core/ledger/merkle.ts';
 import { parsePath } from '#core/ledger/proof-path.ts';
-import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
-import { boundTxId, verifyTransactionSignature } from '#core/ledger/transaction.ts';
+import { recordLeaf } from '#core/ledger/record.ts';
+import { ChainVerifier } from '#core/ledger/verification/chain.ts';
+import { checkpointKey } from '#core/ledger/verification/head-checkpoint.ts';
 import type { Api } from './api.ts';
 import { inParallel } from './wait.ts';
 
@@ -76,7 +68,8 @@ const proof = z.object({
 });
 
 type Docket = z.output<typeof docket>;
-type Proof = z.output<typeof proof>;
+/** An inclusion proof as the interface answers it. */
+export type Proof = z.output<typeof proof>;
 
 /** All that verification needs, as the public interface gave it. */
 export interface Evidence {
@@ -104,6 +97,14 @@ export async function fetchDockets(api: Api, token: string, base: string): Promi
   return inParallel(numbers, 8, async (number) =>
     docket.parse((await api.expect(200, 'GET', `${base}/dockets/${number}`, { token })).body),
   );
+}
+
+/** Verifier keys of the validators that may cosign the checkpoint of a register. */
+export async function fetchCosigners(api: Api, token: string, registerId: string): Promise<string[]> {
+  const path = `/api/registers/${registerId}/checkpoint/cosigners`;
+  return String((await api.expect(200, 'GET', path, { token })).body)
+    .trim()
+    .split('\n');
 }
 
 const attempts = 20;
@@ -162,29 +163,6 @@ function bytesOf(map: ReadonlyMap<string, Uint8Array>, txId: string): Uint8Array
   return bytes;
 }
 
-const verifier = () => createVerifier(nodeEd25519());
-
-function checkTransaction(evidence: Evidence, txId: string): Uint8Array {
-  const bytes = bytesOf(evidence.records, txId);
-  const record = parseRecord(bytes);
-  need(
-    record.txId === txId && record.registerId === evidence.registerId,
-    `record ${txId} is of another transaction`,
-  );
-  need(sha256Hex(bytesOf(evidence.payloads, txId)) === record.payloadHash, `payload of ${txId}`);
-  const signers = record.signatures.map((each) => each.publicKey);
-  need(!record.bound || boundTxId(record, signers) === txId, `id of ${txId} is not the hash of its envelope`);
-  const check = verifier();
-  const signed = record.signatures.every((each) => verifyTransactionSignature(check, record, each));
-  need(signed, `signature of ${txId}`);
-  return recordLeaf(bytes);
-}
-
-function headerOf(each: Docket): DocketHeader {
-  const { certificate: _certificate, consensusVotes: _votes, ...header } = each;
-  return header;
-}
-
 function checkProof(evidence: Evidence, txId: string, of: Docket, logRoot: Uint8Array): void {
   const given = evidence.proofs.get(txId);
   need(given !== undefined && given.merkleRoot === of.merkleRoot, `inclusion proof of ${txId}`);
@@ -198,102 +176,34 @@ function checkProof(evidence: Evidence, txId: string, of: Docket, logRoot: Uint8
   need(inDocket && inLog, `inclusion proof of ${txId}`);
 }
 
-/** The rules after a docket, folded from its control transactions. */
-function rulesAfter(evidence: Evidence, rules: LedgerRules, each: Docket): LedgerRules {
-  if (each.docketNumber === 0) return rules;
-  const sealed = each.transactionIds.map((txId) => ({
-    record: parseRecord(bytesOf(evidence.records, txId)),
-    payload: bytesOf(evidence.payloads, txId),
-  }));
-  const controls = sealed
-    .filter(({ record }) => record.type === 'Control')
-    .map(({ record, payload }) => controlTransaction(record, payload));
-  const { docketNumber, timestamp } = each;
-  const fold = applyControls(rules, controls, { docketNumber, timestamp, verifier: verifier() });
-  need(!('violations' in fold), `docket ${docketNumber} seals what the rules refuse`);
-  return fold.rules;
+/** Every docket of the evidence, verified as a replica would. */
+function verifyDockets(evidence: Evidence): ChainVerifier {
+  const chain = new ChainVerifier(evidence.registerId, createVerifier(nodeEd25519()));
+  for (const { certificate: decided, consensusVotes, ...header } of evidence.dockets) {
+    chain.open({ header, certificate: decided, attestations: consensusVotes });
+    for (const txId of header.transactionIds) {
+      chain.take(bytesOf(evidence.records, txId), bytesOf(evidence.payloads, txId));
+    }
+    chain.close();
+  }
+  return chain;
 }
 
 /** The rules of a register after the last docket of its evidence. */
 export function replayRules(evidence: Evidence): LedgerRules {
-  const { rules } = genesisOf(evidence);
-  return evidence.dockets.reduce((before, each) => rulesAfter(evidence, before, each), rules);
-}
-
-/** Whether a vote is of a member of the docket's own set, with the key that it had then. */
-function isOfMember(
-  { validatorId, publicKey, algorithm: name }: Docket['consensusVotes'][number],
-  members: readonly ValidatorMember[],
-): boolean {
-  return members.some(
-    (one) => one.validatorId === validatorId && one.publicKey === publicKey && one.algorithm === name,
-  );
+  return verifyDockets(evidence).rules;
 }
 
 /** Verifies everything offline and returns the head hash; throws at the first thing that does not hold. */
 export function checkEvidence(evidence: Evidence): string {
-  const log = Frontier.empty();
-  let head: Docket | undefined;
-  const { networkId, ...genesis } = genesisOf(evidence);
-  let { rules } = genesis;
+  const chain = verifyDockets(evidence);
   for (const each of evidence.dockets) {
-    const header = headerOf(each);
-    const members = activeMembers(rules);
-    const { signatureThresholdMin } = rules.policy.consensus;
-    const leaves = each.transactionIds.map((txId) => checkTransaction(evidence, txId));
-    const violations = [
-      ...judgeSuccession(header, head),
-      ...judgeHeader(header, leaves, log),
-      ...verifyCertificate(each.certificate, {
-        members,
-        signatureThresholdMin,
-        networkId,
-        registerId: evidence.registerId,
-        verifier: verifier(),
-        docket: header,
-      }),
-    ];
-    need(
-      violations.length === 0,
-      `docket ${each.docketNumber}: ${violations.map((one) => one.message).join('; ')}`,
-    );
-    const votes = each.consensusVotes.every(
-      (one) => one.docketHash === each.hash && isOfMember(one, members) && verifyVote(one, verifier()),
-    );
-    need(votes, `votes of docket ${each.docketNumber}`);
-    log.append(logLeaf(each));
-    rules = rulesAfter(evidence, rules, each);
-    head = each;
+    for (const txId of each.transactionIds) checkProof(evidence, txId, each, chain.logRoot);
   }
-  need(head !== undefined, 'the register has no docket');
-  for (const each of evidence.dockets) {
-    for (const txId of each.transactionIds) {
-      checkProof(evidence, txId, each, log.root());
-    }
-  }
-  checkCheckpoint(evidence, log);
-  return head.hash;
-}
-
-function checkCheckpoint(evidence: Evidence, log: Frontier): void {
-  const checkpoint = parseCheckpoint(evidence.checkpoint);
-  need(checkpoint.size === evidence.dockets.length, 'size of the checkpoint');
-  need(encodeHex(checkpoint.rootHash) === encodeHex(log.root()), 'root of the checkpoint');
-  const signed = verifyCheckpoint(verifier(), checkpoint, parseVerifierKey(evidence.checkpointKey));
-  need(signed, 'signature of the checkpoint');
-}
-
-function genesisOf(evidence: Evidence) {
-  const [first] = evidence.dockets;
-  const txId = first?.transactionIds[0];
-  need(first !== undefined && txId !== undefined, 'the register has no genesis');
-  const record = parseControlRecord(JSON.parse(Buffer.from(bytesOf(evidence.payloads, txId)).toString()));
-  need(record.registerId === evidence.registerId, 'the genesis is of another register');
-  need(judgeControlRecord(record, verifier()).length === 0, 'the genesis record');
-  const [signer] = parseRecord(bytesOf(evidence.records, txId)).signatures;
-  need(signer !== undefined, 'the genesis is not signed');
-  const { networkId } = z.object({ networkId: z.string() }).parse(JSON.parse(first.genesisConfig ?? '{}'));
-  return { rules: genesisRules(record, signer), networkId };
+  chain.judgeCheckpoint(evidence.checkpoint);
+  need(verifierKey(checkpointKey(chain)) === evidence.checkpointKey, 'the key of the checkpoint');
+  need(chain.head !== undefined, 'the register has no docket');
+  return chain.head.hash;
 }
 
 function flipText(text: string): string {

@@ -28,7 +28,7 @@ from chain_checks import (
     check_inclusion,
     check_record,
 )
-from ledger_formats import Refused, leaf_hash, log_leaf, need, read_json, validator_set_hash
+from ledger_formats import Log, Refused, leaf_hash, log_leaf, need, read_json, validator_set_hash
 from register_claims import check_claims
 from register_effects import active_members
 from register_replay import Replay
@@ -51,11 +51,12 @@ def check(register, evidence):
     dockets = evidence["dockets"]
     need(dockets, "the register has no docket")
     network = json.loads(dockets[0]["genesisConfig"])["networkId"]
-    previous, log, done = None, [], Replay(register)
+    previous, log, done = None, Log(), Replay(register)
     for docket in dockets:
         ids = docket["transactionIds"]
         values = [check_record(evidence["records"][t], evidence["payloads"][t], t) for t in ids]
         need(all(value["registerId"] == register == docket["registerId"] for value in values), "another register")
+        need(docket["transactionCount"] == len(ids), f"transactionCount of docket {docket['docketNumber']}")
         check_docket(docket, previous, [leaf_hash(evidence["records"][t]) for t in ids], log)
         rules = done.take(docket, [(value, evidence["payloads"][t]) for value, t in zip(values, ids)])
         members = active_members(rules)
@@ -64,8 +65,8 @@ def check(register, evidence):
         log.append(log_leaf(docket))
         previous = docket
     for tx_id, (proof, docket) in evidence["proofs"].items():
-        check_inclusion(proof, evidence["records"][tx_id], docket, previous["logRoot"], len(log))
-    check_checkpoint(evidence["note"], evidence["vkey"], f"/registers/{register}", previous["logRoot"], len(log))
+        check_inclusion(proof, evidence["records"][tx_id], docket, previous["logRoot"], log.size)
+    check_checkpoint(evidence["note"], evidence["vkey"], f"/registers/{register}", previous["logRoot"], log.size)
     cosigned = check_cosignatures(evidence["note"], active_members(done.rules), network)
     need(cosigned > 0, "no validator cosigned the checkpoint")
     check_claims(done, evidence["said"])

@@ -185,6 +185,30 @@ def tree_root(leaves):
     return node_hash(tree_root(leaves[:k]), tree_root(leaves[k:]))
 
 
+class Log:
+    """A tree that only grows, held as the roots of its complete subtrees: memory for the logarithm of its size."""
+
+    def __init__(self):
+        self.size, self.edge = 0, []  # (leaves, root) of each subtree, the largest first
+
+    def append(self, leaf):
+        self.size, self.edge = self.size + 1, self.edge_with(leaf)
+
+    def edge_with(self, leaf):
+        edge = [*self.edge, (1, leaf)]
+        while len(edge) > 1 and edge[-2][0] == edge[-1][0]:
+            (size, left), (_, right) = edge[-2:]
+            edge[-2:] = [(2 * size, node_hash(left, right))]
+        return edge
+
+    def root_with(self, leaf):
+        """The root that there would be with one more leaf."""
+        *rest, (_, root) = self.edge_with(leaf)
+        for _, left in reversed(rest):
+            root = node_hash(left, root)
+        return root
+
+
 def climb(leaf, path):
     """The root that a leaf and its path of {hash, position} give."""
     for step in path:

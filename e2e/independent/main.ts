@@ -1,9 +1,10 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createApi } from '../harness/api.ts';
+import { collectEvidence } from '../harness/evidence.ts';
 import {
   createRegister,
   createWallet,
@@ -17,6 +18,7 @@ import { type LocalState, startSystem } from '../harness/system.ts';
 import { inParallel } from '../harness/wait.ts';
 import { createGovernedRegister } from './governed-register.ts';
 import { historiesText } from './histories.ts';
+import { proofsText } from './proofs.ts';
 
 /** Runs programs that share no code with the product against a running installation, and counts their checks. */
 
@@ -28,12 +30,19 @@ interface Counts {
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const stepsInHistory = 80;
 const folder = fileURLToPath(new URL('.', import.meta.url));
+const command = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
 const ownPython = fileURLToPath(new URL('../../dist/venv/bin/python3', import.meta.url));
 const python = existsSync(ownPython) ? ownPython : 'python3';
 
-function execute(command: string, args: readonly string[]): Promise<{ code: number | null; output: string }> {
+function execute(
+  command: string,
+  args: readonly string[],
+  input = '',
+): Promise<{ code: number | null; output: string }> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    child.stdin.on('error', reject);
+    child.stdin.end(input);
     const chunks: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
     child.once('error', reject);
@@ -42,11 +51,45 @@ function execute(command: string, args: readonly string[]): Promise<{ code: numb
 }
 
 async function script(name: string, args: readonly string[]): Promise<Counts> {
-  const { code, output } = await execute(python, ['-B', join(folder, name), ...args]);
+  return countsOf(name, await execute(python, ['-B', join(folder, name), ...args]));
+}
+
+/** What a program counted; one that ends with an error and counted none has failed. */
+function countsOf(name: string, { code, output }: Awaited<ReturnType<typeof execute>>): Counts {
   process.stdout.write(`\n${name}\n${output}`);
   const counted = /^(\d+) passed, (\d+) failed$/m.exec(output);
   const counts = { passed: Number(counted?.[1] ?? 0), failed: Number(counted?.[2] ?? 1) };
   return code === 0 || counts.failed > 0 ? counts : { ...counts, failed: 1 };
+}
+
+/** The export of a register, judged offline by two programs; a sample of its bytes is changed, too. */
+async function exported(state: LocalState, token: string, registerId: string, dir: string): Promise<Counts> {
+  const file = join(dir, `${registerId}.jsonl`);
+  const path = `/api/registers/${registerId}/export`;
+  writeFileSync(file, (await createApi(state.gatewayUrl).expect(200, 'GET', path, { token })).bytes);
+  const ours = await execute(process.execPath, [command, 'verify', file]);
+  process.stdout.write(`\nchancery verify\n${ours.output}`);
+  const theirs = await script('export_verify.py', [file, '--flips', full ? '10000' : '200']);
+  return ours.code === 0
+    ? { ...theirs, passed: theirs.passed + 1 }
+    : { ...theirs, failed: theirs.failed + 1 };
+}
+
+/** Checkpoints and proofs of a register, judged by Go's own libraries for transparency logs. */
+async function goProofs(state: LocalState, registerId: string): Promise<Counts> {
+  if (!hasGo()) {
+    process.stdout.write('\ngo\nskipped: no Go\n');
+    return { passed: 0, failed: 0 };
+  }
+  const api = createApi(state.gatewayUrl);
+  const token = await administratorToken(state);
+  const evidence = await collectEvidence(api, token, registerId);
+  const input = await proofsText(api, token, evidence);
+  return countsOf('go', await execute('go', ['run', '-C', join(folder, 'go'), '.'], input));
+}
+
+function hasGo(): boolean {
+  return spawnSync('go', ['version'], { stdio: 'ignore' }).status === 0;
 }
 
 /** openssl must accept the chain of an SVID and find its one URI name. */
@@ -80,6 +123,10 @@ async function certificates(state: LocalState, dir: string): Promise<Counts> {
   return { passed, failed: Object.keys(checks).length - passed };
 }
 
+async function administratorToken(state: LocalState): Promise<string> {
+  return (await signIn(createApi(state.gatewayUrl), state)).access_token;
+}
+
 async function makeRegister(state: LocalState): Promise<string> {
   const api = createApi(state.gatewayUrl);
   const { access_token: token } = await signIn(api, state);
@@ -108,14 +155,17 @@ async function histories(dir: string): Promise<Counts> {
 }
 
 /** A register whose roster, validators and policies changed, read by its owner. */
-async function governedRegister(state: LocalState, dir: string): Promise<Counts> {
+async function governedRegister(state: LocalState, dir: string): Promise<Counts[]> {
   const api = createApi(state.gatewayUrl);
   const { access_token: root } = await signIn(api, state);
   const { registerId, owner } = await createGovernedRegister(api, root);
   const passwordFile = join(dir, 'owner-password');
   writeFileSync(passwordFile, owner.password, { mode: 0o600 });
   const account = ['--email', owner.email, '--password-file', passwordFile];
-  return script('chancery_verify.py', [state.gatewayUrl, registerId, ...account, '--submit']);
+  return [
+    await script('chancery_verify.py', [state.gatewayUrl, registerId, ...account, '--submit']),
+    await exported(state, owner.token, registerId, dir),
+  ];
 }
 
 async function main(): Promise<void> {
@@ -130,7 +180,9 @@ async function main(): Promise<void> {
       await script('governance_vectors.py', ['--check']),
       await script('attestation_cases.py', []),
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
-      await governedRegister(system.state, dataDir),
+      await goProofs(system.state, registerId),
+      await exported(system.state, await administratorToken(system.state), registerId, dataDir),
+      ...(await governedRegister(system.state, dataDir)),
       await script('odata_client.py', [gatewayUrl, registerId, ...account]),
       await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),
       await script('spiffe_client.py', [

@@ -4,6 +4,7 @@ import { parsePublicKey } from '../crypto/public-key.ts';
 import type { Verifier } from '../crypto/verify.ts';
 import { decodeHex } from '../encoding/hex.ts';
 import { utf8 } from '../encoding/text.ts';
+import { findTimestamp } from '../encoding/timestamp.ts';
 import { isAppError } from '../errors/errors.ts';
 
 /** The specification's consensus vote: issued for a decided docket, never part of the decision (notes/ledger.md 4.1). */
@@ -47,4 +48,25 @@ export function verifyVote(vote: ConsensusVote, verifier: Verifier): boolean {
     if (isAppError(error, 'invalid')) return false;
     throw error;
   }
+}
+
+/**
+ * Whether a vote attests a docket with the key of the member that it names. A rejection is none: a sealed docket carries
+ * the votes of those that found it right, and what was not sealed has no votes here (notes/ledger.md 4.1).
+ */
+export function isAttestation(
+  vote: ConsensusVote,
+  docketHash: string,
+  members: readonly { readonly validatorId: string; readonly publicKey: string }[],
+  verifier: Verifier,
+): boolean {
+  const voter = members.find((member) => member.validatorId === vote.validatorId);
+  return (
+    vote.docketHash === docketHash &&
+    vote.approved &&
+    vote.reason === undefined &&
+    findTimestamp(vote.timestamp) !== undefined &&
+    voter?.publicKey === vote.publicKey &&
+    verifyVote(vote, verifier)
+  );
 }

@@ -3,7 +3,7 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { encodeHex } from '#core/encoding/hex.ts';
 import { AppError, type Violation } from '#core/errors/errors.ts';
-import type { ConsensusVote } from '#core/ledger/attestation.ts';
+import { type ConsensusVote, isAttestation } from '#core/ledger/attestation.ts';
 import { activeMembers, type LedgerRules } from '#core/ledger/governance/rules.ts';
 import { rulesJson } from '#core/ledger/governance/rules-json.ts';
 import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
@@ -24,7 +24,6 @@ import { lookup } from '../transactions/store.ts';
 import { frontierOf, rulesOfChain } from './chain.ts';
 import type { DocketBundle } from './docket.ts';
 import { findDocket, insertAttestation } from './store.ts';
-import { isAttestation } from './verify.ts';
 import { violationsOf, type WriteDocket, type WriteResult } from './write.ts';
 
 export interface LedgerDeps {

@@ -1,21 +1,16 @@
-import { walletAddress } from '#core/crypto/address.ts';
-import { isAlgorithm } from '#core/crypto/algorithm.ts';
-import { sha256Hex } from '#core/crypto/hash.ts';
-import { parsePublicKey } from '#core/crypto/public-key.ts';
 import type { Verifier } from '#core/crypto/verify.ts';
-import { fromUtf8 } from '#core/encoding/text.ts';
-import { findTimestamp } from '#core/encoding/timestamp.ts';
-import { isAppError, type Violation, violation } from '#core/errors/errors.ts';
+import { isAppError, type Violation } from '#core/errors/errors.ts';
 import { type ValidationCodeName, validationViolation } from '#core/errors/validation-codes.ts';
-import { type ConsensusVote, verifyVote } from '#core/ledger/attestation.ts';
-import { verifyCertificate } from '#core/ledger/certificate.ts';
-import { type ValidatorMember, validatorSetHash } from '#core/ledger/consensus.ts';
-import { genesisConfigText, parseControlRecord } from '#core/ledger/control-record.ts';
+import type { ValidatorMember } from '#core/ledger/consensus.ts';
+import { genesisConfigText } from '#core/ledger/control-record.ts';
 import { type DocketHead, judgeHeader, judgeSuccession } from '#core/ledger/docket.ts';
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import type { Frontier } from '#core/ledger/merkle.ts';
 import { parseRecord, recordLeaf, type SealedRecord } from '#core/ledger/record.ts';
-import { boundTxId, type TransactionSignature } from '#core/ledger/transaction.ts';
+import type { TransactionSignature } from '#core/ledger/transaction.ts';
+import { judgeAttestations, judgeLimits, judgeSealing, judgeSize } from '#core/ledger/verification/chain.ts';
+import { findControlRecord } from '#core/ledger/verification/genesis.ts';
+import { judgePayload, judgeRecord } from '#core/ledger/verification/records.ts';
 import type { RegisterStatus } from '../registers/store.ts';
 import type { DocketBundle } from './docket.ts';
 
@@ -108,62 +103,20 @@ function readRecord(bytes: Uint8Array): SealedRecord | undefined {
 const judgePlace: Stage = ({ bundle }, state) => judgeSuccession(bundle.header, state.head);
 
 const judgeContent: Stage = ({ bundle, leaves }, state) => {
-  const found = judgeHeader(bundle.header, leaves, state.frontier);
   const sizeBytes = bundle.transactions.reduce((sum, one) => sum + one.record.length, 0);
-  if (sizeBytes !== bundle.header.sizeBytes) {
-    found.push(violation('HASH_MISMATCH', 'sizeBytes is not the sum of the records', 'sizeBytes'));
-  }
-  return found;
+  return [...judgeHeader(bundle.header, leaves, state.frontier), ...judgeSize(bundle.header, sizeBytes)];
 };
 
 /** The genesis record is as large as the roster and the validator set make it. */
-const judgeLimits: Stage = ({ bundle }, { limits, height }) => {
+const judgeSizes: Stage = ({ bundle }, { limits, height }) => {
   const { transactions, header } = bundle;
-  const tooMany =
-    transactions.length > limits.maxTransactionsPerDocket || header.sizeBytes > limits.maxDocketBytes;
-  if (tooMany)
-    return [validationViolation('VAL_SIZE_001', 'sizeBytes', 'The docket is larger than the policy allows.')];
+  const found = judgeLimits(header, limits);
+  if (found.length > 0) return found;
   if (height === 0) return [];
   return transactions.flatMap((one, index) =>
     one.record.length > limits.maxTransactionBytes ? [at(index, 'VAL_SIZE_001', 'record')] : [],
   );
 };
-
-const judgeSet: Stage = ({ bundle }, state) =>
-  bundle.header.validatorSetHash === validatorSetHash(state.members)
-    ? []
-    : [
-        validationViolation(
-          'VAL_CERT_001',
-          'validatorSetHash',
-          'The set is not that of the register at this height.',
-        ),
-      ];
-
-function judgeCertificate(verifier: Verifier): Stage {
-  return ({ bundle }, state) => {
-    const sealedBy = state.members.some(
-      (member) => walletAddress(member.algorithm, keyBytes(member)) === bundle.header.validatorAddress,
-    );
-    if (!sealedBy) {
-      return [
-        validationViolation('VAL_CERT_001', 'validatorAddress', 'The sealing address is not a member.'),
-      ];
-    }
-    return verifyCertificate(bundle.certificate, {
-      members: state.members,
-      networkId: state.networkId,
-      registerId: state.registerId,
-      signatureThresholdMin: state.signatureThresholdMin,
-      verifier,
-      docket: bundle.header,
-    });
-  };
-}
-
-function keyBytes(member: ValidatorMember): Uint8Array {
-  return parsePublicKey(member.algorithm, member.publicKey);
-}
 
 /** Docket 0 holds exactly the genesis that this register was created with, and says what follows from it. */
 const judgeGenesis: Stage = ({ bundle, records }, state) => {
@@ -174,7 +127,8 @@ const judgeGenesis: Stage = ({ bundle, records }, state) => {
       validationViolation('VAL_PERM_002', 'transactions', 'Docket 0 holds exactly the genesis transaction.'),
     ];
   }
-  const expected = expectedConfig(bundle.transactions[0]?.payload, state.networkId);
+  const control = findControlRecord(bundle.transactions[0]?.payload ?? new Uint8Array());
+  const expected = control === undefined ? undefined : genesisConfigText(control, state.networkId);
   return expected !== undefined && bundle.header.genesisConfig === expected
     ? []
     : [
@@ -186,71 +140,22 @@ const judgeGenesis: Stage = ({ bundle, records }, state) => {
       ];
 };
 
-function expectedConfig(payload: Uint8Array | undefined, networkId: string): string | undefined {
-  try {
-    const value: unknown = JSON.parse(fromUtf8(payload ?? new Uint8Array()) ?? '');
-    return genesisConfigText(parseControlRecord(value), networkId);
-  } catch {
-    return undefined;
-  }
-}
-
-/** What a record says of its payload, sender and id must be so; nothing may be expired at the docket's time (L-46). */
+/** What a record says of itself must be so, and be judged by the rules before the docket. */
 const judgeRecords: Stage = ({ bundle, records }, state) => {
-  const sealedAt = findTimestamp(bundle.header.timestamp) ?? 0n;
+  const { docketNumber, timestamp } = bundle.header;
+  const context = { docketNumber, timestamp, requireBoundTxId: state.requireBoundTxId };
   return records.flatMap((record, index) => {
-    const transaction = bundle.transactions[index];
-    const payload = transaction?.payload ?? new Uint8Array();
-    const found: Violation[] = [];
-    if (payload.length !== record.payloadSize || sha256Hex(payload) !== record.payloadHash) {
-      found.push(at(index, 'VAL_HASH_001', 'payload'));
+    const { payload, payloadHashForm } = bundle.transactions[index] ?? {};
+    const found = judgePayload(record, payload ?? new Uint8Array());
+    if (payloadHashForm !== 'jcs' && payloadHashForm !== 'compact') {
+      found.push(validationViolation('VAL_STRUCT_007', 'payloadHashForm'));
     }
-    if (transaction?.payloadHashForm !== 'jcs' && transaction?.payloadHashForm !== 'compact') {
-      found.push(at(index, 'VAL_STRUCT_007', 'payloadHashForm'));
-    }
-    return [...found, ...judgeIdentity(record, index, state), ...judgeTimes(record, index, sealedAt)];
+    return [...found, ...judgeRecord(record, context)].map((one) => ({
+      ...one,
+      field: `transactions[${index}].${one.field}`,
+    }));
   });
 };
-
-function judgeIdentity(record: SealedRecord, index: number, state: ChainState): Violation[] {
-  const found: Violation[] = [];
-  const derived = boundTxId(
-    record,
-    record.signatures.map((signature) => signature.publicKey),
-  );
-  if (record.bound !== (derived === record.txId)) found.push(at(index, 'VAL_STRUCT_011', 'record.bound'));
-  else if (state.requireBoundTxId && !record.bound) found.push(at(index, 'VAL_STRUCT_011', 'record.txId'));
-  if (senderOf(record) !== record.senderAddress) found.push(at(index, 'VAL_SIG_003', 'record.senderAddress'));
-  return found;
-}
-
-function senderOf(record: SealedRecord): string | undefined {
-  const [first] = record.signatures;
-  if (first === undefined || !isAlgorithm(first.algorithm)) return undefined;
-  try {
-    return walletAddress(first.algorithm, parsePublicKey(first.algorithm, first.publicKey));
-  } catch (error) {
-    if (isAppError(error, 'invalid')) return undefined;
-    throw error;
-  }
-}
-
-function judgeTimes(record: SealedRecord, index: number, sealedAt: bigint): Violation[] {
-  const createdAt = findTimestamp(record.createdAt);
-  if (createdAt === undefined) return [at(index, 'VAL_STRUCT_006', 'record.createdAt')];
-  if (record.type === 'Genesis' || record.expiresAt === undefined) return [];
-  const expiresAt = findTimestamp(record.expiresAt);
-  if (expiresAt === undefined) return [at(index, 'VAL_STRUCT_006', 'record.expiresAt')];
-  return expiresAt <= sealedAt ? [at(index, 'VAL_TIME_003', 'record.expiresAt')] : [];
-}
-
-/** Genesis begins a register and nothing else (L-53); who may send control transactions the rules say. */
-const judgeLabels: Stage = ({ bundle, records }) =>
-  records.flatMap((record, index) =>
-    record.type === 'Genesis' && bundle.header.docketNumber !== 0
-      ? [at(index, 'VAL_PERM_002', 'record.type')]
-      : [],
-  );
 
 /** Predecessors are sealed or stand earlier in this docket; an Action has one successor (L-43). */
 function judgeLinks(docket: ReadDocket, sealed: PredecessorTypes): Violation[] {
@@ -285,36 +190,6 @@ async function judgeSignatures(docket: ReadDocket, verify: VerifySignatures): Pr
   );
 }
 
-/**
- * Whether a vote attests a docket with the key of the member that it names. A rejection is none: a sealed docket carries
- * the votes of those that found it right, and what was not sealed has no votes here (notes/ledger.md 4.1).
- */
-export function isAttestation(
-  vote: ConsensusVote,
-  docketHash: string,
-  members: readonly { readonly validatorId: string; readonly publicKey: string }[],
-  verifier: Verifier,
-): boolean {
-  const voter = members.find((member) => member.validatorId === vote.validatorId);
-  return (
-    vote.docketHash === docketHash &&
-    vote.approved &&
-    vote.reason === undefined &&
-    findTimestamp(vote.timestamp) !== undefined &&
-    voter?.publicKey === vote.publicKey &&
-    verifyVote(vote, verifier)
-  );
-}
-
-function judgeAttestations(docket: ReadDocket, state: ChainState, verifier: Verifier): Violation[] {
-  const { attestations, header } = docket.bundle;
-  const voters = new Set(attestations.map((vote) => vote.validatorAddress));
-  const right =
-    voters.size === attestations.length &&
-    attestations.every((vote) => isAttestation(vote, header.hash, state.members, verifier));
-  return right ? [] : [validationViolation('VAL_SIG_002', 'attestations', 'An attestation does not verify.')];
-}
-
 /** Predecessor ids that the register must know: those that do not stand in the docket itself. */
 export function predecessorsOf(docket: ReadDocket): string[] {
   const own = new Set(docket.records.map((record) => record.txId));
@@ -340,14 +215,12 @@ export async function verifyDocket(
   const stages: readonly (() => Violation[] | Promise<Violation[]>)[] = [
     () => judgePlace(docket, state),
     () => judgeContent(docket, state),
-    () => judgeLimits(docket, state),
-    () => judgeSet(docket, state),
-    () => judgeCertificate(judges.verifier)(docket, state),
+    () => judgeSizes(docket, state),
+    () => judgeSealing(docket.bundle, state, judges.verifier),
     () => judgeGenesis(docket, state),
     () => judgeRecords(docket, state),
-    () => judgeLabels(docket, state),
     () => judgeLinks(docket, predecessors),
-    () => judgeAttestations(docket, state, judges.verifier),
+    () => judgeAttestations(docket.bundle, state.members, judges.verifier),
     () => judgeSignatures(docket, judges.verifySignatures),
   ];
   for (const stage of stages) {

@@ -1,12 +1,6 @@
 import type { Verifier } from '#core/crypto/verify.ts';
-import { decodeBase64Any } from '#core/encoding/base64.ts';
-import {
-  cosignatureBlob,
-  cosignatureBytes,
-  NOTE_KINDS,
-  type NoteKey,
-  noteLine,
-} from '#core/ledger/checkpoint.ts';
+import { cosignatureBlob, cosignatureBytes, type NoteKey, noteLine } from '#core/ledger/checkpoint.ts';
+import { cosignerKeys } from '#core/ledger/verification/head-checkpoint.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Cosignature, ValidatorAddress } from '../clients.ts';
@@ -36,19 +30,12 @@ export interface CosignersDeps {
   ): Promise<Cosignature>;
 }
 
-function keyOf(register: Register, validatorId: string, publicKey: string): NoteKey {
-  const name = `${register.networkId}/validators/${validatorId}`;
-  return { name, kind: NOTE_KINDS.cosignature, publicKey: decodeBase64Any(publicKey) };
-}
-
 export function createCosigners(deps: CosignersDeps): Cosigners {
   const { db, verifier, log } = deps;
 
   async function keysById(register: Register): Promise<ReadonlyMap<string, NoteKey>> {
     const members = await membersAt(db, register.registerNo, register.height);
-    return new Map(
-      members.map(({ validatorId, publicKey }) => [validatorId, keyOf(register, validatorId, publicKey)]),
-    );
+    return cosignerKeys(register.networkId, members);
   }
 
   return {

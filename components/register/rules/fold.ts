@@ -1,8 +1,6 @@
 import type { Verifier } from '#core/crypto/verify.ts';
-import { scanJson, toValue } from '#core/encoding/json.ts';
-import { isAppError, type Violation } from '#core/errors/errors.ts';
+import type { Violation } from '#core/errors/errors.ts';
 import { validationViolation } from '#core/errors/validation-codes.ts';
-import { type ControlRecord, parseControlRecord } from '#core/ledger/control-record.ts';
 import { beginDocket, foldControl } from '#core/ledger/governance/apply.ts';
 import {
   type ControlContext,
@@ -13,6 +11,7 @@ import {
 import { judgeCrypto } from '#core/ledger/governance/policies.ts';
 import { genesisRules, type LedgerRules } from '#core/ledger/governance/rules.ts';
 import type { SealedRecord } from '#core/ledger/record.ts';
+import { findControlRecord } from '#core/ledger/verification/genesis.ts';
 
 /** One sealed transaction with its place in the docket. */
 export interface PlacedRecord {
@@ -50,16 +49,6 @@ export interface DocketFacts {
   readonly docketNumber: number;
   readonly timestamp: string;
   readonly records: readonly PlacedRecord[];
-}
-
-/** The control record of a genesis payload; undefined when it is none. */
-function findControlRecord(payload: Uint8Array): ControlRecord | undefined {
-  try {
-    return parseControlRecord(toValue(scanJson(payload)));
-  } catch (error) {
-    if (isAppError(error)) return undefined;
-    throw error;
-  }
 }
 
 /** The rules that docket 0 begins; undefined when it holds no genesis. */

@@ -116,7 +116,7 @@ async function callRoute(app: App, method: Method, path: string, request: TestRe
     },
     ...(request.body !== undefined && { payload: JSON.stringify(request.body) }),
   });
-  const json = String(response.headers['content-type']).includes('json');
+  const json = /[/+]json/.test(String(response.headers['content-type']));
   return {
     status: response.statusCode,
     body: json ? response.json() : undefined,

@@ -119,6 +119,7 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /api/registers/{registerId}/checkpoint/key RequireAuthenticated',
     'GET /api/registers/{registerId}/checkpoint/cosigners RequireAuthenticated',
     'GET /api/registers/{registerId}/proofs/consistency RequireAuthenticated',
+    'GET /api/registers/{registerId}/export RequireAuthenticated',
     'POST /api/registers/{registerId}/inclusion-proofs/verify Anonymous',
   ]),
 ];

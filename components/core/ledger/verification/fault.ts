@@ -1,0 +1,36 @@
+import { AppError, isAppError, type Violation } from '../../errors/errors.ts';
+
+/** Where in a register something does not hold. */
+export interface FaultPlace {
+  readonly docketNumber?: number | undefined;
+  readonly txId?: string | undefined;
+}
+
+function isPlace(details: Readonly<Record<string, unknown>>): details is Readonly<Record<string, unknown>> & {
+  readonly place: FaultPlace;
+} {
+  return typeof details['place'] === 'object' && details['place'] !== null;
+}
+
+/** The refusal of a register that does not verify: code and text of the first finding, and where. */
+export function faultOf(violations: readonly Violation[], place: FaultPlace = {}): AppError {
+  const [first] = violations;
+  const code = first?.code ?? 'VERIFICATION_FAILED';
+  const text = first === undefined ? 'Does not verify' : first.message;
+  const field = first?.field === undefined ? '' : ` (${first.field})`;
+  return new AppError('unprocessable', code, `${text.replace(/\.$/, '')}${field}`, {
+    violations,
+    details: { place },
+  });
+}
+
+/** Ends verification when something was found. */
+export function demandNone(violations: readonly Violation[], place: FaultPlace): void {
+  if (violations.length > 0) throw faultOf(violations, place);
+}
+
+/** The place of a fault; undefined for any other error. */
+export function findFaultPlace(error: unknown): FaultPlace | undefined {
+  if (!isAppError(error, 'unprocessable') || error.details === undefined) return undefined;
+  return isPlace(error.details) ? error.details.place : undefined;
+}

@@ -1,0 +1,110 @@
+import type { Verifier } from '../../crypto/verify.ts';
+import { decodeBase64Any } from '../../encoding/base64.ts';
+import { encodeHex } from '../../encoding/hex.ts';
+import { equalBytes } from '../../encoding/text.ts';
+import { type Violation, violation } from '../../errors/errors.ts';
+import {
+  checkpointNote,
+  checkpointOrigin,
+  findCheckpoint,
+  NOTE_KINDS,
+  type NoteKey,
+  type NoteSignature,
+  noteKeyHash,
+  noteLine,
+  type ParsedCheckpoint,
+  verifyCheckpoint,
+} from '../checkpoint.ts';
+import { activeMembers, type LedgerRules } from '../governance/rules.ts';
+
+/** The register at the docket that a checkpoint is about. */
+export interface CheckpointContext {
+  readonly networkId: string;
+  readonly registerId: string;
+  readonly size: number;
+  readonly rootHash: Uint8Array;
+  /** After the last docket. */
+  readonly rules: LedgerRules;
+  readonly verifier: Verifier;
+}
+
+/** The key of a register's checkpoints: the one that signed its genesis (decision D25). */
+export function checkpointKey({
+  networkId,
+  registerId,
+  rules,
+}: Pick<CheckpointContext, 'networkId' | 'registerId' | 'rules'>): NoteKey {
+  const name = checkpointOrigin(networkId, registerId);
+  return { name, kind: NOTE_KINDS.log, publicKey: decodeBase64Any(rules.systemKey.publicKey) };
+}
+
+/** Keys of the validators that may cosign the checkpoint behind the last docket, by validator id. */
+export function cosignerKeys(
+  networkId: string,
+  members: readonly { readonly validatorId: string; readonly publicKey: string }[],
+): ReadonlyMap<string, NoteKey> {
+  return new Map(
+    members.map(({ validatorId, publicKey }) => {
+      const name = `${networkId}/validators/${validatorId}`;
+      return [validatorId, { name, kind: NOTE_KINDS.cosignature, publicKey: decodeBase64Any(publicKey) }];
+    }),
+  );
+}
+
+function isOf(line: NoteSignature, key: NoteKey): boolean {
+  return line.name === key.name && equalBytes(line.keyHash, noteKeyHash(key));
+}
+
+const refuse = (message: string, field: string): Violation[] => [
+  violation('CHECKPOINT_INVALID', message, field),
+];
+
+function judgeBody(checkpoint: ParsedCheckpoint, context: CheckpointContext): Violation[] {
+  if (checkpoint.origin !== checkpointOrigin(context.networkId, context.registerId)) {
+    return refuse('The checkpoint is of another log', 'origin');
+  }
+  if (checkpoint.size !== context.size) return refuse('The checkpoint is of another size', 'size');
+  if (!equalBytes(checkpoint.rootHash, context.rootHash)) {
+    return refuse(`The root of the log is ${encodeHex(context.rootHash)}`, 'root');
+  }
+  return [];
+}
+
+/**
+ * Judges the signed checkpoint behind the last docket: size and root, the line of the log, and every other line by a
+ * validator of that height, none twice. C2SP readers pass over lines of keys that they do not know; here every key is
+ * known, so a line of anybody else is refused, and a note has one spelling.
+ * @returns the validators that cosigned, or what was found
+ */
+export function judgeCheckpoint(
+  note: string,
+  context: CheckpointContext,
+): { readonly cosigners: readonly string[] } | Violation[] {
+  const checkpoint = findCheckpoint(note);
+  if (checkpoint === undefined) return refuse('The checkpoint is malformed', 'note');
+  const body = judgeBody(checkpoint, context);
+  if (body.length > 0) return body;
+  if (context.rules.systemKey.algorithm !== 'ED25519') {
+    return refuse('The key of the genesis signs no checkpoints', 'key');
+  }
+  const log = checkpointKey(context);
+  const members = cosignerKeys(context.networkId, activeMembers(context.rules));
+  const keys = [log, ...members.values()];
+  const signed = checkpoint.signatures.map((line) => keys.find((key) => isOf(line, key)));
+  const lines = checkpoint.signatures.map(({ blob }, place) => {
+    const key = signed[place];
+    return key === undefined ? '' : noteLine(key, blob);
+  });
+  const isPlain = new Set(signed).size === signed.length && checkpointNote(checkpoint.body, lines) === note;
+  if (!isPlain) return refuse('A line of the checkpoint is of nobody known, or there twice', 'signatures');
+  const verified = signed.every(
+    (key) => key !== undefined && verifyCheckpoint(context.verifier, checkpoint, key),
+  );
+  if (!signed.includes(log) || !verified) {
+    return refuse('A signature of the checkpoint does not verify', 'signatures');
+  }
+  const cosigners = [...members]
+    .filter(([, key]) => signed.includes(key))
+    .map(([validatorId]) => validatorId);
+  return { cosigners };
+}

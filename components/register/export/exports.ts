@@ -1,0 +1,70 @@
+import { Readable } from 'node:stream';
+import { AppError } from '#core/errors/errors.ts';
+import type { Reader } from '#kit/db/db.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { type ExportPlan, exportText } from './text.ts';
+
+export interface ExportsOptions {
+  /** Exports at one time in this process, and of one caller. */
+  readonly limit: number;
+  readonly limitPerCaller: number;
+  /** A reader that takes nothing for so long is given up. */
+  readonly stallMs: number;
+}
+
+export interface Exports {
+  /**
+   * The export of a register; it ends when its reader goes.
+   * @throws AppError EXPORTS_BUSY or EXPORT_LIMIT
+   */
+  open(plan: ExportPlan, subject: string): Readable;
+  /** Exports that run. */
+  readonly running: number;
+}
+
+export const exportDefaults: ExportsOptions = { limit: 8, limitPerCaller: 2, stallMs: 60_000 };
+
+/** Ends a stream when a piece that was made is not taken away in time. */
+async function* untilStalled(
+  pieces: AsyncIterable<string>,
+  stallMs: number,
+  giveUp: () => void,
+): AsyncGenerator<string> {
+  for await (const piece of pieces) {
+    const timer = setTimeout(giveUp, stallMs);
+    timer.unref();
+    try {
+      yield piece;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** Bounds how many registers are read out at one time: each costs the database as much as it can give. */
+export function createExports(
+  db: Reader<RegisterSchema>,
+  { limit, limitPerCaller, stallMs }: ExportsOptions = exportDefaults,
+): Exports {
+  const running: string[] = [];
+  return {
+    get running() {
+      return running.length;
+    },
+    open(plan, subject) {
+      if (running.filter((each) => each === subject).length >= limitPerCaller) {
+        throw refusal('EXPORT_LIMIT', { retryAfterSeconds: 10 });
+      }
+      if (running.length >= limit) throw refusal('EXPORTS_BUSY', { retryAfterSeconds: 10 });
+      running.push(subject);
+      const giveUp = () => {
+        stream.destroy(new AppError('timeout', 'TIMEOUT', 'The export was not read for too long.'));
+      };
+      const pieces = untilStalled(exportText(db, plan), stallMs, giveUp);
+      const stream = Readable.from(pieces, { objectMode: false });
+      stream.once('close', () => running.splice(running.indexOf(subject), 1));
+      return stream;
+    },
+  };
+}
