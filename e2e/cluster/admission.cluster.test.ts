@@ -158,6 +158,16 @@ describe('the cleanup of an object', () => {
     await kubectl(...finalizers(['chancery.dev/cleanup']), ...designer);
     // the operator may: it has update on registers/finalizers, as an administrator has
     await kubectl(...finalizers([]));
+    // anybody may once the object is to go by force, for its operator may be gone
+    await kubectl(...finalizers(['chancery.dev/cleanup']));
+    const force = (value: string) =>
+      kubectl('annotate', '--overwrite', 'reg/invoices', ...there, `chancery.dev/force-delete=${value}`);
+    await force('another-uid');
+    const refused = await run('kubectl', [...finalizers([]), ...designer]);
+    expect(refused.err).toContain('annotate chancery.dev/force-delete: <metadata.uid>');
+    await force(await kubectl('get', 'reg/invoices', ...there, '-o', 'jsonpath={.metadata.uid}'));
+    await kubectl(...finalizers([]), ...designer);
+    await kubectl('annotate', 'reg/invoices', ...there, 'chancery.dev/force-delete-');
   });
 });
 

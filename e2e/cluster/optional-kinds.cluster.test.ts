@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { charts, installKinds, removeNamespace } from './chart.ts';
-import { kubectl, must, run } from './kubectl.ts';
+import { eventually, kubectl, must, run } from './kubectl.ts';
 
 const namespace = `chancery-optional-${process.pid}`;
 const gatewayApi = 'sigs.k8s.io/gateway-api@v1.4.0';
@@ -86,7 +86,8 @@ async function moduleFolder(module: string): Promise<string | undefined> {
 async function withKind(definition: string, name: string, look: () => Promise<void>): Promise<void> {
   await kubectl('apply', '--server-side', '-f', definition);
   try {
-    await kubectl('wait', '--for=condition=Established', '--timeout=60s', `crd/${name}`);
+    // a kind that was made in this moment has no conditions yet
+    await eventually(() => kubectl('wait', '--for=condition=Established', '--timeout=5s', `crd/${name}`));
     await look();
   } finally {
     await kubectl('delete', 'crd', name);

@@ -54,8 +54,7 @@ beforeAll(async () => {
 }, 360_000);
 
 afterAll(async () => {
-  await removeNamespace(second);
-  await removeNamespace(first);
+  await Promise.all([second, first].map(removeNamespace));
 }, 300_000);
 
 explainFailures(first);

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { createSteps, explain } from '../../demo/steps.ts';
+import { createSteps, duration, explain } from '../../demo/steps.ts';
 import { type Api, createApi } from '../../harness/api.ts';
 import { checkEvidence, collectEvidence } from '../../harness/evidence.ts';
 import {
@@ -10,7 +10,7 @@ import {
   waitOnline,
 } from '../../harness/journey.ts';
 import { inParallel } from '../../harness/wait.ts';
-import { charts, ingressAddress, install, installKinds, readSecret } from '../chart.ts';
+import { charts, install, installKinds, readSecret } from '../chart.ts';
 import { report } from '../diagnosis.ts';
 import { forward } from '../forward.ts';
 import { setup } from '../images.setup.ts';
@@ -24,7 +24,18 @@ const genesis = 1;
 const write = (text: string): void => void process.stdout.write(text);
 const steps = createSteps(write);
 const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
-const quote = (text: string): string => text.trimEnd().replaceAll(/^/gm, '      ');
+const quote = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => `      ${line}`.trimEnd())
+    .join('\n')
+    .trimEnd();
+
+/** Which cluster this is about to change. */
+async function greet(): Promise<void> {
+  const server = await kubectl('config', 'view', '--minify', '-o', 'jsonpath={.clusters[0].cluster.server}');
+  write(`Chancery on the cluster ${server}, in namespace ${namespace}\n\n`);
+}
 
 async function bringUp(): Promise<void> {
   const { LOAD } = process.env;
@@ -108,18 +119,29 @@ Try next, all with -n ${namespace}:
   kubectl explain register.spec.policy              what can be set
   kubectl scale vset/main --replicas=7              one member at a time, never below quorum
   kubectl port-forward service/service-gateway 8080:8080   then http://127.0.0.1:8080/docs
+  kubectl get secret chancery-admin -o jsonpath='{.data.password}' | base64 -d   password of admin@example.com
   kubectl delete registers,validatorsets,tenants --all && helm uninstall acme
 `;
 
+/** Where an ingress controller serves the gateway; undefined when none says so. */
+async function ingressUrl(): Promise<string | undefined> {
+  const path = 'jsonpath={.status.loadBalancer.ingress[0].ip}{.status.loadBalancer.ingress[0].hostname}';
+  const address = await look('get', 'ingress', 'service-gateway', '-o', path);
+  return address === '' ? undefined : `https://${address}`;
+}
+
 try {
+  await greet();
   await bringUp();
-  const door = await forward(namespace, 'service-gateway', 8080);
+  const gateway = await forward(namespace, 'service-gateway', 8080);
   try {
-    await tour(createApi(`http://${door.address}`));
+    await tour(createApi(`http://${gateway.address}`));
   } finally {
-    await door.stop();
+    await gateway.stop();
   }
-  write(`${next}The Ingress, where a controller runs, is at https://${ingressAddress}\n`);
+  const url = await ingressUrl();
+  const door = url === undefined ? '' : `The gateway behind the Ingress: ${url}\n`;
+  write(`\nAll of it took ${duration(performance.now() - steps.startedAt)}.\n${next}${door}`);
 } catch (error) {
   write(`${explain(error)}\n${await report(namespace)}`);
   process.exitCode = 1;
