@@ -13,12 +13,14 @@ import { World } from './testing/world.ts';
 
 const world = new World();
 const app = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
+let caller = { kind: 'service', subject: 'a-service' } as Caller;
+const subscriptions = { isSubscribed: async () => true };
 beforeAll(async () => {
   await world.open();
   await world.begin();
   const { engine } = world;
   app.addHook('onRequest', async (request) => {
-    request.caller = { kind: 'service', subject: 'a-service' } as Caller;
+    request.caller = caller;
   });
   const { registers } = engine;
   const self = createSelf({
@@ -60,7 +62,7 @@ beforeAll(async () => {
     directory: { all: async () => [] },
     colleagues: { report: alone, act: alone, evidence: alone },
     verifier: createVerifier(nodeEd25519()),
-    isSubscribed: async () => true,
+    isSubscribed: () => subscriptions.isSubscribed(),
   });
 });
 afterAll(async () => {
@@ -103,6 +105,24 @@ describe('HTTP', () => {
     });
     expect((await post('/api/v1/transactions/validate', 'not json')).statusCode).toBe(400);
     expect((await post('/api/v1/transactions/validate')).statusCode).toBe(400);
+  });
+
+  it('tells of registers that the organisation sees, and not of one that was deleted', async () => {
+    const service = caller;
+    const person = { kind: 'user', tier: 'organization', organizationId: 'acme', roles: ['User'] };
+    caller = person as Partial<Caller> as Caller;
+    const seen = async () =>
+      (await app.inject('/api/metrics/consensus'))
+        .json()
+        .byRegister.map(({ registerId }: { registerId: string }) => registerId);
+    expect(await seen()).toEqual([world.register.id]);
+    subscriptions.isSubscribed = async () => {
+      throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register does not exist');
+    };
+    expect(await seen()).toEqual([]);
+    subscriptions.isSubscribed = async () => false;
+    expect(await seen()).toEqual([]);
+    caller = service;
   });
 
   it('starts, pauses, resumes and stops, and says so', async () => {

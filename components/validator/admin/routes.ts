@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isAppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
@@ -176,8 +177,18 @@ async function visibleTo(
   if (caller.kind === 'service' || decide('RequireSystemAdmin', caller) === 'allow') return new Set(ids);
   const { organizationId } = caller;
   if (organizationId === undefined) return new Set();
-  const seen = await Promise.all(ids.map((registerId) => deps.isSubscribed(organizationId, registerId)));
+  const seen = await Promise.all(ids.map((registerId) => isSeenBy(deps, organizationId, registerId)));
   return new Set(ids.filter((_, index) => seen[index]));
+}
+
+/** Members tell of a deleted register until they are started anew; to everybody else it is gone. */
+async function isSeenBy(deps: AdminDeps, organizationId: string, registerId: string): Promise<boolean> {
+  try {
+    return await deps.isSubscribed(organizationId, registerId);
+  } catch (error) {
+    if (isAppError(error) && error.kind === 'not_found') return false;
+    throw error;
+  }
 }
 
 function mountAct(app: App, deps: AdminDeps, act: Act): void {
