@@ -77,7 +77,6 @@ async function open({ config, runtime, cleanup, controllers, onLost }: Opening):
     connect: () => connectIdentity(config, runtime),
   });
   cleanup.add('identity', () => links.stop());
-  links.prepare();
   const installations = watchInstallations(caches.of(configMaps));
   const parts = { runtime, timing, metrics, api: fenced, caches, recorder, installations };
   const shells = controllers(parts, links);

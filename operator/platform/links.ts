@@ -30,8 +30,6 @@ export interface Links {
    * @throws AppError unavailable while the operator has no identity; Blocked for another trust domain than its own
    */
   of(installation: Installation): Promise<Link>;
-  /** Opens the operator's identity ahead of time, so that who takes over need not wait for it. */
-  prepare(): void;
   stop(): void;
 }
 
@@ -86,11 +84,6 @@ export function createLinks(options: LinksOptions): Links {
       const link = links.get(installation) ?? make(installation, identity);
       if (!isStopped) links.set(installation, link);
       return link;
-    },
-    prepare: () => {
-      workload().catch((error: unknown) => {
-        runtime.log.debug({ err: error }, 'No identity yet; it is asked for again when it is needed');
-      });
     },
     stop: () => {
       isStopped = true;
