@@ -47,15 +47,13 @@ export class Reflector {
   readonly #options: ReflectorOptions;
   readonly #name: string;
   readonly #stopping = new AbortController();
-  #listed = Promise.withResolvers<void>();
+  #firstList = Promise.withResolvers<void>();
   readonly #backoff: Backoff;
   readonly #readings: (() => void)[];
   #running: Promise<void> | undefined;
   /** Position of the store; undefined when only a list can tell. */
   #version: string | undefined;
-  #isListed = false;
-  /** The next list must not come from a cache of the server. */
-  #mustBeFresh = false;
+  #wasListed = false;
   #renewal: PromiseWithResolvers<void> | undefined;
   /** Ends a pause or a stream for the sake of a renewal. */
   #interruption = new AbortController();
@@ -82,13 +80,13 @@ export class Reflector {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when a list is in the store. */
+  /** Resolves when the first list is in the store, or the one of a renewal. */
   get synced(): Promise<void> {
-    return this.#listed.promise;
+    return this.#firstList.promise;
   }
 
   get isSynced(): boolean {
-    return this.#isListed;
+    return this.#wasListed;
   }
 
   /**
@@ -99,9 +97,8 @@ export class Reflector {
   renew(): Promise<void> {
     this.#renewal?.resolve();
     this.#renewal = Promise.withResolvers();
-    if (this.#isListed) this.#listed = Promise.withResolvers();
-    this.#isListed = false;
-    this.#mustBeFresh = true;
+    if (this.#wasListed) this.#firstList = Promise.withResolvers();
+    this.#wasListed = false;
     this.#version = undefined;
     this.#interruption.abort(renewed);
     return this.#renewal.promise;
@@ -146,7 +143,10 @@ export class Reflector {
       if (this.#version === undefined) await this.#list();
       await this.#follow();
     } catch (error) {
-      if (error === renewed) return 0;
+      if (error === renewed) {
+        this.#openedAtMs = undefined;
+        return 0;
+      }
       fault = error;
       this.#renewal?.resolve();
     }
@@ -188,7 +188,7 @@ export class Reflector {
     const { store, metrics, log } = this.#options;
     // The first list may come from the server's cache. After a lost position only a fresh one is sure to be newer.
     const found = await fetchList(this.#options.api, this.#options, {
-      isFresh: this.#mustBeFresh,
+      isFresh: this.#wasListed || this.#renewal !== undefined,
       signal: this.#stopping.signal,
     });
     // asked for anew meanwhile: this one is older than the question
@@ -199,9 +199,8 @@ export class Reflector {
     this.#spokeAtMs = this.#options.timing.monotonicMs();
     metrics.informer.lists.inc({ resource: this.#name });
     log.info({ subject: this.#name, count: found.objects.length }, 'Listed');
-    this.#isListed = true;
-    this.#mustBeFresh = true;
-    this.#listed.resolve();
+    this.#wasListed = true;
+    this.#firstList.resolve();
     this.#renewal?.resolve();
   }
 
