@@ -51,12 +51,12 @@ export class Reflector {
   readonly #backoff: Backoff;
   readonly #readings: (() => void)[];
   #running: Promise<void> | undefined;
-  /** Position of the store; undefined when only a list can tell. */
-  #version: string | undefined;
-  #wasListed = false;
   #renewal: PromiseWithResolvers<void> | undefined;
   /** Ends a pause or a stream for the sake of a renewal. */
   #interruption = new AbortController();
+  /** Position of the store; undefined when only a list can tell. */
+  #version: string | undefined;
+  #wasListed = false;
   #spokeAtMs: number;
   #openedAtMs: number | undefined;
   #barren = 0;
@@ -80,15 +80,6 @@ export class Reflector {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when the first list is in the store, or the one of a renewal. */
-  get synced(): Promise<void> {
-    return this.#firstList.promise;
-  }
-
-  get isSynced(): boolean {
-    return this.#wasListed;
-  }
-
   /**
    * Lists anew, and counts as not listed until then. For who begins to act on the store: a watch whose connection is
    * half open may have kept news from it for as long as it takes to notice.
@@ -102,6 +93,15 @@ export class Reflector {
     this.#version = undefined;
     this.#interruption.abort(renewed);
     return this.#renewal.promise;
+  }
+
+  /** Resolves when the first list is in the store, or the one of a renewal. */
+  get synced(): Promise<void> {
+    return this.#firstList.promise;
+  }
+
+  get isSynced(): boolean {
+    return this.#wasListed;
   }
 
   /** What went wrong last; undefined while all is well. Of a Forbidden the message names the missing verb. */
@@ -141,6 +141,7 @@ export class Reflector {
     let fault: unknown;
     try {
       if (this.#version === undefined) await this.#list();
+      this.#renewal?.resolve();
       await this.#follow();
     } catch (error) {
       if (error === renewed) {
@@ -201,7 +202,6 @@ export class Reflector {
     log.info({ subject: this.#name, count: found.objects.length }, 'Listed');
     this.#wasListed = true;
     this.#firstList.resolve();
-    this.#renewal?.resolve();
   }
 
   async #follow(): Promise<void> {
