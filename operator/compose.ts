@@ -5,11 +5,10 @@ import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecyc
 import { connectWorkload, type Workload, workloadOf } from '#kit/workload/workload.ts';
 import type { OperatorConfig } from './config.ts';
 import { leaveWithNamespace } from './controllers/departure/departure.ts';
-import { begin } from './controllers/shell/begin.ts';
 import { Caches } from './controllers/shell/caches.ts';
 import type { Parts } from './controllers/shell/parts.ts';
 import { configMaps, registers, tenants, validatorSets, watched } from './controllers/shell/resources.ts';
-import type { Shell } from './controllers/shell/shell.ts';
+import { begin, type Shell } from './controllers/shell/shell.ts';
 import { leaseCheck, watchLoop } from './health.ts';
 import type { Api } from './kube/api.ts';
 import type { ClusterCredentials } from './kube/credentials.ts';

@@ -83,7 +83,7 @@ export interface Answer {
 }
 
 export interface ApiServer {
-  /** Without TLS and credentials, for this machine alone. */
+  /** Where it answers without credentials. */
   readonly url: string;
   readonly request: (method: string, path: string, body?: object, type?: string) => Promise<Answer>;
   readonly stop: () => Promise<void>;

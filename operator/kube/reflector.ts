@@ -54,18 +54,16 @@ export class Reflector {
   readonly #options: ReflectorOptions;
   readonly #name: string;
   readonly #stopping = new AbortController();
-  #listed = Promise.withResolvers<void>();
+  #firstList = Promise.withResolvers<void>();
   readonly #backoff: Backoff;
   readonly #readings: (() => void)[];
   #running: Promise<void> | undefined;
   /** Position of the store; undefined when only a list can tell. */
   #version: string | undefined;
-  #isListed = false;
+  #wasListed = false;
   #isServed = false;
   /** The cluster is known not to have the kind. */
   #isAbsent = false;
-  /** The next list must not come from a cache of the server. */
-  #mustBeFresh = false;
   #renewal: PromiseWithResolvers<void> | undefined;
   /** Ends a pause or a stream for the sake of a renewal. */
   #interruption = new AbortController();
@@ -92,13 +90,13 @@ export class Reflector {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when a list is in the store. */
+  /** Resolves when the first list is in the store, or the one of a renewal. */
   get synced(): Promise<void> {
-    return this.#listed.promise;
+    return this.#firstList.promise;
   }
 
   get isSynced(): boolean {
-    return this.#isListed;
+    return this.#wasListed;
   }
 
   /**
@@ -109,9 +107,8 @@ export class Reflector {
   renew(): Promise<void> {
     this.#renewal?.resolve();
     this.#renewal = Promise.withResolvers();
-    if (this.#isListed) this.#listed = Promise.withResolvers();
-    this.#isListed = false;
-    this.#mustBeFresh = true;
+    if (this.#wasListed) this.#firstList = Promise.withResolvers();
+    this.#wasListed = false;
     this.#version = undefined;
     this.#interruption.abort(renewed);
     return this.#renewal.promise;
@@ -161,9 +158,13 @@ export class Reflector {
     let fault: unknown;
     try {
       if (this.#version === undefined) await this.#list();
+      this.#renewal?.resolve();
       await this.#follow();
     } catch (error) {
-      if (error === renewed) return 0;
+      if (error === renewed) {
+        this.#openedAtMs = undefined;
+        return 0;
+      }
       fault = error;
       this.#renewal?.resolve();
     }
@@ -197,10 +198,8 @@ export class Reflector {
     if (!isServed && !this.#isAbsent) log.info({ subject: this.#name }, 'Not served');
     this.#isServed = isServed;
     this.#isAbsent = !isServed;
-    this.#isListed = true;
-    this.#mustBeFresh = true;
-    this.#listed.resolve();
-    this.#renewal?.resolve();
+    this.#wasListed = true;
+    this.#firstList.resolve();
     if (isNews) onServed?.(isServed);
   }
 
@@ -230,7 +229,7 @@ export class Reflector {
     const { store, metrics, log } = this.#options;
     // The first list may come from the server's cache. After a lost position only a fresh one is sure to be newer.
     const found = await fetchList(this.#options.api, this.#options, {
-      isFresh: this.#mustBeFresh,
+      isFresh: this.#wasListed || this.#renewal !== undefined,
       signal: this.#stopping.signal,
     });
     // asked for anew meanwhile: this one is older than the question

@@ -16,6 +16,7 @@ import type { Occurrence } from '../../kube/events.ts';
 import type { KubeObject } from '../../kube/resource.ts';
 import { StatusWriter } from '../../kube/status.ts';
 import { Blocked, outcomeOf } from './blocked.ts';
+import type { Caches } from './caches.ts';
 import { applyChildren, Throttled } from './children.ts';
 import { addFinalizer, removeFinalizer } from './finalizer.ts';
 import type { Finalization, FinalizePass, Kind, Managed, Pass, Verdict } from './kind.ts';
@@ -29,6 +30,15 @@ export interface Shell {
   readonly controller: Controller;
   start(): void;
   stop(graceMs?: number): Promise<void>;
+}
+
+/**
+ * Lets controllers work in a process that leads from now on, after a new look at everything: what the former leader did
+ * last may not have reached the caches of this one, and would be undone.
+ */
+export async function begin(caches: Caches, shells: readonly Shell[]): Promise<void> {
+  await caches.renew();
+  for (const shell of shells) shell.start();
 }
 
 /** Annotation of a child with the hash of what was applied. */

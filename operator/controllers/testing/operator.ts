@@ -18,11 +18,10 @@ import { type FakeRegisters, fakeRegisters } from '../../platform/testing/fake-r
 import { type Interruption, interrupted } from '../../platform/testing/interrupted.ts';
 import { createOrphanSweeper } from '../orphans/sweep.ts';
 import { registerKind } from '../register/register.ts';
-import { begin } from '../shell/begin.ts';
 import { Caches } from '../shell/caches.ts';
 import type { Parts } from '../shell/parts.ts';
 import { configMaps, registers, tenants, validatorSets, watched } from '../shell/resources.ts';
-import { createShell, type Shell } from '../shell/shell.ts';
+import { begin, createShell, type Shell } from '../shell/shell.ts';
 import { tenantKind } from '../tenant/tenant.ts';
 
 /** One process of the operator, with the controllers of tenants and registers. */

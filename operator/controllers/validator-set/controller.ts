@@ -155,9 +155,7 @@ class Work {
   }
 
   async #plan(pass: Pass): Promise<{ readonly facts: SetFacts; readonly plan: SetPlan }> {
-    this.#follow(pass, this.#observe(pass));
-    await this.#helpers.watch.heard(keyOf(pass.resource.metadata));
-    const facts = this.#observe(pass);
+    const facts = await this.#hear(pass);
     const plan = planSet(facts);
     const { suspend } = pass.resource.spec;
     if (suspend || plan.replicas >= (facts.statefulSet?.replicas ?? 0)) return { facts, plan };
@@ -165,6 +163,14 @@ class Work {
     await this.#helpers.watch.refresh(keyOf(pass.resource.metadata));
     const fresh = this.#observe(pass);
     return { facts: fresh, plan: planSet(fresh) };
+  }
+
+  /** A process that has just begun hears the members first: that it has not asked them is no silence of theirs. */
+  async #hear(pass: Pass): Promise<SetFacts> {
+    const facts = this.#observe(pass);
+    if (!this.#follow(pass, facts)) return facts;
+    await this.#helpers.watch.refresh(keyOf(pass.resource.metadata));
+    return this.#observe(pass);
   }
 
   /** While Registers refer to the set it stays; then its children go, and its principals with them. */
@@ -239,11 +245,12 @@ class Work {
     return others < MAX_ROLLS ? undefined : `${others} other sets are rolled; this one comes after them`;
   }
 
-  #follow({ resource: set, installation }: Pass, { members }: SetFacts): void {
+  /** Whether the set is new to this process. */
+  #follow({ resource: set, installation }: Pass, { members }: SetFacts): boolean {
     const asked = members.flatMap(({ name, pod }) =>
       pod?.address === undefined ? [] : { uid: pod.uid, name, address: pod.address, isReady: pod.isReady },
     );
-    this.#helpers.watch.follow(keyOf(set.metadata), installation, asked);
+    return this.#helpers.watch.follow(keyOf(set.metadata), installation, asked);
   }
 
   #actor({ resource: set, installation, signal, log }: Pass) {

@@ -39,26 +39,6 @@ test('every member is asked at once and again; only what is new is told', async 
   expect(watch.answerOf(key, 'uid-0').report?.registers[0]?.height).toBe(2);
 });
 
-test('who begins to follow a set waits for the first answers, and not for longer than a round takes', async () => {
-  const heard: string[] = [];
-  const { watch, timing } = follow();
-  void watch.heard(key).then(() => heard.push(watch.answerOf(key, 'uid-1').report?.validatorId ?? ''));
-  await settle();
-  expect(heard).toEqual([]);
-  await timing.advance(0);
-  expect(heard).toEqual(['validator-main-1']);
-  await watch.heard(key);
-  await watch.heard('acme/unknown');
-  const members = new FakeMembers();
-  members.ready = () => new Promise(() => undefined);
-  const stuck = follow(members);
-  void stuck.watch.heard(key).then(() => heard.push('nobody'));
-  await stuck.timing.advance(5_999);
-  expect(heard).not.toContain('nobody');
-  await stuck.timing.advance(1);
-  expect(heard).toContain('nobody');
-});
-
 test('who is silent is unknown at once, and what is known is when it was last heard', async () => {
   const { watch, members, timing, news } = follow();
   await timing.advance(0);

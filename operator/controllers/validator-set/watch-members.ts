@@ -37,14 +37,10 @@ interface Followed {
   answers: ReadonlyMap<string, Answer>;
   blind: string | undefined;
   round: Promise<void> | undefined;
-  /** Resolves when members were asked for the first time. */
-  readonly heard: PromiseWithResolvers<void>;
   cancel: Cancel | undefined;
   isEnded: boolean;
 }
 
-/** A round takes this long at most; where not even that can begin nobody waits longer. */
-const ROUND_MS = 6_000;
 /** Pause between two rounds; with 5 s for an answer a member that falls silent is noticed within 8 s. */
 const PAUSE_MS = 3_000;
 
@@ -61,8 +57,11 @@ export class MemberWatch {
     this.#options = options;
   }
 
-  /** Follows these pods of a set from now on. */
-  follow(key: string, installation: Installation, pods: readonly Asked[]): void {
+  /**
+   * Follows these pods of a set from now on.
+   * @returns whether the set was not followed before: nothing is known of its members then
+   */
+  follow(key: string, installation: Installation, pods: readonly Asked[]): boolean {
     const before = this.#sets.get(key);
     if (before !== undefined) {
       const isNew = pods.some(
@@ -71,7 +70,7 @@ export class MemberWatch {
       before.installation = installation;
       before.pods = pods;
       if (isNew) this.#soon(key, before, 0);
-      return;
+      return false;
     }
     const followed: Followed = {
       installation,
@@ -80,12 +79,12 @@ export class MemberWatch {
       answers: new Map(),
       blind: undefined,
       round: undefined,
-      heard: Promise.withResolvers(),
       cancel: undefined,
       isEnded: false,
     };
     this.#sets.set(key, followed);
     this.#soon(key, followed, 0);
+    return true;
   }
 
   /** What a pod said last; without a report when it was silent. */
@@ -102,17 +101,6 @@ export class MemberWatch {
     return this.#sets.get(key)?.blind;
   }
 
-  /** Resolves when the members of a set were asked for the first time: before that their silence means nothing. */
-  async heard(key: string): Promise<void> {
-    const followed = this.#sets.get(key);
-    if (followed === undefined || followed.pods.length === 0) return;
-    const { timing } = this.#options;
-    const late = Promise.withResolvers<void>();
-    const cancel = timing.after(ROUND_MS, late.resolve);
-    await Promise.race([followed.heard.promise, late.promise]);
-    cancel();
-  }
-
   /** Asks every member of a set now; resolves when all have answered or were silent for 5 s. */
   async refresh(key: string): Promise<void> {
     const followed = this.#sets.get(key);
@@ -126,7 +114,6 @@ export class MemberWatch {
     const followed = this.#sets.get(key);
     if (followed === undefined) return;
     followed.isEnded = true;
-    followed.heard.resolve();
     followed.cancel?.();
     this.#sets.delete(key);
   }
@@ -143,7 +130,6 @@ export class MemberWatch {
   #round(key: string, followed: Followed): Promise<void> {
     followed.round ??= this.#ask(key, followed).finally(() => {
       followed.round = undefined;
-      followed.heard.resolve();
       if (!followed.isEnded) this.#soon(key, followed, PAUSE_MS);
     });
     return followed.round;
