@@ -16,6 +16,16 @@ beforeAll(async () => {
   register = await startTestRegister('odata_bounds');
   registerId = await register.createRegister();
   const { pool } = register.database;
+  // with several partitions the planner may read and sort where it could go along an index
+  for (const [name, from] of [
+    ['p1', 10_000],
+    ['p2', 20_000],
+    ['p3', 30_000],
+  ] as const) {
+    await pool.query(
+      `create table transactions_${name} partition of transactions for values from (${from}) to (${from + 10_000})`,
+    );
+  }
   await pool.query(
     `insert into transactions (register_no, docket_number, position, tx_id, type, sender_address, action_id,
        created_micros, leaf, payload_hash_form, record, payload)
