@@ -114,10 +114,10 @@ test('a position that the server has forgotten costs one list, a fresh one, at o
 
 describe('a renewal', () => {
   test('shows what a half-open connection kept back, by a list from the store behind the server', async () => {
-    edit('a', 1);
-    const watch = await start();
+    edit(bench, 'a', 1);
+    const watch = await start(bench);
     watch.break('freeze');
-    edit('a', 2);
+    edit(bench, 'a', 2);
     const tried = bench.reflector.renew();
     expect(bench.reflector.isSynced).toBe(false);
     const synced = bench.reflector.synced;
@@ -131,19 +131,19 @@ describe('a renewal', () => {
   });
 
   test('does not take a list that was asked for before it', async () => {
-    edit('a', 1);
+    edit(bench, 'a', 1);
     let asked = 0;
     bench.server.intercept = ({ isWatch }) => {
       if (!isWatch) asked += 1;
       if (asked === 1) void bench.reflector.renew();
       return undefined;
     };
-    await start();
+    await start(bench);
     expect(lists(bench).map(({ query }) => 'resourceVersion' in query)).toEqual([true, false]);
   });
 
   test('ends a pause, and whoever waits for it knows when it was refused', async () => {
-    await start();
+    await start(bench);
     bench.server.intercept = () => ({ status: 403, reason: 'Forbidden' });
     await bench.reflector.renew();
     expect(bench.reflector.isSynced).toBe(false);

@@ -103,6 +103,7 @@ describe('storing dockets', () => {
       nodes: [],
       attestations: [],
       projection: undefined,
+      participants: [],
     });
     expect(outcome).toBe('stored');
     const names = await database.pool.query(

@@ -1,7 +1,9 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
-import { MOST_EXAMINED } from './search.ts';
+import { ENTITY_SETS } from './model.ts';
+import { readOptions } from './options.ts';
+import { MOST_EXAMINED, type SearchDeps, search } from './search.ts';
 import { withinTime } from './store.ts';
 
 const dockets = 25;
@@ -14,6 +16,16 @@ beforeAll(async () => {
   register = await startTestRegister('odata_bounds');
   registerId = await register.createRegister();
   const { pool } = register.database;
+  // with several partitions the planner may read and sort where it could go along an index
+  for (const [name, from] of [
+    ['p1', 10_000],
+    ['p2', 20_000],
+    ['p3', 30_000],
+  ] as const) {
+    await pool.query(
+      `create table transactions_${name} partition of transactions for values from (${from}) to (${from + 10_000})`,
+    );
+  }
   await pool.query(
     `insert into transactions (register_no, docket_number, position, tx_id, type, sender_address, action_id,
        created_micros, leaf, payload_hash_form, record, payload)
@@ -110,6 +122,53 @@ it('gives every other list of transactions the same bound', async () => {
   const second = await list(`&before=${first.next}`);
   expect(second).toMatchObject({ items: [], hasMore: true });
   expect(second.next).not.toBe(first.next);
+});
+
+/** Runs a search and counts the rows of the ledger that PostgreSQL read for it. */
+async function rowsRead(options: Record<string, string>, wallet?: string): Promise<number> {
+  let read = Number.NaN;
+  const database: SearchDeps = {
+    transact: (act) =>
+      register.database.transact(async (tx) => {
+        const total = async () =>
+          (
+            await sql<{ read: number }>`select sum(seq_tup_read + idx_tup_fetch)::int as read
+              from pg_stat_xact_user_tables where relname like 'transactions\\_p%'`.execute(tx)
+          ).rows[0]?.read ?? Number.NaN;
+        const before = await total();
+        const result = await act(tx);
+        read = (await total()) - before;
+        return result;
+      }),
+  };
+  const set = ENTITY_SETS.Transactions;
+  const { top: limit = 20, ...query } = readOptions(set, options, 0n);
+  const scope = { all: true, organizationId: undefined };
+  await search(database, scope, { set, ...query, limit, ...(wallet !== undefined && { wallet }) });
+  return read;
+}
+
+it.each([
+  ['a page', {}, 21],
+  ['a large page', { $top: '100' }, 101],
+  ['pages to skip', { $skip: '1000' }, 1_021],
+  ['a sender', { $filter: "senderAddress eq 'sender-3'" }, 21],
+  ['a sender, counted', { $filter: "senderAddress eq 'sender-3'", $count: 'true' }, 21],
+  ['a blueprint', { $filter: "blueprintId eq 'genesis'" }, 1],
+  ['an id', { $filter: `txId eq '${'0'.repeat(64)}'` }, 0],
+  ['dockets', { $filter: 'docketNumber le 3' }, 21],
+  ['time', { $orderby: 'timestamp desc' }, 21],
+  ['time, from the beginning', { $orderby: 'timestamp' }, 21],
+  ['the ledger from the beginning', { $orderby: 'docketNumber' }, 21],
+  ['nothing that is there', { $filter: "actionId eq 'none'" }, 3 * MOST_EXAMINED],
+  ['nothing of a sender', { $filter: "actionId eq 'none' and senderAddress eq 'sender-3'" }, 3 * 3_572],
+])('reads no more rows of 25,000 than it needs: %s', async (_what, options, most) => {
+  // one row more where a scan looks past its end
+  expect(await rowsRead(options)).toBeLessThanOrEqual(most + 25);
+});
+
+it('reads no more rows than it needs for what an address sent', async () => {
+  expect(await rowsRead({}, 'sender-3')).toBeLessThanOrEqual(2 * 21 + 25);
 });
 
 it('ends a statement that takes too long', async () => {

@@ -19,6 +19,8 @@ export interface Plan {
   /** inclusive */
   readonly toDocket: number | undefined;
   readonly rest: readonly Typed[];
+  /** the rest where nothing but the registers narrows the walk */
+  readonly unindexed: readonly Typed[];
 }
 
 /** `column operator value`, whichever side it was written on. */
@@ -139,5 +141,6 @@ export function planFilter(filter: Typed | undefined): Plan {
     fromDocket: ranges.map(({ from }) => from).reduce(greatest, undefined),
     toDocket: ranges.map(({ to }) => to).reduce(smallest, undefined),
     rest: whole.filter((term) => !answered.has(term)),
+    unindexed: whole.filter((term) => term !== named?.term),
   };
 }

@@ -86,10 +86,10 @@ function wayOf(
 }
 
 /** A walk by time has no other index to help it. */
-function narrow(plan: Plan, filter: Typed | undefined, by: Walk['by']): Plan {
-  if (by === 'place') return plan;
-  const rest = filter === undefined ? [] : [filter];
-  return { ...plan, sought: undefined, fromDocket: undefined, toDocket: undefined, rest };
+function narrow(plan: Plan, by: Walk['by']): Plan {
+  return by === 'place'
+    ? plan
+    : { ...plan, sought: undefined, fromDocket: undefined, toDocket: undefined, rest: plan.unindexed };
 }
 
 async function countMatches(db: Db, walk: Walk, plan: Plan): Promise<Count> {
@@ -187,14 +187,14 @@ async function searchAmong(
   plan: Plan,
   search: Search,
 ): Promise<Found> {
-  const { filter, orderings, start } = search;
+  const { orderings, start } = search;
   const set = search.set.name === 'Dockets' ? 'Dockets' : 'Transactions';
   const { registerIds } = plan;
   const all = readable.filter(({ registerId }) => registerIds?.includes(registerId) ?? true);
   const from = all.findIndex(({ registerId }) => registerId === start.after?.registerId);
   const way = wayOf(orderings, set, all.length);
   const { by, direction } = way ?? { by: 'place', direction: 'desc' };
-  const narrowed = narrow(plan, filter, by);
+  const narrowed = narrow(plan, by);
   const { sought, fromDocket, toDocket } = narrowed;
   const common = { set, by, direction, sought, fromDocket, toDocket } as const;
   const begin = all[from];

@@ -2,6 +2,8 @@ import { expect, it } from 'vitest';
 import { type Migration, openDatabase } from '#kit/db/db.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
+import { testKey } from '../../testing/keys.ts';
+import { transaction } from '../../testing/sealed.ts';
 import { migrations } from '../list.ts';
 import type { RegisterSchema } from '../schema.ts';
 
@@ -24,6 +26,23 @@ it('fills in what queries walk along from the records that are there', async () 
       [docket, docket % 3 === 0 ? 'b'.repeat(300) : 'b', Buffer.from(record)],
     );
   }
+  const key = testKey(1);
+  const { walletAddress, publicKey, algorithm } = key;
+  const publishing = (status: string) =>
+    transaction({
+      registerId: 'a'.repeat(32),
+      key,
+      type: 'Participant',
+      payload: { participantId: 'p', status, addresses: [{ walletAddress, publicKey, algorithm }] },
+    });
+  for (const [position, status] of ['Active', 'Deprecated'].entries()) {
+    const { record, payload } = publishing(status);
+    await before.pool.query(
+      `insert into transactions (register_no, docket_number, position, tx_id, type, sender_address, created_micros, leaf,
+        payload_hash_form, record, payload) values (2, 0, $1, '', 'Participant', 's', 0, '', 'jcs', $2, $3)`,
+      [position, record, payload],
+    );
+  }
   await before.close();
   const after = await open(migrations);
   try {
@@ -37,6 +56,16 @@ it('fills in what queries walk along from the records that are there', async () 
     ]);
     expect(await read('select count(*)::int as n, max(docket_number) from transaction_recipients')).toEqual([
       { n: 1_100, max: 1_098 },
+    ]);
+    expect(await read('select * from participant_keys')).toEqual([
+      {
+        register_no: 2,
+        address: walletAddress,
+        participant_id: 'p',
+        public_key: publicKey,
+        algorithm,
+        status: 'Deprecated',
+      },
     ]);
   } finally {
     await after.close();
