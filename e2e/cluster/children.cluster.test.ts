@@ -141,7 +141,7 @@ test('every child that is edited or deleted is back within 2 s, and foreign fiel
   expect(changed(pods, await set.uids())).toEqual([]);
 }, 180_000);
 
-test('pods that are added or taken by hand: the set goes back to what it wants, without a loss of quorum', async () => {
+test('a StatefulSet that is scaled by hand is scaled back, and its members stay', async () => {
   const pods = await set.uids();
   await patch(`/apis/apps/v1/namespaces/${namespace}/statefulsets/main/scale`, { spec: { replicas: 5 } });
   await within('four again', 30_000, async () => {

@@ -14,7 +14,10 @@ async function importArchives(load: string, paths: readonly string[]): Promise<v
   if (code !== 0) throw new Error(`${load}: ${err}`);
 }
 
-/** Imports every archive of dist/images by the command in LOAD, as in LOAD="cluster load"; without LOAD they are there already. */
+/**
+ * Imports every archive of dist/images by the command in LOAD, as in LOAD="cluster load", and two of them in the next version
+ * as well; without LOAD all are there already.
+ */
 export async function setup(): Promise<void> {
   const load = process.env['LOAD'];
   if (load === undefined || load === '') return;
