@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as rest } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -15,6 +16,7 @@ import { checkSocketFree, linkSocket } from './socket.ts';
 const SUPERUSER = 'postgres';
 const START_DEADLINE_MS = 60_000;
 const STOP_DEADLINE_MS = 10_000;
+const LAST_WORDS_MS = 1_000;
 // an earlier server whose parent was killed needs a moment to shut down cleanly
 const LOCK_DEADLINE_MS = 8_000;
 const LOCK_RETRY_MS = 100;
@@ -221,8 +223,8 @@ async function launchOnce(place: Place, log: Logger): Promise<Server> {
   const { launcher, dataDir, socketDir } = place;
   if (launcher.account !== undefined) await checkSocketFree(socketDir);
   ownWhereRoot(dataDir, launcher);
-  const [command = '', ...rest] = serverWords(place);
-  const child = spawn(command, rest, {
+  const [command = '', ...words] = serverWords(place);
+  const child = spawn(command, words, {
     ...seatIn(launcher, dataDir).spawn,
     env: LAUNCH_ENVIRONMENT,
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -234,8 +236,10 @@ async function launchOnce(place: Place, log: Logger): Promise<Server> {
     child.once('error', (error) => done(error.message));
     child.once('exit', (code, signal) => done(`exit ${code ?? signal}`));
   });
+  const output = createInterface({ input: child.stderr });
+  const saidAll = new Promise((done) => output.once('close', done));
   const ready = new Promise<'ready'>((done) => {
-    createInterface({ input: child.stderr }).on('line', (line) => {
+    output.on('line', (line) => {
       if (lines.length < 50) lines.push(line);
       if (/ready to accept connections/.test(line)) done('ready');
       if (/(FATAL|PANIC):/.test(line)) log.debug({ line }, 'postgres');
@@ -247,6 +251,8 @@ async function launchOnce(place: Place, log: Logger): Promise<Server> {
   clearTimeout(handle);
   if (outcome === 'ready') return { child, ended };
   if (outcome === 'timeout') child.kill('SIGKILL');
+  // the end of a process can be heard of before its last words
+  await Promise.race([saidAll, rest(LAST_WORDS_MS, undefined, { ref: false })]);
   throw startFailure(dataDir, outcome, lines);
 }
 
