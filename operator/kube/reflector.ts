@@ -34,13 +34,13 @@ export interface ReflectorOptions extends Selection {
 
 /** Bookmarks come every minute; a stream that is silent for longer has lost its other end. */
 const SILENCE_MS = 90_000;
+/** Why a stream ended that was only to be begun anew. */
+const renewed = new Error('the cache is renewed');
 const WATCH_SECONDS = 300;
 /** A stream that lived this long was a good one. */
 const HEALTHY_MS = 5_000;
 /** How often an optional kind that is absent is looked for. */
 const ABSENT_MS = 300_000;
-/** Why a stream ended that was only to be begun anew. */
-const renewed = new Error('the cache is renewed');
 /** After so many streams in a row that only brought a refusal, the position itself is suspect. */
 const BARREN_STREAMS = 5;
 
