@@ -6,6 +6,8 @@ import type { ApiServer } from '../kubectl.ts';
 /** A process of the operator: its pod, and the process on this host that runs in it. */
 export interface OperatorProcess {
   readonly pod: string;
+  /** As the lease names it; a container that is started anew is another process. */
+  readonly identity: string;
   readonly pid: number;
 }
 
@@ -22,11 +24,11 @@ const podsSchema = z.object({
   ),
 });
 
-/** Pod that holds the lease, whether or not it lives; an empty text when nobody does. */
+/** Who holds the lease, whether or not it lives; an empty text when nobody does. */
 export async function holderOf(api: ApiServer, namespace: string): Promise<string> {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/chancery-operator`;
   const { spec } = leaseSchema.parse((await api.request('GET', path)).body);
-  return spec.holderIdentity.split('_')[0] ?? '';
+  return spec.holderIdentity;
 }
 
 /** Pods of the operator that are to stay, and how often their container was started anew. */
@@ -54,10 +56,11 @@ export async function operatorPods(
 export function leaderWithStandby(api: ApiServer, namespace: string): Promise<OperatorProcess> {
   const look = async () => {
     const pods = [...(await operatorPods(api, namespace))].filter(([, { isReady }]) => isReady);
-    const pod = await holderOf(api, namespace);
+    const identity = await holderOf(api, namespace);
+    const pod = identity.split('_')[0] ?? '';
     if (pods.length !== 2 || !pods.some(([name]) => name === pod)) return undefined;
     const pid = findProcess(namespace, pod);
-    return pid === undefined ? undefined : { pod, pid };
+    return pid === undefined ? undefined : { pod, identity, pid };
   };
   return waitFor(look, { what: 'a leader and another ready one', deadlineMs: 60_000, everyMs: 100 });
 }
