@@ -40,6 +40,8 @@ export const CLIENT_OPTIONS: ChannelOptions = {
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.min_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 2_000,
+  // a pod that was replaced has another address under its old name; by default that is asked for once in 30 s
+  'grpc.dns_min_time_between_resolutions_ms': 1_000,
 };
 
 /** `/package.Service/Method`. */
