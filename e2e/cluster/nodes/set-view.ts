@@ -51,6 +51,14 @@ export interface MemberPod {
   readonly isLive: boolean;
 }
 
+/** How few members were live at any moment, and when the quorum was not. */
+export interface LiveCounts {
+  readonly looks: number;
+  readonly least: number;
+  /** What the condition QuorumHealthy said whenever it did not hold. */
+  readonly unhealthy: readonly string[];
+}
+
 /** The set `main` of the shared installation, watched through the API server. */
 export interface SetView {
   read(): Promise<SetObject>;
@@ -66,6 +74,8 @@ export interface SetView {
   settles(deadlineMs: number): Promise<void>;
   /** Changes the spec by a merge patch. */
   patch(spec: object): Promise<void>;
+  /** Looks again and again until it is told to stop. */
+  countLive(): { stop(): Promise<LiveCounts> };
   close(): Promise<void>;
 }
 
@@ -110,6 +120,7 @@ export async function openSetView(): Promise<SetView> {
       const body = JSON.stringify({ spec });
       await kubectl('-n', namespace, 'patch', 'vset/main', '--type=merge', '-p', body);
     },
+    countLive: () => countLive(members, () => find('QuorumHealthy')),
     close: () => api.stop(),
   };
 }
@@ -123,4 +134,33 @@ function memberPod({ metadata, spec, status }: z.output<typeof pods>['items'][nu
 function isReady({ metadata, status }: SetObject): boolean {
   const ready = status.conditions.find(({ type }) => type === 'Ready');
   return status.observedGeneration === metadata.generation && ready?.status === 'True';
+}
+
+function countLive(
+  members: SetView['pods'],
+  quorum: () => Promise<z.output<typeof condition>>,
+): { stop(): Promise<LiveCounts> } {
+  let isStopped = false;
+  const look = async (): Promise<LiveCounts> => {
+    const unhealthy = new Set<string>();
+    let least = Number.POSITIVE_INFINITY;
+    let looks = 0;
+    do {
+      const [found, { status, message }] = await Promise.all([members(), quorum()]);
+      least = Math.min(least, found.filter(({ isLive }) => isLive).length);
+      if (status !== 'True') unhealthy.add(`${status}: ${message}`);
+      looks += 1;
+      await new Promise((resolve) => setTimeout(resolve, 150));
+    } while (!isStopped);
+    return { looks, least, unhealthy: [...unhealthy] };
+  };
+  const counts = look();
+  // whoever stops it is told
+  counts.catch(() => undefined);
+  return {
+    stop: () => {
+      isStopped = true;
+      return counts;
+    },
+  };
 }

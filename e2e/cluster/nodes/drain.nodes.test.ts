@@ -1,0 +1,80 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { waitFor } from '#kit/testing/wait.ts';
+import { explainFailures } from '../diagnosis.ts';
+import { namespace } from '../installed.ts';
+import { kubectl, must } from '../kubectl.ts';
+import { findPlaces } from './placement.ts';
+import { openStage, pauseBoundMs, type Stage } from './stage.ts';
+
+/** Nodes that are drained while the set is rolled, under load (operator scenario 6). */
+
+const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
+const drainSeconds = 150;
+const settleMs = 180_000;
+
+let stage: Stage;
+
+beforeAll(async () => {
+  stage = await openStage();
+  await stage.set.settles(settleMs);
+}, 200_000);
+afterAll(() => stage.close());
+
+explainFailures(namespace);
+
+const drained: string[] = [];
+afterEach(async () => {
+  for (const node of drained.splice(0)) await kubectl('uncordon', node);
+});
+
+async function drain(node: string): Promise<void> {
+  drained.push(node);
+  const args = ['drain', node, '--ignore-daemonsets', '--delete-emptydir-data', `--timeout=${drainSeconds}s`];
+  await must('kubectl', args, { timeoutMs: (drainSeconds + 10) * 1_000 });
+}
+
+async function drainDuringRoll(node: string): Promise<void> {
+  const { set } = stage;
+  const before = await set.uids();
+  const from = (await stage.height()) - 1;
+  const startedAt = performance.now();
+  const counts = set.countLive();
+  await set.patch({ podAnnotations: { 'example.org/drained': node } });
+  await waitFor(async () => (await set.pods()).some(({ isLive }) => !isLive), {
+    what: 'the roll to begin',
+    deadlineMs: 60_000,
+    everyMs: 100,
+  });
+  await drain(node);
+  const drainMs = performance.now() - startedAt;
+  // its volume keeps the member there: the roll waits for the node
+  expect((await set.pods()).filter((pod) => pod.node === node)).toEqual([]);
+  await kubectl('uncordon', node);
+  await set.settles(settleMs);
+  const { looks, least, unhealthy } = await counts.stop();
+  const pauseMs = await stage.longestPause(from);
+  const seconds = (ms: number) => (ms / 1_000).toFixed(1);
+  process.stdout.write(
+    `${node}: drained after ${seconds(drainMs)} s, rolled after ${seconds(performance.now() - startedAt)} s, ` +
+      `at least ${least} live in ${looks} looks, longest pause ${seconds(pauseMs)} s\n`,
+  );
+  expect(unhealthy).toEqual([]);
+  expect(least).toBeGreaterThanOrEqual(3);
+  expect(pauseMs).toBeLessThan(pauseBoundMs);
+  const after = await set.uids();
+  expect(Object.keys(before).filter((name) => after[name] === before[name])).toEqual([]);
+}
+
+test(
+  'drains and a roll at the same time never take more than one member, and both come to their end',
+  async () => {
+    const { validators } = await findPlaces();
+    // the roll comes to this one late
+    const last = await stage.set.nodeOf('main-0');
+    stage.load();
+    await stage.sealsMore(5);
+    for (const node of full ? validators : [last]) await drainDuringRoll(node);
+    await stage.judge();
+  },
+  full ? 1_200_000 : 360_000,
+);
