@@ -244,6 +244,8 @@ describe('a role that lacks a verb', () => {
   let role: OperatorRole;
   beforeAll(async () => {
     role = await readRole(api, namespace);
+    // whoever ended in a test before is back
+    await leaderWithStandby(api, namespace);
   });
 
   /** Without which nothing of a kind can be made: the conditions, or an event where those cannot be written, name it. */
