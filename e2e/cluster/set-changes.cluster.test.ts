@@ -79,9 +79,13 @@ async function heightOf({ api, token, registerId }: Ledger): Promise<number> {
 /** Every member has every docket. */
 async function levelled(): Promise<void> {
   const height = await heightOf(ledger);
+  let seen = '';
   await within('every member to have every docket', 30_000, async () => {
     const { members } = await setStatus(ledger.api, ledger.root, ledger.registerId);
+    seen = JSON.stringify(members);
     return members.every(({ lastDocketNumber }) => lastDocketNumber === height - 1);
+  }).catch((cause: unknown) => {
+    throw new Error(`the register has ${height} dockets, its members say ${seen}`, { cause });
   });
 }
 
