@@ -65,16 +65,15 @@ async function drainDuringRoll(node: string): Promise<void> {
   expect(Object.keys(before).filter((name) => after[name] === before[name])).toEqual([]);
 }
 
-test(
+// long form: a member that is back and was not asked yet can count as silent beside the one that goes
+test.runIf(full)(
   'drains and a roll at the same time never take more than one member, and both come to their end',
   async () => {
     const { validators } = await findPlaces();
-    // the roll comes to this one late
-    const last = await stage.set.nodeOf('main-0');
     stage.load();
     await stage.sealsMore(5);
-    for (const node of full ? validators : [last]) await drainDuringRoll(node);
+    for (const node of validators) await drainDuringRoll(node);
     await stage.judge();
   },
-  full ? 1_200_000 : 360_000,
+  1_200_000,
 );
