@@ -44,11 +44,14 @@ export function writableKinds(rules: readonly Rule[]): readonly Writable[] {
     );
 }
 
-/** What the operator of a namespace may change. */
+/** What the operator of a namespace may change, of the kinds that the cluster has: it may change some that not every cluster has. */
 export async function operatorKinds(namespace: string): Promise<readonly Writable[]> {
   const role = JSON.parse(await kubectl('get', 'role', 'chancery-operator', '-n', namespace, '-o', 'json'));
-  return writableKinds((role as { rules: Rule[] }).rules);
+  const served = new Set((await kubectl('api-resources', '-o', 'name')).split('\n'));
+  return writableKinds((role as { rules: Rule[] }).rules).filter((each) => served.has(nameOf(each)));
 }
+
+const nameOf = ({ group, resource }: Writable): string => (group === '' ? resource : `${resource}.${group}`);
 
 const idOf = ({ group, resource, subresource }: Writable): string => `${group}/${resource}/${subresource}`;
 
@@ -68,8 +71,7 @@ export async function readVersions(
   namespace: string,
   kinds: readonly Writable[],
 ): Promise<ReadonlyMap<string, string>> {
-  const names = kinds.map(({ group, resource }) => (group === '' ? resource : `${resource}.${group}`));
-  const distinct = [...new Set(names)].join(',');
+  const distinct = [...new Set(kinds.map(nameOf))].join(',');
   const { items } = JSON.parse(await kubectl('get', distinct, '-n', namespace, '-o', 'json')) as {
     items: readonly Listed[];
   };
