@@ -112,48 +112,6 @@ test('a position that the server has forgotten costs one list, a fresh one, at o
   ]);
 });
 
-describe('a renewal', () => {
-  test('shows what a half-open connection kept back, by a list from the store behind the server', async () => {
-    edit(bench, 'a', 1);
-    const watch = await start(bench);
-    watch.break('freeze');
-    edit(bench, 'a', 2);
-    const tried = bench.reflector.renew();
-    expect(bench.reflector.isSynced).toBe(false);
-    const synced = bench.reflector.synced;
-    await passing(bench.timing, 'the list', () => bench.reflector.isSynced, 0);
-    await Promise.all([tried, synced]);
-    expect(isEqual(bench)).toBe(true);
-    expect(lists(bench).at(-1)?.query).not.toHaveProperty('resourceVersion');
-    await passing(bench.timing, 'a watch', () => watching(bench) !== undefined, 0);
-    expect(bench.reflector.fault).toBeUndefined();
-    expect(await bench.counted.read('informer_stream_failures_total')).toBe(0);
-  });
-
-  test('does not take a list that was asked for before it', async () => {
-    edit(bench, 'a', 1);
-    let asked = 0;
-    bench.server.intercept = ({ isWatch }) => {
-      if (!isWatch) asked += 1;
-      if (asked === 1) void bench.reflector.renew();
-      return undefined;
-    };
-    await start(bench);
-    expect(lists(bench).map(({ query }) => 'resourceVersion' in query)).toEqual([true, false]);
-  });
-
-  test('ends a pause, and whoever waits for it knows when it was refused', async () => {
-    await start(bench);
-    bench.server.intercept = () => ({ status: 403, reason: 'Forbidden' });
-    await bench.reflector.renew();
-    expect(bench.reflector.isSynced).toBe(false);
-    expect(bench.reflector.fault).toMatchObject({ refusal: 'Forbidden' });
-    bench.server.intercept = () => undefined;
-    await bench.reflector.renew();
-    await bench.reflector.synced;
-  });
-});
-
 test('a position that keeps being refused is given up for a list', async () => {
   edit(bench, 'a', 1);
   const watch = await start(bench);

@@ -5,6 +5,7 @@ import type { Api } from '../../kube/api.ts';
 import { isApiError } from '../../kube/errors.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import type { Finalization, FinalizePass, Managed } from '../shell/kind.ts';
+import type { Parts } from '../shell/parts.ts';
 import { configMaps } from '../shell/resources.ts';
 
 /** ConfigMap of a namespace with what objects that are gone have left undone. */
@@ -39,7 +40,7 @@ function parseJson(text: unknown): unknown {
 }
 
 /** Whether a deletion that keeps its data has waited long enough for a service that is away. */
-export function isAwayTooLong(error: unknown, deletionTimestamp: string | undefined, nowMs: number): boolean {
+function isAwayTooLong(error: unknown, deletionTimestamp: string | undefined, nowMs: number): boolean {
   const isAway = isAppError(error) && ['unavailable', 'timeout', 'bad_gateway'].includes(error.kind);
   return isAway && nowMs - Date.parse(deletionTimestamp ?? '') >= PATIENCE_MS;
 }
@@ -78,7 +79,7 @@ async function recordOrphan(
 }
 
 /** Ends a deletion by a record: what is left is done as soon as the service answers. The object may go then. */
-export async function leaveOrphan(
+async function leaveOrphan(
   api: Api,
   { resource, installation }: Pick<FinalizePass<Managed>, 'resource' | 'installation'>,
   orphan: Orphan,
@@ -87,6 +88,30 @@ export async function leaveOrphan(
   await recordOrphan(api, { namespace, installation: installation?.installation }, { uid, orphan });
   const note = `The ${orphan.kind.toLowerCase()} service is away; ${orphan.policy} is done as soon as it answers, from ConfigMap ${ORPHANS}`;
   return { done: true, events: [{ type: 'Warning', reason: 'DependencyNotReady', action: 'Delete', note }] };
+}
+
+interface Removal {
+  /** What is left to do where the service is away; undefined of an object whose data is to go. */
+  readonly orphan: Orphan | undefined;
+  remove(): Promise<Finalization>;
+}
+
+/**
+ * Ends what an object has to do with its service. Where that keeps the data, a service that is away is not waited for
+ * longer than 20 s.
+ */
+export async function removeOrLeave(
+  { api, timing }: Pick<Parts, 'api' | 'timing'>,
+  pass: FinalizePass<Managed>,
+  { orphan, remove }: Removal,
+): Promise<Finalization> {
+  try {
+    return await remove();
+  } catch (error) {
+    const { deletionTimestamp } = pass.resource.metadata;
+    if (orphan === undefined || !isAwayTooLong(error, deletionTimestamp, timing.nowMs())) throw error;
+    return leaveOrphan(api, pass, orphan);
+  }
 }
 
 /** Takes a record away: it was dealt with. */

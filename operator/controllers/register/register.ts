@@ -9,7 +9,7 @@ import type { Change } from '../../kube/store.ts';
 import { usableMembers } from '../../plan/register/membership.ts';
 import { planRegisterRemoval } from '../../plan/register/plan.ts';
 import type { Platform } from '../../platform/clients.ts';
-import { isAwayTooLong, leaveOrphan } from '../orphans/record.ts';
+import { type Orphan, removeOrLeave } from '../orphans/record.ts';
 import type { Caches } from '../shell/caches.ts';
 import type { Finalization, FinalizePass, Kind, ReconcilePass, Wake } from '../shell/kind.ts';
 import type { Parts } from '../shell/parts.ts';
@@ -101,20 +101,16 @@ function surroundingsOf(caches: Caches, { resource }: ReconcilePass<Register>): 
 }
 
 /** Ends what the object has to do with its register; one that is kept does not wait for a service. */
-async function finalize(
-  { api, timing }: Pick<Parts, 'api' | 'timing'>,
+function finalize(
+  parts: Pick<Parts, 'api' | 'timing'>,
   platform: Platform,
   pass: FinalizePass<Register>,
 ): Promise<Finalization> {
   const { metadata, spec } = pass.resource;
-  try {
-    return await remove(platform, pass);
-  } catch (error) {
-    const { deletionPolicy: policy } = spec;
-    const isAway = isAwayTooLong(error, metadata.deletionTimestamp, timing.nowMs());
-    if (!isAway || policy !== 'Retain') throw error;
-    return leaveOrphan(api, pass, { kind: 'Register', name: metadata.name, policy });
-  }
+  const { deletionPolicy: policy } = spec;
+  const orphan: Orphan | undefined =
+    policy === 'Retain' ? { kind: 'Register', name: metadata.name, policy } : undefined;
+  return removeOrLeave(parts, pass, { orphan, remove: () => remove(platform, pass) });
 }
 
 async function remove(platform: Platform, pass: FinalizePass<Register>): Promise<Finalization> {

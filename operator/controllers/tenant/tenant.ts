@@ -8,7 +8,7 @@ import { planTenant, planTenantRemoval, type TenantStep } from '../../plan/tenan
 import type { Platform } from '../../platform/clients.ts';
 import type { Organizations } from '../../platform/organizations.ts';
 import type { Registers } from '../../platform/registers.ts';
-import { isAwayTooLong, leaveOrphan } from '../orphans/record.ts';
+import { type Orphan, removeOrLeave } from '../orphans/record.ts';
 import { Blocked } from '../shell/blocked.ts';
 import type { Finalization, FinalizePass, Kind, ReconcilePass, Verdict } from '../shell/kind.ts';
 import type { Parts } from '../shell/parts.ts';
@@ -114,20 +114,16 @@ async function perform(
 }
 
 /** Ends what the object has to do with its organisation; where that keeps the data, without waiting for a service. */
-async function finalize(
-  { api, timing }: Pick<Parts, 'api' | 'timing'>,
+function finalize(
+  parts: Pick<Parts, 'api' | 'timing'>,
   platform: Platform,
   pass: FinalizePass<Tenant>,
 ): Promise<Finalization> {
   const { metadata, spec } = pass.resource;
-  try {
-    return await remove(platform, pass);
-  } catch (error) {
-    const { deletionPolicy: policy } = spec;
-    const isAway = isAwayTooLong(error, metadata.deletionTimestamp, timing.nowMs());
-    if (!isAway || policy === 'Delete') throw error;
-    return leaveOrphan(api, pass, { kind: 'Tenant', name: metadata.name, policy });
-  }
+  const { deletionPolicy: policy } = spec;
+  const orphan: Orphan | undefined =
+    policy !== 'Delete' ? { kind: 'Tenant', name: metadata.name, policy } : undefined;
+  return removeOrLeave(parts, pass, { orphan, remove: () => remove(platform, pass) });
 }
 
 async function remove(platform: Platform, pass: FinalizePass<Tenant>): Promise<Finalization> {
