@@ -69,7 +69,7 @@ export default defineConfig({
         },
       },
       {
-        // needs one of five nodes, and the command NODE that kills and cuts them
+        // needs one of five nodes, and the command in NODE_POWER that kills and cuts them
         test: {
           ...shared,
           name: 'nodes',

@@ -3,6 +3,7 @@ import { ConfigError } from '#kit/config/config.ts';
 import { createOpsServer } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { connectWorkload, type Workload, workloadOf } from '#kit/workload/workload.ts';
+import { OPERATOR_CLIENT_ID } from './api/names.ts';
 import type { OperatorConfig } from './config.ts';
 import { leaveWithNamespace } from './controllers/departure/departure.ts';
 import { Caches } from './controllers/shell/caches.ts';
@@ -22,7 +23,8 @@ import { systemTiming } from './kube/time.ts';
 import { foreignIssuer } from './platform/foreign-identity.ts';
 import type { Installation } from './platform/installation.ts';
 import { watchInstallations } from './platform/installations.ts';
-import { createLinks, type Links, OPERATOR_CLIENT_ID } from './platform/links.ts';
+import { createLinks, type Links } from './platform/links.ts';
+import { keepLinksReady } from './platform/ready-links.ts';
 
 /** Reconciles under way may end within this; the process has 25 s in all. */
 const GRACE_MS = 20_000;
@@ -81,6 +83,7 @@ async function open({ config, runtime, cleanup, controllers, onLost }: Opening):
   });
   cleanup.add('identity', () => links.stop());
   const installations = watchInstallations(caches.of(configMaps), config.POD_NAMESPACE);
+  cleanup.add('links', keepLinksReady({ links, installations, timing, log }));
   const parts = { runtime, timing, metrics, api: fenced, caches, recorder, installations };
   cleanup.add('namespace', async () => {
     const own = { api: fenced, timing, log, namespace: config.POD_NAMESPACE };

@@ -36,7 +36,7 @@ export const operatorSettings = z.object({
     .default('chancery-operator')
     .describe('Lease of the operators of one installation, in POD_NAMESPACE.'),
   CHANCERY_LEASE_MS: milliseconds(1_000)
-    .default(15_000)
+    .default(14_000)
     .describe('How long nobody else takes a lease that is not renewed.'),
   CHANCERY_LEASE_RENEW_MS: milliseconds(500)
     .default(10_000)

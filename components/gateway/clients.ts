@@ -23,11 +23,11 @@ async function ask(
   request: { readonly path: string; readonly signal: AbortSignal },
 ): Promise<Dispatcher.ResponseData> {
   for (let left = upstream.size; ; left -= 1) {
-    const pool = upstream.pool();
+    const target = upstream.current();
     try {
-      return await pool.request({ ...request, method: 'GET' });
+      return await target.pool().request({ ...request, method: 'GET' });
     } catch (error) {
-      upstream.moveOn(pool);
+      upstream.leave(target);
       if (left <= 1 || request.signal.aborted) throw error;
     }
   }

@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { waitFor } from '#kit/testing/wait.ts';
 import { call, createTestWorld, type TestService, type TestWorld } from './testing/world.ts';
 
 /** Answers with its name and the size of the body it got. */
@@ -84,4 +85,84 @@ describe('a service with several endpoints', () => {
     expect(health.json()).toMatchObject({ services: { validator: { status: 'healthy' } } });
     expect((await call(port, path)).text).toBe('c 0');
   });
+
+  describe('of which one refuses with the word that nothing was done', () => {
+    const refusing: RequestListener = (request, response) => {
+      request.resume();
+      request.on('end', () => response.writeHead(503, { 'x-retry-elsewhere': 'true' }).end('drained'));
+    };
+    const refusals = (count: number) =>
+      Promise.all(Array.from({ length: count }, () => world.startService('validator', refusing)));
+
+    it.each(['GET', 'POST'])('a %s goes to the next one, and later ones at once', async (method) => {
+      const [drained] = await refusals(1);
+      const { port } = await begin([drained?.address ?? '', members[1]?.address ?? '']);
+      const ask = () => call(port, path, { method, ...(method === 'POST' && { body: 'hello' }) });
+      for (let n = 0; n < 2; n += 1)
+        expect(await ask()).toMatchObject({ status: 200, text: method === 'POST' ? 'b 5' : 'b 0' });
+      expect([drained?.seen.length, members[1]?.seen.length]).toEqual([1, 2]);
+    });
+
+    it('the client gets the refusal when all refuse, without that word', async () => {
+      const all = await refusals(3);
+      const { port } = await begin(all.map(({ address }) => address));
+      const answer = await call(port, path, { method: 'POST', body: 'x' });
+      expect(answer).toMatchObject({ status: 503, text: 'drained' });
+      expect(answer.headers).not.toHaveProperty('x-retry-elsewhere');
+      expect(all.every(({ seen }) => seen.length > 0)).toBe(true);
+    });
+
+    it('a body that was streamed is not sent again', async () => {
+      const [drained] = await refusals(1);
+      const { port } = await begin([drained?.address ?? '', members[1]?.address ?? '']);
+      const answer = await call(port, path, { method: 'POST', body: 'x'.repeat(200_000) });
+      expect(answer).toMatchObject({ status: 503, text: 'drained' });
+      expect(members[1]?.seen).toEqual([]);
+    });
+
+    it('a service behind one address is asked once more', async () => {
+      let isClosing = true;
+      const register = await world.startService('register', (request, response) => {
+        if (!isClosing) return named('register')(request, response);
+        isClosing = false;
+        return refusing(request, response);
+      });
+      const gateway = await world.startGateway({ register: register.address });
+      const answer = await call(gateway.port, '/api/registers', { method: 'POST', body: 'hello' });
+      expect(answer).toMatchObject({ status: 200, text: 'register 5' });
+    });
+  });
+
+  it('a read whose connection broke before the answer goes to the next one', async () => {
+    const deaf = await world.startService('validator', (request) => request.socket.destroy());
+    const { port } = await begin([deaf.address, members[0]?.address ?? '']);
+    expect((await call(port, path)).text).toBe('a 0');
+    expect(deaf.seen.length).toBe(1);
+  });
+
+  it('does not wait for one that answers nothing any more: reads go to the next one, the rest fails', async () => {
+    const silent = await world.startService('validator', () => undefined);
+    const { port } = await begin([silent.address, members[1]?.address ?? '']);
+    const [read, write] = await Promise.all([
+      call(port, path),
+      call(port, path, { method: 'POST', body: 'x' }),
+    ]);
+    expect(read).toMatchObject({ status: 200, text: 'b 0' });
+    expect(write.status).toBe(504);
+    expect(write.json()).toMatchObject({ code: 'GATEWAY_TIMEOUT' });
+  }, 20_000);
+
+  it('waits for one that works on its answer', async () => {
+    const answers: (() => void)[] = [];
+    const busy = await world.startService('validator', (request, response) => {
+      if (request.url === '/health') response.end();
+      else answers.push(() => response.end('at last'));
+    });
+    const { port } = await begin([busy.address, members[1]?.address ?? '']);
+    const answer = call(port, path, { method: 'POST', body: 'x' });
+    const probes = () => busy.seen.filter(({ url }) => url === '/health').length;
+    await waitFor(() => probes() > 3, { what: 'four probes', deadlineMs: 15_000 });
+    answers[0]?.();
+    expect(await answer).toMatchObject({ status: 200, text: 'at last' });
+  }, 20_000);
 });

@@ -1,4 +1,5 @@
 import type { AppError } from '#core/errors/errors.ts';
+import type { DocketBundle } from './dockets/docket.ts';
 
 /** A key of the wallet service. `publicKey` is standard base64 in the form of D3. */
 export interface WalletKey {
@@ -37,6 +38,12 @@ export interface ControlRequest {
   readonly transactionType: string;
 }
 
+export interface OwnershipRequest {
+  readonly registerId: string;
+  readonly registerName: string;
+  readonly grantedAt: string;
+}
+
 /** What this component asks of the wallet service. Refusals and outages are AppErrors. */
 export interface Wallets {
   findKey(walletAddress: string): Promise<WalletKey | undefined>;
@@ -48,6 +55,8 @@ export interface Wallets {
   /** The register-control key of the installation. */
   systemKey(): Promise<WalletKey>;
   signControl(request: ControlRequest): Promise<Signed>;
+  /** The installation takes the role of the owner of a register that is about to begin. */
+  signOwnership(request: OwnershipRequest): Promise<Signed>;
   signCheckpoint(registerId: string, body: string): Promise<Signed>;
 }
 
@@ -154,6 +163,13 @@ export interface Validators {
   ): Promise<Cosignature>;
   /** Heartbeats as this validator has them (D24). */
   view(at: ValidatorAddress, registerId: string): Promise<ValidatorView>;
+  /** How many dockets of each register this service was known to hold, by register id. */
+  heights(at: ValidatorAddress): Promise<ReadonlyMap<string, number>>;
+  /** Dockets of a register from a number on, in order, as far as the validator's log holds them; nothing is verified. */
+  readDockets(
+    at: ValidatorAddress,
+    range: { readonly registerId: string; readonly from: number; readonly signal: AbortSignal },
+  ): AsyncIterable<DocketBundle>;
   /** Starts, stops, pauses or resumes it there; what it comes to. */
   act(at: ValidatorAddress, registerId: string, act: ValidationAct): Promise<{ readonly status: string }>;
 }

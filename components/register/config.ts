@@ -39,10 +39,28 @@ export const registerSettings = z.object({
     .max(64)
     .default(1)
     .describe('Threads that verify signatures of dockets; 0 verifies in the main thread.'),
+  CHANCERY_SYSTEM_REGISTER_NETWORK: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,64}$/)
+    .default('default')
+    .describe('Name of the network that the system register belongs to; its id follows from it.'),
+  CHANCERY_SYSTEM_REGISTER_VALIDATORS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(100)
+    .default(0)
+    .describe(
+      'Validators that must have announced themselves before this service makes the system register; 0 leaves it to a Register resource.',
+    ),
   CHANCERY_SEAL_ADMINISTRATOR_ONLY: z
     .stringbool()
     .default(false)
     .describe('Whether POST dockets/seal needs the role Administrator (D44).'),
+  CHANCERY_PUBLIC_SYNC_HEALTH: z
+    .stringbool()
+    .default(true)
+    .describe('Whether anybody may ask /health/sync, which names registers; otherwise it needs a token.'),
 });
 
 export type RegisterConfig = z.output<typeof registerSettings>;

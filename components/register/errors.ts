@@ -23,6 +23,16 @@ const codes = {
   POLICY_VERSION_CONFLICT: ['conflict', 'The version of a policy update is the current one and one more.'],
   POLICY_UPDATE_REJECTED: ['unprocessable', 'The validators refused the update.'],
   TRANSITION_MODE_REQUIRED: ['invalid', 'From public to consent a policy names its transitionMode.'],
+  BLUEPRINT_NOT_FOUND: [
+    'not_found',
+    'The blueprint, or this version of it, is not published on the register.',
+  ],
+  PUBLISH_ROLE_REQUIRED: [
+    'forbidden',
+    'callerDid is no Owner, Admin or Designer on the roster of the register.',
+  ],
+  GOVERNANCE_ROSTER_NOT_SEALED: ['unavailable', 'The roster of the register is not sealed yet.'],
+  EXEC_DEF_HASH_MISMATCH: ['unprocessable', 'execDefHash is not that of the definition.'],
   DEV_MODE_ALREADY_DISABLED: ['conflict', 'The register is not in development mode.'],
   PROPOSAL_NOT_FOUND: ['not_found', 'The proposal does not exist.'],
   PROPOSAL_CLOSED: ['conflict', 'The proposal is not open any more.'],

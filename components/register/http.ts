@@ -1,4 +1,5 @@
 import type { App } from '#kit/http/http.ts';
+import { type BlueprintsDeps, mountBlueprints } from './blueprints/routes.ts';
 import { type ConflictsDeps, mountConflicts } from './conflicts/routes.ts';
 import { type DocketsDeps, mountDockets } from './dockets/routes.ts';
 import { type ExportDeps, mountExport } from './export/routes.ts';
@@ -9,7 +10,9 @@ import { mountParticipants, type ParticipantsDeps } from './participants/routes.
 import { mountPolicy, type PolicyDeps } from './policy/routes.ts';
 import { mountProofs, type ProofsDeps } from './proofs/routes.ts';
 import { mountQueries, type QueriesDeps } from './queries/routes.ts';
+import { mountRecovery, type RecoveryRouteDeps } from './recovery/routes.ts';
 import { mountRegisters, type RegistersDeps } from './registers/routes.ts';
+import { mountSystemRegister, type SystemRegisterDeps } from './system-register/routes.ts';
 import { mountTransactions, type TransactionsDeps } from './transactions/routes.ts';
 import { mountValidators, type ValidatorsDeps } from './validators/routes.ts';
 
@@ -27,6 +30,9 @@ export interface Deps {
   readonly odata: ODataDeps;
   readonly queries: QueriesDeps;
   readonly participants: ParticipantsDeps;
+  readonly blueprints: BlueprintsDeps;
+  readonly systemRegister: SystemRegisterDeps;
+  readonly recovery: RecoveryRouteDeps;
 }
 
 /** Every HTTP route of the register service. Handlers alone look into what they are given. */
@@ -44,4 +50,7 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountOData(app, deps.odata);
   mountQueries(app, deps.queries);
   mountParticipants(app, deps.participants);
+  mountBlueprints(app, deps.blueprints);
+  mountSystemRegister(app, deps.systemRegister);
+  mountRecovery(app, deps.recovery);
 }

@@ -12,3 +12,9 @@ export function measureWrites(telemetry: Telemetry): WriteDeps['onResult'] {
     if (outcome === 'stored') sealed.inc(transactions);
   };
 }
+
+/** Whether the system register is there with everything that it begins with: 1, else 0. */
+export function measureSystemRegister(telemetry: Telemetry): (isReady: boolean) => void {
+  const ready = telemetry.gauge('system_register_ready', 'Whether the system register is ready.');
+  return (isReady) => ready.set(isReady ? 1 : 0);
+}

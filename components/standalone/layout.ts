@@ -145,6 +145,7 @@ function register(around: Surroundings): ProcessPlan {
       ...tenantAddresses(around),
       DATABASE_URL: around.databaseUrl('register'),
       CHANCERY_WALLET_GRPC: at(around.ports.wallet.grpc),
+      CHANCERY_SYSTEM_REGISTER_VALIDATORS: String(around.validators.length),
     },
   };
 }

@@ -76,7 +76,8 @@ function registerFacts(state: GetRegisterStateResponse): RegisterFacts {
   };
 }
 
-function wireDocket({ docket, certificate }: SealedDocket, attestations: readonly ConsensusVote[]) {
+/** A docket as it travels. */
+export function wireDocket({ docket, certificate }: SealedDocket, attestations: readonly ConsensusVote[]) {
   const { header, transactions } = docket;
   return {
     header: {

@@ -1,45 +1,43 @@
-import { availableParallelism, hostname } from 'node:os';
+import { hostname } from 'node:os';
 import { createVerifier } from '#core/crypto/verify.ts';
 import { quorum } from '#core/ledger/consensus.ts';
 import { activeMembers } from '#core/ledger/governance/rules.ts';
-import { authPlugin, tenantSession } from '#kit/auth/auth.ts';
-import { busOf, connectBus } from '#kit/bus/bus.ts';
+import { authPlugin } from '#kit/auth/auth.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
-import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
 import { createHttpServer, createOpsServer, listenHttp, type ReadinessCheck } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
-import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
-import { createRpcClient, createRpcServer, type RpcClient } from '#kit/rpc/rpc.ts';
-import { connectWorkload, identityCheck, serviceSpiffeId, workloadOf } from '#kit/workload/workload.ts';
-import { LedgerService, ValidatorDirectoryService } from '#protos/gen/chancery/register/v1/register_pb.js';
+import { createRpcServer } from '#kit/rpc/rpc.ts';
+import { identityCheck } from '#kit/workload/workload.ts';
 import { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
 import {
   CheckpointService,
+  HistoryService,
   MembershipService,
   SubmissionService,
 } from '#protos/gen/chancery/validator/v1/validator_pb.js';
-import { SystemSignerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { adminHandlers } from './admin/rpc.ts';
 import { createSelf } from './admin/self.ts';
 import { createForward } from './admission/forward.ts';
 import { submissionHandlers } from './admission/rpc.ts';
 import { createSubscriptionCheck } from './admission/subscriptions.ts';
 import { checkpointHandlers } from './checkpoints/rpc.ts';
-import { createLedger } from './clients.ts';
 import type { ValidatorConfig } from './config.ts';
+import { configure } from './configuration/controls.ts';
 import { type Engine, openEngine } from './engine.ts';
+import { assertClock } from './health.ts';
+import { historyHandlers } from './history/rpc.ts';
 import { mountRoutes } from './http.ts';
 import { keepAnnounced } from './membership/announce.ts';
 import { connectColleagues } from './membership/clients.ts';
-import { createDirectory } from './membership/directory.ts';
 import { membershipHandlers } from './membership/rpc.ts';
 import type { MemberIdentity } from './operating/consensus.ts';
+import { assertInTouch, type Place } from './peering/in-touch.ts';
 import { Links } from './peering/links.ts';
 import { consensusHandlers, consensusRules } from './peering/rpc.ts';
 import { signerIn } from './sealing/own-key.ts';
-import { SignerStream } from './sealing/signer-stream.ts';
-import { keyName } from './sealing/state.ts';
+import { buildState } from './sealing/state.ts';
+import { connectServices, type Services, verifyWorkers } from './services.ts';
 
 const version = '0.1.0';
 /** A round that this validator has begun gets so long to end before it stops; what is not stored then is in the log. */
@@ -57,8 +55,6 @@ export const createValidator: Create<ValidatorConfig> = async (config, runtime) 
     throw error;
   }
 };
-
-type Services = Awaited<ReturnType<typeof connectServices>>;
 
 async function open(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup): Promise<Component> {
   const services = await connectServices(config, runtime, cleanup);
@@ -92,6 +88,7 @@ async function open(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup)
     host,
     port: config.CHANCERY_OPS_PORT,
     checks: readinessChecks(parts),
+    liveness: [{ name: 'identity held', check: () => signer.assertHeld() }],
   });
   cleanup.add('ops', () => ops.stop());
   return {
@@ -107,73 +104,6 @@ async function open(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup)
 /** A name for a listener on every address. */
 function reachable(host: string): string {
   return host === '0.0.0.0' || host === '::' ? hostname() : host;
-}
-
-async function connectServices(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup) {
-  const { log, clock } = runtime;
-  const workload = await connectWorkload({ ...workloadOf(config), log, clock });
-  cleanup.add('workload', () => workload.stop());
-  const bus = await connectBus({ ...busOf(config), name: config.CHANCERY_VALIDATOR_ID, log });
-  cleanup.add('bus', () => bus.close());
-  const session = tenantSession({ runtime, workload, bus, config, clientId: config.CHANCERY_VALIDATOR_ID });
-  cleanup.add('tenant session', () => session.stop());
-  await session.revocations.start();
-  const { token } = session;
-  const at = (address: { host: string; port: number }, name: string) => ({
-    address,
-    workload,
-    token,
-    runtime,
-    expect: serviceSpiffeId(workload.trustDomain, name),
-  });
-  const wallet = createRpcClient(SystemSignerService, at(config.CHANCERY_WALLET_GRPC, 'service-wallet'));
-  cleanup.add('wallet client', () => wallet.close());
-  const ledger = createRpcClient(LedgerService, at(config.CHANCERY_REGISTER_GRPC, 'service-register'));
-  cleanup.add('ledger client', () => ledger.close());
-  const directory = createRpcClient(
-    ValidatorDirectoryService,
-    at(config.CHANCERY_REGISTER_GRPC, 'service-register'),
-  );
-  cleanup.add('directory client', () => directory.close());
-  const whereabouts = createDirectory(async () => {
-    const { validators } = await directory.listValidators({});
-    return validators.map((entry) => ({ ...entry, announcedAtMs: Number(entry.announcedAtMs) }));
-  }, clock);
-  const pool = createVerifyPool({
-    workers: Math.min(config.CHANCERY_VERIFY_WORKERS, availableParallelism()),
-  });
-  cleanup.add('verify pool', () => pool.close());
-  const signer = new SignerStream({
-    wallet,
-    validatorId: config.CHANCERY_VALIDATOR_ID,
-    log,
-    onFenced: (error) =>
-      log.error({ err: error }, 'another holder of this identity signs now; this one stops'),
-  });
-  let systemKey: Promise<string> | undefined;
-  return {
-    workload,
-    session,
-    signer,
-    directory,
-    whereabouts,
-    pool,
-    ledger: createLedger(ledger),
-    systemKey: () => {
-      systemKey ??= fetchSystemKey(wallet);
-      systemKey.catch(() => {
-        systemKey = undefined;
-      });
-      return systemKey;
-    },
-  };
-}
-
-async function fetchSystemKey(
-  wallet: Pick<RpcClient<typeof SystemSignerService.method>, 'getSystemKey'>,
-): Promise<string> {
-  const { key } = await wallet.getSystemKey({ derivationPath: 'platform:register-control' });
-  return key === undefined ? '' : keyName(key.algorithm, key.publicKey);
 }
 
 /** The streams to the other validators. */
@@ -263,6 +193,20 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
     evidence: (registerId) => engine.peering.evidence(registerId),
     findRules: async (registerId) => (await ledger.findRegister(registerId))?.ledger,
   });
+  const isLimited = config.CHANCERY_RATE_LIMIT_PROFILE === 'production';
+  const configuration = configure({
+    ...parts,
+    workers: verifyWorkers(config),
+    limiter: isLimited ? parts.limiter : undefined,
+    log: runtime.log,
+  });
+  const inspecting = {
+    validatorId,
+    configuration,
+    clock,
+    isSubscribed: (organizationId: string, registerId: string) =>
+      ledger.isSubscribed(organizationId, registerId),
+  };
   const forward = createForward({
     validatorId,
     clock,
@@ -271,19 +215,26 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
     findMembers: async (registerId) => (await findSet(registerId))?.members,
   });
   const onFault = (error: unknown) => runtime.log.error({ err: error }, 'a submission could not be judged');
-  return { self, forward, onFault, colleagues };
+  return { self, forward, onFault, colleagues, inspecting };
 }
 
-/** A proposal of a clock that is ahead by more than the default precision of policies is late for everybody else. */
-const largestClockErrorMs = 500;
-
-function assertClock(aheadMs: number | undefined): void {
-  if (aheadMs === undefined || Math.abs(aheadMs) <= largestClockErrorMs) return;
-  const side = aheadMs > 0 ? 'ahead of' : 'behind';
-  throw new Error(`the clock is ${Math.abs(Math.round(aheadMs))} ms ${side} the other validators`);
+/** Registers whose dockets this validator takes in, as a member. */
+function placesOf({ registers, peering }: Engine, validatorId: string): readonly Place[] {
+  return [...registers.all()]
+    .filter(({ isOpen, state }) => isOpen && state.members.some((each) => each.validatorId === validatorId))
+    .map(({ id, facts }) => ({
+      registerId: id,
+      quorum: facts.quorum,
+      // who has just begun has heard nobody yet
+      members: peering.operational(id).map(({ heardAtMs }) => ({
+        heardAtMs: Math.max(heardAtMs, facts.startedAtMs),
+      })),
+    }));
 }
 
-function readinessChecks({ workload, runtime, session, signer, engine }: Listening): ReadinessCheck[] {
+function readinessChecks(parts: Listening): ReadinessCheck[] {
+  const { config, workload, runtime, session, signer, engine } = parts;
+  const places = () => placesOf(engine, config.CHANCERY_VALIDATOR_ID);
   return [
     identityCheck(workload, runtime.clock),
     { name: 'revocations', check: () => session.revocations.assertFresh() },
@@ -291,6 +242,7 @@ function readinessChecks({ workload, runtime, session, signer, engine }: Listeni
     { name: 'sealing', check: () => engine.assertWorking() },
     { name: 'disk', degrades: true, check: () => engine.assertRoom() },
     { name: 'clock', degrades: true, check: () => assertClock(engine.peering.clockAheadMs) },
+    { name: 'quorum', degrades: true, check: () => assertInTouch(places(), runtime.clock.nowMs()) },
   ];
 }
 
@@ -312,7 +264,7 @@ async function listenRpc(parts: Listening, cleanup: Cleanup): Promise<number> {
       allow: ({ clientId }) => clientId === 'service-register' || clientId.startsWith('validator-'),
     },
   );
-  server.add(ValidatorAdminService, adminHandlers(parts.self), {
+  server.add(ValidatorAdminService, adminHandlers({ ...parts.self, ...parts.inspecting }), {
     allow: ({ clientId }) => clientId === 'service-register' || clientId.startsWith('validator-'),
   });
   server.add(MembershipService, membershipHandlers({ validatorId: config.CHANCERY_VALIDATOR_ID, signer }), {
@@ -324,6 +276,8 @@ async function listenRpc(parts: Listening, cleanup: Cleanup): Promise<number> {
     charges: engine.peering.charges,
   });
   server.add(ConsensusService, consensus, consensusRules(engine.peering.charges));
+  const history = historyHandlers({ registers: () => registers.all(), readHeld: engine.readHeld });
+  server.add(HistoryService, history, { allow: ({ clientId }) => clientId === 'service-register' });
   const findLog = (registerId: string) => {
     const register = registers.get(registerId);
     if (register === undefined) return undefined;
@@ -349,12 +303,14 @@ async function listenHttps(
     bodyLimitBytes,
     https: workload,
     trustForwarded: true,
-    checks: readinessChecks(parts),
   });
   authPlugin(app, session.authenticator);
-  createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock: runtime.clock }).install(app);
+  parts.limiter.install(app);
+  const verifier = createVerifier(loadEd25519().backend);
   mountRoutes(app, {
     ...self,
+    ...parts.inspecting,
+    checks: readinessChecks(parts),
     operating: {
       ...self,
       identity,
@@ -363,15 +319,18 @@ async function listenHttps(
       getRegister: (registerId) => engine.registers.get(registerId),
       operational: (registerId) => engine.peering.operational(registerId),
     },
-    validatorId: config.CHANCERY_VALIDATOR_ID,
     nowMs: () => runtime.clock.nowMs(),
     admission: engine.admission,
     forward: parts.forward,
     onFault: parts.onFault,
     directory: parts.whereabouts,
     colleagues: parts.colleagues,
-    verifier: createVerifier(loadEd25519().backend),
-    isSubscribed: (organizationId, registerId) => parts.ledger.isSubscribed(organizationId, registerId),
+    verifier,
+    verify: (items) => parts.pool.verifyBatch(items),
+    findState: async (registerId) => {
+      const facts = await parts.ledger.findRegister(registerId);
+      return engine.registers.get(registerId)?.state ?? (facts && buildState(facts, verifier));
+    },
   });
   cleanup.add('https', () => app.close());
   return listenHttp(app, { host: config.CHANCERY_LISTEN_HOST, port: config.CHANCERY_HTTPS_PORT });

@@ -10,7 +10,7 @@ import { Drain } from './draining/drain.ts';
 import { type Condition, Health } from './health.ts';
 import { decodeRecord, encodeRecord, type LogRecord, type Mode } from './log/entries.ts';
 import { Journal, type JournalOptions } from './log/journal.ts';
-import { Recovery, readHeld as readLog } from './log/recovery.ts';
+import { type Held, Recovery, readHeld as readLog } from './log/recovery.ts';
 import type { Storage } from './log/storage.ts';
 import { Volume } from './log/volume.ts';
 import { type VolumeGap, VolumeGaps } from './membership/gaps.ts';
@@ -21,6 +21,7 @@ import type { Transport } from './peering/transport.ts';
 import { logged } from './peering/witness.ts';
 import { Budget } from './pool/budget.ts';
 import type { PoolBounds } from './pool/pool.ts';
+import { freePace, type Pace } from './sealing/cadence.ts';
 import type { Ledger, Signer } from './sealing/ports.ts';
 import { Scheduler, type Timers } from './sealing/scheduler.ts';
 import { Serials } from './sealing/serials.ts';
@@ -30,7 +31,7 @@ export interface EngineOptions {
   readonly runtime: Runtime;
   readonly validatorId: string;
   readonly directory: string;
-  readonly bounds: Omit<PoolBounds, 'maxPerSender' | 'budget'> & { readonly maxBytesTotal: number };
+  readonly bounds: Omit<PoolBounds, 'budget'> & { readonly maxBytesTotal: number };
   readonly segmentBytes: number;
   readonly retainBytes: number;
   readonly signer: Signer;
@@ -62,6 +63,9 @@ export interface Engine {
   readonly drain: Drain;
   /** What all pools hold together. */
   readonly budget: Budget;
+  /** What holds at run time; a change counts at once. */
+  readonly bounds: PoolBounds;
+  readonly pace: Pace;
   /** Sets the mode of a register once the change is on disk. */
   setMode(registerId: string, mode: Mode): Promise<void>;
   /** Throws when the log or the signing component has failed for good. */
@@ -70,6 +74,8 @@ export interface Engine {
   assertRoom(): void;
   /** What keeps this validator from its work; empty when nothing does. */
   conditions(): readonly Condition[];
+  /** What the log still holds of a register from one docket on. */
+  readonly readHeld: (registerId: string, from: number) => Promise<Held>;
   /** How far the volume was behind the chain of a register when this process started; undefined when it was not. */
   volumeGap(registerId: string): VolumeGap | undefined;
   stop(): Promise<void>;
@@ -122,6 +128,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     peering: parts.peering,
     drain: parts.drain,
     budget: parts.budget,
+    bounds: parts.bounds,
+    pace: parts.pace,
     registers,
     scheduler,
     async setMode(registerId, mode) {
@@ -135,6 +143,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     assertRoom: () => volume.assertRoom(),
     conditions: () => parts.health.conditions,
     volumeGap: (registerId) => parts.gaps.find(registerId),
+    readHeld: (registerId, from) => readHeld(journal, registerId, from),
     stop: close,
   };
 }
@@ -192,7 +201,8 @@ function assemble(options: EngineOptions, foundation: Foundation) {
   const gaps = new VolumeGaps({ log, nowMs, counted: (dockets) => metrics.volumeBehind(dockets) });
   const { signer, transport, version, verifier, validatorId: self } = options;
   const budget = new Budget(options.bounds.maxBytesTotal);
-  const bounds = { ...options.bounds, budget };
+  const bounds: PoolBounds = { ...options.bounds, budget };
+  const pace: Pace = { ...freePace };
   const isDraining = () => drain.isDraining;
   const peering: Peering = new Peering({
     self,
@@ -214,21 +224,17 @@ function assemble(options: EngineOptions, foundation: Foundation) {
   });
   const peers = peering;
   const networkId = runtime.installation;
-  const shared = { self, networkId, signer, ledger, peers, verifier, bounds, scheduler, serials, clock, log };
+  const shared = { self, networkId, signer, ledger, peers, verifier, scheduler, serials, clock, log };
   const consensusOf = options.world?.consensus;
-  const readHeld = (registerId: string, from: number) =>
-    readLog(
-      (take) => journal.replay((entry, segment) => take(decodeRecord(entry), segment)),
-      registerId,
-      from,
-    );
   const registers: Registers = new Registers({
     ...shared,
+    bounds,
+    pace,
     consensusOf,
     metrics,
     append,
     onFailed: (error) => health.failed(error),
-    readHeld,
+    readHeld: (registerId, from) => readHeld(journal, registerId, from),
     gaps,
     isFull: () => volume.isFull,
     isDraining,
@@ -250,7 +256,14 @@ function assemble(options: EngineOptions, foundation: Foundation) {
     opened: () => metrics.suspensionProposed(),
   });
   const drain: Drain = createDrain(options, foundation, { registers, peering, append });
-  return { registers, admission, peering, drain, budget, append, health, gaps };
+  return { registers, admission, peering, drain, budget, append, health, gaps, bounds, pace };
+}
+
+/** What the log still holds of a register from one docket on. */
+function readHeld(journal: Journal, registerId: string, from: number): Promise<Held> {
+  const replay = (take: Parameters<Parameters<typeof readLog>[0]>[0]) =>
+    journal.replay((entry, segment) => take(decodeRecord(entry), segment));
+  return readLog(replay, registerId, from);
 }
 
 interface Taking extends Told {
@@ -367,6 +380,7 @@ async function sweepExpired(
         atMs: nowMs,
       }),
     );
+    register.work.count('expired', dropped.length);
     dropped.push(...register.ruleOut());
     if (dropped.length > 0) await append(...dropped.map((value) => ({ kind: 'tombstone' as const, value })));
   }

@@ -67,3 +67,13 @@ export class Health {
     return [{ type: 'Paused', ...volume.full, message }];
   }
 }
+
+/** A proposal of a clock that is ahead by more than the default precision of policies is late for everybody else. */
+const largestClockErrorMs = 500;
+
+/** Throws while the clock is too far from those of the other validators; they have not said theirs: undefined. */
+export function assertClock(aheadMs: number | undefined): void {
+  if (aheadMs === undefined || Math.abs(aheadMs) <= largestClockErrorMs) return;
+  const side = aheadMs > 0 ? 'ahead of' : 'behind';
+  throw new Error(`the clock is ${Math.abs(Math.round(aheadMs))} ms ${side} the other validators`);
+}

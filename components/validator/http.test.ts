@@ -1,77 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { AppError } from '#core/errors/errors.ts';
-import type { Caller } from '#core/identity/claims.ts';
 import { createHttpServer } from '#kit/http/http.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { nextMode } from './admin/modes.ts';
-import { createSelf } from './admin/self.ts';
 import { uptimeText } from './admin/status.ts';
 import { submissionHandlers } from './admission/rpc.ts';
 import { type Deps, mountRoutes } from './http.ts';
-import { World } from './testing/world.ts';
+import { aService, Served, somebody } from './testing/served.ts';
 
-const world = new World();
-const app = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
-let caller = { kind: 'service', subject: 'a-service' } as Caller;
-const subscriptions = { isSubscribed: async () => true };
-beforeAll(async () => {
-  await world.open();
-  await world.begin();
-  const { engine } = world;
-  app.addHook('onRequest', async (request) => {
-    request.caller = caller;
-  });
-  const { registers } = engine;
-  const self = createSelf({
-    validatorId: 'validator-0',
-    version: '1',
-    startedAtMs: Date.now(),
-    allRegisters: () => registers.all(),
-    getRegister: (registerId) => registers.get(registerId),
-    findRegister: (registerId) => registers.find(registerId),
-    findSet: async () => undefined,
-    setMode: (registerId, mode) => engine.setMode(registerId, mode),
-    heard: () => [],
-    conditions: () => [],
-    volumeGap: () => undefined,
-    evidence: (registerId) => engine.peering.evidence(registerId),
-    findRules: async () => undefined,
-  });
-  const alone = () => Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'nobody else'));
-  mountRoutes(app, {
-    ...self,
-    operating: {
-      ...self,
-      identity: {
-        validatorId: 'validator-0',
-        publicKey: world.signer.key.publicKey,
-        algorithm: 'ED25519',
-        endpoint: '127.0.0.1:5000',
-      },
-      budget: engine.budget,
-      drain: engine.drain,
-      getRegister: (registerId) => registers.get(registerId),
-      operational: (registerId) => engine.peering.operational(registerId),
-    },
-    validatorId: 'validator-0',
-    nowMs: () => Date.now(),
-    admission: engine.admission,
-    forward: async () => undefined,
-    onFault: undefined,
-    directory: { all: async () => [] },
-    colleagues: { report: alone, act: alone, evidence: alone },
-    verifier: createVerifier(nodeEd25519()),
-    isSubscribed: () => subscriptions.isSubscribed(),
-  });
-});
-afterAll(async () => {
-  await app.close();
-  await world.remove();
-});
+const served = new Served();
+const { world, app, subscriptions } = served;
+beforeAll(() => served.open());
+afterAll(() => served.close());
 
-const post = (url: string, payload = '') =>
-  app.inject({ method: 'POST', url, payload, headers: { 'content-type': 'application/json' } });
+const post = (url: string, payload = '') => served.send('POST', url, payload);
 
 describe('HTTP', () => {
   it('registers its routes without touching what they need', async () => {
@@ -108,9 +50,7 @@ describe('HTTP', () => {
   });
 
   it('tells of registers that the organisation sees, and not of one that was deleted', async () => {
-    const service = caller;
-    const person = { kind: 'user', tier: 'organization', organizationId: 'acme', roles: ['User'] };
-    caller = person as Partial<Caller> as Caller;
+    served.caller = somebody;
     const seen = async () =>
       (await app.inject('/api/metrics/consensus'))
         .json()
@@ -122,7 +62,7 @@ describe('HTTP', () => {
     expect(await seen()).toEqual([]);
     subscriptions.isSubscribed = async () => false;
     expect(await seen()).toEqual([]);
-    caller = service;
+    served.caller = aService;
   });
 
   it('starts, pauses, resumes and stops, and says so', async () => {
@@ -188,6 +128,7 @@ describe('HTTP', () => {
     const { text } = world.sign({ payload: { drained: true } });
     const refused = await post('/api/v1/transactions/validate', text);
     expect([refused.statusCode, refused.json().code]).toEqual([503, 'VALIDATOR_DRAINING']);
+    expect(refused.headers['x-retry-elsewhere']).toBe('true');
     expect((await app.inject('/api/internal/consensus')).json().drain).toEqual(first);
     expect((await post('/api/internal/undrain', '{}')).json()).toMatchObject({ state: 'None', since: null });
     expect((await post('/api/v1/transactions/validate', text)).statusCode).toBe(200);

@@ -1,22 +1,31 @@
-import type { App } from '#kit/http/http.ts';
+import { type App, mountHealth, type ReadinessCheck } from '#kit/http/http.ts';
 import { type AdminDeps, mountAdmin } from './admin/routes.ts';
+import type { Answering } from './admission/answering.ts';
+import { mountBatch } from './admission/batch-routes.ts';
 import { mountAdmission } from './admission/routes.ts';
-import type { SubmissionRpcOptions } from './admission/rpc.ts';
+import { type ConfigurationDeps, mountConfiguration } from './configuration/routes.ts';
 import type { CollectDeps } from './evidence/collect.ts';
 import { mountEvidence } from './evidence/routes.ts';
+import { type InspectionDeps, mountInspection } from './inspection/routes.ts';
+import { mountMeasuring } from './measuring/routes.ts';
 import { mountOperating, type OperatingDeps } from './operating/routes.ts';
 
-export interface Deps extends AdminDeps, CollectDeps {
+export interface Deps extends AdminDeps, CollectDeps, InspectionDeps, ConfigurationDeps {
   readonly operating: OperatingDeps;
-  readonly colleagues: AdminDeps['colleagues'] & CollectDeps['colleagues'];
-  readonly admission: SubmissionRpcOptions['admission'];
-  readonly forward: SubmissionRpcOptions['forward'];
-  readonly onFault: SubmissionRpcOptions['onFault'];
+  /** What must work for the validator to serve. */
+  readonly checks: readonly ReadinessCheck[];
+  readonly colleagues: AdminDeps['colleagues'] &
+    CollectDeps['colleagues'] &
+    InspectionDeps['colleagues'] &
+    ConfigurationDeps['colleagues'];
+  readonly admission: Answering['admission'];
+  readonly forward: Answering['forward'];
+  readonly onFault: Answering['onFault'];
 }
 
 /** Every HTTP route of the validator. Registering them touches nothing of deps. */
 export function mountRoutes(app: App, deps: Deps): void {
-  mountAdmission(app, {
+  const answering: Answering = {
     get admission() {
       return deps.admission;
     },
@@ -27,8 +36,14 @@ export function mountRoutes(app: App, deps: Deps): void {
       return deps.onFault;
     },
     nowMs: () => deps.nowMs(),
-  });
+  };
+  mountAdmission(app, answering);
+  mountBatch(app, answering);
+  mountHealth(app, () => deps.checks);
   mountAdmin(app, deps);
   mountEvidence(app, deps);
+  mountMeasuring(app, deps);
+  mountInspection(app, deps);
+  mountConfiguration(app, deps);
   mountOperating(app, deps.operating);
 }

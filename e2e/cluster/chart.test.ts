@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { systemRegisterId } from '#core/ledger/register-id.ts';
 import { listValues, renderValues, withTable } from '../../tools/charts/values.ts';
 import { charts } from './chart.ts';
 
@@ -135,13 +136,31 @@ describe.skipIf(!hasHelm)('the chart', () => {
       'Role',
       ['chancery-operator', 'chancery-operator', 'chancery-operator-lease'],
     ],
-    ['All', [], 'ClusterRole', ['chancery-operator-acme', 'chancery-svid-issuer-acme']],
+    [
+      'All',
+      [],
+      'ClusterRole',
+      ['chancery-operator-acme', 'chancery-svid-issuer-acme', 'chancery-uninstall-guard-acme'],
+    ],
   ])('gives the operator what its scope %s needs', (scope, more, kind, expected) => {
     const set = [`operator.scope=${scope}`, ...more].flatMap((one) => ['--set', one]);
     const found = names(render(...demo, ...set), kind).filter(
       (name) => !['svid-issuer', 'uninstall-guard'].includes(name),
     );
     expect(found).toEqual(expected);
+  });
+
+  it.each([
+    ['Own', [], ['acme'], 'acme'],
+    ['List', ['operator.namespaces={acme,other}'], ['acme', 'other'], 'acme,other'],
+    ['All', [], [], ''],
+  ])('lets the uninstall guard look where its operator works, with scope %s', (scope, more, roles, told) => {
+    const set = [`operator.scope=${scope}`, ...more].flatMap((one) => ['--set', one]);
+    const rendered = render(...demo, ...set);
+    const own = ofKind(rendered, 'Role').filter((text) => nameOf(text) === 'uninstall-guard');
+    expect(own.map((text) => /^ {2}namespace: (.+)$/m.exec(text)?.[1])).toEqual(roles);
+    const [job] = ofKind(rendered, 'Job').filter((text) => nameOf(text) === 'uninstall-guard');
+    expect(job).toContain(`{ name: NAMESPACES, value: "${told}" }`);
   });
 
   it('renders HTTPRoute, HorizontalPodAutoscaler and ServiceMonitor when asked', () => {
@@ -188,6 +207,25 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(nameOf(made ?? '')).toBe('main');
     expect(made).toContain('helm.sh/resource-policy: keep');
     expect(made).toMatch(/^spec:\n {2}replicas: 4\n {2}storage:\n {4}size: 8Gi$/m);
+  });
+
+  it('makes the system register only when asked, under the id that the register service looks for', () => {
+    const set = (...values: string[]) => values.flatMap((one) => ['--set', one]);
+    expect(names(render(...given, ...set('bootstrap.enabled=true')), 'Register')).toEqual([]);
+    const asked = set(
+      'bootstrap.enabled=true',
+      'bootstrap.systemRegister.enabled=true',
+      'systemRegister.networkId=blue',
+    );
+    const rendered = render(...given, ...asked);
+    const [made] = ofKind(rendered, 'Register');
+    expect(made).toContain('helm.sh/resource-policy: keep');
+    expect(made).toContain(`registerId: "${systemRegisterId('blue')}"`);
+    expect(made).toMatch(/^ {2}purpose: System$/m);
+    const [service] = ofKind(rendered, 'Deployment').filter((text) => nameOf(text) === 'service-register');
+    expect(service).toMatch(
+      /CHANCERY_SYSTEM_REGISTER_NETWORK\n\s+value: blue|CHANCERY_SYSTEM_REGISTER_NETWORK, value: "blue"/,
+    );
   });
 
   it.each([

@@ -1,3 +1,5 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { report } from './diagnosis.ts';
@@ -7,6 +9,18 @@ const root = join(fileURLToPath(import.meta.url), '../../..');
 
 /** Folder of a chart or of the samples, from its name below charts/. */
 export const charts = (...path: readonly string[]): string => join(root, 'charts', ...path);
+
+/** A copy of the chart in which one file is another; to be removed. */
+export function editedChart(
+  file: string,
+  edit: (text: string) => string,
+): { readonly folder: string; remove(): void } {
+  const parent = mkdtempSync(join(tmpdir(), 'chancery-chart-'));
+  const folder = join(parent, 'chancery');
+  cpSync(charts('chancery'), folder, { recursive: true });
+  writeFileSync(join(folder, file), edit(readFileSync(join(folder, file), 'utf8')));
+  return { folder, remove: () => rmSync(parent, { recursive: true }) };
+}
 
 /** Where the ingress controller of the test cluster listens; INGRESS_ADDRESS for another one. */
 export const ingressAddress = process.env['INGRESS_ADDRESS'] ?? '10.90.0.1';

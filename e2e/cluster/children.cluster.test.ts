@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { explainFailures } from './diagnosis.ts';
-import { ensureInstalled, ensureSamples, namespace } from './installed.ts';
-import { type ApiServer, openApiServer } from './kubectl.ts';
-import { changed, type RunningSet, runningSet, within } from './running-set.ts';
+import { expect, test } from 'vitest';
+import { namespace } from './installed.ts';
+import { useMainSet } from './main-set.ts';
+import { changed, within } from './running-set.ts';
 
 /** What people change by hand on the children of a set is put back, and what is theirs is left alone. */
 
@@ -53,23 +52,10 @@ interface Live {
   readonly automountServiceAccountToken?: boolean;
 }
 
-let server: ApiServer;
-let set: RunningSet;
-
-beforeAll(async () => {
-  await ensureInstalled();
-  await ensureSamples(90);
-  server = await openApiServer();
-  set = runningSet(server, 'main');
-  await set.settled(240_000);
-}, 480_000);
-
-afterAll(() => server?.stop());
-
-explainFailures(namespace);
+const main = useMainSet();
 
 async function find<T = Live>(path: string): Promise<T | undefined> {
-  const { status, body } = await server.request('GET', path);
+  const { status, body } = await main.server.request('GET', path);
   return status === 200 ? (body as T) : undefined;
 }
 
@@ -80,7 +66,7 @@ async function get(path: string): Promise<Live> {
 }
 
 async function patch(path: string, body: object): Promise<void> {
-  const { status } = await server.request('PATCH', path, body, 'application/merge-patch+json');
+  const { status } = await main.server.request('PATCH', path, body, 'application/merge-patch+json');
   expect(status).toBe(200);
 }
 
@@ -110,7 +96,7 @@ function p95(times: readonly number[]): number {
 }
 
 test('every child that is edited or deleted is back within 2 s, and foreign fields stay', async () => {
-  const pods = await set.uids();
+  const pods = await main.set.uids();
   const times = new Map<string, number>();
   for (const { path, edits } of children) {
     await patch(path, { metadata: foreign });
@@ -123,7 +109,7 @@ test('every child that is edited or deleted is back within 2 s, and foreign fiel
   }
   for (const { path } of children) {
     const before = await get(path);
-    await server.request('DELETE', path, { propagationPolicy: 'Orphan' });
+    await main.server.request('DELETE', path, { propagationPolicy: 'Orphan' });
     await within(
       `${path} to go`,
       20_000,
@@ -137,17 +123,17 @@ test('every child that is edited or deleted is back within 2 s, and foreign fiel
     `${all.length} changes by hand put back: p50 ${Math.round(all.toSorted((a, b) => a - b)[all.length >> 1] ?? 0)} ms, p95 ${Math.round(p95(all))} ms\n`,
   );
   expect(p95(all), JSON.stringify([...times], null, 2)).toBeLessThan(2_000);
-  await set.settled(30_000);
-  expect(changed(pods, await set.uids())).toEqual([]);
+  await main.set.settled(30_000);
+  expect(changed(pods, await main.set.uids())).toEqual([]);
 }, 180_000);
 
 test('a StatefulSet that is scaled by hand is scaled back, and its members stay', async () => {
-  const pods = await set.uids();
+  const pods = await main.set.uids();
   await patch(`/apis/apps/v1/namespaces/${namespace}/statefulsets/main/scale`, { spec: { replicas: 5 } });
   await within('four again', 30_000, async () => {
     const { spec } = await get(`/apis/apps/v1/namespaces/${namespace}/statefulsets/main`);
-    return spec?.['replicas'] === 4 && (await set.pods()).length === 4;
+    return spec?.['replicas'] === 4 && (await main.set.pods()).length === 4;
   });
-  await set.settled(60_000);
-  expect(changed(pods, await set.uids())).toEqual([]);
+  await main.set.settled(60_000);
+  expect(changed(pods, await main.set.uids())).toEqual([]);
 });

@@ -52,7 +52,10 @@ export interface Sealed {
  * Waits until everything that was accepted is sealed, then expects it to be there exactly once, in dockets that follow one
  * another, and every member to have all of them.
  */
-export async function expectNothingLost(ledger: Ledger, load: SteadyLoad): Promise<Sealed> {
+export async function expectNothingLost(
+  ledger: Ledger,
+  load: Pick<SteadyLoad, 'accepted' | 'unexpected'>,
+): Promise<Sealed> {
   const { api, root, token, registerId } = ledger;
   expect(load.unexpected).toEqual([]);
   const dockets = () => fetchDockets(api, token, `/api/registers/${registerId}`);
@@ -72,6 +75,18 @@ export async function expectNothingLost(ledger: Ledger, load: SteadyLoad): Promi
     return members.every(({ lastDocketNumber }) => lastDocketNumber === chain.length - 1);
   });
   return { dockets: chain.length, transactions: ids.length };
+}
+
+/** Number of sealed dockets. */
+export async function docketCount({ api, token, registerId }: Ledger): Promise<number> {
+  return (await fetchDockets(api, token, `/api/registers/${registerId}`)).length;
+}
+
+/** Longest time between two neighbouring dockets from number `from` on, milliseconds. */
+export async function longestPauseMs({ api, token, registerId }: Ledger, from: number): Promise<number> {
+  const dockets = await fetchDockets(api, token, `/api/registers/${registerId}`);
+  const times = dockets.slice(from).map(({ timestamp }) => Date.parse(timestamp));
+  return Math.max(0, ...times.slice(1).map((time, index) => time - (times[index] ?? time)));
 }
 
 /** Verifies every docket, record and proof offline. */

@@ -1,29 +1,12 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { charts, install } from './chart.ts';
-import { explainFailures } from './diagnosis.ts';
-import { ensureInstalled, ensureSamples, namespace, release } from './installed.ts';
-import { type ApiServer, kubectl, openApiServer } from './kubectl.ts';
-import { changed, type RunningSet, runningSet, within } from './running-set.ts';
+import { expect, test } from 'vitest';
+import { editedChart, install } from './chart.ts';
+import { namespace, release } from './installed.ts';
+import { kubectl } from './kubectl.ts';
+import { useMainSet } from './main-set.ts';
+import { changed, within } from './running-set.ts';
 import { imageOf, nextVersion, thisVersion } from './versions.ts';
 
-let server: ApiServer;
-let set: RunningSet;
-
-beforeAll(async () => {
-  await ensureInstalled();
-  await ensureSamples(90);
-  server = await openApiServer();
-  set = runningSet(server, 'main');
-  await set.settled(240_000);
-}, 480_000);
-
-afterAll(() => server?.stop());
-
-explainFailures(namespace);
-
+const main = useMainSet();
 const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
 
 /** Children of sets, each with the version of its last write; what counts pods is written when pods change. */
@@ -66,7 +49,7 @@ async function reconciledAnew(): Promise<void> {
     const found = await look('get', 'networkpolicy/main', '--ignore-not-found', '-o', 'name');
     return found !== '';
   });
-  await set.settled(30_000);
+  await main.set.settled(30_000);
 }
 
 const withoutPolicies = (text: string) =>
@@ -77,16 +60,16 @@ const withoutPolicies = (text: string) =>
 
 /** Does something to the operator, lets it work, and expects nothing of the sets to have been touched. */
 async function expectNothingTouched(act: () => Promise<void>): Promise<void> {
-  const [pods, children, object] = [await set.uids(), await childrenOfSets(), await set.read()];
+  const [pods, children, object] = [await main.set.uids(), await childrenOfSets(), await main.set.read()];
   const restarts = async () =>
-    (await set.pods()).map(({ status }) => status.containerStatuses?.[0]?.restartCount);
+    (await main.set.pods()).map(({ status }) => status.containerStatuses?.[0]?.restartCount);
   const before = await restarts();
   await act();
   await reconciledAnew();
-  expect(changed(pods, await set.uids())).toEqual([]);
+  expect(changed(pods, await main.set.uids())).toEqual([]);
   expect(await restarts()).toEqual(before);
   expect(withoutPolicies(await childrenOfSets())).toBe(withoutPolicies(children));
-  expect((await set.read()).metadata.generation).toBe(object.metadata.generation);
+  expect((await main.set.read()).metadata.generation).toBe(object.metadata.generation);
 }
 
 async function runOperator(version: string): Promise<void> {
@@ -99,30 +82,25 @@ async function runOperator(version: string): Promise<void> {
 }
 
 test.each([
-  ['upgrade', nextVersion],
-  ['downgrade', thisVersion],
-])('an %s of the operator restarts no validator and writes nothing of a set', (_, version) =>
+  ['an upgrade', nextVersion],
+  ['a downgrade', thisVersion],
+])('%s of the operator restarts no validator and writes nothing of a set', (_, version) =>
   expectNothingTouched(() => runOperator(version)),
 );
 
 test('an upgrade of the chart restarts no validator and writes nothing of a set', async () => {
   const services = await podsOfServices();
-  const folder = mkdtempSync(join(tmpdir(), 'chancery-chart-'));
-  const chart = join(folder, 'chancery');
-  cpSync(charts('chancery'), chart, { recursive: true });
-  const file = join(chart, 'Chart.yaml');
-  writeFileSync(
-    file,
-    readFileSync(file, 'utf8').replaceAll(/^((?:app)?[vV]ersion:).*$/gm, `$1 "${nextVersion}"`),
+  const chart = editedChart('Chart.yaml', (text) =>
+    text.replaceAll(/^((?:app)?[vV]ersion:).*$/gm, `$1 "${nextVersion}"`),
   );
   try {
     await expectNothingTouched(async () => {
-      await install({ ...release, chart, set: [`image.tag=${thisVersion}`] });
+      await install({ ...release, chart: chart.folder, set: [`image.tag=${thisVersion}`] });
       const version = 'jsonpath={.metadata.labels.app\\.kubernetes\\.io/version}';
       expect(await look('get', 'deployment/service-operator', '-o', version)).toBe(nextVersion);
     });
   } finally {
-    rmSync(folder, { recursive: true });
+    chart.remove();
   }
   expect(await podsOfServices()).toBe(services);
 }, 300_000);

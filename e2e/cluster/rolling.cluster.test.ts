@@ -36,8 +36,11 @@ const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
 const say = (text: string) => void process.stdout.write(`${text}\n`);
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
 
-/** Does something while transactions come in, then expects all that was accepted to be sealed once. */
-async function underLoad(what: string, act: () => Promise<void>): Promise<void> {
+/**
+ * Does something while transactions come in, then expects all that was accepted to be sealed once.
+ * @returns how many were accepted a second
+ */
+async function underLoad(what: string, act: () => Promise<void>): Promise<number> {
   const load = beginLoad(ledger, perSecond);
   const startedAt = performance.now();
   try {
@@ -46,16 +49,16 @@ async function underLoad(what: string, act: () => Promise<void>): Promise<void> 
   } finally {
     await load.stop();
   }
-  await tellLoad(what, load, performance.now() - startedAt);
+  return tellLoad(what, load, performance.now() - startedAt);
 }
 
-async function tellLoad(what: string, load: SteadyLoad, tookMs: number): Promise<void> {
+async function tellLoad(what: string, load: SteadyLoad, tookMs: number): Promise<number> {
   const rate = (load.accepted.size * 1_000) / tookMs;
   const { dockets, transactions } = await expectNothingLost(ledger, load);
   say(
     `${what}: ${load.accepted.size} accepted in ${seconds(tookMs)} (${rate.toFixed(0)} a second, ${load.refused} refused for a moment), each sealed once; register: ${transactions} in ${dockets} dockets`,
   );
-  expect(rate).toBeGreaterThan(0.8 * perSecond);
+  return rate;
 }
 
 /** Every pod is replaced once and one at a time, and members that must agree are there all the time. */
@@ -74,7 +77,8 @@ async function rollTo(version: string, size: number): Promise<void> {
 }
 
 test(`a new version replaces every member once under ${perSecond} transactions a second`, async () => {
-  await underLoad('roll of four', () => rollTo(nextVersion, 4));
+  const rate = await underLoad('roll of four', () => rollTo(nextVersion, 4));
+  expect(rate).toBeGreaterThan(0.8 * perSecond);
   const format = 'jsonpath={range .items[*]}{.action}: {.message}{.note}{"\\n"}{end}';
   expect(await look('get', 'events', '-o', format)).toContain('3 must agree; one goes');
 }, 360_000);
@@ -82,7 +86,7 @@ test(`a new version replaces every member once under ${perSecond} transactions a
 test('a version that crashes stops after one member; going back replaces only that one', async () => {
   const before = await set.uids();
   let bad: readonly string[] = [];
-  await underLoad('bad version and back', async () => {
+  const rate = await underLoad('bad version and back', async () => {
     await set.patch({ image: crashing });
     const stopped = await follow(set, 'the roll to stop, and the member to crash again', {
       deadlineMs: 120_000,
@@ -110,6 +114,8 @@ test('a version that crashes stops after one member; going back replaces only th
     expect([...back.doubts]).toEqual([]);
     expect(changed(during, await set.uids())).toEqual(bad);
   });
+  // clients wait for whoever crashes: fewer, not none
+  expect(rate).toBeGreaterThan(0.5 * perSecond);
   expect(changed(before, await set.uids())).toEqual(bad);
 }, 420_000);
 
@@ -126,7 +132,8 @@ const voting = () => look('get', 'reg/invoices', '-o', 'jsonpath={.status.valida
 
 async function grow(to: number): Promise<void> {
   await look('scale', 'vset/main', `--replicas=${to}`);
-  await within(`${to} to vote`, to * 40_000, async () => (await voting()) === String(to));
+  const tookMs = await within(`${to} to vote`, to * 40_000, async () => (await voting()) === String(to));
+  say(`${to} vote after ${seconds(tookMs)}`);
   await set.settled(60_000);
 }
 
@@ -134,11 +141,12 @@ async function grow(to: number): Promise<void> {
 async function shrink(to: number): Promise<void> {
   const early: number[] = [];
   await look('scale', 'vset/main', `--replicas=${to}`);
-  await within(`${to} pods`, 180_000, async () => {
+  const tookMs = await within(`${to} pods`, 180_000, async () => {
     const [size, pods] = [Number(await voting()), (await set.pods()).length];
     if (pods < size) early.push(pods);
     return pods === to;
   });
+  say(`${to} are left after ${seconds(tookMs)}`);
   expect(early).toEqual([]);
   await set.settled(60_000);
 }
@@ -149,7 +157,8 @@ test.runIf(full)(
     await grow(7);
     const { version } = (await set.read()).spec;
     const other = version === thisVersion ? nextVersion : thisVersion;
-    await underLoad('roll of seven', () => rollTo(other, 7));
+    const rate = await underLoad('roll of seven', () => rollTo(other, 7));
+    expect(rate).toBeGreaterThan(0.8 * perSecond);
     await shrink(4);
   },
   1_200_000,

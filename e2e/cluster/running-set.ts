@@ -3,8 +3,14 @@ import { namespace } from './installed.ts';
 import { type ApiServer, kubectl } from './kubectl.ts';
 
 export interface Pod {
-  readonly metadata: { readonly name: string; readonly uid: string; readonly creationTimestamp: string };
+  readonly metadata: {
+    readonly name: string;
+    readonly uid: string;
+    readonly creationTimestamp: string;
+    readonly deletionTimestamp?: string;
+  };
   readonly spec: {
+    readonly nodeName?: string;
     readonly containers: readonly { readonly image: string; readonly resources: object }[];
   };
   readonly status: {
@@ -34,7 +40,20 @@ export interface SetObject {
   readonly status: {
     readonly observedGeneration?: number;
     readonly conditions?: readonly Condition[];
+    readonly faultTolerance?: number;
+    readonly nodeFaultTolerance?: number;
+    readonly members?: readonly Member[];
   };
+}
+
+/** What a set says of one of its members. */
+export interface Member {
+  readonly name: string;
+  readonly registers?: readonly {
+    readonly registerId: string;
+    readonly height: number;
+    readonly behind: number;
+  }[];
 }
 
 /** A ValidatorSet of the shared installation, looked at without a process for each look. */
@@ -42,16 +61,22 @@ export interface RunningSet {
   patch(spec: object): Promise<string>;
   read(): Promise<SetObject>;
   condition(type: string): Promise<Condition | undefined>;
+  /** Waits until a condition has a status; gives what it says then. */
+  becomes(type: string, status: string, deadlineMs: number): Promise<Condition>;
   pods(): Promise<readonly Pod[]>;
   /** Uids of its pods by name. */
   uids(): Promise<ReadonlyMap<string, string>>;
+  /** Name of the node that a pod is on. */
+  nodeOf(pod: string): Promise<string>;
   claims(): Promise<readonly Claim[]>;
   /** Waits until it is Ready in the generation that was written last; gives how long that took. */
   settled(deadlineMs: number): Promise<number>;
 }
 
-export function isReady({ status }: Pod): boolean {
-  return status.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true;
+/** Its node says that it is ready, and nobody has told it to go. */
+export function isLive({ metadata, status }: Pod): boolean {
+  const isReady = status.conditions?.some((each) => each.type === 'Ready' && each.status === 'True');
+  return isReady === true && metadata.deletionTimestamp === undefined;
 }
 
 /** Names of pods that are not those that they were. */
@@ -100,7 +125,20 @@ export function runningSet(api: ApiServer, name: string): RunningSet {
     read,
     pods,
     condition: async (type) => conditionIn(await read(), type),
+    becomes: (type, status, deadlineMs) =>
+      waitFor(
+        async () => {
+          const now = conditionIn(await read(), type);
+          return now?.status === status && now;
+        },
+        { what: `${type}=${status}`, deadlineMs, everyMs: 100 },
+      ),
     uids: async () => new Map((await pods()).map(({ metadata }) => [metadata.name, metadata.uid])),
+    nodeOf: async (pod) => {
+      const node = (await pods()).find(({ metadata }) => metadata.name === pod)?.spec.nodeName;
+      if (node === undefined) throw new Error(`${pod} is on no node`);
+      return node;
+    },
     claims: () => list<Claim>('persistentvolumeclaims'),
     settled: (deadlineMs) =>
       within(`${name} to be well`, deadlineMs, async () => {
@@ -113,7 +151,7 @@ export function runningSet(api: ApiServer, name: string): RunningSet {
 
 /** What a set went through while it was looked at. */
 export interface Course {
-  /** Pods that were away at one time, at most. */
+  /** Members that were not live at one time, at most. */
   mostAway: number;
   /** What QuorumHealthy said besides True. */
   readonly doubts: Set<string>;
@@ -131,7 +169,7 @@ export async function follow(
   const { replicas } = (await set.read()).spec;
   await within(what, deadlineMs, async () => {
     const [pods, quorum] = await Promise.all([set.pods(), set.condition('QuorumHealthy')]);
-    course.mostAway = Math.max(course.mostAway, replicas - pods.filter(isReady).length);
+    course.mostAway = Math.max(course.mostAway, replicas - pods.filter(isLive).length);
     if (quorum?.status !== 'True') course.doubts.add(`${quorum?.status} ${quorum?.message}`);
     for (const { metadata } of pods) {
       const known = course.uids.get(metadata.name) ?? new Set();
@@ -139,6 +177,20 @@ export async function follow(
     }
     return until();
   });
+  return course;
+}
+
+/** Looks at a set as `follow` does while something is done, for the time in milliseconds at most. */
+export async function during(set: RunningSet, deadlineMs: number, act: () => Promise<void>): Promise<Course> {
+  let isDone = false;
+  const course = follow(set, 'what is done meanwhile', { deadlineMs, until: async () => isDone });
+  // whoever waits for it is told
+  course.catch(() => undefined);
+  try {
+    await act();
+  } finally {
+    isDone = true;
+  }
   return course;
 }
 

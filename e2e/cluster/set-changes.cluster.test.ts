@@ -13,7 +13,6 @@ import { imageOf, nextVersion, thisVersion } from './versions.ts';
 
 /** A set of its own with two registers, of which one is deleted, and with one member whose volume is small. */
 
-const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
 const say = (text: string) => void process.stdout.write(`${text}\n`);
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
@@ -81,7 +80,7 @@ async function heightOf({ api, token, registerId }: Ledger): Promise<number> {
 async function levelled(): Promise<void> {
   const height = await heightOf(ledger);
   let seen = '';
-  await within('every member to have every docket', full ? 180_000 : 30_000, async () => {
+  await within('every member to have every docket', 30_000, async () => {
     const { members } = await setStatus(ledger.api, ledger.root, ledger.registerId);
     seen = JSON.stringify(members);
     return members.every(({ lastDocketNumber }) => lastDocketNumber === height - 1);
@@ -190,19 +189,14 @@ describe('suspended and resumed', () => {
     await resume({ update: { strategy: 'QuorumAware' } });
   }, 240_000);
 
-  // long form: who called a member at its last address may try that for two minutes
-  test.runIf(full)(
-    'a set whose members all crash stops as well, and comes back where it was',
-    async () => {
-      await set.patch({ image: imageOf('gateway', thisVersion), update: { strategy: 'OnDelete' } });
-      await look('delete', 'pods', '-l', 'chancery.dev/validator-set=disks', '--wait=false');
-      await within('all members to crash', 90_000, async () => {
-        const restarts = (await set.pods()).map(waiting);
-        return restarts.length === 4 && restarts.every((count) => count > 0);
-      });
-      await suspend('a set whose members crash');
-      await resume({ image: null, update: { strategy: 'QuorumAware' } });
-    },
-    300_000,
-  );
+  test('a set whose members all crash stops as well, and comes back where it was', async () => {
+    await set.patch({ image: imageOf('gateway', thisVersion), update: { strategy: 'OnDelete' } });
+    await look('delete', 'pods', '-l', 'chancery.dev/validator-set=disks', '--wait=false');
+    await within('all members to crash', 90_000, async () => {
+      const restarts = (await set.pods()).map(waiting);
+      return restarts.length === 4 && restarts.every((count) => count > 0);
+    });
+    await suspend('a set whose members crash');
+    await resume({ image: null, update: { strategy: 'QuorumAware' } });
+  }, 300_000);
 });

@@ -13,6 +13,7 @@ import {
   waitConfirmed,
   waitOnline,
 } from '../harness/journey.ts';
+import { healthOf } from '../harness/ops.ts';
 import { createOutsideKey, signSubmission } from '../harness/outside.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 import { consensusMetrics, setStatus, validationStatus } from '../harness/validation.ts';
@@ -93,6 +94,14 @@ describe('four validators, each a process of its own', () => {
       return holds(now) ? now : undefined;
     });
 
+  const opsOf = (id: string) =>
+    system.current().validators.find(({ validatorId }) => validatorId === id)?.ops ?? '';
+  const healthBecomes = (id: string, wanted: string) =>
+    until(`${id} to be ${wanted}`, recoveryMs, async () => {
+      const now = await healthOf(opsOf(id));
+      return now.status === wanted ? now : undefined;
+    });
+
   /** Everything accepted is sealed exactly once. */
   async function nothingLostOrDoubled(accepted: Iterable<string>): Promise<void> {
     await inParallel([...accepted], 8, (txId) => waitConfirmed(api, token, registerId, txId));
@@ -119,7 +128,8 @@ describe('four validators, each a process of its own', () => {
     );
     expect(now).toMatchObject({ status: 'Running', quorum: 3, validatorSetSize: 4, operational: 4 });
     const metrics = await consensusMetrics(api, token);
-    expect(metrics.byRegister).toMatchObject([{ registerId, quorum: 3, quorumAvailable: true }]);
+    const own = metrics.byRegister.find((one) => one.registerId === registerId);
+    expect(own).toMatchObject({ registerId, quorum: 3, quorumAvailable: true });
     expect(metrics.votesCast).toBeGreaterThan(0);
   });
 
@@ -158,6 +168,9 @@ describe('four validators, each a process of its own', () => {
     system.killOne(second);
     const lost = await becomes('no quorum', (now) => now.status === 'WaitingForValidators');
     expect(lost).toMatchObject({ operational: 2, quorumAvailable: false });
+    const { code, checks } = await healthBecomes(third, 'Degraded');
+    const stale = checks.find(({ name }) => name === 'quorum')?.error;
+    expect([code, stale]).toEqual([200, expect.stringMatching(/^stale: of register .* 3 must agree/)]);
     const before = (await fetchDockets(api, token, base())).length;
     const waiting = await inParallel([1, 2, 3, 4, 5], 5, (n) => submit({ waits: n }));
     await becomes(
@@ -176,6 +189,7 @@ describe('four validators, each a process of its own', () => {
     expect(await becomes('it runs again', (now) => now.status === 'Running')).toMatchObject({
       operational: 3,
     });
+    await healthBecomes(third, 'Healthy');
   });
 
   test('one that comes back catches up and signs again', async () => {

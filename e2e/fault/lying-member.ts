@@ -147,8 +147,16 @@ export class LyingMember {
     const unavailable = async () => {
       throw new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', 'This member answers nobody.');
     };
-    const silent = { submit: unavailable, findTransactions: unavailable, listPending: unavailable };
-    server.add(SubmissionService, { ...silent, seal: unavailable }, { allow: () => true });
+    const submissions = {
+      submit: unavailable,
+      submitBatches: () => {
+        throw new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', 'This member answers nobody.');
+      },
+      findTransactions: unavailable,
+      listPending: unavailable,
+      seal: unavailable,
+    };
+    server.add(SubmissionService, submissions, { allow: () => true });
     await server.listen();
     this.#cleanup.add('server', () => server.stop());
   }

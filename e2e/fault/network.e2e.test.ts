@@ -35,9 +35,11 @@ describe.runIf(process.platform === 'linux')('four validators on a network that 
   let registerId = '';
 
   const processOf = (name: string) => system?.current().processes.find((each) => each.name === name)?.pid;
-  /** Where a validator really listens, from its environment. */
-  const portOf = (name: string): number => {
-    const variables = readFileSync(`/proc/${processOf(name)}/environ`, 'utf8').split('\0');
+  /** Where a validator really listens, from its environment; the system may not have told of its process yet. */
+  const portOf = (name: string): number | undefined => {
+    const pid = processOf(name);
+    if (pid === undefined) return undefined;
+    const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
     return Number(variables.find((each) => each.startsWith('CHANCERY_GRPC_PORT='))?.split('=')[1]);
   };
 
@@ -51,7 +53,7 @@ describe.runIf(process.platform === 'linux')('four validators on a network that 
         pid: () => processOf(id),
         port: () => {
           const port = ports.get(id) ?? portOf(id);
-          ports.set(id, port);
+          if (port !== undefined) ports.set(id, port);
           return port;
         },
       })),

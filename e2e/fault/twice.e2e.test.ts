@@ -65,13 +65,17 @@ describe.runIf(process.platform === 'linux')('A20: one validator identity starte
       CHANCERY_GRPC_PORT: String(grpc),
       CHANCERY_VALIDATOR_ENDPOINT: `127.0.0.1:${grpc}`,
     });
-    const older = `http://127.0.0.1:${own['CHANCERY_OPS_PORT']}/health`;
+    const older = `http://127.0.0.1:${own['CHANCERY_OPS_PORT']}`;
+    const isAlive = async (url: string) => (await fetch(`${url}/alive`)).status === 200;
+    expect(await isAlive(older)).toBe(true);
     await sealAll(await inParallel([4, 5, 6, 7], 4, (n) => submit({ twice: n })));
     await until('the older one is fenced', 30_000, async () => {
-      const answer = await fetch(older).catch(() => undefined);
+      const answer = await fetch(`${older}/health`).catch(() => undefined);
       if (answer?.status !== 503) return undefined;
       return (await answer.text()).includes('newer') ? true : undefined;
     });
+    // what a kubelet asks before it starts a container again
+    expect([await isAlive(older), await isAlive(`http://127.0.0.1:${ops}`)]).toEqual([false, true]);
     const { operational } = await setStatus(api, token, registerId);
     expect(operational).toBeGreaterThanOrEqual(3);
     checkEvidence(await collectEvidence(api, token, registerId));

@@ -29,11 +29,12 @@ export interface NetworkMember {
   readonly id: string;
   /** The process that calls from there; it may change with a restart. */
   readonly pid: () => number | undefined;
-  /** The port it really listens on. */
-  readonly port: () => number;
+  /** The port it really listens on; undefined while nobody knows it: callers wait. */
+  readonly port: () => number | undefined;
 }
 
 const retransmissionMs = 200;
+const knownEveryMs = 20;
 
 /** The members may start after the network: ports and processes are asked for when somebody calls. */
 export async function openFaultyNetwork(members: readonly NetworkMember[]): Promise<FaultyNetwork> {
@@ -71,15 +72,25 @@ async function listen(
   ruleFor: (from: string, to: string) => LinkRule,
   pipes: Set<Pipe>,
 ): Promise<{ id: string; port: number; server: Server }> {
-  const server = createServer((caller) => {
+  const join = (caller: Socket): void => {
+    if (caller.destroyed) return;
+    const port = member.port();
+    if (port === undefined) {
+      setTimeout(join, knownEveryMs, caller);
+      return;
+    }
     const from = callerOf(caller, members) ?? 'outside';
-    const target = connect({ host: '127.0.0.1', port: member.port() });
+    const target = connect({ host: '127.0.0.1', port });
     const there = new Pipe(caller, target, () => ruleFor(from, member.id));
     const back = new Pipe(target, caller, () => ruleFor(member.id, from));
     for (const pipe of [there, back]) {
       pipes.add(pipe);
       pipe.onEnd = () => pipes.delete(pipe);
     }
+  };
+  const server = createServer((caller) => {
+    caller.on('error', () => caller.destroy());
+    join(caller);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return { id: member.id, port: (server.address() as AddressInfo).port, server };

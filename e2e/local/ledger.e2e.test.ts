@@ -12,7 +12,7 @@ import {
 } from '../harness/journey.ts';
 import { createOutsideKey, type Submission, signSubmission } from '../harness/outside.ts';
 import { installation } from '../harness/shared-system.ts';
-import { inParallel } from '../harness/wait.ts';
+import { inParallel, until } from '../harness/wait.ts';
 
 const here = installation();
 const submitPath = '/api/v1/transactions/validate';
@@ -39,6 +39,26 @@ describe('a register, from outside', () => {
       token: here.token(),
     });
     expect(answer.body).toMatchObject({ docketNumber: 0, isGenesis: true, previousHash: '0'.repeat(64) });
+  });
+
+  test('ledger L-68, L-77, L-129: what waits, would be proposed, was counted and is missing, through the gateway', async () => {
+    const token = here.token();
+    const ask = async (path: string) => (await here.api.expect(200, 'GET', path, { token })).body;
+    expect(await ask(`/api/validation/transactions/${registerId}`)).toMatchObject({ items: [], page: 1 });
+    const build = { token, json: { registerId } };
+    const built = await here.api.expect(200, 'POST', '/api/validation/dockets/build', build);
+    expect(built.body).toMatchObject({ isSuccess: false, docket: null });
+    expect(await ask('/api/metrics/dockets')).toMatchObject({ unreachable: [] });
+    expect(await ask('/api/metrics/transactions')).toMatchObject({ unreachable: [] });
+    expect(JSON.stringify(await ask('/api/metrics/mempool'))).toContain(registerId);
+    const config = { token, json: { consensus: { signatureThresholdMin: 1 } } };
+    const refusedPatch = await here.api.expect(400, 'PUT', '/api/admin/config', config);
+    expect(refusedPatch.body).toMatchObject({ code: 'POLICY_CONTROLLED' });
+    // with a token: an installation may keep it from the public
+    await until('nothing is missing', 15_000, async () => {
+      const { status } = (await ask('/health/sync')) as { status: string };
+      return status === 'synced' ? true : undefined;
+    });
   });
 
   test('ledger A2: a wrong nonce and a second finalize', async () => {

@@ -47,6 +47,9 @@ export const labels = {
   configHash: `${API_GROUP}/config-hash`,
 } as const;
 
+/** Client id of the operator in every installation. */
+export const OPERATOR_CLIENT_ID = 'service-operator';
+
 export const MANAGED_BY = 'chancery-operator';
 export const PART_OF = 'chancery';
 

@@ -122,7 +122,9 @@ const registerSpecShape = z.strictObject({
     .describe('When validators without approval leave after registrationMode becomes Consent.'),
   registerId: immutable(text(registerIdText), idChange)
     .optional()
-    .describe('Id of an existing register that is adopted instead of making a new one.'),
+    .describe(
+      'Id of an existing register that is adopted instead of making a new one, or of the system register, which is made under it.',
+    ),
   validation: z
     .enum(['Running', 'Paused', 'Stopped'])
     .default('Running')

@@ -146,6 +146,7 @@ async function edit(count: number, everyMs: number): Promise<void> {
   for (let place = 0; place < count; place += 1) {
     const { kind, name } = all[place % all.length] ?? { kind: 'Tenant', name: 't0' };
     edited += 1;
+    if (edited % 20 === 0) process.stdout.write(`${edited} edits, ${losses} leases lost\n`);
     await merge(kind, name, { spec: specs[kind](name, edited) });
     await pause(everyMs);
   }

@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { annotations } from '../api/names.ts';
+import type { Resource } from '../kube/resource.ts';
 import { REGISTER_ID } from '../plan/testing/objects.ts';
-import { configMaps, ingresses, registers, tenants } from './shell/resources.ts';
+import { FakeMembers } from '../platform/testing/fake-members.ts';
+import { configMaps, ingresses, registers, tenants, validatorSets } from './shell/resources.ts';
 import { startWorld, type World, writesTo } from './testing/operator.ts';
+import { createValidatorSetController } from './validator-set/controller.ts';
 
 const LONG_MS = 60_000;
 const acme = { displayName: 'Acme', subdomain: 'acme' };
@@ -51,10 +54,7 @@ describe('a tenant, a set and a register', () => {
       state: 'Active',
       userCount: 0,
     });
-    await world.until('the count', () => {
-      const status = world.find(tenants, 'acme')?.['status'] as { registerCount?: number };
-      return status.registerCount === 1;
-    });
+    await world.until('the count', () => registerCount('acme') === 1);
     expect(world.find(registers, 'invoices')?.['status']).toMatchObject({
       phase: 'Online',
       height: 1,
@@ -115,6 +115,40 @@ describe('a tenant, a set and a register', () => {
       'validator-main-1',
       'validator-main-2',
     ]);
+  });
+});
+
+const registerCount = (name: string) =>
+  (world.find(tenants, name)?.['status'] as { registerCount?: number } | undefined)?.registerCount;
+
+describe('a number of registers that nobody tells', () => {
+  const names = Array.from({ length: 20 }, (_, each) => `t${each}`);
+  const putAll = () => {
+    for (const name of names) world.put(tenants, name, { displayName: 'Tenant', subdomain: `the-${name}` });
+  };
+  const allReady = () => names.every((name) => world.isReady(tenants, name));
+
+  test('is asked for again soon', async () => {
+    let isAway = true;
+    world.interrupt = (call) => (call === 'count' && isAway ? 'question' : undefined);
+    await world.start('one');
+    putAll();
+    await world.until('the tenants', allReady);
+    isAway = false;
+    const beganMs = world.timing.monotonicMs();
+    await world.until('the counts', () => names.every((name) => registerCount(name) === 0));
+    expect(world.timing.monotonicMs() - beganMs).toBeLessThan(65_000);
+  });
+
+  test('costs few calls, however many tenants there are', async () => {
+    world.interrupt = (call) => (call === 'count' ? 'question' : undefined);
+    await world.start('one');
+    putAll();
+    await world.until('the tenants', allReady);
+    world.calls.length = 0;
+    await world.pass(300_000);
+    // four workers, once in 30 s
+    expect(world.calls.filter((call) => call === 'count').length).toBeLessThanOrEqual(4 * 10);
   });
 });
 
@@ -186,6 +220,9 @@ describe('deletion', () => {
   const gone = () =>
     world.find(tenants, 'acme') === undefined && world.find(registers, 'invoices') === undefined;
 
+  const bothBlocked = () =>
+    is(tenants, 'acme', 'DeletionBlocked')() && is(registers, 'invoices', 'DeletionBlocked')();
+
   test('keeps what is to be kept', async () => {
     await ready({ tenant: 'Retain', register: 'Retain' });
     await world.until('the objects to go', gone);
@@ -205,11 +242,7 @@ describe('deletion', () => {
     async () => {
       world.interrupt = (call) => (call === 'remove' ? 'question' : undefined);
       await ready({ tenant: 'Delete', register: 'Tombstone' });
-      await world.until('both complaints', () =>
-        [is(tenants, 'acme', 'DeletionBlocked'), is(registers, 'invoices', 'DeletionBlocked')].every((each) =>
-          each(),
-        ),
-      );
+      await world.until('both complaints', bothBlocked);
       world.calls.length = 0;
       await world.pass(600_000);
       // each of the two at most three times a minute
@@ -237,6 +270,42 @@ describe('deletion', () => {
     world.interrupt = () => undefined;
     await world.until('the rest', () => left().length === 0);
     expect(world.organizations.all()).toMatchObject([{ state: 'Suspended' }]);
+  });
+
+  test('of everything at once waits for nothing but what refers to it', async () => {
+    const members = new FakeMembers();
+    await world.start('one', (parts) => [
+      createValidatorSetController({ parts, members, principals: members }),
+    ]);
+    const named = (kind: string, count: number) =>
+      Array.from({ length: count }, (_, each) => `${kind}-${each}`);
+    const all = [
+      { resource: registers, names: named('register', 10) },
+      { resource: validatorSets, names: named('set', 2) },
+      { resource: tenants, names: named('tenant', 40) },
+    ];
+    for (const name of named('set', 2)) world.putSet(name, 1);
+    for (const name of named('tenant', 40)) world.put(tenants, name, { displayName: name, subdomain: name });
+    for (const [place, name] of named('register', 10).entries()) {
+      const validatorSetRef = { name: `set-${place % 2}` };
+      world.put(registers, name, { title: name, tenantRef: { name: `tenant-${place}` }, validatorSetRef });
+    }
+    const each = <T>(act: (resource: Resource, name: string) => T): readonly T[] =>
+      all.flatMap(({ resource, names }) => names.map((name) => act(resource, name)));
+    const isHeld = (resource: Resource, name: string) =>
+      world.find(resource, name)?.metadata.finalizers?.length === 1;
+    await world.until('all to be held', () => each(isHeld).every(Boolean));
+    let isAway = true;
+    world.interrupt = (call) => (call === 'remove' && isAway ? 'question' : undefined);
+    each(deleteObject);
+    const inUse = ['set-0', 'set-1'].map((name) => is(validatorSets, name, 'InUse'));
+    await world.until('the sets to wait for the registers', () => inUse.every((holds) => holds()));
+    isAway = false;
+    const beganMs = world.timing.monotonicMs();
+    await world.until('all to go', () =>
+      each((resource, name) => world.find(resource, name) === undefined).every(Boolean),
+    );
+    expect(world.timing.monotonicMs() - beganMs).toBeLessThan(10_000);
   });
 
   test('by force needs the right uid', async () => {

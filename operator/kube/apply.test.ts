@@ -1,15 +1,13 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { Applier, type Child, childId } from './apply.ts';
+import { type Applied, Applier, type Child, childId } from './apply.ts';
 import { AdoptionRefused } from './errors.ts';
 import { prune } from './prune.ts';
 import { type KubeObject, type Metadata, type Resource, withoutBookkeeping } from './resource.ts';
-import { StatusWriter } from './status.ts';
 import { byOwner, ownerIndex, Store } from './store.ts';
 import { ClusterState } from './testing/cluster-state.ts';
 import { type DirectApi, directApi } from './testing/direct-api.ts';
 import { at, configMaps, make, put, widgets } from './testing/fixtures.ts';
-import { type ManualTiming, manualTiming } from './testing/manual-timing.ts';
-import type { Timing } from './time.ts';
+import { instant, type ManualTiming, manualTiming } from './testing/manual-timing.ts';
 
 const deployments: Resource = {
   group: 'apps',
@@ -20,18 +18,6 @@ const deployments: Resource = {
 };
 const hashAnnotation = 'test.dev/applied';
 const managedBy = { 'app.kubernetes.io/managed-by': 'test-operator' };
-
-/** A cluster whose calls need no time to pass. */
-function instant(timing: ManualTiming): Timing {
-  return {
-    ...timing,
-    after: (ms, act) => {
-      if (ms > 0) return timing.after(ms, act);
-      queueMicrotask(act);
-      return () => undefined;
-    },
-  };
-}
 
 let state: ClusterState;
 let timing: ManualTiming;
@@ -251,26 +237,66 @@ describe('an object of the wanted name', () => {
   });
 });
 
-test('a fight over a field is given up after a few writes, names the other side, and costs six a minute', async () => {
-  const one = applier();
-  await one.apply(owner, deployment(2));
-  let writes = 0;
-  let throttled: unknown;
-  for (let second = 0; second < 180; second += 1) {
-    state.apply(at(deployments, 'web'), make(deployments, 'web', { spec: { replicas: 9 } }), 'autoscaler');
+describe('a fight over a field', () => {
+  const replicas = (count: number) => make(deployments, 'web', { spec: { replicas: count } });
+  const strike = () => {
+    state.apply(at(deployments, 'web'), replicas(9), 'autoscaler');
     catchUp();
-    const applied = await one.apply(owner, deployment(2));
-    catchUp();
-    if (applied.action === 'configured') writes += 1;
-    else throttled ??= { applied, second };
-    await timing.advance(1_000);
+  };
+  /** Somebody strikes each second, and is answered. */
+  async function fight(one: Applier, seconds: number): Promise<Applied[]> {
+    const results: Applied[] = [];
+    for (let second = 0; second < seconds; second += 1) {
+      strike();
+      results.push(await one.apply(owner, deployment(2)));
+      catchUp();
+      await timing.advance(1_000);
+    }
+    return results;
   }
-  expect(throttled).toMatchObject({ applied: { action: 'throttled', rivals: ['autoscaler'] } });
-  expect(throttled).toMatchObject({ second: expect.toSatisfy((second: number) => second <= 60) });
-  expect(writes).toBeLessThanOrEqual(6 + 18 + 1);
-  // a change of ours is no fight
-  expect((await one.apply(owner, deployment(3))).action).toBe('configured');
-  one.forget(owner.metadata.uid ?? '');
+  const writes = () => api.calls.filter(({ verb }) => verb === 'patch').length;
+
+  test('is given up after a few writes, costs six a minute, and is said without a break to be with the other side', async () => {
+    const one = applier();
+    await one.apply(owner, deployment(2));
+    // who only added something is no side of it
+    const note = make(deployments, 'web', {}, { annotations: { 'other.dev/note': 'mine' } });
+    state.apply(at(deployments, 'web'), note, 'bystander');
+    const first = await fight(one, 60);
+    const opened = first.findIndex(({ action }) => action === 'throttled');
+    expect([first.length, opened]).toEqual([60, 6]);
+    const before = { writes: writes(), calls: api.calls.length };
+    const second = [...first.slice(opened), ...(await fight(one, 120))];
+    expect(new Set(second.map(({ action }) => action))).toEqual(new Set(['throttled']));
+    expect(second).toContainEqual(expect.objectContaining({ rivals: ['autoscaler'] }));
+    expect(writes() - before.writes).toBeLessThanOrEqual(12);
+    // nobody is asked again who it is
+    expect(api.calls.length - before.calls).toBe(writes() - before.writes);
+  });
+
+  test('is over when nothing was changed for half a minute', async () => {
+    const one = applier();
+    await one.apply(owner, deployment(2));
+    await fight(one, 20);
+    await timing.advance(10_000);
+    expect((await one.apply(owner, deployment(2))).action).toBe('throttled');
+    expect(live()).toMatchObject({ spec: { replicas: 2 } });
+    catchUp();
+    expect((await one.apply(owner, deployment(2))).action).toBe('throttled');
+    await timing.advance(60_000);
+    expect(await callsOf(() => one.apply(owner, deployment(2)))).toBe(0);
+    expect((await one.apply(owner, deployment(2))).action).toBe('unchanged');
+    strike();
+    expect((await one.apply(owner, deployment(2))).action).toBe('configured');
+  });
+
+  test('is none with a change of ours', async () => {
+    const one = applier();
+    await one.apply(owner, deployment(2));
+    await fight(one, 20);
+    expect((await one.apply(owner, deployment(3))).action).toBe('configured');
+    one.forget(owner.metadata.uid ?? '');
+  });
 });
 
 describe('pruning', () => {
@@ -323,42 +349,5 @@ describe('pruning', () => {
       retainLabel,
     });
     expect(deleted).toEqual([]);
-  });
-});
-
-describe('a status', () => {
-  const current = () => withoutBookkeeping(state.get(at(widgets, 'owner')));
-  const writer = () => new StatusWriter({ api, resource: widgets, manager: 'test-widget-status' });
-
-  test('is written when it says something new, and costs nothing otherwise', async () => {
-    const one = writer();
-    expect(await one.write(owner, { replicas: 1, observedGeneration: 1 })).toBe(true);
-    // before the cache has seen it, after, and after a restart
-    expect(await one.write(owner, { observedGeneration: 1, replicas: 1 })).toBe(false);
-    expect(await one.write(current(), { replicas: 1, observedGeneration: 1 })).toBe(false);
-    expect(await writer().write(current(), { replicas: 1, observedGeneration: 1 })).toBe(false);
-    expect(await one.write(current(), { observedGeneration: 1 })).toBe(true);
-    expect(current()['status']).toEqual({ observedGeneration: 1 });
-    expect(current().metadata.generation).toBe(1);
-    expect(api.calls.map(({ subresource, query }) => [subresource, query?.['fieldManager']])).toEqual([
-      ['status', 'test-widget-status'],
-      ['status', 'test-widget-status'],
-    ]);
-  });
-
-  test('shares its place with what others say', async () => {
-    const one = writer();
-    await one.write(owner, { replicas: 1 });
-    state.apply(
-      { ...at(widgets, 'owner'), subresource: 'status' },
-      make(widgets, 'owner', { status: { other: 2 } }),
-      'x',
-    );
-    expect(await one.write(current(), { replicas: 1 })).toBe(true);
-    expect(await one.write(current(), { replicas: 1 })).toBe(false);
-    expect(current()['status']).toEqual({ replicas: 1, other: 2 });
-    state.merge(at(widgets, 'owner'), { status: { replicas: 7 } });
-    expect(await one.write(current(), { replicas: 1 })).toBe(true);
-    one.forget(owner.metadata.uid ?? '');
   });
 });

@@ -2,7 +2,7 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Api } from './api.ts';
 import { canonicalText, contains, hashOf } from './compare.ts';
 import { AdoptionRefused, isApiError } from './errors.ts';
-import { type Bucket, createBucket } from './pace.ts';
+import { Fights, rivalsOf } from './fights.ts';
 import {
   controllerOf,
   isEarlier,
@@ -38,7 +38,10 @@ export interface Child {
 
 export type Applied =
   | { readonly action: 'unchanged' | 'created' | 'configured'; readonly object: KubeObject }
-  /** Somebody else keeps changing what we set: we write at most six times a minute and say who it is. */
+  /**
+   * Somebody else keeps changing what we set: we write at most six times a minute and say who it is, until nothing was changed
+   * for half a minute.
+   */
   | { readonly action: 'throttled'; readonly object: KubeObject; readonly rivals: readonly string[] };
 
 /** What is known of a child since it was last found to be as wanted. */
@@ -62,10 +65,11 @@ export class Applier {
   readonly #options: ApplierOptions;
   /** By uid of the owner and id of the child. */
   readonly #memories = new Map<string, Map<string, Memory>>();
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #fights: Fights;
 
   constructor(options: ApplierOptions) {
     this.#options = options;
+    this.#fights = new Fights(options.timing);
   }
 
   /**
@@ -78,29 +82,39 @@ export class Applier {
     const wanted = dress(child.object, owner, { [this.#options.hashAnnotation]: hash });
     const id = childId(child);
     const ownerUid = owner.metadata.uid ?? '';
+    const name = `${ownerUid}/${id}`;
     const memory = this.#memories.get(ownerUid)?.get(id);
     let live = await this.#find(child, signal);
     if (live === undefined) return this.#write(child, wanted, { owner, hash, live, signal });
     judgeOwnership(live, owner, wanted);
     const isBehind = isEarlier(live.metadata.resourceVersion, memory?.resourceVersion);
     const isKnown = memory?.hash === hash && (isBehind || memory.fingerprint === fingerprintOf(live));
-    if (isKnown) return { action: 'unchanged', object: live };
+    if (isKnown) return this.#judged(name, { action: 'unchanged', object: live });
     // a cache of metadata cannot tell what the content is
     if (isBare(live) && !isBare(wanted)) live = (await this.#get(child, signal)) ?? live;
     if (isAsWanted(live, wanted)) {
       this.#remember(ownerUid, id, hash, live);
-      return { action: 'unchanged', object: live };
+      return this.#judged(name, { action: 'unchanged', object: live });
     }
     // the same was applied before: somebody has changed it since
-    if (memory?.hash === hash && !this.#bucketOf(`${ownerUid}/${id}`).take()) {
-      return { action: 'throttled', object: live, rivals: await this.#rivals(child, signal) };
+    if (memory?.hash !== hash) this.#fights.forget(name);
+    else if (!this.#fights.mayAnswer(name)) {
+      const rivals = this.#fights.rivals(name) ?? (await this.#rivals(child, wanted, signal));
+      this.#fights.open(name, rivals);
+      return { action: 'throttled', object: live, rivals };
     }
-    return this.#write(child, wanted, { owner, hash, live, signal });
+    return this.#judged(name, await this.#write(child, wanted, { owner, hash, live, signal }));
+  }
+
+  /** An answer does not end a fight. */
+  #judged(name: string, applied: Applied): Applied {
+    const rivals = this.#fights.rivals(name);
+    return rivals === undefined ? applied : { action: 'throttled', object: applied.object, rivals };
   }
 
   /** Forgets the children of an owner that is gone. */
   forget(ownerUid: string): void {
-    for (const id of this.#memories.get(ownerUid)?.keys() ?? []) this.#buckets.delete(`${ownerUid}/${id}`);
+    for (const id of this.#memories.get(ownerUid)?.keys() ?? []) this.#fights.forget(`${ownerUid}/${id}`);
     this.#memories.delete(ownerUid);
   }
 
@@ -153,17 +167,13 @@ export class Applier {
     );
   }
 
-  #bucketOf(name: string): Bucket {
-    const bucket =
-      this.#buckets.get(name) ?? createBucket({ perSecond: 0.1, burst: 6 }, this.#options.timing);
-    this.#buckets.set(name, bucket);
-    return bucket;
-  }
-
-  async #rivals(child: Child, signal: AbortSignal | undefined): Promise<readonly string[]> {
-    const managers = (await this.#get(child, signal))?.metadata.managedFields ?? [];
-    const others = managers.map(({ manager }) => manager ?? 'unknown');
-    return [...new Set(others)].filter((each) => each !== this.#options.manager);
+  async #rivals(
+    child: Child,
+    wanted: KubeObject,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly string[]> {
+    const live = await this.#get(child, signal);
+    return live === undefined ? [] : rivalsOf(live, wanted, this.#options.manager);
   }
 }
 

@@ -34,11 +34,10 @@ export interface ControllerOptions {
   readonly log: Logger;
   /** 4 when absent. */
   readonly workers?: number;
-  /** 60 s when absent. */
-  readonly deadlineMs?: number;
-  /** A queue with its own limits. */
-  readonly queue?: WorkQueue;
 }
+
+/** A reconcile that takes longer is aborted. */
+const DEADLINE_MS = 60_000;
 
 /** Workers that reconcile the keys of a queue. */
 export class Controller {
@@ -51,7 +50,7 @@ export class Controller {
   constructor(options: ControllerOptions) {
     const { name, timing, metrics } = options;
     this.#options = options;
-    this.queue = options.queue ?? new WorkQueue({ name, timing, metrics });
+    this.queue = new WorkQueue({ name, timing, metrics });
     this.#readings = [
       metrics.controller.active.add({ controller: name }, () => this.#running.size),
       metrics.controller.most.add({ controller: name }, () => options.workers ?? 4),
@@ -84,13 +83,13 @@ export class Controller {
   }
 
   async #once(key: string): Promise<void> {
-    const { name, timing, metrics, deadlineMs = 60_000 } = this.#options;
+    const { name, timing, metrics } = this.#options;
     const log = this.#options.log.child({ component: name, subject: key });
     const running = new AbortController();
     this.#running.add(running);
-    const cancel = timing.after(deadlineMs, () => {
+    const cancel = timing.after(DEADLINE_MS, () => {
       metrics.controller.timeouts.inc({ controller: name });
-      running.abort(new AppError('timeout', 'RECONCILE_TIMEOUT', `Not done within ${deadlineMs} ms`));
+      running.abort(new AppError('timeout', 'RECONCILE_TIMEOUT', `Not done within ${DEADLINE_MS} ms`));
     });
     const fromMs = timing.monotonicMs();
     let result = 'error';

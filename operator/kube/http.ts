@@ -13,7 +13,6 @@ export interface HttpApiOptions {
   readonly metrics: KubeMetrics;
   /** 50 calls a second with a burst of 100 when absent. */
   readonly rate?: Rate;
-  readonly userAgent?: string;
 }
 
 const CONNECTIONS = 8;
@@ -166,7 +165,7 @@ export class HttpApi implements Api {
     const query = new URLSearchParams(request.query).toString();
     const headers: Record<string, string> = {
       accept: request.accept ?? 'application/json',
-      'user-agent': this.#options.userAgent ?? 'chancery-kube',
+      'user-agent': 'chancery-kube',
     };
     if (to.access.authorization !== undefined) headers['authorization'] = to.access.authorization;
     if (request.body !== undefined) headers['content-type'] = request.contentType ?? 'application/json';

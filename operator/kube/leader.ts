@@ -23,7 +23,7 @@ export interface LeaderOptions {
   readonly name: string;
   /** Of this process and no other, ever: the name of the pod and something random. */
   readonly identity: string;
-  /** 15 s when absent: so long nobody else takes a lease that is not renewed. */
+  /** 14 s when absent: so long nobody else takes a lease that is not renewed. */
   readonly leaseMs?: number;
   /** 10 s when absent: so long a leader writes after its last renewal. Less than the lease by what a call may take. */
   readonly renewMs?: number;
@@ -68,7 +68,7 @@ export class Leader {
   #isReleasing = false;
 
   constructor(options: LeaderOptions) {
-    this.#options = { leaseMs: 15_000, renewMs: 10_000, retryMs: 2_000, ...options };
+    this.#options = { leaseMs: 14_000, renewMs: 10_000, retryMs: 2_000, ...options };
     this.#turnMs = options.timing.monotonicMs();
     const read = () => (this.isLeading ? 1 : 0);
     this.#endReading = options.metrics.leader.add({ name: options.name }, read);

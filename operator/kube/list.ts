@@ -12,7 +12,6 @@ export interface Selection {
   /** Every namespace when absent. */
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
-  readonly fieldSelector?: string | undefined;
   /** Only `metadata` is fetched and kept: enough to notice, and Secrets stay out of memory. */
   readonly metadataOnly?: boolean | undefined;
 }
@@ -45,14 +44,11 @@ export async function fetchList(api: Api, from: Selection, options: ListOptions)
 
 async function fetchPages(
   api: Api,
-  { resource, namespace, labelSelector, fieldSelector, metadataOnly }: Selection,
+  { resource, namespace, labelSelector, metadataOnly }: Selection,
   first: Readonly<Record<string, string>>,
   signal: AbortSignal | undefined,
 ): Promise<ObjectList> {
-  const selectors = {
-    ...(labelSelector === undefined ? {} : { labelSelector }),
-    ...(fieldSelector === undefined ? {} : { fieldSelector }),
-  };
+  const selector = labelSelector === undefined ? {} : { labelSelector };
   const accept = metadataOnly === true ? PARTIAL : 'application/json';
   const objects: KubeObject[] = [];
   let query = first;
@@ -61,7 +57,7 @@ async function fetchPages(
       verb: 'list',
       resource,
       namespace,
-      query: { ...query, ...selectors },
+      query: { ...query, ...selector },
       accept,
       signal,
     });

@@ -24,8 +24,6 @@ export interface ReflectorOptions extends Selection {
   readonly timing: Timing;
   readonly metrics: KubeMetrics;
   readonly log: Logger;
-  /** What is kept of an object; `withoutBookkeeping` when absent. */
-  readonly transform?: (object: KubeObject) => KubeObject;
   /** Not every cluster has this kind: its absence is no fault, and every five minutes it is looked for. */
   readonly isOptional?: boolean | undefined;
   /** Called when a kind that is optional has come or gone. */
@@ -275,7 +273,7 @@ export class Reflector {
   }
 
   #watchQuery(): Record<string, string> {
-    const { labelSelector, fieldSelector, timing } = this.#options;
+    const { labelSelector, timing } = this.#options;
     const seconds = Math.round(WATCH_SECONDS * (1 + timing.random()));
     return {
       watch: 'true',
@@ -283,7 +281,6 @@ export class Reflector {
       timeoutSeconds: String(seconds),
       resourceVersion: this.#version ?? '',
       ...(labelSelector === undefined ? {} : { labelSelector }),
-      ...(fieldSelector === undefined ? {} : { fieldSelector }),
     };
   }
 
@@ -306,9 +303,10 @@ export class Reflector {
   }
 
   #keep(object: KubeObject): KubeObject {
-    const { metadataOnly, resource, transform = withoutBookkeeping } = this.#options;
-    if (metadataOnly !== true) return transform(object);
-    return transform({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: object.metadata });
+    const { metadataOnly, resource } = this.#options;
+    if (metadataOnly !== true) return withoutBookkeeping(object);
+    const { metadata } = object;
+    return withoutBookkeeping({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata });
   }
 }
 

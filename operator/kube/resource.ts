@@ -21,7 +21,12 @@ export interface Metadata {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly finalizers?: readonly string[];
   readonly ownerReferences?: readonly OwnerReference[];
-  readonly managedFields?: readonly { readonly manager?: string; readonly operation?: string }[];
+  readonly managedFields?: readonly {
+    readonly manager?: string;
+    readonly operation?: string;
+    /** A tree of the fields that the manager owns. */
+    readonly fieldsV1?: unknown;
+  }[];
 }
 
 /**

@@ -1,19 +1,10 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import type { IssuerCredentials, IssuerPlace } from '#kit/workload/workload.ts';
+import { configMaps, serviceAccounts } from '../controllers/shell/resources.ts';
 import type { Api } from '../kube/api.ts';
-import { isRecord, parseObject, type Resource } from '../kube/resource.ts';
+import { isRecord, parseObject } from '../kube/resource.ts';
 import type { Installation } from './installation.ts';
-
-const core = (kind: string, plural: string): Resource => ({
-  group: '',
-  version: 'v1',
-  kind,
-  plural,
-  namespaced: true,
-});
-const serviceAccounts = core('ServiceAccount', 'serviceaccounts');
-const configMaps = core('ConfigMap', 'configmaps');
 
 /** The least that the API server gives. */
 const TOKEN_SECONDS = 600;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import { type Endpoint, endpoint } from '#kit/config/config.ts';
-import { labels, MANAGED_BY } from '../api/names.ts';
+import { labels, MANAGED_BY, OPERATOR_CLIENT_ID } from '../api/names.ts';
 import { isRecord, type KubeObject } from '../kube/resource.ts';
 
 /** Key of the ConfigMap that describes an installation. */
@@ -80,7 +80,7 @@ const installationSchema = z.strictObject({
       allowedClients: z
         .array(name)
         .max(32)
-        .default(['service-gateway', 'service-register', 'service-operator'])
+        .default(['service-gateway', 'service-register', OPERATOR_CLIENT_ID])
         .describe('Client ids of the services that call validators.'),
     })
     .prefault({}),

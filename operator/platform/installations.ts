@@ -10,6 +10,8 @@ export type Found =
 /** Installations by namespace, as the chart described them. */
 export interface Installations {
   find(namespace: string): Found;
+  /** Those that can be read and that this operator looks after. */
+  all(): readonly Installation[];
   /** Whether this operator looks after a namespace: unless its installation names another operator. */
   isOurs(namespace: string): boolean;
   /** Calls back with the namespace whose description changed. Returns the function that ends it. */
@@ -43,13 +45,19 @@ export function watchInstallations(configMaps: Cache, operatorNamespace?: string
     known.set(namespace, found);
     return found;
   };
+  const isOurs = (namespace: string): boolean => {
+    const { installation } = find(namespace);
+    if (installation === undefined || operatorNamespace === undefined) return true;
+    return (installation.operatorNamespace ?? namespace) === operatorNamespace;
+  };
   return {
     find,
-    isOurs: (namespace) => {
-      const { installation } = find(namespace);
-      if (installation === undefined || operatorNamespace === undefined) return true;
-      return (installation.operatorNamespace ?? namespace) === operatorNamespace;
+    all: () => {
+      const described = configMaps.list().filter(describesInstallation);
+      const namespaces = new Set(described.map(({ metadata }) => metadata.namespace ?? ''));
+      return [...namespaces].filter(isOurs).flatMap((each) => find(each).installation ?? []);
     },
+    isOurs,
     subscribe: (listener) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);

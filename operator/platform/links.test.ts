@@ -5,6 +5,7 @@ import type { Workload } from '#kit/workload/workload.ts';
 import { type Installation, parseInstallation } from './installation.ts';
 import { createLinks } from './links.ts';
 import { installationMap, installationText, spireText } from './testing/installation.fixture.ts';
+import { connectMembers } from './validators.ts';
 
 const runtime = testRuntime('operator', { level: 'silent' });
 
@@ -72,4 +73,18 @@ test('what failed is asked for again, and the end ends all identities', async ()
   await links.of(beta);
   links.stop();
   await expect.poll(() => ended.toSorted()).toEqual(['acme', 'beta']);
+});
+
+test('a token is kept while its issuer stays, whatever else the description says; without one no member can be asked', async () => {
+  const links = linksWith(async ({ installation }) => identityOf(installation));
+  const later = describe('acme', { ...installationText, version: '9.9.9' });
+  const [one, two] = [await links.of(describe('acme')), await links.of(later)];
+  expect([two === one, two.token === one.token]).toEqual([false, true]);
+  const { mtls } = later.endpoints.tenant;
+  const tenant = { ...later.endpoints.tenant, mtls: { ...mtls, port: mtls.port + 1 } };
+  const moved = { ...later, endpoints: { ...later.endpoints, tenant } };
+  expect((await links.of(moved)).token).not.toBe(one.token);
+  const members = connectMembers(links);
+  await expect(members.ready(later)).rejects.toMatchObject({ code: 'UNUSED' });
+  members.stop();
 });

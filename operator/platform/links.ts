@@ -1,11 +1,9 @@
 import { createServiceTokens } from '#kit/auth/auth.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { Workload } from '#kit/workload/workload.ts';
+import { OPERATOR_CLIENT_ID } from '../api/names.ts';
 import { Blocked } from '../controllers/shell/blocked.ts';
 import type { Installation } from './installation.ts';
-
-/** Client id of the operator in every installation. */
-export const OPERATOR_CLIENT_ID = 'service-operator';
 
 /** What a client of a service is made with. */
 export interface Link {
@@ -44,6 +42,8 @@ export interface LinksOptions {
 export function createLinks(options: LinksOptions): Links {
   const { runtime, guard, connect } = options;
   const links = new WeakMap<Installation, Link>();
+  /** A description that changes in other things needs no other token. */
+  const tokens = new WeakMap<Workload, Map<string, Link['token']>>();
   const identities = new Map<string, Promise<Workload>>();
   let isStopped = false;
 
@@ -59,24 +59,35 @@ export function createLinks(options: LinksOptions): Links {
     return opening;
   };
 
+  const tokenOf = (identity: Workload, { endpoints }: Installation): Link['token'] => {
+    const { host, port } = endpoints.tenant.mtls;
+    const held = tokens.get(identity) ?? new Map<string, Link['token']>();
+    tokens.set(identity, held);
+    const key = `${host}:${port}`;
+    const { clock, log } = runtime;
+    const token =
+      held.get(key) ??
+      createServiceTokens({
+        workload: identity,
+        endpoint: endpoints.tenant.mtls,
+        clientId: OPERATOR_CLIENT_ID,
+        clock,
+        log,
+      });
+    held.set(key, token);
+    return token;
+  };
+
   const make = (installation: Installation, identity: Workload): Link => {
-    const { installation: name, endpoints } = installation;
+    const { installation: name } = installation;
     if (identity.trustDomain !== name) {
       const message = `The operator has an identity of ${identity.trustDomain} and none of ${name}; with SPIRE it serves the installations of one trust domain`;
       throw new Blocked('DependencyNotReady', message, { state: 'stalled' });
     }
-    const { clock, log } = runtime;
-    const token = createServiceTokens({
-      workload: identity,
-      endpoint: endpoints.tenant.mtls,
-      clientId: OPERATOR_CLIENT_ID,
-      clock,
-      log,
-    });
     return {
       installation,
       workload: identity,
-      token,
+      token: tokenOf(identity, installation),
       guard,
       runtime: { ...runtime, installation: name },
     };

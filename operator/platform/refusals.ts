@@ -89,7 +89,6 @@ export function refusalOf(service: string, { method, path }: Asked, answer: BadA
 /** The service could not be asked, or did not answer. */
 export function unreachable(
   { name, host, port }: { readonly name: string; readonly host: string; readonly port: number },
-  _asked: Asked,
   cause: unknown,
 ): AppError {
   const reason = cause instanceof Error ? cause.message : 'unknown reason';

@@ -72,6 +72,14 @@ describe('a call', () => {
     });
   });
 
+  test('ends when its time is over on a kept connection too, without another try', async () => {
+    const service = await server.connect({ guard: () => 50 });
+    await service.call(get, anything);
+    server.reply = () => 'hang';
+    await expect(service.call(post, anything)).rejects.toMatchObject({ code: 'SERVICE_UNREACHABLE' });
+    expect(server.heard).toHaveLength(2);
+  });
+
   test('ends with its reconcile', async () => {
     const service = await server.connect();
     const running = new AbortController();

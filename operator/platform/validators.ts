@@ -17,7 +17,7 @@ export interface MemberPlace {
 
 /** Members, asked one by one over mutual TLS: nobody answers for another one. */
 export interface Members {
-  /** Makes sure that members of the installation can be asked at all. Throws AppError unavailable, Blocked. */
+  /** Makes sure that members of the installation can be asked at all: identity and token. Throws AppError, Blocked. */
   ready(installation: Installation): Promise<void>;
   /**
    * What a member says of itself, within 5 s.
@@ -126,7 +126,7 @@ export function connectMembers(links: Links): Members {
   };
 
   return {
-    ready: async (installation) => void (await links.of(installation)),
+    ready: async (installation) => void (await (await links.of(installation)).token()),
     ask: (installation, place, signal) =>
       exchange(installation, place, {
         method: 'GET',

@@ -2,7 +2,7 @@ import { bech32m } from '@scure/base';
 import { AppError } from '../errors/errors.ts';
 import { type Algorithm, algorithmCode, findAlgorithmByCode } from './algorithm.ts';
 import { sha256 } from './hash.ts';
-import { spkiOf } from './public-key.ts';
+import { parsePublicKey, spkiOf } from './public-key.ts';
 
 declare const walletAddressBrand: unique symbol;
 /** A bech32m address of exactly 61 characters that starts with `w1` (notes/workflow.md 10.2). */
@@ -25,6 +25,29 @@ const ADDRESS_LENGTH = 61;
 export function walletAddress(algorithm: Algorithm, publicKey: Uint8Array): WalletAddress {
   const words = bech32m.toWords(sha256(spkiOf(algorithm, publicKey)));
   return bech32m.encode(PREFIX, [algorithmCode(algorithm), ...words]) as WalletAddress;
+}
+
+/**
+ * The address of a signer, of whom the key is known as base64 of the form of decision D3.
+ * @throws AppError invalid for what is no such key
+ */
+export type SignerAddress = (algorithm: Algorithm, publicKey: string) => WalletAddress;
+
+export const signerAddress: SignerAddress = (algorithm, publicKey) =>
+  walletAddress(algorithm, parsePublicKey(algorithm, publicKey));
+
+/** signerAddress that remembers so many answers: senders come again, and the address costs as much as their parsing. */
+export function rememberedAddresses(most: number): SignerAddress {
+  const known = new Map<string, WalletAddress>();
+  return (algorithm, publicKey) => {
+    const key = `${algorithm}:${publicKey}`;
+    const remembered = known.get(key);
+    if (remembered !== undefined) return remembered;
+    const address = signerAddress(algorithm, publicKey);
+    if (known.size >= most) known.clear();
+    known.set(key, address);
+    return address;
+  };
 }
 
 /** The parts of an address; undefined when the text is not one. Lower case only: an address has one spelling. */

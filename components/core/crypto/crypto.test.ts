@@ -4,7 +4,14 @@ import { describe, expect, it } from 'vitest';
 import { encodeBase64, encodeBase64Url } from '../encoding/base64.ts';
 import { encodeHex } from '../encoding/hex.ts';
 import { utf8 } from '../encoding/text.ts';
-import { findAddressParts, isWalletAddress, parseAddress, walletAddress } from './address.ts';
+import {
+  findAddressParts,
+  isWalletAddress,
+  parseAddress,
+  rememberedAddresses,
+  signerAddress,
+  walletAddress,
+} from './address.ts';
 import { ALGORITHMS, algorithmCode, findAlgorithmByCode, parseAlgorithm } from './algorithm.ts';
 import { equalSecrets, hmacSha256, sha256, sha256Hex } from './hash.ts';
 import { createKeyCache } from './key-cache.ts';
@@ -236,5 +243,23 @@ describe('the rest', () => {
     expect(cache.find('ED25519', keys[1]?.publicKey ?? new Uint8Array())).toBe(second);
     expect(cache.find('ED25519', keys[0]?.publicKey ?? new Uint8Array())).not.toBe(first);
     expect(cache.find('NISTP256', keys[1]?.publicKey ?? new Uint8Array())).toBeUndefined();
+  });
+});
+
+describe('the address of a signer', () => {
+  it('is that of its key, remembered or not', () => {
+    const addressOf = rememberedAddresses(2);
+    for (const { algorithm, publicKey } of [...signers, ...signers]) {
+      const expected = walletAddress(algorithm, publicKey);
+      const text = encodeBase64(publicKey);
+      for (const each of [signerAddress, addressOf, addressOf]) expect(each(algorithm, text)).toBe(expected);
+    }
+  });
+
+  it('tells keys of the same text apart by their algorithm, and refuses what is none each time', () => {
+    const addressOf = rememberedAddresses(10);
+    const text = encodeBase64(ed25519.publicKey);
+    addressOf('ED25519', text);
+    for (let n = 0; n < 2; n += 1) expect(() => addressOf('NISTP256', text)).toThrow();
   });
 });

@@ -113,6 +113,9 @@ describe('hex and text', () => {
   it('text and order', () => {
     expect(fromUtf8(utf8('é€😀'))).toBe('é€😀');
     expect(fromUtf8(Uint8Array.of(0xc0, 0x80))).toBeUndefined();
+    expect(fromUtf8(Uint8Array.of(0xed, 0xa0, 0x80))).toBeUndefined();
+    expect(fromUtf8(Uint8Array.of(0xef, 0xbb, 0xbf, 0x41))).toBe('\ufeffA');
+    expect(fromUtf8(utf8('xabcx').subarray(1, 4))).toBe('abc');
     expect(['ﬀ', '😀', 'b', 'B', 'a'].toSorted(compareCodeUnits)).toEqual(['B', 'a', 'b', '😀', 'ﬀ']);
     expect(compareCodeUnits('a', 'a')).toBe(0);
   });

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer';
+
 /** UTF-8 bytes of text. The caller holds well-formed text; a lone surrogate becomes U+FFFD. */
 export function utf8(text: string): Uint8Array {
   return Buffer.from(text, 'utf8');
@@ -5,11 +7,8 @@ export function utf8(text: string): Uint8Array {
 
 /** Text of UTF-8 bytes; undefined when they are not well-formed UTF-8. A byte order mark is kept as a character. */
 export function fromUtf8(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
+  if (!isUtf8(bytes)) return undefined;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
 }
 
 /** Order of two texts by UTF-16 code units: the same on every machine, unlike any locale. */

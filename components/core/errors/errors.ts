@@ -32,6 +32,8 @@ export interface AppErrorOptions {
   readonly details?: Readonly<Record<string, unknown>> | undefined;
   readonly retryAfterSeconds?: number | undefined;
   readonly violations?: readonly Violation[] | undefined;
+  /** Nothing was done, and another process of the same kind may do it. */
+  readonly elsewhere?: true | undefined;
 }
 
 const GENERIC_CODES: Readonly<Record<ErrorKind, string>> = {
@@ -62,6 +64,7 @@ export class AppError extends Error {
   readonly details?: Readonly<Record<string, unknown>>;
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
+  readonly elsewhere?: true;
 
   constructor(kind: ErrorKind, code: string, message: string, options: AppErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -71,6 +74,7 @@ export class AppError extends Error {
     if (options.details !== undefined) this.details = options.details;
     if (options.retryAfterSeconds !== undefined) this.retryAfterSeconds = options.retryAfterSeconds;
     if (options.violations !== undefined) this.violations = options.violations;
+    if (options.elsewhere !== undefined) this.elsewhere = options.elsewhere;
   }
 }
 

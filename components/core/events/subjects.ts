@@ -17,17 +17,6 @@ export const SUBJECTS = {
 
 export type Subject = (typeof SUBJECTS)[keyof typeof SUBJECTS];
 
-/** Kinds of the register service's events, as they stand in its outbox and later in hub messages. */
-export const REGISTER_EVENTS = [
-  'RegisterCreated',
-  'RegisterDeleted',
-  'RegisterAdvertised',
-  'RegisterStatusChanged',
-  'TransactionConfirmed',
-  'DocketSealed',
-  'RegisterHeightUpdated',
-] as const;
-
 /** Whether a text is one of the subjects. */
 export function isSubject(text: string): text is Subject {
   return Object.values(SUBJECTS).some((subject) => subject === text);

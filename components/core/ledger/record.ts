@@ -1,6 +1,6 @@
 import { isAlgorithm } from '../crypto/algorithm.ts';
-import { canonicalBytes } from '../encoding/jcs.ts';
-import { equalBytes, fromUtf8 } from '../encoding/text.ts';
+import { canonicalBytes, canonicalJson } from '../encoding/jcs.ts';
+import { fromUtf8 } from '../encoding/text.ts';
 import { AppError } from '../errors/errors.ts';
 import { leafHash } from './merkle.ts';
 import { isTransactionType, type TransactionEnvelope, type TransactionSignature } from './transaction.ts';
@@ -104,9 +104,10 @@ const RECORD_CHECKS: Readonly<Record<keyof SealedRecord, Check>> = {
 
 function matches(value: unknown, checks: Readonly<Record<string, Check>>): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  const members: Readonly<Record<string, unknown>> = { ...value };
-  const known = Object.keys(members).every((name) => Object.hasOwn(checks, name));
-  return known && Object.entries(checks).every(([name, check]) => check(members[name]));
+  if (!Object.keys(value).every((name) => Object.hasOwn(checks, name))) return false;
+  const members = value as Readonly<Record<string, unknown>>;
+  for (const name in checks) if (checks[name]?.(members[name]) !== true) return false;
+  return true;
 }
 
 function isSealedRecord(value: unknown): value is SealedRecord {
@@ -128,7 +129,7 @@ export function parseRecord(bytes: Uint8Array): SealedRecord {
   }
   if (!isSealedRecord(value))
     throw new AppError('invalid', 'VAL_STRUCT_012', 'Record has not the sealed shape');
-  if (!equalBytes(canonicalBytes(value), bytes)) {
+  if (canonicalJson(value) !== text) {
     throw new AppError('invalid', 'VAL_STRUCT_012', 'Record is not in canonical form');
   }
   return value;

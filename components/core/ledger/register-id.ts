@@ -1,3 +1,4 @@
+import { sha256Hex } from '../crypto/hash.ts';
 import { AppError } from '../errors/errors.ts';
 
 declare const registerIdBrand: unique symbol;
@@ -33,6 +34,11 @@ export function parseRegisterId(text: string): RegisterId {
 /** The register id made of a UUID: the same characters without hyphens. Throws like parseRegisterId. */
 export function registerIdOfUuid(uuid: string): RegisterId {
   return parseRegisterId(uuid.replaceAll('-', ''));
+}
+
+/** The id of the system register of a network (notes/ledger.md L-117). */
+export function systemRegisterId(networkId: string): RegisterId {
+  return sha256Hex(`platform:system-register:${networkId}`).slice(0, 32) as RegisterId;
 }
 
 /** The transaction id a text spells, upper case lowered; undefined when it is none. */

@@ -19,6 +19,9 @@ const serverName = 'workload.chancery.internal';
 
 const connectTimeoutMs = 2000;
 
+/** A peer whose machine or network is gone is missed 11 s after its last sign of life, however long its answer may take. */
+const keepAlive = { enable: true, initialDelay: 5000, interval: 2000, count: 3 } as const;
+
 export interface Connector {
   /** For undici's Pool. */
   readonly connect: buildConnector.connector;
@@ -42,7 +45,7 @@ export function createConnector(identity: Identity, expect: ExpectPeer): Connect
       base({ ...request, servername: serverName }, (error, socket) => {
         if (error !== null) return callback(error, null);
         const refusal = refusePeer(socket as TLSSocket, expect);
-        if (refusal === undefined) return callback(null, socket);
+        if (refusal === undefined) return callback(null, socket.setKeepAlive(keepAlive));
         socket.destroy();
         return callback(refusal, null);
       });
@@ -79,6 +82,7 @@ function openSocket(endpoint: Endpoint, options: OpenOptions, expect: ExpectPeer
     socket.removeAllListeners('timeout');
     socket.off('error', fail);
     socket.setNoDelay(true);
+    socket.setKeepAlive(keepAlive);
     return resolve(socket);
   });
   return promise;

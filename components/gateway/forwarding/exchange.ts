@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { elsewhereHeader } from '#kit/http/http.ts';
 import type { ServiceName } from '../routing/table.ts';
 import type { ClientFacts } from './client-address.ts';
 import type { TraceStep } from './trace.ts';
@@ -18,8 +19,11 @@ export interface Exchange {
 
 /** How a call to a service failed. */
 export interface CallFailure {
-  /** `connect`: nothing was sent. `request`: no answer had begun. `response`: the answer broke off. */
-  readonly stage: 'connect' | 'request' | 'response';
+  /**
+   * `connect`: nothing was sent. `request`: no answer had begun. `refused`: the answer was that nothing was done, and that
+   * another endpoint may do it. `response`: the answer broke off.
+   */
+  readonly stage: 'connect' | 'request' | 'refused' | 'response';
   readonly error: Error;
 }
 
@@ -30,7 +34,15 @@ interface Controller {
   resume(): void;
 }
 
-type WriteHead = (status: number, headers: IncomingHttpHeaders) => string[];
+/** What becomes of the answer to one attempt. */
+export interface Reception {
+  /** The headers that the client gets. */
+  headersOf(headers: IncomingHttpHeaders): string[];
+  /** Whether a refusal with which nothing was done is kept from the client, and another endpoint asked. */
+  asksElsewhere(): boolean;
+  /** Called once, at the end. */
+  settle(failure: CallFailure | undefined): void;
+}
 
 /**
  * Carries a service's answer to the client chunk by chunk, with back-pressure. The whole answer in one chunk (the
@@ -38,22 +50,16 @@ type WriteHead = (status: number, headers: IncomingHttpHeaders) => string[];
  */
 export class ResponseCarrier {
   readonly #response: ServerResponse;
-  readonly #writeHead: WriteHead;
-  readonly #settle: (failure: CallFailure | undefined) => void;
+  readonly #reception: Reception;
   #controller: Controller | undefined;
   #stage: CallFailure['stage'] = 'connect';
   #expectedBytes = -1;
   #receivedBytes = 0;
   #ended = false;
 
-  constructor(
-    response: ServerResponse,
-    writeHead: WriteHead,
-    settle: (failure: CallFailure | undefined) => void,
-  ) {
+  constructor(response: ServerResponse, reception: Reception) {
     this.#response = response;
-    this.#writeHead = writeHead;
-    this.#settle = settle;
+    this.#reception = reception;
   }
 
   /** Gives the call up, because the client has gone or sent too much. */
@@ -69,7 +75,11 @@ export class ResponseCarrier {
 
   onResponseStart(_controller: Controller, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
-    const flat = this.#writeHead(status, headers);
+    if (isForElsewhere(status, headers) && this.#reception.asksElsewhere()) {
+      this.#stage = 'refused';
+      return;
+    }
+    const flat = this.#reception.headersOf(headers);
     this.#stage = 'response';
     const length = headers['content-length'];
     if (length !== undefined) this.#expectedBytes = Number(length);
@@ -77,6 +87,7 @@ export class ResponseCarrier {
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {
+    if (this.#stage === 'refused') return;
     this.#receivedBytes += chunk.length;
     if (this.#receivedBytes === this.#expectedBytes) {
       this.#ended = true;
@@ -89,11 +100,20 @@ export class ResponseCarrier {
   }
 
   onResponseEnd(): void {
+    if (this.#stage === 'refused') {
+      this.#reception.settle({ stage: 'refused', error: new Error('the endpoint takes nothing in') });
+      return;
+    }
     if (!this.#ended) this.#response.end();
-    this.#settle(undefined);
+    this.#reception.settle(undefined);
   }
 
   onResponseError(_controller: Controller | null, error: Error): void {
-    this.#settle({ stage: this.#stage, error });
+    this.#reception.settle({ stage: this.#stage, error });
   }
+}
+
+/** Whether a service says that it has done nothing and another process of its kind may do it. */
+function isForElsewhere(status: number, headers: IncomingHttpHeaders): boolean {
+  return status === 503 && headers[elsewhereHeader] !== undefined;
 }

@@ -1,4 +1,4 @@
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { ProblemCode } from '../problem.ts';
 import type { CallFailure } from './exchange.ts';
 
@@ -18,6 +18,24 @@ const absent = new Set([
   'UND_ERR_DESTROYED',
 ]);
 
+/** Of a connection that stood: the peer has ended it, or sends no sign of life any more. */
+const lost = new Set(['ECONNRESET', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'UND_ERR_SOCKET']);
+
+/** What ends the calls to an endpoint that does not answer any more. */
+export function endpointGone(): AppError {
+  return new AppError('timeout', 'ENDPOINT_GONE', 'the endpoint does not answer any more');
+}
+
+/** Whether a call that was sent failed because its connection did, and nothing is known of what became of it. */
+export function isConnectionLost({ stage, error }: CallFailure): boolean {
+  return stage === 'request' && (isAppError(error, 'timeout') || lost.has(errorCode(error)));
+}
+
+/** Whether the next request is better off at another endpoint. */
+export function isAway(failure: CallFailure): boolean {
+  return failure.stage === 'connect' || failure.stage === 'refused' || isConnectionLost(failure);
+}
+
 /** What the client is told about a failed call: never the service's address or the error's text. */
 export function judgeFailure(failure: CallFailure): { readonly code: ProblemCode; readonly detail: string } {
   const { error, stage } = failure;
@@ -25,9 +43,11 @@ export function judgeFailure(failure: CallFailure): { readonly code: ProblemCode
     return { code: 'PAYLOAD_TOO_LARGE', detail: 'The request body is too large.' };
   }
   const code = errorCode(error);
-  if (timeouts.has(code)) return { code: 'GATEWAY_TIMEOUT', detail: 'The service did not answer in time.' };
-  if (stage === 'connect' && absent.has(code)) {
+  if (stage === 'refused' || (stage === 'connect' && absent.has(code))) {
     return { code: 'SERVICE_UNAVAILABLE', detail: 'The service cannot be reached.' };
+  }
+  if (isAppError(error, 'timeout') || timeouts.has(code) || code === 'ETIMEDOUT') {
+    return { code: 'GATEWAY_TIMEOUT', detail: 'The service did not answer in time.' };
   }
   return { code: 'BAD_GATEWAY', detail: 'The service did not give a usable answer.' };
 }

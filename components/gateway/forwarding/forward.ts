@@ -1,8 +1,8 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { Logger } from '#kit/log/log.ts';
 import { type ProblemCode, sendProblem } from '../problem.ts';
 import { type CallFailure, type Exchange, ResponseCarrier } from './exchange.ts';
-import { judgeFailure } from './failure.ts';
+import { isAway, isConnectionLost, judgeFailure } from './failure.ts';
 import { announcesBody, streamBody, takeBody, wholeBodyBytes } from './request-body.ts';
 import { serviceHeaders } from './request-headers.ts';
 import { clientHeaders } from './response-headers.ts';
@@ -19,11 +19,11 @@ export type Forward = (exchange: Exchange) => void;
 
 type Body = Buffer | Readable | null;
 
-/**
- * Methods that may be sent to the same endpoint again when the first attempt found no connection (RFC 9110 9.2.2). What
- * never found a connection to one endpoint goes to the next one whatever its method: nothing of it was sent.
- */
+/** Methods that may be sent to the same endpoint again when the first attempt found no connection (RFC 9110 9.2.2). */
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
+
+/** Methods that may be sent again when nobody knows what became of the first attempt (RFC 9110 9.2.1). */
+const safe = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** Sends a request to its service and the service's answer back. Bodies are limited, streamed and never parsed. */
 export function createForward(options: ForwardOptions): Forward {
@@ -52,33 +52,63 @@ function call(exchange: Exchange, upstream: Upstream, options: ForwardOptions, b
   const { request, response } = exchange;
   const headers = serviceHeaders(request, exchange.client, exchange.trace.traceparent);
   const method = request.method ?? 'GET';
+  const mostAttempts = upstream.size > 1 ? upstream.size + 1 : 2;
   let attempts = 0;
+  let carrier: ResponseCarrier | undefined;
   upstream.inFlight++;
-  const mostAttempts = upstream.size > 1 ? upstream.size + 1 : idempotent.has(method) ? 2 : 1;
+  response.once('close', () => {
+    if (!response.writableFinished) carrier?.abort(new Error('client closed the connection'));
+  });
   const settle = (failure: CallFailure | undefined) => {
-    const again = failure?.stage === 'connect' && attempts < mostAttempts && !response.destroyed;
-    if (again && !(body !== null && 'destroyed' in body && body.destroyed)) return attempt();
+    if (failure !== undefined && attempts < mostAttempts && !response.destroyed) {
+      if (mayRepeat(failure, { method, body, hasOthers: upstream.size > 1 })) return attempt();
+    }
     upstream.inFlight--;
     if (failure !== undefined) answerFailure(exchange, failure, options);
     return undefined;
   };
   const attempt = () => {
     attempts++;
-    const pool = upstream.pool();
-    const carrier = new ResponseCarrier(
-      response,
-      (_status, answer) => clientHeaders(answer, exchange.client.secure),
-      (failure) => {
-        if (failure?.stage === 'connect') upstream.moveOn(pool);
+    const target = upstream.current();
+    carrier = new ResponseCarrier(response, {
+      headersOf: (answer) => clientHeaders(answer, exchange.client.secure),
+      asksElsewhere: () => attempts < mostAttempts && isWhole(body),
+      settle: (failure) => {
+        if (failure !== undefined && isAway(failure)) upstream.leave(target);
         return settle(failure);
       },
-    );
-    response.once('close', () => {
-      if (!response.writableFinished) carrier.abort(new Error('client closed the connection'));
     });
-    pool.dispatch({ path: exchange.target, method, headers, body }, carrier);
+    target.pool().dispatch({ path: exchange.target, method, headers, body }, carrier);
   };
   attempt();
+}
+
+interface Repeatable {
+  readonly method: string;
+  readonly body: Body;
+  readonly hasOthers: boolean;
+}
+
+/**
+ * What never found a connection to one endpoint goes to the next one whatever its method, and so does what an endpoint has
+ * refused with the word that nothing was done. What was sent is sent again only when its method is safe.
+ */
+function mayRepeat(failure: CallFailure, { method, body, hasOthers }: Repeatable): boolean {
+  switch (failure.stage) {
+    case 'connect':
+      return (hasOthers || idempotent.has(method)) && !(body instanceof Readable && body.destroyed);
+    case 'request':
+      return safe.has(method) && isWhole(body) && isConnectionLost(failure);
+    case 'refused':
+      return true;
+    case 'response':
+      return false;
+  }
+}
+
+/** A body in memory, or none: it can be sent again. */
+function isWhole(body: Body): boolean {
+  return !(body instanceof Readable);
 }
 
 function answerFailure(exchange: Exchange, failure: CallFailure, options: ForwardOptions): void {

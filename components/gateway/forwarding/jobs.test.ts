@@ -10,29 +10,35 @@ const gone: Answer = () => Promise.reject(new Error('connection refused'));
 const silent: Answer = (signal) =>
   new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
 
+interface Endpoint {
+  readonly answer: Answer;
+  readonly isBusy?: boolean;
+}
+
 /** A service whose endpoints answer probes like this. */
-function service(...answers: readonly Answer[]) {
-  const asked = answers.map(() => 0);
-  const pools = answers.map((answer, index) => ({
-    request: async ({ signal }: { signal: AbortSignal }) => {
+function service(...endpoints: readonly Endpoint[]) {
+  const asked = endpoints.map(() => 0);
+  const givenUp = endpoints.map(() => 0);
+  const targets = endpoints.map(({ answer, isBusy = false }, index) => ({
+    isBusy: () => isBusy && givenUp[index] === 0,
+    askHealth: (signal: AbortSignal) => {
       asked[index] = (asked[index] ?? 0) + 1;
-      return { statusCode: await answer(signal), body: { dump: async () => undefined } };
+      return answer(signal);
+    },
+    giveUp: () => {
+      givenUp[index] = (givenUp[index] ?? 0) + 1;
     },
   }));
   let at = 0;
   const current = () => {
-    const pool = pools[at];
-    if (pool === undefined) throw new Error('no endpoint');
-    return pool;
+    const target = targets[at];
+    if (target === undefined) throw new Error('no endpoint');
+    return target;
   };
-  const upstream = {
-    size: pools.length,
-    pool: current,
-    moveOn: (from: ReturnType<typeof current>) => {
-      if (current() === from) at = (at + 1) % pools.length;
-    },
+  const leave = (target: ReturnType<typeof current>) => {
+    if (current() === target) at = (at + 1) % targets.length;
   };
-  return { upstreams: [upstream], asked, at: () => at };
+  return { upstreams: [{ targets, current, leave }], asked, givenUp, at: () => at };
 }
 
 describe('probes of services with several endpoints', () => {
@@ -41,7 +47,7 @@ describe('probes of services with several endpoints', () => {
     ['says that it cannot work', broken],
     ['cannot be reached', gone],
   ])('leave one that %s', async (_what, answer) => {
-    const { upstreams, asked, at } = service(answer, healthy);
+    const { upstreams, asked, at } = service({ answer }, { answer: healthy });
     const stop = startProbes(upstreams, { everyMs: 5, timeoutMs: 20 });
     await waitFor(() => at() === 1 && (asked[1] ?? 0) > 2, { what: 'the next one' });
     stop();
@@ -50,7 +56,7 @@ describe('probes of services with several endpoints', () => {
   });
 
   it('go round while none works, one probe at a time', async () => {
-    const { upstreams, asked } = service(broken, gone, silent);
+    const { upstreams, asked } = service({ answer: broken }, { answer: gone }, { answer: silent });
     const stop = startProbes(upstreams, { everyMs: 5, timeoutMs: 20 });
     await waitFor(() => (asked[0] ?? 0) > 1, { what: 'the first one again' });
     stop();
@@ -58,8 +64,33 @@ describe('probes of services with several endpoints', () => {
   });
 
   it('leave services with one endpoint alone', () => {
-    const { upstreams, asked } = service(gone);
+    const { upstreams, asked } = service({ answer: gone });
     startProbes(upstreams, { everyMs: 1 })();
     expect(asked).toEqual([0]);
+  });
+
+  it.each([
+    ['is silent', silent],
+    ['cannot be reached', gone],
+  ])('give up what is under way at one that %s three times in a row', async (_what, answer) => {
+    const { upstreams, asked, givenUp } = service({ answer, isBusy: true }, { answer: healthy });
+    const stop = startProbes(upstreams, { everyMs: 5, timeoutMs: 20 });
+    await waitFor(() => (givenUp[0] ?? 0) > 0, { what: 'the end of what waits' });
+    stop();
+    expect([asked[0], givenUp]).toEqual([3, [1, 0]]);
+  });
+
+  it('leave what is under way at one that answers, now and then or that it cannot work', async () => {
+    let count = 0;
+    const faltering: Answer = () =>
+      count++ % 3 < 2 ? gone(AbortSignal.abort()) : healthy(AbortSignal.abort());
+    const { upstreams, asked, givenUp } = service(
+      { answer: faltering, isBusy: true },
+      { answer: broken, isBusy: true },
+    );
+    const stop = startProbes(upstreams, { everyMs: 2, timeoutMs: 20 });
+    await waitFor(() => asked.every((times) => times > 10), { what: 'many probes' });
+    stop();
+    expect(givenUp).toEqual([0, 0]);
   });
 });

@@ -1,17 +1,17 @@
-/** What of a connection pool a probe needs. */
-interface Asked {
-  request(options: {
-    readonly path: string;
-    readonly method: 'GET';
-    readonly signal: AbortSignal;
-  }): Promise<{ readonly statusCode: number; readonly body: { dump(): Promise<void> } }>;
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** An endpoint as a probe sees it. */
+interface Probed {
+  isBusy(): boolean;
+  askHealth(signal: AbortSignal): Promise<number>;
+  giveUp(): void;
 }
 
-/** A service as a probe sees it. */
-interface Probed<P extends Asked> {
-  readonly size: number;
-  pool(): P;
-  moveOn(from: P): void;
+/** A service as the probes see it. */
+interface Watched<T extends Probed> {
+  readonly targets: readonly T[];
+  current(): T;
+  leave(target: T): void;
 }
 
 export interface ProbeOptions {
@@ -19,36 +19,45 @@ export interface ProbeOptions {
   readonly timeoutMs?: number;
 }
 
+/** An endpoint that has not answered so many probes in a row is gone: what waits for its answers waits in vain. */
+const mostMisses = 3;
+
 /**
- * Looks after services with several endpoints: an endpoint that takes connections and answers nothing, or says that it
- * cannot work, is left for the next one, before every request waits for it. Gives the way to stop.
+ * Looks after services with several endpoints. The one in use is left for the next when it takes connections and answers
+ * nothing, or says that it cannot work, before every request waits for it. Where requests are under way it is asked as
+ * well, and they are given up when it does not answer any more: a machine that is cut off closes no connection.
+ * Gives the way to stop.
  */
-export function startProbes<P extends Asked>(
-  upstreams: readonly Probed<P>[],
+export function startProbes<T extends Probed>(
+  upstreams: readonly Watched<T>[],
   options: ProbeOptions = {},
 ): () => void {
-  const { everyMs = 2_000, timeoutMs = 2_000 } = options;
-  const watched = upstreams.filter((upstream) => upstream.size > 1);
+  const { everyMs = 1_000, timeoutMs = 2_000 } = options;
+  const watched = upstreams.filter(({ targets }) => targets.length > 1);
   if (watched.length === 0) return () => undefined;
-  const busy = new Set<Probed<P>>();
-  const timer = setInterval(() => {
-    for (const upstream of watched) {
-      if (busy.has(upstream)) continue;
-      busy.add(upstream);
-      void probe(upstream, timeoutMs).finally(() => busy.delete(upstream));
+  const asked = new Set<T>();
+  let stopped = false;
+  const probe = async (upstream: Watched<T>, target: T) => {
+    for (let missed = 0; missed < mostMisses; missed++) {
+      const endsAt = performance.now() + timeoutMs;
+      const status = await target.askHealth(AbortSignal.timeout(timeoutMs)).catch(() => undefined);
+      if (status === undefined || status >= 500) upstream.leave(target);
+      if (status !== undefined || !target.isBusy() || stopped) return;
+      // one that stops refuses connections at once, and ends what it has begun
+      await pause(Math.max(0, endsAt - performance.now()), undefined, { ref: false });
     }
+    if (target.isBusy() && !stopped) target.giveUp();
+  };
+  const look = (upstream: Watched<T>, target: T) => {
+    if (asked.has(target) || (target !== upstream.current() && !target.isBusy())) return;
+    asked.add(target);
+    void probe(upstream, target).finally(() => asked.delete(target));
+  };
+  const timer = setInterval(() => {
+    for (const upstream of watched) for (const target of upstream.targets) look(upstream, target);
   }, everyMs);
-  return () => clearInterval(timer);
-}
-
-async function probe<P extends Asked>(upstream: Probed<P>, timeoutMs: number): Promise<void> {
-  const pool = upstream.pool();
-  try {
-    const signal = AbortSignal.timeout(timeoutMs);
-    const { statusCode, body } = await pool.request({ path: '/health', method: 'GET', signal });
-    await body.dump();
-    if (statusCode >= 500) upstream.moveOn(pool);
-  } catch {
-    upstream.moveOn(pool);
-  }
+  return () => {
+    stopped = true;
+    clearInterval(timer);
+  };
 }

@@ -1,3 +1,5 @@
+import { elsewhereHeader } from '#kit/http/http.ts';
+
 type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** On every answer of the gateway, its own and the services' (notes/identity.md 4.17), as a flat list. */
@@ -33,6 +35,7 @@ const dropped = new Set([
   'upgrade',
   'server',
   'x-powered-by',
+  elsewhereHeader,
   ...securityHeaders.filter((_text, position) => position % 2 === 0),
 ]);
 

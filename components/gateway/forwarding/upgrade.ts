@@ -47,7 +47,7 @@ export function createTunnels(options: TunnelOptions): Tunnels {
       socket.once('close', () => open.delete(socket));
       socket.on('error', () => socket.destroy());
       try {
-        const service = await upstream.openSocket();
+        const service = await upstream.current().openSocket();
         const lines = [`${request.method} ${handshake.target} HTTP/1.1`];
         const headers = handshakeHeaders(request, handshake.client, handshake.trace.traceparent);
         for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);

@@ -3,23 +3,37 @@ import { Pool } from 'undici';
 import type { Endpoint } from '#kit/config/config.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { ServiceName } from '../routing/table.ts';
-import { createConnector, type ExpectPeer, type Identity } from './connector.ts';
+import { type Connector, createConnector, type ExpectPeer, type Identity } from './connector.ts';
+import { endpointGone } from './failure.ts';
 
 export interface IdentitySource {
   current(): Identity;
   onRotate(callback: () => void): () => void;
 }
 
-/** One service as the gateway sees it: a pool of keep-alive connections that follows the SVID. */
+/** One endpoint of a service: pools of keep-alive connections that follow the SVID. */
+export interface Target {
+  /** The pool of the current SVID; not to be kept across awaits. */
+  pool(): Pool;
+  openSocket(): Promise<TLSSocket>;
+  /** Whether requests are under way. */
+  isBusy(): boolean;
+  /** Status of `GET /health`, over a connection of its own: it waits behind no request. */
+  askHealth(signal: AbortSignal): Promise<number>;
+  /** It does not answer any more: what is under way there fails at once. */
+  giveUp(): void;
+}
+
+/** One service as the gateway sees it. */
 export interface Upstream {
   readonly service: ServiceName;
+  readonly targets: readonly Target[];
   /** How many endpoints it has. */
   readonly size: number;
-  /** The pool of the current endpoint and SVID; not to be kept across awaits. */
-  pool(): Pool;
-  /** No connection came about through this pool: from now on the next endpoint is used. */
-  moveOn(from: Pool): void;
-  openSocket(): Promise<TLSSocket>;
+  /** The endpoint that requests go to. */
+  current(): Target;
+  /** From now on requests go to the next endpoint, unless that one was left already. */
+  leave(target: Target): void;
   /** Requests under way, against `maxInFlight`. */
   inFlight: number;
 }
@@ -74,14 +88,14 @@ function createUpstream(service: ServiceName, endpoints: readonly Endpoint[], op
   };
   return {
     service,
+    targets,
     size: targets.length,
     inFlight: 0,
-    pool: () => current().pool(),
-    moveOn: (from: Pool) => {
+    current,
+    leave: (target: Target) => {
       // whoever finds out later that it is gone must not leave the one that took over
-      if (targets.length > 1 && current().pool() === from) at = (at + 1) % targets.length;
+      if (current() === target) at = (at + 1) % targets.length;
     },
-    openSocket: () => current().openSocket(),
     renew: () => {
       for (const target of targets) target.renew();
     },
@@ -91,13 +105,63 @@ function createUpstream(service: ServiceName, endpoints: readonly Endpoint[], op
   };
 }
 
-/** One endpoint: its pool, replaced at each rotation. */
+/** One endpoint: its pools, replaced at each rotation and when it was given up. */
 function createTarget(service: ServiceName, endpoint: Endpoint, options: UpstreamOptions) {
   const origin = `https://${endpoint.host.includes(':') ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`;
-  const build = () => {
-    const connector = createConnector(options.identity.current(), options.expect(service));
-    const pool = new Pool(origin, {
-      connections: options.connections,
+  const { log } = options;
+  let live = openPools(origin, service, options);
+  const closing = new Set<Pool>();
+  /** Ends when what is under way in it has. */
+  const retire = (pool: Pool) => {
+    closing.add(pool);
+    pool
+      .close()
+      .catch((error: unknown) => {
+        log.warn({ err: error, peer: service }, 'closing a rotated connection pool failed');
+      })
+      .finally(() => closing.delete(pool));
+  };
+  const destroy = (pool: Pool) =>
+    pool.destroy(endpointGone()).catch((error: unknown) => {
+      log.warn({ err: error, peer: service }, 'ending a connection pool failed');
+    });
+  return {
+    pool: () => live.pool,
+    openSocket: () => live.connector.open(endpoint),
+    isBusy: () => [live.pool, ...closing].some((pool) => pool.stats.size > 0),
+    askHealth: async (signal: AbortSignal) => {
+      const { statusCode, body } = await live.probing.request({ path: '/health', method: 'GET', signal });
+      await body.dump();
+      return statusCode;
+    },
+    giveUp: () => {
+      log.warn({ peer: service, origin }, 'an endpoint does not answer; what is under way there is given up');
+      const { pool, probing } = live;
+      live = openPools(origin, service, options);
+      for (const each of [pool, probing, ...closing]) void destroy(each);
+    },
+    renew: () => {
+      const { pool, probing } = live;
+      live = openPools(origin, service, options);
+      for (const each of [pool, probing]) retire(each);
+    },
+    close: async () => {
+      await Promise.all([live.pool, live.probing].map((pool) => pool.destroy()));
+    },
+  };
+}
+
+interface Pools {
+  readonly connector: Connector;
+  readonly pool: Pool;
+  readonly probing: Pool;
+}
+
+function openPools(origin: string, service: ServiceName, options: UpstreamOptions): Pools {
+  const connector = createConnector(options.identity.current(), options.expect(service));
+  const open = (connections: number) =>
+    new Pool(origin, {
+      connections,
       connect: connector.connect,
       pipelining: 1,
       headersTimeout: options.answerTimeoutMs,
@@ -105,25 +169,5 @@ function createTarget(service: ServiceName, endpoint: Endpoint, options: Upstrea
       keepAliveTimeout: 4000,
       keepAliveMaxTimeout: 60_000,
     });
-    return { connector, pool };
-  };
-  let live = build();
-  const closing = new Set<Promise<void>>();
-  return {
-    pool: () => live.pool,
-    openSocket: () => live.connector.open(endpoint),
-    renew: () => {
-      const old = live.pool;
-      live = build();
-      const closed = old.close().catch((error: unknown) => {
-        options.log.warn({ err: error, peer: service }, 'closing a rotated connection pool failed');
-      });
-      closing.add(closed);
-      void closed.finally(() => closing.delete(closed));
-    },
-    close: async () => {
-      await live.pool.destroy();
-      await Promise.race([Promise.all(closing), Promise.resolve()]);
-    },
-  };
+  return { connector, pool: open(options.connections), probing: open(1) };
 }

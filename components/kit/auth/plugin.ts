@@ -11,10 +11,13 @@ const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 /** Implements authPlugin of auth.ts. */
 export function enforcePolicies(app: App, authenticator: Authenticator): void {
   app.addHook('onRequest', async (request) => {
-    const { policy } = request.routeOptions.config;
+    const { policy, optionalToken = false } = request.routeOptions.config;
+    const { authorization } = request.headers;
     // paths that nothing serves have no policy; they are answered 404
-    if (policy === undefined || policy === 'Anonymous') return;
-    request.caller = await identify(authenticator, request.headers.authorization);
+    const isAnonymous = policy === undefined || policy === 'Anonymous';
+    if (isAnonymous && !(optionalToken && authorization !== undefined)) return;
+    request.caller = await identify(authenticator, authorization);
+    if (isAnonymous) return;
     if (decide(policy, request.caller) !== 'allow') throw forbidden();
     if (policy === 'RequireOperator') assertOwnConnection(request, request.caller);
   });

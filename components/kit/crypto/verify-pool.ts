@@ -25,6 +25,8 @@ export interface VerifyPool {
    * signatures wait, and VERIFY_POOL_CLOSED after close.
    */
   verifyBatch(items: readonly VerifyItem[]): Promise<boolean[]>;
+  /** Lets at most so many of the threads work from now on, one at least. */
+  limit(threads: number): void;
   /** Ends the threads; what still waits is rejected. */
   close(): Promise<void>;
 }
@@ -63,6 +65,7 @@ class Threads {
   readonly #backend: string;
   #respawnsLeft: number;
   #queued = 0;
+  #most: number;
   #closed = false;
 
   constructor(options: { workers: number; backend: string; url: URL; fallback: Verifier }) {
@@ -70,6 +73,7 @@ class Threads {
     this.#url = options.url;
     this.#backend = options.backend;
     this.#respawnsLeft = options.workers * 3;
+    this.#most = options.workers;
     for (let index = 0; index < options.workers; index += 1) this.#spawn();
   }
 
@@ -80,6 +84,11 @@ class Threads {
 
   get closed(): boolean {
     return this.#closed;
+  }
+
+  limit(threads: number): void {
+    this.#most = Math.max(1, threads);
+    this.#dispatch();
   }
 
   run(packed: Uint8Array<ArrayBuffer>, records: number): Promise<Uint8Array> {
@@ -117,8 +126,11 @@ class Threads {
         this.#settle(task, verifyPacked(this.#fallback, task.packed));
       return;
     }
+    let idle = this.#most - this.#busy;
     for (const thread of this.#threads) {
       if (thread.task !== undefined) continue;
+      if (idle <= 0) return;
+      idle -= 1;
       const task = this.#waiting.shift();
       if (task === undefined) return;
       thread.task = task;
@@ -127,6 +139,12 @@ class Threads {
       const sent = task.packed.slice();
       thread.worker.postMessage(sent.buffer, [sent.buffer]);
     }
+  }
+
+  get #busy(): number {
+    let busy = 0;
+    for (const { task } of this.#threads) if (task !== undefined) busy += 1;
+    return busy;
   }
 
   #finish(thread: Thread, results: Uint8Array): void {
@@ -215,6 +233,7 @@ export function createVerifyPool(options: VerifyPoolOptions): VerifyPool {
       await packable;
       return results;
     },
+    limit: (most) => threads.limit(most),
     close: () => threads.close(),
   };
 }

@@ -8,7 +8,7 @@ import fastify, {
   type FastifyRequest,
   type FastifyTypeProvider,
 } from 'fastify';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { scanJson } from '#core/encoding/json.ts';
 import { AppError, genericCode, isAppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
@@ -20,6 +20,7 @@ import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
 import { createOpsServer, judgeChecks, type ReadinessCheck, runChecks } from './ops.ts';
 import { page, pageSchema, pageWindow, paging } from './paging.ts';
 import {
+  elsewhereHeader,
   inputError,
   kindStatus,
   malformed,
@@ -39,6 +40,7 @@ export type { Problem } from './problem.ts';
 export type { TlsMaterial, TlsSource } from './tls.ts';
 export {
   createOpsServer,
+  elsewhereHeader,
   kindStatus,
   page,
   pageSchema,
@@ -53,6 +55,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Who may call the route. Every route has one. */
     policy?: PolicyName;
+    /** On an anonymous route: a token that is presented is judged, and says who calls. */
+    optionalToken?: boolean;
     /** Throughput limit of the route. */
     rateLimit?: RateLimitPolicy;
     /** Keeps the JSON text in `request.rawBody`; `only` also skips parsing it into `request.body`. */
@@ -116,7 +120,7 @@ export function createHttpServer(options: HttpServerOptions): App {
     bodyLimit: options.bodyLimitBytes ?? 1_048_576,
     trustProxy: options.trustForwarded === true && ((_address: string, hop: number) => hop === 0),
     exposeHeadRoutes: true,
-    return503OnClosing: true,
+    return503OnClosing: false,
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: (error, request, reply) =>
       sendRefusal(options.runtime, refusalOf(error), request, reply),
@@ -131,8 +135,8 @@ export function createHttpServer(options: HttpServerOptions): App {
   const routes = collectRoutes(app);
   addParsers(app);
   addObservation(app, options.runtime);
+  addClosing(app);
   addRefusals(app, options.runtime, routes);
-  addCloseDeadline(app);
   let document: Promise<object> | undefined;
   app.get(
     '/openapi.json',
@@ -143,16 +147,38 @@ export function createHttpServer(options: HttpServerOptions): App {
     },
   );
   if (options.checks !== undefined) {
-    addHealth(app, options.checks);
+    const { checks } = options;
+    addHealth(app, () => checks, { hide: true });
   }
   return app;
 }
 
-function addHealth(app: App, checks: readonly ReadinessCheck[]): void {
-  app.get('/health', { config: { policy: 'Anonymous' }, schema: { hide: true } }, async (_request, reply) => {
-    const status = judgeChecks(await runChecks(checks));
+const healthSchema = z.object({ status: z.enum(['Healthy', 'Degraded', 'Unhealthy']) });
+const healthAnswers = { 200: healthSchema, 503: healthSchema };
+
+function addHealth(app: App, checks: () => readonly ReadinessCheck[], schema: object): void {
+  const config = { policy: 'Anonymous' } as const;
+  app.get('/health', { config, schema }, async (_request, reply) => {
+    const status = judgeChecks(await runChecks(checks()));
     return reply.code(status === 'Unhealthy' ? 503 : 200).send({ status });
   });
+}
+
+/**
+ * Mounts `GET /health` (the checks, without details: 200 or 503) and `GET /alive` (200 while the process answers) where the
+ * specification names them. The application is then created without checks of its own.
+ */
+export function mountHealth(app: App, checks: () => readonly ReadinessCheck[]): void {
+  const tags = ['health'];
+  addHealth(app, checks, { summary: 'Whether the component can serve', tags, response: healthAnswers });
+  app.get(
+    '/alive',
+    {
+      config: { policy: 'Anonymous' },
+      schema: { summary: 'Whether the process answers', tags, response: { 200: healthSchema } },
+    },
+    async () => ({ status: 'Healthy' as const }),
+  );
 }
 
 /** Starts listening; port 0 takes any free one. Returns the port. */
@@ -275,6 +301,9 @@ function sendRefusal(runtime: Runtime, refusal: Refusal, request: FastifyRequest
   if (refusal.retryAfterSeconds !== undefined) {
     reply.header('retry-after', String(Math.max(1, Math.ceil(refusal.retryAfterSeconds))));
   }
+  if (refusal.elsewhere === true) {
+    reply.header(elsewhereHeader, 'true');
+  }
   const problem = problemOf(refusal, { path, traceId, nowMs: runtime.clock.nowMs() });
   reply
     .code(refusal.status)
@@ -309,11 +338,19 @@ function refuseConnection(
 /** Requests in flight get this long to end when the application closes. */
 const closeDeadlineMs = 3_000;
 
-function addCloseDeadline(app: App): void {
+/** An application that closes ends what it has begun, and refuses what still comes over open connections. */
+function addClosing(app: App): void {
+  let closing = false;
   app.addHook('preClose', (done) => {
+    closing = true;
     const timer = setTimeout(() => app.server.closeAllConnections(), closeDeadlineMs);
     timer.unref();
     app.server.once('close', () => clearTimeout(timer));
     done();
+  });
+  app.addHook('onRequest', (_request, _reply, done) => {
+    if (!closing) return done();
+    const options = { elsewhere: true, retryAfterSeconds: 1 } as const;
+    return done(new AppError('unavailable', genericCode('unavailable'), 'The service is stopping.', options));
   });
 }

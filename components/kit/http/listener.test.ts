@@ -22,6 +22,12 @@ function mountThings(app: App): void {
   app.get('/things', { config: anonymous }, () => ({ items: [] }));
 }
 
+function connections(app: App): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+  return promise;
+}
+
 describe('a plain listener', () => {
   async function listen() {
     const { app } = openApp(mountThings);
@@ -41,6 +47,39 @@ describe('a plain listener', () => {
     request.on('error', reject);
     request.end();
     expect(await promise).toBe(431);
+  });
+
+  it('answers 503 to what comes while it closes, and says that nothing was done', async () => {
+    const held = Promise.withResolvers<void>();
+    const isClosing = Promise.withResolvers<void>();
+    const { app } = openApp((each) => {
+      mountThings(each);
+      each.addHook('preClose', (done) => {
+        isClosing.resolve();
+        done();
+      });
+      each.get('/held', { config: anonymous }, async () => {
+        await held.promise;
+        return {};
+      });
+    });
+    const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
+    const underWay = fetch(`http://127.0.0.1:${port}/held`);
+    let text = '';
+    const socket = connect(port, '127.0.0.1');
+    socket.on('data', (chunk) => {
+      text += chunk.toString();
+    });
+    socket.write('GET /things HTTP/1.1\r\nHost: x\r\n');
+    await waitFor(() => connections(app).then((count) => count === 2), { what: 'both connections' });
+    const closed = app.close();
+    await isClosing.promise;
+    socket.write('\r\n');
+    await waitFor(() => text.includes('}'), { what: 'the refusal' });
+    expect(text).toMatch(/^HTTP\/1\.1 503 .*x-retry-elsewhere: true.*"code":"SERVICE_UNAVAILABLE"/s);
+    held.resolve();
+    expect((await underWay).status).toBe(200);
+    await closed;
   });
 
   it('answers 400 to what is not HTTP', async () => {

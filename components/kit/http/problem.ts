@@ -55,6 +55,9 @@ export const problemSchema = z.object({
   errors: z.unknown().optional().describe('Texts by field, or the violations of a validation.'),
 });
 
+/** On an answer of status 503: nothing was done, and another process of the same kind may do it. */
+export const elsewhereHeader = 'x-retry-elsewhere';
+
 /** Where and when an error was answered. `path` carries no query string. */
 export interface ProblemPlace {
   readonly path: string;
@@ -71,6 +74,8 @@ export interface Refusal {
   readonly violations?: readonly Violation[];
   readonly details?: Readonly<Record<string, unknown>>;
   readonly retryAfterSeconds?: number;
+  /** Nothing was done, and another process of the same kind may do it. */
+  readonly elsewhere?: true;
   /** The value to log; set for faults of ours only. */
   readonly fault?: unknown;
 }
@@ -105,6 +110,7 @@ function refusalOfAppError(error: AppError): Refusal {
     ...(error.violations === undefined ? {} : { violations: error.violations }),
     ...(error.details === undefined ? {} : { details: error.details }),
     ...(error.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: error.retryAfterSeconds }),
+    ...(error.elsewhere === undefined ? {} : { elsewhere: error.elsewhere }),
     ...(status >= 500 ? { fault: error } : {}),
   };
 }

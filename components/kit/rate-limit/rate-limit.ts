@@ -28,6 +28,8 @@ export interface RateLimiter {
    * @throws AppError `rate_limited` with the seconds to wait.
    */
   take(policy: RateLimitPolicy, key: string): void;
+  /** Counts a policy by another rule from now on; what was counted before is forgotten. */
+  change(policy: RateLimitPolicy, rule: RateLimitRule): void;
 }
 
 interface Limit {
@@ -38,15 +40,18 @@ interface Limit {
 /** Makes the limiter; counters live in memory, one set per process. */
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   const limits = new Map<RateLimitPolicy, Limit>();
+  const begin = (policy: RateLimitPolicy, rule: RateLimitRule): Limit => {
+    const made = { rule, counter: counterOf(rule) };
+    limits.set(policy, made);
+    return made;
+  };
   const limitOf = (policy: RateLimitPolicy): Limit => {
     const known = limits.get(policy);
     if (known !== undefined) {
       return known;
     }
     const rule = options.rules?.[policy] ?? rateLimitRules[policy];
-    const made = { rule, counter: counterOf(rule) };
-    limits.set(policy, made);
-    return made;
+    return begin(policy, rule);
   };
   const off = options.profile === 'development';
   return {
@@ -66,6 +71,9 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
       if (!off) {
         judge(policy, limitOf(policy), { key: `given:${key}`, nowMs: options.clock.nowMs() });
       }
+    },
+    change: (policy, rule) => {
+      begin(policy, rule);
     },
   };
 }

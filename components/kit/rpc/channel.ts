@@ -1,4 +1,5 @@
-import { Client } from '@grpc/grpc-js';
+import { Client, connectivityState } from '@grpc/grpc-js';
+import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import { channelCredentials } from './credentials.ts';
 import { CLIENT_OPTIONS } from './wire.ts';
@@ -9,17 +10,34 @@ export interface Lease {
   release(): void;
 }
 
+/** How long a call waits for a connection. */
+export interface Patience {
+  /** Milliseconds since the epoch. */
+  readonly deadline?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
 interface Channel {
   readonly client: Client;
   active: number;
   retired: boolean;
+  closed: boolean;
+  /** The attempt to connect that is under way; resolves when it has come to something, or was given up. */
+  attempt: Promise<void> | undefined;
 }
+
+/** An attempt to connect is given up after this time; the next one gets twice as long, up to the last. */
+const connectMs = { first: 3_000, last: 10_000 } as const;
 
 /**
  * The connection of an RPC client, replaced whole at each rotation of the SVID (decision D43). grpc-js's
  * certificate-provider credentials serve new handshakes only: an established HTTP/2 connection would keep the old
  * certificate past its end. Here new calls open a connection with the new SVID at once, and the old one closes when
  * its last call has ended, at the latest when the server ends the streams of the expired certificate.
+ *
+ * It is replaced as well when an attempt to connect takes too long. grpc-js sets no limit to one: at an address that
+ * nobody answers at it hangs until the kernel gives up, two minutes later, and does not see meanwhile that the name has
+ * another address. Calls are given a channel that is connected, or has failed to, so that none is in one that is given up.
  */
 export class RotatingChannel {
   readonly #address: string;
@@ -27,6 +45,8 @@ export class RotatingChannel {
   readonly #accepts: (spiffeId: string) => boolean;
   readonly #forget: () => void;
   #channel: Channel | undefined;
+  #connectMs: number = connectMs.first;
+  #closed = false;
 
   constructor(address: string, workload: Workload, accepts: (spiffeId: string) => boolean) {
     this.#address = address;
@@ -35,30 +55,52 @@ export class RotatingChannel {
     this.#forget = workload.onRotate(() => this.#retire());
   }
 
-  lease(): Lease {
-    const channel = this.#channel ?? this.#open();
-    this.#channel = channel;
-    channel.active += 1;
-    let released = false;
-    return {
-      client: channel.client,
-      release: () => {
-        if (released) return;
-        released = true;
-        channel.active -= 1;
-        closeWhenIdle(channel);
-      },
-    };
+  /**
+   * A connection for one call. While one is opened the call waits here, also from one attempt to the next.
+   *
+   * @throws AppError timeout at the deadline, unavailable when the signal is aborted or this channel closed meanwhile.
+   */
+  async lease(patience: Patience = {}): Promise<Lease> {
+    for (;;) {
+      const channel = this.#channel ?? this.#open();
+      this.#channel = channel;
+      const attempt = this.#attempt(channel);
+      if (attempt === undefined) return hold(channel);
+      await patiently(attempt, patience);
+    }
   }
 
   close(): void {
+    this.#closed = true;
     this.#forget();
     this.#retire();
   }
 
   #open(): Channel {
+    if (this.#closed) throw new AppError('unavailable', 'RPC_CLIENT_CLOSED', 'the client has been closed');
     const credentials = channelCredentials(this.#workload, this.#accepts);
-    return { client: new Client(this.#address, credentials, CLIENT_OPTIONS), active: 0, retired: false };
+    const client = new Client(this.#address, credentials, CLIENT_OPTIONS);
+    return { client, active: 0, retired: false, closed: false, attempt: undefined };
+  }
+
+  /** Undefined when there is nothing to wait for. */
+  #attempt(channel: Channel): Promise<void> | undefined {
+    if (isDecided(channel.client.getChannel().getConnectivityState(true))) return undefined;
+    channel.attempt ??= this.#connect(channel).finally(() => {
+      channel.attempt = undefined;
+    });
+    return channel.attempt;
+  }
+
+  async #connect(channel: Channel): Promise<void> {
+    if (await decides(channel.client, Date.now() + this.#connectMs)) {
+      this.#connectMs = connectMs.first;
+      return;
+    }
+    this.#connectMs = Math.min(this.#connectMs * 2, connectMs.last);
+    if (this.#channel === channel) this.#channel = undefined;
+    channel.retired = true;
+    close(channel);
   }
 
   #retire(): void {
@@ -70,6 +112,61 @@ export class RotatingChannel {
   }
 }
 
+function hold(channel: Channel): Lease {
+  channel.active += 1;
+  let released = false;
+  return {
+    client: channel.client,
+    release: () => {
+      if (released) return;
+      released = true;
+      channel.active -= 1;
+      closeWhenIdle(channel);
+    },
+  };
+}
+
 function closeWhenIdle(channel: Channel): void {
-  if (channel.retired && channel.active === 0) channel.client.close();
+  if (channel.retired && channel.active === 0) close(channel);
+}
+
+function close(channel: Channel): void {
+  if (channel.closed) return;
+  channel.closed = true;
+  channel.client.close();
+}
+
+/** Whether an attempt to connect has come to something: grpc-js resolves the name anew when it has failed. */
+function isDecided(state: connectivityState): boolean {
+  return state !== connectivityState.IDLE && state !== connectivityState.CONNECTING;
+}
+
+/** Waits until the attempt to connect has come to something; false when it has not at the deadline. */
+function decides(client: Client, deadline: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const channel = client.getChannel();
+  const look = () => {
+    const state = channel.getConnectivityState(false);
+    if (isDecided(state)) return resolve(true);
+    return channel.watchConnectivityState(state, deadline, (late) => (late ? resolve(false) : look()));
+  };
+  look();
+  return promise;
+}
+
+async function patiently(attempt: Promise<void>, { deadline, signal }: Patience): Promise<void> {
+  const { promise: given, reject } = Promise.withResolvers<never>();
+  const late = () =>
+    reject(new AppError('timeout', genericCode('timeout'), 'no connection came about in time'));
+  const cancelled = () =>
+    reject(new AppError('unavailable', genericCode('unavailable'), 'the call was cancelled'));
+  const timer = deadline === undefined ? undefined : setTimeout(late, Math.max(0, deadline - Date.now()));
+  signal?.addEventListener('abort', cancelled, { once: true });
+  if (signal?.aborted === true) cancelled();
+  try {
+    await Promise.race([attempt, given]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', cancelled);
+  }
 }

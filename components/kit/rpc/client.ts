@@ -3,7 +3,6 @@ import type { GenService, GenServiceMethods } from '@bufbuild/protobuf/codegenv2
 import {
   type ClientDuplexStream,
   type ClientReadableStream,
-  type CallOptions as GrpcOptions,
   Metadata,
   type ServiceError,
 } from '@grpc/grpc-js';
@@ -12,7 +11,7 @@ import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { currentTraceparent, withSpan } from '#kit/telemetry/telemetry.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import type { CallOptions, RpcClient, RpcStream } from './call.ts';
-import { type Lease, RotatingChannel } from './channel.ts';
+import { type Lease, type Patience, RotatingChannel } from './channel.ts';
 import { clientStream, followSignal, receive, undecodable } from './client-stream.ts';
 import { decodeMessage, Undecodable } from './decode.ts';
 import { callDuration } from './metrics.ts';
@@ -81,7 +80,8 @@ class MethodCaller {
     return this.#measured(method, async () => {
       const metadata = await this.#metadata(options);
       const wire = wireCall(method);
-      return await this.#leased((lease) => {
+      const bounds = boundsOf(options, UNARY_TIMEOUT_MS);
+      return await this.#leased({ ...bounds, signal: options.signal }, (lease) => {
         const { promise, resolve, reject } = Promise.withResolvers<unknown>();
         const call = lease.client.makeUnaryRequest(
           wire.path,
@@ -89,7 +89,7 @@ class MethodCaller {
           wire.decode,
           request,
           metadata,
-          deadlineOf(options, UNARY_TIMEOUT_MS),
+          bounds,
           (error: ServiceError | null, value?: unknown) =>
             error === null ? resolve(value) : reject(fromStatus(error)),
         );
@@ -103,14 +103,15 @@ class MethodCaller {
     return this.#measured(method, async () => {
       const metadata = await this.#metadata(options);
       const wire = wireCall(method);
-      return await this.#leased(async (lease) => {
+      const bounds = boundsOf(options);
+      return await this.#leased({ ...bounds, signal: options.signal }, async (lease) => {
         const { promise, resolve, reject } = Promise.withResolvers<unknown>();
         const call = lease.client.makeClientStreamRequest(
           wire.path,
           wire.encode,
           wire.decode,
           metadata,
-          deadlineOf(options),
+          bounds,
           (error: ServiceError | null, value?: unknown) =>
             error === null ? resolve(value) : reject(fromStatus(error)),
         );
@@ -129,7 +130,8 @@ class MethodCaller {
   async *receive(method: DescMethod, request: unknown, options: CallOptions): AsyncGenerator<unknown> {
     const metadata = await this.#metadata(options);
     const wire = wireCall(method);
-    const lease = this.#channel.lease();
+    const bounds = boundsOf(options);
+    const lease = await this.#channel.lease({ ...bounds, signal: options.signal });
     let call: ClientReadableStream<unknown> | undefined;
     let forget = () => {};
     try {
@@ -139,7 +141,7 @@ class MethodCaller {
         wire.decode,
         request,
         metadata,
-        deadlineOf(options),
+        bounds,
       );
       forget = followSignal(call, options.signal);
       yield* receive(call);
@@ -153,13 +155,14 @@ class MethodCaller {
   async open(method: DescMethod, options: CallOptions): Promise<RpcStream<unknown, unknown>> {
     const metadata = await this.#metadata(options);
     const wire = wireCall(method);
-    const lease = this.#channel.lease();
+    const bounds = boundsOf(options);
+    const lease = await this.#channel.lease({ ...bounds, signal: options.signal });
     const call: ClientDuplexStream<unknown, unknown> = lease.client.makeBidiStreamRequest(
       wire.path,
       wire.encode,
       wire.decode,
       metadata,
-      deadlineOf(options),
+      bounds,
     );
     const forget = followSignal(call, options.signal);
     call.once('status', () => {
@@ -170,8 +173,8 @@ class MethodCaller {
     return { send, close, responses: receive(call), cancel: () => call.cancel() };
   }
 
-  async #leased<T>(act: (lease: Lease) => Promise<T>): Promise<T> {
-    const lease = this.#channel.lease();
+  async #leased<T>(patience: Patience, act: (lease: Lease) => Promise<T>): Promise<T> {
+    const lease = await this.#channel.lease(patience);
     try {
       return await act(lease);
     } finally {
@@ -228,7 +231,8 @@ function addressText(address: ClientOptions['address']): string {
   return address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
 }
 
-function deadlineOf(options: CallOptions, otherwiseMs?: number): GrpcOptions {
+/** When a call ends at the latest, waiting for its connection included. */
+function boundsOf(options: CallOptions, otherwiseMs?: number): { readonly deadline?: number } {
   const timeoutMs = options.timeoutMs ?? otherwiseMs;
   return timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs };
 }

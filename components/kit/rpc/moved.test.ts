@@ -1,50 +1,102 @@
 import dns from 'node:dns';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import { type BlackHole, deafAddress, muteServer } from './black-hole.fixture.ts';
 import { createRpcClient, createRpcServer, type RpcServer } from './rpc.ts';
 import { fixedWorkload, memoryAuthority } from './workload.fixture.ts';
 
 const { lookup } = dns.promises;
+const runtime = testRuntime('test', { level: 'silent' });
+const authority = await memoryAuthority(testInstallation);
+const former = '127.0.0.1';
+const later = '127.0.0.2';
 
+let address: string;
+
+beforeEach(() => {
+  address = former;
+  Reflect.set(dns.promises, 'lookup', async () => [{ address, family: 4 }]);
+});
 afterEach(() => void Reflect.set(dns.promises, 'lookup', lookup));
 
-it('a server that comes back under its name at another address is found soon', async () => {
-  const runtime = testRuntime('test', { level: 'silent' });
-  const authority = await memoryAuthority(testInstallation);
-  const workload = await fixedWorkload(authority, 'service-tenant');
-  const serve = async (host: string, port: number): Promise<RpcServer & { readonly port: number }> => {
-    const server = createRpcServer({
-      runtime,
-      workload,
-      host,
-      port,
-      authenticate: () => Promise.reject(new Error('nobody')),
-    });
-    const listRevocations = async () => ({ complete: true, revocations: [{ key: host }] });
-    server.add(RevocationService, { listRevocations }, { allow: () => true });
-    return Object.assign(server, { port: await server.listen() });
+/** Answers with the address that it listens at, and counts its calls. */
+async function serve(host: string, port: number) {
+  const calls: string[] = [];
+  const server: RpcServer = createRpcServer({
+    runtime,
+    workload: await fixedWorkload(authority, 'service-tenant'),
+    host,
+    port,
+    authenticate: () => Promise.reject(new Error('nobody')),
+  });
+  const listRevocations = async () => {
+    calls.push(host);
+    return { complete: true, revocations: [{ key: host }] };
   };
-  let address = '127.0.0.1';
-  Reflect.set(dns.promises, 'lookup', async () => [{ address, family: 4 }]);
-  const former = await serve(address, 0);
+  server.add(RevocationService, { listRevocations }, { allow: () => true });
+  const listening = await server.listen();
+  onTestFinished(() => server.stop());
+  return { port: listening, calls, stop: () => server.stop() };
+}
+
+async function connect(port: number) {
   const client = createRpcClient(RevocationService, {
-    address: `moving.test:${former.port}`,
+    address: `moving.test:${port}`,
     workload: await fixedWorkload(authority, 'service-wallet'),
     expect: `spiffe://${testInstallation}/service/service-tenant`,
     runtime,
   });
-  const whoAnswers = async () => (await client.listRevocations({ limit: 1 })).revocations[0]?.key;
-  expect(await whoAnswers()).toBe('127.0.0.1');
-  await former.stop();
-  address = '127.0.0.2';
-  const later = await serve(address, former.port);
-  try {
-    const isFound = async () => (await whoAnswers().catch(() => undefined)) === '127.0.0.2';
-    await waitFor(isFound, { what: 'the server at its new address', deadlineMs: 10_000, everyMs: 100 });
-  } finally {
-    client.close();
-    await later.stop();
-  }
+  onTestFinished(() => client.close());
+  return {
+    ask: async (options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {}) =>
+      (await client.listRevocations({ limit: 1 }, options)).revocations[0]?.key,
+    close: () => client.close(),
+  };
+}
+
+it('a server that comes back under its name at another address is found soon', async () => {
+  const first = await serve(former, 0);
+  const { ask } = await connect(first.port);
+  expect(await ask()).toBe(former);
+  await first.stop();
+  address = later;
+  await serve(later, first.port);
+  const isFound = async () => (await ask().catch(() => undefined)) === later;
+  await waitFor(isFound, { what: 'the server at its new address', deadlineMs: 10_000, everyMs: 100 });
 }, 20_000);
+
+describe.each<readonly [string, () => Promise<BlackHole>]>([
+  ['answers no SYN', deafAddress],
+  ['takes connections and says nothing', muteServer],
+])('at an address that %s', (_what, open) => {
+  async function blackHole(): Promise<number> {
+    const hole = await open();
+    onTestFinished(() => hole.close());
+    return hole.port;
+  }
+
+  it('calls wait, and go to the next address of the name, once', async () => {
+    const port = await blackHole();
+    const { calls } = await serve(later, port);
+    const { ask } = await connect(port);
+    const asked = [ask(), ask({ timeoutMs: 60_000 })];
+    await expect(ask({ timeoutMs: 200 })).rejects.toMatchObject({ kind: 'timeout' });
+    address = later;
+    expect(await Promise.all(asked)).toEqual([later, later]);
+    expect(calls).toHaveLength(2);
+    expect(await ask()).toBe(later);
+  }, 20_000);
+
+  it('a call ends when nobody waits for it, and when its client is closed', async () => {
+    const { ask, close } = await connect(await blackHole());
+    const abort = new AbortController();
+    const given = ask({ signal: abort.signal });
+    const waiting = ask();
+    abort.abort();
+    await expect(given).rejects.toMatchObject({ kind: 'unavailable' });
+    close();
+    await expect(waiting).rejects.toMatchObject({ kind: 'unavailable', code: 'RPC_CLIENT_CLOSED' });
+  });
+});

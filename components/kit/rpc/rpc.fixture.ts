@@ -103,6 +103,7 @@ function addStreamServices(world: RpcWorld): void {
       getSystemKey: async () => ({}),
       signControl: async () => ({}),
       signCheckpoint: async () => ({}),
+      signOwnership: async () => ({}),
       signConsensus: async function* (requests, context) {
         try {
           for await (const _request of requests) yield {};

@@ -8,6 +8,7 @@ import {
 } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import {
   CheckpointService,
+  HistoryService,
   MembershipService,
   SealOutcome,
   SubmissionService,
@@ -20,6 +21,7 @@ import type {
   ValidatorAddress,
   Validators,
 } from '../clients.ts';
+import { bundleOf } from '../dockets/rpc.ts';
 import type { PeerOptions } from './wallet.ts';
 
 export interface ValidatorClients extends Validators {
@@ -29,6 +31,7 @@ export interface ValidatorClients extends Validators {
 const openSubmissions = (options: RpcClientOptions) => createRpcClient(SubmissionService, options);
 const openMembership = (options: RpcClientOptions) => createRpcClient(MembershipService, options);
 const openCheckpoints = (options: RpcClientOptions) => createRpcClient(CheckpointService, options);
+const openHistory = (options: RpcClientOptions) => createRpcClient(HistoryService, options);
 const openAdmin = (options: RpcClientOptions) => createRpcClient(ValidatorAdminService, options);
 
 interface Connection {
@@ -37,10 +40,11 @@ interface Connection {
   readonly membership: ReturnType<typeof openMembership>;
   readonly admin: ReturnType<typeof openAdmin>;
   readonly checkpoints: ReturnType<typeof openCheckpoints>;
+  readonly history: ReturnType<typeof openHistory>;
 }
 
 /** A question to one of several validators must not wait for a dead one as long as for a busy one. */
-const questionTimeoutMs = 3_000;
+const quick = { timeoutMs: 3_000 };
 /** A submission that timed out is handed to another validator; the same transaction twice is one. */
 const submitTimeoutMs = 5_000;
 
@@ -98,6 +102,22 @@ function noAnswer(cause?: unknown): AppError {
   return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator answered with something else', { cause });
 }
 
+/** What the log of a validator holds. */
+function historyOf(
+  at: (address: ValidatorAddress) => Connection['history'],
+): Pick<Validators, 'heights' | 'readDockets'> {
+  return {
+    async heights(address) {
+      const { registers } = await at(address).listHeights({}, quick);
+      return new Map(registers.map(({ registerId, height }) => [registerId, Number(height)]));
+    },
+    async *readDockets(address, { registerId, from, signal }) {
+      const request = { registerId, from: BigInt(from) };
+      for await (const docket of at(address).readDockets(request, { signal })) yield bundleOf(docket);
+    },
+  };
+}
+
 /** One connection a validator; an endpoint that moved replaces it. Each must prove the identity it is called by. */
 export function connectValidators(options: PeerOptions): ValidatorClients {
   const connections = new Map<string, Connection>();
@@ -107,6 +127,7 @@ export function connectValidators(options: PeerOptions): ValidatorClients {
     connection.membership.close();
     connection.admin.close();
     connection.checkpoints.close();
+    connection.history.close();
   }
 
   function at({ validatorId, endpoint }: ValidatorAddress): Connection {
@@ -121,12 +142,12 @@ export function connectValidators(options: PeerOptions): ValidatorClients {
       membership: openMembership(peer),
       admin: openAdmin(peer),
       checkpoints: openCheckpoints(peer),
+      history: openHistory(peer),
     };
     connections.set(validatorId, connection);
     return connection;
   }
 
-  const quick = { timeoutMs: questionTimeoutMs };
   return {
     async submit(address, submission) {
       const answer = await at(address).submissions.submit(
@@ -176,6 +197,7 @@ export function connectValidators(options: PeerOptions): ValidatorClients {
         register: own && registerViewOf(own),
       };
     },
+    ...historyOf((address) => at(address).history),
     async act(address, registerId, act) {
       return { status: (await at(address).admin.act({ registerId, act }, quick)).status };
     },

@@ -87,6 +87,9 @@ export function connectWallets(endpoint: Endpoint, options: PeerOptions): Wallet
     async signControl(request) {
       return signedOf(await signer.signControl({ ...request, derivationPath: controlPath }));
     },
+    async signOwnership(request) {
+      return signedOf(await signer.signOwnership(request));
+    },
     async signCheckpoint(registerId, body) {
       return signedOf(await signer.signCheckpoint({ registerId, body }));
     },

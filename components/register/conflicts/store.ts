@@ -1,8 +1,11 @@
+import { registerStatusChanged } from '#core/events/register-events.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
 import type { RegisterSchema } from '../database/schema.ts';
+import { traceId } from '../feed/trace.ts';
 import type { RegisterStatus } from '../registers/store.ts';
+import { subscribersOf } from '../subscriptions/store.ts';
 
 /** A docket that a quorum certified for a height where another one is stored. */
 export interface Conflict {
@@ -44,8 +47,9 @@ async function changeStatus(tx: Transactor<RegisterSchema>, change: StatusChange
     .returning('register_no')
     .execute();
   if (updated.length === 0) return false;
-  const data = { registerId: change.registerId, status: change.to };
-  await appendEvent(tx, { kind: 'RegisterStatusChanged', key: change.registerId, data });
+  const { registerId, registerNo, to: status } = change;
+  const organizationIds = await subscribersOf(tx, registerNo);
+  await appendEvent(tx, registerStatusChanged({ registerId, status, organizationIds, traceId: traceId() }));
   return true;
 }
 

@@ -2,17 +2,23 @@ import { isWalletAddress } from '#core/crypto/address.ts';
 import { sha256 } from '#core/crypto/hash.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
 import { isAppError } from '#core/errors/errors.ts';
+import { decide } from '#core/identity/policies.ts';
 import { memberDid } from '#core/ledger/did.ts';
-import { findRosterEntry, type LedgerRules, type RosterEntry } from '#core/ledger/governance/rules.ts';
+import {
+  findRosterEntry,
+  findRosterKey,
+  type LedgerRules,
+  type RosterEntry,
+} from '#core/ledger/governance/rules.ts';
 import type { Wallets } from '../clients.ts';
 import { refusal } from '../errors.ts';
 import type { Subject } from '../registers/roster.ts';
-import type { WalletSigner } from './submit.ts';
+import type { ControlSigner, WalletSigner } from './submit.ts';
 
 /** A member of the roster that the caller may be, with the key that signs for it. */
 export interface Standing {
   readonly entry: RosterEntry;
-  readonly signer: WalletSigner;
+  readonly signer: ControlSigner;
   /** The wallet is the caller's by token or by the wallet service; otherwise only signing tells. */
   readonly isOwn: boolean;
 }
@@ -70,6 +76,13 @@ async function candidatesOf(wallets: StandingWallets, { caller, token }: Subject
   });
 }
 
+/** Where the installation itself is a member, as on the system register, its system administrators act for it. */
+function asInstallation({ caller }: Subject, rules: LedgerRules): Standing[] {
+  const entry = findRosterKey(rules, rules.systemKey);
+  if (entry === undefined || decide('CanCreateSystemRegisters', caller) !== 'allow') return [];
+  return [{ entry, signer: 'system', isOwn: true }];
+}
+
 /** The members of the roster that the caller may be, the weightiest role first. */
 async function standingsOf(
   wallets: StandingWallets,
@@ -77,21 +90,23 @@ async function standingsOf(
   rules: LedgerRules,
 ): Promise<Standing[]> {
   const candidates = await candidatesOf(wallets, subject);
-  return candidates
-    .flatMap(({ keyAddress, walletAddress, derivationContext, isOwn }) => {
-      const entry = findRosterEntry(rules, memberDid(keyAddress));
-      if (entry === undefined) return [];
-      const { publicKey, algorithm } = entry;
-      const key = { publicKey, algorithm };
-      return [{ entry, isOwn, signer: { walletAddress, derivationContext, key, token: subject.token } }];
-    })
-    .toSorted((left, right) => weights[left.entry.role] - weights[right.entry.role]);
+  const own = candidates.flatMap(({ keyAddress, walletAddress, derivationContext, isOwn }) => {
+    const entry = findRosterEntry(rules, memberDid(keyAddress));
+    if (entry === undefined) return [];
+    const { publicKey, algorithm } = entry;
+    const key = { publicKey, algorithm };
+    const signer: WalletSigner = { walletAddress, derivationContext, key, token: subject.token };
+    return [{ entry, isOwn, signer }];
+  });
+  return [...own, ...asInstallation(subject, rules)].toSorted(
+    (left, right) => weights[left.entry.role] - weights[right.entry.role],
+  );
 }
 
 /** Whether the wallet service lets the caller sign for a member: it signs a sentence that means nothing else. */
 async function isProven(wallets: StandingWallets, standing: Standing, registerId: string): Promise<boolean> {
-  if (standing.isOwn) return true;
-  const { signer, entry } = standing;
+  const { signer, entry, isOwn } = standing;
+  if (isOwn || signer === 'system') return true;
   const { walletAddress, derivationContext, token: subjectToken } = signer;
   const sentence = { domain: 'platform:register-standing:v1', registerId, subject: entry.subject };
   const digest = sha256(canonicalBytes(sentence));

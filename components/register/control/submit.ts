@@ -32,6 +32,8 @@ export interface ControlDraft {
   readonly payload: unknown;
   readonly metadata: Readonly<Record<string, string>>;
   readonly expiresAt?: string | undefined;
+  /** derived from the envelope when absent */
+  readonly transactionId?: string | undefined;
   /** now when absent */
   readonly createdAt?: string | undefined;
 }
@@ -104,7 +106,7 @@ async function sign(deps: ControlDeps, target: Target, draft: ControlDraft, sign
   const payloadHash = sha256Hex(payloadText);
   const createdAt = draft.createdAt ?? formatLedgerTimestamp(deps.clock.nowMicros());
   const envelope = envelopeOf(registerId, draft, payloadHash, createdAt);
-  const transactionId = boundTxId(envelope, [publicKey]);
+  const transactionId = draft.transactionId ?? boundTxId(envelope, [publicKey]);
   const request = { registerId, transactionId, payloadHash, transactionType: 'Control' };
   const { signature } =
     signer === 'system'

@@ -6,6 +6,8 @@ import { idempotencyKeysMigration } from './migrations/0004-idempotency-keys.ts'
 import { governanceMigration } from './migrations/0005-governance.ts';
 import { managedRegistersMigration } from './migrations/0006-managed-registers.ts';
 import { queriesMigration } from './migrations/0007-queries.ts';
+import { segmentsMigration } from './migrations/0008-segments.ts';
+import { publicationsMigration } from './migrations/0009-publications.ts';
 
 export const migrations: readonly Migration[] = [
   ledgerMigration,
@@ -15,4 +17,6 @@ export const migrations: readonly Migration[] = [
   governanceMigration,
   managedRegistersMigration,
   queriesMigration,
+  segmentsMigration,
+  publicationsMigration,
 ];

@@ -1,5 +1,11 @@
 import type { ColumnType, Generated, Selectable } from 'kysely';
 
+/** Bytes of an entry of an index over texts that a client chose, as migration 0007 has it; what is longer is found by reading. */
+export const LONGEST_INDEXED_BYTES = 256;
+
+/** Transactions after which a register's segment of keys is sealed, as migration 0008 has it, and another one opened. */
+export const SEGMENT_TRANSACTIONS = 500_000;
+
 type Instant = ColumnType<Date, Date, Date>;
 type Json<T> = ColumnType<T, string, string>;
 
@@ -37,6 +43,8 @@ export interface RegisterHeadsTable {
   log_frontier: Generated<Buffer>;
   transaction_count: Generated<number>;
   size_bytes: Generated<number>;
+  segment: Generated<number>;
+  segment_count: Generated<number>;
 }
 
 export interface RegisterValidatorsTable {
@@ -146,6 +154,7 @@ export interface TransactionsTable {
 
 export interface TransactionIdsTable {
   register_no: number;
+  segment: number;
   tx_id: Buffer;
   docket_number: number;
   position: number;
@@ -154,8 +163,15 @@ export interface TransactionIdsTable {
 
 export interface TransactionSuccessorsTable {
   register_no: number;
+  segment: number;
   previous_tx_id: Buffer;
   tx_id: Buffer;
+}
+
+export interface SegmentFiltersTable {
+  register_no: number;
+  segment: number;
+  bits: Buffer;
 }
 
 export interface SenderCountersTable {
@@ -181,6 +197,8 @@ export interface RecipientCountersTable {
   register_no: number;
   address: string;
   transaction_count: number;
+  /** those of them that the address sent itself */
+  sent_count: Generated<number>;
 }
 
 export interface ParticipantKeysTable {
@@ -190,6 +208,27 @@ export interface ParticipantKeysTable {
   public_key: string;
   algorithm: string;
   status: string;
+}
+
+export interface BlueprintPublicationsTable {
+  register_no: number;
+  blueprint_id: string;
+  ordinal: number;
+  tx_id: Buffer;
+  docket_number: number;
+  position: number;
+  major: number;
+  minor: number;
+  change_type: string;
+  content_hash: string;
+  exec_def_hash: string;
+  structural_hash: string;
+  title: string;
+  metadata: Record<string, string>;
+  published_by: string;
+  /** timestamp of the docket */
+  published_at: string;
+  is_latest: boolean;
 }
 
 export interface RegisterRulesTable {
@@ -279,11 +318,13 @@ export interface RegisterSchema {
   transactions: TransactionsTable;
   transaction_ids: TransactionIdsTable;
   transaction_successors: TransactionSuccessorsTable;
+  segment_filters: SegmentFiltersTable;
   sender_counters: SenderCountersTable;
   blueprint_counters: BlueprintCountersTable;
   transaction_recipients: TransactionRecipientsTable;
   recipient_counters: RecipientCountersTable;
   participant_keys: ParticipantKeysTable;
+  blueprint_publications: BlueprintPublicationsTable;
   register_rules: RegisterRulesTable;
   policy_versions: PolicyVersionsTable;
   governance_operations: GovernanceOperationsTable;

@@ -40,6 +40,8 @@ export function createOutages(clock: Clock): Outages {
       provePossession: (at, registerId, after) =>
         noting(at, () => validators.provePossession(at, registerId, after)),
       view: (at, registerId) => noting(at, () => validators.view(at, registerId)),
+      heights: (at) => noting(at, () => validators.heights(at)),
+      readDockets: (at, range) => validators.readDockets(at, range),
       act: (at, registerId, act) => noting(at, () => validators.act(at, registerId, act)),
     }),
     order: (members) => {

@@ -92,3 +92,17 @@ export async function announce(tx: Transactor<RegisterSchema>, entry: Announceme
     .execute();
   return written.length === 1;
 }
+
+/** Ids of the registers that a validator works for. */
+export async function registersOfMember(db: Reader<RegisterSchema>, validatorId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('register_validators')
+    .innerJoin('registers', 'registers.register_no', 'register_validators.register_no')
+    .select('register_id')
+    .distinct()
+    .where('validator_id', '=', validatorId)
+    .where('until_docket', 'is', null)
+    .where('deleted_at', 'is', null)
+    .execute();
+  return rows.map((row) => row.register_id);
+}

@@ -67,6 +67,7 @@ function chainStateOf(chain: StoredChain, rules: LedgerRules | undefined): Chain
     networkId: register.networkId,
     status: register.status,
     height: register.height,
+    segment: register.segment,
     head: headOf(register),
     frontier: frontierOf(register),
     genesisTransactionId: register.genesisTransactionId,

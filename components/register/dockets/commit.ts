@@ -1,5 +1,6 @@
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { CompleteNode } from '#core/ledger/merkle.ts';
+import type { SealedPublication } from '../blueprints/record.ts';
 import type { DocketRow } from '../database/schema.ts';
 import type { ParticipantKey } from '../participants/record.ts';
 import type { Projection } from '../rules/store.ts';
@@ -28,6 +29,8 @@ export interface NewTransaction {
 export interface DocketCommit {
   readonly registerNo: number;
   readonly registerId: string;
+  /** the open segment of its keys, as the docket was judged by */
+  readonly segment: number;
   readonly docket: Omit<DocketRow, 'register_no' | 'first_ordinal'>;
   readonly transactions: readonly NewTransaction[];
   readonly frontier: Uint8Array;
@@ -37,6 +40,8 @@ export interface DocketCommit {
   readonly projection: Projection | undefined;
   /** what the docket's participants published, one row an address */
   readonly participants: readonly ParticipantKey[];
+  /** the blueprints that the docket publishes, in its order */
+  readonly publications: readonly SealedPublication[];
 }
 
 /** `moved`: somebody else stored this number first, or the register takes none; nothing was written. */

@@ -46,8 +46,8 @@ describe('hostile input from a validator, at the register service', {
     register = await startTestRegister('hostile', { members: 4 });
     registerId = await register.createRegister();
     const { database, verifier, runtime } = register;
-    const { writeDocket } = register.ledger;
-    ledger = ledgerHandlers({ database, verifier, clock: runtime.clock, writeDocket });
+    const { writeDocket, segments } = register.ledger;
+    ledger = ledgerHandlers({ database, verifier, clock: runtime.clock, writeDocket, segments });
   });
   afterAll(() => register.stop());
 

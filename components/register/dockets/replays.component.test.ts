@@ -121,10 +121,11 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
     };
     const ask = async (...items: { replayKey?: string; transactionId?: string; registerId?: string }[]) => {
       const { database } = register;
-      const { writeDocket } = register.ledger;
+      const { writeDocket, segments } = register.ledger;
       const handlers = ledgerHandlers({
         database,
         writeDocket,
+        segments,
         verifier: createVerifier(nodeEd25519()),
         clock: register.runtime.clock,
       });
@@ -168,7 +169,8 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
         const { rows } = await client.query(`explain select same.tx_id
           from unnest(array['\\x00'::bytea]) with ordinality as q(replay_key, ord)
           left join registers r on r.register_id = 'x'
-          left join transaction_ids same on same.replay_key = q.replay_key and same.register_no = r.register_no`);
+          left join transaction_ids same on same.register_no = r.register_no and same.segment = any('{0}')
+            and same.replay_key = q.replay_key`);
         expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('transaction_ids_replay');
       } finally {
         await client.query('rollback');

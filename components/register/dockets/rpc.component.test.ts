@@ -38,9 +38,15 @@ describe('gRPC of the ledger', () => {
     register = await startTestRegister('rpc', { members: 4 });
     registerId = await register.createRegister();
     const { database } = register;
-    const { writeDocket } = register.ledger;
+    const { writeDocket, segments } = register.ledger;
     const { clock } = register.runtime;
-    ledger = ledgerHandlers({ database, clock, writeDocket, verifier: createVerifier(nodeEd25519()) });
+    ledger = ledgerHandlers({
+      database,
+      clock,
+      writeDocket,
+      segments,
+      verifier: createVerifier(nodeEd25519()),
+    });
   });
   afterAll(() => register.stop());
 

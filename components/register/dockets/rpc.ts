@@ -17,9 +17,11 @@ import {
   WriteOutcome,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
 import type { RegisterSchema } from '../database/schema.ts';
+import { registersOfMember } from '../directory/store.ts';
 import { refusal } from '../errors.ts';
 import { getRegister } from '../registers/access.ts';
-import { loadChain, membersAt, registersOfMember, type StoredChain } from '../registers/store.ts';
+import { loadChain, membersAt, type StoredChain } from '../registers/store.ts';
+import type { Segments } from '../segments/segments.ts';
 import { lookup } from '../transactions/store.ts';
 import { frontierOf, rulesOfChain } from './chain.ts';
 import type { DocketBundle } from './docket.ts';
@@ -31,6 +33,7 @@ export interface LedgerDeps {
   readonly verifier: Verifier;
   readonly clock: Clock;
   readonly writeDocket: WriteDocket;
+  readonly segments: Pick<Segments, 'of' | 'named'>;
 }
 
 /** Questions in one Lookup; a batch is at most a docket's worth of transactions. */
@@ -163,7 +166,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
         previousTxId: findTxId(item.previousTransactionId) ?? '',
         replayKey: replayKeyOf(item.replayKey),
       }));
-      const rows = questions.length === 0 ? [] : await lookup(read, questions);
+      const rows = questions.length === 0 ? [] : await lookup(read, deps.segments, questions);
       return {
         answers: rows.map((row) => ({
           sealedRecordHash: row.leaf === null ? '' : encodeHex(row.leaf),

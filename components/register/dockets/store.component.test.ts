@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
-import { assembleLedger } from '../compose.ts';
+import { assembleLedger } from '../ledger.ts';
+import { unfiltered } from '../segments/store.ts';
 import { buildDocket } from '../testing/build-docket.ts';
 import { startTestRegister, type TestRegister, testSettings } from '../testing/register.ts';
 import { bodyOf, transaction } from '../testing/sealed.ts';
@@ -71,7 +72,7 @@ describe('storing dockets', () => {
 
   it('makes partitions before they are needed', async () => {
     const { database } = register;
-    const writer = createDocketWriter(database);
+    const writer = createDocketWriter({ database, segments: unfiltered });
     const { registerNo } = await register.state(registerId);
     const head = 'select height, head_hash, log_frontier from register_heads where register_no = $1';
     const before = (await database.pool.query(head, [registerNo])).rows[0];
@@ -82,6 +83,7 @@ describe('storing dockets', () => {
     const outcome = await writer.commit({
       registerNo,
       registerId,
+      segment: 0,
       docket: {
         docket_number: 36_000,
         hash: 'f'.repeat(64),
@@ -104,6 +106,7 @@ describe('storing dockets', () => {
       attestations: [],
       projection: undefined,
       participants: [],
+      publications: [],
     });
     expect(outcome).toBe('stored');
     const names = await database.pool.query(

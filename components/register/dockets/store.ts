@@ -2,11 +2,16 @@ import { finished } from 'node:stream/promises';
 import { sql } from 'kysely';
 import type { PoolClient } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import type { StoredEventData } from '#core/events/register-events.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import { type Database, type Reader, type Transactor, unavailable } from '#kit/db/db.ts';
-import type { DocketRow, RegisterSchema } from '../database/schema.ts';
+import { writePublications } from '../blueprints/store.ts';
+import { type DocketRow, type RegisterSchema, SEGMENT_TRANSACTIONS } from '../database/schema.ts';
+import { traceId } from '../feed/trace.ts';
 import { writeProjection } from '../rules/store.ts';
+import type { Segments } from '../segments/segments.ts';
 import { type CommitOutcome, copyBuffer, type DocketCommit } from './commit.ts';
+import { findRepeated } from './repeated.ts';
 
 export type StoredDocket = Omit<DocketRow, 'register_no'>;
 
@@ -122,8 +127,8 @@ const insertedRows = `
     previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
   select $1, $2::bigint, t.position - 1, t.tx_id, t.type, t.sender_address, t.blueprint_id, t.action_id,
     t.previous_tx_id, t.created_micros, t.leaf, t.payload_hash_form, t.record, t.payload
-  from head, unnest($30::bytea[], $31::text[], $32::text[], $33::text[], $34::text[], $35::bytea[], $36::bigint[],
-    $37::bytea[], $38::text[], $39::bytea[], $40::bytea[]) with ordinality as t(tx_id, type, sender_address,
+  from head, unnest($32::bytea[], $33::text[], $34::text[], $35::text[], $36::text[], $37::bytea[], $38::bigint[],
+    $39::bytea[], $40::text[], $41::bytea[], $42::bytea[]) with ordinality as t(tx_id, type, sender_address,
     blueprint_id, action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload, position)
   returning tx_id, position, sender_address, blueprint_id`;
 
@@ -134,8 +139,10 @@ const insertedRows = `
 const commitWith = (rows: string) => `
 with head as (
   update register_heads set height = $2::bigint + 1, head_hash = $3, head_timestamp = $4, log_frontier = $5,
-    transaction_count = transaction_count + $6, size_bytes = size_bytes + $7
-  where register_no = $1 and height = $2::bigint and head_hash = $8
+    transaction_count = transaction_count + $6, size_bytes = size_bytes + $7,
+    segment = segment + (segment_count + $6 >= $31::bigint)::integer,
+    segment_count = case when segment_count + $6 >= $31::bigint then 0 else segment_count + $6 end
+  where register_no = $1 and height = $2::bigint and head_hash = $8 and segment = $30::integer
     and not exists (select 1 from registers r where r.register_no = $1 and r.status in ('Halted', 'Deleted'))
   returning transaction_count - $6 as first_ordinal
 ), docket as (
@@ -145,13 +152,13 @@ with head as (
   select $1, $2::bigint, $3, $9, $4, $7, $6, $10, $11, $12, $13, $14, $15, $16, $17, first_ordinal from head
 ), rows as (${rows}
 ), ids as (
-  insert into transaction_ids (register_no, tx_id, docket_number, position, replay_key)
-  select $1, tx_id, $2::bigint, position,
+  insert into transaction_ids (register_no, segment, tx_id, docket_number, position, replay_key)
+  select $1, $30::integer, tx_id, $2::bigint, position,
     nullif(substring($26::bytea from position * ${replayKeyBytes} + 1 for ${replayKeyBytes}), decode('${noReplayKey}', 'hex'))
   from rows
 ), successors as (
-  insert into transaction_successors (register_no, previous_tx_id, tx_id)
-  select $1, previous_tx_id, tx_id from head, unnest($18::bytea[], $19::bytea[]) as link(previous_tx_id, tx_id)
+  insert into transaction_successors (register_no, segment, previous_tx_id, tx_id)
+  select $1, $30::integer, previous_tx_id, tx_id from head, unnest($18::bytea[], $19::bytea[]) as link(previous_tx_id, tx_id)
 ), senders as (
   insert into sender_counters (register_no, sender_address, transaction_count)
   select $1, sender_address, count(*) from rows group by sender_address
@@ -165,12 +172,14 @@ with head as (
 ), recipients as (
   insert into transaction_recipients (register_no, address, docket_number, position)
   select $1, address, $2::bigint, position from head, unnest($27::text[], $28::integer[]) as r(address, position)
-  returning address
+  returning address, position
 ), received as (
-  insert into recipient_counters (register_no, address, transaction_count)
-  select $1, address, count(*) from recipients group by address
+  insert into recipient_counters (register_no, address, transaction_count, sent_count)
+  select $1, address, count(*), count(*) filter (where sender_address = address)
+  from recipients join rows using (position) group by address
   on conflict (register_no, address)
-    do update set transaction_count = recipient_counters.transaction_count + excluded.transaction_count
+    do update set transaction_count = recipient_counters.transaction_count + excluded.transaction_count,
+      sent_count = recipient_counters.sent_count + excluded.sent_count
 ), participants as (
   insert into participant_keys (register_no, address, participant_id, public_key, algorithm, status)
   select $1, p.* from head, jsonb_to_recordset($29::jsonb)
@@ -193,17 +202,23 @@ with head as (
 )
 select first_ordinal from head`;
 
-function restValues(commit: DocketCommit): unknown[] {
+interface Write {
+  readonly commit: DocketCommit;
+  readonly segmentTransactions: number;
+}
+
+function restValues({ commit, segmentTransactions }: Write): unknown[] {
   const { docket } = commit;
   const links = commit.transactions.filter((one) => one.onlySuccessor);
   const received = commit.transactions.flatMap((one, position) =>
     one.recipients.map((address) => ({ address, position })),
   );
-  const event = {
+  const event: StoredEventData<'DocketSealed'> = {
     registerId: commit.registerId,
     docketNumber: docket.docket_number,
     hash: docket.hash,
     transactionCount: docket.transaction_count,
+    traceId: traceId(),
   };
   return [
     commit.registerNo,
@@ -235,6 +250,8 @@ function restValues(commit: DocketCommit): unknown[] {
     received.map((one) => one.address),
     received.map((one) => one.position),
     JSON.stringify(commit.participants),
+    commit.segment,
+    segmentTransactions,
   ];
 }
 
@@ -274,31 +291,33 @@ function refusedBy(error: unknown): CommitOutcome | undefined {
 /** Up to this many rows one statement costs less than the round trips of a transaction around COPY. */
 const fewRows = 8;
 
-async function insertSmall(client: PoolClient, commit: DocketCommit): Promise<boolean> {
-  const values = [...restValues(commit), ...rowValues(commit)];
+async function insertSmall(client: PoolClient, write: Write): Promise<boolean> {
+  const values = [...restValues(write), ...rowValues(write.commit)];
   const head = await client.query({ name: 'commit-small', text: commitWith(insertedRows), values });
   return head.rowCount !== 0;
 }
 
-async function copyLarge(client: PoolClient, commit: DocketCommit): Promise<boolean> {
+async function copyLarge(client: PoolClient, write: Write): Promise<boolean> {
   const stream = client.query(copyFrom(copyTransactions));
-  stream.end(copyBuffer(commit));
+  stream.end(copyBuffer(write.commit));
   await finished(stream);
-  const values = restValues(commit);
+  const values = restValues(write);
   const head = await client.query({ name: 'commit-docket', text: commitWith(copiedRows), values });
   return head.rowCount !== 0;
 }
 
-async function writeInside(client: PoolClient, commit: DocketCommit): Promise<CommitOutcome> {
-  const { projection, registerNo, docket } = commit;
-  const small = commit.transactions.length <= fewRows;
-  if (small && projection === undefined) return (await insertSmall(client, commit)) ? 'stored' : 'moved';
+async function writeInside(client: PoolClient, write: Write): Promise<CommitOutcome> {
+  const { projection, registerNo, docket, transactions, publications } = write.commit;
+  const small = transactions.length <= fewRows;
+  const isAll = projection === undefined && publications.length === 0;
+  if (small && isAll) return (await insertSmall(client, write)) ? 'stored' : 'moved';
   await client.query('begin');
-  if (!(await (small ? insertSmall : copyLarge)(client, commit))) {
+  if (!(await (small ? insertSmall : copyLarge)(client, write))) {
     await client.query('rollback');
     return 'moved';
   }
   if (projection !== undefined) await writeProjection(client, registerNo, projection, docket.stored_at);
+  await writePublications(client, { registerNo, docketNumber: docket.docket_number }, publications);
   await client.query('commit');
   return 'stored';
 }
@@ -316,8 +335,19 @@ export interface DocketWriter {
   commit(commit: DocketCommit): Promise<CommitOutcome>;
 }
 
+export interface DocketWriterOptions {
+  readonly database: Database<RegisterSchema>;
+  readonly segments: Pick<Segments, 'of'>;
+  /** Transactions that fill a segment of keys. */
+  readonly segmentTransactions?: number | undefined;
+}
+
 /** The only writer of sealed history. COPY needs the connection itself, hence `pool` and not a query builder. */
-export function createDocketWriter(database: Database<RegisterSchema>): DocketWriter {
+export function createDocketWriter({
+  database,
+  segments,
+  segmentTransactions = SEGMENT_TRANSACTIONS,
+}: DocketWriterOptions): DocketWriter {
   const partitions = new Set<number>();
 
   async function ensurePartition(index: number): Promise<void> {
@@ -334,6 +364,8 @@ export function createDocketWriter(database: Database<RegisterSchema>): DocketWr
 
   return {
     async commit(commit) {
+      const repeated = await findRepeated(database.read, segments.of(commit), commit);
+      if (repeated !== undefined) return repeated;
       const number = commit.docket.docket_number;
       const index = Math.floor(number / docketsPerPartition);
       await ensurePartition(index);
@@ -347,7 +379,7 @@ export function createDocketWriter(database: Database<RegisterSchema>): DocketWr
       // A connection that is cut while it is ours reports to us; without a listener that ends the process.
       client.on('error', onLost);
       try {
-        return await writeInside(client, commit);
+        return await writeInside(client, { commit, segmentTransactions });
       } catch (error) {
         await client.query('rollback').catch(onLost);
         const outcome = refusedBy(error);

@@ -1,3 +1,4 @@
+import { rememberedAddresses } from '#core/crypto/address.ts';
 import type { Verifier } from '#core/crypto/verify.ts';
 import { isAppError, type Violation } from '#core/errors/errors.ts';
 import { type ValidationCodeName, validationViolation } from '#core/errors/validation-codes.ts';
@@ -21,6 +22,8 @@ export interface ChainState {
   readonly networkId: string;
   /** number of sealed dockets */
   readonly height: number;
+  /** the segment that takes its keys */
+  readonly segment: number;
   readonly head: DocketHead | undefined;
   readonly frontier: Frontier;
   /** V(height) */
@@ -143,14 +146,16 @@ const judgeGenesis: Stage = ({ bundle, records }, state) => {
 /** What a record says of itself must be so, and be judged by the rules before the docket. */
 const judgeRecords: Stage = ({ bundle, records }, state) => {
   const { docketNumber, timestamp } = bundle.header;
-  const context = { docketNumber, timestamp, requireBoundTxId: state.requireBoundTxId };
+  const { requireBoundTxId } = state;
+  const addressOf = rememberedAddresses(records.length);
+  const context = { docketNumber, timestamp, requireBoundTxId, addressOf };
   return records.flatMap((record, index) => {
-    const { payload, payloadHashForm } = bundle.transactions[index] ?? {};
-    const found = judgePayload(record, payload ?? new Uint8Array());
+    const { payload = new Uint8Array(), payloadHashForm } = bundle.transactions[index] ?? {};
+    const found = judgePayload(record, payload);
     if (payloadHashForm !== 'jcs' && payloadHashForm !== 'compact') {
       found.push(validationViolation('VAL_STRUCT_007', 'payloadHashForm'));
     }
-    return [...found, ...judgeRecord(record, context)].map((one) => ({
+    return [...found, ...judgeRecord(record, payload, context)].map((one) => ({
       ...one,
       field: `transactions[${index}].${one.field}`,
     }));

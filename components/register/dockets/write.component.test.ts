@@ -4,7 +4,7 @@ import { encodeBase64 } from '#core/encoding/base64.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
 import { quorum } from '#core/ledger/consensus.ts';
 import { parseRecord, recordBytes } from '#core/ledger/record.ts';
-import { assembleLedger } from '../compose.ts';
+import { assembleLedger } from '../ledger.ts';
 import { buildCertificate, buildDocket } from '../testing/build-docket.ts';
 import { testKey } from '../testing/keys.ts';
 import { startTestRegister, type TestRegister, testSettings } from '../testing/register.ts';

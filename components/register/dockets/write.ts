@@ -7,11 +7,13 @@ import { logLeaf } from '#core/ledger/log.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
-import type { RegisterSchema } from '../database/schema.ts';
+import { publicationsOf } from '../blueprints/record.ts';
+import { LONGEST_INDEXED_BYTES, type RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { lastByAddress, type ParticipantKey, participantKeysOf } from '../participants/record.ts';
 import { type FoldedDocket, foldDocket, foldGenesis, noGenesis } from '../rules/fold.ts';
 import { projectionOf } from '../rules/project.ts';
+import type { Segments } from '../segments/segments.ts';
 import { sealedFacts } from '../transactions/store.ts';
 import { createChainCache } from './chain.ts';
 import type { DocketCommit, NewTransaction } from './commit.ts';
@@ -37,6 +39,7 @@ export type WriteResult =
 export interface WriteDeps {
   readonly database: Database<RegisterSchema>;
   readonly writer: DocketWriter;
+  readonly segments: Pick<Segments, 'of'>;
   readonly clock: Clock;
   readonly judges: DocketJudges;
   /** Told after the commit of a docket. */
@@ -54,9 +57,6 @@ export type WriteDocket = (bundle: DocketBundle) => Promise<WriteResult>;
 /** Times somebody else may store a docket between our look and our commit. */
 const maxAttempts = 4;
 
-/** Bytes of an entry of an index over texts that a client chose; what is longer is found by reading. */
-const longestIndexedBytes = 256;
-
 /** Index columns are text, which cannot hold NUL; what was signed stands in the record whatever it holds. */
 function indexText(text: string | undefined): string | undefined {
   return text?.includes('\u0000') ? undefined : text;
@@ -65,7 +65,7 @@ function indexText(text: string | undefined): string | undefined {
 /** Recipients as the index takes them: each once, and none that is longer than an entry may be. */
 function indexRecipients(recipients: readonly string[]): string[] {
   return [...new Set(recipients)].filter(
-    (one) => Buffer.byteLength(one) <= longestIndexedBytes && !one.includes('\u0000'),
+    (one) => Buffer.byteLength(one) <= LONGEST_INDEXED_BYTES && !one.includes('\u0000'),
   );
 }
 
@@ -116,12 +116,16 @@ function fold(docket: ReadDocket, state: ChainState, verifier: Verifier): Folded
   return foldGenesis(facts) ?? noGenesis();
 }
 
+const payloadIn =
+  ({ bundle }: ReadDocket) =>
+  (position: number): Uint8Array =>
+    bundle.transactions[position]?.payload ?? new Uint8Array();
+
 /** The keys that the docket's participants published: of each address the last ones. */
-function participantsOf({ records, bundle }: ReadDocket): ParticipantKey[] {
+function participantsOf(docket: ReadDocket): ParticipantKey[] {
+  const payloadOf = payloadIn(docket);
   return lastByAddress(
-    records.flatMap((record, index) =>
-      participantKeysOf(record, bundle.transactions[index]?.payload ?? new Uint8Array()),
-    ),
+    docket.records.flatMap((record, index) => participantKeysOf(record, payloadOf(index))),
   );
 }
 
@@ -132,6 +136,7 @@ function commitOf({ docket, folded, rows }: Judged, state: ChainState, storedAt:
   return {
     registerNo: state.registerNo,
     registerId: state.registerId,
+    segment: state.segment,
     docket: {
       docket_number: header.docketNumber,
       hash: header.hash,
@@ -154,6 +159,7 @@ function commitOf({ docket, folded, rows }: Judged, state: ChainState, storedAt:
     attestations,
     projection: projectionOf(folded),
     participants: participantsOf(docket),
+    publications: publicationsOf(docket.records, payloadIn(docket), header.timestamp),
   };
 }
 
@@ -190,13 +196,15 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
   const { database, clock, judges } = deps;
   const chain = createChainCache({ database, clock, verifier: judges.verifier });
 
-  async function predecessorTypes(docket: ReadDocket, registerNo: number): Promise<PredecessorTypes> {
-    const facts = await sealedFacts(deps.database.read, registerNo, predecessorsOf(docket));
+  async function predecessorTypes(docket: ReadDocket, state: ChainState): Promise<PredecessorTypes> {
+    const { registerNo } = state;
+    const register = { registerNo, places: deps.segments.of(state) };
+    const facts = await sealedFacts(deps.database.read, register, predecessorsOf(docket));
     return new Map([...facts].map(([id, fact]) => [id, fact.type]));
   }
 
   async function append(docket: ReadDocket, state: ChainState): Promise<WriteResult | 'moved'> {
-    const predecessors = await predecessorTypes(docket, state.registerNo);
+    const predecessors = await predecessorTypes(docket, state);
     const violations = await verifyDocket(docket, state, predecessors, deps.judges);
     if (violations.length > 0) return invalid(state.height, violations);
     const folded = fold(docket, state, judges.verifier);

@@ -13,9 +13,9 @@ import type { Operation, OperationPayload, OperationType } from '#core/ledger/go
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import {
   type ControlDeps,
+  type ControlSigner,
   type SubmittedControl,
   submitControl,
-  type WalletSigner,
 } from '../control/submit.ts';
 import type { Register } from '../registers/store.ts';
 
@@ -77,7 +77,7 @@ function tally(rules: LedgerRules, payload: OperationPayload, verifier: Verifier
  */
 export async function decide(
   deps: DecideDeps,
-  at: { readonly register: Register; readonly rules: LedgerRules; readonly proposer: WalletSigner },
+  at: { readonly register: Register; readonly rules: LedgerRules; readonly proposer: ControlSigner },
   operation: Operation,
   mode: DecideMode,
 ): Promise<Decided> {

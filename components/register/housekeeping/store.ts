@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
+import { recentSegments } from '../segments/store.ts';
 
 /** Registers whose data is still there and should not: deleted before an instant, or to be purged by now. */
 export async function findPurgeable(
@@ -29,9 +30,11 @@ export async function purgeDockets(
   const range = sql`register_no = ${registerNo} and docket_number in (
     select docket_number from dockets where register_no = ${registerNo} order by docket_number limit ${atMost})`;
   const ids = sql`select tx_id from transactions where ${range}`;
+  const segments = sql`segment = any(${recentSegments(sql`${registerNo}::integer`, sql`0`)})`;
   await sql`delete from transaction_successors where register_no = ${registerNo}
-    and previous_tx_id in (${ids})`.execute(tx);
-  await sql`delete from transaction_ids where register_no = ${registerNo} and tx_id in (${ids})`.execute(tx);
+    and ${segments} and previous_tx_id in (${ids})`.execute(tx);
+  await sql`delete from transaction_ids where register_no = ${registerNo}
+    and ${segments} and tx_id in (${ids})`.execute(tx);
   await sql`delete from transactions where ${range}`.execute(tx);
   await sql`delete from docket_attestations where ${range}`.execute(tx);
   const dockets = await sql`delete from dockets where ${range}`.execute(tx);
@@ -39,12 +42,14 @@ export async function purgeDockets(
 }
 
 const perRegister = [
+  'segment_filters',
   'log_nodes',
   'sender_counters',
   'blueprint_counters',
   'transaction_recipients',
   'recipient_counters',
   'participant_keys',
+  'blueprint_publications',
   'register_roster',
   'register_validators',
   'policy_versions',

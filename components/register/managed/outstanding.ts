@@ -4,6 +4,7 @@ import type { Validators } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { FindMembers } from '../directory/ask.ts';
 import type { Register } from '../registers/store.ts';
+import { unfiltered } from '../segments/store.ts';
 import { getTransaction } from '../transactions/read.ts';
 import { forgetChanges, listChanges, type SubmittedChange } from './store.ts';
 
@@ -16,8 +17,9 @@ export interface OutstandingDeps {
 /** Whether nobody can say that a transaction is sealed or refused: one whose fate is not known counts as waiting. */
 async function waits(deps: OutstandingDeps, register: Register, { txId }: SubmittedChange): Promise<boolean> {
   const { validators, findMembers } = deps;
+  const reads = { db: deps.database.read, validators, findMembers, segments: unfiltered };
   try {
-    const found = await getTransaction({ db: deps.database.read, validators, findMembers }, register, txId);
+    const found = await getTransaction(reads, register, txId);
     return found.kind === 'unsealed' && found.transaction.status === 'pending';
   } catch (error) {
     if (isAppError(error, 'not_found')) return false;

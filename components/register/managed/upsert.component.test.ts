@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
+import { systemRegisterId } from '#core/ledger/register-id.ts';
+import { waitFor } from '#kit/testing/wait.ts';
 import { organizationId } from '../testing/register.ts';
 import {
   adminKey,
@@ -202,6 +204,29 @@ describe('registers of custom resources', () => {
     expect(again.dataToSign).not.toBe(renamed.pendingAttestations[0].dataToSign);
     const done = await managed.put(uid, { owners, title: 'Debts', attestations: [attest(again, personKey)] });
     expect(done.body).toMatchObject({ phase: 'GenesisSubmitted', title: 'Debts' });
+  });
+
+  it('make the system register under its id, once, and no other register under an id of their own', async () => {
+    const registerId = systemRegisterId('default');
+    const system = { purpose: 'System', organizationId: undefined, registerId };
+    expect((await managed.put(randomUUID(), { registerId })).body.code).toBe('REGISTER_NOT_FOUND');
+    const elsewhere = await managed.put(randomUUID(), { ...system, registerId: 'fe'.repeat(16) });
+    expect(elsewhere.body.code).toBe('REGISTER_NOT_FOUND');
+    const uid = randomUUID();
+    expect((await managed.put(uid, system)).body).toMatchObject({ registerId, phase: 'GenesisSubmitted' });
+    const record = () => managed.register.call('GET', '/api/system-register', { token: 'user' });
+    expect((await record()).body).toMatchObject({ registerId, status: 'initializing' });
+    expect((await managed.put(randomUUID(), system)).body.code).toBe('REGISTER_BOUND');
+    await managed.sealed(registerId);
+    expect((await managed.put(uid, system)).body).toMatchObject({ registerId, purpose: 'System' });
+    await waitFor(
+      async () => {
+        if (managed.register.validators.pooled(registerId).length > 0)
+          await managed.register.seal(registerId);
+        return (await record()).body.status === 'ready';
+      },
+      { what: 'its blueprints' },
+    );
   });
 
   it('need the wallet of the operator where that is the owner', async () => {

@@ -30,6 +30,8 @@ import { type RegisterWish, wishHash } from './wish.ts';
 export interface UpsertDeps extends CollectDeps, BeginDeps {
   readonly wallets: Wallets;
   readonly namedSet: NamedSet;
+  /** The one id that a resource may give a register that does not exist yet. */
+  readonly systemRegisterId: string;
 }
 
 /** Attestations of people take their time; what was granted longer ago is asked for anew. */
@@ -61,6 +63,16 @@ async function adopt(
   await release(tx, manager.uid, at);
 }
 
+/** The system register of this installation may be made by a resource, under the id that it has everywhere (L-117). */
+async function isNewSystemRegister(
+  { systemRegisterId }: UpsertDeps,
+  tx: Transactor<RegisterSchema>,
+  { purpose, registerId }: RegisterWish,
+): Promise<boolean> {
+  const names = purpose === 'System' && registerId === systemRegisterId;
+  return names && (await findRegisterEver(tx, systemRegisterId)) === undefined;
+}
+
 async function take(deps: UpsertDeps, uid: string, wish: RegisterWish): Promise<Managed | undefined> {
   const at = new Date(deps.clock.nowMs());
   const organizationId = organizationOf(wish);
@@ -68,7 +80,8 @@ async function take(deps: UpsertDeps, uid: string, wish: RegisterWish): Promise<
   const registerId = wanted ?? registerIdOfUuid(randomUUID());
   try {
     return await deps.database.transact(async (tx) => {
-      if (wanted !== undefined) await adopt(tx, { ...wish, registerId: wanted }, at);
+      const isNew = await isNewSystemRegister(deps, tx, wish);
+      if (wanted !== undefined && !isNew) await adopt(tx, { ...wish, registerId: wanted }, at);
       await insertManaged(tx, { uid, registerId, organizationId, purpose, at });
       return findManaged(tx, uid);
     });

@@ -35,8 +35,8 @@ beforeAll(async () => {
     [registerId, dockets * perDocket, perDocket],
   );
   await pool.query(
-    `insert into transaction_ids (register_no, tx_id, docket_number, position)
-     select register_no, tx_id, docket_number, position from transactions where docket_number > 0`,
+    `insert into transaction_ids (register_no, segment, tx_id, docket_number, position)
+     select register_no, 0, tx_id, docket_number, position from transactions where docket_number > 0`,
   );
   await pool.query(
     'update register_heads set transaction_count = $1, height = $2 where register_no = (select register_no from registers where register_id = $3)',

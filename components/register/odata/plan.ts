@@ -1,3 +1,4 @@
+import { LONGEST_INDEXED_BYTES } from '../database/schema.ts';
 import type { Comparison } from './syntax.ts';
 import type { Typed, TypedLiteral } from './typed.ts';
 
@@ -83,7 +84,7 @@ function soughtBy(fact: Fact): Sought | undefined {
   if (fact.column === 'tx_id') return { by: 'txId', txIds: fact.values.filter(isHash) };
   if (fact.values.length > 1) return undefined;
   if (fact.column === 'sender_address') return { by: 'sender', senderAddress: value };
-  if (fact.column === 'blueprint_id' && Buffer.byteLength(value) <= 256)
+  if (fact.column === 'blueprint_id' && Buffer.byteLength(value) <= LONGEST_INDEXED_BYTES)
     return { by: 'blueprint', blueprintId: value };
   return undefined;
 }

@@ -1,4 +1,4 @@
-import type { Database } from '#kit/db/db.ts';
+import type { Database, Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import type { Scope } from '../registers/store.ts';
@@ -6,9 +6,8 @@ import type { EntitySet } from './model.ts';
 import { type Plan, planFilter } from './plan.ts';
 import {
   countAll,
-  countOfBlueprint,
-  countOfSender,
   countRegisterRows,
+  countSought,
   examine,
   listAlong,
   listRegisterRows,
@@ -58,7 +57,7 @@ export interface Count {
 }
 
 export type SearchDeps = Pick<Database<RegisterSchema>, 'transact'>;
-type Db = Parameters<typeof examine>[0];
+type Db = Reader<RegisterSchema>;
 
 function planOf({ filter, wallet }: Search): Plan {
   const plan = planFilter(filter);
@@ -97,10 +96,7 @@ async function countMatches(db: Db, walk: Walk, plan: Plan): Promise<Count> {
   const numbers = walk.registers.map(({ registerNo }) => registerNo);
   if (rest.length === 0 && fromDocket === undefined && toDocket === undefined) {
     if (sought === undefined) return { total: await countAll(db, walk.set, numbers), exact: true };
-    if (sought.by === 'sender')
-      return { total: await countOfSender(db, numbers, sought.senderAddress), exact: true };
-    if (sought.by === 'blueprint')
-      return { total: await countOfBlueprint(db, numbers, sought.blueprintId), exact: true };
+    if (sought.by !== 'txId') return { total: await countSought(db, numbers, sought), exact: true };
   }
   const whole = { ...walk, after: undefined };
   const { examined, matching } = await examine(db, whole, translateAll(rest), MOST_EXAMINED + 1);
@@ -210,14 +206,25 @@ async function searchAmong(
   return { ...page, count };
 }
 
-async function searchLedger(db: Db, scope: Scope, search: Search): Promise<Found> {
-  const plan = planOf(search);
-  const { registerIds } = plan;
+/**
+ * Registers that a scope sees, of these ids or of all, as many as one request may look into.
+ * @throws AppError invalid QUERY_TOO_BROAD
+ */
+export async function readableRegisters(
+  db: Db,
+  scope: Scope,
+  registerIds: readonly string[] | undefined,
+): Promise<readonly VisibleRegister[]> {
   const readable = await visibleRegisters(db, scope, { registerIds, limit: MOST_EXAMINED + 1 });
   if (readable.length > MOST_EXAMINED) {
     throw refusal('QUERY_TOO_BROAD', { message: 'You see too many registers; name some with registerId.' });
   }
-  return searchAmong(db, readable, plan, search);
+  return readable;
+}
+
+async function searchLedger(db: Db, scope: Scope, search: Search): Promise<Found> {
+  const plan = planOf(search);
+  return searchAmong(db, await readableRegisters(db, scope, plan.registerIds), plan, search);
 }
 
 /** As `search`, in one register that the caller is known to see. */

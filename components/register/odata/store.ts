@@ -3,6 +3,7 @@ import { type Database, type Reader, sqlState } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { type Scope, scopedTo } from '../registers/store.ts';
+import { recentSegments } from '../segments/store.ts';
 import type { SealedItem } from '../transactions/store.ts';
 import type { Sought } from './plan.ts';
 
@@ -122,7 +123,7 @@ const soughtIn = (sought: Sought | undefined): Condition => {
     case 'sender':
       return sql<boolean>`t.sender_address = ${sought.senderAddress}`;
     case 'blueprint':
-      // the index has no entries that are longer
+      // LONGEST_INDEXED_BYTES, written out: the partial index is chosen by its text
       return sql<boolean>`t.blueprint_id = ${sought.blueprintId} and octet_length(t.blueprint_id) <= 256`;
   }
 };
@@ -145,7 +146,7 @@ const rowsAt = (places: Fragment) => sql`(select t.* from ${places} p cross join
 
 const rowsWithIds = (txIds: readonly string[]) =>
   rowsAt(sql`(select docket_number, position from transaction_ids
-    where register_no = r.register_no and tx_id = any(${txIds.map((id) => Buffer.from(id, 'hex'))}::bytea[]))`);
+    where register_no = r.register_no and segment = any(${recentSegments(sql`r.register_no`, sql`0`)}) and tx_id = any(${txIds.map((id) => Buffer.from(id, 'hex'))}::bytea[]))`);
 
 /** What an address sent or received: the newest places of both, and then the rows of those. Walks go down. */
 function rowsOfWallet(address: string, limit: number): Fragment {
@@ -324,27 +325,30 @@ export async function countAll(db: Db, set: Walk['set'], registers: readonly num
   return found.rows[0]?.total ?? 0;
 }
 
-/** Transactions of a sender, from its counters. */
-export async function countOfSender(
-  db: Db,
-  registers: readonly number[],
-  senderAddress: string,
-): Promise<number> {
-  const found = await sql<{ total: number }>`select coalesce(sum(transaction_count), 0)::bigint as total
-    from sender_counters where register_no = any(${registers}::integer[])
-    and sender_address = ${senderAddress}`.execute(db);
-  return found.rows[0]?.total ?? 0;
+function countersOf(sought: Exclude<Sought, { by: 'txId' }>): Fragment {
+  switch (sought.by) {
+    case 'sender':
+      return sql`sender_counters where sender_address = ${sought.senderAddress}`;
+    case 'blueprint':
+      return sql`blueprint_counters where blueprint_id = ${sought.blueprintId}`;
+    case 'wallet':
+      return sql`(
+        select register_no, transaction_count from sender_counters where sender_address = ${sought.address}
+        union all
+        select register_no, transaction_count - sent_count from recipient_counters where address = ${sought.address}
+      ) as both_ways where true`;
+  }
 }
 
-/** Transactions of a blueprint, from its counters. */
-export async function countOfBlueprint(
+/** Transactions of a sender, a blueprint or a wallet, from its counters. */
+export async function countSought(
   db: Db,
   registers: readonly number[],
-  blueprintId: string,
+  sought: Exclude<Sought, { by: 'txId' }>,
 ): Promise<number> {
+  const counters = countersOf(sought);
   const found = await sql<{ total: number }>`select coalesce(sum(transaction_count), 0)::bigint as total
-    from blueprint_counters where register_no = any(${registers}::integer[])
-    and blueprint_id = ${blueprintId}`.execute(db);
+    from ${counters} and register_no = any(${registers}::integer[])`.execute(db);
   return found.rows[0]?.total ?? 0;
 }
 

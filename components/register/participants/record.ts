@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { isWalletAddress, walletAddress } from '#core/crypto/address.ts';
-import { isAlgorithm } from '#core/crypto/algorithm.ts';
+import { ALGORITHMS, type Algorithm } from '#core/crypto/algorithm.ts';
 import { normalisePublicKey, parsePublicKey } from '#core/crypto/public-key.ts';
 import { isAppError } from '#core/errors/errors.ts';
 import type { SealedRecord } from '#core/ledger/record.ts';
 
-export const PARTICIPANT_STATUSES = ['Active', 'Deprecated', 'Revoked'] as const;
+const PARTICIPANT_STATUSES = ['Active', 'Deprecated', 'Revoked'] as const;
 
 const controlFree = /^[^\p{Cc}]*$/u;
 
@@ -18,7 +18,7 @@ const payloadShape = z.object({
       z.object({
         walletAddress: z.string().refine(isWalletAddress),
         publicKey: z.string().max(2048),
-        algorithm: z.string().refine(isAlgorithm),
+        algorithm: z.enum(ALGORITHMS),
       }),
     )
     .min(1)
@@ -64,25 +64,14 @@ export function participantKeysOf(record: SealedRecord, payload: Uint8Array): Pa
   if (!read.success || !read.data.participantId.isWellFormed()) return [];
   const { participantId, status, addresses } = read.data;
   const keys = signers(record);
-  return addresses
-    .filter(({ walletAddress: address, algorithm, publicKey }) => {
-      const signed = keys.get(address);
-      return signed !== undefined && isAlgorithm(algorithm) && sameKey(algorithm, publicKey, signed);
-    })
-    .map(({ walletAddress: address, algorithm }) => ({
-      walletAddress: address,
-      participantId,
-      publicKey: keys.get(address) ?? '',
-      algorithm,
-      status,
-    }));
+  return addresses.flatMap(({ walletAddress: address, algorithm, publicKey }) => {
+    const signed = keys.get(address);
+    if (signed === undefined || !sameKey(algorithm, publicKey, signed)) return [];
+    return [{ walletAddress: address, participantId, publicKey: signed, algorithm, status }];
+  });
 }
 
-function sameKey(
-  algorithm: Parameters<typeof normalisePublicKey>[0],
-  publicKey: string,
-  signed: string,
-): boolean {
+function sameKey(algorithm: Algorithm, publicKey: string, signed: string): boolean {
   try {
     return normalisePublicKey(algorithm, publicKey) === signed;
   } catch (error) {

@@ -5,7 +5,7 @@ import type { Reader } from '#kit/db/db.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { getVisibleRegister } from '../registers/access.ts';
-import type { ParticipantKey } from './record.ts';
+import { resolveKeys } from './resolve.ts';
 import { findKeys } from './store.ts';
 
 export interface ParticipantsDeps {
@@ -16,26 +16,6 @@ const resolveBody = z.object({
   walletAddresses: z.array(z.string().refine(isWalletAddress, 'expected a wallet address')).min(1).max(200),
   algorithm: z.enum(ALGORITHMS).optional().describe('Only keys of this algorithm.'),
 });
-
-/** Sorts addresses by what is known of them; who revoked a key is in `revoked` alone. */
-export function resolveKeys(
-  addresses: readonly string[],
-  keys: readonly ParticipantKey[],
-  algorithm: string | undefined,
-) {
-  const fitting = keys.filter((key) => algorithm === undefined || key.algorithm === algorithm);
-  const byAddress = new Map(fitting.map((key) => [key.walletAddress, key]));
-  const distinct = [...new Set(addresses)];
-  const isRevoked = (address: string) => byAddress.get(address)?.status === 'Revoked';
-  const usable = distinct.flatMap((address) => byAddress.get(address) ?? []);
-  return {
-    resolved: Object.fromEntries(
-      usable.filter((key) => key.status !== 'Revoked').map((key) => [key.walletAddress, key]),
-    ),
-    notFound: distinct.filter((address) => !byAddress.has(address)),
-    revoked: distinct.filter(isRevoked),
-  };
-}
 
 export function mountParticipants(app: App, deps: ParticipantsDeps): void {
   app.post(

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { walletAddress } from '#core/crypto/address.ts';
-import { sha256Hex } from '#core/crypto/hash.ts';
 import { parsePublicKey } from '#core/crypto/public-key.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { decodeHex } from '#core/encoding/hex.ts';
@@ -17,6 +16,7 @@ import { getSealed, type ReadDeps, txIdOf } from '../transactions/read.ts';
 import { checkProof, judgeAnchor } from './check.ts';
 import type { Checkpoints } from './checkpoint.ts';
 import { proveConsistency, proveDocket, proveTransaction, type TransactionProof } from './inclusion.ts';
+import { receiptIdOf } from './receipt-id.ts';
 
 export interface ProofsDeps extends ReadDeps {
   readonly checkpoints: Checkpoints;
@@ -111,7 +111,7 @@ function mountTransactionProofs(app: App, deps: ProofsDeps): void {
       const proof = await proveTransaction(deps.db, register.registerNo, row);
       const votes = await attestationsOf(deps.db, register.registerNo, [row.docketNumber]);
       return {
-        receiptId: sha256Hex(`${register.registerId}:${txId}:${proof.docket.hash}`).slice(0, 32),
+        receiptId: receiptIdOf({ registerId: register.registerId, txId, docketHash: proof.docket.hash }),
         transactionId: txId,
         registerId: register.registerId,
         docketNumber: row.docketNumber,

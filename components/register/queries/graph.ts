@@ -7,7 +7,7 @@ import { ENTITY_SETS } from '../odata/model.ts';
 import { type SearchDeps, searchRegister } from '../odata/search.ts';
 import type { Row } from '../odata/store.ts';
 import type { Register } from '../registers/store.ts';
-import { listPending, type ReadDeps } from '../transactions/read.ts';
+import { keyed, listPending, type ReadDeps } from '../transactions/read.ts';
 import { findPlace } from '../transactions/store.ts';
 
 export interface GraphDeps extends ReadDeps {
@@ -91,7 +91,7 @@ export async function graphOf(deps: GraphDeps, register: Register, query: GraphQ
   const { limit } = query;
   const before = query.before === undefined ? undefined : findTxId(query.before);
   if (query.before !== undefined && before === undefined) throw refusal('CURSOR_UNKNOWN');
-  const place = before && (await findPlace(deps.db, register.registerNo, before));
+  const place = before && (await findPlace(deps.db, keyed(deps, register), before));
   const waiting = place ? [] : afterCursor(await waitingNodes(deps, register), before);
   if (waiting === undefined) throw refusal('CURSOR_UNKNOWN');
   const first = waiting.slice(0, limit);

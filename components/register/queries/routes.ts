@@ -1,77 +1,18 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
-import type { Caller } from '#core/identity/claims.ts';
-import { type App, callerOf, page, paging } from '#kit/http/http.ts';
-import { refusal } from '../errors.ts';
-import { ENTITY_SETS } from '../odata/model.ts';
-import { parseStart, printStart } from '../odata/options.ts';
-import { MOST_EXAMINED, type Search, search, searchRegister } from '../odata/search.ts';
-import { sealedItemOf, visibleRegisters, withinTime } from '../odata/store.ts';
-import { allOf, textTerm } from '../odata/terms.ts';
-import type { Typed } from '../odata/typed.ts';
-import { getVisibleRegister, scopeOf } from '../registers/access.ts';
-import { presentItem } from '../transactions/present.ts';
+import { type App, callerOf } from '#kit/http/http.ts';
+import { withinTime } from '../odata/store.ts';
+import { textTerm } from '../odata/terms.ts';
+import { getVisibleRegister } from '../registers/access.ts';
 import { type GraphDeps, graphOf } from './graph.ts';
-import { MOST_ADDRESSES, statisticsOf, titlesOf } from './store.ts';
+import { listPage, listQuery, registerId, registersFor } from './list.ts';
+import { MOST_ADDRESSES, statisticsOf } from './store.ts';
 
 export type QueriesDeps = GraphDeps;
 
 const tags = ['Queries'];
 const label = z.string().min(1).max(256);
-const registerId = z.string().optional().describe('One register; without it all that you see.');
-const cursor = z.string().max(512).optional().describe('`next` of the page before.');
-const listQuery = paging().extend({ registerId, cursor });
-type ListQuery = z.output<typeof listQuery>;
-
 const route = { config: { policy: 'RequireAuthenticated', rateLimit: 'Api' } } as const;
-
-interface Wanted {
-  readonly terms: readonly Typed[];
-  readonly wallet?: string;
-}
-
-function searchFor(query: ListQuery, { terms, wallet }: Wanted): Search {
-  const offset = (query.page - 1) * query.pageSize;
-  if (offset > MOST_EXAMINED)
-    throw refusal('PAGE_TOO_DEEP', { message: 'Pages go to 10000 items; go on with the cursor of "next".' });
-  return {
-    set: ENTITY_SETS.Transactions,
-    filter: allOf(terms),
-    orderings: [],
-    start: query.cursor === undefined ? { after: undefined, offset } : parseStart(query.cursor, 'cursor'),
-    limit: query.pageSize,
-    count: true,
-    ...(wallet !== undefined && { wallet }),
-  };
-}
-
-/** A page of transactions of one register, or of all that the caller sees, each with its register (L-124). */
-async function listPage(deps: QueriesDeps, caller: Caller, query: ListQuery, wanted: Wanted) {
-  const asked = searchFor(query, wanted);
-  const one =
-    query.registerId === undefined ? undefined : await getVisibleRegister(deps.db, caller, query.registerId);
-  const found =
-    one === undefined
-      ? await search(deps.database, scopeOf(caller), asked)
-      : await searchRegister(deps.database, one, asked);
-  const transactions = found.rows.map((row) => presentItem(sealedItemOf(row)));
-  const ids = one === undefined ? [...new Set(transactions.map((each) => each.registerId))] : [];
-  const titles = await titlesOf(deps.db, ids);
-  const items =
-    one !== undefined
-      ? transactions
-      : transactions.map((transaction) => {
-          const { registerId: id } = transaction;
-          return { transaction, registerId: id, registerName: titles.get(id) ?? '' };
-        });
-  const { next, count } = found;
-  return {
-    ...page<object>(items, query, count?.total ?? 0),
-    ...(count?.exact === false && { totalCountIsLowerBound: true }),
-    hasMore: next !== undefined,
-    ...(next !== undefined && { next: printStart(next) }),
-  };
-}
 
 function mountLists(app: App, deps: QueriesDeps): void {
   app.get(
@@ -124,16 +65,6 @@ function mountLists(app: App, deps: QueriesDeps): void {
       return listPage(deps, callerOf(request), request.query, { terms });
     },
   );
-}
-
-/** Registers that a caller's statistics are about. */
-async function registersFor(deps: QueriesDeps, caller: Caller, id: string | undefined): Promise<number[]> {
-  if (id !== undefined) return [(await getVisibleRegister(deps.db, caller, id)).registerNo];
-  const limit = MOST_EXAMINED + 1;
-  const seen = await visibleRegisters(deps.db, scopeOf(caller), { registerIds: undefined, limit });
-  if (seen.length > MOST_EXAMINED)
-    throw refusal('QUERY_TOO_BROAD', { message: 'You see too many registers; name one with registerId.' });
-  return seen.map(({ registerNo }) => registerNo);
 }
 
 function mountStatistics(app: App, deps: QueriesDeps): void {

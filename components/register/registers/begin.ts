@@ -1,5 +1,6 @@
 import { DOCKET_SIGNING } from '#core/crypto/derivation-context.ts';
 import { apiTimestamp, formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
+import { registerCreated } from '#core/events/register-events.ts';
 import { quorum } from '#core/ledger/consensus.ts';
 import { type ControlRecord, defaultCryptoPolicy } from '#core/ledger/control-record.ts';
 import type { RosterAttestation } from '#core/ledger/owner-attestation.ts';
@@ -11,6 +12,7 @@ import type { Wallets } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { Possessed } from '../directory/default-set.ts';
 import { refusal } from '../errors.ts';
+import { traceId } from '../feed/trace.ts';
 import { buildGenesis } from '../genesis/genesis.ts';
 import { insertGenesisWork } from '../genesis/store.ts';
 import { subscribe } from '../subscriptions/store.ts';
@@ -122,8 +124,11 @@ export async function beginRegister(
       const registerNo = await insertRegister(tx, register, control);
       await insertGenesisWork(tx, registerNo, genesis);
       await subscribe(tx, { organizationId, registerNo, kind: 'Owner', at });
-      const data = { registerId: draft.registerId, organizationId, purpose: draft.purpose };
-      await appendEvent(tx, { kind: 'RegisterCreated', key: draft.registerId, data });
+      const organizationIds = [organizationId];
+      await appendEvent(
+        tx,
+        registerCreated({ registerId: draft.registerId, organizationIds, traceId: traceId() }),
+      );
       return answer;
     });
     if (begun !== undefined) deps.onCreated();

@@ -9,7 +9,7 @@ import {
 import { ledgerHandlers } from '../dockets/rpc.ts';
 import { keepHouse } from '../housekeeping/jobs.ts';
 import { testKey } from '../testing/keys.ts';
-import { contextOf, startTestRegister, type TestRegister } from '../testing/register.ts';
+import { contextOf, organizationId, startTestRegister, type TestRegister } from '../testing/register.ts';
 
 const clock = manualClock(Date.now());
 
@@ -98,7 +98,7 @@ describe('changing and deleting a register', () => {
       "select data from outbox where kind = 'RegisterDeleted' and key = $1",
       [id],
     );
-    expect(told.rows).toEqual([{ data: { registerId: id } }]);
+    expect(told.rows).toEqual([{ data: { registerId: id, organizationIds: [organizationId] } }]);
   });
 
   it('still knows the last dockets of a deleted register, and takes no more', async () => {
@@ -157,8 +157,8 @@ describe('changing and deleting a register', () => {
     await keepHouse({ database, clock, log: runtime.log });
     expect(await counts()).toEqual([0, 0, 0, 0, 0]);
     const { verifier } = register;
-    const writeDocket = register.ledger.writeDocket;
-    const ledger = ledgerHandlers({ database, clock, writeDocket, verifier });
+    const { writeDocket, segments } = register.ledger;
+    const ledger = ledgerHandlers({ database, clock, writeDocket, segments, verifier });
     const asked = create(GetRegisterStateRequestSchema, { registerId: id });
     const state = await ledger.getRegisterState(asked, contextOf('validator-0'));
     expect(state).toMatchObject({ found: true, status: 'Deleted' });

@@ -12,7 +12,10 @@ export interface FarewellDeps {
 
 /** Tells validators of deleted registers. */
 export interface Farewells {
-  /** Has each of them stop the register, again and again until it has heard it. Who starts meanwhile does not take it up. */
+  /**
+   * Has each of them stop the register: again and again for about an hour, until it answers or this process ends. Who
+   * starts meanwhile does not take it up.
+   */
   tell(registerId: string, members: readonly ValidatorAddress[]): void;
   stop(): Promise<void>;
 }

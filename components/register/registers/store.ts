@@ -1,7 +1,9 @@
 import { type Selectable, sql } from 'kysely';
+import { registerDeleted } from '#core/events/register-events.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
 import type { RegisterHeadsTable, RegisterSchema, RegistersTable } from '../database/schema.ts';
+import { traceId } from '../feed/trace.ts';
 
 /** `Deleted`: kept for a while for those who still write its last dockets; no route shows it. */
 export type RegisterStatus = 'Checking' | 'Online' | 'Recovery' | 'Offline' | 'Halted' | 'Deleted';
@@ -48,6 +50,8 @@ export interface Register {
   readonly logFrontier: Buffer;
   readonly transactionCount: number;
   readonly sizeBytes: number;
+  /** the one that takes the keys of the next docket */
+  readonly segment: number;
 }
 
 export interface SeenRegister extends Register {
@@ -66,6 +70,7 @@ export type NewRegister = Omit<
   | 'logFrontier'
   | 'transactionCount'
   | 'sizeBytes'
+  | 'segment'
 >;
 
 /** Whose registers a caller sees: all, or those of one organisation and the system registers. */
@@ -82,7 +87,7 @@ export interface ListQuery {
   readonly limit: number;
 }
 
-type Row = Selectable<RegistersTable> & Omit<Selectable<RegisterHeadsTable>, 'register_no'>;
+type Row = Selectable<RegistersTable> & Omit<Selectable<RegisterHeadsTable>, 'register_no' | 'segment_count'>;
 
 function registerOf(row: Row): Register {
   return {
@@ -110,6 +115,7 @@ function registerOf(row: Row): Register {
     logFrontier: row.log_frontier,
     transactionCount: row.transaction_count,
     sizeBytes: row.size_bytes,
+    segment: row.segment,
   };
 }
 
@@ -118,7 +124,8 @@ function select(db: Reader<RegisterSchema>) {
     .selectFrom('registers')
     .innerJoin('register_heads', 'register_heads.register_no', 'registers.register_no')
     .selectAll('registers')
-    .select(['height', 'head_hash', 'head_timestamp', 'log_frontier', 'transaction_count', 'size_bytes']);
+    .select(['height', 'head_hash', 'head_timestamp', 'log_frontier'])
+    .select(['transaction_count', 'size_bytes', 'segment']);
 }
 
 export async function findRegister(
@@ -371,20 +378,12 @@ export async function markDeleted(
     .returning('register_no')
     .execute();
   if (buried.length === 0) return;
-  await tx.deleteFrom('subscriptions').where('register_no', '=', registerNo).execute();
-  await tx.deleteFrom('genesis_work').where('register_no', '=', registerNo).execute();
-  await appendEvent(tx, { kind: 'RegisterDeleted', key: registerId, data: { registerId } });
-}
-
-export async function registersOfMember(db: Reader<RegisterSchema>, validatorId: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom('register_validators')
-    .innerJoin('registers', 'registers.register_no', 'register_validators.register_no')
-    .select('register_id')
-    .distinct()
-    .where('validator_id', '=', validatorId)
-    .where('until_docket', 'is', null)
-    .where('deleted_at', 'is', null)
+  const ended = await tx
+    .deleteFrom('subscriptions')
+    .where('register_no', '=', registerNo)
+    .returning('organization_id')
     .execute();
-  return rows.map((row) => row.register_id);
+  const organizationIds = ended.map((row) => row.organization_id).toSorted();
+  await tx.deleteFrom('genesis_work').where('register_no', '=', registerNo).execute();
+  await appendEvent(tx, registerDeleted({ registerId, organizationIds, traceId: traceId() }));
 }

@@ -10,6 +10,7 @@ import { findStanding } from '../control/standing.ts';
 import { type ControlDeps, submitControl } from '../control/submit.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { loadRules } from '../rules/load.ts';
+import { everywhere } from '../segments/store.ts';
 import type { Confirmations } from '../transactions/confirmations.ts';
 import { findPlace } from '../transactions/store.ts';
 import { getRegister, getWritableRegister } from './access.ts';
@@ -59,7 +60,7 @@ async function changeFacts(deps: UpdateDeps, register: SeenRegister, wish: Updat
   const draft = governanceDraft('control.register.updatemetadata', payload);
   const { txId, answer } = await submitControl(deps, register, draft, 'system');
   if (answer.status >= 300) return answer;
-  const find = () => findPlace(deps.database.read, registerNo, txId);
+  const find = () => findPlace(deps.database.read, { registerNo, places: everywhere }, txId);
   const sealed = await deps.confirmations.wait({ registerId, txId }, { timeoutMs: waitMs, find });
   const shown = presentRegister(await getRegister(deps.database.read, registerId, organizationId));
   return sealed === undefined

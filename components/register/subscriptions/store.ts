@@ -1,5 +1,16 @@
-import type { Transactor } from '#kit/db/db.ts';
+import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
+
+/** The organisations that subscribe to a register. */
+export async function subscribersOf(db: Reader<RegisterSchema>, registerNo: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('subscriptions')
+    .select('organization_id')
+    .where('register_no', '=', registerNo)
+    .orderBy('organization_id')
+    .execute();
+  return rows.map((row) => row.organization_id);
+}
 
 /** Subscribes an organisation to a register; a second time changes nothing. */
 export async function subscribe(

@@ -27,7 +27,7 @@ import type {
   Validators,
   ValidatorView,
 } from '../clients.ts';
-import type { SealedTransaction } from '../dockets/docket.ts';
+import type { DocketBundle, SealedTransaction } from '../dockets/docket.ts';
 import type { TestMember } from './build-docket.ts';
 import { testKey } from './keys.ts';
 
@@ -57,6 +57,8 @@ export interface FakeValidators extends Validators {
   readonly away: Set<string>;
   /** Who was handed a submission, in order. */
   readonly submittedTo: string[];
+  /** What the logs of the validators hold. */
+  readonly history: { readonly heights: Map<string, number>; readonly dockets: DocketBundle[] };
   onSeal: (registerId: string) => Promise<number>;
   /** What the rules of a register say of a transaction that would be alone in the next docket. */
   judge: (transaction: Pooled) => Promise<readonly Violation[]>;
@@ -181,6 +183,42 @@ export function nextKey(after: string): TestMember['key'] {
   return testKey(100 + ((decodeBase64Any(after)[0] ?? 0) % 90));
 }
 
+/** What logs hold, whoever is asked. */
+function historyOf(
+  history: () => FakeValidators['history'],
+  answer: (at: ValidatorAddress) => void,
+): Pick<Validators, 'heights' | 'readDockets'> {
+  return {
+    async heights(at) {
+      answer(at);
+      return history().heights;
+    },
+    async *readDockets(at, { registerId, from }) {
+      answer(at);
+      for (const bundle of history().dockets)
+        if (bundle.header.registerId === registerId && bundle.header.docketNumber >= from) yield bundle;
+    },
+  };
+}
+
+/** What validators sign. */
+function keysOf(
+  members: readonly TestMember[],
+  answer: (at: ValidatorAddress) => void,
+): Pick<Validators, 'cosign' | 'provePossession'> {
+  return {
+    async cosign(at, request) {
+      answer(at);
+      return cosign(memberAt(members, at), request);
+    },
+    async provePossession(at, registerId, after) {
+      answer(at);
+      const member = memberAt(members, at);
+      return prove(after === undefined ? member : { ...member, key: nextKey(after) }, registerId);
+    },
+  };
+}
+
 const statuses = { start: 'Running', stop: 'Stopped', pause: 'Paused', resume: 'Running' } as const;
 
 /** The validators of an installation as this component sees them: a pool in memory, keys that prove themselves. */
@@ -197,6 +235,7 @@ export function fakeValidators(members: readonly TestMember[]): FakeValidators {
     said: new Map(),
     away: new Set(),
     submittedTo: [],
+    history: { heights: new Map(), dockets: [] },
     onSeal: async () => 0,
     judge: async () => [],
     pooled: (registerId) => pool.filter((one) => one.registerId === registerId),
@@ -247,20 +286,13 @@ export function fakeValidators(members: readonly TestMember[]): FakeValidators {
       const told = { ...viewed, status, pending: fake.pooled(registerId).length };
       return { ...viewOf(at, members, heard), register: { ...told, ...fake.said.get(at.validatorId) } };
     },
+    ...keysOf(members, answer),
+    ...historyOf(() => fake.history, answer),
     async act(at, registerId, act) {
       answer(at);
       if (act === 'stop') fake.stopped.push(`${at.validatorId} ${registerId}`);
       fake.modes.set(`${at.validatorId} ${registerId}`, statuses[act]);
       return { status: statuses[act] };
-    },
-    async cosign(at, request) {
-      answer(at);
-      return cosign(memberAt(members, at), request);
-    },
-    async provePossession(at, registerId, after) {
-      answer(at);
-      const member = memberAt(members, at);
-      return prove(after === undefined ? member : { ...member, key: nextKey(after) }, registerId);
     },
   };
   function answer({ validatorId }: ValidatorAddress): void {

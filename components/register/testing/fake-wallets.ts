@@ -1,6 +1,8 @@
 import { REGISTER_ATTESTATION } from '#core/crypto/derivation-context.ts';
 import { utf8 } from '#core/encoding/text.ts';
 import { AppError } from '#core/errors/errors.ts';
+import { memberDid } from '#core/ledger/did.ts';
+import { attestationBytes, attestationDigest } from '#core/ledger/owner-attestation.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
 import type { WalletKey, Wallets } from '../clients.ts';
 import { type TestKey, testKey } from './keys.ts';
@@ -78,6 +80,11 @@ export function fakeWallets(): FakeWallets {
         signature: system.signer.signDigest(signingDigest(transactionId, payloadHash)),
         key: factsOf(system),
       };
+    },
+    async signOwnership(request) {
+      const subject = memberDid(system.walletAddress);
+      const bytes = attestationBytes({ ...request, role: 'Owner', subject });
+      return { signature: system.signer.signDigest(attestationDigest(bytes)), key: factsOf(system) };
     },
     async signCheckpoint(_registerId, body) {
       return { signature: system.signer.sign(utf8(body)), key: factsOf(system) };

@@ -15,13 +15,13 @@ import type { RpcContext } from '#kit/rpc/rpc.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { assembleLedger } from '../compose.ts';
 import { migrations } from '../database/list.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { announce } from '../directory/store.ts';
 import { loadState } from '../dockets/chain.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
 import { mountRoutes } from '../http.ts';
+import { assembleLedger } from '../ledger.ts';
 import { buildDocket, type TestMember } from './build-docket.ts';
 import { fakeValidators } from './fake-validators.ts';
 import { fakeWallets } from './fake-wallets.ts';
@@ -92,6 +92,15 @@ export interface TestRegisterOptions {
   /** Validators that hold keys and have not announced themselves. */
   readonly spare?: number;
   readonly clock?: Clock;
+  /** Announced validators it takes to make the system register; it is not made when absent. */
+  readonly systemRegister?: number;
+  /** An empty database; one of the test run's server when absent. */
+  readonly databaseUrl?: string;
+  /** Transactions that fill a segment of keys. */
+  readonly segmentTransactions?: number;
+  /** Told of every ring of a doorbell. */
+  readonly onRing?: (subject: string) => void;
+  readonly publicSyncHealth?: boolean;
 }
 
 export type TestRegister = Awaited<ReturnType<typeof startTestRegister>>;
@@ -101,6 +110,9 @@ export const testSettings = {
   CHANCERY_VALIDATOR_FRESH_SECONDS: 3_600,
   CHANCERY_MAX_OPEN_REGISTRATIONS: 20,
   CHANCERY_SEAL_ADMINISTRATOR_ONLY: false,
+  CHANCERY_SYSTEM_REGISTER_NETWORK: 'default',
+  CHANCERY_SYSTEM_REGISTER_VALIDATORS: 0,
+  CHANCERY_PUBLIC_SYNC_HEALTH: true,
 };
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -138,7 +150,7 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
     options.clock === undefined ? {} : { clock: options.clock },
   );
   const { log, telemetry } = runtime;
-  const url = await testDatabase(name);
+  const url = options.databaseUrl ?? (await testDatabase(name));
   const database = await openDatabase<RegisterSchema>({
     url,
     schema: 'register',
@@ -156,8 +168,13 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
     verifier: createVerifier(nodeEd25519()),
     pool,
     runtime,
-    bus: { publish: () => undefined },
-    settings: testSettings,
+    bus: { publish: (subject) => options.onRing?.(subject) },
+    settings: {
+      ...testSettings,
+      CHANCERY_SYSTEM_REGISTER_VALIDATORS: options.systemRegister ?? 0,
+      CHANCERY_PUBLIC_SYNC_HEALTH: options.publicSyncHealth ?? true,
+    },
+    segmentTransactions: options.segmentTransactions,
   });
   const app = createHttpServer({ runtime, title: 'test' });
   authPlugin(app, {

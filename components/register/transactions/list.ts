@@ -11,6 +11,7 @@ import { allOf, textTerm, timeTerm } from '../odata/terms.ts';
 import type { Typed } from '../odata/typed.ts';
 import type { Register } from '../registers/store.ts';
 import { presentItem } from './present.ts';
+import { keyed, type ReadDeps } from './read.ts';
 import {
   countFiltered,
   type Filter,
@@ -32,8 +33,7 @@ export interface ListQuery extends PageQuery {
   readonly $filter?: string | undefined;
 }
 
-export interface ListDeps {
-  readonly db: Db;
+export interface ListDeps extends Pick<ReadDeps, 'db' | 'segments'> {
   readonly database: SearchDeps;
   readonly clock: Clock;
 }
@@ -73,9 +73,9 @@ async function totalOf(db: Db, filter: Filter): Promise<{ totalCount: number; ex
 }
 
 /** The place of the transaction that `before` names. */
-async function placeBefore(db: Db, register: Register, query: ListQuery): Promise<Place | undefined> {
+async function placeBefore(deps: ListDeps, register: Register, query: ListQuery): Promise<Place | undefined> {
   if (query.before === undefined) return undefined;
-  const place = await findPlace(db, register.registerNo, query.before.toLowerCase());
+  const place = await findPlace(deps.db, keyed(deps, register), query.before.toLowerCase());
   if (place === undefined) throw refusal('TX_NOT_FOUND');
   return place;
 }
@@ -102,7 +102,7 @@ async function listMatching(
   const typed = readFilter(set, query.$filter, deps.clock.nowMicros());
   const offset = (query.page - 1) * query.pageSize;
   if (offset > maxDepth) throw refusal('PAGE_TOO_DEEP');
-  const place = await placeBefore(deps.db, register, query);
+  const place = await placeBefore(deps, register, query);
   const named = namedTerms(query);
   const terms = [...named, ...(typed.kind === 'all' ? typed.of : [typed])];
   const found = await searchRegister(deps.database, register, {
@@ -139,7 +139,7 @@ export async function listTransactions(
   if (filters.every((value) => value === undefined)) return listAll(db, register, query);
   const offset = (query.page - 1) * query.pageSize;
   if (offset > maxDepth) throw refusal('PAGE_TOO_DEEP');
-  const before = await placeBefore(db, register, query);
+  const before = await placeBefore(deps, register, query);
   const filter: Filter = {
     registerNo: register.registerNo,
     senderAddress: query.senderAddress,

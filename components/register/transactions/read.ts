@@ -5,12 +5,14 @@ import type { RegisterSchema } from '../database/schema.ts';
 import { askAll, type FindMembers } from '../directory/ask.ts';
 import { refusal } from '../errors.ts';
 import type { Register } from '../registers/store.ts';
-import { findSealed, type SealedRow, sealedFacts } from './store.ts';
+import type { Segments } from '../segments/segments.ts';
+import { findSealed, type KeyedRegister, type SealedRow, sealedFacts } from './store.ts';
 
 export interface ReadDeps {
   readonly db: Reader<RegisterSchema>;
   readonly validators: Validators;
   readonly findMembers: FindMembers;
+  readonly segments: Pick<Segments, 'of'>;
 }
 
 export type FoundTransaction =
@@ -29,6 +31,11 @@ export function txIdOf(text: string): string {
   const id = findTxId(text);
   if (id === undefined) throw refusal('TX_NOT_FOUND');
   return id;
+}
+
+/** A register, with what is known of where its keys are. */
+export function keyed({ segments }: Pick<ReadDeps, 'segments'>, register: Register): KeyedRegister {
+  return { registerNo: register.registerNo, places: segments.of(register) };
 }
 
 async function findUnsealed(
@@ -60,12 +67,12 @@ export async function getTransaction(
   register: Register,
   txId: string,
 ): Promise<FoundTransaction> {
-  const row = await findSealed(deps.db, register.registerNo, txId);
+  const row = await findSealed(deps.db, keyed(deps, register), txId);
   if (row !== undefined) return { kind: 'sealed', row };
   const transaction = await findUnsealed(deps, register, txId);
   if (transaction !== undefined) return { kind: 'unsealed', transaction };
   // It may have been sealed between the two questions.
-  const later = await findSealed(deps.db, register.registerNo, txId);
+  const later = await findSealed(deps.db, keyed(deps, register), txId);
   if (later === undefined) throw refusal('TX_NOT_FOUND');
   return { kind: 'sealed', row: later };
 }
@@ -89,7 +96,7 @@ export async function listPending(deps: ReadDeps, register: Register): Promise<U
   const ask = (at: ValidatorAddress) => deps.validators.listPending(at, register.registerId, maxPending);
   const { answers } = await askAll(members, ask);
   const byId = new Map(answers.flatMap((answer) => answer.items).map((one) => [one.txId, one]));
-  const sealed = await sealedFacts(deps.db, register.registerNo, [...byId.keys()]);
+  const sealed = await sealedFacts(deps.db, keyed(deps, register), [...byId.keys()]);
   return [...byId.values()]
     .filter(({ txId }) => !sealed.has(txId))
     .toSorted((left, right) => left.atMs - right.atMs);

@@ -10,7 +10,7 @@ import type { Register } from '../registers/store.ts';
 import type { Confirmations } from './confirmations.ts';
 import { type ListDeps, type ListQuery, listTransactions } from './list.ts';
 import { presentSealed, presentUnsealed } from './present.ts';
-import { getSealed, getTransaction, listPending, type ReadDeps, txIdOf } from './read.ts';
+import { getSealed, getTransaction, keyed, listPending, type ReadDeps, txIdOf } from './read.ts';
 import { findSealed } from './store.ts';
 import { type SubmitDeps, type SubmitRequest, submit } from './submit.ts';
 
@@ -103,7 +103,7 @@ async function accept(
 /** Waits for the docket that seals a transaction; undefined when the time is up. */
 async function confirmed(deps: TransactionsDeps, register: Register, txId: string, timeoutMs: number) {
   const key = { registerId: register.registerId, txId };
-  const find = () => findSealed(deps.db, register.registerNo, txId);
+  const find = () => findSealed(deps.db, keyed(deps, register), txId);
   return deps.confirmations.wait(key, { timeoutMs, find });
 }
 

@@ -1,6 +1,9 @@
 import { sql } from 'kysely';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
+import type { KeyKind } from '../segments/filter.ts';
+import type { Segments } from '../segments/segments.ts';
+import { type KeyPlaces, recentSegments, segmentsOfKey, segmentsText } from '../segments/store.ts';
 
 export interface SealedRow {
   readonly docketNumber: number;
@@ -37,8 +40,19 @@ type Db = Reader<RegisterSchema>;
 
 const bytesOf = (id: string) => Buffer.from(id, 'hex');
 
+/** A register, and where its keys are looked for. */
+export interface KeyedRegister {
+  readonly registerNo: number;
+  readonly places: KeyPlaces;
+}
+
 /** Row of a sealed transaction by id. */
-export async function findSealed(db: Db, registerNo: number, txId: string): Promise<SealedRow | undefined> {
+export async function findSealed(
+  db: Db,
+  { registerNo, places }: KeyedRegister,
+  txId: string,
+): Promise<SealedRow | undefined> {
+  const id = bytesOf(txId);
   return db
     .selectFrom('transaction_ids as i')
     .innerJoin('transactions as t', (join) =>
@@ -55,17 +69,24 @@ export async function findSealed(db: Db, registerNo: number, txId: string): Prom
       't.record',
       't.payload',
     ])
-    .where('i.tx_id', '=', bytesOf(txId))
     .where('i.register_no', '=', registerNo)
+    .where(sql<boolean>`i.segment = any(${segmentsOfKey(registerNo, places, ['id', id])})`)
+    .where('i.tx_id', '=', id)
     .executeTakeFirst();
 }
 
-export async function findPlace(db: Db, registerNo: number, txId: string): Promise<Place | undefined> {
+export async function findPlace(
+  db: Db,
+  { registerNo, places }: KeyedRegister,
+  txId: string,
+): Promise<Place | undefined> {
+  const id = bytesOf(txId);
   return db
     .selectFrom('transaction_ids')
     .select(['docket_number as docketNumber', 'position'])
-    .where('tx_id', '=', bytesOf(txId))
     .where('register_no', '=', registerNo)
+    .where(sql<boolean>`transaction_ids.segment = any(${segmentsOfKey(registerNo, places, ['id', id])})`)
+    .where('tx_id', '=', id)
     .executeTakeFirst();
 }
 
@@ -88,15 +109,23 @@ export async function findIdAt(
 /** Places and types of those ids that are sealed. */
 export async function sealedFacts(
   db: Db,
-  registerNo: number,
+  { registerNo, places }: KeyedRegister,
   txIds: readonly string[],
 ): Promise<Map<string, SealedFacts>> {
   if (txIds.length === 0) return new Map();
+  const ids = txIds.map(bytesOf);
+  const recent = recentSegments(sql`${registerNo}::integer`, sql`${places.from}::integer`);
   const rows = await sql<{ tx_id: Buffer; docket_number: number; position: number; type: string }>`
-    select i.tx_id, i.docket_number, i.position, t.type
-    from transaction_ids i join transactions t
-      on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
-    where i.register_no = ${registerNo} and i.tx_id = any(${txIds.map(bytesOf)}::bytea[])`.execute(db);
+    select q.tx_id, i.docket_number, i.position, i.type
+    from (select ${recent} as segments) recent,
+      unnest(${ids}::bytea[], ${ids.map((id) => segmentsText(places.before('id', id)))}::text[]) as q(tx_id, sealed)
+    cross join lateral (
+      select i.docket_number, i.position, t.type from transaction_ids i
+      join transactions t
+        on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
+      where i.register_no = ${registerNo} and i.segment = any(q.sealed::integer[] || recent.segments)
+        and i.tx_id = q.tx_id limit 1
+    ) i`.execute(db);
   return new Map(
     rows.rows.map((row) => [
       row.tx_id.toString('hex'),
@@ -114,6 +143,9 @@ export interface LookupQuestion {
 }
 
 export interface LookupRow {
+  /** null: there is no such register */
+  readonly registerNo: number | null;
+  readonly segment: number | null;
   readonly leaf: Buffer | null;
   readonly docketNumber: number | null;
   readonly previousType: string | null;
@@ -126,38 +158,66 @@ export interface LookupRow {
  * One statement for a whole batch of questions; rows come in the order of the questions (D16). Each key is looked up on its
  * own: joined as tables they may be read whole, by a plan made while they were small and kept while they grow.
  */
-export async function lookup(db: Db, questions: readonly LookupQuestion[]): Promise<LookupRow[]> {
-  const result = await sql<LookupRow>`
-    select own.leaf, own.docket_number as "docketNumber", prior.type as "previousType", s.tx_id as successor,
-      same.tx_id as replay
-    from unnest(${questions.map((one) => one.registerId)}::text[],
-      ${questions.map((one) => bytesOf(one.txId))}::bytea[],
-      ${questions.map((one) => bytesOf(one.previousTxId))}::bytea[],
-      ${questions.map((one) => bytesOf(one.replayKey))}::bytea[])
-      with ordinality as q(register_id, tx_id, previous, replay_key, ord)
-    left join lateral (select register_no from registers where register_id = q.register_id limit 1) r on true
+export async function lookup(
+  db: Db,
+  segments: Pick<Segments, 'of' | 'named'>,
+  questions: readonly LookupQuestion[],
+): Promise<LookupRow[]> {
+  const asked = questions.map((one) => {
+    const places = segments.named(one.registerId);
+    const [id, previous, replay] = [bytesOf(one.txId), bytesOf(one.previousTxId), bytesOf(one.replayKey)];
+    const sealed = (kind: KeyKind, key: Buffer) =>
+      segmentsText(key.length === 0 ? [] : places.before(kind, key));
+    const sealedIn = [
+      sealed('id', id),
+      sealed('id', previous),
+      sealed('successor', previous),
+      sealed('replay', replay),
+    ];
+    return { registerId: one.registerId, id, previous, replay, from: places.from, sealedIn };
+  });
+  const sealedIn = (n: number) => sql`${asked.map((one) => one.sealedIn[n])}::text[]`;
+  const { rows } = await sql<LookupRow>`
+    select r.register_no as "registerNo", r.segment, own.leaf, own.docket_number as "docketNumber",
+      prior.type as "previousType", s.tx_id as successor, same.tx_id as replay
+    from unnest(${asked.map((one) => one.registerId)}::text[], ${asked.map((one) => one.id)}::bytea[],
+      ${asked.map((one) => one.previous)}::bytea[], ${asked.map((one) => one.replay)}::bytea[],
+      ${asked.map((one) => one.from)}::integer[], ${sealedIn(0)}, ${sealedIn(1)}, ${sealedIn(2)}, ${sealedIn(3)})
+      with ordinality as q(register_id, tx_id, previous, replay_key, known, own, prior, followed, same, ord)
+    left join lateral (
+      select g.register_no, h.segment, ${recentSegments(sql`g.register_no`, sql`q.known`)} as recent
+      from registers g join register_heads h on h.register_no = g.register_no where g.register_id = q.register_id limit 1
+    ) r on true
     left join lateral (
       select i.docket_number, t.leaf from transaction_ids i
       join transactions t
         on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
-      where i.tx_id = q.tx_id and i.register_no = r.register_no limit 1
+      where i.register_no = r.register_no and i.segment = any(q.own::integer[] || r.recent) and i.tx_id = q.tx_id
+      limit 1
     ) own on true
     left join lateral (
       select t.type from transaction_ids i
       join transactions t
         on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
-      where i.tx_id = q.previous and i.register_no = r.register_no limit 1
+      where i.register_no = r.register_no and i.segment = any(q.prior::integer[] || r.recent) and i.tx_id = q.previous
+      limit 1
     ) prior on true
     left join lateral (
       select tx_id from transaction_ids
-      where replay_key = q.replay_key and register_no = r.register_no limit 1
+      where register_no = r.register_no and segment = any(q.same::integer[] || r.recent)
+        and replay_key = q.replay_key limit 1
     ) same on true
     left join lateral (
       select tx_id from transaction_successors
-      where previous_tx_id = q.previous and register_no = r.register_no limit 1
+      where register_no = r.register_no and segment = any(q.followed::integer[] || r.recent)
+        and previous_tx_id = q.previous limit 1
     ) s on true
     order by q.ord`.execute(db);
-  return result.rows;
+  for (const [index, { registerNo, segment }] of rows.entries()) {
+    const registerId = questions[index]?.registerId ?? '';
+    if (registerNo !== null && segment !== null) segments.of({ registerNo, registerId, segment });
+  }
+  return rows;
 }
 
 const itemColumns = [

@@ -14,6 +14,8 @@ const mostHeard = 1_024;
 const mostConditions = 64;
 const mostRejections = 64;
 const mostEvidence = 1_024;
+const mostCodes = 256;
+const workCounts = z.record(z.string(), count);
 
 const registerSchema = z.looseObject({
   registerId: z.string().regex(/^[0-9a-f]{32}$/),
@@ -55,6 +57,20 @@ const registerSchema = z.looseObject({
       }),
     )
     .max(mostEvidence),
+  work: z.looseObject({
+    total: workCounts,
+    lastDay: workCounts,
+    errorsByCode: z
+      .record(word, count)
+      .refine((codes) => Object.keys(codes).length <= mostCodes, 'too many codes'),
+  }),
+  pool: z.looseObject({
+    control: count,
+    action: count,
+    bytes: count,
+    maxSize: count,
+    oldestAtMs: instant,
+  }),
 });
 
 const reportSchema = z.looseObject({

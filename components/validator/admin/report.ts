@@ -3,7 +3,9 @@ import type { Counts } from '../consensus/tally.ts';
 import type { EvidenceSummary } from '../evidence/conditions.ts';
 import type { Condition } from '../health.ts';
 import { diskFullReason } from '../log/volume.ts';
+import type { WorkReport } from '../measuring/work.ts';
 import type { VolumeGap } from '../membership/gaps.ts';
+import type { Pool } from '../pool/pool.ts';
 import type { Register } from '../sealing/register.ts';
 import type { Rejection } from '../sealing/rejections.ts';
 import type { RegisterStatus } from '../sealing/status.ts';
@@ -38,6 +40,18 @@ export interface RegisterReport {
   readonly rejections: readonly Rejection[];
   /** Proven faults that the validator holds. */
   readonly evidence: readonly EvidenceSummary[];
+  readonly work: WorkReport;
+  readonly pool: PoolReport;
+}
+
+/** What waits in one register. */
+export interface PoolReport {
+  readonly control: number;
+  readonly action: number;
+  readonly bytes: number;
+  readonly maxSize: number;
+  /** 0 when nothing waits. */
+  readonly oldestAtMs: number;
 }
 
 /** What was last heard of another validator. */
@@ -84,7 +98,14 @@ export function reportRegister(
     rejections: register.rejections.all,
     volumeGap,
     evidence,
+    work: register.work.report,
+    pool: reportPool(register.pool),
   };
+}
+
+function reportPool(pool: Pool): PoolReport {
+  const { size, controlSize: control, bytes, maxSize, oldestAtMs = 0 } = pool;
+  return { control, action: size - control, bytes, maxSize, oldestAtMs };
 }
 
 function shown(status: RegisterStatus): string {

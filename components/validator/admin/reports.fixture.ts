@@ -1,4 +1,5 @@
 import { noCounts } from '../consensus/tally.ts';
+import { noWorkReport } from '../measuring/work.ts';
 import type { Gathered } from './gather.ts';
 import type { RegisterReport, ValidatorReport } from './report.ts';
 
@@ -26,6 +27,8 @@ export function registerReport(over: Partial<RegisterReport> = {}): RegisterRepo
     rejections: [],
     volumeGap: undefined,
     evidence: [],
+    work: noWorkReport(),
+    pool: { control: 0, action: 0, bytes: 0, maxSize: 10_000, oldestAtMs: 0 },
     ...over,
   };
 }

@@ -1,7 +1,4 @@
 import { z } from 'zod';
-import { isAppError } from '#core/errors/errors.ts';
-import type { Caller } from '#core/identity/claims.ts';
-import { decide } from '#core/identity/policies.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
 import { type ActDeps, actOnSet } from './act.ts';
@@ -9,11 +6,10 @@ import { presentConsensus } from './consensus.ts';
 import { gather } from './gather.ts';
 import { type Act, acts } from './modes.ts';
 import { presentStatus } from './status.ts';
+import { type Visibility, visibleTo } from './visibility.ts';
 
-export interface AdminDeps extends ActDeps {
+export interface AdminDeps extends ActDeps, Visibility {
   nowMs(): number;
-  /** Whether an organisation subscribes to a register. */
-  isSubscribed(organizationId: string, registerId: string): Promise<boolean>;
 }
 
 const text = z.string();
@@ -159,36 +155,10 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
     },
     async (request) => {
       const gathered = await gather(deps, '');
-      const ids = new Set(
-        gathered.flatMap(({ report }) => report?.registers ?? []).map((one) => one.registerId),
-      );
-      const visible = await visibleTo(deps, callerOf(request), [...ids]);
+      const visible = await visibleTo(deps, callerOf(request), gathered);
       return presentConsensus(gathered, deps.validatorId, (registerId) => visible.has(registerId));
     },
   );
-}
-
-/** System administrators and services see every register, others those that their organisation subscribes to. */
-async function visibleTo(
-  deps: AdminDeps,
-  caller: Caller,
-  ids: readonly string[],
-): Promise<ReadonlySet<string>> {
-  if (caller.kind === 'service' || decide('RequireSystemAdmin', caller) === 'allow') return new Set(ids);
-  const { organizationId } = caller;
-  if (organizationId === undefined) return new Set();
-  const seen = await Promise.all(ids.map((registerId) => isSeenBy(deps, organizationId, registerId)));
-  return new Set(ids.filter((_, index) => seen[index]));
-}
-
-/** Members tell of a deleted register until they are started anew; to everybody else it is gone. */
-async function isSeenBy(deps: AdminDeps, organizationId: string, registerId: string): Promise<boolean> {
-  try {
-    return await deps.isSubscribed(organizationId, registerId);
-  } catch (error) {
-    if (isAppError(error) && error.kind === 'not_found') return false;
-    throw error;
-  }
 }
 
 function mountAct(app: App, deps: AdminDeps, act: Act): void {

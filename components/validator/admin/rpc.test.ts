@@ -2,8 +2,16 @@ import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
+import { systemClock } from '#kit/clock/clock.ts';
 import type { RpcContext } from '#kit/rpc/rpc.ts';
-import { ActRequestSchema, GetStatusRequestSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import {
+  ActRequestSchema,
+  BuildDocketRequestSchema,
+  ConfigureRequestSchema,
+  GetStatusRequestSchema,
+  ListWaitingRequestSchema,
+} from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import type { Changes } from '../configuration/settings.ts';
 import { registerId, registerReport, validatorReport } from './reports.fixture.ts';
 import { adminHandlers } from './rpc.ts';
 
@@ -20,10 +28,24 @@ function contextOf(clientId: string, subject?: Caller): RpcContext {
   return { peer, signal: new AbortController().signal, ...(subject && { subject }) };
 }
 
+const configured: unknown[] = [];
+const inspecting = {
+  validatorId: 'validator-0',
+  clock: systemClock(),
+  isSubscribed: async () => false,
+  getRegister: () => undefined,
+  configuration: {
+    parse: (patch: unknown) => new Map([['logLevel' as const, JSON.stringify(patch)]]),
+    apply: (changes: Changes) => {
+      configured.push(...changes);
+    },
+  },
+};
 const acted: string[] = [];
 const handlers = adminHandlers({
   report: (id) => validatorReport('validator-0', [registerReport({ registerId: id })]),
   evidence: () => [],
+  ...inspecting,
   actHere: async (id, act) => {
     acted.push(`${act} ${id}`);
     return { status: 'Stopped', changed: true };
@@ -57,6 +79,26 @@ describe('what one validator may ask of another', () => {
     acted.length = 0;
     expect(await handlers.act(stop, context)).toEqual({ status: 'Stopped', changed: true });
     expect(acted).toEqual([`stop ${registerId}`]);
+  });
+
+  it('is not what waits, or a docket, for somebody who may not know of the register', async () => {
+    const waiting = create(ListWaitingRequestSchema, { registerId, limit: 10 });
+    const building = create(BuildDocketRequestSchema, { registerId });
+    const context = contextOf('validator-1', somebody);
+    await expect(handlers.listWaiting(waiting, context)).rejects.toMatchObject({ kind: 'not_found' });
+    await expect(handlers.buildDocket(building, context)).rejects.toMatchObject({ kind: 'not_found' });
+    const nobody = contextOf('validator-1');
+    await expect(handlers.listWaiting(waiting, nobody)).rejects.toMatchObject({ kind: 'unauthenticated' });
+    await expect(handlers.buildDocket(building, nobody)).rejects.toMatchObject({ kind: 'unauthenticated' });
+  });
+
+  it('is to change the configuration for a system administrator alone', async () => {
+    const request = create(ConfigureRequestSchema, { patchJson: Buffer.from('{"logLevel":"warn"}') });
+    for (const context of [contextOf('validator-1', somebody), contextOf('service-register')])
+      await expect(handlers.configure(request, context)).rejects.toMatchObject({ kind: 'forbidden' });
+    expect(configured).toEqual([]);
+    expect(await handlers.configure(request, contextOf('validator-1', administrator))).toEqual({});
+    expect(configured).toEqual([['logLevel', '{"logLevel":"warn"}']]);
   });
 
   it('has names', async () => {

@@ -1,15 +1,19 @@
+import { scanJson, toValue } from '#core/encoding/json.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { decide } from '#core/identity/policies.ts';
 import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import type { Configuration } from '../configuration/configuration.ts';
 import { wireHeld } from '../evidence/wire.ts';
+import { type InspectionRpcDeps, inspectionHandlers } from '../inspection/rpc.ts';
 import type { Acted } from '../membership/clients.ts';
 import type { KnownEvidence } from '../peering/evidence.ts';
 import { type Act, isAct } from './modes.ts';
 import type { ValidatorReport } from './report.ts';
 import { wireReport } from './wire.ts';
 
-export interface AdminRpcOptions {
+export interface AdminRpcOptions extends InspectionRpcDeps {
+  readonly configuration: Pick<Configuration, 'parse' | 'apply'>;
   /** What this validator says of itself. @param registerId empty for every register */
   report(registerId: string): ValidatorReport;
   actHere(registerId: string, act: Act): Promise<Acted>;
@@ -40,5 +44,12 @@ export function adminHandlers(options: AdminRpcOptions): RpcHandlers<typeof Vali
       if (!isAct(act)) throw new AppError('invalid', 'INVALID_REQUEST', `unknown act ${act}`);
       return options.actHere(registerId, act);
     },
+    async configure({ patchJson }, { subject }) {
+      if (decide('RequireSystemAdmin', subject) !== 'allow')
+        throw new AppError('forbidden', 'FORBIDDEN', 'Only a system administrator may do this');
+      options.configuration.apply(options.configuration.parse(toValue(scanJson(patchJson))));
+      return {};
+    },
+    ...inspectionHandlers(options),
   };
 }

@@ -32,6 +32,7 @@ export interface SelfOptions {
 
 /** What this validator says and does for itself. */
 export interface Self {
+  getRegister(registerId: string): Register | undefined;
   report(registerId: string): ValidatorReport;
   actHere(registerId: string, act: Act): Promise<Acted>;
   findSet(registerId: string): Promise<RegisterSet | undefined>;
@@ -46,6 +47,7 @@ export function createSelf(options: SelfOptions): Self {
     return register === undefined ? [] : [register];
   };
   return {
+    getRegister: (registerId) => options.getRegister(registerId),
     report: (registerId) => ({
       validatorId: options.validatorId,
       version: options.version,

@@ -7,6 +7,7 @@ import type {
 } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import type { Counts } from '../consensus/tally.ts';
 import type { EvidenceSummary } from '../evidence/conditions.ts';
+import { poolOf, wirePool, wireWork, workOf } from '../measuring/wire.ts';
 import type { VolumeGap } from '../membership/gaps.ts';
 import { rejectionsOf, wireRejections } from './rejections.ts';
 import type { RegisterReport, ValidatorReport } from './report.ts';
@@ -39,6 +40,8 @@ function wireRegister({ volumeGap: gap, ...report }: RegisterReport) {
     }),
     rejections: wireRejections(report.rejections),
     evidence: report.evidence.map(wireSummary),
+    work: wireWork(report.work),
+    pool: wirePool(report.pool),
   };
 }
 
@@ -109,6 +112,8 @@ function registerOf(wire: RegisterValidation): RegisterReport {
     volumeGap: gapOf(wire.volumeGap),
     rejections: rejectionsOf(wire.rejections),
     evidence: wire.evidence.flatMap(summaryOf),
+    work: workOf(wire.work),
+    pool: poolOf(wire.pool),
   };
 }
 

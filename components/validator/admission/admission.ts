@@ -1,3 +1,4 @@
+import { rememberedAddresses } from '#core/crypto/address.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
 import type { Clock } from '#kit/clock/clock.ts';
@@ -27,6 +28,7 @@ import { findKnown, findPredecessor, findReplay, findSealed } from './known.ts';
 import { Line } from './line.ts';
 import { parseSubmission, type Submission } from './submission.ts';
 import type { SubscriptionCheck } from './subscriptions.ts';
+import { UnderWay } from './under-way.ts';
 
 /** Where a submission comes from: only the register service may begin a register. */
 export interface Origin {
@@ -37,6 +39,8 @@ export interface Origin {
   readonly isPeer?: boolean;
   /** Set for people: their organisation must subscribe to the register. Services are trusted. */
   readonly person?: { readonly organizationId: string | undefined };
+  /** Throws AppError for a register that it may not speak of. */
+  readonly assertRegister?: (registerId: string) => void;
 }
 
 export interface AdmissionOptions {
@@ -70,6 +74,8 @@ interface Waiting {
   readonly candidate: Candidate;
   readonly register: Register;
   readonly isPeer: boolean;
+  /** In which order they came. */
+  readonly arrival: number;
   readonly resolve: (admitted: Admitted) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -88,8 +94,8 @@ export class Admission {
   readonly #options: AdmissionOptions;
   readonly #own: Line<Waiting>;
   readonly #hinted: Line<Waiting>;
-  /** Until they are on disk or refused, by register and transaction. */
-  readonly #underWay = new Map<string, Promise<unknown>>();
+  readonly #underWay = new UnderWay();
+  readonly #addressOf = rememberedAddresses(10_000);
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
@@ -101,12 +107,12 @@ export class Admission {
 
   /** Resolves once the transaction is verified and on disk. Throws AppError with the answer's status otherwise. */
   submit(text: string, origin: Origin): Promise<Admitted> {
-    return this.#counted(() => this.#submit(() => parseSubmission(text), origin));
+    return this.#counted(() => this.#submit(() => parseSubmission(text, this.#addressOf), origin));
   }
 
   /** What another validator has accepted and tells of; as submit, but it is not told of again. */
   take(given: GivenTransaction): Promise<Admitted> {
-    return this.#counted(() => this.#submit(() => readGiven(given), hinted));
+    return this.#counted(() => this.#submit(() => readGiven(given, this.#addressOf), hinted));
   }
 
   async #counted(act: () => Promise<Admitted>): Promise<Admitted> {
@@ -124,6 +130,7 @@ export class Admission {
     this.#options.assertWorking();
     const submission = read();
     const { registerId, type } = submission.envelope;
+    origin.assertRegister?.(registerId);
     // Genesis comes to each member, and a proposal may need what others have accepted.
     if (origin.isPeer !== true && type !== 'Genesis') this.#options.assertTaking();
     const register =
@@ -133,6 +140,12 @@ export class Admission {
     if (register === undefined) {
       throw new AppError('not_found', 'REGISTER_NOT_FOUND', `Register ${registerId} is not validated here`);
     }
+    const enter = () => this.#enter(register, submission, origin);
+    return origin.isPeer === true ? enter() : register.work.answering(enter);
+  }
+
+  async #enter(register: Register, submission: Submission, origin: Origin): Promise<Admitted> {
+    const registerId = register.id;
     if (origin.person !== undefined) {
       await this.#options.subscriptions.assertSubscribed(origin.person.organizationId, registerId);
     }
@@ -143,21 +156,20 @@ export class Admission {
     if (known !== undefined) return this.#onDisk(register, known);
     if (this.#own.size + this.#hinted.size >= mostWaiting) throw poolFull('count');
     const isPeer = origin.isPeer === true;
-    const key = `${registerId}/${candidate.txId}`;
     const { promise, resolve, reject } = Promise.withResolvers<Admitted>();
-    this.#underWay.set(key, promise);
-    (isPeer ? this.#hinted : this.#own).push({ submission, candidate, register, isPeer, resolve, reject });
+    const arrival = this.#underWay.add(candidate, promise);
+    const line = isPeer ? this.#hinted : this.#own;
+    line.push({ submission, candidate, register, isPeer, arrival, resolve, reject });
     try {
       return await promise;
     } finally {
-      if (this.#underWay.get(key) === promise) this.#underWay.delete(key);
+      this.#underWay.remove(candidate, promise);
     }
   }
 
   /** Resolves once those of the transactions that are on their way in here are on disk or refused. */
-  async settled(registerId: string, transactionIds: Iterable<string>): Promise<void> {
-    const coming = [...transactionIds].flatMap((txId) => this.#underWay.get(`${registerId}/${txId}`) ?? []);
-    await Promise.allSettled(coming);
+  settled(registerId: string, transactionIds: Iterable<string>): Promise<void> {
+    return this.#underWay.settled(registerId, transactionIds);
   }
 
   /** Genesis: from the register service, signed by the register-control key of the installation (D13, L-53). */
@@ -214,6 +226,8 @@ export class Admission {
 
   /** The register's answer and the pool together say what is known; from there to the insertion nothing awaits. */
   async #link(batch: readonly Waiting[]): Promise<void> {
+    const candidates = batch.map(({ candidate }) => candidate);
+    await this.#underWay.predecessors(candidates, batch[0]?.arrival ?? 0);
     const answers = await this.#lookup(batch);
     const added: { waiting: Waiting; transaction: PooledTransaction }[] = [];
     for (const [index, waiting] of batch.entries()) {

@@ -8,6 +8,8 @@ export interface Answer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
   readonly retryAfterSeconds: number;
+  /** Nothing was done here, and another validator may take the submission. */
+  readonly elsewhere?: true;
 }
 
 export interface Admitted {
@@ -61,6 +63,7 @@ export function refusalAnswer(error: unknown, nowMs: number): Answer {
       })),
     },
     retryAfterSeconds: refusal?.retryAfterSeconds ?? 0,
+    ...(refusal?.elsewhere === true && { elsewhere: refusal.elsewhere }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { type SignerAddress, signerAddress } from '#core/crypto/address.ts';
 import { encodeHex } from '#core/encoding/hex.ts';
 import { scanJson } from '#core/encoding/json.ts';
 import { equalBytes, fromUtf8 } from '#core/encoding/text.ts';
@@ -41,7 +42,10 @@ interface Examined {
  * @throws AppError invalid VAL_STRUCT_012 when the record is none or the payload is no unambiguous JSON, or with what
  * else is wrong with it
  */
-export function readGiven({ record, payload }: GivenTransaction): Submission {
+export function readGiven(
+  { record, payload }: GivenTransaction,
+  addressOf: SignerAddress = signerAddress,
+): Submission {
   const parsed = parseRecord(record);
   const text = fromUtf8(payload);
   if (text === undefined) throw new AppError('invalid', 'VAL_STRUCT_012', 'The payload is not UTF-8');
@@ -51,7 +55,7 @@ export function readGiven({ record, payload }: GivenTransaction): Submission {
   if (only === undefined || others.length > 0) {
     throw new AppError('invalid', 'VAL_STRUCT_012', 'The payload is not one JSON value');
   }
-  return submissionOf(parsed, only);
+  return submissionOf(parsed, only, addressOf);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { findPublication } from '#core/blueprint/publication.ts';
 import { utf8 } from '#core/encoding/text.ts';
 import { TICKS_PER_MILLISECOND, TICKS_PER_SECOND } from '#core/encoding/timestamp.ts';
 import type { Violation } from '#core/errors/errors.ts';
@@ -38,7 +39,8 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
       envelope,
       signatures.map((signature) => signature.publicKey),
     );
-  if (requireBoundTxId && !bound)
+  const isDerived = bound || findPublication({ ...envelope, txId }, match.bytes) !== undefined;
+  if (requireBoundTxId && !isDerived)
     throw validationError([validationViolation('VAL_STRUCT_011', 'TransactionId')]);
   const payloadSize = match.bytes.length;
   const { record, payload } = keptApart(

@@ -1,25 +1,20 @@
 import { fromUtf8, utf8 } from '#core/encoding/text.ts';
-import { AppError, isAppError } from '#core/errors/errors.ts';
+import { AppError } from '#core/errors/errors.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
-import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
+import type { RpcContext, RpcHandlers, RpcPeer } from '#kit/rpc/rpc.ts';
 import { SealOutcome, type SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import type { Tombstone } from '../log/entries.ts';
 import type { Registers } from '../membership/registers.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { Register } from '../sealing/register.ts';
 import type { SealResult } from '../sealing/status.ts';
-import type { Admission, Origin } from './admission.ts';
-import { type Answer, admittedAnswer, refusalAnswer } from './answer.ts';
-import type { Forward } from './forward.ts';
+import type { Origin } from './admission.ts';
+import type { Answer } from './answer.ts';
+import { type Answering, answerSubmission } from './answering.ts';
+import { answerBatch, assertSize } from './batch.ts';
 
-export interface SubmissionRpcOptions {
-  readonly admission: Pick<Admission, 'submit'>;
-  /** Absent: nobody to hand anything on to. */
-  readonly forward?: Forward | undefined;
-  /** A fault of ours: its text stays inside, so it must be told here. */
-  readonly onFault?: ((error: unknown) => void) | undefined;
+export interface SubmissionRpcOptions extends Answering {
   readonly registers: Pick<Registers, 'get' | 'find'>;
-  nowMs(): number;
 }
 
 const registerService = 'service-register';
@@ -34,36 +29,6 @@ const sealOutcomes: Readonly<Record<SealResult['outcome'], SealOutcome>> = {
   timeout: SealOutcome.TIMEOUT,
 };
 
-/** What answering a submission needs. */
-export type Answering = Pick<SubmissionRpcOptions, 'admission' | 'forward' | 'onFault' | 'nowMs'>;
-
-/** Judges one submission into the answer that both surfaces give: our own, or that of a member of its register. */
-export async function answerSubmission(options: Answering, text: string, origin: Origin): Promise<Answer> {
-  try {
-    return admittedAnswer(await options.admission.submit(text, origin));
-  } catch (error) {
-    return answerElsewhere(options, { text, origin, refusal: error });
-  }
-}
-
-async function answerElsewhere(
-  options: Answering,
-  refused: { readonly text: string; readonly origin: Origin; readonly refusal: unknown },
-): Promise<Answer> {
-  const { text, origin, refusal } = refused;
-  try {
-    const answer = await options.forward?.(text, origin, refusal);
-    return answer ?? refuse(options, refusal);
-  } catch (error) {
-    return refuse(options, error);
-  }
-}
-
-function refuse({ onFault, nowMs }: Answering, error: unknown): Answer {
-  if (!isAppError(error) || error.kind === 'internal') onFault?.(error);
-  return refusalAnswer(error, nowMs());
-}
-
 /** What the register service asks: submissions of any kind, what waits, and to seal now. */
 export function submissionHandlers(
   options: SubmissionRpcOptions,
@@ -72,15 +37,15 @@ export function submissionHandlers(
   return {
     async submit({ submissionJson, forwarded }, { peer }) {
       const text = fromUtf8(submissionJson) ?? '';
-      const answer = await answerSubmission(options, text, {
-        isRegisterService: peer.clientId === registerService,
-        isForwarded: forwarded,
-      });
-      return {
-        status: answer.status,
-        bodyJson: utf8(JSON.stringify(answer.body)),
-        retryAfterSeconds: answer.retryAfterSeconds,
-      };
+      return wireAnswer(await answerSubmission(options, text, originOf(peer, forwarded)));
+    },
+    async *submitBatches(batches, { peer }) {
+      for await (const { submissionsJson, forwarded } of batches) {
+        assertSize(submissionsJson.length);
+        const texts = submissionsJson.map((bytes) => fromUtf8(bytes) ?? '');
+        const answers = await answerBatch(options, texts, originOf(peer, forwarded));
+        yield { answers: answers.map(wireAnswer) };
+      }
     },
     async findTransactions({ registerId, transactionIds }, context) {
       assertRegisterService(context);
@@ -109,6 +74,14 @@ export function submissionHandlers(
       return { outcome: sealOutcomes[result.outcome], docketNumber: BigInt(result.docketNumber) };
     },
   };
+}
+
+function originOf({ clientId }: RpcPeer, isForwarded: boolean): Origin {
+  return { isRegisterService: clientId === registerService, isForwarded };
+}
+
+function wireAnswer({ status, body, retryAfterSeconds }: Answer) {
+  return { status, bodyJson: utf8(JSON.stringify(body)), retryAfterSeconds };
 }
 
 /** Other validators hand submissions on; what waits here and when it is sealed is no business of theirs. */

@@ -1,4 +1,4 @@
-import { isWalletAddress, walletAddress } from '#core/crypto/address.ts';
+import { isWalletAddress, type SignerAddress, signerAddress } from '#core/crypto/address.ts';
 import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import { parsePublicKey } from '#core/crypto/public-key.ts';
 import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
@@ -89,24 +89,24 @@ class Findings {
  * Reads the specification's submitted transaction, names in the specification's PascalCase or in camelCase (D14).
  * @throws AppError invalid with every finding; VAL_STRUCT_012 alone when the text is no unambiguous JSON
  */
-export function parseSubmission(text: string): Submission {
+export function parseSubmission(text: string, addressOf = signerAddress): Submission {
   const node = scanJson(text);
   const findings = new Findings();
   if (node.kind !== 'object')
     throw validationError([validationViolation('VAL_STRUCT_007', undefined, 'The body must be an object')]);
   const members = namedMembers(node.members, memberNames, findings);
   const payload = node.members.find(({ name }) => name === 'Payload' || name === 'payload')?.value;
-  return whole(readSubmission(members, payload, findings), findings);
+  return whole(readSubmission({ members, payload, addressOf }, findings), findings);
 }
 
 /**
  * The submission that a sealed record was made of: what another validator gives is read like what clients send.
  * @throws AppError invalid with every finding
  */
-export function submissionOf(record: SealedRecord, payload: JsonNode): Submission {
+export function submissionOf(record: SealedRecord, payload: JsonNode, addressOf = signerAddress): Submission {
   const findings = new Findings();
   const members = namedMembers(membersOf(record), memberNames, findings);
-  return whole(readSubmission(members, payload, findings), findings);
+  return whole(readSubmission({ members, payload, addressOf }, findings), findings);
 }
 
 function membersOf(record: SealedRecord): Member[] {
@@ -165,11 +165,13 @@ function camel(name: string): string {
 
 type Members = ReadonlyMap<MemberName, Value>;
 
-function readSubmission(
-  members: Members,
-  payload: JsonNode | undefined,
-  findings: Findings,
-): Submission | undefined {
+interface Parts {
+  readonly members: Members;
+  readonly payload: JsonNode | undefined;
+  readonly addressOf: SignerAddress;
+}
+
+function readSubmission({ members, payload, addressOf }: Parts, findings: Findings): Submission | undefined {
   const txId = readId(members, 'TransactionId', findings);
   const registerId = readId(members, 'RegisterId', findings);
   const payloadHash = readHash(members, findings);
@@ -203,7 +205,7 @@ function readSubmission(
     payload,
     signatures: signed.map((each) => each.signature),
     keys: signed.map((each) => each.key),
-    senderAddress: walletAddress(first.signature.algorithm, first.key.publicKey),
+    senderAddress: addressOf(first.signature.algorithm, first.signature.publicKey),
     createdAtTicks: createdAt.ticks,
     expiresAtTicks: expiresAt?.ticks,
   };

@@ -27,6 +27,15 @@ describe('subscription of a submitting person', () => {
     await expect(check.assertSubscribed('org-1', register)).rejects.toMatchObject({ kind: 'forbidden' });
   });
 
+  it('is asked for once by all who want to know at the same time, also when there is none', async () => {
+    const { check, asked } = world();
+    await Promise.all(Array.from({ length: 5 }, () => check.assertSubscribed('org-1', register)));
+    expect(asked()).toBe(1);
+    const refused = Array.from({ length: 5 }, () => check.assertSubscribed('org-2', register));
+    for (const each of await Promise.allSettled(refused)) expect(each.status).toBe('rejected');
+    expect(asked()).toBe(2);
+  });
+
   it('is demanded: another organisation and no organisation are refused, and asked for again', async () => {
     const { check, subscribed } = world();
     const refused = { kind: 'forbidden', code: 'SUBSCRIPTION_REQUIRED' };

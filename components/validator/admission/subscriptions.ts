@@ -17,11 +17,20 @@ export function createSubscriptionCheck(
   clock: Clock,
 ): SubscriptionCheck {
   const seenAtMs = new Map<string, number>();
+  const asking = new Map<string, Promise<boolean>>();
+  /** Everybody who wants to know at the same time waits for the same answer. */
+  const ask = (key: string, organizationId: string, registerId: string): Promise<boolean> => {
+    const known = asking.get(key);
+    if (known !== undefined) return known;
+    const answer = ledger.isSubscribed(organizationId, registerId).finally(() => asking.delete(key));
+    asking.set(key, answer);
+    return answer;
+  };
   const isSubscribed = async (organizationId: string, registerId: string): Promise<boolean> => {
     const key = `${organizationId} ${registerId}`;
     const seen = seenAtMs.get(key);
     if (seen !== undefined && clock.nowMs() - seen < believedMs) return true;
-    const subscribed = await ledger.isSubscribed(organizationId, registerId);
+    const subscribed = await ask(key, organizationId, registerId);
     if (seenAtMs.size >= mostBelieved) seenAtMs.clear();
     if (subscribed) seenAtMs.set(key, clock.nowMs());
     else seenAtMs.delete(key);

@@ -1,8 +1,10 @@
+import { findPublication } from '#core/blueprint/publication.ts';
 import type { Violation } from '#core/errors/errors.ts';
 import { validationViolation } from '#core/errors/validation-codes.ts';
 import { applyControl, beginDocket, type DocketFold, foldControl } from '#core/ledger/governance/apply.ts';
 import type { ControlContext } from '#core/ledger/governance/control.ts';
 import { acceptsAlgorithms, judgeCrypto } from '#core/ledger/governance/policies.ts';
+import { parseRecord } from '#core/ledger/record.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import { controlOf, type RegisterState } from '../sealing/state.ts';
 
@@ -14,20 +16,25 @@ export function contextOf(state: RegisterState, timestamp: string): ControlConte
   return { docketNumber: state.height, timestamp, verifier: state.verifier };
 }
 
+/** Whether the id follows from the envelope or, for publications of blueprints, from what is published. */
+function isDerived({ bound, record, payload }: Ruled): boolean {
+  return bound || findPublication(parseRecord(record), payload) !== undefined;
+}
+
 /** What the policies in force say of one transaction, whatever else is in its docket. Genesis is exempt (D13). */
 export function judgePolicies(state: RegisterState, transaction: Ruled): Violation[] {
   const { maxTransactionBytes, requireBoundTxId } = state.rules;
   const { cryptoPolicy } = state.ledger;
   const isFine =
     transaction.sizeBytes <= maxTransactionBytes &&
-    (transaction.bound || !requireBoundTxId) &&
+    (!requireBoundTxId || isDerived(transaction)) &&
     acceptsAlgorithms(cryptoPolicy, transaction.algorithms);
   if (isFine || transaction.type === 'Genesis') return [];
   const found = judgeCrypto(cryptoPolicy, transaction.algorithms).filter(
     ({ severity }) => severity !== 'Warning',
   );
   if (transaction.sizeBytes > maxTransactionBytes) found.push(validationViolation('VAL_SIZE_001'));
-  if (requireBoundTxId && !transaction.bound) {
+  if (requireBoundTxId && !isDerived(transaction)) {
     found.push(validationViolation('VAL_STRUCT_011', 'TransactionId'));
   }
   return found;

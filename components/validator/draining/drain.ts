@@ -58,7 +58,8 @@ export class Drain {
   assertTaking(): void {
     if (!this.isDraining) return;
     const message = 'This validator is drained: another one takes transactions in';
-    throw new AppError('unavailable', 'VALIDATOR_DRAINING', message, { retryAfterSeconds: 1 });
+    const options = { retryAfterSeconds: 1, elsewhere: true } as const;
+    throw new AppError('unavailable', 'VALIDATOR_DRAINING', message, options);
   }
 
   /** Begins to drain; a second time changes nothing. Throws AppError unavailable VALIDATOR_PAUSED. */

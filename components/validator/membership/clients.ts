@@ -12,6 +12,9 @@ import type { ValidatorReport } from '../admin/report.ts';
 import { reportOf } from '../admin/wire.ts';
 import type { Answer } from '../admission/answer.ts';
 import { type HeldEvidence, heldOf } from '../evidence/wire.ts';
+import type { BuildOrder, Built } from '../inspection/build.ts';
+import type { Waiting, WaitingWindow } from '../inspection/waiting.ts';
+import { builtOf, waitingOf } from '../inspection/wire.ts';
 import type { Directory } from './directory.ts';
 
 /** What one validator asks of another one. An outage is an AppError of kind unavailable or timeout. */
@@ -22,6 +25,15 @@ export interface Colleagues {
   report(validatorId: string, registerId: string): Promise<ValidatorReport>;
   /** What the other one holds of a register, not verified. */
   evidence(validatorId: string, registerId: string): Promise<readonly HeldEvidence[]>;
+  /** What waits there for a register, for the caller whose token it is. */
+  listWaiting(validatorId: string, asked: Asked & WaitingWindow): Promise<Waiting>;
+  /** The docket that would be proposed there, for the caller whose token it is. */
+  buildDocket(validatorId: string, asked: Asked & BuildOrder): Promise<Built>;
+  /** Changes the configuration there in the name of a system administrator. */
+  configure(
+    validatorId: string,
+    order: { readonly patch: Uint8Array; readonly subjectToken: string },
+  ): Promise<void>;
   /** Starts, stops, pauses or resumes a register there in the name of a system administrator. */
   act(validatorId: string, request: ActOrder): Promise<Acted>;
 }
@@ -30,6 +42,12 @@ export interface ActOrder {
   readonly registerId: string;
   readonly act: Act;
   /** The system administrator's own access token: no validator stops another one by its own word. */
+  readonly subjectToken: string;
+}
+
+/** A question about a register, with the token of who asks it. */
+export interface Asked {
+  readonly registerId: string;
   readonly subjectToken: string;
 }
 
@@ -57,6 +75,8 @@ interface Connection {
 /** A person waits for the answer of all: one that does not answer in this time is named as unreachable. */
 const questionTimeoutMs = 2_000;
 const submitTimeoutMs = 5_000;
+/** As long as a vote may take, with room for the answer. */
+const sealTimeoutMs = 32_000;
 
 /** One connection a validator; an endpoint that moved replaces it. Each must prove the identity it is called by. */
 export function connectColleagues(options: ColleagueOptions): Colleagues & { close(): void } {
@@ -122,6 +142,23 @@ export function connectColleagues(options: ColleagueOptions): Colleagues & { clo
       return judged(validatorId, async () =>
         actedSchema.parse(await admin.act({ registerId, act }, { ...quick, subjectToken })),
       );
+    },
+    async listWaiting(validatorId, { subjectToken, ...asked }) {
+      const { admin } = await at(validatorId);
+      return judged(validatorId, async () =>
+        waitingOf(await admin.listWaiting(asked, { ...quick, subjectToken })),
+      );
+    },
+    async buildDocket(validatorId, { subjectToken, ...asked }) {
+      const { admin } = await at(validatorId);
+      const timeoutMs = asked.seal ? sealTimeoutMs : questionTimeoutMs;
+      return judged(validatorId, async () =>
+        builtOf(await admin.buildDocket(asked, { timeoutMs, subjectToken })),
+      );
+    },
+    async configure(validatorId, { patch, subjectToken }) {
+      const { admin } = await at(validatorId);
+      await admin.configure({ patchJson: patch }, { ...quick, subjectToken });
     },
     close() {
       for (const connection of connections.values()) close(connection);

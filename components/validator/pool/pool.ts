@@ -2,14 +2,13 @@ import { equalBytes } from '#core/encoding/text.ts';
 import type { Budget } from './budget.ts';
 import type { Lane, PooledTransaction } from './transaction.ts';
 
+/** Bounds of every pool of a validator. An operator may change the first two at run time. */
 export interface PoolBounds {
-  readonly maxTransactions: number;
+  maxTransactions: number;
+  maxBytes: number;
   readonly maxControlTransactions: number;
-  readonly maxBytes: number;
   /** What all registers of the validator may hold together. */
   readonly budget: Budget;
-  /** A policy of the register, which may change. */
-  maxPerSender(): number;
 }
 
 export type Full = 'count' | 'bytes' | 'sender' | 'total';
@@ -46,7 +45,8 @@ export interface Sealing {
  * got from the register may be older than the docket.
  */
 export class Pool {
-  readonly #bounds: PoolBounds;
+  readonly #bounds: Readonly<PoolBounds>;
+  readonly #maxPerSender: () => number;
   readonly #slots = new Map<string, Slot>();
   readonly #lanes: Record<Lane, Set<PooledTransaction>> = { control: new Set(), action: new Set() };
   readonly #senders = new Map<string, number>();
@@ -56,13 +56,31 @@ export class Pool {
   #bytes = 0;
   #heldBytes = 0;
 
-  constructor(bounds: PoolBounds) {
+  /** @param maxPerSender a policy of the register, which may change */
+  constructor(bounds: Readonly<PoolBounds>, maxPerSender: () => number) {
     this.#bounds = bounds;
+    this.#maxPerSender = maxPerSender;
   }
 
   /** Transactions that may be proposed. */
   get size(): number {
     return this.#lanes.control.size + this.#lanes.action.size;
+  }
+
+  /** Of those, genesis and control transactions. */
+  get controlSize(): number {
+    return this.#lanes.control.size;
+  }
+
+  /** Most Action transactions that may wait. */
+  get maxSize(): number {
+    return this.#bounds.maxTransactions;
+  }
+
+  /** When the oldest transaction that waits came; undefined when none does. */
+  get oldestAtMs(): number | undefined {
+    const heads = Object.values(this.#lanes).flatMap((lane) => lane.values().next().value?.addedAtMs ?? []);
+    return heads.length === 0 ? undefined : Math.min(...heads);
   }
 
   /** Bytes of what may be proposed. */
@@ -102,7 +120,7 @@ export class Pool {
     if (this.#lanes.action.size >= maxTransactions) return 'count';
     if (this.#heldBytes + sizeBytes > maxBytes) return 'bytes';
     if (!budget.hasRoomFor(sizeBytes)) return 'total';
-    return (this.#senders.get(sender) ?? 0) >= this.#bounds.maxPerSender() ? 'sender' : undefined;
+    return (this.#senders.get(sender) ?? 0) >= this.#maxPerSender() ? 'sender' : undefined;
   }
 
   add(transaction: PooledTransaction): void {

@@ -8,14 +8,30 @@ const worthwhile = 250;
 /** Each further member after the one whose task it is waits so much longer before it stores a docket (D19). */
 const followMs = { step: 1_000, longest: 10_000 } as const;
 
+/** What an operator may set at run time: both only keep within what the policy of a register allows. */
+export interface Pace {
+  /** Longest wait for more transactions; infinite: as long as the policy says. */
+  intervalMs: number;
+  /** Most transactions of a docket that is proposed here; infinite: as many as the policy allows. */
+  maxTransactions: number;
+}
+
+/** What holds while nobody sets anything. */
+export const freePace: Readonly<Pace> = {
+  intervalMs: Number.POSITIVE_INFINITY,
+  maxTransactions: Number.POSITIVE_INFINITY,
+};
+
 /** How long to wait for more transactions; 0 when nothing is on its way to the store, or enough waits (D18). */
 export function lingerMs(
   { rules }: RegisterState,
   now: { readonly inFlight: number; readonly waiting: number; readonly sinceDecidedMs: number },
+  pace: Readonly<Pace>,
 ): number {
   const isWorthIt = now.waiting >= Math.min(worthwhile, rules.maxTransactionsPerDocket);
   if (now.inFlight === 0 || isWorthIt) return 0;
-  return Math.max(0, rules.docketBuildIntervalMs - now.sinceDecidedMs);
+  const intervalMs = Math.min(rules.docketBuildIntervalMs, pace.intervalMs);
+  return Math.max(0, intervalMs - now.sinceDecidedMs);
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Certificate } from '#core/ledger/certificate.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { type Docket, docketValue } from '../building/docket.ts';
-import { isTimely, judgeDocket } from '../building/judge.ts';
+import { isTimely } from '../building/judge.ts';
 import { bft1, type Consensus } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine.ts';
 import { proposerOf } from '../consensus/members.ts';
@@ -40,6 +40,8 @@ export interface ConductorOptions {
   append(record: LogRecord): Promise<number>;
   /** The next docket, or undefined when there is nothing to propose. */
   build(): Docket | undefined;
+  /** What is wrong with a docket that is to follow a state. */
+  judge(state: RegisterState, docket: Docket): readonly Violation[];
   onDecided(docket: Docket, certificate: Certificate): void;
   onEvidence(evidence: Evidence): void;
   /** A proposal breaks the rules, and was not merely late. Without violations: one of its transactions may not be sealed. */
@@ -244,7 +246,7 @@ export class Conductor {
     else this.#judged(proposal, this.#verdict(proposal, docket));
   }
 
-  /** A docket whose transactions are not all known here is not judged until they are: fail closed. */
+  /** A docket is not judged until all its transactions are known here: fail closed. */
   async #fetchAndJudge(proposal: Proposal): Promise<void> {
     const { peers } = this.#options;
     const docket = await peers.findDocket(this.#state.registerId, proposal);
@@ -259,7 +261,7 @@ export class Conductor {
   }
 
   #verdict(proposal: Proposal, docket: Docket): Verdict {
-    const violations = judgeDocket(this.#state, docket);
+    const violations = this.#options.judge(this.#state, docket);
     if (violations.length > 0) {
       this.#options.onInvalid(proposal, violations);
       return 'invalid';
@@ -366,9 +368,8 @@ export class Conductor {
     const round = valid && rounds.get(valid.round);
     if (valid === undefined || round === undefined || valid.round <= this.#polkaRound) return undefined;
     this.#polkaRound = valid.round;
-    const others = votesFor(round, 'prevote', valid.value).filter(
-      (vote) => vote.validatorId !== this.#options.self,
-    );
+    const isOther = (vote: { readonly validatorId: string }) => vote.validatorId !== this.#options.self;
+    const others = votesFor(round, 'prevote', valid.value).filter(isOther);
     if (others.length === 0) return undefined;
     return others.map(({ validatorId, timestamp, signature }) => ({ validatorId, timestamp, signature }));
   }
@@ -391,10 +392,8 @@ export class Conductor {
     }
     const { registerId } = this.#state;
     const { kind, height, round } = message;
-    this.#options.log.warn(
-      { registerId, height, round, message: kind, code: error.code },
-      'the signer has signed something else here, or holds another key',
-    );
+    const what = { registerId, height, round, message: kind, code: error.code };
+    this.#options.log.warn(what, 'the signer has signed something else here, or holds another key');
     if (height === this.height) this.#feed({ kind: 'refused', round, message: kind });
   }
 }

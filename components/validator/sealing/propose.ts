@@ -5,14 +5,12 @@ import type { Pool } from '../pool/pool.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { RegisterState } from './state.ts';
 
-const mostPerDocket = 10_000;
-
 export interface Proposer {
   readonly walletAddress: string;
   readonly nowMicros: bigint;
   readonly nowMs: number;
-  /** Transactions of this docket, when somebody asked for fewer than the policy allows. */
-  readonly limit: number | undefined;
+  /** Most transactions of this docket; the policy may allow fewer. */
+  readonly limit: number;
   /** JSON text of docket 0, from its transaction. */
   genesisConfig(genesis: PooledTransaction): string;
 }
@@ -26,8 +24,7 @@ export function proposeDocket(state: RegisterState, pool: Pool, proposer: Propos
   };
   const overlay = height === 0 ? undefined : new Overlay(state, nextTimestamp(state, proposer.nowMicros));
   const chosen = chooseTransactions(candidates(pool, height), find, {
-    maxTransactions:
-      height === 0 ? 1 : Math.min(rules.maxTransactionsPerDocket, proposer.limit ?? mostPerDocket),
+    maxTransactions: height === 0 ? 1 : Math.min(rules.maxTransactionsPerDocket, proposer.limit),
     maxBytes: rules.maxDocketBytes,
     atMs: height === 0 ? 0 : proposer.nowMs,
     take: (line) => overlay?.take(line) ?? true,

@@ -1,8 +1,17 @@
 import { encodeHex } from '#core/encoding/hex.ts';
 import { root } from '#core/ledger/merkle.ts';
 import type { Docket } from '../building/docket.ts';
-import type { DecidedDocket } from '../log/entries.ts';
+import type { DecidedDocket, Mode, OwnMessage } from '../log/entries.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
+import type { SealedDocket } from './ports.ts';
+
+/** What the log held of a register when the process started. */
+export interface RestoredRegister {
+  readonly decided: readonly SealedDocket[];
+  readonly own: readonly OwnMessage[];
+  readonly ownDockets: readonly Docket[];
+  readonly mode: Mode;
+}
 
 /** Ways to choose among records of the same ids that are tried. */
 const mostChoices = 1_024;

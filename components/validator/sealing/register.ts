@@ -9,17 +9,19 @@ import type { Machine } from '../consensus/machine.ts';
 import { proposerOf } from '../consensus/members.ts';
 import type { Message, Value } from '../consensus/messages.ts';
 import { Tally } from '../consensus/tally.ts';
-import type { LogRecord, Mode, OwnMessage, Tombstone } from '../log/entries.ts';
+import type { LogRecord, Mode, Tombstone } from '../log/entries.ts';
+import { Work } from '../measuring/work.ts';
 import { Pool, type PoolBounds } from '../pool/pool.ts';
 import { Tombstones } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import { Attestations } from './attestations.ts';
 import { buried, outdone, ruledOut } from './burial.ts';
-import { lingerMs, mostUnstored, neededMembers, storeAfterMs } from './cadence.ts';
+import { lingerMs, mostUnstored, neededMembers, type Pace, storeAfterMs } from './cadence.ts';
 import { Conductor, type ConductorOptions } from './conductor.ts';
 import { signerIn } from './own-key.ts';
 import type { Ledger, SealedDocket, WriteAnswer } from './ports.ts';
 import { proposeDocket } from './propose.ts';
+import type { RestoredRegister } from './rebuild.ts';
 import { Rejections } from './rejections.ts';
 import type { Serials } from './serials.ts';
 import { applyDocket, type RegisterState } from './state.ts';
@@ -29,10 +31,11 @@ import { DocketWriter } from './writer.ts';
 
 export interface RegisterOptions
   extends Room,
-    Omit<ConductorOptions, 'build' | 'onDecided' | 'onEvidence' | 'onFailed' | 'onInvalid'> {
+    Omit<ConductorOptions, 'build' | 'judge' | 'onDecided' | 'onEvidence' | 'onFailed' | 'onInvalid'> {
   readonly ledger: Ledger;
   readonly serials: Serials;
-  readonly bounds: Omit<PoolBounds, 'maxPerSender'>;
+  readonly bounds: PoolBounds;
+  readonly pace: Pace;
   readonly metrics: SealingMetrics;
   /** JSON text of docket 0, from its transaction. */
   genesisConfig(genesis: PooledTransaction): string;
@@ -50,19 +53,17 @@ export class Register {
   readonly pool: Pool;
   readonly tombstones = new Tombstones();
   readonly tally: Tally;
+  readonly work: Work;
   readonly rejections: Rejections;
   readonly #options: RegisterOptions;
   readonly #conductor: Conductor;
   readonly #writer: DocketWriter;
   readonly #attestations: Attestations;
   readonly #waiters: Waiters;
-  readonly #startedAtMs: number;
   #state: RegisterState;
   #mode: Mode = 'Running';
   #haltedBecause: string | undefined;
   #decidedAtMs = 0;
-  #docketsBuilt = 0;
-  #processed = 0;
   #storedHeight: number;
   readonly #roots = new RecentRoots();
   #limit: number | undefined;
@@ -73,8 +74,8 @@ export class Register {
     this.#state = state;
     this.#storedHeight = state.height;
     if (state.height > 0) this.#roots.add(state.height, encodeHex(state.log.root()));
-    this.#startedAtMs = options.clock.nowMs();
-    this.pool = new Pool({ ...options.bounds, maxPerSender: () => this.#state.rules.maxPendingPerSender });
+    this.pool = new Pool(options.bounds, () => this.#state.rules.maxPendingPerSender);
+    this.work = new Work(options.clock);
     this.tally = new Tally(options.self, () => options.clock.nowMs());
     this.#writer = new DocketWriter({
       registerId: this.id,
@@ -89,7 +90,8 @@ export class Register {
       {
         ...options,
         consensus: this.tally.watch(options.consensus ?? bft1()),
-        build: () => this.#build(),
+        build: () => this.work.timed('built', () => this.#build()),
+        judge: (at, docket) => this.work.timed('judged', () => judgeDocket(at, docket)),
         onDecided: (docket, certificate) => this.#onDecided(docket, certificate),
         onEvidence: (evidence) => options.peers.report(this.id, evidence),
         onInvalid: (proposal, found) => this.rejections.reject(proposal, found, this.#state.members),
@@ -122,10 +124,10 @@ export class Register {
 
   get facts() {
     return {
-      startedAtMs: this.#startedAtMs,
+      startedAtMs: this.work.startedAtMs,
       decidedAtMs: this.#decidedAtMs,
-      docketsBuilt: this.#docketsBuilt,
-      transactionsProcessed: this.#processed,
+      docketsBuilt: this.work.total.decided,
+      transactionsProcessed: this.work.total.confirmed,
       storedHeight: this.#storedHeight,
       unstored: this.#writer.size,
       isWaitingForValidators: this.status === 'Running' && this.#lacksMembers,
@@ -140,14 +142,9 @@ export class Register {
   /** What must outlive a log segment, on its way into another one. */
   *carry(segment: number, into: number): Iterable<LogRecord> {
     const { height, headHash } = this.#state;
-    yield {
-      kind: 'snapshot',
-      value: {
-        registerId: this.id,
-        height: this.#storedHeight,
-        headHash: height === this.#storedHeight ? headHash : '',
-      },
-    };
+    const storedHash = height === this.#storedHeight ? headHash : '';
+    const value = { registerId: this.id, height: this.#storedHeight, headHash: storedHash };
+    yield { kind: 'snapshot', value };
     if (this.#mode !== 'Running') yield { kind: 'mode', value: { registerId: this.id, mode: this.#mode } };
     for (const value of this.tombstones.all()) yield { kind: 'tombstone', value };
     for (const value of this.pool.moveSegment(segment, into)) yield { kind: 'transaction', value };
@@ -171,7 +168,7 @@ export class Register {
     const { scheduler, clock } = this.#options;
     const sinceDecidedMs = clock.nowMs() - this.#decidedAtMs;
     const now = { inFlight: this.#writer.inFlight, waiting: this.pool.size, sinceDecidedMs };
-    const waitMs = this.#limit === undefined ? lingerMs(this.#state, now) : 0;
+    const waitMs = this.#limit === undefined ? lingerMs(this.#state, now, this.#options.pace) : 0;
     if (waitMs > 0) scheduler.set(`build/${this.id}`, waitMs, () => this.wake());
     return waitMs > 0;
   }
@@ -268,9 +265,9 @@ export class Register {
     this.#limit = maxTransactions;
     const stored = this.#waiters.wait(docketNumber, timeoutMs);
     this.wake();
-    const outcome = await stored;
+    const header = await stored;
     if (this.#limit === maxTransactions) this.#limit = undefined;
-    return { outcome, docketNumber };
+    return { outcome: header === undefined ? 'timeout' : 'sealed', docketNumber, header };
   }
 
   setMode(mode: Mode): void {
@@ -286,12 +283,7 @@ export class Register {
   }
 
   /** Puts back what the log held when the process started, before anything else happens here. */
-  async restore(recovered: {
-    decided: readonly SealedDocket[];
-    own: readonly OwnMessage[];
-    ownDockets: readonly Docket[];
-    mode: Mode;
-  }): Promise<void> {
+  async restore(recovered: RestoredRegister): Promise<void> {
     this.#mode = recovered.mode;
     for (const sealed of recovered.decided) {
       this.pool.seal(sealed.docket.transactions);
@@ -317,10 +309,16 @@ export class Register {
 
   #build(): Docket | undefined {
     if (this.status !== 'Running' || !this.#mayPropose) return undefined;
-    const { self, clock, signer, genesisConfig } = this.#options;
     const limit = this.#limit;
     this.#limit = undefined;
-    const { walletAddress } = signerIn(this.#state.members, self, signer).key;
+    return this.preview(limit);
+  }
+
+  /** The docket that would be proposed now, here or by the member of an address; nothing comes of it. */
+  preview(most: number | undefined, address?: string): Docket | undefined {
+    const { self, clock, signer, genesisConfig, pace } = this.#options;
+    const walletAddress = address ?? signerIn(this.#state.members, self, signer).key.walletAddress;
+    const limit = Math.min(most ?? pace.maxTransactions, pace.maxTransactions);
     const now = { nowMicros: clock.nowMicros(), nowMs: clock.nowMs() };
     return proposeDocket(this.#state, this.pool, { walletAddress, ...now, limit, genesisConfig });
   }
@@ -338,7 +336,7 @@ export class Register {
     this.#bury(dropped);
     const out = this.#state.ledger === ledger ? [] : this.ruleOut();
     for (const value of out) this.#append({ kind: 'tombstone', value });
-    this.#docketsBuilt += 1;
+    this.work.count('decided');
     metrics.decided(docket.transactions.length, certificate.round + 1);
     this.#conductor.begin(this.#state);
     peers.decided(this.id, sealed);
@@ -376,14 +374,15 @@ export class Register {
     this.pool.markStored(transactionIds, serials.latest);
     this.pool.forgetStored(serials.oldestActive);
     this.#storedHeight = docketNumber + 1;
-    this.#processed += transactionIds.length;
+    this.work.count('stored');
+    this.work.count('confirmed', transactionIds.length);
     metrics.stored(transactionIds.length);
     if (attested !== undefined) {
       this.#attestations.hear(docketNumber, attested);
       peers.stored(this.id, docketNumber + 1, attested);
     }
     void this.#attestations.stored(docketNumber);
-    this.#waiters.stored(docketNumber);
+    this.#waiters.stored(docket.header);
     this.wake();
   }
 

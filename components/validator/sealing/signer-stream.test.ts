@@ -172,10 +172,12 @@ describe('the stream to the signer', () => {
       fake.answer(0n, opened());
       await started;
       const pending = signer.sign(possession);
+      signer.assertHeld();
       act(fake, opened);
       await expect(pending).rejects.toBeInstanceOf(AppError);
       expect(fenced).toHaveLength(1);
       expect(() => signer.assertOpen()).toThrow();
+      expect(() => signer.assertHeld()).toThrow();
       await expect(signer.sign(possession)).rejects.toMatchObject({ kind: 'forbidden' });
     }
   });
@@ -187,5 +189,6 @@ describe('the stream to the signer', () => {
     const pending = signer.sign(possession);
     signer.stop();
     await expect(pending).rejects.toMatchObject({ code: 'SIGNER_UNAVAILABLE' });
+    signer.assertHeld();
   });
 });

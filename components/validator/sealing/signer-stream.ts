@@ -58,6 +58,7 @@ export class SignerStream implements Signer, KeyChain {
   #stream: Stream | undefined;
   #nextId = 1n;
   #ended: AppError | undefined;
+  #fenced: AppError | undefined;
   #delayMs: number = reconnectMs.first;
   #wakeRetry: (() => void) | undefined;
 
@@ -78,6 +79,11 @@ export class SignerStream implements Signer, KeyChain {
     if (this.#stream === undefined) {
       throw new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The signing component cannot be reached');
     }
+  }
+
+  /** Throws once another holder has taken over: only a new process takes the identity back. */
+  assertHeld(): void {
+    if (this.#fenced !== undefined) throw this.#fenced;
   }
 
   /** Opens the stream and keeps it open; resolves with the key once the first one is. Rejects when it is fenced. */
@@ -220,6 +226,7 @@ export class SignerStream implements Signer, KeyChain {
   }
 
   #fence(error: AppError): void {
+    this.#fenced = error;
     this.#end(error);
     this.#stream?.cancel();
     this.#options.onFenced(error);

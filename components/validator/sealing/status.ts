@@ -1,4 +1,5 @@
 import { AppError } from '#core/errors/errors.ts';
+import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { Mode } from '../log/entries.ts';
 
 /** Full: paused by itself, until there is room on the volume of the log. */
@@ -25,6 +26,8 @@ export function isStill({ status }: { readonly status: RegisterStatus }): boolea
 export interface SealResult {
   readonly outcome: 'sealed' | 'nothing-pending' | 'not-running' | 'timeout';
   readonly docketNumber: number;
+  /** Of the docket that was sealed. */
+  readonly header?: DocketHeader | undefined;
 }
 
 /** Refuses what a register that is not open cannot take. */

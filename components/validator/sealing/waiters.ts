@@ -1,8 +1,9 @@
+import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { Scheduler } from './scheduler.ts';
 
 interface Waiter {
   readonly docketNumber: number;
-  readonly resolve: () => void;
+  readonly resolve: (stored: DocketHeader) => void;
 }
 
 /** Who waits until dockets of one register are stored. */
@@ -21,20 +22,22 @@ export class Waiters {
     return this.#waiters.size;
   }
 
-  async wait(docketNumber: number, timeoutMs: number): Promise<'sealed' | 'timeout'> {
-    const { promise, resolve } = Promise.withResolvers<'sealed' | 'timeout'>();
-    const waiter = { docketNumber, resolve: () => resolve('sealed') };
+  /** The docket of that number, or a later one, once it is stored; undefined when time is up. */
+  async wait(docketNumber: number, timeoutMs: number): Promise<DocketHeader | undefined> {
+    const { promise, resolve } = Promise.withResolvers<DocketHeader | undefined>();
+    const waiter = { docketNumber, resolve };
     this.#count += 1;
     const key = `seal/${this.#registerId}/${this.#count}`;
     this.#waiters.add(waiter);
-    this.#scheduler.set(key, timeoutMs, () => resolve('timeout'));
-    const outcome = await promise;
+    this.#scheduler.set(key, timeoutMs, () => resolve(undefined));
+    const stored = await promise;
     this.#scheduler.clear(key);
     this.#waiters.delete(waiter);
-    return outcome;
+    return stored;
   }
 
-  stored(docketNumber: number): void {
-    for (const waiter of this.#waiters) if (waiter.docketNumber <= docketNumber) waiter.resolve();
+  stored(header: DocketHeader): void {
+    for (const waiter of this.#waiters)
+      if (waiter.docketNumber <= header.docketNumber) waiter.resolve(header);
   }
 }

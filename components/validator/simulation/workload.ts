@@ -1,5 +1,5 @@
 import type { Random } from '#kit/testing/random.ts';
-import { answerSubmission } from '../admission/rpc.ts';
+import { answerSubmission } from '../admission/answering.ts';
 import type { Engine } from '../engine.ts';
 import type { TestKey } from '../testing/keys.ts';
 import { type Signed, signedSubmission } from '../testing/submissions.ts';

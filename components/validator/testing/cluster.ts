@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '#kit/clock/clock.ts';
 import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import type { Answer } from '../admission/answer.ts';
-import { answerSubmission } from '../admission/rpc.ts';
+import { answerSubmission } from '../admission/answering.ts';
 import { type Engine, openEngine } from '../engine.ts';
 import type { Storage } from '../log/storage.ts';
 import type { Transport } from '../peering/transport.ts';

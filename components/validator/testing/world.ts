@@ -5,7 +5,7 @@ import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import type { Answer } from '../admission/answer.ts';
-import { answerSubmission } from '../admission/rpc.ts';
+import { answerSubmission } from '../admission/answering.ts';
 import { type Engine, type EngineOptions, openEngine } from '../engine.ts';
 import type { Transport } from '../peering/transport.ts';
 import type { Register } from '../sealing/register.ts';

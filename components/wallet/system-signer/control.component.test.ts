@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { walletAddress } from '#core/crypto/address.ts';
+import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
+import { memberDid } from '#core/ledger/did.ts';
+import { attestationBytes, verifyAttestation } from '#core/ledger/owner-attestation.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
 import { testInstallation } from '#kit/testing/runtime.ts';
 import {
@@ -211,6 +214,45 @@ describe('signing component, control path', () => {
     const rows = await auditOf(registerId);
     expect(rows.filter((row) => row.decision === 'Signed')).toHaveLength(12);
     expect(rows.filter((row) => row.decision === 'Refused')).toHaveLength(wrong.length);
+  });
+
+  test('the installation attests that it owns a register, in its own name alone', async () => {
+    const { registerId } = request();
+    const facts = {
+      registerId,
+      registerName: 'System register',
+      grantedAt: '2026-11-22T10:00:00.0000000+00:00',
+    };
+    const handlers = systemSignerHandlers(first.deps);
+    const { signature = new Uint8Array(), key } = await handlers.signOwnership(facts as never, REGISTER);
+    const { publicKey = '', algorithm = '', walletAddress: address = '' } = key ?? {};
+    const subject = memberDid(address);
+    const signed = { publicKey, algorithm, signature };
+    const verifies = (role: 'Owner' | 'Admin', name: string) => {
+      const data = { role, subject, registerId, registerName: name, grantedAt: facts.grantedAt };
+      return verifyAttestation(createVerifier(nodeEd25519()), attestationBytes(data), subject, signed);
+    };
+    expect([verifies('Owner', facts.registerName), verifies('Admin', facts.registerName)]).toEqual([
+      true,
+      false,
+    ]);
+    for (const wrong of [{ registerName: '' }, { registerName: 'a\u0000b' }, { grantedAt: 'now' }]) {
+      const attempt = handlers.signOwnership({ ...facts, ...wrong } as never, REGISTER);
+      await expect(attempt).rejects.toMatchObject({ kind: 'invalid' });
+    }
+    const stranger = handlers.signOwnership(
+      facts as never,
+      rpcContext('validator-0', { canSignSystem: true }),
+    );
+    await expect(stranger).rejects.toMatchObject({ code: 'SIGNING_NOT_ALLOWED' });
+    const rows = await auditOf(registerId);
+    expect(rows.map((row) => [row.transaction_type, row.decision])).toEqual([
+      ['Ownership', 'Signed'],
+      ['Ownership', 'Refused'],
+      ['Ownership', 'Refused'],
+      ['Ownership', 'Refused'],
+      ['Ownership', 'Refused'],
+    ]);
   });
 
   test('audit rows cannot be changed or removed', async () => {

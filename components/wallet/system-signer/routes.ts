@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { App } from '#kit/http/http.ts';
 import { destroyValidatorKeys, type SystemKeyDeps } from './keys.ts';
+import { VALIDATOR_CLIENT } from './rules.ts';
 
-const validatorId = z.string().regex(/^validator-[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/);
+const validatorId = z.string().regex(VALIDATOR_CLIENT);
 
 export type ValidatorKeyDeps = Pick<SystemKeyDeps, 'db'>;
 

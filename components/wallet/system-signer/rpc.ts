@@ -4,7 +4,13 @@ import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { PublicKeySchema, SystemSignerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import type { SystemKey } from './keys.ts';
 import type { SigningCaller } from './rules.ts';
-import { type SignControlDeps, signCheckpoint, signControl, systemKeyOf } from './sign-control.ts';
+import {
+  type SignControlDeps,
+  signCheckpoint,
+  signControl,
+  signOwnership,
+  systemKeyOf,
+} from './sign-control.ts';
 import { serveSigner } from './stream.ts';
 
 type Methods = typeof SystemSignerService extends { readonly method: infer M } ? M : never;
@@ -17,6 +23,10 @@ export function systemSignerHandlers(deps: SignControlDeps): RpcHandlers<Methods
     }),
     signControl: async (request, context) => {
       const { signature, key } = await signControl(deps, callerOf(context), request);
+      return { signature, key: presentKey(key) };
+    },
+    signOwnership: async (request, context) => {
+      const { signature, key } = await signOwnership(deps, callerOf(context), request);
       return { signature, key: presentKey(key) };
     },
     signCheckpoint: async (request, context) => {

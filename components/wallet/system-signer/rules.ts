@@ -21,7 +21,8 @@ export interface SigningAttempt {
 }
 
 const REGISTER_CLIENT = 'service-register';
-const VALIDATOR_CLIENT = /^validator-[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+/** Client ids of validators. */
+export const VALIDATOR_CLIENT = /^validator-[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /**
  * The conditions of the specification before any key is touched: one of two paths, the signing claim, and the one

@@ -1,7 +1,11 @@
 import { sha256Hex } from '#core/crypto/hash.ts';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
+import { encodeHex } from '#core/encoding/hex.ts';
+import { findTimestamp } from '#core/encoding/timestamp.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { checkpointBody, checkpointOrigin } from '#core/ledger/checkpoint.ts';
+import { memberDid } from '#core/ledger/did.ts';
+import { attestationBytes, attestationDigest } from '#core/ledger/owner-attestation.ts';
 import { parseRegisterId, parseTxId } from '#core/ledger/register-id.ts';
 import { signingDigest } from '#core/ledger/transaction.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -61,6 +65,43 @@ export async function signControl(
     const payloadHash = request.payloadHash.toLowerCase();
     if (!/^[0-9a-f]{64}$/.test(payloadHash)) throw invalid('payloadHash is not a SHA-256 in hexadecimal');
     return { registerId, transactionId, digest: signingDigest(transactionId, payloadHash) };
+  });
+}
+
+/** A register that the installation owns, before it begins. */
+export interface OwnershipRequest {
+  readonly registerId: string;
+  readonly registerName: string;
+  readonly grantedAt: string;
+}
+
+/**
+ * Signs that the installation takes the role of the owner of a register (notes/ledger.md L-25, L-119). The attestation is
+ * made here: nobody is its subject but the key itself.
+ */
+export async function signOwnership(
+  deps: SignControlDeps,
+  caller: SigningCaller,
+  request: OwnershipRequest,
+): Promise<SystemSignature> {
+  const attempt = {
+    caller,
+    registerId: request.registerId,
+    transactionType: 'Ownership',
+    transactionId: '',
+    derivationPath: REGISTER_CONTROL,
+  };
+  const cap = capOf(REGISTER_CONTROL, deps.controlPerMinute);
+  return release(deps, attempt, cap, async () => {
+    const { registerName, grantedAt } = request;
+    const registerId = parseRegisterId(request.registerId);
+    const isName = /^[^\p{Cc}]{1,128}$/u.test(registerName) && registerName.isWellFormed();
+    if (!isName) throw invalid('registerName is not the title of a register');
+    if (findTimestamp(grantedAt) === undefined) throw invalid('grantedAt is not a timestamp');
+    const subject = memberDid((await controlKey(deps)).address);
+    const bytes = attestationBytes({ role: 'Owner', subject, registerId, registerName, grantedAt });
+    const digest = attestationDigest(bytes);
+    return { registerId, transactionId: encodeHex(digest), digest };
   });
 }
 
@@ -144,7 +185,7 @@ async function release(
   deps: SignControlDeps,
   attempt: SigningAttempt,
   cap: SignatureCap,
-  check: () => Checked,
+  check: () => Checked | Promise<Checked>,
 ): Promise<SystemSignature> {
   const code = judgeControlPath(attempt);
   if (code !== undefined) throw await refuseAudited(deps, attempt, code);
@@ -180,10 +221,10 @@ function judgeControlPath(attempt: SigningAttempt): string | undefined {
 async function checkOrAudit(
   deps: SignControlDeps,
   attempt: SigningAttempt,
-  check: () => Checked,
+  check: () => Checked | Promise<Checked>,
 ): Promise<Checked> {
   try {
-    return check();
+    return await check();
   } catch (error) {
     if (isAppError(error, 'invalid')) await deps.store.auditRefusal(bounded(attempt), error.code);
     throw error;

@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { waitFor } from '#kit/testing/wait.ts';
+import { setStatus } from '../../harness/validation.ts';
 import { explainFailures } from '../diagnosis.ts';
 import { namespace } from '../installed.ts';
+import { type Listener, listenBeside, type ValidationSaid } from './behind-cut.ts';
 import { power } from './node-power.ts';
 import { findPlaces, type Places } from './placement.ts';
 import { openStage, pauseBoundMs, type Stage } from './stage.ts';
@@ -21,7 +23,7 @@ let places: Places;
 beforeAll(async () => {
   places = await findPlaces();
   stage = await openStage();
-  await stage.set.settles(recoveryMs);
+  await stage.set.settled(recoveryMs);
 }, 150_000);
 afterAll(() => stage.close());
 
@@ -62,7 +64,7 @@ const nodeFaultTolerance = (expected: number) =>
   });
 
 test('four members stand on four nodes, and one node may fail', async () => {
-  const nodes = (await stage.set.pods()).map(({ node }) => node);
+  const nodes = (await stage.set.pods()).map(({ spec }) => spec.nodeName);
   expect(nodes.toSorted()).toEqual(places.validators);
   const { faultTolerance, nodeFaultTolerance: ofNodes } = (await stage.set.read()).status;
   expect([faultTolerance, ofNodes]).toEqual([1, 1]);
@@ -83,10 +85,10 @@ test('a node loses power: sealing goes on, the set says so within 10 s, and reco
   const degradedMs = await shown('Degraded', 'True', killedAt);
   await killed;
   await stage.sealsMore(10);
-  expect((await set.condition('QuorumHealthy')).status).toBe('True');
+  expect((await set.condition('QuorumHealthy'))?.status).toBe('True');
   await nodeFaultTolerance(0);
   await start();
-  await set.settles(recoveryMs);
+  await set.settled(recoveryMs);
   const recoveredMs = performance.now() - killedAt;
   await stage.isSignedBy('validator-main-0', await stage.height());
   await nodeFaultTolerance(1);
@@ -99,18 +101,21 @@ test('a node loses power: sealing goes on, the set says so within 10 s, and reco
   expect(await set.uids()).toEqual(before);
 }, 240_000);
 
-test('two nodes are cut off: nothing is sealed on either side, no pod is taken, and healing gives one chain', async () => {
+test('two nodes are cut off: nothing is sealed on either side, each serves reads and says that they may be stale, no pod is taken, and healing gives one chain', async () => {
   const { set } = stage;
   const before = await set.uids();
   const load = stage.load();
   await stage.sealsMore(5);
   const nodes = await Promise.all(['main-2', 'main-3'].map((pod) => set.nodeOf(pod)));
+  const listener = await listenBeside('main-2', nodes[0] ?? '', stage.ledger);
+  repairs.push(() => listener.stop());
 
   const cutAt = performance.now();
+  const cutAtMs = Date.now();
   const healFirst = await cut(nodes[0] ?? '');
   const degradedMs = await shown('Degraded', 'True', cutAt);
   await stage.sealsMore(5);
-  expect((await set.condition('QuorumHealthy')).status).toBe('True');
+  expect((await set.condition('QuorumHealthy'))?.status).toBe('True');
 
   const lostAt = performance.now();
   const healSecond = await cut(nodes[1] ?? '');
@@ -118,17 +123,58 @@ test('two nodes are cut off: nothing is sealed on either side, no pod is taken, 
   expect(await set.condition('QuorumHealthy')).toMatchObject({ reason: 'QuorumLost' });
   await nothingMoves(load);
   expect(await set.uids()).toEqual(before);
+  // who is left on the side of the services is no majority either: reads are served, and say so
+  const { api, root, registerId } = stage.ledger;
+  const left = await setStatus(api, root, registerId);
+  expect(left).toMatchObject({ status: 'WaitingForValidators', operational: 2, quorumAvailable: false });
+  expect(reachable(left)).toEqual(['validator-main-0', 'validator-main-1']);
+  const height = await stage.height();
 
+  const healedAtMs = Date.now();
   await healFirst();
   await set.becomes('QuorumHealthy', 'True', recoveryMs);
   await stage.sealsMore(5, recoveryMs);
   await healSecond();
-  await set.settles(recoveryMs);
+  await set.settled(recoveryMs);
+  await behindTheCut(listener, { fromMs: cutAtMs, untilMs: healedAtMs, height });
   await stage.judge();
   expect(await set.uids()).toEqual(before);
   say(`cut off: Degraded after ${degradedMs}, quorum known to be lost after ${lostMs}`);
   expect(Math.max(degradedMs, lostMs)).toBeLessThan(shownMs);
 }, 300_000);
+
+const reachable = ({ members }: ValidationSaid['body']['registers'][number]) =>
+  members.filter((each) => each.reachable).map(({ validatorId }) => validatorId);
+
+interface Cut {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  /** Dockets that the others have sealed by its end. */
+  readonly height: number;
+}
+
+/** The member on the other side served reads all the time, told that they may be stale, and is well again. */
+async function behindTheCut(listener: Listener, { fromMs, untilMs, height }: Cut): Promise<void> {
+  const during = ({ atMs }: { readonly atMs: number }) => atMs > fromMs && atMs < untilMs;
+  const healths = (await listener.health()).filter(during);
+  const stale = healths.findIndex(({ body }) => body.status === 'Degraded');
+  const told = healths[stale];
+  expect((told?.atMs ?? Number.POSITIVE_INFINITY) - fromMs).toBeLessThan(shownMs);
+  expect(told?.body.checks.find(({ name }) => name === 'quorum')?.error).toMatch(
+    /^stale: of register .* 1 of 4 members were heard in the last 5 s and 3 must agree/,
+  );
+  // later it misses its signing component too, and is not ready
+  const quorums = healths.slice(stale).map(({ body }) => body.checks.find(({ name }) => name === 'quorum'));
+  expect(new Set(quorums.map((each) => each?.status))).toEqual(new Set(['Degraded']));
+  const { registerId } = stage.ledger;
+  const answers = (await listener.validation()).filter(during);
+  const last = answers.at(-1)?.body.registers.find((each) => each.registerId === registerId);
+  expect(last).toMatchObject({ status: 'WaitingForValidators', operational: 1, quorumAvailable: false });
+  expect(last && reachable(last)).toEqual(['validator-main-2']);
+  expect(last?.lastDocketNumber).toBeLessThan(height - 1);
+  const isWell = async () => (await listener.health()).at(-1)?.body.status === 'Healthy';
+  await waitFor(isWell, { what: 'the member to be in touch', deadlineMs: 30_000, everyMs: 500 });
+}
 
 /** With a roll that is wanted, and submissions that are taken. */
 async function nothingMoves(load: ReturnType<Stage['load']>): Promise<void> {

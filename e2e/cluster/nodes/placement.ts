@@ -36,9 +36,6 @@ export function pinnedTo(node: string): readonly string[] {
   return parts.map((part) => `${part}.${key}=${node}`);
 }
 
-/** Settings of the installation under which a call that hangs on a node that is gone does not hang for a minute. */
-export const impatient = ['gateway.settings.CHANCERY_GATEWAY_ANSWER_SECONDS=10'] as const;
-
 /** The set of the samples, away from the services. What spreads it over the other nodes is the default. */
 export function validatorSet(services: string): object {
   const elsewhere = { key: hostname, operator: 'NotIn', values: [services] };

@@ -15,7 +15,7 @@ let stage: Stage;
 
 beforeAll(async () => {
   stage = await openStage();
-  await stage.set.settles(recoveryMs);
+  await stage.set.settled(recoveryMs);
 }, 150_000);
 afterAll(() => stage.close());
 
@@ -58,9 +58,9 @@ test('a member is replaced on another node while its old pod lives on behind a c
   // the cluster itself gives up on a silent node only after a while
   await kubectl('cordon', node);
   await giveUp(victim, '--grace-period=0', '--force');
-  await set.settles(recoveryMs);
+  await set.settled(recoveryMs);
   expect(await set.nodeOf(victim)).not.toBe(node);
-  expect((await set.uids())[victim]).not.toBe(before[victim]);
+  expect((await set.uids()).get(victim)).not.toBe(before.get(victim));
   await stage.isSignedBy(`validator-${victim}`, await stage.height());
   // two members share a node now
   await nodeFaultTolerance(0);
@@ -69,15 +69,15 @@ test('a member is replaced on another node while its old pod lives on behind a c
   await putBack(node);
   const healed = await stage.height();
   await stage.isSignedBy(`validator-${victim}`, healed + 10);
-  await set.settles(recoveryMs);
+  await set.settled(recoveryMs);
   await stage.judge();
 }, 300_000);
 
 test('with the node back the member is moved there, and one node may fail again', async () => {
   const { set } = stage;
   await giveUp(victim);
-  await set.settles(recoveryMs);
-  const nodes = (await set.pods()).map(({ node }) => node);
+  await set.settled(recoveryMs);
+  const nodes = (await set.pods()).map(({ spec }) => spec.nodeName);
   expect(new Set(nodes).size).toBe(4);
   await nodeFaultTolerance(1);
   await stage.judge();

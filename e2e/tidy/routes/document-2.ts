@@ -25,7 +25,7 @@ export const document2: readonly SpecifiedRoute[] = [
     'GET /api/registers/{registerId}/transactions/graph RequireAuthenticated',
     'POST /api/registers/{registerId}/participants/resolve-public-keys RequireAuthenticated',
   ]),
-  ...routes('register', 'pending', ['POST /api/registers/{registerId}/blueprints/publish RequireService']),
+  ...routes('register', 'served', ['POST /api/registers/{registerId}/blueprints/publish RequireService']),
   // Query routes and OData
   ...routes('register', 'served', [
     'GET /api/query/wallets/{address}/transactions RequireAuthenticated',
@@ -45,7 +45,7 @@ export const document2: readonly SpecifiedRoute[] = [
     'GET /api/registers/{registerId}/validators/operational RequireAuthenticated',
   ]),
   // System register
-  ...routes('register', 'pending', [
+  ...routes('register', 'served', [
     'GET /api/system-register RequireAuthenticated',
     'GET /api/system-register/blueprints RequireAuthenticated',
     'GET /api/system-register/blueprints/{blueprintId} RequireAuthenticated',
@@ -54,7 +54,7 @@ export const document2: readonly SpecifiedRoute[] = [
     'POST /api/system-register/blueprints/{blueprintId}/classify-change RequireAuthenticated',
   ]),
   // Recovery status
-  ...routes('register', 'pending', ['GET /health/sync Anonymous']),
+  ...routes('register', 'served', ['GET /health/sync Anonymous']),
   // Validator service
   ...routes('validator', 'served', [
     'POST /api/v1/transactions/validate RequireAuthenticated',
@@ -64,13 +64,12 @@ export const document2: readonly SpecifiedRoute[] = [
     'POST /api/admin/validation/resume/{registerId} RequireSystemAdmin',
     'GET /api/admin/validation/status RequireSystemAdmin',
     'GET /api/metrics/consensus RequireAuthenticated',
-  ]),
-  ...routes('validator', 'pending', [
     'POST /api/validation/dockets/build RequireAuthenticated',
     'POST /api/validation/dockets/validate RequireAuthenticated',
     'POST /api/validation/transactions/add RequireAuthenticated',
     'GET /api/validation/transactions/{registerId} RequireAuthenticated',
-    'PUT /api/admin/config RequireAdministrator',
+    // notes/ledger.md L-176
+    'PUT /api/admin/config RequireSystemAdmin',
     'GET /api/metrics/dockets RequireAuthenticated',
     'GET /api/metrics/transactions RequireAuthenticated',
     'GET /api/metrics/mempool RequireAuthenticated',

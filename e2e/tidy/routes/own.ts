@@ -79,6 +79,8 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /api/admin/registers/{registerId}/conflicts RequireSystemAdmin',
     'POST /api/admin/registers/{registerId}/resume-halted RequireSystemAdmin',
   ]),
+  // The packed path: notes/performance.md 6.7
+  ...routes('validator', 'served', ['POST /api/v1/transactions/batch RequireAuthenticated']),
   // Evidence of two signed messages: notes/ledger.md L-116
   ...routes('validator', 'served', ['GET /api/admin/validators/{registerId}/evidence RequireSystemAdmin']),
   // What the operator asks of one validator: notes/operator.md 4.1 and 4.3

@@ -1,9 +1,11 @@
 import { z } from 'zod';
-import { isAppError } from '#core/errors/errors.ts';
+import { AppError } from '#core/errors/errors.ts';
 import { labels, MANAGED_BY, PART_OF } from '../../api/names.ts';
 import type { Api } from '../../kube/api.ts';
 import { isApiError } from '../../kube/errors.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
+import type { Clients, Platform } from '../../platform/clients.ts';
+import { isAway } from '../shell/blocked.ts';
 import type { Finalization, FinalizePass, Managed } from '../shell/kind.ts';
 import type { Parts } from '../shell/parts.ts';
 import { configMaps } from '../shell/resources.ts';
@@ -41,8 +43,7 @@ function parseJson(text: unknown): unknown {
 
 /** Whether a deletion that keeps its data has waited long enough for a service that is away. */
 function isAwayTooLong(error: unknown, deletionTimestamp: string | undefined, nowMs: number): boolean {
-  const isAway = isAppError(error) && ['unavailable', 'timeout', 'bad_gateway'].includes(error.kind);
-  return isAway && nowMs - Date.parse(deletionTimestamp ?? '') >= PATIENCE_MS;
+  return isAway(error) && nowMs - Date.parse(deletionTimestamp ?? '') >= PATIENCE_MS;
 }
 
 interface Place {
@@ -93,7 +94,15 @@ async function leaveOrphan(
 interface Removal {
   /** What is left to do where the service is away; undefined of an object whose data is to go. */
   readonly orphan: Orphan | undefined;
-  remove(): Promise<Finalization>;
+  remove(clients: Clients): Promise<Finalization>;
+}
+
+/** The services of an object's installation. Throws AppError unavailable NO_INSTALLATION, and like Platform.of. */
+async function clientsOf(platform: Platform, { installation }: FinalizePass<Managed>): Promise<Clients> {
+  if (installation !== undefined) return platform.of(installation);
+  const message =
+    'The configuration of the installation cannot be read, so nobody knows where its services are';
+  throw new AppError('unavailable', 'NO_INSTALLATION', message);
 }
 
 /**
@@ -102,11 +111,12 @@ interface Removal {
  */
 export async function removeOrLeave(
   { api, timing }: Pick<Parts, 'api' | 'timing'>,
+  platform: Platform,
   pass: FinalizePass<Managed>,
   { orphan, remove }: Removal,
 ): Promise<Finalization> {
   try {
-    return await remove();
+    return await remove(await clientsOf(platform, pass));
   } catch (error) {
     const { deletionTimestamp } = pass.resource.metadata;
     if (orphan === undefined || !isAwayTooLong(error, deletionTimestamp, timing.nowMs())) throw error;

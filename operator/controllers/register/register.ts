@@ -1,4 +1,3 @@
-import { AppError } from '#core/errors/errors.ts';
 import { parseRegister, type Register } from '../../api/register.ts';
 import { parseTenant } from '../../api/tenant.ts';
 import { parseValidatorSet } from '../../api/validator-set.ts';
@@ -8,7 +7,7 @@ import { type KubeObject, keyOf, type Resource } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
 import { usableMembers } from '../../plan/register/membership.ts';
 import { planRegisterRemoval } from '../../plan/register/plan.ts';
-import type { Platform } from '../../platform/clients.ts';
+import type { Clients, Platform } from '../../platform/clients.ts';
 import { type Orphan, removeOrLeave } from '../orphans/record.ts';
 import type { Caches } from '../shell/caches.ts';
 import type { Finalization, FinalizePass, Kind, ReconcilePass, Wake } from '../shell/kind.ts';
@@ -110,18 +109,14 @@ function finalize(
   const { deletionPolicy: policy } = spec;
   const orphan: Orphan | undefined =
     policy === 'Retain' ? { kind: 'Register', name: metadata.name, policy } : undefined;
-  return removeOrLeave(parts, pass, { orphan, remove: () => remove(platform, pass) });
+  return removeOrLeave(parts, platform, pass, { orphan, remove: (clients) => remove(clients, pass) });
 }
 
-async function remove(platform: Platform, pass: FinalizePass<Register>): Promise<Finalization> {
-  const { resource, installation, signal, log } = pass;
+async function remove(
+  { registers: service }: Clients,
+  { resource, signal, log }: FinalizePass<Register>,
+): Promise<Finalization> {
   const { uid } = resource.metadata;
-  if (installation === undefined) {
-    const message =
-      'The configuration of the installation cannot be read, so nobody knows where the register service is';
-    throw new AppError('unavailable', 'NO_INSTALLATION', message);
-  }
-  const { registers: service } = await platform.of(installation);
   const { steps, blocked } = planRegisterRemoval(resource, await service.find(uid, signal));
   if (blocked !== undefined) return { done: false, reason: 'DeletionBlocked', message: blocked };
   const events: Occurrence[] = [];

@@ -26,6 +26,11 @@ export class Blocked extends AppError {
   }
 }
 
+/** Whether a service could not be asked or did not answer: who waits may be served later. */
+export function isAway(error: unknown): boolean {
+  return isAppError(error) && ['unavailable', 'timeout', 'bad_gateway'].includes(error.kind);
+}
+
 /**
  * What conditions say about an error of a reconcile; undefined for what the next try settles by itself (a cache that
  * is behind) and for what nobody may write any more.
@@ -48,8 +53,7 @@ export function outcomeOf(error: unknown, failures: number): Outcome | undefined
   if (error instanceof TerminalError) {
     return { state: 'stalled', reason: 'ProgressingWithRetry', message: error.message };
   }
-  const isAway = ['unavailable', 'timeout', 'bad_gateway'].includes(error.kind);
-  return isAway
+  return isAway(error)
     ? { state: 'reconciling', reason: 'DependencyNotReady', message: error.message }
     : retry(error.message);
 }

@@ -1,25 +1,14 @@
-import { AppError } from '#core/errors/errors.ts';
-import type { Outcome } from '../../api/conditions.ts';
 import { labels } from '../../api/names.ts';
 import type { Api } from '../../kube/api.ts';
 import { type Applier, type Child, childId } from '../../kube/apply.ts';
 import { prune } from '../../kube/prune.ts';
 import { type KubeObject, keyOf } from '../../kube/resource.ts';
+import { Blocked } from './blocked.ts';
 import type { Caches } from './caches.ts';
 import type { Kind, Managed, Pass } from './kind.ts';
 
-/** Somebody else keeps changing what we set. */
-export class Throttled extends AppError {
-  readonly outcome: Outcome;
-
-  constructor(objects: readonly string[], rivals: readonly string[]) {
-    const whom = rivals.length === 0 ? 'somebody' : rivals.join(', ');
-    const message = `${objects.join(', ')}: changed again and again by ${whom}`;
-    super('conflict', 'RECONCILE_THROTTLED', message);
-    this.name = 'Throttled';
-    this.outcome = { state: 'stalled', reason: 'ReconcileThrottled', message };
-  }
-}
+/** While somebody else keeps changing what we set, as often as that may be put back. */
+const CONTESTED_MS = 10_000;
 
 interface Application<R extends Managed> {
   readonly api: Api;
@@ -30,7 +19,10 @@ interface Application<R extends Managed> {
   readonly children: readonly Child[];
 }
 
-/** Applies children in order, then deletes what is not wanted any more. */
+/**
+ * Applies children in order, then deletes what is not wanted any more.
+ * @throws Blocked ReconcileThrottled with the name of who fights with us over one of them
+ */
 export async function applyChildren<R extends Managed>(of: Application<R>): Promise<readonly KubeObject[]> {
   const { api, caches, applier, kind, pass, children } = of;
   const { object, signal } = pass;
@@ -53,6 +45,12 @@ export async function applyChildren<R extends Managed>(of: Application<R>): Prom
     signal,
   });
   if (deleted.length > 0) pass.log.info({ children: deleted }, 'Deleted what is not wanted any more');
-  if (fought.length > 0) throw new Throttled(fought, [...rivals]);
+  if (fought.length > 0) throw contested(fought, [...rivals]);
   return live;
+}
+
+function contested(objects: readonly string[], rivals: readonly string[]): Blocked {
+  const whom = rivals.length === 0 ? 'somebody' : rivals.join(', ');
+  const message = `${objects.join(', ')}: changed again and again by ${whom}`;
+  return new Blocked('ReconcileThrottled', message, { state: 'stalled', retryAfterMs: CONTESTED_MS });
 }

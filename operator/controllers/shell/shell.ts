@@ -15,9 +15,10 @@ import { isApiError } from '../../kube/errors.ts';
 import type { Occurrence } from '../../kube/events.ts';
 import type { KubeObject } from '../../kube/resource.ts';
 import { StatusWriter } from '../../kube/status.ts';
+import { stalled } from '../../plan/outcome.ts';
 import { Blocked, outcomeOf } from './blocked.ts';
 import type { Caches } from './caches.ts';
-import { applyChildren, Throttled } from './children.ts';
+import { applyChildren } from './children.ts';
 import { addFinalizer, removeFinalizer } from './finalizer.ts';
 import type { Finalization, FinalizePass, Kind, Managed, Pass, Verdict } from './kind.ts';
 import type { Parts } from './parts.ts';
@@ -46,6 +47,8 @@ const APPLIED = 'chancery.dev/applied';
 const RESYNC_MS = 300_000;
 /** How often a deletion looks again for a service that is away: seldom enough for it, soon enough for who waits. */
 const AWAY_MS = 25_000;
+/** The first time: it may have been away for a moment. */
+const HICCUP_MS = 3_000;
 /** After this time whoever waits for a deletion is told. */
 const SLOW_MS = 3_000;
 /** A child that goes away says so itself when it is gone. */
@@ -87,6 +90,8 @@ class Work<R extends Managed> {
   readonly #kind: Kind<R>;
   readonly #applier: Applier;
   readonly #statuses: StatusWriter;
+  /** Uids of objects whose deletion waits for a service. */
+  readonly #heldUp = new Set<string>();
 
   constructor(parts: Parts, kind: Kind<R>) {
     const { api, timing, caches } = parts;
@@ -106,6 +111,7 @@ class Work<R extends Managed> {
   forget(uid: string): void {
     this.#applier.forget(uid);
     this.#statuses.forget(uid);
+    this.#heldUp.delete(uid);
     this.#kind.forget?.(uid);
   }
 
@@ -232,12 +238,21 @@ class Work<R extends Managed> {
     } catch (error) {
       const why = outcomeOf(error, pass.failures);
       if (error instanceof Blocked || why === undefined) throw error;
-      const again = why.reason === 'DependencyNotReady' ? { retryAfterMs: this.#jittered(AWAY_MS) } : {};
+      const again = why.reason === 'DependencyNotReady' ? { retryAfterMs: this.#holdUp(pass, error) } : {};
       throw new Blocked('DeletionBlocked', `Cannot be deleted yet: ${why.message}`, {
         ...again,
         cause: error,
       });
     }
+  }
+
+  /** When a deletion that met a service that is away looks again. */
+  #holdUp({ resource, log }: Pass<R>, error: unknown): number {
+    const { uid } = resource.metadata;
+    if (this.#heldUp.has(uid)) return this.#jittered(AWAY_MS);
+    this.#heldUp.add(uid);
+    log.warn({ err: error }, 'The deletion waits for a service');
+    return this.#jittered(HICCUP_MS);
   }
 
   async #report(pass: Pass<R>, { verdict, instead }: End): Promise<void> {
@@ -258,7 +273,7 @@ class Work<R extends Managed> {
   /** Says in the conditions what went wrong; in an event when the role does not allow even that. */
   async #reportFailure(pass: Pass<R>, error: unknown): Promise<void> {
     if (pass.signal.aborted) return;
-    const outcome = error instanceof Throttled ? error.outcome : outcomeOf(error, pass.failures);
+    const outcome = outcomeOf(error, pass.failures);
     if (outcome === undefined) return;
     try {
       await this.#report(pass, { verdict: { outcome } });
@@ -280,10 +295,6 @@ class Work<R extends Managed> {
 function againIn(error: unknown): number | undefined {
   if (error instanceof Blocked) return error.retryAfterMs;
   return isAppError(error) && error.code === 'CHILD_TERMINATING' ? TERMINATING_MS : undefined;
-}
-
-function stalled(reason: Outcome['reason'], message: string): Outcome {
-  return { state: 'stalled', reason, message };
 }
 
 function warning(reason: Outcome['reason'], action: string, note: string): Occurrence {

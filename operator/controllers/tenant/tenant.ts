@@ -1,19 +1,19 @@
-import { AppError, isAppError } from '#core/errors/errors.ts';
 import { parseRegister, type RegisterStatus } from '../../api/register.ts';
 import { parseTenant, type Tenant, type TenantStatus } from '../../api/tenant.ts';
 import type { Occurrence } from '../../kube/events.ts';
 import { keyOf } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
+import { defined } from '../../plan/outcome.ts';
 import { planTenant, planTenantRemoval, type TenantStep } from '../../plan/tenant/plan.ts';
-import type { Platform } from '../../platform/clients.ts';
+import type { Clients, Platform } from '../../platform/clients.ts';
 import type { Organizations } from '../../platform/organizations.ts';
-import type { Registers } from '../../platform/registers.ts';
 import { type Orphan, removeOrLeave } from '../orphans/record.ts';
 import { Blocked } from '../shell/blocked.ts';
 import type { Finalization, FinalizePass, Kind, ReconcilePass, Verdict } from '../shell/kind.ts';
 import type { Parts } from '../shell/parts.ts';
 import { ingresses, registers, tenants } from '../shell/resources.ts';
 import { outcomeOfTenantRefusal } from './refusals.ts';
+import { COUNT_AGAIN_MS, RegisterCount } from './register-count.ts';
 import { tenantRoute } from './route.ts';
 
 /** What changes in between is changed by somebody who goes on: the rest waits for another time. */
@@ -24,13 +24,14 @@ const CONTESTED_RETRY_MS = 10_000;
 
 /** Tenants become organisations of the tenant service, and addresses where the installation has a domain. */
 export function tenantKind(parts: Pick<Parts, 'api' | 'timing'>, platform: Platform): Kind<Tenant> {
+  const counts = new RegisterCount(parts.timing);
   return {
     kind: 'Tenant',
     resource: tenants,
     parse: parseTenant,
     children: [ingresses],
     wakes: [{ resource: registers, keysOf: tenantsOf }],
-    reconcile: (pass) => reconcile(platform, pass),
+    reconcile: (pass) => reconcile(platform, counts, pass),
     finalize: (pass) => finalize(parts, platform, pass),
   };
 }
@@ -44,29 +45,25 @@ function tenantsOf({ type, object, before }: Change): readonly string[] {
   return isNews && spec.tenantRef !== undefined ? [keyOf({ ...metadata, name: spec.tenantRef.name })] : [];
 }
 
-async function reconcile(platform: Platform, pass: ReconcilePass<Tenant>): Promise<Verdict> {
+async function reconcile(
+  platform: Platform,
+  counts: RegisterCount,
+  pass: ReconcilePass<Tenant>,
+): Promise<Verdict> {
   await pass.applyChildren(tenantRoute(pass.resource, pass.installation));
   const { organizations, registers: ledgers } = await platform.of(pass.installation);
   const verdict = await converge(organizations, pass);
-  return { ...verdict, status: await withCount(ledgers, pass, verdict.status) };
-}
-
-/** The number of registers is nice to know: while nobody tells, the last one stands. */
-async function withCount(
-  registers: Pick<Registers, 'count'>,
-  { resource, signal, log }: Target,
-  status: TenantStatus = {},
-): Promise<TenantStatus> {
+  const status: TenantStatus = verdict.status ?? {};
   const { organizationId } = status;
-  if (organizationId === undefined) return status;
-  try {
-    return { ...status, registerCount: await registers.count(organizationId, signal) };
-  } catch (error) {
-    if (!isAppError(error)) throw error;
-    log.debug({ err: error }, 'The registers of the organisation were not counted');
-    const { registerCount } = resource.status;
-    return registerCount === undefined ? status : { ...status, registerCount };
-  }
+  if (organizationId === undefined) return verdict;
+  const { signal, log, installation, resource } = pass;
+  const { namespace } = installation;
+  const counted = await counts.find({ namespace, organizationId, registers: ledgers, signal, log });
+  if (counted !== undefined) return { ...verdict, status: { ...status, registerCount: counted } };
+  // the last number stands for a while
+  const { registerCount } = resource.status;
+  const again = Math.min(verdict.requeueAfterMs ?? Infinity, COUNT_AGAIN_MS);
+  return { ...verdict, status: { ...status, ...defined({ registerCount }) }, requeueAfterMs: again };
 }
 
 /** Looks, plans and acts until nothing is left to do. */
@@ -123,17 +120,11 @@ function finalize(
   const { deletionPolicy: policy } = spec;
   const orphan: Orphan | undefined =
     policy !== 'Delete' ? { kind: 'Tenant', name: metadata.name, policy } : undefined;
-  return removeOrLeave(parts, pass, { orphan, remove: () => remove(platform, pass) });
+  return removeOrLeave(parts, platform, pass, { orphan, remove: (clients) => remove(clients, pass) });
 }
 
-async function remove(platform: Platform, pass: FinalizePass<Tenant>): Promise<Finalization> {
-  const { resource, installation, signal } = pass;
-  if (installation === undefined) {
-    const message =
-      'The configuration of the installation cannot be read, so nobody knows where the tenant service is';
-    throw new AppError('unavailable', 'NO_INSTALLATION', message);
-  }
-  const { organizations } = await platform.of(installation);
+async function remove({ organizations }: Clients, pass: FinalizePass<Tenant>): Promise<Finalization> {
+  const { resource, signal } = pass;
   const organization = await organizations.find(resource.metadata.uid, signal);
   const events: Occurrence[] = [];
   for (const step of planTenantRemoval(resource, organization)) {

@@ -3,7 +3,6 @@ import type { Logger } from '#kit/log/log.ts';
 import { labels, podName, validatorId } from '../../api/names.ts';
 import type { Api } from '../../kube/api.ts';
 import { isApiError, NotLeader } from '../../kube/errors.ts';
-import type { Resource } from '../../kube/resource.ts';
 import type { ClaimFacts, LeftClaim, MemberFacts } from '../../plan/validator-set/facts.ts';
 import type { Act } from '../../plan/validator-set/plan.ts';
 import type { Replacement } from '../../plan/validator-set/roll.ts';
@@ -90,8 +89,6 @@ async function ignoreGone(call: Promise<unknown>): Promise<void> {
   }
 }
 
-const evictions: Resource = pods;
-
 /** Asks the API server to evict a pod: it asks the disruption budget. */
 async function evict({ api, namespace, signal }: Actor, { member, uid }: Replacement): Promise<void> {
   const { name } = member;
@@ -101,7 +98,7 @@ async function evict({ api, namespace, signal }: Actor, { member, uid }: Replace
     metadata: { name, namespace },
     deleteOptions: { preconditions: { uid } },
   };
-  const where = { resource: evictions, namespace, name, subresource: 'eviction', retries: 0 };
+  const where = { resource: pods, namespace, name, subresource: 'eviction', retries: 0 };
   try {
     await ignoreGone(api.call({ verb: 'create', ...where, body, signal }));
   } catch (error) {

@@ -30,14 +30,7 @@ import {
 } from '../shell/resources.ts';
 import { createShell, type Shell } from '../shell/shell.ts';
 import { perform } from './act.ts';
-import {
-  boundRegister,
-  leftClaims,
-  memberCount,
-  memberFacts,
-  statefulSetFacts,
-  statefulSetKey,
-} from './observe.ts';
+import { boundRegister, leftClaims, memberCount, memberFacts, statefulSetFacts } from './observe.ts';
 import { Registration } from './registration.ts';
 import { MemberWatch } from './watch-members.ts';
 
@@ -218,14 +211,14 @@ class Work {
     const { caches, timing } = this.#parts;
     const { watch } = this.#helpers;
     const key = keyOf(set.metadata);
-    const live = caches.of(statefulSets).find(statefulSetKey(set));
+    const live = caches.of(statefulSets).find(key);
     const statefulSet = live === undefined ? undefined : statefulSetFacts(live);
     const found = {
       pods: caches.of(pods).findBy(setIndex, key),
       claims: caches.of(volumeClaims).findBy(setIndex, key),
     };
     const replicas = memberCount(set, statefulSet?.replicas ?? 0);
-    const members = memberFacts(set, replicas, found, (uid) => watch.answerOf(key, uid));
+    const members = memberFacts(set, replicas, found, (pod) => watch.answerOf(key, pod));
     return {
       set,
       installation: installation.installation,

@@ -2,7 +2,7 @@ import { findCondition } from '../../api/conditions.ts';
 import { annotations, claimName, findOrdinal, labels, podName, validatorSetNames } from '../../api/names.ts';
 import type { Register } from '../../api/register.ts';
 import type { ValidatorSet } from '../../api/validator-set.ts';
-import { isRecord, type KubeObject, keyOf } from '../../kube/resource.ts';
+import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import type {
   BoundRegister,
   ClaimFacts,
@@ -105,7 +105,9 @@ export function boundRegister(register: Register): BoundRegister {
 }
 
 /** What is known of the answer of a pod. */
-export type AnswerOf = (podUid: string) => Pick<MemberFacts, 'report' | 'answeredAtMs'> | undefined;
+export type AnswerOf = (
+  pod: PodFacts,
+) => Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnasked'> | undefined;
 
 /** How many members there are to look at: wanted, there, or stopped with the set. */
 export function memberCount({ spec, status }: ValidatorSet, replicas: number): number {
@@ -125,11 +127,13 @@ export function memberFacts(
   const pods = new Map(found.pods.map((pod) => [pod.metadata.name, podFacts(pod)]));
   const claims = new Map(found.claims.map((claim) => [claim.metadata.name, claimFacts(claim)]));
   const { name: setName } = set.metadata;
-  return Array.from({ length: highest(setName, replicas, [...pods.keys()]) }, (_, ordinal) => {
+  const ordinals = [...pods.keys()].flatMap((pod) => findOrdinal(setName, pod) ?? []);
+  const length = Math.max(replicas, ...ordinals.map((each) => each + 1));
+  return Array.from({ length }, (_, ordinal) => {
     const name = podName(setName, ordinal);
     const pod = pods.get(name);
     const claim = claims.get(claimName(setName, ordinal));
-    return { ordinal, name, pod, claim, ...(pod === undefined ? {} : answerOf(pod.uid)) };
+    return { ordinal, name, pod, claim, ...(pod === undefined ? {} : answerOf(pod)) };
   });
 }
 
@@ -152,14 +156,4 @@ export function leftClaims(
     if (isOdd || (taken.has(ordinal) && leftAtMs === undefined)) return [];
     return [{ ordinal, name, uid, resourceVersion, leftAtMs }];
   });
-}
-
-function highest(setName: string, replicas: number, pods: readonly string[]): number {
-  const ordinals = pods.flatMap((pod) => Number(pod.slice(setName.length + 1)));
-  return Math.max(replicas, ...ordinals.filter(Number.isInteger).map((each) => each + 1));
-}
-
-/** Key of the StatefulSet of a set. */
-export function statefulSetKey({ metadata }: ValidatorSet): string {
-  return keyOf({ name: metadata.name, namespace: metadata.namespace });
 }

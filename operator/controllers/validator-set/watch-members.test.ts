@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { type ManualTiming, manualTiming, settle } from '../../kube/testing/manual-timing.ts';
@@ -26,7 +26,7 @@ function follow(members = new FakeMembers()) {
 test('every member is asked at once and again; only what is new is told', async () => {
   const { watch, members, timing, news } = follow();
   await timing.advance(0);
-  expect(watch.answerOf(key, 'uid-0').report?.validatorId).toBe('validator-main-0');
+  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report?.validatorId).toBe('validator-main-0');
   expect(news).toEqual([key]);
   await timing.advance(10_000);
   expect(news).toEqual([key]);
@@ -36,17 +36,17 @@ test('every member is asked at once and again; only what is new is told', async 
   members.registers.set('0'.repeat(32), { members: ['validator-main-0'], height: 2 });
   await timing.advance(3_000);
   expect(news).toEqual([key, key]);
-  expect(watch.answerOf(key, 'uid-0').report?.registers[0]?.height).toBe(2);
+  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report?.registers[0]?.height).toBe(2);
 });
 
 test('who is silent is unknown at once, and what is known is when it was last heard', async () => {
   const { watch, members, timing, news } = follow();
   await timing.advance(0);
-  const heardAtMs = watch.answerOf(key, 'uid-1').answeredAtMs;
+  const heardAtMs = watch.answerOf(key, { uid: 'uid-1', isReady: true }).answeredAtMs;
   members.silent.add('main-1');
   await timing.advance(3_000);
-  expect(watch.answerOf(key, 'uid-1')).toEqual({ answeredAtMs: heardAtMs });
-  expect(watch.answerOf(key, 'uid-0').report).toBeDefined();
+  expect(watch.answerOf(key, { uid: 'uid-1', isReady: true })).toEqual({ answeredAtMs: heardAtMs });
+  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report).toBeDefined();
   expect(news).toEqual([key, key]);
 });
 
@@ -60,25 +60,25 @@ test('a member that hangs hides nothing of the others, and counts again when it 
   await timing.advance(3_000);
   members.silent.add('main-0');
   await timing.advance(3_000);
-  expect(watch.answerOf(key, 'uid-0').report).toBeUndefined();
+  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report).toBeUndefined();
   expect(news).toEqual([key, key]);
   members.silent.clear();
   answer.resolve();
   await settle();
-  expect(watch.answerOf(key, 'uid-1').report).toBeDefined();
+  expect(watch.answerOf(key, { uid: 'uid-1', isReady: true }).report).toBeDefined();
   expect(news).toEqual([key, key, key]);
   await timing.advance(3_000);
-  expect(watch.answerOf(key, 'uid-0').report).toBeDefined();
+  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report).toBeDefined();
 });
 
 test('a pod that is another one by now has said nothing', async () => {
   const { watch, timing } = follow();
   await timing.advance(0);
-  expect(watch.answerOf(key, 'uid-9')).toEqual({});
+  expect(watch.answerOf(key, { uid: 'uid-9', isReady: true })).toEqual({ isUnasked: true });
   const [first] = pods;
   watch.follow(key, testInstallation(), first === undefined ? [] : [{ ...first, uid: 'uid-9' }]);
   await timing.advance(0);
-  expect(watch.answerOf(key, 'uid-9').report).toBeDefined();
+  expect(watch.answerOf(key, { uid: 'uid-9', isReady: true }).report).toBeDefined();
 });
 
 test('where nobody can be asked it says why, and asks nobody', async () => {
@@ -87,7 +87,7 @@ test('where nobody can be asked it says why, and asks nobody', async () => {
   const { watch, timing, news } = follow(members);
   await timing.advance(0);
   expect(watch.blindOf(key)).toBe('no identity yet');
-  expect(watch.answerOf(key, 'uid-0')).toEqual({});
+  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true })).toEqual({ isUnasked: true });
   members.fault = undefined;
   await timing.advance(3_000);
   expect(watch.blindOf(key)).toBeUndefined();
@@ -101,9 +101,95 @@ test('a refresh asks everybody anew, and nobody is asked after the end', async (
   const refreshed = watch.refresh(key);
   await settle();
   await refreshed;
-  expect(watch.answerOf(key, 'uid-0').report).toBeUndefined();
+  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report).toBeUndefined();
   watch.forget(key);
   members.silent.clear();
   await timing.advance(60_000);
-  expect(watch.answerOf(key, 'uid-0')).toEqual({});
+  expect(watch.answerOf(key, { uid: 'uid-0', isReady: true })).toEqual({ isUnasked: true });
+});
+
+describe('a member that becomes ready', () => {
+  const [first, second] = [
+    { uid: 'uid-0', name: 'main-0', address: '10.0.0.0' },
+    { uid: 'uid-1', name: 'main-1', address: '10.0.0.1' },
+  ];
+  const look = (watch: MemberWatch, isReady: boolean) =>
+    watch.follow(key, testInstallation(), [
+      { ...first, isReady: true },
+      { ...second, isReady },
+    ]);
+  const answer = (watch: MemberWatch) => watch.answerOf(key, { uid: 'uid-1', isReady: true });
+
+  test('is unasked until then, whatever its silence before', async () => {
+    const { watch, members, timing } = follow();
+    members.silent.add('main-1');
+    look(watch, false);
+    await timing.advance(3_000);
+    expect(answer(watch)).toEqual({ isUnasked: true });
+    look(watch, true);
+    await settle();
+    expect(answer(watch)).toEqual({});
+  });
+
+  test('is asked at once, although a round waits for another one', async () => {
+    const { watch, members, timing, news } = follow();
+    look(watch, false);
+    const hangs = Promise.withResolvers<void>();
+    members.held.set('main-0', hangs.promise);
+    await timing.advance(0);
+    watch.follow(key, testInstallation(), [
+      { ...first, isReady: true },
+      { ...second, uid: 'uid-9', isReady: true },
+    ]);
+    await settle();
+    expect(watch.answerOf(key, { uid: 'uid-9', isReady: true }).report).toBeDefined();
+    expect(news).toEqual([key]);
+    hangs.resolve();
+    await settle();
+    expect(watch.answerOf(key, { uid: 'uid-9', isReady: true }).report).toBeDefined();
+  });
+
+  test.each([
+    ['that began before it was ready', false],
+    ['that began when it was ready before', true],
+  ])('is not taken for silent because of a question %s', async (_, wasReady) => {
+    const { watch, members, timing } = follow();
+    look(watch, wasReady);
+    members.silent.add('main-1');
+    await timing.advance(0);
+    members.silent.clear();
+    // asked beside the rounds from now on
+    const dropped = Promise.withResolvers<void>();
+    members.held.set('main-1', dropped.promise);
+    await timing.advance(3_000);
+    members.held.delete('main-1');
+    look(watch, false);
+    await timing.advance(0);
+    look(watch, true);
+    await settle();
+    expect(answer(watch).report).toBeDefined();
+    members.silent.add('main-1');
+    dropped.resolve();
+    await settle();
+    expect(answer(watch).report).toBeDefined();
+  });
+
+  test('is not taken for silent because of an older round', async () => {
+    const { watch, members, timing } = follow();
+    look(watch, false);
+    const dropped = Promise.withResolvers<void>();
+    members.held.set('main-1', dropped.promise);
+    await timing.advance(0);
+    members.held.delete('main-1');
+    look(watch, true);
+    await settle();
+    expect(answer(watch).report).toBeDefined();
+    members.silent.add('main-1');
+    dropped.resolve();
+    await settle();
+    expect(answer(watch).report).toBeDefined();
+    await timing.advance(3_000);
+    expect(answer(watch)).toMatchObject({ answeredAtMs: expect.any(Number) });
+    expect(answer(watch).report).toBeUndefined();
+  });
 });

@@ -27,11 +27,13 @@ interface Answer {
   readonly answeredAtMs?: number;
   /** It was asked and did not answer. */
   readonly isSilent?: boolean;
+  /** It was ready when it was asked. */
+  readonly wasReady?: boolean;
 }
 
 interface Followed {
   installation: Installation;
-  /** Uids of silent pods that are asked, beside the rounds. */
+  /** Questions to single pods beside the rounds. */
   readonly asking: Set<string>;
   pods: readonly Asked[];
   answers: ReadonlyMap<string, Answer>;
@@ -64,12 +66,14 @@ export class MemberWatch {
   follow(key: string, installation: Installation, pods: readonly Asked[]): boolean {
     const before = this.#sets.get(key);
     if (before !== undefined) {
-      const isNew = pods.some(
+      const turned = pods.filter(
         ({ uid, isReady }) => !before.pods.some((each) => each.uid === uid && each.isReady === isReady),
       );
       before.installation = installation;
       before.pods = pods;
-      if (isNew) this.#soon(key, before, 0);
+      if (turned.length > 0) this.#soon(key, before, 0);
+      // a round may wait for another one that is silent
+      for (const pod of turned) if (pod.isReady) void this.#askBeside(key, before, pod);
       return false;
     }
     const followed: Followed = {
@@ -87,12 +91,17 @@ export class MemberWatch {
     return true;
   }
 
-  /** What a pod said last; without a report when it was silent. */
-  answerOf(key: string, podUid: string): Pick<MemberFacts, 'report' | 'answeredAtMs'> {
-    const { report, answeredAtMs } = this.#sets.get(key)?.answers.get(podUid) ?? {};
+  /** What a pod said last; without a report when it was silent, or was not asked since it became ready. */
+  answerOf(
+    key: string,
+    { uid, isReady }: Pick<Asked, 'uid' | 'isReady'>,
+  ): Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnasked'> {
+    const { report, answeredAtMs, wasReady } = this.#sets.get(key)?.answers.get(uid) ?? {};
+    const isUnasked = report === undefined && isReady && wasReady !== true;
     return {
       ...(report === undefined ? {} : { report }),
       ...(answeredAtMs === undefined ? {} : { answeredAtMs }),
+      ...(isUnasked ? { isUnasked } : {}),
     };
   }
 
@@ -146,30 +155,39 @@ export class MemberWatch {
       followed.blind = error instanceof Error ? error.message : 'members cannot be asked';
       log.debug({ err: error, subject: key }, 'Members cannot be asked');
     }
-    const isSilent = ({ uid }: Asked) => followed.answers.get(uid)?.isSilent === true;
+    const known = followed.answers;
+    const isSilent = ({ uid }: Asked) => known.get(uid)?.isSilent === true;
     for (const pod of pods.filter(isSilent)) void this.#askBeside(key, followed, pod);
     const heard = new Map<string, Answer>();
     const hear = async (pod: Asked) => heard.set(pod.uid, await this.#answer(followed, pod));
     await Promise.all(pods.filter((pod) => !isSilent(pod)).map(hear));
-    followed.answers = new Map(
-      pods.map(({ uid }) => [uid, heard.get(uid) ?? followed.answers.get(uid) ?? {}]),
-    );
+    const latest = ({ uid }: Asked): Answer => {
+      const [asked, now] = [heard.get(uid), followed.answers.get(uid)];
+      // who became ready meanwhile was asked again beside the round
+      const isLater = now !== known.get(uid) && now?.wasReady === true && asked?.wasReady !== true;
+      return (isLater ? now : (asked ?? now)) ?? {};
+    };
+    followed.answers = new Map(followed.pods.map((pod) => [pod.uid, latest(pod)]));
     if (!followed.isEnded && newsOf(followed) !== before) this.#options.onNews(key);
   }
 
   /**
-   * Asks a member that was silent, once at a time. No round waits for it: the loss of one would hide for seconds what
-   * becomes of the others.
+   * Asks a member that was silent or has just become ready, once at a time. No round waits for it, and it waits for no
+   * round: the loss of one would hide for seconds what becomes of the others.
    */
   async #askBeside(key: string, followed: Followed, pod: Asked): Promise<void> {
-    if (followed.asking.has(pod.uid)) return;
-    followed.asking.add(pod.uid);
+    const question = `${pod.uid} ${pod.isReady}`;
+    if (followed.asking.has(question)) return;
+    followed.asking.add(question);
+    const known = followed.answers.get(pod.uid);
     const answer = await this.#answer(followed, pod);
-    followed.asking.delete(pod.uid);
-    const isFollowed = !followed.isEnded && followed.pods.some(({ uid }) => uid === pod.uid);
-    if (answer.report === undefined || !isFollowed) return;
+    followed.asking.delete(question);
+    if (followed.isEnded || !followed.pods.some(({ uid }) => uid === pod.uid)) return;
+    // another question that began later was answered
+    if (answer.report === undefined && followed.answers.get(pod.uid) !== known) return;
+    const before = newsOf(followed);
     followed.answers = new Map(followed.answers).set(pod.uid, answer);
-    this.#options.onNews(key);
+    if (newsOf(followed) !== before) this.#options.onNews(key);
   }
 
   async #answer(followed: Followed, pod: Asked): Promise<Answer> {
@@ -179,18 +197,18 @@ export class MemberWatch {
     if (followed.blind !== undefined) return last;
     try {
       const report = await members.ask(followed.installation, pod);
-      return { report, answeredAtMs: timing.nowMs() };
+      return { report, answeredAtMs: timing.nowMs(), wasReady: pod.isReady };
     } catch (error) {
       log.debug({ err: error, subject: pod.name }, 'Member did not answer');
-      return { ...last, isSilent: true };
+      return { ...last, isSilent: true, wasReady: pod.isReady };
     }
   }
 }
 
 /** What makes a difference at once. Heights grow all the time and are read when the set is looked at anyway. */
 function newsOf({ answers, blind }: Followed): string {
-  const said = [...answers].map(([uid, { report }]) => {
-    if (report === undefined) return [uid];
+  const said = [...answers].map(([uid, { report, wasReady = false }]) => {
+    if (report === undefined) return [uid, wasReady];
     const { drain, conditions, version, registers } = report;
     const places = registers.map(
       ({ registerId, status, membership, isMember, members, quorum, behind, evidence }) => [

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { canonicalText } from '../compare.ts';
 import { isRecord, type KubeObject, keyOf, parseObject } from '../resource.ts';
-import { mergeApplied, type Ownership } from './server-side-apply.ts';
+import { fieldsOf, mergeApplied, type Ownership } from './server-side-apply.ts';
 
 /** An object or a collection, as a path names it. */
 export interface Target {
@@ -219,7 +219,13 @@ function keyFor({ namespace, name = '' }: Target): string {
 
 function managed(owners: Ownership): Pick<KubeObject['metadata'], 'managedFields'> {
   if (owners.size === 0) return {};
-  return { managedFields: [...owners.keys()].map((manager) => ({ manager, operation: 'Apply' })) };
+  return {
+    managedFields: [...owners].map(([manager, paths]) => ({
+      manager,
+      operation: 'Apply',
+      fieldsV1: fieldsOf(paths),
+    })),
+  };
 }
 
 /** RFC 7396. */

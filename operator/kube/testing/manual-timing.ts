@@ -71,3 +71,15 @@ export function manualTiming(startMs = Date.UTC(2026, 0, 1)): ManualTiming {
   };
   return timing;
 }
+
+/** The same time for a cluster whose calls need none of it. */
+export function instant(timing: ManualTiming): Timing {
+  return {
+    ...timing,
+    after: (ms, act) => {
+      if (ms > 0) return timing.after(ms, act);
+      queueMicrotask(act);
+      return () => undefined;
+    },
+  };
+}

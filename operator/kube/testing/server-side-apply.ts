@@ -49,6 +49,20 @@ function removeAt(tree: Tree, path: string): void {
   delete place[last];
 }
 
+/** What a manager owns, as `managedFields` tells it. */
+export function fieldsOf(paths: Iterable<string>): Tree {
+  const tree: Tree = {};
+  for (const path of paths) {
+    let place = tree;
+    for (const name of parts(path)) {
+      const below: Tree = (place[`f:${name}`] ?? {}) as Tree;
+      place[`f:${name}`] = below;
+      place = below;
+    }
+  }
+  return tree;
+}
+
 /** Fields by manager, as the API server keeps them for one object. */
 export type Ownership = Map<string, ReadonlySet<string>>;
 

@@ -52,6 +52,19 @@ describe('before there is a register', () => {
       outcome: ['reconciling', 'GenesisPending'],
     },
     {
+      name: 'waits for validators where it may make the System register that it names',
+      spec: { registerId: REGISTER_ID, purpose: 'System', tenantRef: undefined },
+      validatorSet: setOf(4, { usable: 0 }),
+      outcome: ['reconciling', 'DependencyNotReady', '0 of 4'],
+    },
+    {
+      name: 'makes the System register that it names',
+      spec: { registerId: REGISTER_ID, purpose: 'System', tenantRef: undefined },
+      validatorSet: setOf(4, { usable: 4 }),
+      steps: ['Make register Invoices with 4 validators, quorum 3'],
+      outcome: ['reconciling', 'GenesisPending'],
+    },
+    {
       name: 'is not made a second time when it was lost',
       status: { registerId: REGISTER_ID },
       outcome: ['stalled', 'InvalidReference', 'restore its database'],

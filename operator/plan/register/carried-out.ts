@@ -1,4 +1,5 @@
 import { faultTolerance, quorum } from '#core/ledger/consensus.ts';
+import { isRecord } from '../../kube/resource.ts';
 import type { Json, RegisterChange, RegisterFacts, ValidatorFacts } from './facts.ts';
 import { policyNumber } from './policy.ts';
 
@@ -17,10 +18,6 @@ export function validatorNumbers(
     faultTolerance: faultTolerance(size),
     operational,
   };
-}
-
-function isRecord(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A policy with the members of a patch in the places of its own. */

@@ -81,8 +81,8 @@ function whatIsMissing({ register, tenant, validatorSet, nowMs }: RegisterWorld)
     const text = `ValidatorSet ${validatorSetRef.name} of spec.validatorSetRef does not exist; make it`;
     return stalled('InvalidReference', text);
   }
-  // an adopted register has its validators
-  if (register.spec.registerId !== undefined) return undefined;
+  // an adopted register has its validators; a System one may be made under the id that is stated
+  if (register.spec.registerId !== undefined && register.spec.purpose !== 'System') return undefined;
   const { replicas } = validatorSet.spec;
   const usable = usableMembers(validatorSet).length;
   if (usable >= replicas) return undefined;
@@ -113,7 +113,7 @@ function begin(world: RegisterWorld): RegisterStep {
   const wish = wishOf(world);
   const size = wish.validators.length;
   const says =
-    spec.registerId === undefined
+    spec.registerId === undefined || spec.purpose === 'System'
       ? `Make register ${spec.title} with ${size} validators, quorum ${quorum(size, spec.policy?.consensus?.signatureThresholdMin)}`
       : `Adopt register ${spec.registerId}`;
   return { act: 'upsert', wish, says, disrupts: 'none' };

@@ -1,4 +1,5 @@
 import type { RegisterSpec } from '../../api/register.ts';
+import { isRecord } from '../../kube/resource.ts';
 import type { Json } from './facts.ts';
 
 type Wanted = NonNullable<RegisterSpec['policy']>;
@@ -9,10 +10,6 @@ export interface PolicyDifference {
   readonly field: string;
   readonly wanted: unknown;
   readonly found: unknown;
-}
-
-function isRecord(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Words are written in PascalCase here and with hyphens in the ledger. */

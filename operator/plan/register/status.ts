@@ -94,7 +94,7 @@ export function pendingFindings(message: string): readonly Finding[] {
 export function findings(facts: RegisterFacts, standing: readonly AggregateStanding[]): readonly Finding[] {
   const aggregate = (name: Aggregate) => standing.find((each) => each.aggregate === name);
   return [
-    attestationsComplete(aggregate('members')),
+    inSync('AttestationsComplete', 'Everybody has signed', aggregate('members')),
     isBegun(facts)
       ? holds('GenesisSealed', 'Docket 0 is sealed')
       : {
@@ -112,15 +112,8 @@ export function findings(facts: RegisterFacts, standing: readonly AggregateStand
   ];
 }
 
-function attestationsComplete(members: AggregateStanding | undefined): Finding {
-  if (members?.differs === undefined) return holds('AttestationsComplete', 'Everybody has signed');
-  const message = members.waits === undefined ? members.differs : `${members.differs}: ${members.waits}`;
-  const reason = members.isStuck ? 'PolicyRejected' : 'PolicyPending';
-  return { type: 'AttestationsComplete', status: 'False', reason, message };
-}
-
 function inSync(
-  type: 'PolicyInSync' | 'DevModeInSync',
+  type: 'AttestationsComplete' | 'PolicyInSync' | 'DevModeInSync',
   good: string,
   standing: AggregateStanding | undefined,
 ): Finding {

@@ -1,8 +1,18 @@
-import type { Finding } from '../../api/conditions.ts';
+import { type Finding, findCondition } from '../../api/conditions.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { MemberFacts, SetFacts } from './facts.ts';
 import { equivocators, type MemberStatus } from './members.ts';
-import { type Arithmetic, describe, fallsShort, lost, sightings, type Tally, whyMute } from './quorum.ts';
+import {
+  type Arithmetic,
+  describe,
+  fallsShort,
+  lost,
+  mayAnswer,
+  surelyLost,
+  type Tally,
+  untold,
+  whyMute,
+} from './quorum.ts';
 import type { Growth } from './storage.ts';
 
 /** What conditions are judged by. */
@@ -26,25 +36,34 @@ export function silent(members: readonly MemberFacts[]): readonly string[] {
   return members.filter(({ report }) => report === undefined).map(({ name }) => name);
 }
 
-function without(members: readonly MemberFacts[]): string {
+/** `register 0a1b2c3d: 2 of 4 answer and are caught up, 3 must agree; main-1, main-2 do not answer`. */
+export function describeLoss(tally: Tally, members: readonly MemberFacts[]): string {
   const names = silent(members);
-  return names.length === 0 ? '' : `; ${names.join(', ')} do not answer`;
+  return `${describe(tally)}${names.length === 0 ? '' : `; ${names.join(', ')} do not answer`}`;
+}
+
+/** While it depends on members that nobody has asked yet, what was known before stands; for moments. */
+function asBefore({ set }: SetFacts, message: string): Verdict {
+  const before = findCondition(set.status.conditions, 'QuorumHealthy');
+  if (before?.status === 'True') return holds(before.message);
+  if (before?.reason === 'QuorumLost') return fails('QuorumLost', before.message);
+  return { status: 'Unknown', reason: 'WaitingForPods', message };
 }
 
 const quorumHealthy: Rule = ({ facts, known, numbers }) => {
   const { members, registers, blind, set } = facts;
   if (set.spec.suspend) return suspended;
   if (blind !== undefined) return { status: 'Unknown', reason: 'DependencyNotReady', message: blind };
-  const [first] = lost(known);
-  if (first !== undefined) return fails('QuorumLost', `${describe(first)}${without(members)}`);
+  const [gone] = surelyLost(known);
+  if (gone !== undefined) return fails('QuorumLost', describeLoss(gone, members));
+  const [open] = lost(known);
+  if (open !== undefined) return asBefore(facts, describeLoss(open, members));
   const answering = members.length - silent(members).length;
-  const told = sightings(members);
-  const unseen = registers.find(
-    ({ registerId, isDeleting }) => registerId !== undefined && !isDeleting && !told.has(registerId),
-  );
+  const unseen = untold(registers, members);
   if (answering < numbers.quorum) {
-    const reason = unseen === undefined ? 'WaitingForPods' : 'QuorumLost';
-    return fails(reason, `${answering} of ${members.length} answer, ${numbers.quorum} must agree`);
+    const message = `${answering} of ${members.length} answer, ${numbers.quorum} must agree`;
+    if (answering + members.filter(mayAnswer).length >= numbers.quorum) return asBefore(facts, message);
+    return fails(unseen === undefined ? 'WaitingForPods' : 'QuorumLost', message);
   }
   if (unseen !== undefined) {
     const message = `No member tells about Register ${unseen.name}`;

@@ -88,6 +88,8 @@ export interface MemberFacts {
   readonly report?: MemberReport | undefined;
   /** When it last answered; milliseconds of the epoch. */
   readonly answeredAtMs?: number | undefined;
+  /** It has become ready and was not asked since: that it has not answered says nothing. */
+  readonly isUnasked?: boolean | undefined;
 }
 
 export interface StatefulSetFacts {

@@ -1,3 +1,4 @@
+import { stampTime } from '../../api/conditions.ts';
 import { spiffeId, validatorId } from '../../api/names.ts';
 import { MAX_MEMBER_REGISTERS, type MEMBER_PHASES, type ValidatorSet } from '../../api/validator-set.ts';
 import { hashOf } from '../../kube/compare.ts';
@@ -68,14 +69,10 @@ function registersOf({ report }: MemberFacts): MemberStatus['registers'] {
     .map(({ registerId, height, round, role, behind }) => ({ registerId, height, round, role, behind }));
 }
 
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
-}
-
 function memberStatus(member: MemberFacts, around: Surroundings): MemberStatus {
   const { name, ordinal, pod, report, answeredAtMs } = member;
   const before = around.before.get(name);
-  const heard = answeredAtMs === undefined ? before?.lastHeartbeat : isoTime(answeredAtMs);
+  const heard = answeredAtMs === undefined ? before?.lastHeartbeat : stampTime(answeredAtMs);
   const status = {
     name,
     ordinal,

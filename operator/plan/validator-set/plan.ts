@@ -1,17 +1,17 @@
 import type { Finding, Outcome } from '../../api/conditions.ts';
 import { validatorId } from '../../api/names.ts';
 import type { Occurrence } from '../../kube/events.ts';
-import { conditionsOf, silent } from './conditions.ts';
+import { ready, reconciling, stalled } from '../outcome.ts';
+import { conditionsOf, describeLoss, silent } from './conditions.ts';
 import type { ClaimFacts, MemberFacts, SetFacts } from './facts.ts';
 import { type LeftAct, planLeft } from './left.ts';
 import { type MemberStatus, memberStatuses } from './members.ts';
 import {
   type Arithmetic,
   arithmetic,
-  describe,
-  lost,
   nodeFaultTolerance,
   sightings,
+  surelyLost,
   type Tally,
   tallies,
 } from './quorum.ts';
@@ -107,46 +107,29 @@ function actsOf({ facts, walk, growth, roll }: Parts): readonly Act[] {
   ];
 }
 
-const reconciling = (reason: Outcome['reason'], message: string): Outcome => ({
-  state: 'reconciling',
-  reason,
-  message,
-});
-
 type Rule = (of: Parts) => Outcome | undefined;
 
 const isSuspended: Rule = ({ facts }) => {
   if (!facts.set.spec.suspend) return undefined;
   const left = facts.members.filter(({ pod }) => pod !== undefined).length;
   if (left > 0) return reconciling('Suspended', `${left} pods stop; volumes and keys are kept`);
-  return {
-    state: 'ready',
-    reason: 'Suspended',
-    message: 'Every member is stopped; volumes and keys are kept',
-  };
+  return { ...ready('Every member is stopped; volumes and keys are kept'), reason: 'Suspended' };
 };
 
 const isForked: Rule = ({ facts }) => {
   const fork = findFork(facts);
-  return fork === undefined ? undefined : { state: 'stalled', reason: 'QuorumAtRisk', message: fork };
+  return fork === undefined ? undefined : stalled('QuorumAtRisk', fork);
 };
 
 const hasLostQuorum: Rule = ({ facts, known }) => {
-  const [first] = facts.blind === undefined ? lost(known) : [];
-  if (first === undefined) return undefined;
-  const names = silent(facts.members);
-  return reconciling(
-    'QuorumLost',
-    `${describe(first)}${names.length === 0 ? '' : `; ${names.join(', ')} do not answer`}`,
-  );
+  const [first] = facts.blind === undefined ? surelyLost(known) : [];
+  return first === undefined ? undefined : reconciling('QuorumLost', describeLoss(first, facts.members));
 };
 
 const isWalking: Rule = ({ walk }) => {
   if (walk.leaving === undefined) return undefined;
   const message = walk.waits ?? `${walk.leaving} goes`;
-  return walk.isStuck === true
-    ? { state: 'stalled', reason: 'RolloutBlocked', message }
-    : reconciling('Progressing', message);
+  return walk.isStuck === true ? stalled('RolloutBlocked', message) : reconciling('Progressing', message);
 };
 
 const isReplacing: Rule = ({ roll }) => {
@@ -216,8 +199,7 @@ function outcomeOf(parts: Parts): Outcome {
   const { members, known, numbers } = parts;
   const what = known.length === 1 ? '1 register' : `${known.length} registers`;
   const working = members.filter(({ phase }) => phase !== 'Removed').length;
-  const message = `${working} validators work for ${what}; ${numbers.quorum} must agree`;
-  return { state: 'ready', reason: 'Reconciled', message };
+  return ready(`${working} validators work for ${what}; ${numbers.quorum} must agree`);
 }
 
 function lowest(versions: readonly string[]): string | undefined {

@@ -68,7 +68,13 @@ test('who is behind, halted or no member does not count; a member that states le
     report: makeReport(ordinal, [change(ordinal)]),
   }));
   expect(tallies(facts)).toEqual([
-    { registerId: makeRegister(4).registerId, size: 4, quorum: 3, live: [validatorId('main-3')] },
+    {
+      registerId: makeRegister(4).registerId,
+      size: 4,
+      quorum: 3,
+      live: [validatorId('main-3')],
+      unasked: [],
+    },
   ]);
 });
 

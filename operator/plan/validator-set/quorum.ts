@@ -1,6 +1,6 @@
 import { faultTolerance, quorum } from '#core/ledger/consensus.ts';
 import { validatorId } from '../../api/names.ts';
-import type { MemberFacts, MemberReport, RegisterReport, SetFacts } from './facts.ts';
+import type { BoundRegister, MemberFacts, MemberReport, RegisterReport, SetFacts } from './facts.ts';
 
 /** The votes of one register, counted from what members say of themselves. */
 export interface Tally {
@@ -10,6 +10,8 @@ export interface Tally {
   readonly quorum: number;
   /** Validator ids of the members that answer, work and are caught up. */
   readonly live: readonly string[];
+  /** Validator ids of the members that have become ready and were not asked since: they may work. */
+  readonly unasked: readonly string[];
 }
 
 /** A member of another set is counted when one of ours heard it within this time. */
@@ -34,6 +36,17 @@ export function sightings(members: readonly MemberFacts[]): ReadonlyMap<string, 
     }
   }
   return found;
+}
+
+/** A Register that counts on the set and that none of these members tells about. */
+export function untold(
+  registers: readonly BoundRegister[],
+  members: readonly MemberFacts[],
+): BoundRegister | undefined {
+  const told = sightings(members);
+  return registers.find(
+    ({ registerId, isDeleting }) => registerId !== undefined && !isDeleting && !told.has(registerId),
+  );
 }
 
 /** The newest view of a register: who is furthest knows its members best. */
@@ -72,6 +85,11 @@ function isLive({ member, report }: Sighting, maxBehind: number): boolean {
   return !isMute && isCaughtUp(report, maxBehind);
 }
 
+/** Whether a member has not answered because nobody has asked it since it became ready. */
+export function mayAnswer({ report, isUnasked }: MemberFacts): boolean {
+  return report === undefined && isUnasked === true;
+}
+
 function tallyOf(registerId: string, seen: readonly Sighting[], facts: SetFacts): Tally | undefined {
   const view = newest(seen);
   if (view === undefined || view.members.length === 0) return undefined;
@@ -87,7 +105,8 @@ function tallyOf(registerId: string, seen: readonly Sighting[], facts: SetFacts)
   const size = view.members.length;
   // what a member states may only ask for more than the formula does
   const needed = Math.min(size, Math.max(quorum(size), view.quorum));
-  return { registerId, size, quorum: needed, live };
+  const waiting = new Set(facts.members.filter(mayAnswer).map(({ name }) => validatorId(name)));
+  return { registerId, size, quorum: needed, live, unasked: view.members.filter((id) => waiting.has(id)) };
 }
 
 /** Nobody seals it: it was stopped, or deleted, which members that run on know as stopped and others not at all. */
@@ -143,7 +162,12 @@ export function brokenBy(candidate: string, known: readonly Tally[]): readonly T
   return known.filter((each) => each.live.includes(candidate) && each.live.length === each.quorum);
 }
 
-/** Registers that have no quorum now. */
+/** Registers that have no quorum now even if every member works that was not asked yet. */
+export function surelyLost(known: readonly Tally[]): readonly Tally[] {
+  return known.filter(({ live, unasked, quorum: needed }) => live.length + unasked.length < needed);
+}
+
+/** Registers of which nobody knows that they have a quorum now: who was not asked counts for nothing. */
 export function lost(known: readonly Tally[]): readonly Tally[] {
   return known.filter((each) => each.live.length < each.quorum);
 }

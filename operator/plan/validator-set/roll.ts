@@ -1,7 +1,17 @@
 import { validatorId } from '../../api/names.ts';
 import type { Reason } from '../../api/reasons.ts';
 import type { MemberFacts, PodFacts, SetFacts } from './facts.ts';
-import { brokenBy, describe, fallsShort, lost, sightings, type Tally, tallies } from './quorum.ts';
+import {
+  brokenBy,
+  describe,
+  fallsShort,
+  lost,
+  sightings,
+  surelyLost,
+  type Tally,
+  tallies,
+  untold,
+} from './quorum.ts';
 import { isGrowing } from './storage.ts';
 
 /** The next pod that is replaced. */
@@ -103,17 +113,16 @@ const nobodyGrows: Gate = ({ facts, candidate }) => {
 };
 
 const registersKnown: Gate = ({ facts }) => {
-  const seen = sightings(facts.members);
-  const unknown = facts.registers.find(
-    ({ registerId, isDeleting }) => !isDeleting && registerId !== undefined && !seen.has(registerId),
-  );
+  const unknown = untold(facts.registers, facts.members);
   if (unknown === undefined) return undefined;
   return wait(`no member tells about Register ${unknown.name}`, 'RolloutBlocked');
 };
 
 const quorumIsThere: Gate = ({ known }) => {
   const [first] = lost(known);
-  return first === undefined ? undefined : { reason: 'QuorumLost', message: describe(first) };
+  if (first === undefined) return undefined;
+  const reason = surelyLost([first]).length > 0 ? 'QuorumLost' : 'WaitingForPods';
+  return { reason, message: describe(first) };
 };
 
 const quorumStays: Gate = ({ facts, candidate, known }) => {
@@ -238,7 +247,7 @@ function choose(facts: SetFacts, stale: readonly Running[]): Pick<Roll, 'next' |
   const [candidate] = inTurn(stale, facts.set.spec.update.maxBehindDockets);
   if (candidate === undefined) return {};
   const isSilent = candidate.report === undefined;
-  const isDead = candidate.pod.isBroken && (isSilent || lost(known).length > 0);
+  const isDead = candidate.pod.isBroken && (isSilent || surelyLost(known).length > 0);
   const of = { facts, candidate, known, isDead };
   const blocked = judge(of);
   if (blocked !== undefined) return { blocked };

@@ -1,6 +1,6 @@
 import { podName, validatorId } from '../../api/names.ts';
 import type { MemberFacts, SetFacts } from './facts.ts';
-import { isAtRest, type Sighting, sightings } from './quorum.ts';
+import { isAtRest, type Sighting, sightings, untold } from './quorum.ts';
 
 /** How many pods there are to be now, and what the next step waits for. */
 export interface Walk {
@@ -78,10 +78,7 @@ function listedIn(facts: SetFacts, name: string): string | undefined {
     if (lists && !gone(registerId, seen))
       return `register ${registerId.slice(0, 8)} strikes it from its list first`;
   }
-  const known = sightings(staying);
-  const unseen = registers.find(
-    ({ registerId, isDeleting }) => registerId !== undefined && !isDeleting && !known.has(registerId),
-  );
+  const unseen = untold(registers, staying);
   return unseen === undefined ? undefined : `no member that stays tells about Register ${unseen.name}`;
 }
 

@@ -1,3 +1,4 @@
+import { PUBLISH_ACTION } from '../../blueprint/publication.ts';
 import type { Verifier } from '../../crypto/verify.ts';
 import { scanJson, toValue } from '../../encoding/json.ts';
 import { isAppError, type Violation } from '../../errors/errors.ts';
@@ -13,7 +14,7 @@ import {
   type RosterEntry,
 } from './rules.ts';
 
-/** The governance blueprint there is until the system register exists. */
+/** The governance blueprint; the system register shows it to people, the rules are in this folder. */
 export const GOVERNANCE_BLUEPRINT = 'register-governance-v1';
 
 /** A control transaction as it is sealed; its signatures are verified by whoever judges the transaction. */
@@ -126,12 +127,14 @@ export function findControlAction(actionId: string | undefined): ControlAction |
     : undefined;
 }
 
-/** Whether a transaction can change the rules of its register. */
+/** Whether a transaction can change the rules of its register; the publication of the blueprint itself does not. */
 export function isGovernance(transaction: {
   readonly type: string;
   readonly blueprintId?: string | undefined;
+  readonly actionId?: string | undefined;
 }): boolean {
-  return transaction.type === 'Control' && transaction.blueprintId === GOVERNANCE_BLUEPRINT;
+  const { type, blueprintId, actionId } = transaction;
+  return type === 'Control' && blueprintId === GOVERNANCE_BLUEPRINT && actionId !== PUBLISH_ACTION;
 }
 
 /** The control transaction of a sealed record and its payload bytes. */

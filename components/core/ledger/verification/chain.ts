@@ -1,4 +1,4 @@
-import { walletAddress } from '../../crypto/address.ts';
+import { rememberedAddresses, walletAddress } from '../../crypto/address.ts';
 import { parsePublicKey } from '../../crypto/public-key.ts';
 import type { Verifier } from '../../crypto/verify.ts';
 import { isAppError, type Violation, violation } from '../../errors/errors.ts';
@@ -122,6 +122,7 @@ export class ChainVerifier {
   readonly registerId: string;
   readonly #verifier: Verifier;
   readonly #log = Frontier.empty();
+  readonly #addressOf = rememberedAddresses(1_000);
   #genesis: Genesis | undefined;
   #rules: LedgerRules | undefined;
   #head: DocketHeader | undefined;
@@ -196,11 +197,11 @@ export class ChainVerifier {
       throw faultOf([validationViolation('VAL_STRUCT_002', 'record.txId')], place);
     }
     const requireBoundTxId = this.#rules?.policy.consensus.requireBoundTxId ?? false;
-    const context = { docketNumber, timestamp, requireBoundTxId };
+    const context = { docketNumber, timestamp, requireBoundTxId, addressOf: this.#addressOf };
     demandNone(
       [
         ...judgePayload(record, payload),
-        ...judgeRecord(record, context),
+        ...judgeRecord(record, payload, context),
         ...judgePolicies(record, recordBytes.length, this.#rules),
       ],
       place,

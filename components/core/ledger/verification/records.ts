@@ -1,6 +1,6 @@
-import { walletAddress } from '../../crypto/address.ts';
+import { findPublication } from '../../blueprint/publication.ts';
+import type { SignerAddress } from '../../crypto/address.ts';
 import { sha256Hex } from '../../crypto/hash.ts';
-import { parsePublicKey } from '../../crypto/public-key.ts';
 import { findTimestamp } from '../../encoding/timestamp.ts';
 import { isAppError, type Violation } from '../../errors/errors.ts';
 import { validationViolation } from '../../errors/validation-codes.ts';
@@ -13,28 +13,35 @@ export interface RecordContext {
   /** The docket's timestamp. */
   readonly timestamp: string;
   readonly requireBoundTxId: boolean;
+  /** One that remembers spares most of the work. */
+  readonly addressOf: SignerAddress;
 }
 
-function senderOf({ signatures }: SealedRecord): string | undefined {
+function senderOf({ signatures }: SealedRecord, addressOf: SignerAddress): string | undefined {
   const [first] = signatures;
   if (first === undefined) return undefined;
   try {
-    return walletAddress(first.algorithm, parsePublicKey(first.algorithm, first.publicKey));
+    return addressOf(first.algorithm, first.publicKey);
   } catch (error) {
     if (isAppError(error, 'invalid')) return undefined;
     throw error;
   }
 }
 
-function judgeIdentity(record: SealedRecord, requireBoundTxId: boolean): Violation[] {
+/** Derived ids are those of the envelope, and of publications, whose id follows from what they publish. */
+function judgeIdentity(
+  record: SealedRecord,
+  payload: Uint8Array,
+  { requireBoundTxId, addressOf }: Pick<RecordContext, 'requireBoundTxId' | 'addressOf'>,
+): Violation[] {
   const signers = record.signatures.map((signature) => signature.publicKey);
   const found: Violation[] = [];
   if (record.bound !== (boundTxId(record, signers) === record.txId)) {
     found.push(validationViolation('VAL_STRUCT_011', 'record.bound'));
-  } else if (requireBoundTxId && !record.bound) {
+  } else if (requireBoundTxId && !record.bound && findPublication(record, payload) === undefined) {
     found.push(validationViolation('VAL_STRUCT_011', 'record.txId'));
   }
-  if (senderOf(record) !== record.senderAddress) {
+  if (senderOf(record, addressOf) !== record.senderAddress) {
     found.push(validationViolation('VAL_SIG_003', 'record.senderAddress'));
   }
   return found;
@@ -67,10 +74,11 @@ export function judgePayload(record: SealedRecord, payload: Uint8Array): Violati
 /**
  * Judges what a sealed record says of its id, sender, times and type. Payload and signatures are judged apart: they are
  * verified where their cost is wanted.
+ * @param payload looked into only where an id follows from it
  */
-export function judgeRecord(record: SealedRecord, context: RecordContext): Violation[] {
+export function judgeRecord(record: SealedRecord, payload: Uint8Array, context: RecordContext): Violation[] {
   return [
-    ...judgeIdentity(record, context.requireBoundTxId),
+    ...judgeIdentity(record, payload, context),
     ...judgeTimes(record, context.timestamp),
     ...judgeLabel(record, context.docketNumber),
   ];

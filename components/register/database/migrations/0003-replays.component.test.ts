@@ -25,7 +25,7 @@ describe('0003-replays', () => {
     }
     await before.close();
 
-    const after = await open(migrations);
+    const after = await open(migrations.filter(({ name }) => name < '0004'));
     try {
       const kept = await after.pool.query('select tx_id, replay_key from transaction_ids order by position');
       expect(kept.rows).toEqual(rows.map(({ txId }) => ({ tx_id: txId, replay_key: null })));

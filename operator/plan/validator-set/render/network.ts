@@ -1,10 +1,9 @@
-import { labels } from '../../../api/names.ts';
+import { labels, OPERATOR_CLIENT_ID } from '../../../api/names.ts';
 import { HTTPS_PORT, OPS_PORT, selectorLabels, type Wanted } from '../wanted.ts';
 
 const NATS_PORT = 4222;
 const OTLP_PORT = 4318;
 const DNS_PORT = 53;
-const OPERATOR = 'service-operator';
 
 const tcp = (...ports: readonly number[]) =>
   [...new Set(ports)].sort((a, b) => a - b).map((port) => ({ port, protocol: 'TCP' }));
@@ -31,7 +30,7 @@ function ingress({ set, installation }: Wanted) {
     ...(allowedClients.length === 0 ? [] : [podsWith(labels.clientId, allowedClients)]),
     ...(operatorNamespace === namespace
       ? []
-      : [{ ...namespaceOf(operatorNamespace), ...podsWith(labels.clientId, [OPERATOR]) }]),
+      : [{ ...namespaceOf(operatorNamespace), ...podsWith(labels.clientId, [OPERATOR_CLIENT_ID]) }]),
   ];
   const readers = metricsNamespaces.map(namespaceOf);
   return [{ from, ports: doors }, ...(readers.length === 0 ? [] : [{ from: readers, ports: tcp(OPS_PORT) }])];

@@ -22,11 +22,6 @@ export function imageOf({ set, installation }: Pick<Wanted, 'set' | 'installatio
   return `${tag < 0 ? bare : bare.slice(0, tag)}:${version}`;
 }
 
-/** Version that a set is to run. */
-export function versionOf({ set, installation }: Pick<Wanted, 'set' | 'installation'>): string {
-  return set.spec.version ?? installation.version;
-}
-
 function environment({ set, installation }: Wanted) {
   const { headlessService } = namesOf(set);
   const { namespace } = set.metadata;

@@ -848,6 +848,93 @@ export declare type ListValidatorsResponse = Message<"chancery.register.v1.ListV
 export declare const ListValidatorsResponseSchema: GenMessage<ListValidatorsResponse>;
 
 /**
+ * @generated from message chancery.register.v1.ReadEventsRequest
+ */
+export declare type ReadEventsRequest = Message<"chancery.register.v1.ReadEventsRequest"> & {
+  /**
+   * What an answer gave last; empty at first.
+   *
+   * @generated from field: string after = 1;
+   */
+  after: string;
+
+  /**
+   * Most events; 0 means 500, more than 1000 counts as 1000.
+   *
+   * @generated from field: uint32 limit = 2;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message chancery.register.v1.ReadEventsRequest.
+ * Use `create(ReadEventsRequestSchema)` to create a new message.
+ */
+export declare const ReadEventsRequestSchema: GenMessage<ReadEventsRequest>;
+
+/**
+ * @generated from message chancery.register.v1.Event
+ */
+export declare type Event = Message<"chancery.register.v1.Event"> & {
+  /**
+   * The same whenever the event is read: consumers drop what they have seen.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * One of REGISTER_EVENTS in components/core/events; readers pass over kinds they do not know.
+   *
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * JSON of that kind's schema
+   *
+   * @generated from field: string data = 3;
+   */
+  data: string;
+};
+
+/**
+ * Describes the message chancery.register.v1.Event.
+ * Use `create(EventSchema)` to create a new message.
+ */
+export declare const EventSchema: GenMessage<Event>;
+
+/**
+ * @generated from message chancery.register.v1.ReadEventsResponse
+ */
+export declare type ReadEventsResponse = Message<"chancery.register.v1.ReadEventsResponse"> & {
+  /**
+   * @generated from field: repeated chancery.register.v1.Event events = 1;
+   */
+  events: Event[];
+
+  /**
+   * Behind the last of them: the cursor of the next question, also when there are none.
+   *
+   * @generated from field: string cursor = 2;
+   */
+  cursor: string;
+
+  /**
+   * False when more can be read at once.
+   *
+   * @generated from field: bool complete = 3;
+   */
+  complete: boolean;
+};
+
+/**
+ * Describes the message chancery.register.v1.ReadEventsResponse.
+ * Use `create(ReadEventsResponseSchema)` to create a new message.
+ */
+export declare const ReadEventsResponseSchema: GenMessage<ReadEventsResponse>;
+
+/**
  * @generated from enum chancery.register.v1.WriteOutcome
  */
 export enum WriteOutcome {
@@ -978,6 +1065,24 @@ export declare const ValidatorDirectoryService: GenService<{
     methodKind: "unary";
     input: typeof ListValidatorsRequestSchema;
     output: typeof ListValidatorsResponseSchema;
+  },
+}>;
+
+/**
+ * What happens to registers, for consumers that keep a cursor of their own (decision D32): ids, times and traces, never content.
+ *
+ * @generated from service chancery.register.v1.EventService
+ */
+export declare const EventService: GenService<{
+  /**
+   * Events after the cursor, of one register in their order. An empty cursor asks from the beginning: seven days are kept.
+   *
+   * @generated from rpc chancery.register.v1.EventService.ReadEvents
+   */
+  readEvents: {
+    methodKind: "unary";
+    input: typeof ReadEventsRequestSchema;
+    output: typeof ReadEventsResponseSchema;
   },
 }>;
 

@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Attestation } from "../../register/v1/register_pb.js";
+import type { Attestation, DocketHeader } from "../../register/v1/register_pb.js";
 import type { EvidenceMessage } from "./consensus_pb.js";
 
 /**
@@ -230,6 +230,16 @@ export declare type RegisterValidation = Message<"chancery.validator.v1.Register
    * @generated from field: repeated chancery.validator.v1.EvidenceSummary evidence = 19;
    */
   evidence: EvidenceSummary[];
+
+  /**
+   * @generated from field: chancery.validator.v1.WorkTally work = 20;
+   */
+  work?: WorkTally | undefined;
+
+  /**
+   * @generated from field: chancery.validator.v1.PoolView pool = 21;
+   */
+  pool?: PoolView | undefined;
 };
 
 /**
@@ -237,6 +247,153 @@ export declare type RegisterValidation = Message<"chancery.validator.v1.Register
  * Use `create(RegisterValidationSchema)` to create a new message.
  */
 export declare const RegisterValidationSchema: GenMessage<RegisterValidation>;
+
+/**
+ * What one validator did in one register since its start, and within the last 24 hours.
+ *
+ * @generated from message chancery.validator.v1.WorkTally
+ */
+export declare type WorkTally = Message<"chancery.validator.v1.WorkTally"> & {
+  /**
+   * @generated from field: chancery.validator.v1.WorkCounts total = 1;
+   */
+  total?: WorkCounts | undefined;
+
+  /**
+   * @generated from field: chancery.validator.v1.WorkCounts last_day = 2;
+   */
+  lastDay?: WorkCounts | undefined;
+
+  /**
+   * refused submissions by the first code of their refusal
+   *
+   * @generated from field: map<string, uint64> errors_by_code = 3;
+   */
+  errorsByCode: { [key: string]: bigint };
+};
+
+/**
+ * Describes the message chancery.validator.v1.WorkTally.
+ * Use `create(WorkTallySchema)` to create a new message.
+ */
+export declare const WorkTallySchema: GenMessage<WorkTally>;
+
+/**
+ * @generated from message chancery.validator.v1.WorkCounts
+ */
+export declare type WorkCounts = Message<"chancery.validator.v1.WorkCounts"> & {
+  /**
+   * submissions of clients; what other validators told of is not counted again
+   *
+   * @generated from field: uint64 received = 1;
+   */
+  received: bigint;
+
+  /**
+   * @generated from field: uint64 validated = 2;
+   */
+  validated: bigint;
+
+  /**
+   * @generated from field: uint64 rejected = 3;
+   */
+  rejected: bigint;
+
+  /**
+   * @generated from field: uint64 validating_micros = 4;
+   */
+  validatingMicros: bigint;
+
+  /**
+   * transactions in stored dockets
+   *
+   * @generated from field: uint64 confirmed = 5;
+   */
+  confirmed: bigint;
+
+  /**
+   * @generated from field: uint64 expired = 6;
+   */
+  expired: bigint;
+
+  /**
+   * dockets that it built, judged, saw decided, knows to be stored
+   *
+   * @generated from field: uint64 built = 7;
+   */
+  built: bigint;
+
+  /**
+   * @generated from field: uint64 building_micros = 8;
+   */
+  buildingMicros: bigint;
+
+  /**
+   * @generated from field: uint64 judged = 9;
+   */
+  judged: bigint;
+
+  /**
+   * @generated from field: uint64 judging_micros = 10;
+   */
+  judgingMicros: bigint;
+
+  /**
+   * @generated from field: uint64 decided = 11;
+   */
+  decided: bigint;
+
+  /**
+   * @generated from field: uint64 stored = 12;
+   */
+  stored: bigint;
+};
+
+/**
+ * Describes the message chancery.validator.v1.WorkCounts.
+ * Use `create(WorkCountsSchema)` to create a new message.
+ */
+export declare const WorkCountsSchema: GenMessage<WorkCounts>;
+
+/**
+ * What waits in one register.
+ *
+ * @generated from message chancery.validator.v1.PoolView
+ */
+export declare type PoolView = Message<"chancery.validator.v1.PoolView"> & {
+  /**
+   * @generated from field: uint32 control = 1;
+   */
+  control: number;
+
+  /**
+   * @generated from field: uint32 action = 2;
+   */
+  action: number;
+
+  /**
+   * @generated from field: uint64 bytes = 3;
+   */
+  bytes: bigint;
+
+  /**
+   * @generated from field: uint32 max_size = 4;
+   */
+  maxSize: number;
+
+  /**
+   * 0 when nothing waits
+   *
+   * @generated from field: int64 oldest_at_ms = 5;
+   */
+  oldestAtMs: bigint;
+};
+
+/**
+ * Describes the message chancery.validator.v1.PoolView.
+ * Use `create(PoolViewSchema)` to create a new message.
+ */
+export declare const PoolViewSchema: GenMessage<PoolView>;
 
 /**
  * @generated from message chancery.validator.v1.EvidenceSummary
@@ -556,6 +713,184 @@ export declare type EvidenceSigner = Message<"chancery.validator.v1.EvidenceSign
 export declare const EvidenceSignerSchema: GenMessage<EvidenceSigner>;
 
 /**
+ * @generated from message chancery.validator.v1.ListWaitingRequest
+ */
+export declare type ListWaitingRequest = Message<"chancery.validator.v1.ListWaitingRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * @generated from field: uint32 offset = 2;
+   */
+  offset: number;
+
+  /**
+   * @generated from field: uint32 limit = 3;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message chancery.validator.v1.ListWaitingRequest.
+ * Use `create(ListWaitingRequestSchema)` to create a new message.
+ */
+export declare const ListWaitingRequestSchema: GenMessage<ListWaitingRequest>;
+
+/**
+ * @generated from message chancery.validator.v1.ListWaitingResponse
+ */
+export declare type ListWaitingResponse = Message<"chancery.validator.v1.ListWaitingResponse"> & {
+  /**
+   * @generated from field: repeated chancery.validator.v1.WaitingTransaction transactions = 1;
+   */
+  transactions: WaitingTransaction[];
+
+  /**
+   * @generated from field: uint32 total = 2;
+   */
+  total: number;
+};
+
+/**
+ * Describes the message chancery.validator.v1.ListWaitingResponse.
+ * Use `create(ListWaitingResponseSchema)` to create a new message.
+ */
+export declare const ListWaitingResponseSchema: GenMessage<ListWaitingResponse>;
+
+/**
+ * @generated from message chancery.validator.v1.WaitingTransaction
+ */
+export declare type WaitingTransaction = Message<"chancery.validator.v1.WaitingTransaction"> & {
+  /**
+   * the record's JCS bytes
+   *
+   * @generated from field: bytes record = 1;
+   */
+  record: Uint8Array;
+
+  /**
+   * @generated from field: int64 added_at_ms = 2;
+   */
+  addedAtMs: bigint;
+
+  /**
+   * @generated from field: int64 expires_at_ms = 3;
+   */
+  expiresAtMs: bigint;
+};
+
+/**
+ * Describes the message chancery.validator.v1.WaitingTransaction.
+ * Use `create(WaitingTransactionSchema)` to create a new message.
+ */
+export declare const WaitingTransactionSchema: GenMessage<WaitingTransaction>;
+
+/**
+ * @generated from message chancery.validator.v1.BuildDocketRequest
+ */
+export declare type BuildDocketRequest = Message<"chancery.validator.v1.BuildDocketRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * 0: as many as the policy allows
+   *
+   * @generated from field: uint32 max_transactions = 2;
+   */
+  maxTransactions: number;
+
+  /**
+   * empty: of the validator that builds
+   *
+   * @generated from field: string validator_address = 3;
+   */
+  validatorAddress: string;
+
+  /**
+   * @generated from field: bool seal = 4;
+   */
+  seal: boolean;
+};
+
+/**
+ * Describes the message chancery.validator.v1.BuildDocketRequest.
+ * Use `create(BuildDocketRequestSchema)` to create a new message.
+ */
+export declare const BuildDocketRequestSchema: GenMessage<BuildDocketRequest>;
+
+/**
+ * @generated from message chancery.validator.v1.BuildDocketResponse
+ */
+export declare type BuildDocketResponse = Message<"chancery.validator.v1.BuildDocketResponse"> & {
+  /**
+   * absent when nothing waits
+   *
+   * @generated from field: chancery.register.v1.DocketHeader header = 1;
+   */
+  header?: DocketHeader | undefined;
+
+  /**
+   * @generated from field: uint32 processed = 2;
+   */
+  processed: number;
+
+  /**
+   * @generated from field: uint32 rejected = 3;
+   */
+  rejected: number;
+
+  /**
+   * @generated from field: uint64 build_micros = 4;
+   */
+  buildMicros: bigint;
+
+  /**
+   * @generated from field: bool sealed = 5;
+   */
+  sealed: boolean;
+};
+
+/**
+ * Describes the message chancery.validator.v1.BuildDocketResponse.
+ * Use `create(BuildDocketResponseSchema)` to create a new message.
+ */
+export declare const BuildDocketResponseSchema: GenMessage<BuildDocketResponse>;
+
+/**
+ * @generated from message chancery.validator.v1.ConfigureRequest
+ */
+export declare type ConfigureRequest = Message<"chancery.validator.v1.ConfigureRequest"> & {
+  /**
+   * JSON merge patch (RFC 7386)
+   *
+   * @generated from field: bytes patch_json = 1;
+   */
+  patchJson: Uint8Array;
+};
+
+/**
+ * Describes the message chancery.validator.v1.ConfigureRequest.
+ * Use `create(ConfigureRequestSchema)` to create a new message.
+ */
+export declare const ConfigureRequestSchema: GenMessage<ConfigureRequest>;
+
+/**
+ * @generated from message chancery.validator.v1.ConfigureResponse
+ */
+export declare type ConfigureResponse = Message<"chancery.validator.v1.ConfigureResponse"> & {
+};
+
+/**
+ * Describes the message chancery.validator.v1.ConfigureResponse.
+ * Use `create(ConfigureResponseSchema)` to create a new message.
+ */
+export declare const ConfigureResponseSchema: GenMessage<ConfigureResponse>;
+
+/**
  * What validators ask of each other so that each of them can answer for all (decision D21), and what the register
  * service asks to know who is operational.
  *
@@ -589,6 +924,36 @@ export declare const ValidatorAdminService: GenService<{
     methodKind: "unary";
     input: typeof ListEvidenceRequestSchema;
     output: typeof ListEvidenceResponseSchema;
+  },
+  /**
+   * What waits for a register, in the order in which it may be sealed. The subject token is the caller's own.
+   *
+   * @generated from rpc chancery.validator.v1.ValidatorAdminService.ListWaiting
+   */
+  listWaiting: {
+    methodKind: "unary";
+    input: typeof ListWaitingRequestSchema;
+    output: typeof ListWaitingResponseSchema;
+  },
+  /**
+   * The docket that would be proposed now; with seal it is proposed and waited for. The subject token is the caller's own.
+   *
+   * @generated from rpc chancery.validator.v1.ValidatorAdminService.BuildDocket
+   */
+  buildDocket: {
+    methodKind: "unary";
+    input: typeof BuildDocketRequestSchema;
+    output: typeof BuildDocketResponseSchema;
+  },
+  /**
+   * Changes what may be changed without a restart, at this validator alone, for a system administrator.
+   *
+   * @generated from rpc chancery.validator.v1.ValidatorAdminService.Configure
+   */
+  configure: {
+    methodKind: "unary";
+    input: typeof ConfigureRequestSchema;
+    output: typeof ConfigureResponseSchema;
   },
 }>;
 

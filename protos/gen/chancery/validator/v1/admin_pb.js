@@ -10,7 +10,7 @@ import { file_chancery_register_v1_register } from "../../register/v1/register_p
  * Describes the file chancery/validator/v1/admin.proto.
  */
 export const file_chancery_validator_v1_admin = /*@__PURE__*/
-  fileDesc("CiFjaGFuY2VyeS92YWxpZGF0b3IvdjEvYWRtaW4ucHJvdG8SFWNoYW5jZXJ5LnZhbGlkYXRvci52MSInChBHZXRTdGF0dXNSZXF1ZXN0EhMKC3JlZ2lzdGVyX2lkGAEgASgJIoQCChFHZXRTdGF0dXNSZXNwb25zZRIUCgx2YWxpZGF0b3JfaWQYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIVCg1zdGFydGVkX2F0X21zGAMgASgDEjwKCXJlZ2lzdGVycxgEIAMoCzIpLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5SZWdpc3RlclZhbGlkYXRpb24SNAoFaGVhcmQYBSADKAsyJS5jaGFuY2VyeS52YWxpZGF0b3IudjEuSGVhcmRWYWxpZGF0b3ISPQoKY29uZGl0aW9ucxgGIAMoCzIpLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5WYWxpZGF0b3JDb25kaXRpb24iVQoSVmFsaWRhdG9yQ29uZGl0aW9uEgwKBHR5cGUYASABKAkSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSEAoIc2luY2VfbXMYBCABKAMinwQKElJlZ2lzdGVyVmFsaWRhdGlvbhITCgtyZWdpc3Rlcl9pZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEhUKDXN0YXJ0ZWRfYXRfbXMYBCABKAMSFQoNc3RvcmVkX2hlaWdodBgFIAEoBBIVCg1tZW1fcG9vbF9zaXplGAYgASgNEhUKDWRvY2tldHNfYnVpbHQYByABKAQSHgoWdHJhbnNhY3Rpb25zX3Byb2Nlc3NlZBgIIAEoBBIOCgZoZWlnaHQYCSABKAQSDQoFcm91bmQYCiABKA0SDAoEc3RlcBgLIAEoCRIQCghwcm9wb3NlchgMIAEoCRIOCgZxdW9ydW0YDSABKA0SDwoHbWVtYmVycxgOIAMoCRIVCg1kZWNpZGVkX2F0X21zGA8gASgDEjQKBXRhbGx5GBAgASgLMiUuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkNvbnNlbnN1c1RhbGx5EjsKCnJlamVjdGlvbnMYESADKAsyJy5jaGFuY2VyeS52YWxpZGF0b3IudjEuUmVqZWN0ZWRQcm9wb3NhbBI0Cgp2b2x1bWVfZ2FwGBIgASgLMiAuY2hhbmNlcnkudmFsaWRhdG9yLnYxLlZvbHVtZUdhcBI4CghldmlkZW5jZRgTIAMoCzImLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5FdmlkZW5jZVN1bW1hcnkiWgoPRXZpZGVuY2VTdW1tYXJ5EgwKBGtpbmQYASABKAkSFQoNdmFsaWRhdG9yX2lkcxgCIAMoCRIOCgZoZWlnaHQYAyABKAQSEgoKc2Vlbl9hdF9tcxgEIAEoAyI3CglWb2x1bWVHYXASDAoEaGVsZBgBIAEoBBINCgVjaGFpbhgCIAEoBBINCgVhdF9tcxgDIAEoAyJaChBSZWplY3RlZFByb3Bvc2FsEhUKDWRvY2tldF9udW1iZXIYASABKAQSLwoEdm90ZRgCIAEoCzIhLmNoYW5jZXJ5LnJlZ2lzdGVyLnYxLkF0dGVzdGF0aW9uItABCg5Db25zZW5zdXNUYWxseRIOCgZyb3VuZHMYASABKAQSFQoNcm91bmRzX2ZhaWxlZBgCIAEoBBIWCg5wcm9wb3NhbHNfbWFkZRgDIAEoBBIaChJwcm9wb3NhbHNfcmVjZWl2ZWQYBCABKAQSEgoKdm90ZXNfY2FzdBgFIAEoBBIRCgl2b3Rlc19uaWwYBiABKAQSFgoOZXZpZGVuY2VfY291bnQYByABKAQSDwoHZGVjaWRlZBgIIAEoBBITCgtkZWNpZGluZ19tcxgJIAEoBCI7Cg5IZWFyZFZhbGlkYXRvchIUCgx2YWxpZGF0b3JfaWQYASABKAkSEwoLaGVhcmRfYXRfbXMYAiABKAMiLgoKQWN0UmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRILCgNhY3QYAiABKAkiLgoLQWN0UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg8KB2NoYW5nZWQYAiABKAgiKgoTTGlzdEV2aWRlbmNlUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCSJNChRMaXN0RXZpZGVuY2VSZXNwb25zZRI1CghldmlkZW5jZRgBIAMoCzIjLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5IZWxkRXZpZGVuY2UixAEKDEhlbGRFdmlkZW5jZRI4CghldmlkZW5jZRgBIAEoCzImLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5FdmlkZW5jZU1lc3NhZ2USEgoKbmV0d29ya19pZBgCIAEoCRIaChJ2YWxpZGF0b3Jfc2V0X2hhc2gYAyABKAkSNgoHc2lnbmVycxgEIAMoCzIlLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5FdmlkZW5jZVNpZ25lchISCgpzZWVuX2F0X21zGAUgASgDIk0KDkV2aWRlbmNlU2lnbmVyEhQKDHZhbGlkYXRvcl9pZBgBIAEoCRISCgpwdWJsaWNfa2V5GAIgASgJEhEKCWFsZ29yaXRobRgDIAEoCTKuAgoVVmFsaWRhdG9yQWRtaW5TZXJ2aWNlEl4KCUdldFN0YXR1cxInLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5HZXRTdGF0dXNSZXF1ZXN0GiguY2hhbmNlcnkudmFsaWRhdG9yLnYxLkdldFN0YXR1c1Jlc3BvbnNlEkwKA0FjdBIhLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5BY3RSZXF1ZXN0GiIuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkFjdFJlc3BvbnNlEmcKDExpc3RFdmlkZW5jZRIqLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5MaXN0RXZpZGVuY2VSZXF1ZXN0GisuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkxpc3RFdmlkZW5jZVJlc3BvbnNlYgZwcm90bzM", [file_chancery_validator_v1_consensus, file_chancery_register_v1_register]);
+  fileDesc("CiFjaGFuY2VyeS92YWxpZGF0b3IvdjEvYWRtaW4ucHJvdG8SFWNoYW5jZXJ5LnZhbGlkYXRvci52MSInChBHZXRTdGF0dXNSZXF1ZXN0EhMKC3JlZ2lzdGVyX2lkGAEgASgJIoQCChFHZXRTdGF0dXNSZXNwb25zZRIUCgx2YWxpZGF0b3JfaWQYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIVCg1zdGFydGVkX2F0X21zGAMgASgDEjwKCXJlZ2lzdGVycxgEIAMoCzIpLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5SZWdpc3RlclZhbGlkYXRpb24SNAoFaGVhcmQYBSADKAsyJS5jaGFuY2VyeS52YWxpZGF0b3IudjEuSGVhcmRWYWxpZGF0b3ISPQoKY29uZGl0aW9ucxgGIAMoCzIpLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5WYWxpZGF0b3JDb25kaXRpb24iVQoSVmFsaWRhdG9yQ29uZGl0aW9uEgwKBHR5cGUYASABKAkSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSEAoIc2luY2VfbXMYBCABKAMi/gQKElJlZ2lzdGVyVmFsaWRhdGlvbhITCgtyZWdpc3Rlcl9pZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVhc29uGAMgASgJEhUKDXN0YXJ0ZWRfYXRfbXMYBCABKAMSFQoNc3RvcmVkX2hlaWdodBgFIAEoBBIVCg1tZW1fcG9vbF9zaXplGAYgASgNEhUKDWRvY2tldHNfYnVpbHQYByABKAQSHgoWdHJhbnNhY3Rpb25zX3Byb2Nlc3NlZBgIIAEoBBIOCgZoZWlnaHQYCSABKAQSDQoFcm91bmQYCiABKA0SDAoEc3RlcBgLIAEoCRIQCghwcm9wb3NlchgMIAEoCRIOCgZxdW9ydW0YDSABKA0SDwoHbWVtYmVycxgOIAMoCRIVCg1kZWNpZGVkX2F0X21zGA8gASgDEjQKBXRhbGx5GBAgASgLMiUuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkNvbnNlbnN1c1RhbGx5EjsKCnJlamVjdGlvbnMYESADKAsyJy5jaGFuY2VyeS52YWxpZGF0b3IudjEuUmVqZWN0ZWRQcm9wb3NhbBI0Cgp2b2x1bWVfZ2FwGBIgASgLMiAuY2hhbmNlcnkudmFsaWRhdG9yLnYxLlZvbHVtZUdhcBI4CghldmlkZW5jZRgTIAMoCzImLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5FdmlkZW5jZVN1bW1hcnkSLgoEd29yaxgUIAEoCzIgLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5Xb3JrVGFsbHkSLQoEcG9vbBgVIAEoCzIfLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5Qb29sVmlldyLzAQoJV29ya1RhbGx5EjAKBXRvdGFsGAEgASgLMiEuY2hhbmNlcnkudmFsaWRhdG9yLnYxLldvcmtDb3VudHMSMwoIbGFzdF9kYXkYAiABKAsyIS5jaGFuY2VyeS52YWxpZGF0b3IudjEuV29ya0NvdW50cxJKCg5lcnJvcnNfYnlfY29kZRgDIAMoCzIyLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5Xb3JrVGFsbHkuRXJyb3JzQnlDb2RlRW50cnkaMwoRRXJyb3JzQnlDb2RlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4ASLzAQoKV29ya0NvdW50cxIQCghyZWNlaXZlZBgBIAEoBBIRCgl2YWxpZGF0ZWQYAiABKAQSEAoIcmVqZWN0ZWQYAyABKAQSGQoRdmFsaWRhdGluZ19taWNyb3MYBCABKAQSEQoJY29uZmlybWVkGAUgASgEEg8KB2V4cGlyZWQYBiABKAQSDQoFYnVpbHQYByABKAQSFwoPYnVpbGRpbmdfbWljcm9zGAggASgEEg4KBmp1ZGdlZBgJIAEoBBIWCg5qdWRnaW5nX21pY3JvcxgKIAEoBBIPCgdkZWNpZGVkGAsgASgEEg4KBnN0b3JlZBgMIAEoBCJiCghQb29sVmlldxIPCgdjb250cm9sGAEgASgNEg4KBmFjdGlvbhgCIAEoDRINCgVieXRlcxgDIAEoBBIQCghtYXhfc2l6ZRgEIAEoDRIUCgxvbGRlc3RfYXRfbXMYBSABKAMiWgoPRXZpZGVuY2VTdW1tYXJ5EgwKBGtpbmQYASABKAkSFQoNdmFsaWRhdG9yX2lkcxgCIAMoCRIOCgZoZWlnaHQYAyABKAQSEgoKc2Vlbl9hdF9tcxgEIAEoAyI3CglWb2x1bWVHYXASDAoEaGVsZBgBIAEoBBINCgVjaGFpbhgCIAEoBBINCgVhdF9tcxgDIAEoAyJaChBSZWplY3RlZFByb3Bvc2FsEhUKDWRvY2tldF9udW1iZXIYASABKAQSLwoEdm90ZRgCIAEoCzIhLmNoYW5jZXJ5LnJlZ2lzdGVyLnYxLkF0dGVzdGF0aW9uItABCg5Db25zZW5zdXNUYWxseRIOCgZyb3VuZHMYASABKAQSFQoNcm91bmRzX2ZhaWxlZBgCIAEoBBIWCg5wcm9wb3NhbHNfbWFkZRgDIAEoBBIaChJwcm9wb3NhbHNfcmVjZWl2ZWQYBCABKAQSEgoKdm90ZXNfY2FzdBgFIAEoBBIRCgl2b3Rlc19uaWwYBiABKAQSFgoOZXZpZGVuY2VfY291bnQYByABKAQSDwoHZGVjaWRlZBgIIAEoBBITCgtkZWNpZGluZ19tcxgJIAEoBCI7Cg5IZWFyZFZhbGlkYXRvchIUCgx2YWxpZGF0b3JfaWQYASABKAkSEwoLaGVhcmRfYXRfbXMYAiABKAMiLgoKQWN0UmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRILCgNhY3QYAiABKAkiLgoLQWN0UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg8KB2NoYW5nZWQYAiABKAgiKgoTTGlzdEV2aWRlbmNlUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCSJNChRMaXN0RXZpZGVuY2VSZXNwb25zZRI1CghldmlkZW5jZRgBIAMoCzIjLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5IZWxkRXZpZGVuY2UixAEKDEhlbGRFdmlkZW5jZRI4CghldmlkZW5jZRgBIAEoCzImLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5FdmlkZW5jZU1lc3NhZ2USEgoKbmV0d29ya19pZBgCIAEoCRIaChJ2YWxpZGF0b3Jfc2V0X2hhc2gYAyABKAkSNgoHc2lnbmVycxgEIAMoCzIlLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5FdmlkZW5jZVNpZ25lchISCgpzZWVuX2F0X21zGAUgASgDIk0KDkV2aWRlbmNlU2lnbmVyEhQKDHZhbGlkYXRvcl9pZBgBIAEoCRISCgpwdWJsaWNfa2V5GAIgASgJEhEKCWFsZ29yaXRobRgDIAEoCSJIChJMaXN0V2FpdGluZ1JlcXVlc3QSEwoLcmVnaXN0ZXJfaWQYASABKAkSDgoGb2Zmc2V0GAIgASgNEg0KBWxpbWl0GAMgASgNImUKE0xpc3RXYWl0aW5nUmVzcG9uc2USPwoMdHJhbnNhY3Rpb25zGAEgAygLMikuY2hhbmNlcnkudmFsaWRhdG9yLnYxLldhaXRpbmdUcmFuc2FjdGlvbhINCgV0b3RhbBgCIAEoDSJQChJXYWl0aW5nVHJhbnNhY3Rpb24SDgoGcmVjb3JkGAEgASgMEhMKC2FkZGVkX2F0X21zGAIgASgDEhUKDWV4cGlyZXNfYXRfbXMYAyABKAMibAoSQnVpbGREb2NrZXRSZXF1ZXN0EhMKC3JlZ2lzdGVyX2lkGAEgASgJEhgKEG1heF90cmFuc2FjdGlvbnMYAiABKA0SGQoRdmFsaWRhdG9yX2FkZHJlc3MYAyABKAkSDAoEc2VhbBgEIAEoCCKUAQoTQnVpbGREb2NrZXRSZXNwb25zZRIyCgZoZWFkZXIYASABKAsyIi5jaGFuY2VyeS5yZWdpc3Rlci52MS5Eb2NrZXRIZWFkZXISEQoJcHJvY2Vzc2VkGAIgASgNEhAKCHJlamVjdGVkGAMgASgNEhQKDGJ1aWxkX21pY3JvcxgEIAEoBBIOCgZzZWFsZWQYBSABKAgiJgoQQ29uZmlndXJlUmVxdWVzdBISCgpwYXRjaF9qc29uGAEgASgMIhMKEUNvbmZpZ3VyZVJlc3BvbnNlMtoEChVWYWxpZGF0b3JBZG1pblNlcnZpY2USXgoJR2V0U3RhdHVzEicuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkdldFN0YXR1c1JlcXVlc3QaKC5jaGFuY2VyeS52YWxpZGF0b3IudjEuR2V0U3RhdHVzUmVzcG9uc2USTAoDQWN0EiEuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkFjdFJlcXVlc3QaIi5jaGFuY2VyeS52YWxpZGF0b3IudjEuQWN0UmVzcG9uc2USZwoMTGlzdEV2aWRlbmNlEiouY2hhbmNlcnkudmFsaWRhdG9yLnYxLkxpc3RFdmlkZW5jZVJlcXVlc3QaKy5jaGFuY2VyeS52YWxpZGF0b3IudjEuTGlzdEV2aWRlbmNlUmVzcG9uc2USZAoLTGlzdFdhaXRpbmcSKS5jaGFuY2VyeS52YWxpZGF0b3IudjEuTGlzdFdhaXRpbmdSZXF1ZXN0GiouY2hhbmNlcnkudmFsaWRhdG9yLnYxLkxpc3RXYWl0aW5nUmVzcG9uc2USZAoLQnVpbGREb2NrZXQSKS5jaGFuY2VyeS52YWxpZGF0b3IudjEuQnVpbGREb2NrZXRSZXF1ZXN0GiouY2hhbmNlcnkudmFsaWRhdG9yLnYxLkJ1aWxkRG9ja2V0UmVzcG9uc2USXgoJQ29uZmlndXJlEicuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkNvbmZpZ3VyZVJlcXVlc3QaKC5jaGFuY2VyeS52YWxpZGF0b3IudjEuQ29uZmlndXJlUmVzcG9uc2ViBnByb3RvMw", [file_chancery_validator_v1_consensus, file_chancery_register_v1_register]);
 
 /**
  * Describes the message chancery.validator.v1.GetStatusRequest.
@@ -41,81 +41,151 @@ export const RegisterValidationSchema = /*@__PURE__*/
   messageDesc(file_chancery_validator_v1_admin, 3);
 
 /**
+ * Describes the message chancery.validator.v1.WorkTally.
+ * Use `create(WorkTallySchema)` to create a new message.
+ */
+export const WorkTallySchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 4);
+
+/**
+ * Describes the message chancery.validator.v1.WorkCounts.
+ * Use `create(WorkCountsSchema)` to create a new message.
+ */
+export const WorkCountsSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 5);
+
+/**
+ * Describes the message chancery.validator.v1.PoolView.
+ * Use `create(PoolViewSchema)` to create a new message.
+ */
+export const PoolViewSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 6);
+
+/**
  * Describes the message chancery.validator.v1.EvidenceSummary.
  * Use `create(EvidenceSummarySchema)` to create a new message.
  */
 export const EvidenceSummarySchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 4);
+  messageDesc(file_chancery_validator_v1_admin, 7);
 
 /**
  * Describes the message chancery.validator.v1.VolumeGap.
  * Use `create(VolumeGapSchema)` to create a new message.
  */
 export const VolumeGapSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 5);
+  messageDesc(file_chancery_validator_v1_admin, 8);
 
 /**
  * Describes the message chancery.validator.v1.RejectedProposal.
  * Use `create(RejectedProposalSchema)` to create a new message.
  */
 export const RejectedProposalSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 6);
+  messageDesc(file_chancery_validator_v1_admin, 9);
 
 /**
  * Describes the message chancery.validator.v1.ConsensusTally.
  * Use `create(ConsensusTallySchema)` to create a new message.
  */
 export const ConsensusTallySchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 7);
+  messageDesc(file_chancery_validator_v1_admin, 10);
 
 /**
  * Describes the message chancery.validator.v1.HeardValidator.
  * Use `create(HeardValidatorSchema)` to create a new message.
  */
 export const HeardValidatorSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 8);
+  messageDesc(file_chancery_validator_v1_admin, 11);
 
 /**
  * Describes the message chancery.validator.v1.ActRequest.
  * Use `create(ActRequestSchema)` to create a new message.
  */
 export const ActRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 9);
+  messageDesc(file_chancery_validator_v1_admin, 12);
 
 /**
  * Describes the message chancery.validator.v1.ActResponse.
  * Use `create(ActResponseSchema)` to create a new message.
  */
 export const ActResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 10);
+  messageDesc(file_chancery_validator_v1_admin, 13);
 
 /**
  * Describes the message chancery.validator.v1.ListEvidenceRequest.
  * Use `create(ListEvidenceRequestSchema)` to create a new message.
  */
 export const ListEvidenceRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 11);
+  messageDesc(file_chancery_validator_v1_admin, 14);
 
 /**
  * Describes the message chancery.validator.v1.ListEvidenceResponse.
  * Use `create(ListEvidenceResponseSchema)` to create a new message.
  */
 export const ListEvidenceResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 12);
+  messageDesc(file_chancery_validator_v1_admin, 15);
 
 /**
  * Describes the message chancery.validator.v1.HeldEvidence.
  * Use `create(HeldEvidenceSchema)` to create a new message.
  */
 export const HeldEvidenceSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 13);
+  messageDesc(file_chancery_validator_v1_admin, 16);
 
 /**
  * Describes the message chancery.validator.v1.EvidenceSigner.
  * Use `create(EvidenceSignerSchema)` to create a new message.
  */
 export const EvidenceSignerSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_admin, 14);
+  messageDesc(file_chancery_validator_v1_admin, 17);
+
+/**
+ * Describes the message chancery.validator.v1.ListWaitingRequest.
+ * Use `create(ListWaitingRequestSchema)` to create a new message.
+ */
+export const ListWaitingRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 18);
+
+/**
+ * Describes the message chancery.validator.v1.ListWaitingResponse.
+ * Use `create(ListWaitingResponseSchema)` to create a new message.
+ */
+export const ListWaitingResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 19);
+
+/**
+ * Describes the message chancery.validator.v1.WaitingTransaction.
+ * Use `create(WaitingTransactionSchema)` to create a new message.
+ */
+export const WaitingTransactionSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 20);
+
+/**
+ * Describes the message chancery.validator.v1.BuildDocketRequest.
+ * Use `create(BuildDocketRequestSchema)` to create a new message.
+ */
+export const BuildDocketRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 21);
+
+/**
+ * Describes the message chancery.validator.v1.BuildDocketResponse.
+ * Use `create(BuildDocketResponseSchema)` to create a new message.
+ */
+export const BuildDocketResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 22);
+
+/**
+ * Describes the message chancery.validator.v1.ConfigureRequest.
+ * Use `create(ConfigureRequestSchema)` to create a new message.
+ */
+export const ConfigureRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 23);
+
+/**
+ * Describes the message chancery.validator.v1.ConfigureResponse.
+ * Use `create(ConfigureResponseSchema)` to create a new message.
+ */
+export const ConfigureResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_admin, 24);
 
 /**
  * What validators ask of each other so that each of them can answer for all (decision D21), and what the register

@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { WriteDocketRequestSchema } from "../../register/v1/register_pb.js";
 
 /**
  * Describes the file chancery/validator/v1/validator.proto.
@@ -60,6 +61,45 @@ export declare type SubmitResponse = Message<"chancery.validator.v1.SubmitRespon
  * Use `create(SubmitResponseSchema)` to create a new message.
  */
 export declare const SubmitResponseSchema: GenMessage<SubmitResponse>;
+
+/**
+ * @generated from message chancery.validator.v1.SubmitBatchRequest
+ */
+export declare type SubmitBatchRequest = Message<"chancery.validator.v1.SubmitBatchRequest"> & {
+  /**
+   * @generated from field: repeated bytes submissions_json = 1;
+   */
+  submissionsJson: Uint8Array[];
+
+  /**
+   * Another validator handed them on: they are not handed on again (decision D21).
+   *
+   * @generated from field: bool forwarded = 2;
+   */
+  forwarded: boolean;
+};
+
+/**
+ * Describes the message chancery.validator.v1.SubmitBatchRequest.
+ * Use `create(SubmitBatchRequestSchema)` to create a new message.
+ */
+export declare const SubmitBatchRequestSchema: GenMessage<SubmitBatchRequest>;
+
+/**
+ * @generated from message chancery.validator.v1.SubmitBatchResponse
+ */
+export declare type SubmitBatchResponse = Message<"chancery.validator.v1.SubmitBatchResponse"> & {
+  /**
+   * @generated from field: repeated chancery.validator.v1.SubmitResponse answers = 1;
+   */
+  answers: SubmitResponse[];
+};
+
+/**
+ * Describes the message chancery.validator.v1.SubmitBatchResponse.
+ * Use `create(SubmitBatchResponseSchema)` to create a new message.
+ */
+export declare const SubmitBatchResponseSchema: GenMessage<SubmitBatchResponse>;
 
 /**
  * @generated from message chancery.validator.v1.FindTransactionsRequest
@@ -336,6 +376,76 @@ export declare type CosignResponse = Message<"chancery.validator.v1.CosignRespon
 export declare const CosignResponseSchema: GenMessage<CosignResponse>;
 
 /**
+ * @generated from message chancery.validator.v1.ListHeightsRequest
+ */
+export declare type ListHeightsRequest = Message<"chancery.validator.v1.ListHeightsRequest"> & {
+};
+
+/**
+ * Describes the message chancery.validator.v1.ListHeightsRequest.
+ * Use `create(ListHeightsRequestSchema)` to create a new message.
+ */
+export declare const ListHeightsRequestSchema: GenMessage<ListHeightsRequest>;
+
+/**
+ * @generated from message chancery.validator.v1.RegisterHeight
+ */
+export declare type RegisterHeight = Message<"chancery.validator.v1.RegisterHeight"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * @generated from field: uint64 height = 2;
+   */
+  height: bigint;
+};
+
+/**
+ * Describes the message chancery.validator.v1.RegisterHeight.
+ * Use `create(RegisterHeightSchema)` to create a new message.
+ */
+export declare const RegisterHeightSchema: GenMessage<RegisterHeight>;
+
+/**
+ * @generated from message chancery.validator.v1.ListHeightsResponse
+ */
+export declare type ListHeightsResponse = Message<"chancery.validator.v1.ListHeightsResponse"> & {
+  /**
+   * @generated from field: repeated chancery.validator.v1.RegisterHeight registers = 1;
+   */
+  registers: RegisterHeight[];
+};
+
+/**
+ * Describes the message chancery.validator.v1.ListHeightsResponse.
+ * Use `create(ListHeightsResponseSchema)` to create a new message.
+ */
+export declare const ListHeightsResponseSchema: GenMessage<ListHeightsResponse>;
+
+/**
+ * @generated from message chancery.validator.v1.ReadDocketsRequest
+ */
+export declare type ReadDocketsRequest = Message<"chancery.validator.v1.ReadDocketsRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * @generated from field: uint64 from = 2;
+   */
+  from: bigint;
+};
+
+/**
+ * Describes the message chancery.validator.v1.ReadDocketsRequest.
+ * Use `create(ReadDocketsRequestSchema)` to create a new message.
+ */
+export declare const ReadDocketsRequestSchema: GenMessage<ReadDocketsRequest>;
+
+/**
  * @generated from enum chancery.validator.v1.SealOutcome
  */
 export enum SealOutcome {
@@ -386,6 +496,17 @@ export declare const SubmissionService: GenService<{
     methodKind: "unary";
     input: typeof SubmitRequestSchema;
     output: typeof SubmitResponseSchema;
+  },
+  /**
+   * Up to 1,000 submissions a message, all for one register, answered one by one in their order before the next message is
+   * read. Each is judged as Submit judges it. INVALID_ARGUMENT ends the stream for a message that is no batch.
+   *
+   * @generated from rpc chancery.validator.v1.SubmissionService.SubmitBatches
+   */
+  submitBatches: {
+    methodKind: "bidi_streaming";
+    input: typeof SubmitBatchRequestSchema;
+    output: typeof SubmitBatchResponseSchema;
   },
   /**
    * Transactions that are not sealed yet, or were refused or expired within 24 h (decision D17).
@@ -450,6 +571,34 @@ export declare const CheckpointService: GenService<{
     methodKind: "unary";
     input: typeof CosignRequestSchema;
     output: typeof CosignResponseSchema;
+  },
+}>;
+
+/**
+ * What the log of a validator holds of registers, for a register service that lost dockets.
+ *
+ * @generated from service chancery.validator.v1.HistoryService
+ */
+export declare const HistoryService: GenService<{
+  /**
+   * How many dockets the register service was known to hold, of every register here.
+   *
+   * @generated from rpc chancery.validator.v1.HistoryService.ListHeights
+   */
+  listHeights: {
+    methodKind: "unary";
+    input: typeof ListHeightsRequestSchema;
+    output: typeof ListHeightsResponseSchema;
+  },
+  /**
+   * Dockets from a number on, in order, as far as the log holds them whole. UNAVAILABLE while another call reads.
+   *
+   * @generated from rpc chancery.validator.v1.HistoryService.ReadDockets
+   */
+  readDockets: {
+    methodKind: "server_streaming";
+    input: typeof ReadDocketsRequestSchema;
+    output: typeof WriteDocketRequestSchema;
   },
 }>;
 

@@ -3,12 +3,13 @@
 /* eslint-disable */
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
+import { file_chancery_register_v1_register } from "../../register/v1/register_pb.js";
 
 /**
  * Describes the file chancery/validator/v1/validator.proto.
  */
 export const file_chancery_validator_v1_validator = /*@__PURE__*/
-  fileDesc("CiVjaGFuY2VyeS92YWxpZGF0b3IvdjEvdmFsaWRhdG9yLnByb3RvEhVjaGFuY2VyeS52YWxpZGF0b3IudjEiOwoNU3VibWl0UmVxdWVzdBIXCg9zdWJtaXNzaW9uX2pzb24YASABKAwSEQoJZm9yd2FyZGVkGAIgASgIIlAKDlN1Ym1pdFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoDRIRCglib2R5X2pzb24YAiABKAwSGwoTcmV0cnlfYWZ0ZXJfc2Vjb25kcxgDIAEoDSJHChdGaW5kVHJhbnNhY3Rpb25zUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIXCg90cmFuc2FjdGlvbl9pZHMYAiADKAkijwEKE1Vuc2VhbGVkVHJhbnNhY3Rpb24SFgoOdHJhbnNhY3Rpb25faWQYASABKAkSDgoGc3RhdHVzGAIgASgJEg4KBnJlY29yZBgDIAEoDBIWCg5yZWplY3Rpb25fY29kZRgEIAEoCRIZChFyZWplY3Rpb25fbWVzc2FnZRgFIAEoCRINCgVhdF9tcxgGIAEoAyJcChhGaW5kVHJhbnNhY3Rpb25zUmVzcG9uc2USQAoMdHJhbnNhY3Rpb25zGAEgAygLMiouY2hhbmNlcnkudmFsaWRhdG9yLnYxLlVuc2VhbGVkVHJhbnNhY3Rpb24iOAoSTGlzdFBlbmRpbmdSZXF1ZXN0EhMKC3JlZ2lzdGVyX2lkGAEgASgJEg0KBWxpbWl0GAIgASgNImYKE0xpc3RQZW5kaW5nUmVzcG9uc2USQAoMdHJhbnNhY3Rpb25zGAEgAygLMiouY2hhbmNlcnkudmFsaWRhdG9yLnYxLlVuc2VhbGVkVHJhbnNhY3Rpb24SDQoFdG90YWwYAiABKA0iUAoLU2VhbFJlcXVlc3QSEwoLcmVnaXN0ZXJfaWQYASABKAkSGAoQbWF4X3RyYW5zYWN0aW9ucxgCIAEoDRISCgp0aW1lb3V0X21zGAMgASgNIloKDFNlYWxSZXNwb25zZRIzCgdvdXRjb21lGAEgASgOMiIuY2hhbmNlcnkudmFsaWRhdG9yLnYxLlNlYWxPdXRjb21lEhUKDWRvY2tldF9udW1iZXIYAiABKAQiRwoWUHJvdmVQb3NzZXNzaW9uUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIYChBhZnRlcl9wdWJsaWNfa2V5GAIgASgJImkKF1Byb3ZlUG9zc2Vzc2lvblJlc3BvbnNlEhQKDHZhbGlkYXRvcl9pZBgBIAEoCRISCgpwdWJsaWNfa2V5GAIgASgJEhEKCWFsZ29yaXRobRgDIAEoCRIRCglzaWduYXR1cmUYBCABKAwiRQoNQ29zaWduUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIMCgRzaXplGAIgASgEEhEKCXJvb3RfaGFzaBgDIAEoDCI5Cg5Db3NpZ25SZXNwb25zZRIUCgx0aW1lX3NlY29uZHMYASABKAQSEQoJc2lnbmF0dXJlGAIgASgMKq0BCgtTZWFsT3V0Y29tZRIcChhTRUFMX09VVENPTUVfVU5TUEVDSUZJRUQQABIXChNTRUFMX09VVENPTUVfU0VBTEVEEAESKAokU0VBTF9PVVRDT01FX05PX1BFTkRJTkdfVFJBTlNBQ1RJT05TEAISIwofU0VBTF9PVVRDT01FX1FVT1JVTV9VTkFWQUlMQUJMRRADEhgKFFNFQUxfT1VUQ09NRV9USU1FT1VUEAQylgMKEVN1Ym1pc3Npb25TZXJ2aWNlElUKBlN1Ym1pdBIkLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5TdWJtaXRSZXF1ZXN0GiUuY2hhbmNlcnkudmFsaWRhdG9yLnYxLlN1Ym1pdFJlc3BvbnNlEnMKEEZpbmRUcmFuc2FjdGlvbnMSLi5jaGFuY2VyeS52YWxpZGF0b3IudjEuRmluZFRyYW5zYWN0aW9uc1JlcXVlc3QaLy5jaGFuY2VyeS52YWxpZGF0b3IudjEuRmluZFRyYW5zYWN0aW9uc1Jlc3BvbnNlEmQKC0xpc3RQZW5kaW5nEikuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkxpc3RQZW5kaW5nUmVxdWVzdBoqLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5MaXN0UGVuZGluZ1Jlc3BvbnNlEk8KBFNlYWwSIi5jaGFuY2VyeS52YWxpZGF0b3IudjEuU2VhbFJlcXVlc3QaIy5jaGFuY2VyeS52YWxpZGF0b3IudjEuU2VhbFJlc3BvbnNlMoUBChFNZW1iZXJzaGlwU2VydmljZRJwCg9Qcm92ZVBvc3Nlc3Npb24SLS5jaGFuY2VyeS52YWxpZGF0b3IudjEuUHJvdmVQb3NzZXNzaW9uUmVxdWVzdBouLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5Qcm92ZVBvc3Nlc3Npb25SZXNwb25zZTJqChFDaGVja3BvaW50U2VydmljZRJVCgZDb3NpZ24SJC5jaGFuY2VyeS52YWxpZGF0b3IudjEuQ29zaWduUmVxdWVzdBolLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5Db3NpZ25SZXNwb25zZWIGcHJvdG8z");
+  fileDesc("CiVjaGFuY2VyeS92YWxpZGF0b3IvdjEvdmFsaWRhdG9yLnByb3RvEhVjaGFuY2VyeS52YWxpZGF0b3IudjEiOwoNU3VibWl0UmVxdWVzdBIXCg9zdWJtaXNzaW9uX2pzb24YASABKAwSEQoJZm9yd2FyZGVkGAIgASgIIlAKDlN1Ym1pdFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoDRIRCglib2R5X2pzb24YAiABKAwSGwoTcmV0cnlfYWZ0ZXJfc2Vjb25kcxgDIAEoDSJBChJTdWJtaXRCYXRjaFJlcXVlc3QSGAoQc3VibWlzc2lvbnNfanNvbhgBIAMoDBIRCglmb3J3YXJkZWQYAiABKAgiTQoTU3VibWl0QmF0Y2hSZXNwb25zZRI2CgdhbnN3ZXJzGAEgAygLMiUuY2hhbmNlcnkudmFsaWRhdG9yLnYxLlN1Ym1pdFJlc3BvbnNlIkcKF0ZpbmRUcmFuc2FjdGlvbnNSZXF1ZXN0EhMKC3JlZ2lzdGVyX2lkGAEgASgJEhcKD3RyYW5zYWN0aW9uX2lkcxgCIAMoCSKPAQoTVW5zZWFsZWRUcmFuc2FjdGlvbhIWCg50cmFuc2FjdGlvbl9pZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDgoGcmVjb3JkGAMgASgMEhYKDnJlamVjdGlvbl9jb2RlGAQgASgJEhkKEXJlamVjdGlvbl9tZXNzYWdlGAUgASgJEg0KBWF0X21zGAYgASgDIlwKGEZpbmRUcmFuc2FjdGlvbnNSZXNwb25zZRJACgx0cmFuc2FjdGlvbnMYASADKAsyKi5jaGFuY2VyeS52YWxpZGF0b3IudjEuVW5zZWFsZWRUcmFuc2FjdGlvbiI4ChJMaXN0UGVuZGluZ1JlcXVlc3QSEwoLcmVnaXN0ZXJfaWQYASABKAkSDQoFbGltaXQYAiABKA0iZgoTTGlzdFBlbmRpbmdSZXNwb25zZRJACgx0cmFuc2FjdGlvbnMYASADKAsyKi5jaGFuY2VyeS52YWxpZGF0b3IudjEuVW5zZWFsZWRUcmFuc2FjdGlvbhINCgV0b3RhbBgCIAEoDSJQCgtTZWFsUmVxdWVzdBITCgtyZWdpc3Rlcl9pZBgBIAEoCRIYChBtYXhfdHJhbnNhY3Rpb25zGAIgASgNEhIKCnRpbWVvdXRfbXMYAyABKA0iWgoMU2VhbFJlc3BvbnNlEjMKB291dGNvbWUYASABKA4yIi5jaGFuY2VyeS52YWxpZGF0b3IudjEuU2VhbE91dGNvbWUSFQoNZG9ja2V0X251bWJlchgCIAEoBCJHChZQcm92ZVBvc3Nlc3Npb25SZXF1ZXN0EhMKC3JlZ2lzdGVyX2lkGAEgASgJEhgKEGFmdGVyX3B1YmxpY19rZXkYAiABKAkiaQoXUHJvdmVQb3NzZXNzaW9uUmVzcG9uc2USFAoMdmFsaWRhdG9yX2lkGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJEhEKCXNpZ25hdHVyZRgEIAEoDCJFCg1Db3NpZ25SZXF1ZXN0EhMKC3JlZ2lzdGVyX2lkGAEgASgJEgwKBHNpemUYAiABKAQSEQoJcm9vdF9oYXNoGAMgASgMIjkKDkNvc2lnblJlc3BvbnNlEhQKDHRpbWVfc2Vjb25kcxgBIAEoBBIRCglzaWduYXR1cmUYAiABKAwiFAoSTGlzdEhlaWdodHNSZXF1ZXN0IjUKDlJlZ2lzdGVySGVpZ2h0EhMKC3JlZ2lzdGVyX2lkGAEgASgJEg4KBmhlaWdodBgCIAEoBCJPChNMaXN0SGVpZ2h0c1Jlc3BvbnNlEjgKCXJlZ2lzdGVycxgBIAMoCzIlLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5SZWdpc3RlckhlaWdodCI3ChJSZWFkRG9ja2V0c1JlcXVlc3QSEwoLcmVnaXN0ZXJfaWQYASABKAkSDAoEZnJvbRgCIAEoBCqtAQoLU2VhbE91dGNvbWUSHAoYU0VBTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASFwoTU0VBTF9PVVRDT01FX1NFQUxFRBABEigKJFNFQUxfT1VUQ09NRV9OT19QRU5ESU5HX1RSQU5TQUNUSU9OUxACEiMKH1NFQUxfT1VUQ09NRV9RVU9SVU1fVU5BVkFJTEFCTEUQAxIYChRTRUFMX09VVENPTUVfVElNRU9VVBAEMoIEChFTdWJtaXNzaW9uU2VydmljZRJVCgZTdWJtaXQSJC5jaGFuY2VyeS52YWxpZGF0b3IudjEuU3VibWl0UmVxdWVzdBolLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5TdWJtaXRSZXNwb25zZRJqCg1TdWJtaXRCYXRjaGVzEikuY2hhbmNlcnkudmFsaWRhdG9yLnYxLlN1Ym1pdEJhdGNoUmVxdWVzdBoqLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5TdWJtaXRCYXRjaFJlc3BvbnNlKAEwARJzChBGaW5kVHJhbnNhY3Rpb25zEi4uY2hhbmNlcnkudmFsaWRhdG9yLnYxLkZpbmRUcmFuc2FjdGlvbnNSZXF1ZXN0Gi8uY2hhbmNlcnkudmFsaWRhdG9yLnYxLkZpbmRUcmFuc2FjdGlvbnNSZXNwb25zZRJkCgtMaXN0UGVuZGluZxIpLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5MaXN0UGVuZGluZ1JlcXVlc3QaKi5jaGFuY2VyeS52YWxpZGF0b3IudjEuTGlzdFBlbmRpbmdSZXNwb25zZRJPCgRTZWFsEiIuY2hhbmNlcnkudmFsaWRhdG9yLnYxLlNlYWxSZXF1ZXN0GiMuY2hhbmNlcnkudmFsaWRhdG9yLnYxLlNlYWxSZXNwb25zZTKFAQoRTWVtYmVyc2hpcFNlcnZpY2UScAoPUHJvdmVQb3NzZXNzaW9uEi0uY2hhbmNlcnkudmFsaWRhdG9yLnYxLlByb3ZlUG9zc2Vzc2lvblJlcXVlc3QaLi5jaGFuY2VyeS52YWxpZGF0b3IudjEuUHJvdmVQb3NzZXNzaW9uUmVzcG9uc2UyagoRQ2hlY2twb2ludFNlcnZpY2USVQoGQ29zaWduEiQuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkNvc2lnblJlcXVlc3QaJS5jaGFuY2VyeS52YWxpZGF0b3IudjEuQ29zaWduUmVzcG9uc2Uy3AEKDkhpc3RvcnlTZXJ2aWNlEmQKC0xpc3RIZWlnaHRzEikuY2hhbmNlcnkudmFsaWRhdG9yLnYxLkxpc3RIZWlnaHRzUmVxdWVzdBoqLmNoYW5jZXJ5LnZhbGlkYXRvci52MS5MaXN0SGVpZ2h0c1Jlc3BvbnNlEmQKC1JlYWREb2NrZXRzEikuY2hhbmNlcnkudmFsaWRhdG9yLnYxLlJlYWREb2NrZXRzUmVxdWVzdBooLmNoYW5jZXJ5LnJlZ2lzdGVyLnYxLldyaXRlRG9ja2V0UmVxdWVzdDABYgZwcm90bzM", [file_chancery_register_v1_register]);
 
 /**
  * Describes the message chancery.validator.v1.SubmitRequest.
@@ -25,81 +26,123 @@ export const SubmitResponseSchema = /*@__PURE__*/
   messageDesc(file_chancery_validator_v1_validator, 1);
 
 /**
+ * Describes the message chancery.validator.v1.SubmitBatchRequest.
+ * Use `create(SubmitBatchRequestSchema)` to create a new message.
+ */
+export const SubmitBatchRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_validator, 2);
+
+/**
+ * Describes the message chancery.validator.v1.SubmitBatchResponse.
+ * Use `create(SubmitBatchResponseSchema)` to create a new message.
+ */
+export const SubmitBatchResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_validator, 3);
+
+/**
  * Describes the message chancery.validator.v1.FindTransactionsRequest.
  * Use `create(FindTransactionsRequestSchema)` to create a new message.
  */
 export const FindTransactionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_validator, 2);
+  messageDesc(file_chancery_validator_v1_validator, 4);
 
 /**
  * Describes the message chancery.validator.v1.UnsealedTransaction.
  * Use `create(UnsealedTransactionSchema)` to create a new message.
  */
 export const UnsealedTransactionSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_validator, 3);
+  messageDesc(file_chancery_validator_v1_validator, 5);
 
 /**
  * Describes the message chancery.validator.v1.FindTransactionsResponse.
  * Use `create(FindTransactionsResponseSchema)` to create a new message.
  */
 export const FindTransactionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_validator, 4);
+  messageDesc(file_chancery_validator_v1_validator, 6);
 
 /**
  * Describes the message chancery.validator.v1.ListPendingRequest.
  * Use `create(ListPendingRequestSchema)` to create a new message.
  */
 export const ListPendingRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_validator, 5);
+  messageDesc(file_chancery_validator_v1_validator, 7);
 
 /**
  * Describes the message chancery.validator.v1.ListPendingResponse.
  * Use `create(ListPendingResponseSchema)` to create a new message.
  */
 export const ListPendingResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_validator, 6);
+  messageDesc(file_chancery_validator_v1_validator, 8);
 
 /**
  * Describes the message chancery.validator.v1.SealRequest.
  * Use `create(SealRequestSchema)` to create a new message.
  */
 export const SealRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_validator, 7);
+  messageDesc(file_chancery_validator_v1_validator, 9);
 
 /**
  * Describes the message chancery.validator.v1.SealResponse.
  * Use `create(SealResponseSchema)` to create a new message.
  */
 export const SealResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_validator, 8);
+  messageDesc(file_chancery_validator_v1_validator, 10);
 
 /**
  * Describes the message chancery.validator.v1.ProvePossessionRequest.
  * Use `create(ProvePossessionRequestSchema)` to create a new message.
  */
 export const ProvePossessionRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_validator, 9);
+  messageDesc(file_chancery_validator_v1_validator, 11);
 
 /**
  * Describes the message chancery.validator.v1.ProvePossessionResponse.
  * Use `create(ProvePossessionResponseSchema)` to create a new message.
  */
 export const ProvePossessionResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_validator, 10);
+  messageDesc(file_chancery_validator_v1_validator, 12);
 
 /**
  * Describes the message chancery.validator.v1.CosignRequest.
  * Use `create(CosignRequestSchema)` to create a new message.
  */
 export const CosignRequestSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_validator, 11);
+  messageDesc(file_chancery_validator_v1_validator, 13);
 
 /**
  * Describes the message chancery.validator.v1.CosignResponse.
  * Use `create(CosignResponseSchema)` to create a new message.
  */
 export const CosignResponseSchema = /*@__PURE__*/
-  messageDesc(file_chancery_validator_v1_validator, 12);
+  messageDesc(file_chancery_validator_v1_validator, 14);
+
+/**
+ * Describes the message chancery.validator.v1.ListHeightsRequest.
+ * Use `create(ListHeightsRequestSchema)` to create a new message.
+ */
+export const ListHeightsRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_validator, 15);
+
+/**
+ * Describes the message chancery.validator.v1.RegisterHeight.
+ * Use `create(RegisterHeightSchema)` to create a new message.
+ */
+export const RegisterHeightSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_validator, 16);
+
+/**
+ * Describes the message chancery.validator.v1.ListHeightsResponse.
+ * Use `create(ListHeightsResponseSchema)` to create a new message.
+ */
+export const ListHeightsResponseSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_validator, 17);
+
+/**
+ * Describes the message chancery.validator.v1.ReadDocketsRequest.
+ * Use `create(ReadDocketsRequestSchema)` to create a new message.
+ */
+export const ReadDocketsRequestSchema = /*@__PURE__*/
+  messageDesc(file_chancery_validator_v1_validator, 18);
 
 /**
  * Describes the enum chancery.validator.v1.SealOutcome.
@@ -134,4 +177,12 @@ export const MembershipService = /*@__PURE__*/
  */
 export const CheckpointService = /*@__PURE__*/
   serviceDesc(file_chancery_validator_v1_validator, 2);
+
+/**
+ * What the log of a validator holds of registers, for a register service that lost dockets.
+ *
+ * @generated from service chancery.validator.v1.HistoryService
+ */
+export const HistoryService = /*@__PURE__*/
+  serviceDesc(file_chancery_validator_v1_validator, 3);
 

@@ -344,6 +344,57 @@ export declare type SignControlResponse = Message<"chancery.wallet.v1.SignContro
 export declare const SignControlResponseSchema: GenMessage<SignControlResponse>;
 
 /**
+ * The component makes the attestation itself: role Owner, the address of its own key as the subject.
+ *
+ * @generated from message chancery.wallet.v1.SignOwnershipRequest
+ */
+export declare type SignOwnershipRequest = Message<"chancery.wallet.v1.SignOwnershipRequest"> & {
+  /**
+   * @generated from field: string register_id = 1;
+   */
+  registerId: string;
+
+  /**
+   * @generated from field: string register_name = 2;
+   */
+  registerName: string;
+
+  /**
+   * in the form of decision D5
+   *
+   * @generated from field: string granted_at = 3;
+   */
+  grantedAt: string;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.SignOwnershipRequest.
+ * Use `create(SignOwnershipRequestSchema)` to create a new message.
+ */
+export declare const SignOwnershipRequestSchema: GenMessage<SignOwnershipRequest>;
+
+/**
+ * @generated from message chancery.wallet.v1.SignOwnershipResponse
+ */
+export declare type SignOwnershipResponse = Message<"chancery.wallet.v1.SignOwnershipResponse"> & {
+  /**
+   * @generated from field: bytes signature = 1;
+   */
+  signature: Uint8Array;
+
+  /**
+   * @generated from field: chancery.wallet.v1.PublicKey key = 2;
+   */
+  key?: PublicKey | undefined;
+};
+
+/**
+ * Describes the message chancery.wallet.v1.SignOwnershipResponse.
+ * Use `create(SignOwnershipResponseSchema)` to create a new message.
+ */
+export declare const SignOwnershipResponseSchema: GenMessage<SignOwnershipResponse>;
+
+/**
  * @generated from message chancery.wallet.v1.SignCheckpointRequest
  */
 export declare type SignCheckpointRequest = Message<"chancery.wallet.v1.SignCheckpointRequest"> & {
@@ -990,6 +1041,16 @@ export declare const SystemSignerService: GenService<{
     methodKind: "unary";
     input: typeof SignControlRequestSchema;
     output: typeof SignControlResponseSchema;
+  },
+  /**
+   * The attestation by which the installation owns a register, by the register-control key. Callers: service-register.
+   *
+   * @generated from rpc chancery.wallet.v1.SystemSignerService.SignOwnership
+   */
+  signOwnership: {
+    methodKind: "unary";
+    input: typeof SignOwnershipRequestSchema;
+    output: typeof SignOwnershipResponseSchema;
   },
   /**
    * The log line of a checkpoint, by the register-control key, with its own bucket (decision D25).

@@ -1,0 +1,85 @@
+import { structuralForm, structuralHash } from './hashes.ts';
+import { jsonPointer } from './members.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+type Path = readonly (string | number)[];
+
+export const CHANGE_TYPES = ['structural', 'documentation'] as const;
+export type ChangeType = (typeof CHANGE_TYPES)[number];
+
+/** Pointers that one answer lists (notes/ledger.md L-121). */
+export const MAX_POINTERS = 100;
+
+/** Number of a publication among those of its blueprint (notes/ledger.md L-120). */
+export interface BlueprintVersion {
+  readonly major: number;
+  readonly minor: number;
+}
+
+const FIRST: BlueprintVersion = { major: 1, minor: 0 };
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Names or indexes of two values of one kind; undefined when they are no containers of one kind. */
+function membersOf(before: unknown, after: unknown): readonly (string | number)[] | undefined {
+  if (Array.isArray(before) && Array.isArray(after)) {
+    return Array.from({ length: Math.max(before.length, after.length) }, (_, index) => index);
+  }
+  if (!isObject(before) || !isObject(after)) return undefined;
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
+}
+
+function memberOf(value: unknown, name: string | number): unknown {
+  const container = value as Readonly<Record<string | number, unknown>>;
+  return Object.hasOwn(container, name) ? container[name] : undefined;
+}
+
+function* differences(before: unknown, after: unknown, path: Path): Generator<Path> {
+  if (Object.is(before, after) || (before === 0 && after === 0)) return;
+  const names = membersOf(before, after);
+  if (names === undefined) {
+    yield path;
+    return;
+  }
+  for (const name of names)
+    yield* differences(memberOf(before, name), memberOf(after, name), [...path, name]);
+}
+
+/** JSON Pointers of the innermost members that differ between two JSON values, in order, `most` of them at most. */
+export function changedPointers(before: unknown, after: unknown, most = MAX_POINTERS): string[] {
+  return differences(before, after, []).take(most).map(jsonPointer).toArray();
+}
+
+export interface Classified {
+  readonly changeType: ChangeType;
+  readonly structuralHashCurrent: string;
+  readonly structuralHashNew: string;
+  /** Where the structure differs; arrays are compared by index. */
+  readonly structuralFieldsChanged: readonly string[];
+}
+
+/** What a new definition changes against the current one (notes/workflow.md 5.4). Throws like canonicalJson. */
+export function classifyChange(current: Json, wanted: Json): Classified {
+  const structuralHashCurrent = structuralHash(current);
+  const structuralHashNew = structuralHash(wanted);
+  return {
+    changeType: structuralHashCurrent === structuralHashNew ? 'documentation' : 'structural',
+    structuralHashCurrent,
+    structuralHashNew,
+    structuralFieldsChanged: changedPointers(structuralForm(current), structuralForm(wanted)),
+  };
+}
+
+/** The version behind a publication: structure makes the next major one, words the next minor one. */
+export function nextVersion(current: BlueprintVersion | undefined, changeType: ChangeType): BlueprintVersion {
+  if (current === undefined) return FIRST;
+  const { major, minor } = current;
+  return changeType === 'structural' ? { major: major + 1, minor: 0 } : { major, minor: minor + 1 };
+}
+
+/** `major.minor` */
+export function versionText({ major, minor }: BlueprintVersion): string {
+  return `${major}.${minor}`;
+}

@@ -1,0 +1,63 @@
+/** Which keywords of a JSON Schema are left out where it is compared. */
+export type IsLeftOut = (keyword: string) => boolean;
+
+const ANNOTATIONS: ReadonlySet<string> = new Set(['title', 'description', 'examples', '$comment']);
+const PRESENTATION: ReadonlySet<string> = new Set([
+  'x-pages',
+  'x-sections',
+  'x-width',
+  'x-introduction',
+  'x-review',
+  'x-address-lookup',
+  'x-persona',
+]);
+
+/** Keywords whose value is a map of schemas, a list of schemas, and one schema. */
+const MAPS: ReadonlySet<string> = new Set([
+  'properties',
+  'patternProperties',
+  '$defs',
+  'definitions',
+  'dependentSchemas',
+]);
+const LISTS: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems']);
+const SINGLE: ReadonlySet<string> = new Set([
+  'items',
+  'additionalProperties',
+  'contains',
+  'not',
+  'if',
+  'then',
+  'else',
+  'propertyNames',
+  'unevaluatedItems',
+  'unevaluatedProperties',
+  'contentSchema',
+]);
+
+type Json = Readonly<Record<string, unknown>>;
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function below(keyword: string, value: unknown, isLeftOut: IsLeftOut): unknown {
+  const strip = (schema: unknown) => stripSchema(schema, isLeftOut);
+  if (SINGLE.has(keyword)) return strip(value);
+  if (LISTS.has(keyword) && Array.isArray(value)) return value.map(strip);
+  if (!MAPS.has(keyword) || !isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, strip(schema)]));
+}
+
+/** A schema without some of its keywords, at every place where a schema stands; properties of the same name survive. */
+export function stripSchema(schema: unknown, isLeftOut: IsLeftOut): unknown {
+  if (!isObject(schema)) return schema;
+  const kept = Object.entries(schema).filter(([keyword]) => !isLeftOut(keyword));
+  return Object.fromEntries(kept.map(([keyword, value]) => [keyword, below(keyword, value, isLeftOut)]));
+}
+
+/** Words for readers: no structure. */
+export const isAnnotation: IsLeftOut = (keyword) => ANNOTATIONS.has(keyword);
+
+/** Words for readers and how a form looks: no behaviour. */
+export const isPresentation: IsLeftOut = (keyword) => ANNOTATIONS.has(keyword) || PRESENTATION.has(keyword);

@@ -1,0 +1,105 @@
+import { canonicalJson } from '../encoding/jcs.ts';
+import { scanJson, toValue } from '../encoding/json.ts';
+import { isAppError } from '../errors/errors.ts';
+import { contentHash, execDefHash, publicationTxId, publishedForm, structuralHash } from './hashes.ts';
+
+export const PUBLISH_ACTION = 'blueprint-publish';
+export const PUBLICATION_PAYLOAD_VERSION = 1;
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** A definition as JSON data, of whatever shape; its id is the blueprint's. */
+export type Published = Json & { readonly id: string };
+
+/** Payload of the transaction that publishes a blueprint: its hash binds the definition and who published it. */
+export interface PublicationPayload {
+  readonly version: typeof PUBLICATION_PAYLOAD_VERSION;
+  /** in its published form */
+  readonly definition: Json;
+  /** DID */
+  readonly publishedBy: string;
+}
+
+/** A publication with everything that follows from register, definition and publisher. */
+export interface Publication {
+  readonly txId: string;
+  readonly blueprintId: string;
+  readonly payload: PublicationPayload;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly contentHash: string;
+  readonly execDefHash: string;
+  readonly structuralHash: string;
+}
+
+/** What of a sealed transaction tells whether it publishes a blueprint. */
+export interface PublishingTransaction {
+  readonly registerId: string;
+  readonly txId: string;
+  readonly type: string;
+  readonly blueprintId?: string | undefined;
+  readonly actionId?: string | undefined;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * The publication of a definition on a register (specification document 2, section 2; notes/workflow.md 5.1). Its
+ * transaction id is not derived from the envelope as others are, so the payload says who published, and the metadata
+ * holds nothing that does not follow from the payload.
+ */
+export function buildPublication(
+  registerId: string,
+  definition: Published,
+  publishedBy: string,
+): Publication {
+  const { id } = definition;
+  const payload = {
+    version: PUBLICATION_PAYLOAD_VERSION,
+    definition: publishedForm(definition),
+    publishedBy,
+  } as const;
+  const hashes = {
+    contentHash: contentHash(definition),
+    execDefHash: execDefHash(definition),
+    structuralHash: structuralHash(definition),
+  };
+  const metadata = { Type: 'Control', transactionType: 'BlueprintPublish', publishedBy, ...hashes };
+  const txId = publicationTxId(registerId, id, definition);
+  return { txId, blueprintId: id, payload, metadata, ...hashes };
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function spells(transaction: PublishingTransaction, payload: unknown): Publication | undefined {
+  const { registerId, txId, blueprintId, metadata = {} } = transaction;
+  if (!isObject(payload)) return undefined;
+  const { definition, publishedBy } = payload;
+  if (!isObject(definition) || typeof publishedBy !== 'string') return undefined;
+  const { id } = definition;
+  if (typeof id !== 'string' || id !== blueprintId) return undefined;
+  const publication = buildPublication(registerId, { ...definition, id }, publishedBy);
+  const follows =
+    publication.txId === txId &&
+    canonicalJson(publication.payload) === canonicalJson(payload) &&
+    canonicalJson(publication.metadata) === canonicalJson(metadata);
+  return follows ? publication : undefined;
+}
+
+/**
+ * The publication that a transaction is; undefined for any other, and for one whose id, payload and metadata do not
+ * follow from one another.
+ * @param payload the bytes that were hashed
+ */
+export function findPublication(
+  transaction: PublishingTransaction,
+  payload: Uint8Array,
+): Publication | undefined {
+  if (transaction.type !== 'Control' || transaction.actionId !== PUBLISH_ACTION) return undefined;
+  try {
+    return spells(transaction, toValue(scanJson(payload)));
+  } catch (error) {
+    if (isAppError(error, 'invalid')) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,108 @@
+import { nextVersion, versionText } from '#core/blueprint/changes.ts';
+import { type Definition, readDefinition } from '#core/blueprint/members.ts';
+import { buildPublication, PUBLISH_ACTION, type Publication } from '#core/blueprint/publication.ts';
+import { AppError, violation } from '#core/errors/errors.ts';
+import type { Database, Reader } from '#kit/db/db.ts';
+import { type Answer, refusedWith } from '../control/answer.ts';
+import { type ControlDeps, submitControl } from '../control/submit.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import type { Register } from '../registers/store.ts';
+import type { Confirmations } from '../transactions/confirmations.ts';
+import { findVersion, type PublishedVersion } from './store.ts';
+
+export interface PublishDeps extends ControlDeps {
+  readonly database: Database<RegisterSchema>;
+  readonly confirmations: Confirmations;
+}
+
+type Known = Pick<Register, 'registerNo' | 'registerId'>;
+
+/** What waits to be sealed is sealed by then, or somebody waits for validators. */
+const waitMs = 5_000;
+
+/** Another transaction of this id waits already, or is sealed: the same definition, published at the same time. */
+const known: readonly (string | undefined)[] = ['TX_CONFLICT', 'VAL_CHAIN_004'];
+
+/**
+ * The definition of a blueprint from JSON data; one without an id gets the blueprint's.
+ * @throws AppError unprocessable VAL_SCHEMA_001 with a finding for each place
+ */
+export function definitionOf(blueprintId: string, value: unknown): Definition {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  const read = readDefinition(isObject && !('id' in value) ? { ...value, id: blueprintId } : value);
+  if ('id' in read && read.id === blueprintId) return read;
+  const faults = 'id' in read ? [{ location: '/id', message: 'is not blueprintId' }] : read;
+  const violations = faults.map(({ location, message }) => violation('VAL_SCHEMA_001', message, location));
+  const [first] = violations;
+  throw new AppError('unprocessable', 'VAL_SCHEMA_001', `${first?.field} ${first?.message}`, { violations });
+}
+
+async function findPublished(
+  db: Reader<RegisterSchema>,
+  register: Known,
+  { txId, blueprintId }: Publication,
+) {
+  return findVersion(db, { registerNo: register.registerNo, blueprintId }, { txId });
+}
+
+function answerFor(register: Known, publication: Publication, facts: object): Answer {
+  const { blueprintId, txId, execDefHash, structuralHash } = publication;
+  const { registerId } = register;
+  const body = {
+    blueprintId,
+    registerId,
+    txId,
+    publicationTxId: txId,
+    execDefHash,
+    structuralHash,
+    ...facts,
+  };
+  return { status: 200, body };
+}
+
+function alreadyThere(register: Known, publication: Publication, version: PublishedVersion): Answer {
+  return answerFor(register, publication, {
+    version: versionText(version),
+    changeType: version.changeType,
+    submitted: false,
+    alreadyPublished: true,
+  });
+}
+
+/**
+ * The version that a definition becomes if nothing of its blueprint is sealed before it; the ledger's order decides.
+ * Against the latest sealed one, whose structure stands in the index.
+ */
+async function expectedVersion(db: Reader<RegisterSchema>, register: Known, publication: Publication) {
+  const { blueprintId, structuralHash } = publication;
+  const latest = await findVersion(db, { registerNo: register.registerNo, blueprintId }, 'latest');
+  const changeType = latest?.structuralHash === structuralHash ? 'documentation' : 'structural';
+  return { version: versionText(nextVersion(latest, changeType)), changeType } as const;
+}
+
+/**
+ * Publishes a definition on a register, signed by the installation (notes/ledger.md L-175): the same definition on the
+ * same register is one publication. Whether somebody may have it published is for the caller to judge.
+ */
+export async function publishDefinition(
+  deps: PublishDeps,
+  register: Known,
+  definition: Definition,
+  publishedBy: string,
+): Promise<Answer> {
+  const { registerId } = register;
+  const { read } = deps.database;
+  const publication = buildPublication(registerId, definition, publishedBy);
+  const find = () => findPublished(read, register, publication);
+  const before = await find();
+  if (before !== undefined) return alreadyThere(register, publication, before);
+  const expected = await expectedVersion(read, register, publication);
+  const { txId, blueprintId, payload, metadata } = publication;
+  const draft = { blueprintId, actionId: PUBLISH_ACTION, payload, metadata, transactionId: txId };
+  const { answer } = await submitControl(deps, register, draft, 'system');
+  if (answer.status < 300)
+    return answerFor(register, publication, { ...expected, submitted: true, alreadyPublished: false });
+  if (!known.includes(refusedWith(answer))) return answer;
+  const sealed = await deps.confirmations.wait({ registerId, txId }, { timeoutMs: waitMs, find });
+  return sealed === undefined ? answer : alreadyThere(register, publication, sealed);
+}

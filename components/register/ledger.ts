@@ -1,0 +1,264 @@
+import type { Verifier } from '#core/crypto/verify.ts';
+import { SUBJECTS } from '#core/events/subjects.ts';
+import { systemRegisterId } from '#core/ledger/register-id.ts';
+import type { Bus } from '#kit/bus/bus.ts';
+import type { VerifyPool } from '#kit/crypto/verify-pool.ts';
+import type { Database } from '#kit/db/db.ts';
+import { createIdempotency } from '#kit/db/idempotency.ts';
+import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import type { Validators, Wallets } from './clients.ts';
+import type { RegisterConfig } from './config.ts';
+import type { RegisterSchema } from './database/schema.ts';
+import { createFindMembers, type FindMembers } from './directory/ask.ts';
+import { createDefaultSet, createNamedSet } from './directory/default-set.ts';
+import { createOutages } from './directory/outages.ts';
+import { signaturesByPool } from './dockets/signatures.ts';
+import { createDocketWriter } from './dockets/store.ts';
+import { createWriteDocket, type WriteDocket } from './dockets/write.ts';
+import { createExports } from './export/exports.ts';
+import { type GenesisDispatcher, startGenesisDispatcher } from './genesis/jobs.ts';
+import { startEnactments } from './governance/jobs.ts';
+import type { Deps } from './http.ts';
+import { createChangeManaged } from './managed/changes.ts';
+import { measureSystemRegister, measureWrites } from './metrics.ts';
+import { createCheckpoints } from './proofs/checkpoint.ts';
+import { createCosigners } from './proofs/cosigners.ts';
+import { type RecoveryJob, startRecovery } from './recovery/jobs.ts';
+import { tellSyncState } from './recovery/store.ts';
+import { validatorSources } from './recovery/validators.ts';
+import type { BeginDeps } from './registers/begin.ts';
+import { createFarewells, type Farewells } from './registers/farewells.ts';
+import { createSegments, type Segments } from './segments/segments.ts';
+import { type Bootstrap, startBootstrap } from './system-register/jobs.ts';
+import { type Confirmations, createConfirmations } from './transactions/confirmations.ts';
+
+/** What the ledger itself is made of: everything but listeners and connections. */
+export interface LedgerParts {
+  readonly database: Database<RegisterSchema>;
+  readonly wallets: Wallets;
+  readonly validators: Validators;
+  readonly verifier: Verifier;
+  readonly pool: Pick<VerifyPool, 'verifyBatch'>;
+  readonly runtime: Runtime;
+  readonly bus: Pick<Bus, 'publish'>;
+  readonly settings: Pick<
+    RegisterConfig,
+    | 'CHANCERY_PENDING_TTL_SECONDS'
+    | 'CHANCERY_VALIDATOR_FRESH_SECONDS'
+    | 'CHANCERY_MAX_OPEN_REGISTRATIONS'
+    | 'CHANCERY_SEAL_ADMINISTRATOR_ONLY'
+    | 'CHANCERY_SYSTEM_REGISTER_NETWORK'
+    | 'CHANCERY_SYSTEM_REGISTER_VALIDATORS'
+    | 'CHANCERY_PUBLIC_SYNC_HEALTH'
+  >;
+  /** Transactions that fill a segment of keys; what the schema says when absent. */
+  readonly segmentTransactions?: number | undefined;
+}
+
+export interface Ledger {
+  readonly deps: Deps;
+  readonly writeDocket: WriteDocket;
+  readonly segments: Segments;
+  readonly confirmations: Confirmations;
+  readonly recovery: RecoveryJob;
+  /** A validator announced itself: genesis that found nobody may find it now. */
+  readonly onAnnounced: () => void;
+  stop(): Promise<void>;
+}
+
+interface Tools {
+  readonly validators: Validators;
+  readonly findMembers: FindMembers;
+  readonly segments: Segments;
+  readonly confirmations: Confirmations;
+  readonly beginning: Beginnings;
+  readonly farewells: Farewells;
+  readonly writeDocket: WriteDocket;
+  readonly recovery: RecoveryJob;
+}
+
+/** What registers of this installation begin with, whoever begins them. */
+type Beginnings = Pick<BeginDeps, 'networkId' | 'onCreated'>;
+
+function beginningsOf({ runtime, bus }: LedgerParts, genesis: GenesisDispatcher): Beginnings {
+  return {
+    networkId: runtime.installation,
+    onCreated: () => {
+      genesis.kick();
+      bus.publish(SUBJECTS.registerEvents);
+    },
+  };
+}
+
+const freshMsOf = ({ settings }: LedgerParts): number => settings.CHANCERY_VALIDATOR_FRESH_SECONDS * 1000;
+const systemIdOf = ({ settings }: LedgerParts) => systemRegisterId(settings.CHANCERY_SYSTEM_REGISTER_NETWORK);
+
+type BootstrapTools = Pick<Tools, 'validators' | 'findMembers' | 'confirmations' | 'beginning'>;
+
+function bootstrapOf(parts: LedgerParts, tools: BootstrapTools): Bootstrap {
+  const { database, wallets, verifier, runtime, settings } = parts;
+  const { clock, log, telemetry } = runtime;
+  const { beginning, ...asked } = tools;
+  const named = { database, validators: tools.validators, verifier, clock, log };
+  return startBootstrap({
+    ...named,
+    ...asked,
+    ...beginning,
+    wallets,
+    namedSet: createNamedSet(named),
+    registerId: systemIdOf(parts),
+    membersNeeded: settings.CHANCERY_SYSTEM_REGISTER_VALIDATORS,
+    freshMs: freshMsOf(parts),
+    onState: measureSystemRegister(telemetry),
+  });
+}
+
+/** What each area of routes is given. */
+function routeDeps(parts: LedgerParts, tools: Tools): Deps {
+  const { database, wallets, verifier, runtime, settings, bus } = parts;
+  const { validators, findMembers, segments, confirmations, beginning, farewells, writeDocket, recovery } =
+    tools;
+  const { clock, log } = runtime;
+  const registerId = systemIdOf(parts);
+  const reads = { db: database.read, validators, findMembers, segments };
+  const idempotency = createIdempotency({ database, clock, log });
+  const control = { database, wallets, validators, findMembers, verifier, clock, idempotency };
+  const ring = () => bus.publish(SUBJECTS.registerEvents);
+  const cosign: Validators['cosign'] = (at, request) => validators.cosign(at, request);
+  const named = { database, validators, verifier, clock, log };
+  const cosigners = createCosigners({ db: database.read, findMembers, verifier, log, cosign });
+  const checkpoints = createCheckpoints({ wallets, cosigners, clock });
+  return {
+    registers: {
+      ...control,
+      confirmations,
+      ...beginning,
+      pendingTtlMs: settings.CHANCERY_PENDING_TTL_SECONDS * 1000,
+      maxOpenRegistrations: settings.CHANCERY_MAX_OPEN_REGISTRATIONS,
+      defaultSet: createDefaultSet({ ...named, freshMs: freshMsOf(parts) }),
+      farewells,
+      onUpdated: ring,
+      onDeleted: ring,
+    },
+    transactions: { ...reads, database, wallets, clock, idempotency, confirmations },
+    dockets: {
+      database,
+      validators,
+      findMembers,
+      writeDocket,
+      sealAdministratorOnly: settings.CHANCERY_SEAL_ADMINISTRATOR_ONLY,
+    },
+    proofs: { ...reads, checkpoints },
+    export: { db: database.read, checkpoints, exports: createExports(database.read) },
+    governance: control,
+    policy: control,
+    validators: control,
+    conflicts: { database, clock, log, onStatusChanged: ring },
+    managed: {
+      ...control,
+      ...beginning,
+      namedSet: createNamedSet(named),
+      systemRegisterId: registerId,
+      change: createChangeManaged(control),
+      farewells,
+      onDeleted: ring,
+    },
+    odata: { database, clock },
+    queries: { ...reads, database },
+    participants: reads,
+    blueprints: { ...control, confirmations },
+    systemRegister: {
+      db: database.read,
+      registerId,
+      networkId: settings.CHANCERY_SYSTEM_REGISTER_NETWORK,
+    },
+    recovery: { recovery, publicSyncHealth: settings.CHANCERY_PUBLIC_SYNC_HEALTH },
+  };
+}
+
+/** Joins the areas: the one place that knows which needs which. Starts the dispatchers of genesis and enactments. */
+export function assembleLedger(parts: LedgerParts): Ledger {
+  const { database, wallets, verifier, runtime, bus } = parts;
+  const { clock, log } = runtime;
+  const outages = createOutages(clock);
+  const validators = outages.watch(parts.validators);
+  const findMembers = createFindMembers(database.read, outages);
+  const confirmations = createConfirmations();
+  const segments = createSegments({ database, log });
+  const genesis = startGenesisDispatcher({ database, wallets, validators, clock, log });
+  const farewells = createFarewells({ validators, log });
+  const beginning = beginningsOf(parts, genesis);
+  const systemId = systemIdOf(parts);
+  const bootstrap = bootstrapOf(parts, { validators, findMembers, confirmations, beginning });
+  const enactments = startEnactments({ database, wallets, validators, findMembers, verifier, clock, log });
+  const writeDocket = createWriteDocket({
+    database,
+    writer: createDocketWriter({ database, segments, segmentTransactions: parts.segmentTransactions }),
+    segments,
+    clock,
+    judges: { verifier, verifySignatures: signaturesByPool(parts.pool) },
+    onStored: (registerId, txIds) => {
+      confirmations.confirmed(registerId, txIds);
+      if (registerId === systemId) bootstrap.kick();
+      bus.publish(SUBJECTS.registerEvents);
+    },
+    onRulesChanged: () => enactments.kick(),
+    onHalted: (registerId, docketNumber) => {
+      log.error({ registerId, docketNumber }, 'two certificates for one height: the register is halted');
+      bus.publish(SUBJECTS.registerEvents);
+    },
+    onResult: measureWrites(runtime.telemetry),
+  });
+  const recovery = recoverDockets(parts, { validators, writeDocket });
+  const tools = {
+    validators,
+    findMembers,
+    segments,
+    confirmations,
+    beginning,
+    farewells,
+    writeDocket,
+    recovery,
+  };
+  return {
+    deps: routeDeps(parts, tools),
+    segments,
+    writeDocket,
+    confirmations,
+    recovery,
+    onAnnounced: () => {
+      genesis.kick();
+      bootstrap.kick();
+      recovery.kick();
+      bus.publish(SUBJECTS.validatorDirectory);
+    },
+    stop: async () => {
+      confirmations.close();
+      await bootstrap.stop();
+      await recovery.stop();
+      await genesis.stop();
+      await farewells.stop();
+      await enactments.stop();
+      await segments.stop();
+    },
+  };
+}
+
+/** Brings back what this service lost, from those who have it. */
+function recoverDockets(
+  { database, runtime, bus }: LedgerParts,
+  { validators, writeDocket }: Pick<Tools, 'validators' | 'writeDocket'>,
+): RecoveryJob {
+  const { clock, log } = runtime;
+  return startRecovery({
+    database,
+    findSources: validatorSources(database.read, validators),
+    writeDocket,
+    clock,
+    log,
+    onChanged: async (registerId, status) => {
+      await database.transact((tx) => tellSyncState(tx, registerId, status));
+      bus.publish(SUBJECTS.registerEvents);
+    },
+  });
+}

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import type { Caller } from '#core/identity/claims.ts';
+import type { Database, Reader } from '#kit/db/db.ts';
+import { page, paging } from '#kit/http/http.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { ENTITY_SETS } from '../odata/model.ts';
+import { parseStart, printStart } from '../odata/options.ts';
+import { MOST_EXAMINED, readableRegisters, type Search, search, searchRegister } from '../odata/search.ts';
+import { sealedItemOf } from '../odata/store.ts';
+import { allOf } from '../odata/terms.ts';
+import type { Typed } from '../odata/typed.ts';
+import { getVisibleRegister, scopeOf } from '../registers/access.ts';
+import { presentItem } from '../transactions/present.ts';
+import { titlesOf } from './store.ts';
+
+export interface ListDeps {
+  readonly database: Pick<Database<RegisterSchema>, 'transact'>;
+  readonly db: Reader<RegisterSchema>;
+}
+
+export const registerId = z.string().optional().describe('One register; without it all that you see.');
+const cursor = z.string().max(512).optional().describe('`next` of the page before.');
+export const listQuery = paging().extend({ registerId, cursor });
+type ListQuery = z.output<typeof listQuery>;
+
+interface Wanted {
+  readonly terms: readonly Typed[];
+  readonly wallet?: string;
+}
+
+function searchFor(query: ListQuery, { terms, wallet }: Wanted): Search {
+  const offset = (query.page - 1) * query.pageSize;
+  if (offset > MOST_EXAMINED)
+    throw refusal('PAGE_TOO_DEEP', { message: 'Pages go to 10000 items; go on with the cursor of "next".' });
+  return {
+    set: ENTITY_SETS.Transactions,
+    filter: allOf(terms),
+    orderings: [],
+    start: query.cursor === undefined ? { after: undefined, offset } : parseStart(query.cursor, 'cursor'),
+    limit: query.pageSize,
+    count: true,
+    ...(wallet !== undefined && { wallet }),
+  };
+}
+
+/** A page of transactions of one register, or of all that the caller sees, each with its register (L-124). */
+export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery, wanted: Wanted) {
+  const asked = searchFor(query, wanted);
+  const one =
+    query.registerId === undefined ? undefined : await getVisibleRegister(deps.db, caller, query.registerId);
+  const found =
+    one === undefined
+      ? await search(deps.database, scopeOf(caller), asked)
+      : await searchRegister(deps.database, one, asked);
+  const transactions = found.rows.map((row) => presentItem(sealedItemOf(row)));
+  const ids = one === undefined ? [...new Set(transactions.map((each) => each.registerId))] : [];
+  const titles = await titlesOf(deps.db, ids);
+  const items =
+    one !== undefined
+      ? transactions
+      : transactions.map((transaction) => {
+          const { registerId: id } = transaction;
+          return { transaction, registerId: id, registerName: titles.get(id) ?? '' };
+        });
+  const { next, count } = found;
+  return {
+    ...page<object>(items, query, count?.total ?? 0),
+    ...(count?.exact === false && { totalCountIsLowerBound: true }),
+    hasMore: next !== undefined,
+    ...(next !== undefined && { next: printStart(next) }),
+  };
+}
+
+/** Registers that a caller's statistics are about. */
+export async function registersFor(
+  { db }: Pick<ListDeps, 'db'>,
+  caller: Caller,
+  id: string | undefined,
+): Promise<number[]> {
+  if (id !== undefined) return [(await getVisibleRegister(db, caller, id)).registerNo];
+  return (await readableRegisters(db, scopeOf(caller), undefined)).map(({ registerNo }) => registerNo);
+}

@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseStoredEvent } from '#core/events/register-events.ts';
+import { logLeaf } from '#core/ledger/log.ts';
+import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
+import { waitFor } from '#kit/testing/wait.ts';
+import type { Validators } from '../clients.ts';
+import type { DocketBundle } from '../dockets/docket.ts';
+import { buildDocket } from '../testing/build-docket.ts';
+import { startTestRegister, type TestRegister } from '../testing/register.ts';
+import { transaction } from '../testing/sealed.ts';
+import type { SyncHealth } from './jobs.ts';
+
+let register: TestRegister;
+let clock: ManualClock;
+/** As the fake gives them. */
+let given: Validators['readDockets'];
+
+beforeAll(async () => {
+  clock = manualClock(Date.now());
+  register = await startTestRegister('recovery', { members: 4, clock });
+  given = register.validators.readDockets;
+});
+afterAll(() => register.stop());
+
+type Health = Omit<SyncHealth, 'checkedAtMs'> & { readonly checkedAt: string | null };
+
+async function health(query = ''): Promise<{ status: number; body: Health }> {
+  const { status, body } = await register.call('GET', `/health/sync${query}`);
+  return { status, body };
+}
+
+async function entryOf(registerId: string) {
+  const { body } = await health();
+  return body.registers.find((one) => one.registerId === registerId);
+}
+
+/** The dockets that follow what is stored of a register, each with one transaction. */
+async function dockets(registerId: string, count: number): Promise<DocketBundle[]> {
+  const stored = await register.state(registerId);
+  let [height, head] = [stored.height, stored.head];
+  const frontier = stored.frontier.clone();
+  const built: DocketBundle[] = [];
+  while (built.length < count) {
+    const sealed = transaction({ registerId, payload: { n: height } });
+    const bundle = buildDocket({ ...stored, height, head, frontier }, [sealed], register.members);
+    frontier.append(logLeaf(bundle.header));
+    [height, head] = [height + 1, bundle.header];
+    built.push(bundle);
+  }
+  return built;
+}
+
+/** What the validators say and hold of a register from now on. */
+function hold(registerId: string, held: readonly DocketBundle[]): void {
+  const { heights, dockets: all } = register.validators.history;
+  heights.set(registerId, (held.at(-1)?.header.docketNumber ?? -1) + 1);
+  all.splice(0, all.length, ...held);
+  register.ledger.recovery.kick();
+}
+
+async function until(registerId: string, status: string) {
+  return waitFor(
+    async () => {
+      const entry = await entryOf(registerId);
+      return entry?.status === status ? entry : undefined;
+    },
+    { what: `${registerId} ${status}`, deadlineMs: 60_000 },
+  );
+}
+
+describe('GET /health/sync', () => {
+  it('tells everybody that nothing is missing, when nothing is', async () => {
+    const registerId = await register.createRegister();
+    register.ledger.recovery.kick();
+    const entry = await until(registerId, 'synced');
+    expect(entry).toEqual({
+      registerId,
+      status: 'synced',
+      currentDocket: 0,
+      targetDocket: 0,
+      hasGenesis: true,
+      progressPercent: 100,
+      docketsProcessed: 0,
+      lastError: null,
+      isStale: false,
+    });
+    const { status, body } = await health();
+    expect([status, body.status]).toEqual([200, 'synced']);
+    expect(body.checkedAt).toMatch(/^\d{4}-.*Z$/);
+    expect((await health('?strict=2')).status).toBe(400);
+  });
+
+  it('leaves a register alone that validators are bringing dockets of', async () => {
+    const registerId = await register.createRegister('Growing');
+    const coming = await dockets(registerId, 400);
+    let asked = 0;
+    register.validators.readDockets = (...call) => {
+      asked += 1;
+      return given(...call);
+    };
+    hold(registerId, coming);
+    for (const bundle of coming) {
+      await register.ledger.writeDocket(bundle);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await until(registerId, 'synced');
+    expect(asked).toBe(0);
+    register.validators.readDockets = given;
+  });
+
+  it('A28: 2,000 dockets behind, and the source stops for 15 s', { timeout: 120_000 }, async () => {
+    const registerId = await register.createRegister('Behind');
+    const missing = await dockets(registerId, 2_000);
+    const stopped = Promise.withResolvers<void>();
+    const again = Promise.withResolvers<void>();
+    register.validators.readDockets = async function* (_at, { from }) {
+      for (const bundle of missing.slice(from - 1)) {
+        if (bundle.header.docketNumber === 1_000) {
+          stopped.resolve();
+          await again.promise;
+        }
+        yield bundle;
+      }
+    };
+    const seen: number[] = [];
+    const watch = async () => {
+      const entry = await entryOf(registerId);
+      if (entry?.status === 'recovering') seen.push(entry.progressPercent);
+      return entry;
+    };
+    hold(registerId, missing);
+    await Promise.race([stopped.promise, until(registerId, 'stalled')]);
+    const before = await waitFor(async () => {
+      const entry = await watch();
+      return entry?.currentDocket === 999 ? entry : undefined;
+    });
+    expect(before).toMatchObject({ status: 'recovering', targetDocket: 2_000, isStale: false });
+    expect((await health()).body.status).toBe('recovering');
+    clock.advance(10_000);
+    expect((await watch())?.isStale).toBe(false);
+    clock.advance(5_000);
+    expect(await watch()).toMatchObject({ status: 'recovering', isStale: true, currentDocket: 999 });
+    expect((await health('?strict=1')).status).toBe(200);
+    again.resolve();
+    const after = await waitFor(
+      async () => {
+        const entry = await watch();
+        return entry?.status === 'synced' ? entry : undefined;
+      },
+      { what: 'the register to be synced', deadlineMs: 60_000 },
+    );
+    expect(after).toMatchObject({
+      currentDocket: 2_000,
+      progressPercent: 100,
+      docketsProcessed: 2_000,
+      isStale: false,
+      lastError: null,
+    });
+    expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+    expect(Math.max(...seen)).toBeLessThanOrEqual(100);
+    expect((await register.state(registerId)).head?.hash).toBe(missing.at(-1)?.header.hash);
+    register.validators.readDockets = given;
+  });
+
+  it('gives up sources that give what is wrong, stalls after three, and tries again', async () => {
+    const registerId = await register.createRegister('Lied to');
+    const [first, ...rest] = await dockets(registerId, 3);
+    if (first === undefined) throw new Error('no docket');
+    const asked: string[] = [];
+    const lies: DocketBundle[] = [
+      { ...first, header: { ...first.header, hash: '00'.repeat(32) } },
+      { ...first, certificate: { ...first.certificate, signatures: first.certificate.signatures.slice(1) } },
+      { ...first, transactions: first.transactions.map((one) => ({ ...one, payload: Buffer.from('{}') })) },
+    ];
+    register.validators.readDockets = async function* (at) {
+      asked.push(at.validatorId);
+      yield lies[(asked.length - 1) % lies.length] ?? first;
+    };
+    hold(registerId, [first, ...rest]);
+    const stalled = await until(registerId, 'stalled');
+    expect(asked).toHaveLength(3);
+    expect(new Set(asked).size).toBe(3);
+    expect(stalled).toMatchObject({ currentDocket: 0, progressPercent: 0, hasGenesis: true });
+    expect(stalled.lastError).toMatch(/^validator-\d: docket 1 is wrong: VAL_HASH_001$/);
+    expect((await register.state(registerId)).height).toBe(1);
+    const strict = await health('?strict=1');
+    expect([strict.status, strict.body.status]).toEqual([503, 'stalled']);
+    expect((await health()).status).toBe(200);
+    register.validators.readDockets = given;
+    register.ledger.recovery.kick();
+    await waitFor(async () => (await health()).body.checkedAt !== null);
+    expect((await entryOf(registerId))?.status).toBe('stalled');
+    clock.advance(30_000);
+    register.ledger.recovery.kick();
+    expect(await until(registerId, 'synced')).toMatchObject({ currentDocket: 3, lastError: null });
+    expect((await health()).body.status).toBe('synced');
+  });
+
+  it('goes on with another source where one ends', async () => {
+    const registerId = await register.createRegister('Two halves');
+    const missing = await dockets(registerId, 4);
+    let asked = 0;
+    register.validators.readDockets = async function* (_at, { from }) {
+      asked += 1;
+      yield* asked === 1 ? missing.slice(0, 2) : missing.slice(from - 1);
+    };
+    hold(registerId, missing);
+    await waitFor(() => asked === 2);
+    expect(await until(registerId, 'synced')).toMatchObject({ currentDocket: 4, docketsProcessed: 4 });
+    register.validators.readDockets = given;
+  });
+
+  it('believes validators only of registers that they are members of, and no unknown ones', async () => {
+    const { heights } = register.validators.history;
+    heights.clear();
+    heights.set('ff'.repeat(16), 9);
+    const before = (await health()).body;
+    register.ledger.recovery.kick();
+    clock.advance(1_000);
+    await waitFor(async () => (await health()).body.checkedAt !== before.checkedAt);
+    expect((await health()).body).toMatchObject({ status: 'synced', registerCount: before.registerCount });
+  });
+
+  it('tells those who follow a register', async () => {
+    const { rows } = await register.database.pool.query(
+      "select key, kind, data from outbox where kind = 'RegisterSyncStateChanged' order by sequence",
+    );
+    const told = rows.map(({ kind, data }) => parseStoredEvent(kind, data)?.data);
+    const states = (registerId: string) =>
+      told.flatMap((one) =>
+        one && 'syncState' in one && one.registerId === registerId ? one.syncState : [],
+      );
+    const [lied] = rows.filter(({ data }) => data.syncState === 'Error');
+    expect(states(lied?.key)).toEqual(['Syncing', 'Error', 'Syncing', 'CaughtUp']);
+  });
+});
+
+describe('without exposure', () => {
+  it('needs a token', async () => {
+    const closed = await startTestRegister('recovery_closed', { publicSyncHealth: false });
+    expect((await closed.call('GET', '/health/sync')).status).toBe(401);
+    expect((await closed.call('GET', '/health/sync', { token: 'nobody' })).status).toBe(401);
+    expect((await closed.call('GET', '/health/sync', { token: 'user' })).status).toBe(200);
+    await closed.stop();
+  });
+});

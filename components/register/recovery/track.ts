@@ -1,0 +1,140 @@
+export const syncStatuses = ['synced', 'recovering', 'stalled'] as const;
+export type SyncStatus = (typeof syncStatuses)[number];
+
+/** Without progress for so long a recovering register is stale (notes/ledger.md L-184). */
+const staleMs = 10_000;
+
+/** One register as `/health/sync` tells of it (specification document 2, section 2). */
+export interface SyncEntry {
+  readonly registerId: string;
+  readonly status: SyncStatus;
+  /** Number of the last docket here; 0 of a register without any, too (L-131). */
+  readonly currentDocket: number;
+  readonly targetDocket: number;
+  readonly hasGenesis: boolean;
+  readonly progressPercent: number;
+  readonly docketsProcessed: number;
+  readonly lastError: string | null;
+  readonly isStale: boolean;
+}
+
+/**
+ * How one register gets the dockets that it lacks: synced, recovering, then synced again or stalled (L-129). Progress is a
+ * docket that was stored or that came, and never goes back until the register is synced.
+ */
+export class Track {
+  readonly registerId: string;
+  #status: SyncStatus = 'synced';
+  #start: number;
+  #current: number;
+  #target: number;
+  #percent = 100;
+  #processed = 0;
+  #lastError: string | null = null;
+  #progressAtMs = 0;
+  #retryAtMs = 0;
+
+  /** @param height dockets that are stored */
+  constructor(registerId: string, height: number) {
+    this.registerId = registerId;
+    this.#start = height;
+    this.#current = height;
+    this.#target = height;
+  }
+
+  get status(): SyncStatus {
+    return this.#status;
+  }
+
+  get current(): number {
+    return this.#current;
+  }
+
+  get isBehind(): boolean {
+    return this.#current < this.#target;
+  }
+
+  /** What is stored here, and what the sources say that there is. */
+  observe(height: number, target: number): void {
+    this.#current = Math.max(height, this.#status === 'synced' ? height : this.#current);
+    this.#target = Math.max(
+      this.#current,
+      this.#status === 'synced' ? target : Math.max(target, this.#target),
+    );
+    if (!this.isBehind) this.#sync();
+  }
+
+  /** Whether the sources are to be asked: a stalled register rests before it tries again. */
+  isDue(nowMs: number): boolean {
+    return this.isBehind && (this.#status !== 'stalled' || nowMs >= this.#retryAtMs);
+  }
+
+  begin(nowMs: number): void {
+    if (this.#status === 'synced') {
+      this.#start = this.#current;
+      this.#processed = 0;
+      this.#percent = 0;
+      this.#lastError = null;
+    }
+    this.#status = 'recovering';
+    this.#progressAtMs = nowMs;
+  }
+
+  /** Something came of a source. */
+  received(nowMs: number): void {
+    this.#progressAtMs = nowMs;
+  }
+
+  /** A docket is stored; `height` of them are. */
+  stored(height: number, nowMs: number): void {
+    this.#processed += Math.max(0, height - this.#current);
+    this.#current = Math.max(this.#current, height);
+    this.#progressAtMs = nowMs;
+    const whole = Math.max(1, this.#target - this.#start);
+    const percent = Math.floor((100 * (this.#current - this.#start)) / whole);
+    this.#percent = Math.max(this.#percent, Math.min(100, percent));
+    if (!this.isBehind) this.#sync();
+  }
+
+  /** A source was given up. */
+  failed(reason: string): void {
+    this.#lastError = reason;
+  }
+
+  /** Nobody gives what is missing; it is tried again later. */
+  stall(retryAtMs: number): void {
+    this.#status = 'stalled';
+    this.#retryAtMs = retryAtMs;
+  }
+
+  entry(nowMs: number): SyncEntry {
+    const isWaiting = this.#status === 'recovering';
+    return {
+      registerId: this.registerId,
+      status: this.#status,
+      currentDocket: Math.max(0, this.#current - 1),
+      targetDocket: Math.max(0, this.#target - 1),
+      hasGenesis: this.#current > 0,
+      progressPercent: this.#percent,
+      docketsProcessed: this.#processed,
+      lastError: this.#lastError,
+      isStale: isWaiting && nowMs - this.#progressAtMs > staleMs,
+    };
+  }
+
+  #sync(): void {
+    this.#status = 'synced';
+    this.#percent = 100;
+    this.#lastError = null;
+  }
+}
+
+/** Synced when all are, stalled when any is, recovering otherwise (specification document 2, section 3). */
+export function aggregate(statuses: Iterable<SyncStatus>): SyncStatus {
+  let worst: SyncStatus = 'synced';
+  for (const status of statuses) {
+    if (status === 'stalled') return status;
+    if (status === 'recovering') worst = status;
+  }
+  return worst;
+}

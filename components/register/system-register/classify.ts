@@ -1,0 +1,39 @@
+import { classifyChange, nextVersion, versionText } from '#core/blueprint/changes.ts';
+import { execDefHash } from '#core/blueprint/hashes.ts';
+import type { Definition } from '#core/blueprint/members.ts';
+import { buildPublication } from '#core/blueprint/publication.ts';
+import type { Reader } from '#kit/db/db.ts';
+import { findVersion, type PublishedVersion } from '../blueprints/store.ts';
+import type { RegisterSchema } from '../database/schema.ts';
+import type { Register } from '../registers/store.ts';
+
+interface Current {
+  readonly version: PublishedVersion;
+  readonly definition: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * What publishing a definition would make of a blueprint (notes/ledger.md L-121). What is published already stays the
+ * version that it is.
+ */
+export async function classify(
+  db: Reader<RegisterSchema>,
+  register: Pick<Register, 'registerNo' | 'registerId'>,
+  { version: current, definition }: Current,
+  wanted: Definition,
+) {
+  const { blueprintId } = current;
+  const { txId } = buildPublication(register.registerId, wanted, '');
+  const known = await findVersion(db, { registerNo: register.registerNo, blueprintId }, { txId });
+  const classified = classifyChange(definition, wanted);
+  return {
+    changeType: classified.changeType,
+    currentVersion: versionText(current),
+    proposedVersion: versionText(known ?? nextVersion(current, classified.changeType)),
+    structuralHashCurrent: classified.structuralHashCurrent,
+    structuralHashNew: classified.structuralHashNew,
+    structuralFieldsChanged: classified.structuralFieldsChanged,
+    behavioural: current.execDefHash !== execDefHash(wanted),
+    alreadyPublished: known !== undefined,
+  };
+}

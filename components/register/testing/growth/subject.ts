@@ -1,0 +1,202 @@
+import { sha256Hex } from '#core/crypto/hash.ts';
+import { createRandom } from '#kit/testing/random.ts';
+import type { DocketBundle } from '../../dockets/docket.ts';
+import { lookup } from '../../transactions/store.ts';
+import { buildDocket } from '../build-docket.ts';
+import { startTestRegister, type TestRegister } from '../register.ts';
+import { transaction } from '../sealed.ts';
+import { addHistory, BLUEPRINTS, idInHistory, PER_DOCKET, SENDERS } from './history.ts';
+
+/** Dockets that are made up in one transaction. */
+const stretch = 50;
+
+/** What a read of a grown register asks; `deep` lies half-way down. */
+const paths = {
+  'get by id': ({ deepId }) => `/api/registers/R/transactions/${deepId}`,
+  'graph, 200 nodes': ({ deepId }) => `/api/registers/R/transactions/graph?limit=200&before=${deepId}`,
+  'dockets, a deep page': ({ dockets }) =>
+    `/api/registers/R/dockets?pageSize=20&page=${Math.floor(dockets / 40) + 1}`,
+  'sender list': () => `/api/query/senders/${addressOf(7)}/transactions?registerId=R&pageSize=100`,
+  'sender list, from a cursor': ({ deepId }) =>
+    `/api/registers/R/transactions?senderAddress=${addressOf(7)}&before=${deepId}&pageSize=100`,
+  'wallet list': () => `/api/query/wallets/${addressOf(7)}/transactions?registerId=R&pageSize=100`,
+  'blueprint list': () => `/api/query/blueprints/${BLUEPRINTS[3]}/transactions?registerId=R&pageSize=100`,
+  'page=N, half-way down': ({ count }) =>
+    `/api/registers/R/transactions?pageSize=100&page=${Math.floor(count / 200) + 1}`,
+  '$skip as far as it goes': ({ count }) =>
+    `/odata/Transactions?$filter=registerId eq 'R'&$top=100&$skip=${Math.min(10_000, Math.floor(count / 2))}`,
+  totalCount: () => '/api/registers/R/transactions?pageSize=1',
+  $count: () => "/odata/Transactions/$count?$filter=registerId eq 'R'",
+  'a filtered list with its count': () =>
+    "/api/registers/R/transactions?pageSize=20&$filter=contains(senderAddress,'w')",
+  statistics: () => '/api/query/stats?registerId=R',
+} as const satisfies Record<string, (at: Depth) => string>;
+
+/** Dockets that are to be signed. */
+export interface Wanted {
+  readonly registers: number;
+  readonly count: number;
+  readonly transactions: number;
+}
+
+type Signed = ReturnType<typeof transaction>;
+
+interface Depth {
+  readonly count: number;
+  readonly dockets: number;
+  readonly deepId: string;
+}
+
+/** What is asked of a register as it grows. */
+export type ReadName = keyof typeof paths | 'lookup of 1,000 submissions';
+export const READS: readonly ReadName[] = [
+  ...(Object.keys(paths) as (keyof typeof paths)[]),
+  'lookup of 1,000 submissions',
+];
+
+function addressOf(n: number): string {
+  return SENDERS[n]?.walletAddress ?? '';
+}
+
+/** One register with a database of its own that is grown and looked at. */
+export class Subject {
+  readonly #service: TestRegister;
+  /** The first one is the one with a history. */
+  readonly #registers: string[];
+  #made = 0;
+  #signed = 0;
+  #turn = 0;
+  #ready: { readonly registerId: string; readonly transactions: readonly Signed[] }[] = [];
+  readonly #followed = new Set<number>();
+  readonly #random = createRandom(1);
+
+  private constructor(service: TestRegister, registerId: string) {
+    this.#service = service;
+    this.#registers = [registerId];
+  }
+
+  get #registerId(): string {
+    return this.#registers[0] ?? '';
+  }
+
+  static async open(databaseUrl: string): Promise<Subject> {
+    const service = await startTestRegister('growth', { databaseUrl });
+    return new Subject(service, await service.createRegister());
+  }
+
+  /** Makes up history until there are so many transactions of it. */
+  async growTo(count: number, progress: (made: number) => void): Promise<void> {
+    const { database } = this.#service;
+    while (this.#made < count) {
+      const dockets = Math.min(stretch, Math.ceil((count - this.#made) / PER_DOCKET));
+      const state = await this.#service.state(this.#registerId);
+      await database.transact(async (tx) => addHistory(tx, { state, made: this.#made }, dockets));
+      this.#made += dockets * PER_DOCKET;
+      progress(this.#made);
+    }
+    const { ledger } = this.#service;
+    ledger.segments.of(await this.#service.state(this.#registerId));
+    await ledger.segments.settled();
+    await database.pool.query('vacuum (analyze, freeze)');
+    await database.pool.query('checkpoint');
+  }
+
+  /** Creates registers without a history until there are so many. */
+  async openMore(registers: number): Promise<void> {
+    while (this.#registers.length < registers)
+      this.#registers.push(await this.#service.createRegister(`Register ${this.#registers.length}`));
+  }
+
+  /**
+   * Signs what `append` stores, each docket for the next of so many registers. Every second transaction follows one that
+   * has no successor, anywhere in the history.
+   */
+  sign({ registers, count, transactions }: Wanted): void {
+    this.#ready = Array.from({ length: count }, () => {
+      const registerId = this.#registers[this.#turn++ % registers] ?? '';
+      const signed: Signed[] = [];
+      for (let n = 0; n < transactions; n += 1) {
+        const followed = n % 2 === 0 ? undefined : (this.#unfollowed() ?? signed.at(-1)?.txId);
+        signed.push(this.#transaction(registerId, n, followed));
+      }
+      return { registerId, transactions: signed };
+    });
+  }
+
+  /** The id of a made-up transaction that nothing follows; undefined once there is none left. */
+  #unfollowed(): string | undefined {
+    const pairs = Math.floor(this.#made / 2);
+    if (this.#followed.size >= pairs / 2) return undefined;
+    for (;;) {
+      const place = this.#random.whole(0, pairs - 1) * 2 + 1;
+      if (this.#followed.has(place)) continue;
+      this.#followed.add(place);
+      return idInHistory(place);
+    }
+  }
+
+  #transaction(registerId: string, n: number, previousTransactionId: string | undefined): Signed {
+    const key = SENDERS[n % SENDERS.length];
+    this.#signed += 1;
+    return transaction({
+      registerId,
+      blueprintId: BLUEPRINTS[n % BLUEPRINTS.length],
+      payload: { serial: this.#signed },
+      ...(key !== undefined && { key }),
+      ...(n % 4 === 0 && { recipients: [addressOf(n % SENDERS.length)] }),
+      ...(previousTransactionId !== undefined && { previousTransactionId }),
+    });
+  }
+
+  /** Stores what was signed, docket after docket, all on the way that a validator's docket takes; CPU microseconds of it. */
+  async append(): Promise<number> {
+    let cpuMicros = 0;
+    for (const { registerId, transactions } of this.#ready) {
+      const bundle = buildDocket(await this.#service.state(registerId), transactions, this.#service.members);
+      const before = process.cpuUsage();
+      await this.#write(bundle);
+      const { user, system } = process.cpuUsage(before);
+      cpuMicros += user + system;
+    }
+    this.#ready = [];
+    return cpuMicros;
+  }
+
+  async #write(bundle: DocketBundle): Promise<void> {
+    const result = await this.#service.ledger.writeDocket(bundle);
+    if (result.outcome !== 'stored') throw new Error(JSON.stringify(result).slice(0, 500));
+  }
+
+  /** Milliseconds of one question; each `n` asks for something else. */
+  async read(name: ReadName, n: number): Promise<number> {
+    const startedAt = performance.now();
+    await (name === 'lookup of 1,000 submissions' ? this.#lookup(n) : this.#ask(paths[name], n));
+    return performance.now() - startedAt;
+  }
+
+  async #ask(pathOf: (at: Depth) => string, n: number): Promise<void> {
+    const count = this.#made;
+    const deepId = idInHistory(Math.floor(count / 2) + (n + 1) * 7);
+    const path = pathOf({ count, dockets: count / PER_DOCKET, deepId });
+    const answer = await this.#service.call('GET', path.replaceAll('R', this.#registerId), {
+      token: 'admin',
+    });
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${answer.text}`);
+  }
+
+  async #lookup(round: number): Promise<void> {
+    const questions = Array.from({ length: 1_000 }, (_, index) => ({
+      registerId: this.#registerId,
+      txId: sha256Hex(`new ${round} ${index}`),
+      previousTxId: idInHistory((index * 7_919 + round + 1) % this.#made),
+      replayKey: sha256Hex(`${round} ${index}`).slice(0, 32),
+    }));
+    const answers = await lookup(this.#service.database.read, this.#service.ledger.segments, questions);
+    if (answers.some((answer) => answer.previousType !== 'Action'))
+      throw new Error('a predecessor is missing');
+  }
+
+  stop(): Promise<void> {
+    return this.#service.stop();
+  }
+}

@@ -1,0 +1,42 @@
+import { isAppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import { decide } from '#core/identity/policies.ts';
+import type { Gathered } from './gather.ts';
+
+export interface Visibility {
+  /** Whether an organisation subscribes to a register. */
+  isSubscribed(organizationId: string, registerId: string): Promise<boolean>;
+}
+
+/** Whether a caller sees every register: system administrators and services do. */
+export function seesAll(caller: Caller): boolean {
+  return caller.kind === 'service' || decide('RequireSystemAdmin', caller) === 'allow';
+}
+
+/** Of the registers that were told of, those that a caller may know of: of people those of their organisation. */
+export async function visibleTo(
+  deps: Visibility,
+  caller: Caller,
+  gathered: readonly Gathered[],
+): Promise<ReadonlySet<string>> {
+  const told = gathered.flatMap(({ report }) => report?.registers ?? []).map(({ registerId }) => registerId);
+  const ids = [...new Set(told)];
+  const seen = await Promise.all(ids.map((registerId) => sees(deps, caller, registerId)));
+  return new Set(ids.filter((_, index) => seen[index]));
+}
+
+/**
+ * Whether a caller may know of a register. Members tell of a deleted one until they are started anew; to everybody else
+ * it is gone.
+ */
+export async function sees(deps: Visibility, caller: Caller, registerId: string): Promise<boolean> {
+  if (seesAll(caller)) return true;
+  const { organizationId } = caller;
+  if (organizationId === undefined) return false;
+  try {
+    return await deps.isSubscribed(organizationId, registerId);
+  } catch (error) {
+    if (isAppError(error, 'not_found')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,41 @@
+import { isAppError } from '#core/errors/errors.ts';
+import type { Admission, Origin } from './admission.ts';
+import { type Answer, admittedAnswer, refusalAnswer } from './answer.ts';
+import type { Forward } from './forward.ts';
+
+/** What answering a submission needs. */
+export interface Answering {
+  readonly admission: Pick<Admission, 'submit'>;
+  /** Absent: nobody to hand anything on to. */
+  readonly forward?: Forward | undefined;
+  /** A fault of ours: its text stays inside, so it must be told here. */
+  readonly onFault?: ((error: unknown) => void) | undefined;
+  nowMs(): number;
+}
+
+/** Judges one submission into the answer that both surfaces give: our own, or that of a member of its register. */
+export async function answerSubmission(options: Answering, text: string, origin: Origin): Promise<Answer> {
+  try {
+    return admittedAnswer(await options.admission.submit(text, origin));
+  } catch (error) {
+    return answerElsewhere(options, { text, origin, refusal: error });
+  }
+}
+
+async function answerElsewhere(
+  options: Answering,
+  refused: { readonly text: string; readonly origin: Origin; readonly refusal: unknown },
+): Promise<Answer> {
+  const { text, origin, refusal } = refused;
+  try {
+    const answer = await options.forward?.(text, origin, refusal);
+    return answer ?? refuse(options, refusal);
+  } catch (error) {
+    return refuse(options, error);
+  }
+}
+
+function refuse({ onFault, nowMs }: Answering, error: unknown): Answer {
+  if (!isAppError(error) || error.kind === 'internal') onFault?.(error);
+  return refusalAnswer(error, nowMs());
+}

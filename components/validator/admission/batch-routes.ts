@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { AppError } from '#core/errors/errors.ts';
+import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
+import type { Answer } from './answer.ts';
+import type { Answering } from './answering.ts';
+import { answerBatch, MAX_BATCH, parseBatch } from './batch.ts';
+
+const mediaType = 'application/x-ndjson';
+
+const judgedSchema = z.object({
+  accepted: z.int().describe('How many are verified and on disk'),
+  refused: z.int(),
+  results: z
+    .array(z.looseObject({ status: z.int() }))
+    .describe('In the order of the lines: status and body as POST /api/v1/transactions/validate gives them'),
+});
+
+/** `POST /api/v1/transactions/batch`: up to 1,000 submissions, one JSON text a line. */
+export function mountBatch(app: App, deps: Answering): void {
+  // a scope of its own: no other route reads lines
+  app.register((scope, _options, done) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser(mediaType, { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    scope.post(
+      '/api/v1/transactions/batch',
+      {
+        config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+        validatorCompiler: () => (data) => ({ value: data }),
+        schema: {
+          summary: `Submit up to ${MAX_BATCH} signed transactions of one register`,
+          tags: ['transactions'],
+          consumes: [mediaType],
+          body: z.string().describe('One submission a line, each as in POST /api/v1/transactions/validate'),
+          response: { 200: judgedSchema, 400: problemSchema, 413: problemSchema, 415: problemSchema },
+        },
+      },
+      async (request, reply) => {
+        const { kind, organizationId } = callerOf(request);
+        const answers = await answerBatch(deps, parseBatch(bodyOf(request.body)), {
+          isRegisterService: false,
+          ...(kind === 'user' && { person: { organizationId } }),
+        });
+        const results = answers.map(resultOf);
+        const accepted = answers.filter(({ status }) => status === 200).length;
+        return reply.send({ accepted, refused: answers.length - accepted, results });
+      },
+    );
+    done();
+  });
+}
+
+/** Without a body there is no content type to refuse. */
+function bodyOf(body: unknown): Buffer {
+  if (Buffer.isBuffer(body)) return body;
+  throw new AppError('invalid', 'INVALID_REQUEST', 'The batch is empty.');
+}
+
+function resultOf({ status, body, retryAfterSeconds }: Answer): { status: number } {
+  return { ...body, status, ...(retryAfterSeconds > 0 && { retryAfterSeconds }) };
+}

@@ -1,0 +1,85 @@
+import type { Logger } from '#kit/log/log.ts';
+import type { PoolBounds } from '../pool/pool.ts';
+import { freePace, type Pace } from '../sealing/cadence.ts';
+import { type Changes, parsePatch, type Ranges, type RuntimeSettings } from './settings.ts';
+
+/** What a running validator is set by. */
+export interface Controls {
+  readonly pace: Pace;
+  readonly bounds: Pick<PoolBounds, 'maxTransactions' | 'maxBytes'> & {
+    readonly budget: { readonly maxBytes: number };
+  };
+  readonly verifying: { readonly workers: number; limit(threads: number): void };
+  /** Undefined where throughput is not limited. */
+  readonly rate: { readonly perMinute: number; limit(perMinute: number): void } | undefined;
+  readonly log: Pick<Logger, 'level' | 'info'>;
+}
+
+const mebibyte = 1024 * 1024;
+
+/**
+ * What may be changed while the validator runs. A change counts at once and is forgotten at the next start, which takes the
+ * settings of its environment again (L-78).
+ */
+export class Configuration {
+  readonly #controls: Controls;
+  readonly #atStart: RuntimeSettings;
+  #effective: RuntimeSettings;
+
+  constructor(controls: Controls) {
+    const { bounds, verifying, rate, log } = controls;
+    this.#controls = controls;
+    this.#atStart = {
+      'build.intervalMs': null,
+      'build.maxTransactions': null,
+      'mempool.maxSize': bounds.maxTransactions,
+      'mempool.maxBytes': bounds.maxBytes,
+      'validation.concurrency': verifying.workers,
+      'rateLimit.perMinute': rate?.perMinute ?? null,
+      logLevel: log.level,
+    };
+    this.#effective = this.#atStart;
+  }
+
+  get effective(): RuntimeSettings {
+    return this.#effective;
+  }
+
+  /** Throws AppError invalid, like parsePatch; then nothing has changed. */
+  parse(patch: unknown): Changes {
+    return parsePatch(patch, this.#ranges());
+  }
+
+  apply(changes: Changes): void {
+    const before = this.#effective;
+    const values = [...changes].map(([name, value]) => [name, value ?? this.#atStart[name]] as const);
+    this.#effective = { ...before, ...Object.fromEntries(values) };
+    this.#set(this.#effective);
+    this.#controls.log.info({ settings: this.#effective }, 'the configuration was changed');
+  }
+
+  #set(settings: RuntimeSettings): void {
+    const { pace, bounds, verifying, rate, log } = this.#controls;
+    pace.intervalMs = settings['build.intervalMs'] ?? freePace.intervalMs;
+    pace.maxTransactions = settings['build.maxTransactions'] ?? freePace.maxTransactions;
+    bounds.maxTransactions = settings['mempool.maxSize'];
+    bounds.maxBytes = settings['mempool.maxBytes'];
+    verifying.limit(settings['validation.concurrency']);
+    if (rate !== undefined && settings['rateLimit.perMinute'] !== null)
+      rate.limit(settings['rateLimit.perMinute']);
+    log.level = settings.logLevel;
+  }
+
+  #ranges(): Ranges {
+    const { bounds, verifying, rate } = this.#controls;
+    const least = 1;
+    return {
+      'build.intervalMs': { least: 0, most: 10_000 },
+      'build.maxTransactions': { least, most: 10_000 },
+      'mempool.maxSize': { least, most: 1_000_000 },
+      'mempool.maxBytes': { least: mebibyte, most: bounds.budget.maxBytes },
+      'validation.concurrency': { least, most: verifying.workers },
+      'rateLimit.perMinute': { least, most: rate === undefined ? 0 : 1_000_000 },
+    };
+  }
+}

@@ -1,0 +1,29 @@
+import type { VerifyPool } from '#kit/crypto/verify-pool.ts';
+import type { Logger } from '#kit/log/log.ts';
+import { rateLimitRules } from '#kit/rate-limit/policies.ts';
+import type { RateLimiter } from '#kit/rate-limit/rate-limit.ts';
+import type { Engine } from '../engine.ts';
+import { Configuration } from './configuration.ts';
+
+export interface ConfigurationParts {
+  readonly engine: Pick<Engine, 'pace' | 'bounds'>;
+  readonly pool: Pick<VerifyPool, 'limit'>;
+  /** Threads of the pool. */
+  readonly workers: number;
+  /** Undefined where throughput is not limited. */
+  readonly limiter: Pick<RateLimiter, 'change'> | undefined;
+  readonly log: Logger;
+}
+
+/** What an operator may change of a validator while it runs. */
+export function configure({ engine, pool, workers, limiter, log }: ConfigurationParts): Configuration {
+  const { Api } = rateLimitRules;
+  const limit = (perMinute: number) => limiter?.change('Api', { ...Api, limit: perMinute });
+  return new Configuration({
+    pace: engine.pace,
+    bounds: engine.bounds,
+    verifying: { workers, limit: (threads) => pool.limit(threads) },
+    rate: limiter && { perMinute: Api.limit, limit },
+    log,
+  });
+}

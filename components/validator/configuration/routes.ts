@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { utf8 } from '#core/encoding/text.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import { type App, problemSchema } from '#kit/http/http.ts';
+import { type GatherDeps, gather } from '../admin/gather.ts';
+import type { Colleagues } from '../membership/clients.ts';
+import type { Configuration } from './configuration.ts';
+import { logLevels, type RuntimeSettings } from './settings.ts';
+
+export interface ConfigurationDeps extends GatherDeps {
+  readonly configuration: Pick<Configuration, 'parse' | 'apply' | 'effective'>;
+  readonly colleagues: Pick<Colleagues, 'report' | 'configure'>;
+}
+
+const text = z.string();
+const number = z.int();
+const effectiveSchema = z.object({
+  build: z.object({
+    intervalMs: number.nullable().describe('longest wait for more transactions; null: as policies say'),
+    maxTransactions: number.nullable().describe('of a docket that is proposed; null: as policies say'),
+  }),
+  mempool: z.object({ maxSize: number, maxBytes: number }),
+  validation: z.object({ concurrency: number.describe('threads that verify signatures') }),
+  rateLimit: z.object({ perMinute: number.nullable().describe('null where throughput is not limited') }),
+  logLevel: z.enum([...logLevels, 'silent']),
+});
+/** The names are judged by `parsePatch`, so that each of them can be refused as what it is. */
+const patchSchema = z.looseObject({
+  build: z.unknown().optional().describe('intervalMs, maxTransactions: numbers, or null as policies say'),
+  mempool: z.unknown().optional().describe('maxSize, maxBytes of each register'),
+  validation: z.unknown().optional().describe('concurrency: threads that verify signatures'),
+  rateLimit: z.unknown().optional().describe('perMinute: requests of one caller'),
+  logLevel: z.unknown().optional().describe(logLevels.join(', ')),
+});
+
+/**
+ * `PUT /api/admin/config`: a JSON merge patch over what may be changed while validators run (L-78). It holds at all of
+ * them, or at the one that is named, at once and until their next start.
+ */
+export function mountConfiguration(app: App, deps: ConfigurationDeps): void {
+  app.put(
+    '/api/admin/config',
+    {
+      config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
+      schema: {
+        summary: 'Change the configuration of the validators that run',
+        tags: ['administration'],
+        querystring: z.object({
+          validatorId: text.max(128).optional().describe('one validator; all when absent'),
+        }),
+        body: patchSchema,
+        response: {
+          200: z.object({
+            effective: effectiveSchema.describe('at the validator that answers'),
+            restartRequired: z.array(text),
+            members: z.array(z.object({ validatorId: text, reachable: z.boolean(), code: text.optional() })),
+          }),
+          400: problemSchema,
+          404: problemSchema,
+        },
+      },
+    },
+    async (request) => {
+      const subjectToken = (request.headers.authorization ?? '').replace(/^Bearer /i, '');
+      const { validatorId } = request.query;
+      const members = await configureAll(deps, { patch: request.body, validatorId, subjectToken });
+      return {
+        effective: nested(deps.configuration.effective) as z.output<typeof effectiveSchema>,
+        restartRequired: [],
+        members,
+      };
+    },
+  );
+}
+
+interface Order {
+  readonly patch: unknown;
+  readonly validatorId: string | undefined;
+  readonly subjectToken: string;
+}
+
+interface Configured {
+  readonly validatorId: string;
+  readonly reachable: boolean;
+  /** Why it refused. */
+  readonly code?: string;
+}
+
+/** What this validator refuses goes to nobody; what another one refuses, or does not hear, is in the answer. */
+async function configureAll(deps: ConfigurationDeps, order: Order): Promise<Configured[]> {
+  const changes = deps.configuration.parse(order.patch);
+  const known = (await gather(deps, '')).map(({ validatorId }) => validatorId);
+  const chosen = order.validatorId === undefined ? known : known.filter((id) => id === order.validatorId);
+  if (chosen.length === 0)
+    throw new AppError('not_found', 'VALIDATOR_NOT_FOUND', `${order.validatorId} is no validator here`);
+  const patch = utf8(JSON.stringify(order.patch));
+  return Promise.all(
+    chosen.map(async (validatorId) => {
+      if (validatorId !== deps.validatorId) return configureOther(deps, validatorId, { ...order, patch });
+      deps.configuration.apply(changes);
+      return { validatorId, reachable: true };
+    }),
+  );
+}
+
+async function configureOther(
+  { colleagues }: ConfigurationDeps,
+  validatorId: string,
+  { patch, subjectToken }: { readonly patch: Uint8Array; readonly subjectToken: string },
+): Promise<Configured> {
+  try {
+    await colleagues.configure(validatorId, { patch, subjectToken });
+    return { validatorId, reachable: true };
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    const isAway = error.kind === 'unavailable' || error.kind === 'timeout';
+    return { validatorId, reachable: !isAway, ...(!isAway && { code: error.code }) };
+  }
+}
+
+/** Settings as members of members. */
+function nested(settings: RuntimeSettings): Record<string, unknown> {
+  const result: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(settings)) {
+    const [area = '', inner] = name.split('.');
+    if (inner === undefined) result[area] = value;
+    else result[area] = { ...(result[area] as object | undefined), [inner]: value };
+  }
+  return result;
+}

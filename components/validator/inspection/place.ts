@@ -1,0 +1,61 @@
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
+import { findRegisterId } from '#core/ledger/register-id.ts';
+import type { ActDeps } from '../admin/act.ts';
+import { sees, type Visibility } from '../admin/visibility.ts';
+import type { Register } from '../sealing/register.ts';
+
+/** Where a register is looked at: here, or at one of its members (D21). */
+export interface Places extends Visibility, Pick<ActDeps, 'findSet'> {
+  readonly validatorId: string;
+  getRegister(registerId: string): Register | undefined;
+}
+
+/** Throws AppError not_found REGISTER_NOT_FOUND. */
+export function noRegister(): AppError {
+  return new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register does not exist');
+}
+
+/** The id of a register that a caller may know of. @throws AppError not_found REGISTER_NOT_FOUND */
+export async function visibleRegister(deps: Visibility, caller: Caller, text: string): Promise<string> {
+  const registerId = findRegisterId(text);
+  if (registerId === undefined || !(await sees(deps, caller, registerId))) throw noRegister();
+  return registerId;
+}
+
+/** The register, when this validator is one of its members. */
+export function findOwn(deps: Pick<Places, 'validatorId' | 'getRegister'>, registerId: string) {
+  const register = deps.getRegister(registerId);
+  const isMember = register?.state.members.some(({ validatorId }) => validatorId === deps.validatorId);
+  return isMember === true ? register : undefined;
+}
+
+/**
+ * Asks here when this validator is a member of the register, else its members one after the other until one answers.
+ * @throws AppError not_found REGISTER_NOT_FOUND, unavailable VALIDATOR_UNAVAILABLE when none can be reached
+ */
+export async function atMember<T>(
+  deps: Places,
+  registerId: string,
+  ask: { here(register: Register): T | Promise<T>; there(validatorId: string): Promise<T> },
+): Promise<T> {
+  const register = findOwn(deps, registerId);
+  if (register !== undefined) return ask.here(register);
+  const set = await deps.findSet(registerId);
+  if (set === undefined) throw noRegister();
+  for (const validatorId of set.members) {
+    if (validatorId === deps.validatorId) continue;
+    try {
+      return await ask.there(validatorId);
+    } catch (error) {
+      if (!isAppError(error) || !isOutage(error)) throw error;
+    }
+  }
+  throw new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', 'No validator of the register can be reached', {
+    retryAfterSeconds: 1,
+  });
+}
+
+function isOutage({ kind, code }: AppError): boolean {
+  return kind === 'timeout' ? code !== 'CONSENSUS_TIMEOUT' : kind === 'unavailable' || kind === 'bad_gateway';
+}

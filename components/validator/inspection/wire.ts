@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import { AppError } from '#core/errors/errors.ts';
+import type { DocketHeader } from '#core/ledger/docket.ts';
+import { parseRecord } from '#core/ledger/record.ts';
+import type { DocketHeader as WireHeader } from '#protos/gen/chancery/register/v1/register_pb.js';
+import type { BuildDocketResponse, ListWaitingResponse } from '#protos/gen/chancery/validator/v1/admin_pb.js';
+import type { Built } from './build.ts';
+import type { Waiting } from './waiting.ts';
+
+const hash = z.string().regex(/^[0-9a-f]{64}$/);
+const count = z.int().min(0);
+const headerSchema = z.object({
+  registerId: z.string().regex(/^[0-9a-f]{32}$/),
+  docketNumber: count,
+  previousHash: hash,
+  timestamp: z.string().max(64),
+  validatorAddress: z.string().max(128),
+  transactionIds: z.array(hash).max(10_000),
+  hash,
+  merkleRoot: hash,
+  logRoot: hash,
+  validatorSetHash: hash,
+  isGenesis: z.boolean(),
+  genesisConfig: z.string().max(65_536).optional(),
+  sizeBytes: count,
+});
+const builtSchema = z.object({
+  header: headerSchema.optional(),
+  processed: count,
+  rejected: count,
+  buildMicros: count,
+  sealed: z.boolean(),
+});
+/** Later than that no Date is; genesis waits for ever. */
+const latestMs = 8.64e15;
+
+/** A built docket as it travels. */
+export function wireBuilt({ header, processed, rejected, buildMicros, sealed }: Built) {
+  return {
+    ...(header && { header: wireHeader(header) }),
+    processed,
+    rejected,
+    buildMicros: BigInt(buildMicros),
+    sealed,
+  };
+}
+
+function wireHeader(header: DocketHeader) {
+  return {
+    ...header,
+    transactionIds: [...header.transactionIds],
+    docketNumber: BigInt(header.docketNumber),
+    sizeBytes: BigInt(header.sizeBytes),
+    genesisConfig: header.genesisConfig ?? '',
+  };
+}
+
+/** What another validator built. @throws AppError bad_gateway BAD_GATEWAY for what cannot be */
+export function builtOf(wire: BuildDocketResponse): Built {
+  const { processed, rejected, sealed } = wire;
+  const buildMicros = Number(wire.buildMicros);
+  const header = wire.header && headerOf(wire.header);
+  const parsed = builtSchema.safeParse({ header, processed, rejected, buildMicros, sealed });
+  if (!parsed.success) throw noAnswer(parsed.error);
+  return { ...parsed.data, header: parsed.data.header as DocketHeader | undefined };
+}
+
+function headerOf({ $typeName: _, genesisConfig, ...header }: WireHeader) {
+  return {
+    ...header,
+    docketNumber: Number(header.docketNumber),
+    sizeBytes: Number(header.sizeBytes),
+    ...(genesisConfig !== '' && { genesisConfig }),
+  };
+}
+
+/** What waits at another validator. @throws AppError bad_gateway BAD_GATEWAY for what cannot be */
+export function waitingOf({ transactions, total }: ListWaitingResponse): Waiting {
+  return {
+    total,
+    transactions: transactions.map(({ record, addedAtMs, expiresAtMs }) => {
+      try {
+        parseRecord(record);
+      } catch (cause) {
+        throw noAnswer(cause);
+      }
+      return { record, addedAtMs: instantOf(addedAtMs), expiresAtMs: Number(expiresAtMs) };
+    }),
+  };
+}
+
+function instantOf(ms: bigint): number {
+  if (ms >= 0n && ms <= BigInt(latestMs)) return Number(ms);
+  throw noAnswer(undefined);
+}
+
+function noAnswer(cause: unknown): AppError {
+  return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator answered with something else', { cause });
+}

@@ -1,0 +1,136 @@
+import { isAppError } from '#core/errors/errors.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+
+/** What a validator counts in one register. */
+export const workNames = [
+  'received',
+  'validated',
+  'rejected',
+  'validatingMicros',
+  'confirmed',
+  'expired',
+  'built',
+  'buildingMicros',
+  'judged',
+  'judgingMicros',
+  'decided',
+  'stored',
+] as const;
+export type WorkName = (typeof workNames)[number];
+export type WorkCounts = Record<WorkName, number>;
+
+/** Counts of one validator in one register: since its start, and within the last 24 hours. */
+export interface WorkReport {
+  readonly total: Readonly<WorkCounts>;
+  readonly lastDay: Readonly<WorkCounts>;
+  /** Refused submissions by the first code of their refusal. */
+  readonly errorsByCode: Readonly<Record<string, number>>;
+}
+
+const hourMs = 3_600_000;
+const hoursKept = 24;
+/** Codes are a table of ours; what else refuses is counted under its generic code. */
+const mostCodes = 128;
+const times = { built: 'buildingMicros', judged: 'judgingMicros' } as const;
+
+/** Where counting begins. */
+export function noWork(): WorkCounts {
+  const counts: Partial<WorkCounts> = {};
+  for (const name of workNames) counts[name] = 0;
+  return counts as WorkCounts;
+}
+
+/** The sum of counts, name by name. */
+export function addWork(all: readonly Readonly<WorkCounts>[]): WorkCounts {
+  const sum = noWork();
+  for (const counts of all) for (const name of workNames) sum[name] += counts[name];
+  return sum;
+}
+
+/** What nobody has done anything in. */
+export function noWorkReport(): WorkReport {
+  return { total: noWork(), lastDay: noWork(), errorsByCode: {} };
+}
+
+/** Counts what one validator does in one register. The last 24 hours are this hour and the 23 before it. */
+export class Work {
+  readonly startedAtMs: number;
+  readonly #clock: Clock;
+  readonly #total = noWork();
+  /** By hours since the epoch, the oldest first. */
+  readonly #hours = new Map<number, WorkCounts>();
+  readonly #codes = new Map<string, number>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.startedAtMs = clock.nowMs();
+  }
+
+  get total(): Readonly<WorkCounts> {
+    return this.#total;
+  }
+
+  get report(): WorkReport {
+    this.#forget(this.#hour);
+    return {
+      total: { ...this.#total },
+      lastDay: addWork([...this.#hours.values()]),
+      errorsByCode: Object.fromEntries(this.#codes),
+    };
+  }
+
+  count(name: WorkName, by = 1): void {
+    this.#total[name] += by;
+    const hour = this.#hour;
+    const counts = this.#hours.get(hour);
+    if (counts === undefined) this.#begin(hour)[name] += by;
+    else counts[name] += by;
+  }
+
+  /** Counts an act that leads to something, and its time; one that leads to nothing is not counted. */
+  timed<T>(name: keyof typeof times, act: () => T): T {
+    const since = this.#clock.nowMicros();
+    const result = act();
+    if (result === undefined) return result;
+    this.count(name);
+    this.count(times[name], Number(this.#clock.nowMicros() - since));
+    return result;
+  }
+
+  /** Counts one submission from its arrival to its answer. */
+  async answering<T>(act: () => Promise<T>): Promise<T> {
+    const since = this.#clock.nowMicros();
+    this.count('received');
+    try {
+      const answer = await act();
+      this.count('validated');
+      return answer;
+    } catch (error) {
+      this.count('rejected');
+      this.#refused(isAppError(error) ? error.code : 'INTERNAL_ERROR');
+      throw error;
+    } finally {
+      this.count('validatingMicros', Number(this.#clock.nowMicros() - since));
+    }
+  }
+
+  get #hour(): number {
+    return Math.floor(this.#clock.nowMs() / hourMs);
+  }
+
+  #begin(hour: number): WorkCounts {
+    this.#forget(hour);
+    const counts = noWork();
+    this.#hours.set(hour, counts);
+    return counts;
+  }
+
+  #forget(now: number): void {
+    for (const hour of this.#hours.keys()) if (hour <= now - hoursKept) this.#hours.delete(hour);
+  }
+
+  #refused(code: string): void {
+    if (!this.#codes.has(code) && this.#codes.size >= mostCodes) return;
+    this.#codes.set(code, (this.#codes.get(code) ?? 0) + 1);
+  }
+}

@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import { assertInTouch, type Place } from './in-touch.ts';
+
+const nowMs = 1_000_000;
+const place = (registerId: string, quorum: number, agesMs: readonly number[]): Place => ({
+  registerId,
+  quorum,
+  members: agesMs.map((ageMs) => ({ heardAtMs: nowMs - ageMs })),
+});
+const judge = (...places: readonly Place[]) => assertInTouch(places, nowMs);
+
+describe('a member', () => {
+  it('that heard a quorum a moment ago, itself among them, is in touch', () => {
+    expect(() => judge()).not.toThrow();
+    expect(() => judge(place('alone', 1, [0]))).not.toThrow();
+    expect(() => judge(place('four', 3, [0, 900, 5_000, nowMs]))).not.toThrow();
+  });
+
+  it('that heard fewer says of which register it may tell what is old', () => {
+    expect(() => judge(place('four', 3, [0, 900, 5_001, nowMs]))).toThrow(
+      'stale: of register four 2 of 4 members were heard in the last 5 s and 3 must agree',
+    );
+    const cut = place('cut', 2, [0, 6_000]);
+    expect(() => judge(place('alone', 1, [0]), cut, place('cut too', 2, [0, 7_000]))).toThrow(
+      'stale: of register cut 1 of 2 members were heard in the last 5 s and 2 must agree; 1 more like it',
+    );
+  });
+});

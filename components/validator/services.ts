@@ -1,0 +1,94 @@
+import { availableParallelism } from 'node:os';
+import { tenantSession } from '#kit/auth/auth.ts';
+import { busOf, connectBus } from '#kit/bus/bus.ts';
+import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
+import type { Cleanup, Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
+import { createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
+import { connectWorkload, serviceSpiffeId, workloadOf } from '#kit/workload/workload.ts';
+import { LedgerService, ValidatorDirectoryService } from '#protos/gen/chancery/register/v1/register_pb.js';
+import { SystemSignerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { createLedger } from './clients.ts';
+import type { ValidatorConfig } from './config.ts';
+import { createDirectory } from './membership/directory.ts';
+import { SignerStream } from './sealing/signer-stream.ts';
+import { keyName } from './sealing/state.ts';
+
+export type Services = Awaited<ReturnType<typeof connectServices>>;
+
+/** Everything that a validator calls, and what it calls with: identity, tokens, clients, signing stream, verifiers. */
+export async function connectServices(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup) {
+  const { log, clock } = runtime;
+  const workload = await connectWorkload({ ...workloadOf(config), log, clock });
+  cleanup.add('workload', () => workload.stop());
+  const bus = await connectBus({ ...busOf(config), name: config.CHANCERY_VALIDATOR_ID, log });
+  cleanup.add('bus', () => bus.close());
+  const session = tenantSession({ runtime, workload, bus, config, clientId: config.CHANCERY_VALIDATOR_ID });
+  cleanup.add('tenant session', () => session.stop());
+  await session.revocations.start();
+  const { token } = session;
+  const at = (address: { host: string; port: number }, name: string) => ({
+    address,
+    workload,
+    token,
+    runtime,
+    expect: serviceSpiffeId(workload.trustDomain, name),
+  });
+  const wallet = createRpcClient(SystemSignerService, at(config.CHANCERY_WALLET_GRPC, 'service-wallet'));
+  cleanup.add('wallet client', () => wallet.close());
+  const ledger = createRpcClient(LedgerService, at(config.CHANCERY_REGISTER_GRPC, 'service-register'));
+  cleanup.add('ledger client', () => ledger.close());
+  const directory = createRpcClient(
+    ValidatorDirectoryService,
+    at(config.CHANCERY_REGISTER_GRPC, 'service-register'),
+  );
+  cleanup.add('directory client', () => directory.close());
+  const whereabouts = createDirectory(async () => {
+    const { validators } = await directory.listValidators({});
+    return validators.map((entry) => ({ ...entry, announcedAtMs: Number(entry.announcedAtMs) }));
+  }, clock);
+  const pool = createVerifyPool({
+    workers: verifyWorkers(config),
+  });
+  cleanup.add('verify pool', () => pool.close());
+  const signer = new SignerStream({
+    wallet,
+    validatorId: config.CHANCERY_VALIDATOR_ID,
+    log,
+    onFenced: (error) =>
+      log.error(
+        { err: error },
+        'another holder of this identity signs now; this one signs nothing more until it is started again',
+      ),
+  });
+  let systemKey: Promise<string> | undefined;
+  return {
+    workload,
+    session,
+    limiter: createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock }),
+    signer,
+    directory,
+    whereabouts,
+    pool,
+    ledger: createLedger(ledger),
+    systemKey: () => {
+      systemKey ??= fetchSystemKey(wallet);
+      systemKey.catch(() => {
+        systemKey = undefined;
+      });
+      return systemKey;
+    },
+  };
+}
+
+/** Threads that verify signatures. */
+export function verifyWorkers(config: ValidatorConfig): number {
+  return Math.min(config.CHANCERY_VERIFY_WORKERS, availableParallelism());
+}
+
+async function fetchSystemKey(
+  wallet: Pick<RpcClient<typeof SystemSignerService.method>, 'getSystemKey'>,
+): Promise<string> {
+  const { key } = await wallet.getSystemKey({ derivationPath: 'platform:register-control' });
+  return key === undefined ? '' : keyName(key.algorithm, key.publicKey);
+}

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Callers } from './callers.ts';
+import { editedChart, install } from './chart.ts';
+import { imageNames, importAs, loadCommand } from './images.ts';
+import { ensureInstalled, namespace, release } from './installed.ts';
+import { kubectl } from './kubectl.ts';
+import {
+  docketCount,
+  expectNothingLost,
+  type Ledger,
+  longestPauseMs,
+  openLedger,
+} from './ledger-under-load.ts';
+import { useMainSet } from './main-set.ts';
+import { changed, during, within } from './running-set.ts';
+import { nextVersion, thisVersion } from './versions.ts';
+
+/**
+ * A release with every image of ours under another tag, while somebody calls. PostgreSQL and NATS stay, as they do where they
+ * are none of the chart's.
+ */
+
+/** Whoever signs, stores and gives tokens is replaced at one time, on two cores as well. */
+const pauseBoundMs = 30_000;
+const stores = ['nats-server', 'postgres'];
+const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
+
+/** Images that run, each by its name with its tags. */
+async function runningTags(): Promise<Readonly<Record<string, string>>> {
+  const path = 'jsonpath={range .items[*]}{.spec.containers[0].image}{"\\n"}{end}';
+  const found = await look('get', 'pods', '-l', 'app.kubernetes.io/part-of=chancery', '-o', path);
+  const tags: Record<string, Set<string>> = {};
+  for (const image of found.trim().split('\n')) {
+    const [name = '', tag = ''] = image.slice(image.lastIndexOf('/') + 1).split(':');
+    tags[name] = (tags[name] ?? new Set()).add(tag);
+  }
+  return Object.fromEntries(Object.entries(tags).map(([name, all]) => [name, [...all].join(' ')]));
+}
+
+/** The images of a release that is at a version everywhere. */
+const allAt = (version: string) =>
+  Object.fromEntries(imageNames().map((name) => [name, stores.includes(name) ? thisVersion : version]));
+
+async function leader(): Promise<string> {
+  const holder = await look('get', 'lease/chancery-operator', '-o', 'jsonpath={.spec.holderIdentity}');
+  return holder.split('_')[0] ?? '';
+}
+
+// long form: it rolls the whole installation twice
+describe.runIf(process.env['CHANCERY_TEST_LENGTH'] === 'full')('a release under another tag', () => {
+  const main = useMainSet();
+  const chart = editedChart('templates/_names.tpl', (text) =>
+    text.replace(
+      '($image.tag | default .root.Chart.AppVersion)',
+      `(ternary "${thisVersion}" $image.tag (has .name (list ${[...stores, 'nats'].map((name) => `"${name}"`).join(' ')})))`,
+    ),
+  );
+  let ledger: Ledger;
+  let organizationId: string;
+
+  beforeAll(async () => {
+    const command = loadCommand();
+    if (command !== undefined)
+      await importAs(
+        nextVersion,
+        command,
+        imageNames().filter((name) => !stores.includes(name)),
+      );
+    // it follows the version of the installation
+    await main.set.patch({ version: null, update: { minReadySeconds: 2 } });
+    await main.set.settled(240_000);
+    ledger = await openLedger('invoices');
+    organizationId = await look('get', 'ten/acme', '-o', 'jsonpath={.status.organizationId}');
+  }, 600_000);
+  afterAll(async () => {
+    chart.remove();
+    await ensureInstalled();
+    await main.set.settled(240_000);
+  }, 480_000);
+
+  test.each([
+    ['a later', nextVersion],
+    ['the former', thisVersion],
+  ])(
+    'is rolled to %s tag without a failed call, and the set keeps its quorum',
+    async (_, version) => {
+      const { set } = main;
+      const [before, former, from] = [await set.uids(), await leader(), await docketCount(ledger)];
+      const callers = new Callers(ledger, organizationId);
+      let tookMs = 0;
+      const { mostAway, doubts } = await during(set, 420_000, async () => {
+        const servicesMs = await install(
+          { ...release, chart: chart.folder, set: [`image.tag=${version}`] },
+          240_000,
+        );
+        tookMs =
+          servicesMs +
+          (await within('every member to be replaced', 180_000, async () => {
+            const isReady = (await set.condition('Ready'))?.status === 'True';
+            return isReady && changed(before, await set.uids()).length === 4;
+          }));
+        await within('the former pods to go', 60_000, async () => {
+          expect(await runningTags()).toEqual(allAt(version));
+          return true;
+        });
+      }).finally(() => callers.stop());
+      const { transactions } = await expectNothingLost(ledger, { ...callers, unexpected: [] });
+      const pauseMs = await longestPauseMs(ledger, from);
+      process.stdout.write(
+        `${version}: rolled in ${(tookMs / 1_000).toFixed(0)} s, ${callers.answered} calls answered, ${callers.unheard} connections tried again at the ingress, ${callers.accepted.size} of ${transactions} transactions accepted meanwhile, longest pause ${pauseMs} ms, doubts: ${[...doubts].join('; ') || 'none'}\n`,
+      );
+      expect(callers.unexpected).toEqual([]);
+      expect(mostAway).toBe(1);
+      expect(pauseMs).toBeLessThan(pauseBoundMs);
+      expect(await leader()).not.toBe(former);
+    },
+    600_000,
+  );
+});

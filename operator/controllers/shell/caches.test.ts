@@ -1,0 +1,39 @@
+import { afterEach, expect, test } from 'vitest';
+import { testRuntime } from '#kit/testing/runtime.ts';
+import { ClusterState, Refused } from '../../kube/testing/cluster-state.ts';
+import { directApi } from '../../kube/testing/direct-api.ts';
+import { testMetrics } from '../../kube/testing/fixtures.ts';
+import { manualTiming } from '../../kube/testing/manual-timing.ts';
+import { Caches } from './caches.ts';
+import { configMaps, services } from './resources.ts';
+
+const ends: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+});
+
+test('a process is ready once all was listed, not while it has heard nothing of the cluster for minutes, and again when it does', async () => {
+  const timing = manualTiming();
+  const api = directApi(new ClusterState(), timing);
+  const { metrics } = testMetrics();
+  const { log } = testRuntime('operator', { level: 'silent' });
+  const watched = [configMaps, services].map((resource) => ({ resource }));
+  const caches = new Caches({ api, timing, metrics, log, namespaces: ['acme'], watched });
+  ends.push(() => caches.stop());
+  const { check } = caches.readiness;
+  expect(check).toThrow('configmaps are not listed yet');
+  caches.start();
+  await timing.advance(1_000);
+  expect(check).not.toThrow();
+
+  for (const watch of api.watches) watch.break();
+  api.weather = () => ({ refused: new Refused(503, 'ServiceUnavailable') });
+  await timing.advance(170_000);
+  expect(check).not.toThrow();
+  await timing.advance(20_000);
+  expect(check).toThrow(/nothing was heard about configmaps for 1[89]\d s/);
+
+  api.weather = () => ({});
+  await timing.advance(40_000);
+  expect(check).not.toThrow();
+});
