@@ -1,6 +1,6 @@
 # The two commands a newcomer needs: make demo, make test. Everything else is listed by make help.
 .DEFAULT_GOAL := help
-.PHONY: help install cluster-demo kind-demo demo start test check unit bench bench-cluster simulate soak routes images plugin gen format clean
+.PHONY: help install cluster-demo kind-demo demo start test check unit bench bench-cluster bench-peers simulate soak routes images plugin gen format clean
 
 # Any Node >= 20 with npm installs; the scripts then run on the Node 26 that the lockfile brings.
 node_modules/.installed: package.json package-lock.json tools/link-node.cjs
@@ -43,11 +43,15 @@ bench-cluster: install ## measure the operator on the cluster that KUBECONFIG na
 	@npm run --silent images
 	@LOAD="$(LOAD)" npm run --silent bench-cluster
 
+bench-peers: install ## measure side by side with CometBFT and Tessera (builds them: needs Go)
+	@npm run --silent bench-peers
+
 simulate: install ## seeded worlds of validators, judged after every event: SEEDS=1000 FROM=1
 	@npm run --silent simulate -- --seeds $(or $(SEEDS),200) --from $(or $(FROM),1)
 
-soak: install ## the long forms of the tests
-	@npm run --silent soak
+soak: install ## the long forms of the tests (hours), with KUBECONFIG also on its cluster: LOAD="command" imports images
+	@[ -z "$(KUBECONFIG)" ] || [ -z "$(LOAD)" ] || npm run --silent images
+	@LOAD="$(LOAD)" npm run --silent soak
 
 routes: install ## how much of the specification is served
 	@npm run --silent routes

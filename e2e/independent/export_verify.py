@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Checks the export of a register of Chancery offline, with none of Chancery's code.
 
-    export_verify.py FILE [--flips N] [--seed S]
+    export_verify.py FILE [--flips N] [--seed S] [--accepted IDS]
 
 FILE is what GET /api/registers/{id}/export answered: one canonical JSON value a line. It is read line by line, with
 memory for one docket: hashes, links, Merkle roots, the register log, every signature, the rules that the control
 transactions decided, each certificate by the validators of its height, and the signed checkpoint at the end. With
---flips it also changes one byte at each of N places and insists that every such copy is refused.
+--flips it also changes one byte at each of N places and insists that every such copy is refused; with --accepted
+it insists that no transaction is sealed twice, and that each one the file IDS names (a line each) is sealed.
 
 Needs Python 3.9 and the package `cryptography`.
 """
@@ -16,6 +17,7 @@ import json
 import random
 import re
 import sys
+from collections import Counter
 
 from chain_checks import check_attestations, check_certificate, check_docket, check_record
 from ledger_formats import (
@@ -244,11 +246,22 @@ def check_flips(path, count, seed):
     return refused, missed
 
 
+def check_accepted(path, ids):
+    """What is sealed twice, or was accepted and is not sealed; counts of both."""
+    with open(path, "rb") as file:
+        dockets = (json.loads(line) for line in file if line.startswith(b'{"attestations"'))
+        sealed = Counter(each for value in dockets for each in value["docket"]["transactionIds"])
+    with open(ids, encoding="ascii") as file:
+        accepted = set(file.read().split())
+    return sum(times > 1 for times in sealed.values()), len(accepted - sealed.keys()), len(accepted)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
     parser.add_argument("--flips", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--accepted", metavar="IDS")
     args = parser.parse_args()
     try:
         with open(args.file, "rb") as file:
@@ -262,6 +275,10 @@ def main():
         if not missed:
             print(f"ok  {refused} copies with one byte changed are refused (seed {args.seed})")
         passed, failed = passed + (missed == 0), failed + (missed > 0)
+    if args.accepted and not failed:
+        twice, lost, accepted = check_accepted(args.file, args.accepted)
+        print(f"{'NOT' if twice or lost else 'ok '} {accepted} accepted: {lost} not sealed, {twice} sealed twice")
+        passed, failed = passed + (not (twice or lost)), failed + bool(twice or lost)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
 import { createApi } from '../harness/api.ts';
 import { collectEvidence } from '../harness/evidence.ts';
 import {
@@ -15,7 +16,7 @@ import {
 } from '../harness/journey.ts';
 import { fetchSvid } from '../harness/service-token.ts';
 import { type LocalState, startSystem } from '../harness/system.ts';
-import { inParallel } from '../harness/wait.ts';
+import { inParallel, until } from '../harness/wait.ts';
 import { createGovernedRegister } from './governed-register.ts';
 import { historiesText } from './histories.ts';
 import { proofsText } from './proofs.ts';
@@ -168,6 +169,21 @@ async function governedRegister(state: LocalState, dir: string): Promise<Counts[
   ];
 }
 
+/** The system register, with the publications that it begins with. */
+async function systemRegister(state: LocalState, account: readonly string[], dir: string): Promise<Counts[]> {
+  const api = createApi(state.gatewayUrl);
+  const token = await administratorToken(state);
+  const registerId = await until('the system register', 30_000, async () => {
+    const { body } = await api.expect(200, 'GET', '/api/system-register', { token });
+    const { registerId: id, status } = z.object({ registerId: z.string(), status: z.string() }).parse(body);
+    return status === 'ready' ? id : undefined;
+  });
+  return [
+    await script('chancery_verify.py', [state.gatewayUrl, registerId, ...account]),
+    await exported(state, token, registerId, dir),
+  ];
+}
+
 async function main(): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'chancery-independent-'));
   const system = await startSystem({ dataDir, args: ['--validators', '4'] });
@@ -178,11 +194,13 @@ async function main(): Promise<void> {
     const all = [
       await histories(dataDir),
       await script('governance_vectors.py', ['--check']),
+      await script('blueprint_vectors.py', ['--check']),
       await script('attestation_cases.py', []),
       await script('chancery_verify.py', [gatewayUrl, registerId, ...account, '--submit']),
       await goProofs(system.state, registerId),
       await exported(system.state, await administratorToken(system.state), registerId, dataDir),
       ...(await governedRegister(system.state, dataDir)),
+      ...(await systemRegister(system.state, account, dataDir)),
       await script('odata_client.py', [gatewayUrl, registerId, ...account]),
       await script('tokens_verify.py', [gatewayUrl, ...account, '--installation', installation]),
       await script('spiffe_client.py', [

@@ -1,7 +1,6 @@
 """Folds the dockets of a register and keeps what is compared with the interface: rules, policies, proposals."""
 from ledger_formats import read_json
-from register_effects import BLUEPRINT
-from register_rules import ACTIONS, check_genesis, fold_docket
+from register_rules import ACTIONS, check_genesis, fold_docket, is_governance
 
 SOURCES = {"policy": "policy-update", "cryptoPolicy": "crypto-policy-update"}
 
@@ -27,7 +26,7 @@ class Replay:
             before, self.rules = self.rules, fold_docket(self.rules, docket, transactions)
         self.before.append(before)
         self.height += 1
-        governance = [each for each in transactions if each[0].get("blueprintId") == BLUEPRINT]
+        governance = [each for each in transactions if is_governance(each[0])]
         sent = [(record, read_json(payload)) for record, payload in governance]
         for name in SOURCES:
             self.note_version(name, docket, sent or transactions)

@@ -4,6 +4,7 @@ The rules of a register are one JSON object. `genesis_rules` makes the first fro
 gives the rules after a docket, which are in force from the next one on, or raises Refused when the docket may not hold
 what it holds. The certificate of docket h is judged by the rules after docket h - 1.
 """
+from blueprint_formats import PUBLISH_ACTION, is_publication
 from ledger_formats import (
     Refused,
     attestation_bytes,
@@ -150,9 +151,14 @@ def check_set_change(before, after):
     need(left >= old or left >= least, "the change would leave too few validators", "VAL_PERM_011")
 
 
+def is_governance(transaction):
+    """Whether it may change the rules; the publication of the governance blueprint itself does not."""
+    return transaction.get("blueprintId") == BLUEPRINT and transaction.get("actionId") != PUBLISH_ACTION
+
+
 def fold_control(before, rules, transaction, at):
     """The rules after one more control transaction of a docket; `before`: the rules before the docket."""
-    if transaction.get("blueprintId") != BLUEPRINT:
+    if not is_governance(transaction):
         check_signers(rules, transaction)
         return rules
     stage, kind = ACTIONS.get(transaction.get("actionId"), (None, None))
@@ -170,11 +176,12 @@ def fold_control(before, rules, transaction, at):
 def fold_docket(rules, docket, transactions):
     """The rules after a docket {docketNumber, timestamp} with the records and payload bytes of its transactions."""
     at = {"docketNumber": docket["docketNumber"], "timestamp": docket["timestamp"]}
-    for record, _ in transactions:
+    for record, payload in transactions:
         need(record["type"] != "Genesis", "a register begins once", "VAL_PERM_002")
         check_algorithms(rules["cryptoPolicy"], [each["algorithm"] for each in record["signatures"]])
-        is_bound = record["bound"] or not rules["policy"]["consensus"]["requireBoundTxId"]
-        need(is_bound, "the register requires derived ids", "VAL_STRUCT_011")
+        is_free = not rules["policy"]["consensus"]["requireBoundTxId"]
+        is_derived = is_free or record["bound"] or is_publication(record, payload)
+        need(is_derived, "the register requires derived ids", "VAL_STRUCT_011")
     after = begin_docket(rules, at)
     for record, payload in transactions:
         if record["type"] == "Control":

@@ -50,7 +50,7 @@ export function latencyOfFour(stage: Stage): Promise<Row> {
 }
 
 /** What the register service takes, of what a validator takes. */
-function restSubmission(text: string): string {
+export function restSubmission(text: string): string {
   const submission = JSON.parse(text);
   const [signature] = submission.Signatures;
   return JSON.stringify({
@@ -75,7 +75,7 @@ function restSubmission(text: string): string {
   });
 }
 
-async function timed(act: () => Promise<void>): Promise<number> {
+export async function timed(act: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   await act();
   return performance.now() - startedAt;

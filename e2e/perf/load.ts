@@ -17,7 +17,7 @@ export function presign(registerId: string, count: number): readonly string[] {
 }
 
 /** One POST; throws unless it is answered with 200. */
-export async function post(pool: Pool, path: string, token: string, body: string): Promise<void> {
+export async function post(pool: Pool, path: string, token: string, body: string): Promise<string> {
   const answer = await pool.request({
     path,
     method: 'POST',
@@ -28,6 +28,7 @@ export async function post(pool: Pool, path: string, token: string, body: string
   if (answer.statusCode !== 200) {
     throw new Error(`${path} answered ${answer.statusCode}: ${text}`);
   }
+  return text;
 }
 
 /** How many transactions the register service says are stored in a register. */
@@ -37,21 +38,33 @@ export async function storedIn({ api, token }: Stage, registerId: string): Promi
   return (answer.body as { totalCount: number }).totalCount;
 }
 
+/** How many transactions the store of the raw programs has. */
+export async function storedRaw(store: Pool): Promise<number> {
+  return Number(await (await store.request({ path: '/', method: 'GET' })).body.text());
+}
+
 /** How a program is loaded, and how one sees what it has stored. */
 export interface Loaded {
   readonly connections: number;
   /** Place of the transaction in the round, to spread them over listeners. */
-  send(body: string, place: number): Promise<void>;
+  send(body: string, place: number): Promise<unknown>;
   stored(): Promise<number>;
 }
 
-/** Sends all and waits until all are stored; gives transactions per second, first post to last one stored. */
-export async function sendAll(loaded: Loaded, bodies: readonly string[]): Promise<number> {
-  const goal = (await loaded.stored()) + bodies.length;
+/**
+ * Sends all and waits until all are stored; gives transactions per second, first post to last one stored. `count` says how
+ * many transactions the bodies have together where that is more than one each.
+ */
+export async function sendAll(
+  loaded: Loaded,
+  bodies: readonly string[],
+  count = bodies.length,
+): Promise<number> {
+  const goal = (await loaded.stored()) + count;
   const startedAt = performance.now();
   await inParallel(bodies, loaded.connections, (body, place) => loaded.send(body, place));
   await until('all stored', 120_000, async () => ((await loaded.stored()) >= goal ? true : undefined));
-  return bodies.length / ((performance.now() - startedAt) / 1000);
+  return count / ((performance.now() - startedAt) / 1000);
 }
 
 /** Spreads requests over pools by turns. */

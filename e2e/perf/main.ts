@@ -35,8 +35,8 @@ async function measureAll(wanted: readonly Measurement[]): Promise<void> {
 
 async function main(args: readonly string[]): Promise<void> {
   try {
-    const { names, sealed, help } = parseBench(args);
-    const all = measurements({ from: sealedFrom, to: sealed });
+    const { names, sealed, rows, help } = parseBench(args);
+    const all = measurements({ memory: { from: sealedFrom, to: sealed }, rows });
     const wanted = chosen(all, names);
     if (help) process.stdout.write(usage(all));
     else if (process.platform === 'linux') await measureAll(wanted);

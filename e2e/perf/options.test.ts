@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { chosen, parseBench, usage } from './options.ts';
 import { measurements } from './rows.ts';
 
-const all = measurements({ from: 1, to: 2 });
+const all = measurements({ memory: { from: 1, to: 2 }, rows: 1_000 });
 
 describe('what npm run bench takes', () => {
   test('without names everything is measured', () => {
@@ -15,7 +15,7 @@ describe('what npm run bench takes', () => {
     expect(names).toEqual(['four', 'idle']);
   });
 
-  test.each([['fourty'], ['--sealed', '10'], ['--sealed', 'many'], ['--nothing']])(
+  test.each([['fourty'], ['--sealed', '10'], ['--sealed', 'many'], ['--nothing'], ['--rows', '5']])(
     '%s %s is refused',
     (...args) => {
       expect(() => chosen(all, parseBench(args).names)).toThrow();

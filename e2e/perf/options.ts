@@ -7,11 +7,16 @@ export interface BenchOptions {
   readonly names: readonly string[];
   /** How many transactions the memory row seals. */
   readonly sealed: number;
+  /** How many transactions the register of the growth rows has at last. */
+  readonly rows: number;
   readonly help: boolean;
 }
 
 /** What a validator keeps of the latest is full by then. */
 export const sealedFrom = 25_000;
+
+/** How far a register may be grown. */
+const decades: readonly number[] = [1e3, 1e4, 1e5, 1e6, 1e7];
 
 /** Throws RangeError or the parser's TypeError for what it does not know. */
 export function parseBench(args: readonly string[]): BenchOptions {
@@ -20,13 +25,17 @@ export function parseBench(args: readonly string[]): BenchOptions {
     allowPositionals: true,
     options: {
       sealed: { type: 'string', default: '60000' },
+      rows: { type: 'string', default: '1000000' },
       help: { type: 'boolean', default: false, short: 'h' },
     },
   });
   const sealed = Number(values.sealed);
   if (!Number.isSafeInteger(sealed) || sealed <= sealedFrom)
     throw new RangeError(`--sealed takes a number above ${sealedFrom}, not ${values.sealed}`);
-  return { names: positionals, sealed, help: values.help };
+  const rows = Number(values.rows);
+  if (!decades.includes(rows))
+    throw new RangeError(`--rows takes one of ${decades.join(', ')}, not ${values.rows}`);
+  return { names: positionals, sealed, rows, help: values.help };
 }
 
 /** The measurements that are named, in their own order. */
@@ -38,12 +47,13 @@ export function chosen(all: readonly Measurement[], names: readonly string[]): r
 
 export function usage(all: readonly Measurement[]): string {
   const lines = all.map(({ name, what }) => `  ${name.padEnd(14)} ${what}`);
-  return `npm run bench -- [MEASUREMENT...] [--sealed N]
+  return `npm run bench -- [MEASUREMENT...] [--sealed N] [--rows N]
 
 Measures what is named, or everything:
 
 ${lines.join('\n')}
 
   --sealed N     how many transactions the memory row seals (default 60000)
+  --rows N       how far the register of the growth rows is grown, 1000 to 10000000 by decades (default 1000000)
 `;
 }

@@ -2,10 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startSystem } from '../harness/system.ts';
+import { exporting } from './export.ts';
 import { growth } from './growth.ts';
+import { growingAppend } from './growth-append.ts';
 import { idleRegisters } from './idle.ts';
 import { latency, latencyOfFour } from './latency.ts';
 import { memory, type Stretch } from './memory.ts';
+import { packed } from './packed.ts';
 import { pauseAfterKill } from './pause.ts';
 import type { Row } from './report.ts';
 import { gatewayCpu, minting, startAndMemory } from './services.ts';
@@ -28,8 +31,18 @@ function staged(measure: (stage: Stage) => Promise<readonly Row[]>): Measurement
   };
 }
 
-/** All measurements in their order; `stretch` says how far the memory row goes. */
-export function measurements(stretch: Stretch): readonly Measurement[] {
+/** How far measurements go that may go further. */
+export interface Extent {
+  readonly memory: Stretch;
+  /** Transactions of the register that grows. */
+  readonly rows: number;
+}
+
+/** Where a measurement has come to goes where no figures go. */
+const tell = (text: string): void => void process.stderr.write(`  ${text}\n`);
+
+/** All measurements in their order. */
+export function measurements(extent: Extent): readonly Measurement[] {
   const on = (
     validators: 1 | 4,
     name: string,
@@ -38,17 +51,27 @@ export function measurements(stretch: Stretch): readonly Measurement[] {
   ): Measurement => ({ name, what, validators, measure: staged(measure) });
   return [
     on(1, 'one', 'confirmed transactions per second, one validator', throughput),
+    on(1, 'packed', 'confirmed transactions per second in batches, one validator', packed),
+    on(1, 'export', 'export and verify a register, transactions per second', exporting),
     on(1, 'latency', 'submit to confirmed, one validator', async (stage) => [await latency(stage)]),
     on(1, 'tokens', 'tokens over mutual TLS', async (stage) => [await minting(stage)]),
     on(1, 'gateway', 'CPU of the gateway for a request', async (stage) => [await gatewayCpu(stage)]),
-    on(1, 'growth', 'CPU for an append as a register grows', async (stage) => [await growth(stage)]),
+    on(1, 'append', 'CPU for an append as a register grows', async (stage) => [await growingAppend(stage)]),
     on(4, 'four', 'confirmed transactions per second, four validators', throughputOfFour),
     on(4, 'latency-four', 'submit to confirmed, four validators', async (stage) => [
       await latencyOfFour(stage),
     ]),
-    on(4, 'memory', 'memory of the validators as transactions are sealed', (stage) => memory(stage, stretch)),
+    on(4, 'memory', 'memory of the validators as transactions are sealed', (stage) =>
+      memory(stage, extent.memory),
+    ),
     on(4, 'pause', 'pause after kill -9 of the proposer', async (stage) => [await pauseAfterKill(stage)]),
     on(4, 'idle', '1,000 registers at rest', idleRegisters),
+    {
+      name: 'growth',
+      what: 'appends, reads and counts as a register grows; 1,000 registers',
+      validators: 0,
+      measure: () => growth(extent.rows, tell),
+    },
     { name: 'start', what: 'start and memory of local mode', validators: 0, measure: alone },
   ];
 }

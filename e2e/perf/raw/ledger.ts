@@ -2,7 +2,7 @@ import { createServer } from 'node:https';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
 import { RawAdmission } from './admission.ts';
 import { openLog } from './log.ts';
-import { readSubmission, unpackTransactions } from './transaction.ts';
+import { type RawTransaction, readSubmission, unpackTransactions } from './transaction.ts';
 import { startVerifiers } from './verifiers.ts';
 import { RawVoting } from './voting.ts';
 import { openWire, serveFrames } from './wire.ts';
@@ -10,8 +10,8 @@ import { openWire, serveFrames } from './wire.ts';
 /**
  * The least a validator does, over the hops and with the forced writes of the product (decision D48): admission
  * (`admission.ts`), hints to the other members, votes (`voting.ts`). A request is answered once its transaction is forced to
- * disk. Settings: {key, cert, ca, logFile, workers, storePort, signerPort, self, keys}; it says where it listens and waits
- * for the ports of all members.
+ * disk; `/load` only keeps the lines of its body in memory, and `/feed` submits them. Settings: {key, cert, ca, logFile,
+ * workers, storePort, signerPort, self, keys}; it says where it listens and waits for the ports of all members.
  */
 
 const settings = JSON.parse(process.argv[2] ?? '{}');
@@ -42,16 +42,34 @@ const port = await serveFrames(
   },
 );
 
+/** Read before the clock starts: the feed of the row that has no hop of clients in it. */
+let loaded: RawTransaction[] = [];
+
+function feed(): Promise<unknown> {
+  const transactions = loaded;
+  loaded = [];
+  return Promise.all(
+    transactions.map((each) => new Promise<void>((resolve) => admission.submit(each, resolve))),
+  );
+}
+
+const acts: Readonly<Record<string, (text: string) => Promise<unknown>>> = {
+  '/': (text) => new Promise<void>((resolve) => admission.submit(readSubmission(text), resolve)),
+  '/load': async (text) => {
+    loaded = text.split('\n').map(readSubmission);
+  },
+  '/feed': feed,
+};
+
 const server = createServer(
   { ...settings, requestCert: true, minVersion: 'TLSv1.3' },
   (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () =>
-      admission.submit(readSubmission(Buffer.concat(chunks).toString()), () =>
-        response.end('{"isValid":true}'),
-      ),
-    );
+    request.on('end', async () => {
+      await acts[request.url ?? '']?.(Buffer.concat(chunks).toString());
+      response.end('{"isValid":true}');
+    });
   },
 );
 // whatever ended the benchmark ends this program too

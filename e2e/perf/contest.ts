@@ -1,0 +1,55 @@
+import { presign } from './load.ts';
+import { treeCpuSeconds } from './process-cpu.ts';
+import type { RawInstallation } from './raw/installation.ts';
+import type { Row } from './report.ts';
+import type { Stage } from './stage.ts';
+
+/** A program under load, and what all of its processes have used of the machine. */
+export interface Contestant {
+  /** Sends all and waits until all are stored; gives transactions per second. */
+  perSecond(bodies: readonly string[]): Promise<number>;
+  cpuSeconds(): number;
+}
+
+export interface Figures {
+  readonly perSecond: number[];
+  /** CPU of all processes for a transaction. */
+  readonly cpuMicros: number[];
+}
+
+export const none: Figures = { perSecond: [], cpuMicros: [] };
+
+export interface Course {
+  readonly registerId: string;
+  readonly perRound: number;
+  readonly rounds: number;
+}
+
+/** Every contestant after the other in each round; the first round warms up. */
+export async function interleave(
+  contestants: readonly Contestant[],
+  { registerId, perRound, rounds }: Course,
+): Promise<readonly Figures[]> {
+  const figures = contestants.map((): Figures => ({ perSecond: [], cpuMicros: [] }));
+  for (let n = 0; n <= rounds; n++) {
+    for (const [place, contestant] of contestants.entries()) {
+      const bodies = presign(registerId, perRound);
+      const before = contestant.cpuSeconds();
+      const perSecond = await contestant.perSecond(bodies);
+      const cpuMicros = ((contestant.cpuSeconds() - before) / perRound) * 1e6;
+      if (n === 0) continue;
+      figures[place]?.perSecond.push(perSecond);
+      figures[place]?.cpuMicros.push(cpuMicros);
+    }
+  }
+  return figures;
+}
+
+/** What the raw installation and its database have used. */
+export function rawCpuSeconds(stage: Stage, raw: RawInstallation): number {
+  return [...raw.pids, stage.rawDatabasePid].reduce((sum, pid) => sum + treeCpuSeconds(pid), 0);
+}
+
+export function cpuRow(measure: string, ours: Figures, raw: Figures): Row {
+  return { measure, ours: ours.cpuMicros, raw: raw.cpuMicros, unit: 'us', bound: { kind: 'printed' } };
+}

@@ -1,0 +1,153 @@
+import type { Pool } from 'undici';
+import type { RpcClient } from '#kit/rpc/rpc.ts';
+import { SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
+import { connectService } from '../harness/service-caller.ts';
+import { inParallel, until } from '../harness/wait.ts';
+import { type Contestant, cpuRow, type Figures, interleave, none, rawCpuSeconds } from './contest.ts';
+import { post, storedIn, storedRaw } from './load.ts';
+import { treeCpuSeconds } from './process-cpu.ts';
+import { startRawInstallation } from './raw/installation.ts';
+import type { Row } from './report.ts';
+import { rawSettings, type Stage } from './stage.ts';
+
+/** Less than what the pool of a register takes: nothing is refused for want of room. */
+const perRound = 8_000;
+const rounds = 3;
+const perBatch = 1_000;
+/** Batches on their way at the same time. */
+const inFlight = 4;
+const batchPath = '/api/v1/transactions/batch';
+
+export type Send = (batches: readonly (readonly string[])[]) => Promise<unknown>;
+
+function batchesOf(bodies: readonly string[]): readonly (readonly string[])[] {
+  const count = Math.ceil(bodies.length / perBatch);
+  return Array.from({ length: count }, (_, n) => bodies.slice(n * perBatch, (n + 1) * perBatch));
+}
+
+/** Transactions per second, from the first byte sent until the last one is stored. */
+export async function timed(
+  bodies: readonly string[],
+  send: Send,
+  stored: () => Promise<number>,
+): Promise<number> {
+  const batches = batchesOf(bodies);
+  const goal = (await stored()) + bodies.length;
+  const startedAt = performance.now();
+  await send(batches);
+  await until('all stored', 120_000, async () => ((await stored()) >= goal ? true : undefined));
+  return bodies.length / ((performance.now() - startedAt) / 1000);
+}
+
+/** A contestant that is the product: by its batch route or by its gRPC stream. */
+function ours(stage: Stage, send: Send): Contestant {
+  return {
+    perSecond: (bodies) => timed(bodies, send, () => storedIn(stage, stage.registerId)),
+    cpuSeconds: () => treeCpuSeconds(stage.launcherPid),
+  };
+}
+
+export interface Route {
+  readonly send: Send;
+  close(): Promise<void>;
+}
+
+/** One request to the batch route; throws unless all of it is accepted. */
+export async function sendBatch(stage: Stage, pool: Pool, batch: readonly string[]): Promise<void> {
+  const answer = await pool.request({
+    path: batchPath,
+    method: 'POST',
+    headers: { 'content-type': 'application/x-ndjson', authorization: `Bearer ${stage.token}` },
+    body: batch.join('\n'),
+  });
+  const text = await answer.body.text();
+  const accepted = answer.statusCode === 200 ? JSON.parse(text).accepted : 0;
+  if (accepted !== batch.length) throw new Error(`${batchPath} answered ${text.slice(0, 500)}`);
+}
+
+/** The batch route at the validator's listener. */
+export function batchesByHttp(stage: Stage): Route {
+  const pool = stage.pool(stage.validatorUrls()[0] ?? '', inFlight);
+  return {
+    send: (batches) => inParallel(batches, inFlight, (batch) => sendBatch(stage, pool, batch)),
+    close: () => pool.close(),
+  };
+}
+
+type Submissions = RpcClient<typeof SubmissionService.method>;
+
+/** Sends batches on one stream until there is none left; throws unless all of each is accepted. */
+async function drain(client: Submissions, left: (readonly string[])[]): Promise<void> {
+  const stream = await client.submitBatches.open();
+  const answers = stream.responses[Symbol.asyncIterator]();
+  for (let batch = left.shift(); batch !== undefined; batch = left.shift()) {
+    await stream.send({ submissionsJson: batch.map((text) => Buffer.from(text)) });
+    const { value } = await answers.next();
+    const refused = value?.answers.find(({ status }: { status: number }) => status !== 200);
+    if (value === undefined || refused !== undefined) {
+      throw new Error(`a batch was refused: ${Buffer.from(refused?.bodyJson ?? []).toString()}`);
+    }
+  }
+  stream.close();
+}
+
+/** `SubmitBatches` at the validator's gRPC listener, a stream for each batch that may be on its way. */
+async function byStream(stage: Stage): Promise<Route> {
+  const [validator] = stage.system.state.validators;
+  const { client, close } = await connectService(stage.system.state, SubmissionService, {
+    as: 'service-register',
+    server: validator?.validatorId ?? '',
+    address: validator?.grpc ?? '',
+  });
+  return {
+    send: (batches) => {
+      const left = [...batches];
+      return Promise.all(Array.from({ length: inFlight }, () => drain(client, left)));
+    },
+    close: async () => close(),
+  };
+}
+
+/** Both ways in of many at once, and the raw ledger that is fed from its own memory: no hop, nothing to read. */
+async function contest(stage: Stage): Promise<readonly Figures[]> {
+  const raw = await startRawInstallation(rawSettings(stage, 'packed', 1));
+  const bare = stage.pool(raw.validatorUrls[0] ?? '', 1);
+  const store = stage.pool(raw.storeUrl, 1);
+  const [http, stream] = [batchesByHttp(stage), await byStream(stage)];
+  const memory: Contestant = {
+    perSecond: async (bodies) => {
+      await post(bare, '/load', '', bodies.join('\n'));
+      return timed(
+        bodies,
+        () => post(bare, '/feed', '', ''),
+        () => storedRaw(store),
+      );
+    },
+    cpuSeconds: () => rawCpuSeconds(stage, raw),
+  };
+  try {
+    const { registerId } = stage;
+    const rivals = [ours(stage, http.send), memory, ours(stage, stream.send)];
+    return await interleave(rivals, { perRound, rounds, registerId });
+  } finally {
+    await Promise.all([http.close(), stream.close(), bare.close(), store.close()]);
+    await raw.stop();
+  }
+}
+
+/** One validator, batches of 1,000, four at the same time. */
+export async function packed(stage: Stage): Promise<readonly Row[]> {
+  const [http = none, raw = none, stream = none] = await contest(stage);
+  const row = (measure: string, figures: Figures): Row => ({
+    measure,
+    ours: figures.perSecond,
+    raw: raw.perSecond,
+    unit: '/s',
+    bound: { kind: 'share', atLeast: 0.6 },
+  });
+  return [
+    row('packed path: confirmed tx/s, batch route', http),
+    row('packed path: confirmed tx/s, gRPC stream', stream),
+    cpuRow('packed path: CPU of all processes per transaction', http, raw),
+  ];
+}
