@@ -4,8 +4,11 @@ const fs = require('node:fs');
 const path = require('node:path');
 
 const folder = process.argv[2];
+/** At most so many lines of what a failed test says. */
+const linesOfMessage = 12;
 let passed = 0;
 let failed = 0;
+const failures = [];
 for (const name of fs.readdirSync(folder).filter((file) => file.endsWith('.json'))) {
   const report = JSON.parse(fs.readFileSync(path.join(folder, name), 'utf8'));
   const counts =
@@ -16,8 +19,23 @@ for (const name of fs.readdirSync(folder).filter((file) => file.endsWith('.json'
           failed: report.numFailedTests + (report.success || report.numFailedTests > 0 ? 0 : 1),
         };
   process.stdout.write(`${name.replace(/\.json$/, '')}: ${counts.passed} passed, ${counts.failed} failed\n`);
+  failures.push(...(report.testResults ?? []).flatMap(failuresOf));
   passed += counts.passed;
   failed += counts.failed;
 }
+for (const failure of failures) process.stdout.write(`\n${failure}\n`);
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exitCode = failed > 0 || passed === 0 ? 1 : 0;
+
+/** What failed in a file: its tests by name, or why it could not be run. */
+function failuresOf({ name, status, message, assertionResults }) {
+  const file = path.relative(process.cwd(), name);
+  const tests = assertionResults
+    .filter((one) => one.status === 'failed')
+    .map((one) => `FAILED ${file}: ${one.fullName}\n${beginning(one.failureMessages.join('\n'))}`);
+  return tests.length > 0 || status !== 'failed' ? tests : [`FAILED ${file}\n${beginning(message ?? '')}`];
+}
+
+function beginning(text) {
+  return text.split('\n').slice(0, linesOfMessage).join('\n');
+}
