@@ -17,7 +17,7 @@ let given: Validators['readDockets'];
 
 beforeAll(async () => {
   clock = manualClock(Date.now());
-  register = await startTestRegister('recovery', { members: 4, clock });
+  register = await startTestRegister('recovery', { members: 4, spare: 1, clock });
   given = register.validators.readDockets;
 });
 afterAll(() => register.stop());
@@ -193,9 +193,17 @@ describe('GET /health/sync', () => {
   });
 
   it('believes validators only of registers that they are members of, and no unknown ones', async () => {
+    const registerId = await register.createRegister('Not theirs');
+    const stranger = register.validators.members.find(({ validatorId }) => validatorId === 'validator-4');
+    if (stranger === undefined) throw new Error('no stranger');
+    await register.introduce(stranger);
     const { heights } = register.validators.history;
     heights.clear();
     heights.set('ff'.repeat(16), 9);
+    register.validators.heights = async ({ validatorId }) =>
+      validatorId === stranger.validatorId ? new Map([[registerId, 9]]) : heights;
+    register.ledger.recovery.kick();
+    await until(registerId, 'synced');
     const before = (await health()).body;
     register.ledger.recovery.kick();
     clock.advance(1_000);
