@@ -1,6 +1,7 @@
 import { findPublication, type Publication } from '#core/blueprint/publication.ts';
 import type { SealedRecord } from '#core/ledger/record.ts';
 import { LONGEST_INDEXED_BYTES } from '../database/schema.ts';
+import { withoutNul } from '../database/text.ts';
 
 /** A publication with its place in the docket that seals it. */
 export interface SealedPublication {
@@ -9,9 +10,6 @@ export interface SealedPublication {
   /** timestamp of the docket */
   readonly publishedAt: string;
 }
-
-/** Text columns hold no NUL; the definition stands in the payload as it is. */
-const withoutNul = (text: string): string => text.replaceAll('\u0000', '\ufffd');
 
 /** What a list shows of a definition; a definition of another shape shows less. */
 export function titleOf({ payload }: Publication): string {

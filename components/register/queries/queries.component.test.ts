@@ -178,6 +178,9 @@ describe('queries', () => {
     expect(await codes('page=1000&pageSize=100')).toBe('PAGE_TOO_DEEP');
     expect(await codes('cursor=x')).toBe('QUERY_INVALID');
     expect(await codes('registerId=x')).toBe('REGISTER_NOT_FOUND');
+    for (const path of ['wallets/%00', 'senders/a%00', 'blueprints/%00'])
+      expect((await get(`query/${path}/transactions`)).status).toBe(404);
+    expect((await get('query/blueprints/a/transactions?instanceId=%00')).status).toBe(400);
   });
 
   it('A13: walks the graph of 5,000 transactions by its cursor, each exactly once', async () => {

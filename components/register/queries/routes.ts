@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
+import { storable } from '../database/text.ts';
 import { withinTime } from '../odata/store.ts';
 import { textTerm } from '../odata/terms.ts';
 import { getVisibleRegister } from '../registers/access.ts';
@@ -11,7 +12,7 @@ import { MOST_ADDRESSES, statisticsOf } from './store.ts';
 export type QueriesDeps = GraphDeps;
 
 const tags = ['Queries'];
-const label = z.string().min(1).max(256);
+const label = storable(256).min(1);
 const route = { config: { policy: 'RequireAuthenticated', rateLimit: 'Api' } } as const;
 
 function mountLists(app: App, deps: QueriesDeps): void {
