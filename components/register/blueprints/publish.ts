@@ -1,6 +1,7 @@
 import { nextVersion, versionText } from '#core/blueprint/changes.ts';
 import { type Definition, readDefinition } from '#core/blueprint/members.ts';
 import { buildPublication, PUBLISH_ACTION, type Publication } from '#core/blueprint/publication.ts';
+import { isJsonObject } from '#core/encoding/json.ts';
 import { AppError, violation } from '#core/errors/errors.ts';
 import type { Database, Reader } from '#kit/db/db.ts';
 import { type Answer, refusedWith } from '../control/answer.ts';
@@ -28,8 +29,8 @@ const known: readonly (string | undefined)[] = ['TX_CONFLICT', 'VAL_CHAIN_004'];
  * @throws AppError unprocessable VAL_SCHEMA_001 with a finding for each place
  */
 export function definitionOf(blueprintId: string, value: unknown): Definition {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  const read = readDefinition(isObject && !('id' in value) ? { ...value, id: blueprintId } : value);
+  const isUnnamed = isJsonObject(value) && !('id' in value);
+  const read = readDefinition(isUnnamed ? { ...value, id: blueprintId } : value);
   if ('id' in read && read.id === blueprintId) return read;
   const faults = 'id' in read ? [{ location: '/id', message: 'is not blueprintId' }] : read;
   const violations = faults.map(({ location, message }) => violation('VAL_SCHEMA_001', message, location));

@@ -1,4 +1,5 @@
 import { findPublication, type Publication } from '#core/blueprint/publication.ts';
+import { isJsonObject } from '#core/encoding/json.ts';
 import type { SealedRecord } from '#core/ledger/record.ts';
 import { LONGEST_INDEXED_BYTES } from '../database/schema.ts';
 import { withoutNul } from '../database/text.ts';
@@ -20,7 +21,7 @@ export function titleOf({ payload }: Publication): string {
 /** The members of a definition's metadata that are text. */
 export function metadataOf({ payload }: Publication): Readonly<Record<string, string>> {
   const { metadata } = payload.definition;
-  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return {};
+  if (!isJsonObject(metadata)) return {};
   const entries = Object.entries(metadata).flatMap(([name, value]) =>
     typeof value === 'string' ? [[withoutNul(name), withoutNul(value)] as const] : [],
   );
