@@ -1,11 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
-import { logLeaf } from '#core/ledger/log.ts';
 import { manualClock } from '#kit/clock/clock.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
-import { buildDocket } from '../testing/build-docket.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
-import { transaction } from '../testing/sealed.ts';
 import { createRecovery, type Recovery } from './jobs.ts';
 import type { DocketSource } from './source.ts';
 
@@ -65,23 +62,9 @@ beforeEach(async () => {
 const nothing = () => [];
 const entry = () => recovery.health().registers.find((one) => one.registerId === registerId);
 
-/** The dockets that follow what is stored, each with one transaction. */
-async function dockets(count: number): Promise<DocketBundle[]> {
-  const stored = await register.state(registerId);
-  let [height, head] = [stored.height, stored.head];
-  const frontier = stored.frontier.clone();
-  return Array.from({ length: count }, () => {
-    const sealed = transaction({ registerId, payload: { n: height } });
-    const bundle = buildDocket({ ...stored, height, head, frontier }, [sealed], register.members);
-    frontier.append(logLeaf(bundle.header));
-    [height, head] = [height + 1, bundle.header];
-    return bundle;
-  });
-}
-
 describe('a round of recovery', () => {
   it('leaves a register alone that validators are bringing dockets of', async () => {
-    const coming = await dockets(3);
+    const coming = await register.proposeMore(registerId, 3);
     sources = { a: { height: 4, give: nothing } };
     onSettle = async () => register.ledger.writeDocket(coming[0] as DocketBundle);
     await recovery.round();
@@ -92,7 +75,7 @@ describe('a round of recovery', () => {
   });
 
   it('gives up a source that gives what is there already, again and again', async () => {
-    const [first, second] = await dockets(2);
+    const [first, second] = await register.proposeMore(registerId, 2);
     if (first === undefined || second === undefined) throw new Error('no dockets');
     const again = function* () {
       for (;;) yield first;
@@ -104,7 +87,7 @@ describe('a round of recovery', () => {
   });
 
   it('asks everybody in the end, however many have nothing', async () => {
-    const missing = await dockets(2);
+    const missing = await register.proposeMore(registerId, 2);
     const away = { height: 3, give: nothing };
     const give = (from: number) => missing.slice(from - 1);
     sources = { a: away, b: away, c: away, d: { height: 3, give } };

@@ -1,13 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseStoredEvent } from '#core/events/register-events.ts';
-import { logLeaf } from '#core/ledger/log.ts';
 import { type ManualClock, manualClock } from '#kit/clock/clock.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import type { Validators } from '../clients.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
-import { buildDocket } from '../testing/build-docket.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
-import { transaction } from '../testing/sealed.ts';
 import type { SyncHealth } from './jobs.ts';
 
 let register: TestRegister;
@@ -32,22 +29,6 @@ async function health(query = ''): Promise<{ status: number; body: Health }> {
 async function entryOf(registerId: string) {
   const { body } = await health();
   return body.registers.find((one) => one.registerId === registerId);
-}
-
-/** The dockets that follow what is stored of a register, each with one transaction. */
-async function dockets(registerId: string, count: number): Promise<DocketBundle[]> {
-  const stored = await register.state(registerId);
-  let [height, head] = [stored.height, stored.head];
-  const frontier = stored.frontier.clone();
-  const built: DocketBundle[] = [];
-  while (built.length < count) {
-    const sealed = transaction({ registerId, payload: { n: height } });
-    const bundle = buildDocket({ ...stored, height, head, frontier }, [sealed], register.members);
-    frontier.append(logLeaf(bundle.header));
-    [height, head] = [height + 1, bundle.header];
-    built.push(bundle);
-  }
-  return built;
 }
 
 /** What the validators say and hold of a register from now on. */
@@ -92,7 +73,7 @@ describe('GET /health/sync', () => {
 
   it('A28: 2,000 dockets behind, and the source stops for 15 s', { timeout: 120_000 }, async () => {
     const registerId = await register.createRegister('Behind');
-    const missing = await dockets(registerId, 2_000);
+    const missing = await register.proposeMore(registerId, 2_000);
     const stopped = Promise.withResolvers<void>();
     const again = Promise.withResolvers<void>();
     register.validators.readDockets = async function* (_at, { from }) {
@@ -146,7 +127,7 @@ describe('GET /health/sync', () => {
 
   it('gives up sources that give what is wrong, stalls after three, and tries again', async () => {
     const registerId = await register.createRegister('Lied to');
-    const [first, ...rest] = await dockets(registerId, 3);
+    const [first, ...rest] = await register.proposeMore(registerId, 3);
     if (first === undefined) throw new Error('no docket');
     const asked: string[] = [];
     const lies: DocketBundle[] = [
@@ -180,7 +161,7 @@ describe('GET /health/sync', () => {
 
   it('goes on with another source where one ends', async () => {
     const registerId = await register.createRegister('Two halves');
-    const missing = await dockets(registerId, 4);
+    const missing = await register.proposeMore(registerId, 4);
     let asked = 0;
     register.validators.readDockets = async function* (_at, { from }) {
       asked += 1;
