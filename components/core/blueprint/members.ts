@@ -152,7 +152,8 @@ export function readDefinition(value: unknown): Definition | readonly Definition
   if (!result.success) {
     return result.error.issues.map(({ path, message }) => ({ location: jsonPointer(path), message }));
   }
-  const { data } = result;
+  // What was sent, not what was parsed: zod leaves out members that are named __proto__.
+  const data = value as Definition;
   const unknown = Object.keys(data).filter((name) => memberKind('blueprint', name) === undefined);
   const faults = [
     ...unknown.map((name) => ({ location: jsonPointer([name]), message: 'is no member of a blueprint' })),
