@@ -89,6 +89,7 @@ export function memberKind(part: BlueprintPart, name: string): MemberKind | unde
   return name.startsWith('x-') ? 'structure' : undefined;
 }
 
+/** Canonical JSON of a definition (notes/workflow.md chapter 3). */
 export const MAX_BLUEPRINT_BYTES = 524_288;
 export const MAX_PUBLISHER = 255;
 

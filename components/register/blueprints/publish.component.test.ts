@@ -74,7 +74,7 @@ describe('publication of blueprints', () => {
     const before = await register.state(id);
     const again = await publish({
       blueprint: undefined,
-      blueprintJson: JSON.stringify({ ...site, version: 7 }),
+      blueprintJson: `${' '.repeat(600_000)}${JSON.stringify({ ...site, version: 7 })}`,
     });
     expect([again.status, again.body]).toMatchObject([
       200,
@@ -148,6 +148,7 @@ describe('publication of blueprints', () => {
     ['another id', { blueprintId: 'another' }, 422, 'VAL_SCHEMA_001'],
     ['an unknown member', { blueprint: { ...site, colour: 'red' } }, 422, 'VAL_SCHEMA_001'],
     ['no participants', { blueprint: { ...site, participants: [] } }, 422, 'VAL_SCHEMA_001'],
+    ['half a MiB', { blueprint: { ...site, 'x-long': '€'.repeat(180_000) } }, 413, 'TRANSACTION_TOO_LARGE'],
     ['another behaviour', { execDefHash: '0'.repeat(64) }, 422, 'EXEC_DEF_HASH_MISMATCH'],
   ])('refuses %s', async (_what, change, status, code) => {
     const refused = await publish(change);
