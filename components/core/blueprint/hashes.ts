@@ -44,7 +44,7 @@ export function publishedForm(definition: JsonObject): JsonObject {
 }
 
 /** What of a definition decides how the workflow runs (notes/workflow.md 5.2). */
-export function behaviouralForm(definition: JsonObject): JsonObject {
+function behaviouralForm(definition: JsonObject): JsonObject {
   const take = (value: JsonObject, part: BlueprintPart) => withoutNulls(pick(value, part, ['behaviour']));
   const { dataSchemas = [], participants, actions, ...rest } = take(definition, 'blueprint');
   return {

@@ -4,7 +4,7 @@ import { isAppError } from '../errors/errors.ts';
 import { contentHash, execDefHash, publicationTxId, publishedForm, structuralHash } from './hashes.ts';
 
 export const PUBLISH_ACTION = 'blueprint-publish';
-export const PUBLICATION_PAYLOAD_VERSION = 1;
+const PUBLICATION_PAYLOAD_VERSION = 1;
 
 /** A definition as JSON data, of whatever shape; its id is the blueprint's. */
 export type Published = JsonObject & { readonly id: string };

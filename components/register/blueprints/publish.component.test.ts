@@ -102,6 +102,13 @@ describe('publication of blueprints', () => {
     expect((await second).body).toMatchObject({ txId: first.body.txId, alreadyPublished: true });
   });
 
+  it('numbers what somebody of a long name in any letters publishes', async () => {
+    const long = `did:web:${'\u754c'.repeat(200)}`;
+    const { body } = await publish({ blueprint: { ...site, title: 'By a long name' }, publishedBy: long });
+    await register.seal(id);
+    expect(await versionOf(id, body.txId)).toMatchObject({ publishedBy: long, minor: 2 });
+  });
+
   it('asks for a role that publishes, of the member that is named', async () => {
     const auditor = testKey(2);
     const designer = testKey(3);

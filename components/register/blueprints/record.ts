@@ -18,6 +18,11 @@ export function titleOf({ payload }: Publication): string {
   return typeof title === 'string' ? withoutNul(title) : '';
 }
 
+/** Who published, as the payload says. */
+export function publisherOf({ payload }: Publication): string {
+  return withoutNul(payload.publishedBy);
+}
+
 /** The members of a definition's metadata that are text. */
 export function metadataOf({ payload }: Publication): Readonly<Record<string, string>> {
   const { metadata } = payload.definition;
@@ -28,12 +33,10 @@ export function metadataOf({ payload }: Publication): Readonly<Record<string, st
   return Object.fromEntries(entries);
 }
 
-const isIndexable = ({ blueprintId, payload }: Publication): boolean =>
-  [blueprintId, payload.publishedBy].every(
-    (text) => Buffer.byteLength(text) <= LONGEST_INDEXED_BYTES && !text.includes('\u0000'),
-  );
+const isIndexable = ({ blueprintId }: Publication): boolean =>
+  Buffer.byteLength(blueprintId) <= LONGEST_INDEXED_BYTES && !blueprintId.includes('\u0000');
 
-/** The publications of a docket in its order; one whose names no index takes is found by its transaction id alone. */
+/** The publications of a docket in its order; one whose name no index takes is found by its transaction id alone. */
 export function publicationsOf(
   records: readonly SealedRecord[],
   payloadOf: (position: number) => Uint8Array,
