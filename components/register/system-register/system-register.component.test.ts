@@ -299,9 +299,8 @@ describe('bootstrap of the system register', () => {
   it('makes nothing where a resource does', async () => {
     const register = await startTestRegister('system_register_left');
     register.ledger.onAnnounced();
-    const initiated = await register.createRegister();
+    await register.createRegister();
     expect(await record(register)).toMatchObject({ status: 'initializing', reason: 'NotCreated' });
-    expect(initiated).not.toBe(id);
     await register.stop();
   });
 });
