@@ -184,7 +184,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
   const validators = outages.watch(parts.validators);
   const findMembers = createFindMembers(database.read, outages);
   const confirmations = createConfirmations();
-  const segments = createSegments({ database, log });
+  const segments = createSegments({ database, clock, log });
   const genesis = startGenesisDispatcher({ database, wallets, validators, clock, log });
   const farewells = createFarewells({ validators, log });
   const beginning = beginningsOf(parts, genesis);

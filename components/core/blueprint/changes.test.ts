@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { canonicalJson } from '../encoding/jcs.ts';
 import { changedPointers, classifyChange, MAX_POINTERS, nextVersion, versionText } from './changes.ts';
 import { execDefHash, publishedForm, structuralHash } from './hashes.ts';
 import { BLUEPRINT_MEMBERS, type BlueprintPart, jsonPointer, readDefinition } from './members.ts';
@@ -82,6 +83,20 @@ describe('members of a blueprint', () => {
     ],
   ])('%s is refused at %s', (_what, location, change) => {
     expect(readDefinition(change(example()))).toContainEqual(expect.objectContaining({ location }));
+  });
+
+  test.each(['dataSchemas', 'participants'])('a member named __proto__ in %s stays where it is', (list) => {
+    const sent: unknown = JSON.parse(
+      text.replace(`"${list}": [`, `"${list}": [{ "__proto__": "a", "id": "b", "name": "c" },`),
+    );
+    const read = readDefinition(sent);
+    expect('id' in read && canonicalJson(read)).toBe(canonicalJson(sent));
+    expect(canonicalJson(read)).toContain('__proto__');
+  });
+
+  test('a member named __proto__ of the blueprint itself is unknown', () => {
+    const sent: unknown = JSON.parse(text.replace('{', '{ "__proto__": 1,'));
+    expect(readDefinition(sent)).toContainEqual(expect.objectContaining({ location: '/__proto__' }));
   });
 
   test('an extension is no unknown member', () => {

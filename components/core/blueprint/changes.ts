@@ -1,7 +1,7 @@
+import { isJsonObject, type JsonObject } from '../encoding/json.ts';
 import { structuralForm, structuralHash } from './hashes.ts';
 import { jsonPointer } from './members.ts';
 
-type Json = Readonly<Record<string, unknown>>;
 type Path = readonly (string | number)[];
 
 export const CHANGE_TYPES = ['structural', 'documentation'] as const;
@@ -18,16 +18,12 @@ export interface BlueprintVersion {
 
 const FIRST: BlueprintVersion = { major: 1, minor: 0 };
 
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Names or indexes of two values of one kind; undefined when they are no containers of one kind. */
 function membersOf(before: unknown, after: unknown): readonly (string | number)[] | undefined {
   if (Array.isArray(before) && Array.isArray(after)) {
     return Array.from({ length: Math.max(before.length, after.length) }, (_, index) => index);
   }
-  if (!isObject(before) || !isObject(after)) return undefined;
+  if (!isJsonObject(before) || !isJsonObject(after)) return undefined;
   return [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
 }
 
@@ -61,7 +57,7 @@ export interface Classified {
 }
 
 /** What a new definition changes against the current one (notes/workflow.md 5.4). Throws like canonicalJson. */
-export function classifyChange(current: Json, wanted: Json): Classified {
+export function classifyChange(current: JsonObject, wanted: JsonObject): Classified {
   const structuralHashCurrent = structuralHash(current);
   const structuralHashNew = structuralHash(wanted);
   return {

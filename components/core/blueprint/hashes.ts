@@ -1,9 +1,8 @@
 import { sha256Hex } from '../crypto/hash.ts';
 import { canonicalJson } from '../encoding/jcs.ts';
+import { isJsonObject, type JsonObject } from '../encoding/json.ts';
 import { isAnnotation, isPresentation, stripSchema } from './json-schema.ts';
 import { type BlueprintPart, type MemberKind, memberKind } from './members.ts';
-
-type Json = Readonly<Record<string, unknown>>;
 
 const SEPARATOR = '\u001f';
 const PUBLICATION_DOMAIN = 'platform:blueprint-publication:v1';
@@ -13,7 +12,7 @@ const STRUCTURE_DOMAIN = 'platform:blueprint-structure:v1';
 /** Where a draft came from; the publication does not tell. */
 const LINEAGE = 'x-source-';
 
-function pick(value: Json, part: BlueprintPart, kinds: readonly MemberKind[]): Record<string, unknown> {
+function pick(value: JsonObject, part: BlueprintPart, kinds: readonly MemberKind[]): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).filter(([name]) => {
       // what the shape does not have and nobody refused stays, so that a change of it is seen
@@ -23,17 +22,13 @@ function pick(value: Json, part: BlueprintPart, kinds: readonly MemberKind[]): R
   );
 }
 
-function withoutNulls(value: Json): Record<string, unknown> {
+function withoutNulls(value: JsonObject): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
 }
 
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function each(value: unknown, change: (item: Json) => unknown): unknown {
+function each(value: unknown, change: (item: JsonObject) => unknown): unknown {
   if (!Array.isArray(value)) return value;
-  return value.map((item) => (isObject(item) ? change(item) : item));
+  return value.map((item) => (isJsonObject(item) ? change(item) : item));
 }
 
 function strip(schemas: unknown, isLeftOut: (keyword: string) => boolean): unknown {
@@ -41,16 +36,16 @@ function strip(schemas: unknown, isLeftOut: (keyword: string) => boolean): unkno
 }
 
 /** The definition as it is published: without what services keep beside it (notes/workflow.md 5.1). */
-export function publishedForm(definition: Json): Json {
+export function publishedForm(definition: JsonObject): JsonObject {
   const { metadata, ...rest } = pick(definition, 'blueprint', ['behaviour', 'structure', 'text']);
-  if (!isObject(metadata)) return metadata === undefined ? rest : { ...rest, metadata };
+  if (!isJsonObject(metadata)) return metadata === undefined ? rest : { ...rest, metadata };
   const kept = Object.entries(metadata).filter(([name]) => !name.startsWith(LINEAGE));
   return kept.length === 0 ? rest : { ...rest, metadata: Object.fromEntries(kept) };
 }
 
 /** What of a definition decides how the workflow runs (notes/workflow.md 5.2). */
-export function behaviouralForm(definition: Json): Json {
-  const take = (value: Json, part: BlueprintPart) => withoutNulls(pick(value, part, ['behaviour']));
+function behaviouralForm(definition: JsonObject): JsonObject {
+  const take = (value: JsonObject, part: BlueprintPart) => withoutNulls(pick(value, part, ['behaviour']));
   const { dataSchemas = [], participants, actions, ...rest } = take(definition, 'blueprint');
   return {
     ...rest,
@@ -68,8 +63,8 @@ export function behaviouralForm(definition: Json): Json {
 }
 
 /** What of a published definition is more than words (notes/workflow.md 5.4). */
-export function structuralForm(definition: Json): Json {
-  const take = (value: Json, part: BlueprintPart) => pick(value, part, ['behaviour', 'structure']);
+export function structuralForm(definition: JsonObject): JsonObject {
+  const take = (value: JsonObject, part: BlueprintPart) => pick(value, part, ['behaviour', 'structure']);
   const given = take(publishedForm(definition), 'blueprint');
   const { dataSchemas, participants, actions } = given;
   return {
@@ -92,22 +87,22 @@ export function structuralForm(definition: Json): Json {
  * Id of a publication, which is the id of its transaction: register, blueprint and published content, lower-case hex
  * (notes/workflow.md 5.1). Throws like canonicalJson.
  */
-export function publicationTxId(registerId: string, blueprintId: string, definition: Json): string {
+export function publicationTxId(registerId: string, blueprintId: string, definition: JsonObject): string {
   const content = canonicalJson(publishedForm(definition));
   return sha256Hex([PUBLICATION_DOMAIN, registerId, blueprintId, content].join(SEPARATOR));
 }
 
 /** SHA-256 of the published form, lower-case hex. Throws like canonicalJson. */
-export function contentHash(definition: Json): string {
+export function contentHash(definition: JsonObject): string {
   return sha256Hex(canonicalJson(publishedForm(definition)));
 }
 
 /** Changes when the workflow runs otherwise (notes/workflow.md 5.2). Throws like canonicalJson. */
-export function execDefHash(definition: Json): string {
+export function execDefHash(definition: JsonObject): string {
   return sha256Hex([EXEC_DOMAIN, canonicalJson(behaviouralForm(definition))].join(SEPARATOR));
 }
 
 /** Changes when more than words change (notes/workflow.md 5.4). Throws like canonicalJson. */
-export function structuralHash(definition: Json): string {
+export function structuralHash(definition: JsonObject): string {
   return sha256Hex([STRUCTURE_DOMAIN, canonicalJson(structuralForm(definition))].join(SEPARATOR));
 }

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../encoding/json.ts';
 /** Which keywords of a JSON Schema are left out where it is compared. */
 export type IsLeftOut = (keyword: string) => boolean;
 
@@ -35,23 +36,17 @@ const SINGLE: ReadonlySet<string> = new Set([
   'contentSchema',
 ]);
 
-type Json = Readonly<Record<string, unknown>>;
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function below(keyword: string, value: unknown, isLeftOut: IsLeftOut): unknown {
   const strip = (schema: unknown) => stripSchema(schema, isLeftOut);
   if (SINGLE.has(keyword)) return strip(value);
   if (LISTS.has(keyword) && Array.isArray(value)) return value.map(strip);
-  if (!MAPS.has(keyword) || !isObject(value)) return value;
+  if (!MAPS.has(keyword) || !isJsonObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, strip(schema)]));
 }
 
 /** A schema without some of its keywords, at every place where a schema stands; properties of the same name survive. */
 export function stripSchema(schema: unknown, isLeftOut: IsLeftOut): unknown {
-  if (!isObject(schema)) return schema;
+  if (!isJsonObject(schema)) return schema;
   const kept = Object.entries(schema).filter(([keyword]) => !isLeftOut(keyword));
   return Object.fromEntries(kept.map(([keyword, value]) => [keyword, below(keyword, value, isLeftOut)]));
 }

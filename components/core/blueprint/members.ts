@@ -89,6 +89,7 @@ export function memberKind(part: BlueprintPart, name: string): MemberKind | unde
   return name.startsWith('x-') ? 'structure' : undefined;
 }
 
+/** Canonical JSON of a definition (notes/workflow.md chapter 3). */
 export const MAX_BLUEPRINT_BYTES = 524_288;
 export const MAX_PUBLISHER = 255;
 
@@ -152,7 +153,8 @@ export function readDefinition(value: unknown): Definition | readonly Definition
   if (!result.success) {
     return result.error.issues.map(({ path, message }) => ({ location: jsonPointer(path), message }));
   }
-  const { data } = result;
+  // What was sent, not what was parsed: zod leaves out members that are named __proto__.
+  const data = value as Definition;
   const unknown = Object.keys(data).filter((name) => memberKind('blueprint', name) === undefined);
   const faults = [
     ...unknown.map((name) => ({ location: jsonPointer([name]), message: 'is no member of a blueprint' })),

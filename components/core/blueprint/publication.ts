@@ -1,21 +1,19 @@
 import { canonicalJson } from '../encoding/jcs.ts';
-import { scanJson, toValue } from '../encoding/json.ts';
+import { isJsonObject, type JsonObject, scanJson, toValue } from '../encoding/json.ts';
 import { isAppError } from '../errors/errors.ts';
 import { contentHash, execDefHash, publicationTxId, publishedForm, structuralHash } from './hashes.ts';
 
 export const PUBLISH_ACTION = 'blueprint-publish';
-export const PUBLICATION_PAYLOAD_VERSION = 1;
-
-type Json = Readonly<Record<string, unknown>>;
+const PUBLICATION_PAYLOAD_VERSION = 1;
 
 /** A definition as JSON data, of whatever shape; its id is the blueprint's. */
-export type Published = Json & { readonly id: string };
+export type Published = JsonObject & { readonly id: string };
 
 /** Payload of the transaction that publishes a blueprint: its hash binds the definition and who published it. */
 export interface PublicationPayload {
   readonly version: typeof PUBLICATION_PAYLOAD_VERSION;
   /** in its published form */
-  readonly definition: Json;
+  readonly definition: JsonObject;
   /** DID */
   readonly publishedBy: string;
 }
@@ -67,15 +65,11 @@ export function buildPublication(
   return { txId, blueprintId: id, payload, metadata, ...hashes };
 }
 
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function spells(transaction: PublishingTransaction, payload: unknown): Publication | undefined {
   const { registerId, txId, blueprintId, metadata = {} } = transaction;
-  if (!isObject(payload)) return undefined;
+  if (!isJsonObject(payload)) return undefined;
   const { definition, publishedBy } = payload;
-  if (!isObject(definition) || typeof publishedBy !== 'string') return undefined;
+  if (!isJsonObject(definition) || typeof publishedBy !== 'string') return undefined;
   const { id } = definition;
   if (typeof id !== 'string' || id !== blueprintId) return undefined;
   const publication = buildPublication(registerId, { ...definition, id }, publishedBy);

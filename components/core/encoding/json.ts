@@ -249,3 +249,11 @@ export function memberSlices(node: JsonNode): ReadonlyMap<string, string> {
   if (node.kind !== 'object') return new Map();
   return new Map(node.members.map((member) => [member.name, rawText(member.value)]));
 }
+
+/** What a JSON object is as data. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Whether JSON data is an object: neither null nor a list. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

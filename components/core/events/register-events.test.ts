@@ -3,6 +3,7 @@ import {
   parseRegisterEvent,
   parseStoredEvent,
   REGISTER_EVENTS,
+  registerAdvertised,
   registerCreated,
   registerDeleted,
   registerStatusChanged,
@@ -17,6 +18,7 @@ describe('what the outbox of the register service holds', () => {
   it.each([
     registerCreated({ registerId, organizationIds: ['acme'], traceId }),
     registerDeleted({ registerId, organizationIds: [], traceId: undefined }),
+    registerAdvertised({ registerId, advertise: false }),
     registerStatusChanged({ registerId, status: 'Halted', organizationIds: ['acme'] }),
     syncStateChanged({ registerId, syncState: 'Syncing' }),
   ])('$kind is read, and members that come later are passed over', ({ kind, key, data }) => {

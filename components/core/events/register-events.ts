@@ -36,17 +36,23 @@ export type StoredRegisterEvent = {
   [K in StoredEventKind]: { readonly kind: K; readonly data: StoredEventData<K> };
 }[StoredEventKind];
 
+/** Data of a kind as its schema reads it. Errors: internal/EVENT_UNREADABLE; undefined for a kind without one. */
+function parseKnown(schemas: Readonly<Record<string, z.ZodType>>, kind: string, data: unknown) {
+  const schema = Object.hasOwn(schemas, kind) ? schemas[kind] : undefined;
+  if (schema === undefined) return undefined;
+  const parsed = schema.safeParse(data);
+  if (parsed.success) return { kind, data: parsed.data };
+  throw new AppError('internal', 'EVENT_UNREADABLE', `an event ${kind} is not what its schema says`, {
+    cause: parsed.error,
+  });
+}
+
 /**
  * Reads one event of the register service's outbox; undefined for a kind that we do not know.
  * Errors: internal/EVENT_UNREADABLE when a known kind carries something else than its schema.
  */
 export function parseStoredEvent(kind: string, data: unknown): StoredRegisterEvent | undefined {
-  if (!Object.hasOwn(stored, kind)) return undefined;
-  const parsed = stored[kind as StoredEventKind].safeParse(data);
-  if (parsed.success) return { kind, data: parsed.data } as StoredRegisterEvent;
-  throw new AppError('internal', 'EVENT_UNREADABLE', `an event ${kind} is not what its schema says`, {
-    cause: parsed.error,
-  });
+  return parseKnown(stored, kind, data) as StoredRegisterEvent | undefined;
 }
 
 /** An event as the outbox takes it: the key is the register. */
@@ -62,6 +68,11 @@ export function registerCreated(data: z.input<typeof stored.RegisterCreated>) {
 /** A register was deleted; its subscribers until then are told. */
 export function registerDeleted(data: z.input<typeof stored.RegisterDeleted>) {
   return storedEvent('RegisterDeleted', data);
+}
+
+/** A register is told of to others from now on, or not any more. */
+export function registerAdvertised(data: z.input<typeof stored.RegisterAdvertised>) {
+  return storedEvent('RegisterAdvertised', data);
 }
 
 /** The status of a register is another one now. */
@@ -113,10 +124,6 @@ export type RegisterEvent = {
  * Errors: internal/EVENT_UNREADABLE when a known kind carries something else than its schema.
  */
 export function parseRegisterEvent(id: string, kind: string, data: unknown): RegisterEvent | undefined {
-  if (!Object.hasOwn(REGISTER_EVENTS, kind)) return undefined;
-  const parsed = REGISTER_EVENTS[kind as RegisterEventKind].safeParse(data);
-  if (parsed.success) return { id, kind, data: parsed.data } as RegisterEvent;
-  throw new AppError('internal', 'EVENT_UNREADABLE', `an event ${kind} is not what its schema says`, {
-    cause: parsed.error,
-  });
+  const known = parseKnown(REGISTER_EVENTS, kind, data);
+  return known && ({ id, ...known } as RegisterEvent);
 }

@@ -74,7 +74,7 @@ describe('publication of blueprints', () => {
     const before = await register.state(id);
     const again = await publish({
       blueprint: undefined,
-      blueprintJson: JSON.stringify({ ...site, version: 7 }),
+      blueprintJson: `${' '.repeat(600_000)}${JSON.stringify({ ...site, version: 7 })}`,
     });
     expect([again.status, again.body]).toMatchObject([
       200,
@@ -100,6 +100,13 @@ describe('publication of blueprints', () => {
     await waitFor(() => register.validators.submittedTo.length > asked, { what: 'the second submission' });
     await register.seal(id, 1);
     expect((await second).body).toMatchObject({ txId: first.body.txId, alreadyPublished: true });
+  });
+
+  it('numbers what somebody of a long name in any letters publishes', async () => {
+    const long = `did:web:${'\u754c'.repeat(200)}`;
+    const { body } = await publish({ blueprint: { ...site, title: 'By a long name' }, publishedBy: long });
+    await register.seal(id);
+    expect(await versionOf(id, body.txId)).toMatchObject({ publishedBy: long, minor: 2 });
   });
 
   it('asks for a role that publishes, of the member that is named', async () => {
@@ -148,6 +155,7 @@ describe('publication of blueprints', () => {
     ['another id', { blueprintId: 'another' }, 422, 'VAL_SCHEMA_001'],
     ['an unknown member', { blueprint: { ...site, colour: 'red' } }, 422, 'VAL_SCHEMA_001'],
     ['no participants', { blueprint: { ...site, participants: [] } }, 422, 'VAL_SCHEMA_001'],
+    ['half a MiB', { blueprint: { ...site, 'x-long': '€'.repeat(180_000) } }, 413, 'TRANSACTION_TOO_LARGE'],
     ['another behaviour', { execDefHash: '0'.repeat(64) }, 422, 'EXEC_DEF_HASH_MISMATCH'],
   ])('refuses %s', async (_what, change, status, code) => {
     const refused = await publish(change);

@@ -1,11 +1,14 @@
 import { nextVersion, versionText } from '#core/blueprint/changes.ts';
-import { type Definition, readDefinition } from '#core/blueprint/members.ts';
+import { type Definition, MAX_BLUEPRINT_BYTES, readDefinition } from '#core/blueprint/members.ts';
 import { buildPublication, PUBLISH_ACTION, type Publication } from '#core/blueprint/publication.ts';
+import { canonicalJson } from '#core/encoding/jcs.ts';
+import { isJsonObject } from '#core/encoding/json.ts';
 import { AppError, violation } from '#core/errors/errors.ts';
 import type { Database, Reader } from '#kit/db/db.ts';
 import { type Answer, refusedWith } from '../control/answer.ts';
 import { type ControlDeps, submitControl } from '../control/submit.ts';
 import type { RegisterSchema } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
 import type { Register } from '../registers/store.ts';
 import type { Confirmations } from '../transactions/confirmations.ts';
 import { findVersion, type PublishedVersion } from './store.ts';
@@ -25,12 +28,15 @@ const known: readonly (string | undefined)[] = ['TX_CONFLICT', 'VAL_CHAIN_004'];
 
 /**
  * The definition of a blueprint from JSON data; one without an id gets the blueprint's.
- * @throws AppError unprocessable VAL_SCHEMA_001 with a finding for each place
+ * @throws AppError unprocessable VAL_SCHEMA_001 with a finding for each place, too_large TRANSACTION_TOO_LARGE
  */
 export function definitionOf(blueprintId: string, value: unknown): Definition {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  const read = readDefinition(isObject && !('id' in value) ? { ...value, id: blueprintId } : value);
-  if ('id' in read && read.id === blueprintId) return read;
+  const isUnnamed = isJsonObject(value) && !('id' in value);
+  const read = readDefinition(isUnnamed ? { ...value, id: blueprintId } : value);
+  if ('id' in read && read.id === blueprintId) {
+    if (Buffer.byteLength(canonicalJson(read)) <= MAX_BLUEPRINT_BYTES) return read;
+    throw refusal('TRANSACTION_TOO_LARGE', { message: 'A definition may have 524288 bytes at most.' });
+  }
   const faults = 'id' in read ? [{ location: '/id', message: 'is not blueprintId' }] : read;
   const violations = faults.map(({ location, message }) => violation('VAL_SCHEMA_001', message, location));
   const [first] = violations;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { execDefHash } from '#core/blueprint/hashes.ts';
-import { MAX_BLUEPRINT_BYTES, MAX_PUBLISHER } from '#core/blueprint/members.ts';
+import { MAX_PUBLISHER } from '#core/blueprint/members.ts';
 import { scanJson, toValue } from '#core/encoding/json.ts';
 import { findRosterEntry } from '#core/ledger/governance/rules.ts';
 import type { RosterRole } from '#core/ledger/owner-attestation.ts';
@@ -29,7 +29,7 @@ const publishBody = z
   .strictObject({
     blueprintId: z.string().min(1).max(64),
     blueprint: z.record(z.string(), z.unknown()).optional().describe('The definition.'),
-    blueprintJson: z.string().max(MAX_BLUEPRINT_BYTES).optional().describe('The definition as JSON text.'),
+    blueprintJson: z.string().optional().describe('The definition as JSON text.'),
     publishedBy: did.describe('DID of who publishes, as it is sealed.'),
     callerDid: did.describe('The member of the roster that the caller of this service acts as.'),
     execDefHash: z

@@ -8,7 +8,7 @@ import {
 } from '#core/blueprint/changes.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { BlueprintPublicationsTable, RegisterSchema } from '../database/schema.ts';
-import { metadataOf, type SealedPublication, titleOf } from './record.ts';
+import { metadataOf, publisherOf, type SealedPublication, titleOf } from './record.ts';
 
 type Db = Reader<RegisterSchema>;
 
@@ -76,7 +76,7 @@ async function writeOne(
   at: { readonly registerNo: number; readonly docketNumber: number },
   { publication, position, publishedAt }: SealedPublication,
 ): Promise<void> {
-  const { blueprintId, txId, structuralHash, payload } = publication;
+  const { blueprintId, txId, structuralHash } = publication;
   const latest = await client.query<Latest>(takeLatest, [at.registerNo, blueprintId]);
   const [before] = latest.rows;
   const changeType = before?.structural_hash === structuralHash ? 'documentation' : 'structural';
@@ -96,7 +96,7 @@ async function writeOne(
     structuralHash,
     titleOf(publication),
     JSON.stringify(metadataOf(publication)),
-    payload.publishedBy,
+    publisherOf(publication),
     publishedAt,
   ]);
 }

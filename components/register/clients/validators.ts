@@ -21,7 +21,7 @@ import type {
   ValidatorAddress,
   Validators,
 } from '../clients.ts';
-import { bundleOf } from '../dockets/rpc.ts';
+import { bundleOf, wholeOf } from '../dockets/wire.ts';
 import type { PeerOptions } from './wallet.ts';
 
 export interface ValidatorClients extends Validators {
@@ -109,7 +109,7 @@ function historyOf(
   return {
     async heights(address) {
       const { registers } = await at(address).listHeights({}, quick);
-      return new Map(registers.map(({ registerId, height }) => [registerId, Number(height)]));
+      return new Map(registers.map(({ registerId, height }) => [registerId, wholeOf(height)]));
     },
     async *readDockets(address, { registerId, from, signal }) {
       const request = { registerId, from: BigInt(from) };

@@ -16,7 +16,7 @@ export function isAccepted({ status }: Answer): boolean {
 const coded = z.looseObject({ code: z.string() });
 
 /** Code of a validator's refusal; undefined when it gave none. */
-export function refusedWith({ status, body }: SubmitAnswer): string | undefined {
+export function refusedWith({ status, body }: Answer): string | undefined {
   return status < 300 ? undefined : coded.safeParse(body).data?.code;
 }
 

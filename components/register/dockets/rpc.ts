@@ -1,21 +1,14 @@
-import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import type { Verifier } from '#core/crypto/verify.ts';
-import { encodeBase64 } from '#core/encoding/base64.ts';
 import { encodeHex } from '#core/encoding/hex.ts';
 import { AppError, type Violation } from '#core/errors/errors.ts';
-import { type ConsensusVote, isAttestation } from '#core/ledger/attestation.ts';
+import { isAttestation } from '#core/ledger/attestation.ts';
 import { activeMembers, type LedgerRules } from '#core/ledger/governance/rules.ts';
 import { rulesJson } from '#core/ledger/governance/rules-json.ts';
 import { findRegisterId, findTxId } from '#core/ledger/register-id.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RpcContext, RpcHandlers, RpcServer } from '#kit/rpc/rpc.ts';
-import {
-  type Attestation,
-  LedgerService,
-  type WriteDocketRequest,
-  WriteOutcome,
-} from '#protos/gen/chancery/register/v1/register_pb.js';
+import { LedgerService, WriteOutcome } from '#protos/gen/chancery/register/v1/register_pb.js';
 import type { RegisterSchema } from '../database/schema.ts';
 import { registersOfMember } from '../directory/store.ts';
 import { refusal } from '../errors.ts';
@@ -24,8 +17,8 @@ import { loadChain, membersAt, type StoredChain } from '../registers/store.ts';
 import type { Segments } from '../segments/segments.ts';
 import { lookup } from '../transactions/store.ts';
 import { frontierOf, rulesOfChain } from './chain.ts';
-import type { DocketBundle } from './docket.ts';
 import { findDocket, insertAttestation } from './store.ts';
+import { bundleOf, requireMember, voteOf, wholeOf } from './wire.ts';
 import { violationsOf, type WriteDocket, type WriteResult } from './write.ts';
 
 export interface LedgerDeps {
@@ -47,77 +40,10 @@ const outcomes: Readonly<Record<WriteResult['outcome'], WriteOutcome>> = {
   invalid: WriteOutcome.INVALID,
 };
 
-function requireMember<T>(value: T | undefined, name: string): T {
-  if (value === undefined) throw new AppError('invalid', 'INVALID_REQUEST', `${name} is missing.`);
-  return value;
-}
-
 /** A key that none of ours can be must not be taken for one that is not there. */
 function replayKeyOf(text: string): string {
   if (text === '' || /^[0-9a-f]{32}$/.test(text)) return text;
   throw new AppError('invalid', 'INVALID_REQUEST', 'A replay key has 32 hexadecimal characters.');
-}
-
-function voteOf(attestation: Attestation): ConsensusVote {
-  const { algorithm, reason } = attestation;
-  if (!isAlgorithm(algorithm)) throw new AppError('invalid', 'VAL_SIG_001', 'The algorithm is not known.');
-  return {
-    docketHash: attestation.docketHash,
-    validatorId: attestation.validatorId,
-    validatorAddress: attestation.validatorAddress,
-    approved: attestation.approved,
-    timestamp: attestation.timestamp,
-    algorithm,
-    publicKey: attestation.publicKey,
-    signature: encodeHex(attestation.signature),
-    ...(reason !== '' && { reason }),
-  };
-}
-
-/** A number that is none of ours once it is beyond what a number can hold. */
-function wholeOf(value: bigint): number {
-  if (value >= 0n && value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value);
-  throw new AppError('invalid', 'INVALID_REQUEST', 'A number is out of its range.');
-}
-
-/** The docket of a request; what it says is judged by the write. */
-export function bundleOf(request: WriteDocketRequest): DocketBundle {
-  const header = requireMember(request.header, 'header');
-  const certificate = requireMember(request.certificate, 'certificate');
-  return {
-    header: {
-      registerId: requireMember(findRegisterId(header.registerId), 'registerId'),
-      docketNumber: wholeOf(header.docketNumber),
-      previousHash: header.previousHash,
-      timestamp: header.timestamp,
-      validatorAddress: header.validatorAddress,
-      transactionIds: header.transactionIds,
-      merkleRoot: header.merkleRoot,
-      logRoot: header.logRoot,
-      validatorSetHash: header.validatorSetHash,
-      hash: header.hash,
-      isGenesis: header.isGenesis,
-      ...(header.genesisConfig !== '' && { genesisConfig: header.genesisConfig }),
-      sizeBytes: wholeOf(header.sizeBytes),
-    },
-    certificate: {
-      version: 1,
-      height: wholeOf(certificate.height),
-      round: certificate.round,
-      docketHash: certificate.docketHash,
-      merkleRoot: certificate.merkleRoot,
-      logRoot: certificate.logRoot,
-      validatorSetHash: certificate.validatorSetHash,
-      signatures: certificate.signatures.map(({ validatorId, index, timestamp, signature }) => ({
-        validatorId,
-        index,
-        timestamp,
-        signature: encodeBase64(signature),
-      })),
-    },
-    transactions: request.transactions,
-    attestations: request.attestations.map(voteOf),
-  };
 }
 
 function refusalOf({ code, message, field }: Violation) {

@@ -3,11 +3,7 @@ import { isWalletAddress } from '#core/crypto/address.ts';
 import { sha256 } from '#core/crypto/hash.ts';
 import { canonicalJson } from '#core/encoding/jcs.ts';
 import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
-
-/** Text that PostgreSQL and canonical JSON can hold. */
-const isStorable = (value: string) => value.isWellFormed() && !value.includes('\u0000');
-const storable = (maxLength: number) =>
-  z.string().max(maxLength).refine(isStorable, 'holds characters that cannot be stored');
+import { storable } from '../database/text.ts';
 
 export const address = z.string().refine(isWalletAddress, 'expected a wallet address');
 export const titleText = storable(128)

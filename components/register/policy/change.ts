@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { isJsonObject, type JsonObject } from '#core/encoding/json.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { type CryptoPolicy, cryptoPolicySchema } from '#core/ledger/control-record.ts';
@@ -45,18 +46,12 @@ export interface CryptoWish {
   readonly approvals?: readonly Approval[] | undefined;
 }
 
-type Json = Readonly<Record<string, unknown>>;
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** JSON merge patch (RFC 7396): what a wish leaves out stays as it is, null takes a member away. */
-export function mergePatch(current: unknown, patch: Json): Json {
-  const merged = new Map(isObject(current) ? Object.entries(current) : []);
+export function mergePatch(current: unknown, patch: JsonObject): JsonObject {
+  const merged = new Map(isJsonObject(current) ? Object.entries(current) : []);
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) merged.delete(name);
-    else merged.set(name, isObject(value) ? mergePatch(merged.get(name), value) : value);
+    else merged.set(name, isJsonObject(value) ? mergePatch(merged.get(name), value) : value);
   }
   return Object.fromEntries(merged);
 }
@@ -70,14 +65,14 @@ function nextVersion(wanted: unknown, current: number): number {
 }
 
 /** The whole policy that a wish makes of the current one; who and when is stamped by the docket. */
-function wantedPolicy(current: RegisterPolicy, wish: Json): Json {
+function wantedPolicy(current: RegisterPolicy, wish: JsonObject): JsonObject {
   const version = nextVersion(wish['version'], current.version);
   const { updatedAt: _at, updatedBy: _by, ...whole } = mergePatch(current, { ...wish, version });
   parsePolicy(whole);
   return whole;
 }
 
-function needsTransition(current: RegisterPolicy, wanted: Json): boolean {
+function needsTransition(current: RegisterPolicy, wanted: JsonObject): boolean {
   const to = parsePolicy(wanted).validators.registrationMode;
   return current.validators.registrationMode === 'public' && to === 'consent';
 }
@@ -140,7 +135,11 @@ export async function updatePolicy(deps: ChangeDeps, change: Change, wish: Polic
   return submitOperation(deps, { change, rules, acting }, operation, rules.policy.version + 1);
 }
 
-function wantedCrypto(current: CryptoPolicy, wish: Json, now: string): z.output<typeof cryptoPolicySchema> {
+function wantedCrypto(
+  current: CryptoPolicy,
+  wish: JsonObject,
+  now: string,
+): z.output<typeof cryptoPolicySchema> {
   const version = nextVersion(wish['version'], current.version);
   const merged = mergePatch(current, { effectiveFrom: now, ...wish, version });
   const parsed = cryptoPolicySchema.safeParse(merged);

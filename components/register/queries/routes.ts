@@ -1,17 +1,18 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
+import { storable } from '../database/text.ts';
 import { withinTime } from '../odata/store.ts';
 import { textTerm } from '../odata/terms.ts';
 import { getVisibleRegister } from '../registers/access.ts';
 import { type GraphDeps, graphOf } from './graph.ts';
 import { listPage, listQuery, registerId, registersFor } from './list.ts';
-import { MOST_ADDRESSES, statisticsOf } from './store.ts';
+import { statisticsOf } from './store.ts';
 
 export type QueriesDeps = GraphDeps;
 
 const tags = ['Queries'];
-const label = z.string().min(1).max(256);
+const label = storable(256).min(1);
 const route = { config: { policy: 'RequireAuthenticated', rateLimit: 'Api' } } as const;
 
 function mountLists(app: App, deps: QueriesDeps): void {
@@ -84,7 +85,6 @@ function mountStatistics(app: App, deps: QueriesDeps): void {
       const { transactions = 0, senders = 0, recipients = 0, wallets = 0 } = found ?? {};
       const timeOf = (micros: number | null | undefined) =>
         micros === null || micros === undefined ? null : apiTimestamp(Math.floor(micros / 1_000));
-      const bounded = senders > MOST_ADDRESSES || recipients > MOST_ADDRESSES;
       return {
         totalTransactions: transactions,
         uniqueWallets: wallets,
@@ -93,7 +93,7 @@ function mountStatistics(app: App, deps: QueriesDeps): void {
         totalPayloads: transactions,
         earliestTransaction: timeOf(found?.earliest),
         latestTransaction: timeOf(found?.latest),
-        ...(bounded && { uniqueCountsAreLowerBounds: true }),
+        ...(found?.bounded === true && { uniqueCountsAreLowerBounds: true }),
       };
     },
   );

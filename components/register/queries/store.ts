@@ -15,14 +15,16 @@ export async function titlesOf(db: Db, registerIds: readonly string[]): Promise<
   return new Map(rows.map((row) => [row.register_id, row.title]));
 }
 
-/** Addresses that are counted one by one; with more the answer is a lower bound. */
-export const MOST_ADDRESSES = 100_000;
+/** Addresses that are counted one by one, the same one again in each register; with more the answer is a lower bound. */
+const MOST_ADDRESSES = 100_000;
 
 export interface Statistics {
   readonly transactions: number;
   readonly senders: number;
   readonly recipients: number;
   readonly wallets: number;
+  /** more addresses than are counted: counts of them are lower bounds */
+  readonly bounded: boolean;
   /** microseconds since the epoch; null without a transaction */
   readonly earliest: number | null;
   readonly latest: number | null;
@@ -45,6 +47,7 @@ export async function statisticsOf(db: Db, registers: readonly number[]): Promis
     (select count(distinct address)::int from (${senders}) s) as senders,
     (select count(distinct address)::int from (${recipients}) s) as recipients,
     (select count(distinct address)::int from ((${senders}) union all (${recipients})) s) as wallets,
+    greatest((select count(*) from (${senders}) s), (select count(*) from (${recipients}) s)) = ${most} as bounded,
     ${end('asc')} as earliest, ${end('desc')} as latest`.execute(db);
   return rows[0];
 }

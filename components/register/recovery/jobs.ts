@@ -1,16 +1,17 @@
 import { createBell } from '#kit/clock/bell.ts';
 import type { Database } from '#kit/db/db.ts';
-import type { Logger } from '#kit/log/log.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { type RecoverDeps, recover } from './recover.ts';
 import type { DocketSource, FindSources } from './source.ts';
 import { storedHeights } from './store.ts';
 import { aggregate, type SyncEntry, type SyncStatus, Track } from './track.ts';
+import { createWaits } from './waits.ts';
 
-export interface RecoveryDeps extends Omit<RecoverDeps, 'within'>, Partial<Pick<RecoverDeps, 'within'>> {
+export interface RecoveryDeps extends RecoverDeps {
   readonly database: Database<RegisterSchema>;
   readonly findSources: FindSources;
-  readonly log: Logger;
+  /** Waits as long as a docket may be on its way here. */
+  readonly settle: () => Promise<void>;
   /** Told when a register begins to recover, is synced again, or stalls. */
   readonly onChanged: (registerId: string, status: SyncStatus) => Promise<void>;
 }
@@ -38,26 +39,15 @@ export interface RecoveryJob extends Recovery {
 }
 
 const everyMs = 10_000;
-const mostAtOnce = 3;
 const mostShown = 1_000;
 /** Validators bring what they seal: a register that grows within this time lacks nothing, however far ahead they are. */
 const settleMs = 1_000;
 
-/** What a promise comes to, or undefined after `ms`; a late one is left to itself. */
-export async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-  const late = Promise.withResolvers<undefined>();
-  const timer = setTimeout(late.resolve, ms, undefined);
-  timer.unref();
-  try {
-    return await Promise.race([promise, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
+/** What a source said when it answered last. */
 interface Told {
   readonly source: DocketSource;
   readonly heights: ReadonlyMap<string, number>;
+  readonly isHere: boolean;
 }
 
 /** What sources say that there is of a register, at most. */
@@ -75,7 +65,7 @@ interface Seen {
 async function look(
   heights: () => Promise<ReadonlyMap<string, number>>,
   told: readonly Told[],
-  settle: () => Promise<unknown>,
+  settle: () => Promise<void>,
 ): Promise<Seen> {
   const first = await heights();
   const isBehind = [...first].some(([registerId, height]) => heightOf(registerId, told) > height);
@@ -89,61 +79,64 @@ async function look(
 /** Registers of this service beside what sources say of them. A register that is not behind costs nothing but its entry. */
 export function createRecovery(deps: RecoveryDeps): Recovery {
   const { database, clock, log } = deps;
-  const recovering = { ...deps, within: deps.within ?? within };
   const heights = () => storedHeights(database.read);
-  const settle = () => recovering.within(new Promise<never>(() => undefined), settleMs);
   const tracks = new Map<string, Track>();
+  let said: ReadonlyMap<string, Told> = new Map();
   let checkedAtMs = 0;
 
+  /** A source that does not answer takes nothing back. */
   async function ask(): Promise<readonly Told[]> {
     const sources = await deps.findSources();
-    const told = await Promise.all(
-      sources.map(async (source) => {
+    const answers = await Promise.all(
+      sources.map(async (source): Promise<Told[]> => {
         try {
-          return [{ source, heights: await source.heights() }];
+          return [{ source, heights: await source.heights(), isHere: true }];
         } catch (error) {
           log.debug({ err: error, peer: source.name }, 'a source of dockets does not answer');
-          return [];
+          const before = said.get(source.name);
+          return before === undefined ? [] : [{ ...before, isHere: false }];
         }
       }),
     );
-    return told.flat();
+    const told = answers.flat();
+    said = new Map(told.map((one) => [one.source.name, one]));
+    return told;
   }
 
-  function follow({ stored, resting }: Seen, told: readonly Told[]): void {
+  async function follow({ stored, resting }: Seen, told: readonly Told[]): Promise<void> {
     for (const registerId of tracks.keys()) if (!stored.has(registerId)) tracks.delete(registerId);
     for (const [registerId, height] of stored) {
       const track = tracks.get(registerId) ?? new Track(registerId, height);
       tracks.set(registerId, track);
       const before = track.status;
       const isGrowing = before === 'synced' && !resting.has(registerId);
-      track.observe(height, isGrowing ? height : Math.max(height, heightOf(registerId, told)));
-      if (track.status !== before) tell(track);
+      track.observe(height, isGrowing ? height : heightOf(registerId, told));
+      if (track.status !== before) await tell(track);
     }
   }
 
-  function tell({ registerId, status }: Track): void {
+  /** Changes are told in their order: whoever hears of the last one knows how a register stands. */
+  async function tell({ registerId, status }: Track): Promise<void> {
     const level = status === 'stalled' ? 'warn' : 'info';
     log[level]({ registerId, status }, 'the synchronisation of a register changed');
-    deps.onChanged(registerId, status).catch((error: unknown) => {
+    await deps.onChanged(registerId, status).catch((error: unknown) => {
       log.warn({ err: error, registerId }, 'a change of synchronisation was not told');
     });
   }
 
-  /** The one that has most comes first. */
+  /** Who failed least comes first, so that everybody is asked in the end; then who has most. */
   async function catchUp(track: Track, told: readonly Told[]): Promise<void> {
-    const { registerId, current } = track;
-    const heightAt = ({ heights }: Told) => heights.get(registerId) ?? 0;
-    const able = told.filter((one) => heightAt(one) > current).toSorted((a, b) => heightAt(b) - heightAt(a));
-    const isNew = track.status !== 'recovering';
-    const done = recover(
+    const heightAt = ({ heights }: Told) => heights.get(track.registerId) ?? 0;
+    const failuresOf = ({ source }: Told) => track.failuresOf(source.name);
+    const able = told
+      .filter((one) => one.isHere && heightAt(one) > track.current)
+      .toSorted((a, b) => failuresOf(a) - failuresOf(b) || heightAt(b) - heightAt(a));
+    await recover(
       track,
       able.map(({ source }) => source),
-      recovering,
+      deps,
     );
-    if (isNew) tell(track);
-    await done;
-    tell(track);
+    await tell(track);
   }
 
   return {
@@ -151,14 +144,15 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
       try {
         // Sources first: what they tell may be stored by the time that this service is looked at, never the reverse.
         const told = await ask();
-        follow(await look(heights, told, settle), told);
+        await follow(await look(heights, told, deps.settle), told);
         checkedAtMs = clock.nowMs();
-        const due = [...tracks.values()].filter((track) => track.isDue(clock.nowMs()));
-        const line = due.values();
-        const work = async () => {
-          for (const track of line) await catchUp(track, told);
-        };
-        await Promise.all(Array.from({ length: Math.min(mostAtOnce, due.length) }, work));
+        const due = [...tracks.values()].filter((track) => track.isDue(checkedAtMs));
+        for (const track of due) {
+          track.begin(checkedAtMs);
+          await tell(track);
+        }
+        // One after the other: a validator reads its log for one at a time.
+        for (const track of due) await catchUp(track, told);
       } catch (error) {
         log.warn({ err: error }, 'a round of recovery failed');
       }
@@ -179,15 +173,15 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
   };
 }
 
-/** Asks the sources again and again. */
-export function startRecovery(deps: RecoveryDeps): RecoveryJob {
-  const ending = Promise.withResolvers<undefined>();
+/** Asks the sources again and again. A source that says nothing is not waited for when the service ends. */
+export function startRecovery(deps: Omit<RecoveryDeps, 'within' | 'settle'>): RecoveryJob {
+  const waits = createWaits();
   const bell = createBell();
   let stopped = false;
   const recovery = createRecovery({
     ...deps,
-    // A source that says nothing is not waited for when the service ends, and nothing is told of that.
-    within: (promise, ms) => Promise.race([within(promise, ms), ending.promise]),
+    within: waits.within,
+    settle: () => waits.rest(settleMs),
     onChanged: async (registerId, status) => {
       if (!stopped) await deps.onChanged(registerId, status);
     },
@@ -206,7 +200,7 @@ export function startRecovery(deps: RecoveryDeps): RecoveryJob {
     kick: () => bell.ring(),
     async stop() {
       stopped = true;
-      ending.resolve(undefined);
+      waits.end();
       bell.ring();
       await running;
     },

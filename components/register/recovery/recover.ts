@@ -1,5 +1,6 @@
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, genericCode, isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
+import type { Logger } from '#kit/log/log.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
 import type { WriteDocket } from '../dockets/write.ts';
 import type { DocketSource } from './source.ts';
@@ -9,6 +10,7 @@ export interface RecoverDeps {
   /** Verifies all of a docket and stores it (notes/ledger.md 4.6). */
   readonly writeDocket: WriteDocket;
   readonly clock: Clock;
+  readonly log: Logger;
   /** What a promise comes to, or undefined when it takes longer. */
   within<T>(promise: Promise<T>, ms: number): Promise<T | undefined>;
 }
@@ -27,12 +29,19 @@ export async function recover(
   sources: readonly DocketSource[],
   deps: RecoverDeps,
 ): Promise<void> {
-  track.begin(deps.clock.nowMs());
+  const { registerId } = track;
   for (const source of sources.slice(0, mostFailures)) {
     try {
       await pull(track, source, deps);
     } catch (error) {
-      track.failed(`${source.name}: ${error instanceof Error ? error.message : String(error)}`);
+      const isForeseen = isAppError(error);
+      const code = isForeseen ? error.code : genericCode('internal');
+      deps.log[isForeseen ? 'debug' : 'warn'](
+        { err: error, registerId, peer: source.name },
+        'a source failed',
+      );
+      // Everybody may read this, and messages name hosts.
+      track.failed(source.name, `${code} at docket ${track.current}`);
     }
     if (!track.isBehind) return;
   }
@@ -40,15 +49,16 @@ export async function recover(
 }
 
 async function pull(track: Track, source: DocketSource, deps: RecoverDeps): Promise<void> {
+  const { registerId, current: from } = track;
   const ended = new AbortController();
-  const dockets = source.dockets(track.registerId, track.current, ended.signal)[Symbol.asyncIterator]();
+  const dockets = source.dockets(registerId, from, ended.signal)[Symbol.asyncIterator]();
   try {
-    while (track.isBehind) {
+    for (let number = from; track.isBehind; number += 1) {
       const next = await deps.within(dockets.next(), silentMs);
       if (next === undefined) throw new AppError('timeout', 'SOURCE_SILENT', 'no docket came in time');
       if (next.done === true) throw new AppError('unavailable', 'SOURCE_EXHAUSTED', 'it has no more dockets');
       track.received(deps.clock.nowMs());
-      await store(track, next.value, deps);
+      await store(track, next.value, number, deps);
     }
   } finally {
     ended.abort();
@@ -57,9 +67,15 @@ async function pull(track: Track, source: DocketSource, deps: RecoverDeps): Prom
   }
 }
 
-async function store(track: Track, docket: DocketBundle, { writeDocket, clock }: RecoverDeps): Promise<void> {
+async function store(
+  track: Track,
+  docket: DocketBundle,
+  number: number,
+  { writeDocket, clock }: RecoverDeps,
+): Promise<void> {
   const { docketNumber, registerId } = docket.header;
-  if (registerId !== track.registerId || docketNumber > track.current)
+  // One that is there already would be a replay, again and again.
+  if (registerId !== track.registerId || docketNumber !== number)
     throw new AppError('invalid', 'DOCKET_OUT_OF_ORDER', `it gave docket ${docketNumber} out of its order`);
   const result = await writeDocket(docket);
   switch (result.outcome) {
@@ -71,10 +87,11 @@ async function store(track: Track, docket: DocketBundle, { writeDocket, clock }:
       throw new AppError('conflict', 'DOCKET_OUT_OF_ORDER', `docket ${docketNumber} does not follow`);
     case 'divergent':
       throw new AppError('conflict', 'DOCKET_DIVERGENCE', `another docket ${docketNumber} is stored`);
-    case 'invalid': {
-      const [first] = result.violations;
-      const why = `docket ${docketNumber} is wrong: ${first?.code ?? 'invalid'}`;
-      throw new AppError('unprocessable', first?.code ?? 'INVALID_DOCKET', why);
-    }
+    case 'invalid':
+      throw new AppError(
+        'unprocessable',
+        result.violations[0]?.code ?? 'INVALID_DOCKET',
+        `docket ${docketNumber} is wrong`,
+      );
   }
 }

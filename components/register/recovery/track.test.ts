@@ -62,7 +62,7 @@ describe('how a register gets what it lacks', () => {
     const track = new Track(registerId, 0);
     track.observe(0, 10);
     track.begin(0);
-    track.failed('validator-0: away');
+    track.failed('validator-0', 'away');
     track.stall(30_000);
     expect(track.entry(0).lastError).toBe('validator-0: away');
     track.observe(10, 10);

@@ -33,6 +33,7 @@ export class Track {
   #lastError: string | null = null;
   #progressAtMs = 0;
   #retryAtMs = 0;
+  readonly #failures = new Map<string, number>();
 
   /** @param height dockets that are stored */
   constructor(registerId: string, height: number) {
@@ -56,11 +57,8 @@ export class Track {
 
   /** What is stored here, and what the sources say that there is. */
   observe(height: number, target: number): void {
-    this.#current = Math.max(height, this.#status === 'synced' ? height : this.#current);
-    this.#target = Math.max(
-      this.#current,
-      this.#status === 'synced' ? target : Math.max(target, this.#target),
-    );
+    this.#current = height;
+    this.#target = Math.max(height, target);
     if (!this.isBehind) this.#sync();
   }
 
@@ -74,7 +72,6 @@ export class Track {
       this.#start = this.#current;
       this.#processed = 0;
       this.#percent = 0;
-      this.#lastError = null;
     }
     this.#status = 'recovering';
     this.#progressAtMs = nowMs;
@@ -97,8 +94,14 @@ export class Track {
   }
 
   /** A source was given up. */
-  failed(reason: string): void {
-    this.#lastError = reason;
+  failed(source: string, reason: string): void {
+    this.#failures.set(source, this.failuresOf(source) + 1);
+    this.#lastError = `${source}: ${reason}`;
+  }
+
+  /** How often a source was given up since the register was synced. */
+  failuresOf(source: string): number {
+    return this.#failures.get(source) ?? 0;
   }
 
   /** Nobody gives what is missing; it is tried again later. */
@@ -126,6 +129,7 @@ export class Track {
     this.#status = 'synced';
     this.#percent = 100;
     this.#lastError = null;
+    this.#failures.clear();
   }
 }
 

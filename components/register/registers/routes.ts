@@ -7,6 +7,7 @@ import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts'
 import { bearerOf } from '../bearer.ts';
 import type { Validators } from '../clients.ts';
 import { sendAnswer } from '../control/answer.ts';
+import { storable } from '../database/text.ts';
 import { refusal } from '../errors.ts';
 import { getVisibleRegister, scopeOf } from './access.ts';
 import { type DeleteDeps, deleteRegister } from './delete.ts';
@@ -23,11 +24,7 @@ export interface RegistersDeps extends InitiateDeps, FinalizeDeps, UpdateDeps, D
 
 const address = z.string().refine(isWalletAddress, 'expected a wallet address');
 const controlFree = /^[^\p{Cc}]*$/u;
-const title = z.string().min(1).max(128).regex(controlFree, 'holds control characters');
-/** Text that PostgreSQL and canonical JSON can hold. */
-const isStorable = (value: string) => value.isWellFormed() && !value.includes('\u0000');
-const storable = (maxLength: number) =>
-  z.string().max(maxLength).refine(isStorable, 'holds characters that cannot be stored');
+const title = storable(128).min(1).regex(controlFree, 'holds control characters');
 
 /** A wallet of the wallet service by id or address, or the address of a key elsewhere (L-23). */
 const member = z.object({
@@ -40,7 +37,7 @@ const isNamed = (one: z.output<typeof member>) =>
 const onlyOne = 'walletAddress or walletId, one of them';
 
 const initiateBody = z.object({
-  title: title.refine(isStorable, 'holds characters that cannot be stored'),
+  title,
   description: storable(2048).optional(),
   purpose: z.enum(['General', 'System']).default('General'),
   devMode: z.boolean().default(false),
@@ -92,7 +89,7 @@ const listQuery = paging().extend({
 const immutable = ['id', 'registerId', 'status', 'purpose', 'devMode', 'height', 'createdAt'] as const;
 
 const updateBody = z.looseObject({
-  title: title.refine(isStorable, 'holds characters that cannot be stored').optional(),
+  title: title.optional(),
   description: storable(2048).optional(),
   metadata: initiateBody.shape.metadata.unwrap().optional(),
   advertise: z.boolean().optional(),

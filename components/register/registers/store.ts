@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import { registerDeleted } from '#core/events/register-events.ts';
+import { registerAdvertised, registerDeleted } from '#core/events/register-events.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import { appendEvent } from '#kit/db/outbox.ts';
 import type { RegisterHeadsTable, RegisterSchema, RegistersTable } from '../database/schema.ts';
@@ -354,7 +354,7 @@ export async function setAdvertise(
     .set({ advertise, updated_at: at })
     .where('register_no', '=', registerNo)
     .execute();
-  await appendEvent(tx, { kind: 'RegisterAdvertised', key: registerId, data: { registerId, advertise } });
+  await appendEvent(tx, registerAdvertised({ registerId, advertise }));
 }
 
 /** Buries a register: out of every list, no subscription left; its rows stay for the housekeeping. */

@@ -3,6 +3,7 @@ import type { PoolClient } from 'pg';
 import { parsePolicy } from '#core/ledger/policy.ts';
 import type { Database, Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
+import { withoutNul } from '../database/text.ts';
 import type { Member, RosterEntry } from '../registers/store.ts';
 
 type Db = Reader<RegisterSchema>;
@@ -125,8 +126,6 @@ const saveProposals = `
     "expiresAt" text, proposal text)
   on conflict (register_no, proposal_id) do update set status = excluded.status,
     closed_docket = excluded.closed_docket, proposal = excluded.proposal`;
-
-const withoutNul = (text: string): string => text.replaceAll('\u0000', '\ufffd');
 
 /** Text columns hold no NUL, in no text and in no member's name; what was signed stands in the record as it is. */
 function storable(_name: string, value: unknown): unknown {

@@ -1,15 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { createRandom } from '#kit/testing/random.ts';
-import { addKey, emptyFilter, type KeyKind, mayHold } from './filter.ts';
-
-const kinds: readonly KeyKind[] = ['id', 'successor', 'replay'];
+import { addKey, emptyFilter, keyKinds, mayHold } from './filter.ts';
 
 describe('the filter of a sealed segment', () => {
   it('holds every key that was added, of whatever kind and number', () => {
     const random = createRandom(8);
     for (const count of [0, 1, 2, 7, 100, 20_000]) {
       const keys = Array.from({ length: count }, () => ({
-        kind: random.pick(kinds),
+        kind: random.pick(keyKinds),
         key: Buffer.from(random.bytes(32)),
       }));
       const filter = emptyFilter(count);
@@ -30,7 +28,7 @@ describe('the filter of a sealed segment', () => {
   it('tells an id from the same id that is followed, and rules out everything without keys', () => {
     const key = Buffer.from(createRandom(10).bytes(32));
     const filter = emptyFilter(1_000);
-    expect(kinds.map((kind) => mayHold(filter, kind, key))).toEqual([false, false, false]);
+    expect(keyKinds.map((kind) => mayHold(filter, kind, key))).toEqual([false, false, false]);
     addKey(filter, 'id', key);
     expect(mayHold(filter, 'successor', key)).toBe(false);
   });

@@ -1,5 +1,6 @@
 /** What no two transactions of a register share: their own id, the id they alone may follow, the replay key. */
-export type KeyKind = 'id' | 'successor' | 'replay';
+export const keyKinds = ['id', 'successor', 'replay'] as const;
+export type KeyKind = (typeof keyKinds)[number];
 
 const bitsPerKey = 10;
 /** Bits that a key sets. Of the keys that are not there one in 120 seems to be. */

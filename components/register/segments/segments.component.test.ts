@@ -3,6 +3,7 @@ import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { parseRecord } from '#core/ledger/record.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
+import { manualClock } from '#kit/clock/clock.ts';
 import { createRandom } from '#kit/testing/random.ts';
 import { violationsOf, type WriteResult } from '../dockets/write.ts';
 import { assembleLedger, type Ledger } from '../ledger.ts';
@@ -147,7 +148,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
 
   it.each(['with filters', 'without any'])('finds every key in every segment, %s', async (how) => {
     const { database, runtime } = register;
-    const segments = createSegments({ database, log: runtime.log });
+    const segments = createSegments({ database, ...runtime });
     if (how === 'with filters') {
       const state = await register.state(registerId);
       segments.of(state);
@@ -186,13 +187,37 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
   it('keeps what fits of the filters, and forgets all of a register that was put back', async () => {
     const { database, runtime } = register;
     const state = await register.state(registerId);
-    const segments = createSegments({ database, log: runtime.log, mostBytes: 100 });
+    const segments = createSegments({ database, ...runtime, mostBytes: 100 });
     segments.of(state);
     await segments.settled();
     const { from } = segments.named(registerId);
     expect(from).toBeGreaterThan(0);
     expect(from).toBeLessThan(state.segment);
     expect(segments.of({ ...state, segment: from - 1 }).from).toBe(0);
+    await segments.stop();
+  });
+
+  it('gives no room of a register that is asked about to another one, until nobody asks', async () => {
+    const { database, runtime } = register;
+    const state = await register.state(registerId);
+    const clock = manualClock(0);
+    const segments = createSegments({ database, clock, log: runtime.log, mostBytes: 100 });
+    // its segments hold the same, as far as a filter can tell
+    const other = { ...state, registerId: 'other' };
+    const knownOf = async (one: typeof state) => {
+      segments.of(one);
+      await segments.settled();
+      return segments.named(one.registerId).from;
+    };
+    const first = await knownOf(state);
+    expect(first).toBeGreaterThan(0);
+    for (let turn = 0; turn < 3; turn += 1) {
+      expect([await knownOf(other), await knownOf(state)]).toEqual([0, first]);
+      clock.advance(400_000);
+    }
+    expect(await knownOf(other)).toBe(0);
+    clock.advance(600_000);
+    expect([await knownOf(other), segments.named(registerId).from]).toEqual([first, 0]);
     await segments.stop();
   });
 

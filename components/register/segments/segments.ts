@@ -1,3 +1,4 @@
+import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { RegisterSchema } from '../database/schema.ts';
@@ -24,6 +25,7 @@ export interface Segments {
 
 export interface SegmentsOptions {
   readonly database: Pick<Database<RegisterSchema>, 'read' | 'transact'>;
+  readonly clock: Clock;
   readonly log: Logger;
   /** Bytes of filters that are kept; 64 MiB when absent. */
   readonly mostBytes?: number;
@@ -32,9 +34,18 @@ export interface SegmentsOptions {
 interface Known {
   readonly registerNo: number;
   readonly filters: Buffer[];
-  /** nothing more is learnt: on the way, or there is no room */
   learning: boolean;
+  askedAtMs: number;
+  /** there was no room until then */
+  fullUntilMs: number;
   forgotten: boolean;
+}
+
+/** Registers that were asked about since keep what is known of them: those beyond the room would take turns in losing it. */
+const idleMs = 600_000;
+
+function unknown(registerNo: number): Known {
+  return { registerNo, filters: [], learning: false, askedAtMs: 0, fullUntilMs: 0, forgotten: false };
 }
 
 const sizeOf = ({ filters }: Known) => filters.reduce((sum, filter) => sum + filter.length, 0);
@@ -55,10 +66,11 @@ function placesOf({ filters }: Known): KeyPlaces {
 }
 
 /**
- * Keeps Bloom filters of sealed segments, those of the registers asked about last. A sealed segment never changes, so its
- * filter holds for good; it is kept in the database and made by whoever needs it first.
+ * Keeps Bloom filters of sealed segments of the registers that are in use. A sealed segment never changes, so its filter
+ * holds for good; it is kept in the database and made by whoever needs it first. What finds no room is looked into.
  */
-export function createSegments({ database, log, mostBytes = 64 * 1024 * 1024 }: SegmentsOptions): Segments {
+export function createSegments(options: SegmentsOptions): Segments {
+  const { database, clock, log, mostBytes = 64 * 1024 * 1024 } = options;
   const known = new Map<string, Known>();
   let work: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -69,12 +81,12 @@ export function createSegments({ database, log, mostBytes = 64 * 1024 * 1024 }: 
     known.delete(registerId);
   }
 
-  /** Forgets what was asked about longest ago until so many bytes fit; false when they do not. */
-  function makeRoom(bytes: number, keep: Known): boolean {
+  /** Forgets what nobody asks about any more until so many bytes fit; false when they do not. */
+  function makeRoom(bytes: number): boolean {
     let used = [...known.values()].reduce((sum, one) => sum + sizeOf(one), 0);
     for (const [registerId, one] of known) {
       if (used + bytes <= mostBytes) return true;
-      if (one === keep) continue;
+      if (clock.nowMs() - one.askedAtMs < idleMs) break;
       used -= sizeOf(one);
       forget(registerId);
     }
@@ -88,10 +100,12 @@ export function createSegments({ database, log, mostBytes = 64 * 1024 * 1024 }: 
       const filter =
         (await findFilter(database.read, registerNo, segment)) ??
         (await buildFilter(database, registerNo, segment));
-      if (!makeRoom(filter.length, one)) return;
+      if (!makeRoom(filter.length)) {
+        one.fullUntilMs = clock.nowMs() + idleMs;
+        return;
+      }
       filters.push(filter);
     }
-    one.learning = false;
   }
 
   function startLearning(one: Known, open: number): void {
@@ -99,8 +113,10 @@ export function createSegments({ database, log, mostBytes = 64 * 1024 * 1024 }: 
     work = work
       .then(() => learn(one, open))
       .catch((error: unknown) => {
-        one.learning = false;
         log.warn({ err: error, registerNo: one.registerNo }, 'a filter of sealed keys could not be had');
+      })
+      .finally(() => {
+        one.learning = false;
       });
   }
 
@@ -110,10 +126,14 @@ export function createSegments({ database, log, mostBytes = 64 * 1024 * 1024 }: 
       // a database that was put back has other segments now
       if (before !== undefined && before.filters.length > segment) forget(registerId);
       if (segment === 0) return everywhere;
-      const one = known.get(registerId) ?? { registerNo, filters: [], learning: false, forgotten: false };
+      const nowMs = clock.nowMs();
+      const one = known.get(registerId) ?? unknown(registerNo);
+      one.askedAtMs = nowMs;
+      // the one that nobody asked about for longest comes first
       known.delete(registerId);
       known.set(registerId, one);
-      if (one.filters.length < segment && !one.learning && !stopped) startLearning(one, segment);
+      const isOpen = !one.learning && nowMs >= one.fullUntilMs && !stopped;
+      if (one.filters.length < segment && isOpen) startLearning(one, segment);
       return placesOf(one);
     },
     named(registerId) {

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database, Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
-import { addKey, emptyFilter, type KeyKind } from './filter.ts';
+import { addKey, emptyFilter, type KeyKind, keyKinds } from './filter.ts';
 
 type Db = Reader<RegisterSchema>;
 
@@ -86,44 +86,22 @@ export async function findFilter(db: Db, registerNo: number, segment: number): P
 /** Keys that are read at a time. */
 const batch = 20_000;
 
-async function addAll(db: Db, filter: Buffer, registerNo: number, segment: number): Promise<void> {
+async function addKeys(
+  db: Db,
+  filter: Buffer,
+  at: { readonly registerNo: number; readonly segment: number },
+  kind: KeyKind,
+): Promise<void> {
+  const { table, key } = tables[kind];
   let after: Buffer = Buffer.alloc(0);
   for (;;) {
-    const rows = await db
-      .selectFrom('transaction_ids')
-      .select(['tx_id', 'replay_key'])
-      .where('register_no', '=', registerNo)
-      .where('segment', '=', segment)
-      .where('tx_id', '>', after)
-      .orderBy('tx_id')
-      .limit(batch)
-      .execute();
-    for (const row of rows) {
-      addKey(filter, 'id', row.tx_id);
-      if (row.replay_key !== null) addKey(filter, 'replay', row.replay_key);
-    }
+    const { rows } = await sql<{ key: Buffer }>`select ${sql.ref(key)} as key from ${sql.table(table)}
+      where register_no = ${at.registerNo} and segment = ${at.segment} and ${sql.ref(key)} > ${after}
+      order by 1 limit ${batch}`.execute(db);
+    for (const row of rows) addKey(filter, kind, row.key);
     const last = rows.at(-1);
     if (last === undefined || rows.length < batch) return;
-    after = last.tx_id;
-  }
-}
-
-async function addFollowed(db: Db, filter: Buffer, registerNo: number, segment: number): Promise<void> {
-  let after: Buffer = Buffer.alloc(0);
-  for (;;) {
-    const rows = await db
-      .selectFrom('transaction_successors')
-      .select('previous_tx_id')
-      .where('register_no', '=', registerNo)
-      .where('segment', '=', segment)
-      .where('previous_tx_id', '>', after)
-      .orderBy('previous_tx_id')
-      .limit(batch)
-      .execute();
-    for (const row of rows) addKey(filter, 'successor', row.previous_tx_id);
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < batch) return;
-    after = last.previous_tx_id;
+    after = last.key;
   }
 }
 
@@ -139,8 +117,7 @@ export async function buildFilter(
     + (select count(*) from transaction_successors where register_no = ${registerNo} and segment = ${segment})
     as keys`.execute(db);
   const filter = emptyFilter(counted.rows[0]?.keys ?? 0);
-  await addAll(db, filter, registerNo, segment);
-  await addFollowed(db, filter, registerNo, segment);
+  for (const kind of keyKinds) await addKeys(db, filter, { registerNo, segment }, kind);
   await database.transact((tx) =>
     tx
       .insertInto('segment_filters')

@@ -1,7 +1,6 @@
 import { classifyChange, nextVersion, versionText } from '#core/blueprint/changes.ts';
-import { execDefHash } from '#core/blueprint/hashes.ts';
+import { execDefHash, publicationTxId } from '#core/blueprint/hashes.ts';
 import type { Definition } from '#core/blueprint/members.ts';
-import { buildPublication } from '#core/blueprint/publication.ts';
 import type { Reader } from '#kit/db/db.ts';
 import { findVersion, type PublishedVersion } from '../blueprints/store.ts';
 import type { RegisterSchema } from '../database/schema.ts';
@@ -23,7 +22,7 @@ export async function classify(
   wanted: Definition,
 ) {
   const { blueprintId } = current;
-  const { txId } = buildPublication(register.registerId, wanted, '');
+  const txId = publicationTxId(register.registerId, blueprintId, wanted);
   const known = await findVersion(db, { registerNo: register.registerNo, blueprintId }, { txId });
   const classified = classifyChange(definition, wanted);
   return {

@@ -34,8 +34,8 @@ type Target = Pick<SeenRegister, 'registerNo' | 'registerId'>;
 const firstRetryMs = 2_000;
 const longestRetryMs = 60_000;
 
-/** `waiting`: nothing to be done here until somebody rings; the look in between is for what other replicas heard. */
-type Step = 'ready' | 'waiting' | 'again';
+/** `waiting`: nothing to be done here until somebody rings; the look in between is for what other replicas did. */
+type Step = 'waiting' | 'again';
 
 /** The validators to begin with; undefined while they are too few, or somebody else makes the register. */
 async function findMembersToBe(deps: BootstrapDeps): Promise<string[] | undefined> {
@@ -63,7 +63,7 @@ async function publishMissing(deps: BootstrapDeps, register: Target): Promise<vo
   for (const definition of SEEDS.filter(({ id }) => missing.includes(id))) {
     const answer = await publishDefinition(deps, register, definition, publisher);
     if (answer.status < 300) continue;
-    const code = refusedWith({ ...answer, retryAfterSeconds: 0 });
+    const code = refusedWith(answer);
     deps.log.warn({ blueprintId: definition.id, code }, 'blueprint of the system register not taken yet');
   }
 }
@@ -72,14 +72,13 @@ async function publishMissing(deps: BootstrapDeps, register: Target): Promise<vo
 async function step(deps: BootstrapDeps): Promise<Step> {
   const { register, reason } = await loadSystemRegister(deps.database.read, deps.registerId);
   deps.onState(reason === undefined);
-  if (reason === undefined) return 'ready';
   if (register === undefined) return make(deps);
   return reason === 'SeedsPending' ? seed(deps, register) : 'waiting';
 }
 
 /**
  * Brings the system register about and publishes what it begins with (notes/ledger.md L-119, decision D27): idempotent,
- * by whichever replica holds the advisory lock, again and again until it is there. Nothing waits for it.
+ * by whichever replica holds the advisory lock, again and again until it is there; then it is watched. Nothing waits for it.
  */
 export function startBootstrap(deps: BootstrapDeps): Bootstrap {
   let stopped = false;
@@ -98,7 +97,6 @@ export function startBootstrap(deps: BootstrapDeps): Bootstrap {
     let retryMs = firstRetryMs;
     while (!stopped) {
       const result = await tried();
-      if (result === 'ready') return;
       await bell.rest(result === 'waiting' ? longestRetryMs : retryMs);
       retryMs = result === 'waiting' ? firstRetryMs : Math.min(retryMs * 2, longestRetryMs);
     }

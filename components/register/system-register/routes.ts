@@ -13,6 +13,7 @@ import {
   type VersionKey,
 } from '../blueprints/store.ts';
 import type { RegisterSchema } from '../database/schema.ts';
+import { storable } from '../database/text.ts';
 import { refusal } from '../errors.ts';
 import { findRegister, type SeenRegister } from '../registers/store.ts';
 import { classify } from './classify.ts';
@@ -27,7 +28,7 @@ export interface SystemRegisterDeps {
 
 const tags = ['System register'];
 const config = { policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
-const blueprintId = z.string().min(1).max(256);
+const blueprintId = storable(256).min(1);
 const params = z.object({ blueprintId });
 const largestNumber = 2_147_483_647;
 

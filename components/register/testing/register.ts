@@ -5,6 +5,7 @@ import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { applyControl } from '#core/ledger/governance/apply.ts';
 import { controlTransaction } from '#core/ledger/governance/control.ts';
+import { logLeaf } from '#core/ledger/log.ts';
 import { parseRecord } from '#core/ledger/record.ts';
 import { authPlugin } from '#kit/auth/auth.ts';
 import type { Clock } from '#kit/clock/clock.ts';
@@ -26,6 +27,7 @@ import { buildDocket, type TestMember } from './build-docket.ts';
 import { fakeValidators } from './fake-validators.ts';
 import { fakeWallets } from './fake-wallets.ts';
 import { testKey } from './keys.ts';
+import { transaction } from './sealed.ts';
 
 const claims = {} as Caller['claims'];
 const base = { tokenId: 't', issuedAtMs: 0, expiresAtMs: 0, canSignSystem: false, claims };
@@ -198,7 +200,7 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
 /** The register service on a database of its own, with wallets and validators in memory. */
 export async function startTestRegister(name: string, options: TestRegisterOptions = {}) {
   const opened = await openTestLedger(name, options);
-  const { runtime, database, wallets, validators, pool, ledger, app } = opened;
+  const { runtime, database, wallets, validators, members, pool, ledger, app } = opened;
   const verifier = createVerifier(nodeEd25519());
   const loading = { database, verifier, clock: runtime.clock };
   const call = (method: Method, path: string, request: TestRequest = {}) =>
@@ -214,6 +216,20 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
   async function propose(registerId: string, count = 1000): Promise<DocketBundle> {
     const found = await state(registerId);
     return buildDocket(found, validators.take(registerId, count), setOf(found.members));
+  }
+
+  /** The dockets that follow what is stored, each with one transaction, not stored yet. */
+  async function proposeMore(registerId: string, count: number): Promise<DocketBundle[]> {
+    const stored = await state(registerId);
+    const frontier = stored.frontier.clone();
+    let { height, head } = stored;
+    return Array.from({ length: count }, () => {
+      const sealed = transaction({ registerId, payload: { n: height } });
+      const bundle = buildDocket({ ...stored, height, head, frontier }, [sealed], members);
+      frontier.append(logLeaf(bundle.header));
+      [height, head] = [height + 1, bundle.header];
+      return bundle;
+    });
   }
 
   /** The members of a set with their keys. */
@@ -264,6 +280,7 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
     call,
     state,
     propose,
+    proposeMore,
     seal,
     createRegister,
     async stop() {

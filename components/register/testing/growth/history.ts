@@ -180,6 +180,9 @@ async function addCounters(tx: Tx, beginning: Beginning, count: number): Promise
       tx,
     );
   }
+  await sql`update recipient_counters c set sent_count = c.sent_count + r.count from (
+      select recipient, count(*) from ${rows} r where n % 4 = 0 and recipient = sender_address group by 1
+    ) r where c.register_no = ${beginning.state.registerNo} and c.address = r.recipient`.execute(tx);
 }
 
 async function makePartitions(tx: Tx, from: number, until: number): Promise<void> {
