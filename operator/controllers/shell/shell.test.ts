@@ -290,30 +290,6 @@ describe('deletion', () => {
     expect(live().metadata.finalizers).toEqual([FINALIZER]);
   });
 
-  test('looks again soon for a service that is away, then seldom', async () => {
-    install();
-    store();
-    let looks = 0;
-    finalize = async () => {
-      looks += 1;
-      if (looks < 3) throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'tenant is down');
-      return { done: true };
-    };
-    const real = systemTiming();
-    /** Seconds that were asked for while so many looks had been taken. */
-    const pauses = new Map<number, number[]>();
-    const after = (ms: number, act: () => void) => {
-      pauses.set(looks, [...(pauses.get(looks) ?? []), Math.round(ms / 1000)]);
-      return real.after(ms / 100, act);
-    };
-    await run(watched, { ...real, random: () => 0.5, monotonicMs: () => 100 * real.monotonicMs(), after });
-    await toSay('Reconciled');
-    remove();
-    await waitFor(() => server.state.list(at(validatorSets)).length === 0);
-    expect(pauses.get(1)).not.toContain(25);
-    expect(pauses.get(2)).toContain(25);
-  });
-
   test('says that it waits before a silent service is given up, and goes when that answers', async () => {
     install();
     store();
