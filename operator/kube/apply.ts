@@ -39,8 +39,8 @@ export interface Child {
 export type Applied =
   | { readonly action: 'unchanged' | 'created' | 'configured'; readonly object: KubeObject }
   /**
-   * Somebody else keeps changing what we set: we write at most six times a minute and say who it is, until nothing was changed
-   * for half a minute.
+   * Somebody else keeps changing what we set: we write at most six times a minute and say who it is, until nothing was
+   * changed for half a minute.
    */
   | { readonly action: 'throttled'; readonly object: KubeObject; readonly rivals: readonly string[] };
 
