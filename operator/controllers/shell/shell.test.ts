@@ -237,6 +237,32 @@ describe('what a reconcile throws becomes a condition:', () => {
   });
 });
 
+test('while somebody keeps changing a child it is said who, and the rest of the status goes on', async () => {
+  install();
+  store();
+  const child = (clusterIP: string) => make(services, 'main', { spec: { clusterIP } });
+  const isPutBack = () => JSON.stringify(server.state.get(at(services, 'main'))['spec']).includes('None');
+  let areOurs: boolean | undefined;
+  reconcile = async ({ applyChildren }) => {
+    areOurs = await applyChildren([{ resource: services, object: child('None') }]);
+    return { ...fine, status: { replicas: reconciled } };
+  };
+  await run();
+  await toSay('Reconciled');
+  expect(areOurs).toBe(true);
+  await waitFor(() => {
+    if (isPutBack()) server.state.apply(at(services, 'main'), child('10.0.0.9'), 'rival');
+    return condition('Ready')?.reason === 'ReconcileThrottled';
+  });
+  expect(areOurs).toBe(false);
+  expect(condition('Ready')?.message).toBe('Service acme/main: changed again and again by rival');
+  expect(condition('Stalled')?.status).toBe('True');
+  const before = reconciled;
+  shell.controller.queue.add('acme/main');
+  await waitFor(() => (live()['status'] as { replicas: number }).replicas > before);
+  expect(condition('Ready')?.reason).toBe('ReconcileThrottled');
+});
+
 describe('nothing is done', () => {
   test('without a description of the installation, and all is done when it comes', async () => {
     store();

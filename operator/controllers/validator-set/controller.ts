@@ -132,9 +132,10 @@ class Work {
     const claimSize = facts.statefulSet?.claimSize ?? set.spec.storage.size;
     const wanted = { set, installation, replicas, faultTolerance, claimSize };
     const monitor = this.#parts.caches.isServed(podMonitors) ? podMonitor(wanted) : [];
-    await pass.applyChildren([...renderValidatorSet(wanted), ...monitor]);
+    const areOurs = await pass.applyChildren([...renderValidatorSet(wanted), ...monitor]);
     const events: Occurrence[] = [];
-    for (const act of plan.acts) {
+    // what others make of the children is nothing to act by
+    for (const act of areOurs ? plan.acts : []) {
       if (!(await this.#isStillRight(pass, act))) continue;
       if (!(await perform(this.#actor(pass), act))) continue;
       if (act.kind === 'replace') {
