@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { annotations } from '../api/names.ts';
+import { configMaps, ingresses } from '../kube/kinds.ts';
 import type { Resource } from '../kube/resource.ts';
 import { REGISTER_ID } from '../plan/testing/objects.ts';
 import { FakeMembers } from '../platform/testing/fake-members.ts';
-import { configMaps, ingresses, registers, tenants, validatorSets } from './shell/resources.ts';
+import { registers, tenants, validatorSets } from './shell/resources.ts';
 import { startWorld, type World, writesTo } from './testing/operator.ts';
 import { createValidatorSetController } from './validator-set/controller.ts';
 

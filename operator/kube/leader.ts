@@ -2,17 +2,12 @@ import { z } from 'zod';
 import type { Logger } from '#kit/log/log.ts';
 import { type Api, guarded } from './api.ts';
 import { isApiError, NotLeader } from './errors.ts';
+import { namespaced } from './kinds.ts';
 import type { KubeMetrics } from './metrics.ts';
-import { isRecord, type KubeObject, parseObject, type Resource } from './resource.ts';
+import { isRecord, type KubeObject, parseObject } from './resource.ts';
 import { microTime, rest, type Timing } from './time.ts';
 
-export const leases: Resource = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  plural: 'leases',
-  namespaced: true,
-};
+export const leases = namespaced('coordination.k8s.io', 'v1', 'Lease', 'leases');
 
 export interface LeaderOptions {
   readonly api: Api;

@@ -7,6 +7,7 @@ import type { Condition } from '../../api/object.ts';
 import { parseValidatorSet, type ValidatorSet } from '../../api/validator-set.ts';
 import { EventRecorder, kubeEvents } from '../../kube/events.ts';
 import { HttpApi } from '../../kube/http.ts';
+import { configMaps, podMonitors, services } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import { type ApiServer, type Arrival, startApiServer } from '../../kube/testing/api-server.ts';
 import { at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
@@ -16,7 +17,7 @@ import { installationMap, installationText } from '../../platform/testing/instal
 import { Blocked } from './blocked.ts';
 import { Caches } from './caches.ts';
 import type { Kind, Verdict } from './kind.ts';
-import { configMaps, podMonitors, services, validatorSets, watched } from './resources.ts';
+import { validatorSets, watched } from './resources.ts';
 import { createShell, type Shell } from './shell.ts';
 
 /** The shell around a kind of a test, on an API server on loopback. */

@@ -13,6 +13,7 @@ import { Applier } from '../../kube/apply.ts';
 import { Controller, type ReconcileContext, type ReconcileResult } from '../../kube/controller.ts';
 import { isApiError } from '../../kube/errors.ts';
 import type { Occurrence } from '../../kube/events.ts';
+import { configMaps } from '../../kube/kinds.ts';
 import type { KubeObject } from '../../kube/resource.ts';
 import { StatusWriter } from '../../kube/status.ts';
 import { stalled } from '../../plan/outcome.ts';
@@ -22,7 +23,6 @@ import { applyChildren } from './children.ts';
 import { addFinalizer, removeFinalizer } from './finalizer.ts';
 import type { Finalization, FinalizePass, Kind, Managed, Pass, Verdict } from './kind.ts';
 import type { Parts } from './parts.ts';
-import { configMaps } from './resources.ts';
 import { wire } from './triggers.ts';
 
 /** A controller that can be started once this process leads, and stopped. */

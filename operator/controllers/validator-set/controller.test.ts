@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { labels, podName } from '../../api/names.ts';
+import { disruptionBudgets, pods, statefulSets } from '../../kube/kinds.ts';
 import type { KubeObject } from '../../kube/resource.ts';
 import { at, make, put } from '../../kube/testing/fixtures.ts';
 import { FakeMembers } from '../../platform/testing/fake-members.ts';
 import type { Parts } from '../shell/parts.ts';
-import { disruptionBudgets, pods, statefulSets, validatorSets } from '../shell/resources.ts';
+import { validatorSets } from '../shell/resources.ts';
 import { startWorld, type World, writesTo } from '../testing/operator.ts';
 import { createValidatorSetController } from './controller.ts';
 
