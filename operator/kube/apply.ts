@@ -201,7 +201,7 @@ function dress(
  * adopted when it carries our managed-by label; so is one of a former owner of the same name.
  * @throws AdoptionRefused; AppError conflict CHILD_TERMINATING
  */
-export function judgeOwnership(live: KubeObject, owner: KubeObject, wanted: KubeObject): void {
+function judgeOwnership(live: KubeObject, owner: KubeObject, wanted: KubeObject): void {
   const name = `${live.kind} ${keyOf(live.metadata)}`;
   const controller = controllerOf(live);
   const isOurs = controller?.uid === owner.metadata.uid && controller !== undefined;
