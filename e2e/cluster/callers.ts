@@ -16,6 +16,8 @@ interface Answer {
 }
 
 const everyMs = 200;
+/** The gateway gives up a service sooner. */
+const answerMs = 90_000;
 /** An ingress that loads its configuration anew refuses connections for less than that. */
 const unheardMs = 1_000;
 
@@ -91,7 +93,8 @@ export class Callers {
 function send(url: URL, { method, token, json }: Call): Promise<Answer> {
   const headers = { authorization: `Bearer ${token}`, ...(json && { 'content-type': 'application/json' }) };
   return new Promise((resolve, reject) => {
-    const asked = request(url, { method, headers, agent: false }, (answer) => {
+    const signal = AbortSignal.timeout(answerMs);
+    const asked = request(url, { method, headers, agent: false, signal }, (answer) => {
       const parts: Buffer[] = [];
       answer.on('data', (part: Buffer) => parts.push(part));
       answer.on('error', reject);

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import type { Pool } from 'undici';
 import { presign, storedIn } from './load.ts';
-import { batchesByHttp, timed } from './packed.ts';
+import { batchesByHttp, packedPerSecond } from './packed.ts';
 import type { Row } from './report.ts';
 import type { Stage } from './stage.ts';
 
@@ -37,7 +37,7 @@ export async function exporting(stage: Stage): Promise<readonly Row[]> {
   try {
     for (let n = 0; n <= rounds; n++) {
       const bodies = presign(stage.registerId, perRound);
-      const stored = await timed(bodies, batches.send, () => storedIn(stage, stage.registerId));
+      const stored = await packedPerSecond(stage, bodies, batches.send);
       const exported = await exportAndVerify(stage, register);
       if (n === 0) continue;
       figures.raw.push(stored);

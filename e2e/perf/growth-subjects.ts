@@ -71,7 +71,9 @@ class Program {
     const waiting = Promise.withResolvers<unknown>();
     this.#asked += 1;
     this.#waiting.set(this.#asked, waiting);
-    this.#child.send({ ...question, number: this.#asked });
+    this.#child.send({ ...question, number: this.#asked }, (error) => {
+      if (error !== null) waiting.reject(error);
+    });
     return waiting.promise;
   }
 }

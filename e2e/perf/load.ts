@@ -47,24 +47,31 @@ export async function storedRaw(store: Pool): Promise<number> {
 export interface Loaded {
   readonly connections: number;
   /** Place of the transaction in the round, to spread them over listeners. */
-  send(body: string, place: number): Promise<unknown>;
-  stored(): Promise<number>;
+  readonly send: (body: string, place: number) => Promise<unknown>;
+  readonly stored: () => Promise<number>;
+}
+
+/** Transactions per second, from the first byte sent until so many more are stored. */
+export async function storedPerSecond(
+  count: number,
+  stored: Loaded['stored'],
+  send: () => Promise<unknown>,
+): Promise<number> {
+  const goal = (await stored()) + count;
+  const startedAt = performance.now();
+  await send();
+  await until('all stored', 120_000, async () => ((await stored()) >= goal ? true : undefined));
+  return count / ((performance.now() - startedAt) / 1000);
 }
 
 /**
- * Sends all and waits until all are stored; gives transactions per second, first post to last one stored. `count` says how
- * many transactions the bodies have together where that is more than one each.
+ * Sends all and waits until all are stored; gives transactions per second. `count` says how many transactions the bodies
+ * have together where that is more than one each.
  */
-export async function sendAll(
-  loaded: Loaded,
-  bodies: readonly string[],
-  count = bodies.length,
-): Promise<number> {
-  const goal = (await loaded.stored()) + count;
-  const startedAt = performance.now();
-  await inParallel(bodies, loaded.connections, (body, place) => loaded.send(body, place));
-  await until('all stored', 120_000, async () => ((await loaded.stored()) >= goal ? true : undefined));
-  return count / ((performance.now() - startedAt) / 1000);
+export function sendAll(loaded: Loaded, bodies: readonly string[], count = bodies.length): Promise<number> {
+  return storedPerSecond(count, loaded.stored, () =>
+    inParallel(bodies, loaded.connections, (body, place) => loaded.send(body, place)),
+  );
 }
 
 /** Spreads requests over pools by turns. */

@@ -2,9 +2,9 @@ import type { Pool } from 'undici';
 import type { RpcClient } from '#kit/rpc/rpc.ts';
 import { SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import { connectService } from '../harness/service-caller.ts';
-import { inParallel, until } from '../harness/wait.ts';
+import { inParallel } from '../harness/wait.ts';
 import { type Contestant, cpuRow, type Figures, interleave, none, rawCpuSeconds } from './contest.ts';
-import { post, storedIn, storedRaw } from './load.ts';
+import { post, storedIn, storedPerSecond, storedRaw } from './load.ts';
 import { treeCpuSeconds } from './process-cpu.ts';
 import { startRawInstallation } from './raw/installation.ts';
 import type { Row } from './report.ts';
@@ -18,31 +18,29 @@ const perBatch = 1_000;
 const inFlight = 4;
 const batchPath = '/api/v1/transactions/batch';
 
+/** Sends batches, several at a time. */
 export type Send = (batches: readonly (readonly string[])[]) => Promise<unknown>;
 
-function batchesOf(bodies: readonly string[]): readonly (readonly string[])[] {
+/** Transactions in batches of 1,000. */
+export function batchesOf(bodies: readonly string[]): readonly (readonly string[])[] {
   const count = Math.ceil(bodies.length / perBatch);
   return Array.from({ length: count }, (_, n) => bodies.slice(n * perBatch, (n + 1) * perBatch));
 }
 
-/** Transactions per second, from the first byte sent until the last one is stored. */
-export async function timed(
-  bodies: readonly string[],
-  send: Send,
-  stored: () => Promise<number>,
-): Promise<number> {
+/** Transactions per second of the product in batches, from the first byte sent until the last one is stored. */
+export function packedPerSecond(stage: Stage, bodies: readonly string[], send: Send): Promise<number> {
   const batches = batchesOf(bodies);
-  const goal = (await stored()) + bodies.length;
-  const startedAt = performance.now();
-  await send(batches);
-  await until('all stored', 120_000, async () => ((await stored()) >= goal ? true : undefined));
-  return bodies.length / ((performance.now() - startedAt) / 1000);
+  return storedPerSecond(
+    bodies.length,
+    () => storedIn(stage, stage.registerId),
+    () => send(batches),
+  );
 }
 
 /** A contestant that is the product: by its batch route or by its gRPC stream. */
 function ours(stage: Stage, send: Send): Contestant {
   return {
-    perSecond: (bodies) => timed(bodies, send, () => storedIn(stage, stage.registerId)),
+    perSecond: (bodies) => packedPerSecond(stage, bodies, send),
     cpuSeconds: () => treeCpuSeconds(stage.launcherPid),
   };
 }
@@ -117,10 +115,10 @@ async function contest(stage: Stage): Promise<readonly Figures[]> {
   const memory: Contestant = {
     perSecond: async (bodies) => {
       await post(bare, '/load', '', bodies.join('\n'));
-      return timed(
-        bodies,
-        () => post(bare, '/feed', '', ''),
+      return storedPerSecond(
+        bodies.length,
         () => storedRaw(store),
+        () => post(bare, '/feed', '', ''),
       );
     },
     cpuSeconds: () => rawCpuSeconds(stage, raw),

@@ -6,10 +6,10 @@ import { API_GROUP, API_VERSION, annotations, FINALIZER } from './names.ts';
  */
 
 /** Groups whose members may make and delete System registers, unless the chart names others. */
-export const SYSTEM_REGISTER_GROUPS = [`${API_GROUP}:system-registers`, 'system:masters'] as const;
+const SYSTEM_REGISTER_GROUPS = [`${API_GROUP}:system-registers`, 'system:masters'] as const;
 
 /** RBAC verb on the three kinds: set the annotation that skips the cleanup of an object. */
-export const FORCE_DELETE_VERB = 'force-delete';
+const FORCE_DELETE_VERB = 'force-delete';
 
 /** Who deletes objects on behalf of a deleted namespace or owner. */
 const COLLECTORS = [

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import {
-  areSameConditions,
   CONDITIONS,
   findCondition,
   outcomeFindings,
@@ -96,12 +95,6 @@ describe('an outcome', () => {
     );
     expect(ready.map((each) => [each.type, each.status])).toEqual([['Ready', 'True']]);
   });
-});
-
-test('lists that say the same are the same in any order; a new generation is a difference', () => {
-  const list = setConditions([], [waiting, { ...waiting, type: 'Degraded' }], early);
-  expect(areSameConditions(list, [...list].reverse())).toBe(true);
-  expect(areSameConditions(list, setCondition(list, waiting, late))).toBe(false);
 });
 
 test('times are written in whole seconds', () => {

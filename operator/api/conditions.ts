@@ -192,21 +192,3 @@ export function outcomeFindings({ state, reason, message }: Outcome): readonly F
     { type: 'Stalled', status: status(state === 'stalled'), reason, message },
   ];
 }
-
-/** Whether two lists say the same, so that no write is needed. */
-export function areSameConditions(left: readonly Condition[], right: readonly Condition[]): boolean {
-  const text = (list: readonly Condition[]): string =>
-    JSON.stringify(
-      [...list]
-        .sort(byPlace)
-        .map((each) => [
-          each.type,
-          each.status,
-          each.observedGeneration,
-          each.lastTransitionTime,
-          each.reason,
-          each.message,
-        ]),
-    );
-  return text(left) === text(right);
-}

@@ -73,7 +73,8 @@ export const REASONS = {
     remedy: 'Rename or remove the other object, or correct the id in the spec.',
   },
   ReconcileThrottled: {
-    meaning: 'The object is reconciled too often; somebody else probably writes the same fields.',
+    meaning:
+      'Somebody else keeps changing what the operator sets in a child; it is put back six times a minute.',
     remedy: 'Stop the other writer that the message names.',
   },
   InstallationConfigInvalid: {

@@ -157,7 +157,7 @@ export const registerSpec = withRules(
 
 export type RegisterSpec = Readonly<z.output<typeof registerSpec>>;
 
-export const REGISTER_PHASES = [
+const REGISTER_PHASES = [
   'Pending',
   'AwaitingAttestations',
   'GenesisSubmitted',

@@ -100,7 +100,7 @@ export const tenantSpec = withRules(
 
 export type TenantSpec = Readonly<z.output<typeof tenantSpec>>;
 
-export const TENANT_STATES = ['Pending', 'Active', 'Suspended', 'Terminating'] as const;
+const TENANT_STATES = ['Pending', 'Active', 'Suspended', 'Terminating'] as const;
 
 const count = () => integer(0, 1_000_000_000).optional();
 

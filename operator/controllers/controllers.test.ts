@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { annotations } from '../api/names.ts';
+import { configMaps, ingresses } from '../kube/kinds.ts';
 import type { Resource } from '../kube/resource.ts';
 import { REGISTER_ID } from '../plan/testing/objects.ts';
 import { FakeMembers } from '../platform/testing/fake-members.ts';
-import { configMaps, ingresses, registers, tenants, validatorSets } from './shell/resources.ts';
+import { registers, tenants, validatorSets } from './shell/resources.ts';
 import { startWorld, type World, writesTo } from './testing/operator.ts';
 import { createValidatorSetController } from './validator-set/controller.ts';
 
@@ -31,7 +32,6 @@ function applySamples(): void {
 function deleteObject(resource: typeof tenants, name: string): void {
   const { group, version, plural } = resource;
   const target = { group, version, plural, namespace: 'acme', name };
-  world.server.state.delete(target, undefined);
   const deletionTimestamp = new Date(world.timing.nowMs()).toISOString();
   world.server.state.merge(target, { metadata: { deletionTimestamp } });
 }
@@ -54,7 +54,10 @@ describe('a tenant, a set and a register', () => {
       state: 'Active',
       userCount: 0,
     });
-    await world.until('the count', () => registerCount('acme') === 1);
+    await world.until('the count', () => {
+      const status = world.find(tenants, 'acme')?.['status'] as { registerCount?: number };
+      return status.registerCount === 1;
+    });
     expect(world.find(registers, 'invoices')?.['status']).toMatchObject({
       phase: 'Online',
       height: 1,
@@ -115,40 +118,6 @@ describe('a tenant, a set and a register', () => {
       'validator-main-1',
       'validator-main-2',
     ]);
-  });
-});
-
-const registerCount = (name: string) =>
-  (world.find(tenants, name)?.['status'] as { registerCount?: number } | undefined)?.registerCount;
-
-describe('a number of registers that nobody tells', () => {
-  const names = Array.from({ length: 20 }, (_, each) => `t${each}`);
-  const putAll = () => {
-    for (const name of names) world.put(tenants, name, { displayName: 'Tenant', subdomain: `the-${name}` });
-  };
-  const allReady = () => names.every((name) => world.isReady(tenants, name));
-
-  test('is asked for again soon', async () => {
-    let isAway = true;
-    world.interrupt = (call) => (call === 'count' && isAway ? 'question' : undefined);
-    await world.start('one');
-    putAll();
-    await world.until('the tenants', allReady);
-    isAway = false;
-    const beganMs = world.timing.monotonicMs();
-    await world.until('the counts', () => names.every((name) => registerCount(name) === 0));
-    expect(world.timing.monotonicMs() - beganMs).toBeLessThan(65_000);
-  });
-
-  test('costs few calls, however many tenants there are', async () => {
-    world.interrupt = (call) => (call === 'count' ? 'question' : undefined);
-    await world.start('one');
-    putAll();
-    await world.until('the tenants', allReady);
-    world.calls.length = 0;
-    await world.pass(300_000);
-    // four workers, once in 30 s
-    expect(world.calls.filter((call) => call === 'count').length).toBeLessThanOrEqual(4 * 10);
   });
 });
 
@@ -255,6 +224,25 @@ describe('deletion', () => {
     },
     LONG_MS,
   );
+
+  test('looks again soon for a service that is away, then seldom', async () => {
+    const looks: number[] = [];
+    await world.start('one');
+    world.put(tenants, 'acme', { ...acme, deletionPolicy: 'Delete' });
+    await world.until('the tenant', () => world.isReady(tenants, 'acme'));
+    // its children are seen
+    await world.pass(10_000);
+    world.interrupt = (call) => {
+      if (call !== 'remove') return undefined;
+      looks.push(world.timing.monotonicMs());
+      return 'question';
+    };
+    deleteObject(tenants, 'acme');
+    await world.until('three looks', () => looks.length === 3);
+    const [first = 0, second = 0, third = 0] = looks;
+    expect(second - first).toBeLessThan(10_000);
+    expect(third - second).toBeGreaterThan(20_000);
+  });
 
   test('that keeps the data does not wait for a service that is away, and nothing is forgotten', async () => {
     world.interrupt = (call) => (call === 'remove' ? 'question' : undefined);

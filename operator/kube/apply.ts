@@ -37,12 +37,12 @@ export interface Child {
 }
 
 export type Applied =
-  | { readonly action: 'unchanged' | 'created' | 'configured'; readonly object: KubeObject }
+  | { readonly action: 'unchanged' | 'created' | 'configured' }
   /**
-   * Somebody else keeps changing what we set: we write at most six times a minute and say who it is, until nothing was changed
-   * for half a minute.
+   * Somebody else keeps changing what we set: we write at most six times a minute and say who it is, until nothing was
+   * changed for half a minute.
    */
-  | { readonly action: 'throttled'; readonly object: KubeObject; readonly rivals: readonly string[] };
+  | { readonly action: 'throttled'; readonly rivals: readonly string[] };
 
 /** What is known of a child since it was last found to be as wanted. */
 interface Memory {
@@ -89,19 +89,19 @@ export class Applier {
     judgeOwnership(live, owner, wanted);
     const isBehind = isEarlier(live.metadata.resourceVersion, memory?.resourceVersion);
     const isKnown = memory?.hash === hash && (isBehind || memory.fingerprint === fingerprintOf(live));
-    if (isKnown) return this.#judged(name, { action: 'unchanged', object: live });
+    if (isKnown) return this.#judged(name, { action: 'unchanged' });
     // a cache of metadata cannot tell what the content is
     if (isBare(live) && !isBare(wanted)) live = (await this.#get(child, signal)) ?? live;
     if (isAsWanted(live, wanted)) {
       this.#remember(ownerUid, id, hash, live);
-      return this.#judged(name, { action: 'unchanged', object: live });
+      return this.#judged(name, { action: 'unchanged' });
     }
     // the same was applied before: somebody has changed it since
     if (memory?.hash !== hash) this.#fights.forget(name);
     else if (!this.#fights.mayAnswer(name)) {
       const rivals = this.#fights.rivals(name) ?? (await this.#rivals(child, wanted, signal));
       this.#fights.open(name, rivals);
-      return { action: 'throttled', object: live, rivals };
+      return { action: 'throttled', rivals };
     }
     return this.#judged(name, await this.#write(child, wanted, { owner, hash, live, signal }));
   }
@@ -109,7 +109,7 @@ export class Applier {
   /** An answer does not end a fight. */
   #judged(name: string, applied: Applied): Applied {
     const rivals = this.#fights.rivals(name);
-    return rivals === undefined ? applied : { action: 'throttled', object: applied.object, rivals };
+    return rivals === undefined ? applied : { action: 'throttled', rivals };
   }
 
   /** Forgets the children of an owner that is gone. */
@@ -155,7 +155,7 @@ export class Applier {
     });
     const stored = withoutBookkeeping(parseObject(answer));
     this.#remember(of.owner.metadata.uid ?? '', childId({ resource, object }), of.hash, stored);
-    return { action: of.live === undefined ? 'created' : 'configured', object: stored };
+    return { action: of.live === undefined ? 'created' : 'configured' };
   }
 
   #remember(ownerUid: string, id: string, hash: string, live: KubeObject): void {
@@ -201,7 +201,7 @@ function dress(
  * adopted when it carries our managed-by label; so is one of a former owner of the same name.
  * @throws AdoptionRefused; AppError conflict CHILD_TERMINATING
  */
-export function judgeOwnership(live: KubeObject, owner: KubeObject, wanted: KubeObject): void {
+function judgeOwnership(live: KubeObject, owner: KubeObject, wanted: KubeObject): void {
   const name = `${live.kind} ${keyOf(live.metadata)}`;
   const controller = controllerOf(live);
   const isOurs = controller?.uid === owner.metadata.uid && controller !== undefined;

@@ -84,7 +84,7 @@ export class ApiError extends AppError {
 }
 
 /** `patch deployments.apps/scale acme/web`: what RBAC must allow, and on what. */
-export function describeAsked({ verb, resource, subresource, namespace, name }: Asked): string {
+function describeAsked({ verb, resource, subresource, namespace, name }: Asked): string {
   const part = subresource === undefined ? '' : `/${subresource}`;
   const object = [namespace, name].filter((each) => each !== undefined).join('/');
   return `${verb} ${resourceName(resource)}${part}${object === '' ? '' : ` ${object}`}`;

@@ -1,18 +1,13 @@
 import type { Logger } from '#kit/log/log.ts';
 import type { Api } from './api.ts';
 import { isApiError } from './errors.ts';
+import { namespaced } from './kinds.ts';
 import type { KubeMetrics } from './metrics.ts';
 import { type Bucket, createBucket } from './pace.ts';
-import type { KubeObject, Resource } from './resource.ts';
+import type { KubeObject } from './resource.ts';
 import { microTime, type Timing } from './time.ts';
 
-export const kubeEvents: Resource = {
-  group: 'events.k8s.io',
-  version: 'v1',
-  kind: 'Event',
-  plural: 'events',
-  namespaced: true,
-};
+export const kubeEvents = namespaced('events.k8s.io', 'v1', 'Event', 'events');
 
 export interface EventRecorderOptions {
   /** Behind the fence: who does not lead says nothing. */

@@ -49,7 +49,7 @@ export class Fights {
   }
 }
 
-/** Managers, besides our own, that own a field which we want otherwise. */
+/** Managers, besides our own, that own a field which we set. */
 export function rivalsOf(live: KubeObject, wanted: KubeObject, own: string): readonly string[] {
   const others = (live.metadata.managedFields ?? []).filter(
     ({ manager, fieldsV1 }) => manager !== own && ownsAny(fieldsV1, wanted),

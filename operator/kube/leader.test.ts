@@ -121,6 +121,42 @@ describe('a leader', () => {
     expect(one.leader.isLeading).toBe(false);
   });
 
+  test('that lost the lease to nobody gives it back at its end, once the API server answers', async () => {
+    const state = new ClusterState();
+    const timing = manualTiming();
+    const one = candidate(state, 'one', timing);
+    await timing.advance(0);
+    const two = candidate(state, 'two', timing);
+    await timing.advance(3_000);
+    one.api.weather = () => ({ lost: 'question' });
+    await timing.advance(11_000);
+    await expect(one.leader.ended).resolves.toBe('lost');
+    expect([leaseIn(state)['holderIdentity'], two.leader.isLeading]).toEqual(['one', false]);
+    one.api.weather = () => ({});
+    const stopped = one.leader.stop();
+    await timing.advance(0);
+    await stopped;
+    expect(leaseIn(state)['holderIdentity']).toBe('');
+    await timing.advance(2_400);
+    expect(two.leader.isLeading).toBe(true);
+  });
+
+  test('that stands by, or lost the lease to another one, leaves it with its holder at its end', async () => {
+    const state = new ClusterState();
+    const [timing, frozen] = [manualTiming(), manualTiming()];
+    const one = candidate(state, 'one', frozen);
+    await frozen.advance(0);
+    const [two, three] = [candidate(state, 'two', timing), candidate(state, 'three', timing)];
+    await timing.advance(17_000);
+    const [leading, waiting] = two.leader.isLeading ? [two, three] : [three, two];
+    const { holderIdentity } = leaseIn(state);
+    const stopped = Promise.all([waiting.leader.stop(), one.leader.stop()]);
+    await Promise.all([timing.advance(0), frozen.advance(20_000)]);
+    await stopped;
+    expect(leaseIn(state)).toMatchObject({ holderIdentity });
+    expect(leading.leader.isLeading).toBe(true);
+  });
+
   test('that was frozen writes nothing when it goes on', async () => {
     const state = new ClusterState();
     const timing = manualTiming();

@@ -2,17 +2,12 @@ import { z } from 'zod';
 import type { Logger } from '#kit/log/log.ts';
 import { type Api, guarded } from './api.ts';
 import { isApiError, NotLeader } from './errors.ts';
+import { namespaced } from './kinds.ts';
 import type { KubeMetrics } from './metrics.ts';
-import { isRecord, type KubeObject, parseObject, type Resource } from './resource.ts';
+import { isRecord, type KubeObject, parseObject } from './resource.ts';
 import { microTime, rest, type Timing } from './time.ts';
 
-export const leases: Resource = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  plural: 'leases',
-  namespaced: true,
-};
+export const leases = namespaced('coordination.k8s.io', 'v1', 'Lease', 'leases');
 
 export interface LeaderOptions {
   readonly api: Api;
@@ -115,14 +110,16 @@ export class Leader {
     return leftMs + this.#options.leaseMs - this.#options.renewMs;
   }
 
-  /** Writes no more and gives the lease back, so that another process need not wait. Writers are stopped before. */
+  /**
+   * Writes no more and gives the lease back, so that another process need not wait; also one that it could not renew any
+   * more and that nobody has taken. Writers are stopped before.
+   */
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('the leader stops'));
     await this.#running;
     this.#endReading();
-    const held = this.#renewed !== undefined;
     this.#renewed = undefined;
-    if (held) await this.#release();
+    if (this.#running !== undefined) await this.#release();
     this.#ended.resolve('stopped');
   }
 
@@ -231,9 +228,10 @@ export class Leader {
     const renewTime = microTime(this.#options.timing);
     const freed = { holderIdentity: '', leaseDurationSeconds: 1, acquireTime: renewTime, renewTime };
     try {
-      // a renewal that was broken off may have been written
+      // what was written by a call that broke off was not seen
       await this.#look();
-      if (this.#holder() === this.#options.identity) await this.#write(freed);
+      if (this.#holder() !== this.#options.identity) return;
+      await this.#write(freed);
       this.#options.log.info({ subject: this.#options.identity }, 'Gave the lease back');
     } catch (error) {
       this.#options.log.warn({ err: error }, 'Lease could not be given back');

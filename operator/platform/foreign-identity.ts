@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import type { IssuerCredentials, IssuerPlace } from '#kit/workload/workload.ts';
-import { configMaps, serviceAccounts } from '../controllers/shell/resources.ts';
 import type { Api } from '../kube/api.ts';
+import { configMaps, serviceAccounts } from '../kube/kinds.ts';
 import { isRecord, parseObject } from '../kube/resource.ts';
 import type { Installation } from './installation.ts';
 

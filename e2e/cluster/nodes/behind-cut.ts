@@ -48,18 +48,17 @@ export interface Listener {
 
 /** Asks for the health in the open, and for the status of validation as the administrator, with an identity of the gateway. */
 const script = `
+const { once } = require('node:events');
 const { get: plain } = require('node:http');
 const { get: secure } = require('node:https');
 const { HOST: host, TOKEN: token, CERT: cert, KEY: key, CA: ca } = process.env;
-const ask = (get, options) => new Promise((resolve, reject) => {
-  const asked = get({ host, agent: false, timeout: 20000, ...options }, (answer) => {
-    let text = '';
-    answer.on('data', (part) => { text += part; });
-    answer.on('end', () => resolve({ status: answer.statusCode, body: JSON.parse(text) }));
-  });
-  asked.on('timeout', () => asked.destroy(new Error('timeout')));
-  asked.on('error', reject);
-});
+const ask = async (get, options) => {
+  const signal = AbortSignal.timeout(20000);
+  const [answer] = await once(get({ host, agent: false, signal, ...options }), 'response');
+  let text = '';
+  for await (const part of answer) text += part;
+  return { status: answer.statusCode, body: JSON.parse(text) };
+};
 const keep = async (get, options) => {
   for (;;) {
     const { path } = options;
@@ -75,7 +74,7 @@ keep(secure, {
 });
 `;
 
-/** A listener beside a member of the set, in the network of its node; it has said something when this resolves. */
+/** A listener beside a member of the set, in the network of its node; it runs when this resolves. */
 export async function listenBeside(member: string, node: string, { root }: Ledger): Promise<Listener> {
   const name = `listener-${member}`;
   const { key, cert, ca } = await gatewayIdentity();
@@ -84,11 +83,8 @@ export async function listenBeside(member: string, node: string, { root }: Ledge
   await apply('default', podOf(name, node, env));
   await kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=60s');
   const all = async () => {
-    const text = await kubectl('logs', name);
-    return text
-      .trim()
-      .split('\n')
-      .flatMap((each) => said.safeParse(JSON.parse(each)).data ?? []);
+    const lines = (await kubectl('logs', name)).split('\n').filter((each) => each !== '');
+    return lines.flatMap((each) => said.safeParse(JSON.parse(each)).data ?? []);
   };
   return {
     health: async () => (await all()).filter((each) => each.path === '/health'),

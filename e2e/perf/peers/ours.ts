@@ -16,7 +16,7 @@ import { inParallel } from '../../harness/wait.ts';
 import type { Contestant } from '../contest.ts';
 import { restSubmission } from '../latency.ts';
 import { post, sendAll, spread, storedIn, validatePath } from '../load.ts';
-import { sendBatch, timed } from '../packed.ts';
+import { packedPerSecond, type Send, sendBatch } from '../packed.ts';
 import { treeCpuSeconds } from '../process-cpu.ts';
 import type { Stage } from '../stage.ts';
 
@@ -35,10 +35,10 @@ export function oneByOne(stage: Stage, pools: readonly Pool[], connections: numb
 
 /** Batches of 1,000, spread over the listeners of all validators. */
 export function inBatches(stage: Stage, pools: readonly Pool[], inFlight: number): Contestant {
-  const send = (batches: readonly (readonly string[])[]) =>
+  const send: Send = (batches) =>
     inParallel(batches, inFlight, (batch, place) => sendBatch(stage, spread(pools, place), batch));
   return {
-    perSecond: (bodies) => timed(bodies, send, () => storedIn(stage, stage.registerId)),
+    perSecond: (bodies) => packedPerSecond(stage, bodies, send),
     cpuSeconds: () => treeCpuSeconds(stage.launcherPid),
   };
 }

@@ -11,7 +11,7 @@ export interface Programs {
   readonly tessera: string;
 }
 
-/** Go's own words when its programs cannot be built here; undefined when they can. */
+/** Builds them into a folder; Go's own words when they cannot be built here. */
 export function buildPrograms(into: string): Programs | string {
   try {
     execFileSync('go', ['build', '-C', folder, '-o', `${into}/`, './...'], {

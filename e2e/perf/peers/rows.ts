@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { type Contestant, type Figures, interleave, none } from '../contest.ts';
 import { timed } from '../latency.ts';
 import { presign, sendAll } from '../load.ts';
+import { batchesOf } from '../packed.ts';
 import { readSubmission } from '../raw/transaction.ts';
 import type { Row } from '../report.ts';
 import type { Stage } from '../stage.ts';
@@ -13,7 +14,6 @@ import { fedWithin, startTessera, type Tessera } from './tessera.ts';
 const perRound = 8_000;
 const rounds = 3;
 const connections = 64;
-const batchSize = 1_000;
 const batchesInFlight = 4;
 const samples = { tuned: 200, default: 10 } as const;
 const proven = { tuned: 30, default: 3 } as const;
@@ -30,9 +30,8 @@ export interface Match {
 function theirs(node: CometBft, inBatch: boolean): Contestant {
   return {
     perSecond: (bodies) => {
-      const count = Math.ceil(bodies.length / batchSize);
       const requests = inBatch
-        ? Array.from({ length: count }, (_, n) => batchOf(bodies.slice(n * batchSize, (n + 1) * batchSize)))
+        ? batchesOf(bodies).map(batchOf)
         : bodies.map((body) => requestOf('broadcast_tx_sync', body));
       const width = inBatch ? batchesInFlight : connections;
       return sendAll({ ...node, connections: width }, requests, bodies.length);

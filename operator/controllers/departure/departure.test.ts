@@ -4,11 +4,12 @@ import { FINALIZER } from '../../api/names.ts';
 import { guarded } from '../../kube/api.ts';
 import { NotLeader } from '../../kube/errors.ts';
 import { HttpApi } from '../../kube/http.ts';
+import { namespaces } from '../../kube/kinds.ts';
 import type { Resource } from '../../kube/resource.ts';
 import { type ApiServer, startApiServer } from '../../kube/testing/api-server.ts';
 import { at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
 import { systemTiming } from '../../kube/time.ts';
-import { namespaces, registers, tenants, validatorSets } from '../shell/resources.ts';
+import { registers, tenants, validatorSets } from '../shell/resources.ts';
 import { leaveWithNamespace } from './departure.ts';
 
 const timing = systemTiming();

@@ -7,6 +7,7 @@ import { parseTenant } from '../../api/tenant.ts';
 import { parseValidatorSet } from '../../api/validator-set.ts';
 import type { Api } from '../../kube/api.ts';
 import { isApiError } from '../../kube/errors.ts';
+import { namespaces } from '../../kube/kinds.ts';
 import { fetchList } from '../../kube/list.ts';
 import { type KubeObject, parseObject, type Resource } from '../../kube/resource.ts';
 import { StatusWriter } from '../../kube/status.ts';
@@ -15,7 +16,7 @@ import { planDeparture } from '../../plan/departure/plan.ts';
 import { stalled } from '../../plan/outcome.ts';
 import { removeFinalizer } from '../shell/finalizer.ts';
 import type { BaseStatus } from '../shell/kind.ts';
-import { namespaces, registers, tenants, validatorSets } from '../shell/resources.ts';
+import { registers, tenants, validatorSets } from '../shell/resources.ts';
 
 export interface DepartureOptions {
   /** Behind the fence: only who leads lets anything go. */

@@ -3,12 +3,12 @@ import { AppError } from '#core/errors/errors.ts';
 import { labels, MANAGED_BY, PART_OF } from '../../api/names.ts';
 import type { Api } from '../../kube/api.ts';
 import { isApiError } from '../../kube/errors.ts';
+import { configMaps } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
 import { isAway } from '../shell/blocked.ts';
 import type { Finalization, FinalizePass, Managed } from '../shell/kind.ts';
 import type { Parts } from '../shell/parts.ts';
-import { configMaps } from '../shell/resources.ts';
 
 /** ConfigMap of a namespace with what objects that are gone have left undone. */
 export const ORPHANS = 'chancery-orphans';

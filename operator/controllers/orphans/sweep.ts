@@ -1,9 +1,9 @@
 import { AppError } from '#core/errors/errors.ts';
 import { Controller, type ReconcileContext, type ReconcileResult } from '../../kube/controller.ts';
+import { configMaps } from '../../kube/kinds.ts';
 import { splitKey } from '../../kube/resource.ts';
 import type { Clients, Platform } from '../../platform/clients.ts';
 import type { Parts } from '../shell/parts.ts';
-import { configMaps } from '../shell/resources.ts';
 import type { Shell } from '../shell/shell.ts';
 import { eraseOrphan, ORPHANS, type Orphan, readOrphans } from './record.ts';
 

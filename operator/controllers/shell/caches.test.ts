@@ -1,11 +1,11 @@
 import { afterEach, expect, test } from 'vitest';
 import { testRuntime } from '#kit/testing/runtime.ts';
+import { configMaps, services } from '../../kube/kinds.ts';
 import { ClusterState, Refused } from '../../kube/testing/cluster-state.ts';
 import { directApi } from '../../kube/testing/direct-api.ts';
 import { testMetrics } from '../../kube/testing/fixtures.ts';
 import { manualTiming } from '../../kube/testing/manual-timing.ts';
 import { Caches } from './caches.ts';
-import { configMaps, services } from './resources.ts';
 
 const ends: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -34,10 +34,10 @@ export interface ReconcilePass<R extends Managed> extends Pass<R> {
   readonly installation: Installation;
   /**
    * Applies children in order and deletes those that are not wanted any more.
-   * @returns the children as the cluster has them, in the same order
+   * @returns whether they are ours: false while somebody keeps changing one of them, which the shell says
    * @throws AdoptionRefused, ApiError, NotLeader
    */
-  readonly applyChildren: (children: readonly Child[]) => Promise<readonly KubeObject[]>;
+  readonly applyChildren: (children: readonly Child[]) => Promise<boolean>;
 }
 
 export interface FinalizePass<R extends Managed> extends Pass<R> {

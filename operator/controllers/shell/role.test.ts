@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { pods, statefulSets, volumeClaims } from '../../kube/kinds.ts';
 import type { Resource } from '../../kube/resource.ts';
-import { pods, registers, statefulSets, tenants, validatorSets, volumeClaims, watched } from './resources.ts';
+import { registers, tenants, validatorSets, watched } from './resources.ts';
 
 const template = fileURLToPath(
   new URL('../../../charts/chancery/templates/operator-rbac.yaml', import.meta.url),

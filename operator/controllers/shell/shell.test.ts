@@ -7,6 +7,7 @@ import type { Condition } from '../../api/object.ts';
 import { parseValidatorSet, type ValidatorSet } from '../../api/validator-set.ts';
 import { EventRecorder, kubeEvents } from '../../kube/events.ts';
 import { HttpApi } from '../../kube/http.ts';
+import { configMaps, podMonitors, services } from '../../kube/kinds.ts';
 import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import { type ApiServer, type Arrival, startApiServer } from '../../kube/testing/api-server.ts';
 import { at, credentialsFor, make, put, testMetrics } from '../../kube/testing/fixtures.ts';
@@ -16,7 +17,7 @@ import { installationMap, installationText } from '../../platform/testing/instal
 import { Blocked } from './blocked.ts';
 import { Caches } from './caches.ts';
 import type { Kind, Verdict } from './kind.ts';
-import { configMaps, podMonitors, services, validatorSets, watched } from './resources.ts';
+import { validatorSets, watched } from './resources.ts';
 import { createShell, type Shell } from './shell.ts';
 
 /** The shell around a kind of a test, on an API server on loopback. */
@@ -237,6 +238,32 @@ describe('what a reconcile throws becomes a condition:', () => {
   });
 });
 
+test('while somebody keeps changing a child it is said who, and the rest of the status goes on', async () => {
+  install();
+  store();
+  const child = (clusterIP: string) => make(services, 'main', { spec: { clusterIP } });
+  const isPutBack = () => JSON.stringify(server.state.get(at(services, 'main'))['spec']).includes('None');
+  let areOurs: boolean | undefined;
+  reconcile = async ({ applyChildren }) => {
+    areOurs = await applyChildren([{ resource: services, object: child('None') }]);
+    return { ...fine, status: { replicas: reconciled } };
+  };
+  await run();
+  await toSay('Reconciled');
+  expect(areOurs).toBe(true);
+  await waitFor(() => {
+    if (isPutBack()) server.state.apply(at(services, 'main'), child('10.0.0.9'), 'rival');
+    return condition('Ready')?.reason === 'ReconcileThrottled';
+  });
+  expect(areOurs).toBe(false);
+  expect(condition('Ready')?.message).toBe('Service acme/main: changed again and again by rival');
+  expect(condition('Stalled')?.status).toBe('True');
+  const before = reconciled;
+  shell.controller.queue.add('acme/main');
+  await waitFor(() => (live()['status'] as { replicas: number }).replicas > before);
+  expect(condition('Ready')?.reason).toBe('ReconcileThrottled');
+});
+
 describe('nothing is done', () => {
   test('without a description of the installation, and all is done when it comes', async () => {
     store();
@@ -288,30 +315,6 @@ describe('deletion', () => {
     await toSay('DeletionBlocked');
     expect(condition('Ready')?.message).toBe('Cannot be deleted yet: tenant is down');
     expect(live().metadata.finalizers).toEqual([FINALIZER]);
-  });
-
-  test('looks again soon for a service that is away, then seldom', async () => {
-    install();
-    store();
-    let looks = 0;
-    finalize = async () => {
-      looks += 1;
-      if (looks < 3) throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'tenant is down');
-      return { done: true };
-    };
-    const real = systemTiming();
-    /** Seconds that were asked for while so many looks had been taken. */
-    const pauses = new Map<number, number[]>();
-    const after = (ms: number, act: () => void) => {
-      pauses.set(looks, [...(pauses.get(looks) ?? []), Math.round(ms / 1000)]);
-      return real.after(ms / 100, act);
-    };
-    await run(watched, { ...real, random: () => 0.5, monotonicMs: () => 100 * real.monotonicMs(), after });
-    await toSay('Reconciled');
-    remove();
-    await waitFor(() => server.state.list(at(validatorSets)).length === 0);
-    expect(pauses.get(1)).not.toContain(25);
-    expect(pauses.get(2)).toContain(25);
   });
 
   test('says that it waits before a silent service is given up, and goes when that answers', async () => {

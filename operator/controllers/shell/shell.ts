@@ -13,6 +13,7 @@ import { Applier } from '../../kube/apply.ts';
 import { Controller, type ReconcileContext, type ReconcileResult } from '../../kube/controller.ts';
 import { isApiError } from '../../kube/errors.ts';
 import type { Occurrence } from '../../kube/events.ts';
+import { configMaps } from '../../kube/kinds.ts';
 import type { KubeObject } from '../../kube/resource.ts';
 import { StatusWriter } from '../../kube/status.ts';
 import { stalled } from '../../plan/outcome.ts';
@@ -22,7 +23,6 @@ import { applyChildren } from './children.ts';
 import { addFinalizer, removeFinalizer } from './finalizer.ts';
 import type { Finalization, FinalizePass, Kind, Managed, Pass, Verdict } from './kind.ts';
 import type { Parts } from './parts.ts';
-import { configMaps } from './resources.ts';
 import { wire } from './triggers.ts';
 
 /** A controller that can be started once this process leads, and stopped. */
@@ -45,6 +45,8 @@ export async function begin(caches: Caches, shells: readonly Shell[]): Promise<v
 /** Annotation of a child with the hash of what was applied. */
 const APPLIED = 'chancery.dev/applied';
 const RESYNC_MS = 300_000;
+/** While somebody else keeps changing what we set, as often as that may be put back. */
+const CONTESTED_MS = 10_000;
 /** How often a deletion looks again for a service that is away: seldom enough for it, soon enough for who waits. */
 const AWAY_MS = 25_000;
 /** The first time: it may have been away for a moment. */
@@ -166,13 +168,19 @@ class Work<R extends Managed> {
       // the object comes again, with the finalizer
       return undefined;
     }
+    let contested: Outcome | undefined;
     const verdict = await this.#kind.reconcile({
       ...pass,
       installation,
-      applyChildren: (children) =>
-        applyChildren({ ...this.#parts, applier: this.#applier, kind: this.#kind, pass, children }),
+      applyChildren: async (children) => {
+        const of = { ...this.#parts, applier: this.#applier, kind: this.#kind, pass, children };
+        contested = await applyChildren(of);
+        return contested === undefined;
+      },
     });
-    return { verdict };
+    if (contested === undefined) return { verdict };
+    const requeueAfterMs = Math.min(CONTESTED_MS, verdict.requeueAfterMs ?? Infinity);
+    return { verdict: { ...verdict, outcome: contested, requeueAfterMs } };
   }
 
   #paused({ resource }: Pass<R>): End {

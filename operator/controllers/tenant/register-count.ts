@@ -17,7 +17,7 @@ interface Counting {
 
 /**
  * The number of registers of an organisation is nice to know: a service that did not tell it is left alone for a while,
- * so that its silence holds up one tenant and not every one of them.
+ * so that its silence holds up the tenants that are asked about just then and not every one of them.
  */
 export class RegisterCount {
   readonly #timing: Timing;

@@ -1,6 +1,7 @@
 import { parseRegister, type RegisterStatus } from '../../api/register.ts';
 import { parseTenant, type Tenant, type TenantStatus } from '../../api/tenant.ts';
 import type { Occurrence } from '../../kube/events.ts';
+import { ingresses } from '../../kube/kinds.ts';
 import { keyOf } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
 import { defined } from '../../plan/outcome.ts';
@@ -11,7 +12,7 @@ import { type Orphan, removeOrLeave } from '../orphans/record.ts';
 import { Blocked } from '../shell/blocked.ts';
 import type { Finalization, FinalizePass, Kind, ReconcilePass, Verdict } from '../shell/kind.ts';
 import type { Parts } from '../shell/parts.ts';
-import { ingresses, registers, tenants } from '../shell/resources.ts';
+import { registers, tenants } from '../shell/resources.ts';
 import { outcomeOfTenantRefusal } from './refusals.ts';
 import { COUNT_AGAIN_MS, RegisterCount } from './register-count.ts';
 import { tenantRoute } from './route.ts';

@@ -4,6 +4,7 @@ import { labels } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { EventRecorder } from '../../kube/events.ts';
 import { HttpApi } from '../../kube/http.ts';
+import { configMaps } from '../../kube/kinds.ts';
 import { Leader, leases } from '../../kube/leader.ts';
 import { isRecord, type KubeObject, type Resource } from '../../kube/resource.ts';
 import { type ApiServer, startApiServer } from '../../kube/testing/api-server.ts';
@@ -20,7 +21,7 @@ import { createOrphanSweeper } from '../orphans/sweep.ts';
 import { registerKind } from '../register/register.ts';
 import { Caches } from '../shell/caches.ts';
 import type { Parts } from '../shell/parts.ts';
-import { configMaps, registers, tenants, validatorSets, watched } from '../shell/resources.ts';
+import { registers, tenants, validatorSets, watched } from '../shell/resources.ts';
 import { begin, createShell, type Shell } from '../shell/shell.ts';
 import { tenantKind } from '../tenant/tenant.ts';
 

@@ -3,6 +3,7 @@ import type { Logger } from '#kit/log/log.ts';
 import { labels, podName, validatorId } from '../../api/names.ts';
 import type { Api } from '../../kube/api.ts';
 import { isApiError, NotLeader } from '../../kube/errors.ts';
+import { pods, statefulSets, volumeClaims } from '../../kube/kinds.ts';
 import type { ClaimFacts, LeftClaim, MemberFacts } from '../../plan/validator-set/facts.ts';
 import type { Act } from '../../plan/validator-set/plan.ts';
 import type { Replacement } from '../../plan/validator-set/roll.ts';
@@ -10,7 +11,6 @@ import type { Installation } from '../../platform/installation.ts';
 import type { Principals } from '../../platform/principals.ts';
 import type { Members } from '../../platform/validators.ts';
 import { Blocked } from '../shell/blocked.ts';
-import { pods, statefulSets, volumeClaims } from '../shell/resources.ts';
 
 /** With what acts are done. */
 export interface Actor {

@@ -1,10 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { labels, podName } from '../../api/names.ts';
+import { disruptionBudgets, pods, statefulSets } from '../../kube/kinds.ts';
 import type { KubeObject } from '../../kube/resource.ts';
 import { at, make, put } from '../../kube/testing/fixtures.ts';
 import { FakeMembers } from '../../platform/testing/fake-members.ts';
 import type { Parts } from '../shell/parts.ts';
-import { pods, statefulSets, validatorSets } from '../shell/resources.ts';
+import { validatorSets } from '../shell/resources.ts';
 import { startWorld, type World, writesTo } from '../testing/operator.ts';
 import { createValidatorSetController } from './controller.ts';
 
@@ -77,4 +79,29 @@ test('a member that is silent when a process begins is told of at once', async (
   await world.until('its silence to be told', () => ready()?.status === 'False');
   expect(ready()?.message).toContain('main-2');
   expect(ready()?.message).not.toContain('main-1');
+});
+
+test('while somebody keeps changing a child no pod is taken, what members say is told, and then the roll goes on', async () => {
+  await start('one');
+  await runSet();
+  const says = (type: 'Ready' | 'QuorumHealthy') => world.condition(validatorSets, 'main', type);
+  const wantedOfBudget = () => world.find(disruptionBudgets, 'main')?.['spec'];
+  const ours = wantedOfBudget();
+  const theirs = make(disruptionBudgets, 'main', { spec: { maxUnavailable: 3 } });
+  const untilStruck = (what: string, condition: () => boolean) =>
+    world.until(what, () => {
+      if (isDeepStrictEqual(wantedOfBudget(), ours))
+        world.server.state.apply(at(disruptionBudgets, 'main'), theirs, 'rival');
+      return condition();
+    });
+  await untilStruck('the fight to be told', () => says('Ready')?.reason === 'ReconcileThrottled');
+  world.server.state.merge(at(statefulSets, 'main'), { status: { updateRevision: 'main-2' } });
+  members.silent.add('main-2').add('main-3');
+  await untilStruck('the loss to be told', () => says('QuorumHealthy')?.status === 'False');
+  members.silent.clear();
+  await untilStruck('the quorum to be told', () => says('QuorumHealthy')?.status === 'True');
+  const evictions = () => writesTo(world.server).filter((call) => call.endsWith('/eviction'));
+  await world.pass(20_000);
+  expect([says('Ready')?.reason, evictions()]).toEqual(['ReconcileThrottled', []]);
+  await world.until('the roll', () => evictions().length > 0);
 });

@@ -2,6 +2,17 @@ import { labels, podName, validatorId } from '../../api/names.ts';
 import { parseRegister } from '../../api/register.ts';
 import { parseValidatorSet, type ValidatorSet } from '../../api/validator-set.ts';
 import type { Occurrence } from '../../kube/events.ts';
+import {
+  configMaps,
+  disruptionBudgets,
+  networkPolicies,
+  podMonitors,
+  pods,
+  serviceAccounts,
+  services,
+  statefulSets,
+  volumeClaims,
+} from '../../kube/kinds.ts';
 import { controllerOf, type KubeObject, keyOf } from '../../kube/resource.ts';
 import type { Change } from '../../kube/store.ts';
 import type { SetFacts } from '../../plan/validator-set/facts.ts';
@@ -13,21 +24,7 @@ import type { Members } from '../../platform/validators.ts';
 import { outcomeOf } from '../shell/blocked.ts';
 import type { Finalization, FinalizePass, Kind, ReconcilePass, Verdict } from '../shell/kind.ts';
 import type { Parts } from '../shell/parts.ts';
-import {
-  byReference,
-  configMaps,
-  disruptionBudgets,
-  networkPolicies,
-  podMonitors,
-  pods,
-  registers,
-  serviceAccounts,
-  services,
-  setIndex,
-  statefulSets,
-  validatorSets,
-  volumeClaims,
-} from '../shell/resources.ts';
+import { byReference, registers, setIndex, validatorSets } from '../shell/resources.ts';
 import { createShell, type Shell } from '../shell/shell.ts';
 import { perform } from './act.ts';
 import { boundRegister, leftClaims, memberCount, memberFacts, statefulSetFacts } from './observe.ts';
@@ -132,9 +129,10 @@ class Work {
     const claimSize = facts.statefulSet?.claimSize ?? set.spec.storage.size;
     const wanted = { set, installation, replicas, faultTolerance, claimSize };
     const monitor = this.#parts.caches.isServed(podMonitors) ? podMonitor(wanted) : [];
-    await pass.applyChildren([...renderValidatorSet(wanted), ...monitor]);
+    const areOurs = await pass.applyChildren([...renderValidatorSet(wanted), ...monitor]);
     const events: Occurrence[] = [];
-    for (const act of plan.acts) {
+    // what others make of the children is nothing to act by
+    for (const act of areOurs ? plan.acts : []) {
       if (!(await this.#isStillRight(pass, act))) continue;
       if (!(await perform(this.#actor(pass), act))) continue;
       if (act.kind === 'replace') {

@@ -63,7 +63,7 @@ export function podFacts(pod: KubeObject): PodFacts {
   };
 }
 
-export function claimFacts(claim: KubeObject): ClaimFacts {
+function claimFacts(claim: KubeObject): ClaimFacts {
   const { name, uid = '' } = claim.metadata;
   const conditions = records(at(claim, 'status', 'conditions'))
     .filter((each) => each['status'] === 'True')

@@ -5,7 +5,7 @@ type Tree = Record<string, unknown>;
 const untracked = new Set(['apiVersion', 'kind', 'metadata.name', 'metadata.namespace', 'metadata.uid']);
 
 /** Paths of everything that a configuration sets; lists count as one value. */
-export function leavesOf(value: unknown, path = ''): Map<string, unknown> {
+function leavesOf(value: unknown, path = ''): Map<string, unknown> {
   const leaves = new Map<string, unknown>();
   if (!isRecord(value) || Object.keys(value).length === 0)
     return path === '' ? leaves : leaves.set(path, value);

@@ -35,7 +35,7 @@ export function usableMembers(set: ValidatorSet): readonly string[] {
 }
 
 /** Ordinal of a validator within a set; undefined for a validator of something else. */
-export function ordinalIn(setName: string, validatorId: string): number | undefined {
+function ordinalIn(setName: string, validatorId: string): number | undefined {
   return validatorId.startsWith(PREFIX) ? findOrdinal(setName, validatorId.slice(PREFIX.length)) : undefined;
 }
 

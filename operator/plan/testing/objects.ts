@@ -13,7 +13,7 @@ export const ORGANIZATION_ID = '3a3f6c0e-91b4-4f0e-8f7a-56b2c1d0e9f8';
 export const REGISTER_ID = '0123456789abcdef0123456789abcdef';
 export const OWNER = `w1${'q'.repeat(59)}`;
 export const ADMIN = `w1${'p'.repeat(59)}`;
-export const CREATED = '2026-01-01T00:00:00Z';
+const CREATED = '2026-01-01T00:00:00Z';
 export const NOW_MS = Date.parse('2026-01-01T00:00:10Z');
 
 interface Made {

@@ -111,7 +111,7 @@ test('whatever a set goes through, no volume goes earlier, and none of a member 
     }),
     { numRuns: 100 },
   );
-});
+}, 30_000);
 
 test('a set that shrank keeps the volumes for a week and then has none too many', () => {
   const world = new World();

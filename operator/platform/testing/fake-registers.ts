@@ -13,7 +13,7 @@ import { ServiceRefusal } from '../refusals.ts';
 import type { Registers } from '../registers.ts';
 import type { Wallets } from '../wallets.ts';
 
-export const OPERATOR_ADDRESS = `w1${'z'.repeat(59)}`;
+const OPERATOR_ADDRESS = `w1${'z'.repeat(59)}`;
 
 interface Ledger {
   uid: string | undefined;

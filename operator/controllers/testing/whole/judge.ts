@@ -1,6 +1,7 @@
 import { quorum } from '#core/ledger/consensus.ts';
 import { FINALIZER, validatorId } from '../../../api/names.ts';
 import type { ApiRequest } from '../../../kube/api.ts';
+import { configMaps, pods, statefulSets, volumeClaims } from '../../../kube/kinds.ts';
 import { leases } from '../../../kube/leader.ts';
 import { isRecord, type KubeObject } from '../../../kube/resource.ts';
 import type { ClusterState } from '../../../kube/testing/cluster-state.ts';
@@ -9,7 +10,7 @@ import type { RegisterFacts } from '../../../plan/register/facts.ts';
 import type { FakeOrganizations } from '../../../platform/testing/fake-organizations.ts';
 import type { FakeRegisters } from '../../../platform/testing/fake-registers.ts';
 import { ORPHANS } from '../../orphans/record.ts';
-import { configMaps, pods, registers, statefulSets, tenants, volumeClaims } from '../../shell/resources.ts';
+import { registers, tenants } from '../../shell/resources.ts';
 import { type Kubernetes, ordinalOf } from './kubernetes.ts';
 
 export interface Judged {

@@ -1,6 +1,17 @@
 import { claimName, labels, podName } from '../../../api/names.ts';
 import { hashOf } from '../../../kube/compare.ts';
 import {
+  configMaps,
+  disruptionBudgets,
+  ingresses,
+  networkPolicies,
+  pods,
+  serviceAccounts,
+  services,
+  statefulSets,
+  volumeClaims,
+} from '../../../kube/kinds.ts';
+import {
   apiVersionOf,
   controllerOf,
   isRecord,
@@ -10,20 +21,7 @@ import {
 import { type ClusterState, Refused, type Target } from '../../../kube/testing/cluster-state.ts';
 import { at, make } from '../../../kube/testing/fixtures.ts';
 import type { Timing } from '../../../kube/time.ts';
-import {
-  configMaps,
-  disruptionBudgets,
-  ingresses,
-  networkPolicies,
-  pods,
-  registers,
-  serviceAccounts,
-  services,
-  statefulSets,
-  tenants,
-  validatorSets,
-  volumeClaims,
-} from '../../shell/resources.ts';
+import { registers, tenants, validatorSets } from '../../shell/resources.ts';
 
 /** Children that go with their owners. */
 export const collected: readonly Resource[] = [

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Tenant } from '../../../api/tenant.ts';
 import type { Api } from '../../../kube/api.ts';
+import { volumeClaims } from '../../../kube/kinds.ts';
 import { isRecord } from '../../../kube/resource.ts';
 import type { Kind } from '../../shell/kind.ts';
 import type { Parts } from '../../shell/parts.ts';
-import { volumeClaims } from '../../shell/resources.ts';
 
 /** An error that is put into the operator on purpose: whoever judges it must notice. */
 export interface Mutation {

@@ -1,6 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { EventRecorder } from '../../../kube/events.ts';
+import { configMaps } from '../../../kube/kinds.ts';
 import { Leader } from '../../../kube/leader.ts';
 import type { ClusterState } from '../../../kube/testing/cluster-state.ts';
 import { type DirectApi, directApi, type Weather } from '../../../kube/testing/direct-api.ts';
@@ -15,7 +16,7 @@ import { createOrphanSweeper } from '../../orphans/sweep.ts';
 import { registerKind } from '../../register/register.ts';
 import { Caches } from '../../shell/caches.ts';
 import type { Parts } from '../../shell/parts.ts';
-import { configMaps, registers, tenants, validatorSets, watched } from '../../shell/resources.ts';
+import { registers, tenants, validatorSets, watched } from '../../shell/resources.ts';
 import { begin, createShell, type Shell } from '../../shell/shell.ts';
 import { tenantKind } from '../../tenant/tenant.ts';
 import { createValidatorSetController } from '../../validator-set/controller.ts';

@@ -2,6 +2,7 @@ import { AppError } from '#core/errors/errors.ts';
 import { quorum } from '#core/ledger/consensus.ts';
 import { labels } from '../../../api/names.ts';
 import type { ApiRequest } from '../../../kube/api.ts';
+import { configMaps, pods, statefulSets } from '../../../kube/kinds.ts';
 import { isRecord, type KubeObject, type Resource } from '../../../kube/resource.ts';
 import { ClusterState, Refused } from '../../../kube/testing/cluster-state.ts';
 import { perform, type Weather } from '../../../kube/testing/direct-api.ts';
@@ -13,7 +14,7 @@ import { fakeOrganizations } from '../../../platform/testing/fake-organizations.
 import { fakeRegisters } from '../../../platform/testing/fake-registers.ts';
 import { installationMap, installationText } from '../../../platform/testing/installation.fixture.ts';
 import type { MemberPlace, Members } from '../../../platform/validators.ts';
-import { configMaps, pods, registers, statefulSets, tenants, validatorSets } from '../../shell/resources.ts';
+import { registers, tenants, validatorSets } from '../../shell/resources.ts';
 import { Judge, sealing } from './judge.ts';
 import { Kubernetes, targetOf } from './kubernetes.ts';
 import { type Mutation, sound } from './mutations.ts';

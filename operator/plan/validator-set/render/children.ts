@@ -1,4 +1,6 @@
 import { canonicalQuantity } from '../../../api/quantity.ts';
+import type { Child } from '../../../kube/apply.ts';
+import { hashOf } from '../../../kube/compare.ts';
 import {
   configMaps,
   disruptionBudgets,
@@ -6,9 +8,7 @@ import {
   serviceAccounts,
   services,
   statefulSets,
-} from '../../../controllers/shell/resources.ts';
-import type { Child } from '../../../kube/apply.ts';
-import { hashOf } from '../../../kube/compare.ts';
+} from '../../../kube/kinds.ts';
 import { apiVersionOf, type Resource } from '../../../kube/resource.ts';
 import { childMetadata, HTTPS_PORT, namesOf, selectorLabels, type Wanted } from '../wanted.ts';
 import { networkPolicySpec } from './network.ts';

@@ -1,6 +1,6 @@
 import { labels } from '../../../api/names.ts';
-import { podMonitors } from '../../../controllers/shell/resources.ts';
 import type { Child } from '../../../kube/apply.ts';
+import { podMonitors } from '../../../kube/kinds.ts';
 import { apiVersionOf } from '../../../kube/resource.ts';
 import { childLabels, childMetadata, namesOf, selectorLabels, type Wanted } from '../wanted.ts';
 

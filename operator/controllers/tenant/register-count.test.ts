@@ -1,0 +1,45 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { tenants } from '../shell/resources.ts';
+import { startWorld, type World } from '../testing/operator.ts';
+
+let world: World;
+
+beforeEach(async () => {
+  world = await startWorld();
+});
+
+afterEach(() => world.close());
+
+const registerCount = (name: string) =>
+  (world.find(tenants, name)?.['status'] as { registerCount?: number } | undefined)?.registerCount;
+
+describe('a number of registers that nobody tells', () => {
+  const names = Array.from({ length: 20 }, (_, each) => `t${each}`);
+  const putAll = () => {
+    for (const name of names) world.put(tenants, name, { displayName: 'Tenant', subdomain: `the-${name}` });
+  };
+  const allReady = () => names.every((name) => world.isReady(tenants, name));
+
+  test('is asked for again soon', async () => {
+    let isAway = true;
+    world.interrupt = (call) => (call === 'count' && isAway ? 'question' : undefined);
+    await world.start('one');
+    putAll();
+    await world.until('the tenants', allReady);
+    isAway = false;
+    const beganMs = world.timing.monotonicMs();
+    await world.until('the counts', () => names.every((name) => registerCount(name) === 0));
+    expect(world.timing.monotonicMs() - beganMs).toBeLessThan(65_000);
+  });
+
+  test('costs few calls, however many tenants there are', async () => {
+    world.interrupt = (call) => (call === 'count' ? 'question' : undefined);
+    await world.start('one');
+    putAll();
+    await world.until('the tenants', allReady);
+    world.calls.length = 0;
+    await world.pass(300_000);
+    // four workers, once in 30 s
+    expect(world.calls.filter((call) => call === 'count').length).toBeLessThanOrEqual(4 * 10);
+  });
+});
