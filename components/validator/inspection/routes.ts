@@ -6,7 +6,6 @@ import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import { type App, callerOf, page, pageSchema, pageWindow, paging, problemSchema } from '#kit/http/http.ts';
-import { type GatherDeps, gather } from '../admin/gather.ts';
 import { answerHeaders } from '../admission/answer.ts';
 import { type Answering, answerSubmission } from '../admission/answering.ts';
 import type { Colleagues } from '../membership/clients.ts';
@@ -16,10 +15,10 @@ import { assertMaySeal, type Built, buildHere, notSealedInTime, presentBuilt } f
 import { clockText, durationText } from './durations.ts';
 import { validateBody } from './given-docket.ts';
 import { isFine, judgeGiven } from './judge.ts';
-import { atMember, findOwn, type Places, visibleRegister } from './place.ts';
+import { atMember, type Places, visibleRegister } from './place.ts';
 import { listWaiting, presentWaiting } from './waiting.ts';
 
-export interface InspectionDeps extends Places, GatherDeps, Answering {
+export interface InspectionDeps extends Places, Answering {
   readonly colleagues: Pick<Colleagues, 'report' | 'listWaiting' | 'buildDocket'>;
   readonly clock: Clock;
   readonly verifier: Verifier;
@@ -264,25 +263,29 @@ function mountAdd(app: App, deps: InspectionDeps): void {
 }
 
 /**
- * How much waits, and how long that takes at the pace of the register's policy. What was accepted stays accepted when the
- * register service does not answer: then nothing is said of the pace.
+ * How much waits, and how long that takes at the pace of the register's policy. What was accepted stays accepted when
+ * nobody says so: then it is nothing.
  */
 async function outlook(deps: InspectionDeps, registerId: string) {
-  const memPoolSize = findOwn(deps, registerId)?.pool.size ?? (await sizeElsewhere(deps, registerId));
-  const rules = await deps.findRules(registerId).catch((error: unknown) => {
-    if (!isAppError(error)) throw error;
-    return undefined;
+  const waiting = atMember(deps, registerId, {
+    here: ({ pool }) => pool.size,
+    there: async (validatorId) =>
+      (await deps.colleagues.report(validatorId, registerId)).registers[0]?.memPoolSize,
   });
-  const consensus = rules?.policy.consensus;
+  const memPoolSize = (await ifSaid(waiting)) ?? 0;
+  const consensus = (await ifSaid(deps.findRules(registerId)))?.policy.consensus;
   const { maxTransactionsPerDocket = 1, docketBuildIntervalMs = 0 } = consensus ?? {};
   const dockets = Math.max(1, Math.ceil(memPoolSize / maxTransactionsPerDocket));
   return { memPoolSize, estimatedInclusionTime: clockText((dockets * docketBuildIntervalMs) / 1000) };
 }
 
-async function sizeElsewhere(deps: InspectionDeps, registerId: string): Promise<number> {
-  const gathered = await gather(deps, registerId);
-  const reports = gathered.flatMap(({ report }) => report?.registers ?? []);
-  return Math.max(0, ...reports.map(({ memPoolSize }) => memPoolSize));
+async function ifSaid<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isAppError(error)) return undefined;
+    throw error;
+  }
 }
 
 function mountWaiting(app: App, deps: InspectionDeps): void {

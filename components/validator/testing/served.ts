@@ -30,7 +30,7 @@ export class Served {
   readonly app: App = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
   readonly subscriptions = { isSubscribed: async (): Promise<boolean> => true };
   /** What becomes of a submission that is not taken here, and what the register service says of other registers. */
-  readonly beyond: Pick<Deps, 'findRules'> & { forward: Forward } = {
+  readonly beyond: { forward: Forward; findRules: Deps['findRules'] } = {
     forward: async () => undefined,
     findRules: async () => undefined,
   };
