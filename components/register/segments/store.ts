@@ -54,7 +54,7 @@ export function headSegments(
 }
 
 /** One key as statements have it: of which register, in which segment that is open, and in which others it may be. */
-export interface KeyInSql {
+interface KeyInSql {
   readonly registerNo: RawBuilder<unknown>;
   readonly open: RawBuilder<unknown>;
   /** an array */
