@@ -72,7 +72,11 @@ function call(exchange: Exchange, upstream: Upstream, options: ForwardOptions, b
     const target = upstream.current();
     carrier = new ResponseCarrier(response, {
       headersOf: (answer) => clientHeaders(answer, exchange.client.secure),
-      asksElsewhere: () => attempts < mostAttempts && isWhole(body),
+      asksElsewhere: () => {
+        // what cannot be sent again goes to the client; the next request is better off all the same
+        upstream.leave(target);
+        return attempts < mostAttempts && isWhole(body);
+      },
       settle: (failure) => {
         if (failure !== undefined && isAway(failure)) upstream.leave(target);
         return settle(failure);

@@ -9,7 +9,7 @@ export interface Visibility {
 }
 
 /** Whether a caller sees every register: system administrators and services do. */
-export function seesAll(caller: Caller): boolean {
+function seesAll(caller: Caller): boolean {
   return caller.kind === 'service' || decide('RequireSystemAdmin', caller) === 'allow';
 }
 

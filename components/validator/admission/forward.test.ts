@@ -117,6 +117,17 @@ describe('handing a submission on', () => {
     expect(asked).toEqual(['a']);
   });
 
+  it('keeps to the register that its origin may speak of', async () => {
+    const { forward, asked, questions } = begin({ a: ok });
+    const assertRegister = () => {
+      throw new AppError('invalid', 'BATCH_REGISTER', 'another register');
+    };
+    await expect(forward(text, { ...service, assertRegister }, stopped)).rejects.toMatchObject({
+      code: 'BATCH_REGISTER',
+    });
+    expect([asked, questions()]).toEqual([[], 0]);
+  });
+
   it('never hands genesis on', async () => {
     const { forward, asked } = begin({ a: ok });
     const genesis = genesisSubmission({

@@ -19,7 +19,7 @@ export interface ForwardOptions {
 /**
  * Hands a submission that cannot be taken here to a member of its register. The answer of a member, or undefined when
  * nobody else may take it: then the refusal stands.
- * Throws AppError forbidden SUBSCRIPTION_REQUIRED, unavailable VALIDATOR_UNAVAILABLE when no member can be reached.
+ * Throws AppError what the origin says of the register, forbidden SUBSCRIPTION_REQUIRED, unavailable VALIDATOR_UNAVAILABLE when no member can be reached.
  */
 export type Forward = (text: string, origin: Origin, refusal: unknown) => Promise<Answer | undefined>;
 
@@ -101,6 +101,8 @@ export function createForward(options: ForwardOptions): Forward {
   return async (text, origin, refusal) => {
     if (origin.isForwarded || !isAppError(refusal) || !elsewhere.includes(refusal.code)) return undefined;
     const { registerId, type } = parseSubmission(text).envelope;
+    // a validator that takes nothing in has not looked at it yet
+    origin.assertRegister?.(registerId);
     if (type === 'Genesis') return undefined;
     const members = await membersOf(registerId);
     if (members === undefined || !members.some((id) => id !== options.validatorId)) return undefined;

@@ -3,7 +3,6 @@ import { AppError } from '#core/errors/errors.ts';
 import { nextTimestamp } from '../building/docket.ts';
 import { aService, otherRegister, Served, somebody } from '../testing/served.ts';
 import { registerId, userKey } from '../testing/world.ts';
-import { clockText, durationText } from './durations.ts';
 
 const served = new Served();
 const { world } = served;
@@ -19,6 +18,8 @@ beforeEach(() => world.engine.setMode(registerId, 'Paused'));
 afterEach(async () => {
   served.caller = aService;
   served.subscriptions.isSubscribed = async () => true;
+  served.beyond.forward = async () => undefined;
+  served.beyond.findRules = async () => undefined;
   for (const name of Object.keys(served.colleagues)) Reflect.deleteProperty(served.colleagues, name);
   await world.engine.setMode(registerId, 'Running');
   await world.register.seal(undefined, 5_000);
@@ -82,6 +83,11 @@ describe('what waits', () => {
       ['validator-1', otherRegister, 20, 20, 'theirs'],
       ['validator-2', otherRegister, 20, 20, 'theirs'],
     ]);
+    served.colleagues.listWaiting = async (validatorId) => {
+      const code = validatorId === 'validator-1' ? 'SERVICE_UNAVAILABLE' : 'REGISTER_NOT_READY';
+      throw new AppError('unavailable', code, 'not now');
+    };
+    expect((await waiting(otherRegister)).json()).toMatchObject({ status: 503, code: 'REGISTER_NOT_READY' });
     Reflect.deleteProperty(served.colleagues, 'listWaiting');
     expect((await waiting(otherRegister)).json()).toMatchObject({
       status: 503,
@@ -287,6 +293,22 @@ describe('validating a docket', () => {
   });
 });
 
+describe('sealing at another member', () => {
+  it('is ordered once, when nobody knows what became of it', async () => {
+    const asked: string[] = [];
+    served.colleagues.buildDocket = async (validatorId) => {
+      asked.push(validatorId);
+      throw new AppError('timeout', 'TIMEOUT', 'no answer');
+    };
+    const order = { registerId: otherRegister, seal: true };
+    const answer = await post('dockets/build', order);
+    expect([answer.statusCode, answer.json().code]).toEqual([504, 'CONSENSUS_TIMEOUT']);
+    expect(asked).toEqual(['validator-1']);
+    await post('dockets/build', { ...order, seal: false });
+    expect(asked).toEqual(['validator-1', 'validator-1', 'validator-2']);
+  });
+});
+
 describe('adding a transaction', () => {
   /** The design's shape of a signed submission. */
   function drafted(over: object = {}) {
@@ -321,6 +343,33 @@ describe('adding a transaction', () => {
     expect((await post('transactions/add', { transaction })).json()).toMatchObject({ memPoolSize: 1 });
   });
 
+  it('is accepted by a member, whoever says how much waits there', async () => {
+    const transaction = drafted({ registerId: otherRegister });
+    served.beyond.forward = async () => ({ status: 200, body: {}, retryAfterSeconds: 0 });
+    served.beyond.findRules = async () => world.register.state.ledger;
+    const asked: string[] = [];
+    const away = new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'away');
+    served.colleagues.report = async (validatorId) => {
+      asked.push(validatorId);
+      if (validatorId === 'validator-1') throw away;
+      return { registers: [{ memPoolSize: 7 }] } as never;
+    };
+    const add = async () => (await post('transactions/add', { transaction })).json();
+    expect(await add()).toMatchObject({ accepted: true, memPoolSize: 7 });
+    expect(asked).toEqual(['validator-1', 'validator-2']);
+    served.colleagues.report = () => Promise.reject(away);
+    served.beyond.findRules = () => Promise.reject(away);
+    expect(await add()).toEqual({ accepted: true, memPoolSize: 0, estimatedInclusionTime: '00:00:00' });
+  });
+
+  it('goes to another validator while this one drains', async () => {
+    await served.world.engine.drain.begin();
+    const answer = await post('transactions/add', { transaction: drafted() });
+    expect([answer.statusCode, answer.json().code]).toEqual([503, 'VALIDATOR_DRAINING']);
+    expect(answer.headers['x-retry-elsewhere']).toBe('true');
+    await served.world.engine.drain.end();
+  });
+
   it.each([
     ['another payload', { payload: { other: 1 } }, 400, 'VAL_SIG_002'],
     ['a wrong hash', { payloadHash: '00'.repeat(32) }, 400, 'VAL_HASH_001'],
@@ -341,12 +390,4 @@ describe('adding a transaction', () => {
       expect((await post('transactions/add', body)).statusCode).toBe(400);
     },
   );
-});
-
-describe('durations', () => {
-  it('are written as the design writes them', () => {
-    expect(durationText(61_000_001)).toBe('00:01:01.0000010');
-    expect(durationText(0)).toBe('00:00:00.0000000');
-    expect(clockText(360_000.2)).toBe('100:00:01');
-  });
 });
