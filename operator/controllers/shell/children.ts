@@ -6,7 +6,7 @@ import { prune } from '../../kube/prune.ts';
 import { keyOf } from '../../kube/resource.ts';
 import { stalled } from '../../plan/outcome.ts';
 import type { Caches } from './caches.ts';
-import type { Kind, Managed, Pass } from './kind.ts';
+import type { ChildrenState, Kind, Managed, Pass } from './kind.ts';
 
 interface Application<R extends Managed> {
   readonly api: Api;
@@ -17,17 +17,25 @@ interface Application<R extends Managed> {
   readonly children: readonly Child[];
 }
 
+interface ApplyResult {
+  readonly state: ChildrenState;
+  /** Of the whole object, while children are contested. */
+  readonly outcome?: Outcome;
+}
+
 /**
  * Applies children in order, then deletes what is not wanted any more.
- * @returns ReconcileThrottled with the name of who fights with us over one of them; undefined when nobody does
+ * @returns contested with ReconcileThrottled and the name of who fights with us over one of them
  */
-export async function applyChildren<R extends Managed>(of: Application<R>): Promise<Outcome | undefined> {
+export async function applyChildren<R extends Managed>(of: Application<R>): Promise<ApplyResult> {
   const { api, caches, applier, kind, pass, children } = of;
   const { object, signal } = pass;
   const fought: string[] = [];
   const rivals = new Set<string>();
+  let state: ChildrenState = 'as wanted';
   for (const child of children) {
     const applied = await applier.apply(object, child, signal);
+    if (applied.action !== 'unchanged') state = 'changed';
     if (applied.action !== 'throttled') continue;
     fought.push(`${child.object.kind} ${keyOf(child.object.metadata)}`);
     for (const each of applied.rivals) rivals.add(each);
@@ -41,7 +49,8 @@ export async function applyChildren<R extends Managed>(of: Application<R>): Prom
     signal,
   });
   if (deleted.length > 0) pass.log.info({ children: deleted }, 'Deleted what is not wanted any more');
-  if (fought.length === 0) return undefined;
+  if (fought.length === 0) return { state };
   const whom = rivals.size === 0 ? 'somebody' : [...rivals].join(', ');
-  return stalled('ReconcileThrottled', `${fought.join(', ')}: changed again and again by ${whom}`);
+  const outcome = stalled('ReconcileThrottled', `${fought.join(', ')}: changed again and again by ${whom}`);
+  return { state: 'contested', outcome };
 }

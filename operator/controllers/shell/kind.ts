@@ -30,14 +30,17 @@ export interface Pass<R extends Managed> {
   readonly failures: number;
 }
 
+/** What applying children has come to: a change is not in the caches yet. */
+export type ChildrenState = 'as wanted' | 'changed' | 'contested';
+
 export interface ReconcilePass<R extends Managed> extends Pass<R> {
   readonly installation: Installation;
   /**
    * Applies children in order and deletes those that are not wanted any more.
-   * @returns whether they are ours: false while somebody keeps changing one of them, which the shell says
+   * @returns contested while somebody keeps changing one of them, which the shell says
    * @throws AdoptionRefused, ApiError, NotLeader
    */
-  readonly applyChildren: (children: readonly Child[]) => Promise<boolean>;
+  readonly applyChildren: (children: readonly Child[]) => Promise<ChildrenState>;
 }
 
 export interface FinalizePass<R extends Managed> extends Pass<R> {

@@ -174,8 +174,9 @@ class Work<R extends Managed> {
       installation,
       applyChildren: async (children) => {
         const of = { ...this.#parts, applier: this.#applier, kind: this.#kind, pass, children };
-        contested = await applyChildren(of);
-        return contested === undefined;
+        const { state, outcome } = await applyChildren(of);
+        contested = outcome;
+        return state;
       },
     });
     if (contested === undefined) return { verdict };

@@ -57,6 +57,24 @@ async function runSet(): Promise<void> {
 
 const version = () => world.server.state.get(at(validatorSets, 'main')).metadata.resourceVersion;
 
+test('an edit of the template is not Ready before its StatefulSet has a revision for it', async () => {
+  await start('one');
+  await runSet();
+  world.put(validatorSets, 'main', { replicas: 4, resources: { limits: { cpu: '2' } } });
+  const generation = world.find(validatorSets, 'main')?.metadata.generation;
+  const ready = () => world.condition(validatorSets, 'main', 'Ready');
+  const said = new Set<string>();
+  await world.until('the edit to be seen', () => {
+    const seen = ready();
+    if (seen?.observedGeneration === generation) said.add(`${seen?.status} ${seen?.message}`);
+    return said.size > 0;
+  });
+  await world.pass(5_000);
+  expect([...said, ready()?.status]).toEqual(['False The cluster has yet to see the last change', 'False']);
+  runPods();
+  await world.until('the set to be ready', () => world.isReady(validatorSets, 'main'));
+});
+
 test('a process that begins hears the members before it says anything, and writes nothing', async () => {
   const one = await start('one');
   await runSet();

@@ -129,10 +129,11 @@ class Work {
     const claimSize = facts.statefulSet?.claimSize ?? set.spec.storage.size;
     const wanted = { set, installation, replicas, faultTolerance, claimSize };
     const monitor = this.#parts.caches.isServed(podMonitors) ? podMonitor(wanted) : [];
-    const areOurs = await pass.applyChildren([...renderValidatorSet(wanted), ...monitor]);
+    const state = await pass.applyChildren([...renderValidatorSet(wanted), ...monitor]);
+    const now = state === 'changed' ? planSet({ ...facts, isChanging: true }) : plan;
     const events: Occurrence[] = [];
     // what others make of the children is nothing to act by
-    for (const act of areOurs ? plan.acts : []) {
+    for (const act of state === 'contested' ? [] : now.acts) {
       if (!(await this.#isStillRight(pass, act))) continue;
       if (!(await perform(this.#actor(pass), act))) continue;
       if (act.kind === 'replace') {
@@ -141,8 +142,8 @@ class Work {
       }
       events.push(...[eventOf(act)].filter((each) => each !== undefined));
     }
-    if (!plan.isRolling) this.#rolling.delete(set.metadata.uid);
-    return { ...(await this.#register(pass, plan)), events };
+    if (!now.isRolling) this.#rolling.delete(set.metadata.uid);
+    return { ...(await this.#register(pass, now)), events };
   }
 
   async #plan(pass: Pass): Promise<{ readonly facts: SetFacts; readonly plan: SetPlan }> {

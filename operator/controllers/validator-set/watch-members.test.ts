@@ -39,6 +39,23 @@ test('every member is asked at once and again; only what is new is told', async 
   expect(watch.answerOf(key, { uid: 'uid-0', isReady: true }).report?.registers[0]?.height).toBe(2);
 });
 
+test('since when a member says its height is known', async () => {
+  const { watch, members, timing } = follow();
+  const registerId = '0'.repeat(32);
+  const since = () => watch.answerOf(key, { uid: 'uid-0', isReady: true }).heightSinceMs?.get(registerId);
+  const says = (height: number) =>
+    members.registers.set(registerId, { members: ['validator-main-0'], height });
+  says(1);
+  await timing.advance(0);
+  const first = timing.nowMs();
+  expect(since()).toBe(first);
+  await timing.advance(6_000);
+  expect(since()).toBe(first);
+  says(2);
+  await timing.advance(3_000);
+  expect(since()).toBe(first + 9_000);
+});
+
 test('who is silent is unknown at once, and what is known is when it was last heard', async () => {
   const { watch, members, timing, news } = follow();
   await timing.advance(0);

@@ -1,7 +1,7 @@
 import type { Logger } from '#kit/log/log.ts';
 import { hashOf } from '../../kube/compare.ts';
 import type { Cancel, Timing } from '../../kube/time.ts';
-import type { MemberFacts, MemberReport } from '../../plan/validator-set/facts.ts';
+import type { MemberFacts, MemberReport, RegisterReport } from '../../plan/validator-set/facts.ts';
 import type { Installation } from '../../platform/installation.ts';
 import type { Members } from '../../platform/validators.ts';
 
@@ -25,6 +25,8 @@ export interface MemberWatchOptions {
 interface Answer {
   readonly report?: MemberReport;
   readonly answeredAtMs?: number;
+  /** Since when it has said these heights, by register id. */
+  readonly heightSinceMs?: ReadonlyMap<string, number>;
   /** It was asked and did not answer. */
   readonly isSilent?: boolean;
   /** It was ready when it was asked. */
@@ -95,11 +97,11 @@ export class MemberWatch {
   answerOf(
     key: string,
     { uid, isReady }: Pick<Asked, 'uid' | 'isReady'>,
-  ): Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnasked'> {
-    const { report, answeredAtMs, wasReady } = this.#sets.get(key)?.answers.get(uid) ?? {};
+  ): Pick<MemberFacts, 'report' | 'answeredAtMs' | 'isUnasked' | 'heightSinceMs'> {
+    const { report, answeredAtMs, wasReady, heightSinceMs } = this.#sets.get(key)?.answers.get(uid) ?? {};
     const isUnasked = report === undefined && isReady && wasReady !== true;
     return {
-      ...(report === undefined ? {} : { report }),
+      ...(report === undefined ? {} : { report, heightSinceMs }),
       ...(answeredAtMs === undefined ? {} : { answeredAtMs }),
       ...(isUnasked ? { isUnasked } : {}),
     };
@@ -197,12 +199,21 @@ export class MemberWatch {
     if (followed.blind !== undefined) return last;
     try {
       const report = await members.ask(followed.installation, pod);
-      return { report, answeredAtMs: timing.nowMs(), wasReady: pod.isReady };
+      const answeredAtMs = timing.nowMs();
+      const heightSinceMs = sinceWhen(report, before, answeredAtMs);
+      return { report, answeredAtMs, heightSinceMs, wasReady: pod.isReady };
     } catch (error) {
       log.debug({ err: error, subject: pod.name }, 'Member did not answer');
       return { ...last, isSilent: true, wasReady: pod.isReady };
     }
   }
+}
+
+function sinceWhen(report: MemberReport, before: Answer | undefined, nowMs: number): Map<string, number> {
+  const known = new Map(before?.report?.registers.map(({ registerId, height }) => [registerId, height]));
+  const since = ({ registerId, height }: RegisterReport) =>
+    known.get(registerId) === height ? (before?.heightSinceMs?.get(registerId) ?? nowMs) : nowMs;
+  return new Map(report.registers.map((each) => [each.registerId, since(each)]));
 }
 
 /** What makes a difference at once. Heights grow all the time and are read when the set is looked at anyway. */

@@ -3,7 +3,15 @@ import { describe, expect, test } from 'vitest';
 import { quorum } from '#core/ledger/consensus.ts';
 import type { MemberFacts, SetFacts } from './facts.ts';
 import { planSet } from './plan.ts';
-import { makeFacts, makePod, makeSet, withMembers } from './testing/sets.ts';
+import {
+  makeFacts,
+  makePod,
+  makeRegister,
+  makeReport,
+  makeSet,
+  NOW_MS,
+  withMembers,
+} from './testing/sets.ts';
 
 /** What a member may be to who looks at a set. */
 const lives = {
@@ -16,6 +24,19 @@ type Life = keyof typeof lives;
 
 const of = (...all: readonly Life[]): SetFacts =>
   withMembers(makeFacts(all.length), ({ ordinal }) => lives[all[ordinal] ?? 'works']);
+
+/** The quorum of four, of which one is away and one lacks dockets and has said its height since then. */
+function catchingUp(sinceMs: number): SetFacts {
+  const behind = makeRegister(4, { behind: 9 });
+  return withMembers(of('absent', 'works', 'works', 'works'), ({ ordinal }) =>
+    ordinal === 1
+      ? {
+          report: makeReport(1, [behind]),
+          heightSinceMs: new Map([[behind.registerId, sinceMs]]),
+        }
+      : {},
+  );
+}
 
 const told = (facts: SetFacts) => planSet(facts).findings.find(({ type }) => type === 'QuorumHealthy');
 
@@ -51,6 +72,21 @@ describe('QuorumHealthy while a member that is just back was not asked yet', () 
       ordinal === 3 ? { pod: makePod(3, { revision: 'old', isBroken: true }) } : {},
     );
     expect(planSet(facts).acts).toEqual([]);
+  });
+});
+
+describe('QuorumHealthy while a member catches up', () => {
+  test('says as before, and no pod is taken', () => {
+    const facts = having('True', 'Reconciled', catchingUp(NOW_MS - 4_000));
+    expect(told(facts)?.status).toBe('True');
+    expect(planSet(facts).requeueAfterMs).toBe(2_000);
+    const outdated = { ...facts.statefulSet, uid: 'sts', replicas: 4, updateRevision: 'newer' };
+    expect(planSet({ ...facts, statefulSet: outdated }).acts).toEqual([]);
+  });
+
+  test('is False once its height has stood still for 5 s', () => {
+    const facts = having('True', 'Reconciled', catchingUp(NOW_MS - 5_000));
+    expect(told(facts)).toMatchObject({ status: 'False', reason: 'QuorumLost' });
   });
 });
 

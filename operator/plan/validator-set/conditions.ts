@@ -42,7 +42,7 @@ export function describeLoss(tally: Tally, members: readonly MemberFacts[]): str
   return `${describe(tally)}${names.length === 0 ? '' : `; ${names.join(', ')} do not answer`}`;
 }
 
-/** While it depends on members that nobody has asked yet, what was known before stands; for moments. */
+/** While it depends on members that nobody has asked yet, or that catch up, what was known before stands; for moments. */
 function asBefore({ set }: SetFacts, message: string): Verdict {
   const before = findCondition(set.status.conditions, 'QuorumHealthy');
   if (before?.status === 'True') return holds(before.message);

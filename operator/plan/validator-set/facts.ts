@@ -90,6 +90,8 @@ export interface MemberFacts {
   readonly answeredAtMs?: number | undefined;
   /** It has become ready and was not asked since: that it has not answered says nothing. */
   readonly isUnasked?: boolean | undefined;
+  /** Since when it has said the height that it says now, by register id; milliseconds of the epoch. */
+  readonly heightSinceMs?: ReadonlyMap<string, number> | undefined;
 }
 
 export interface StatefulSetFacts {
@@ -128,6 +130,8 @@ export interface SetFacts {
   readonly blind?: string | undefined;
   /** Uid of the pod that was evicted last, until the cache has seen it go. */
   readonly evictedUid?: string | undefined;
+  /** Children were changed just now: what is known of them is from before. */
+  readonly isChanging?: boolean | undefined;
   /** Why no other set may begin a roll now. */
   readonly rollLimit?: string | undefined;
 }

@@ -178,6 +178,13 @@ const isJoining: Rule = ({ facts, members }) => {
   return reconciling('Progressing', `Not yet voting in every register: ${names}`);
 };
 
+/** A change of the template makes the pods outdated once its StatefulSet has a revision for it. */
+const isUnseen: Rule = ({ facts: { isChanging, statefulSet } }) => {
+  const isSeen = statefulSet === undefined || statefulSet.updateRevision !== undefined;
+  if (isSeen && isChanging !== true) return undefined;
+  return reconciling('Progressing', 'The cluster has yet to see the last change');
+};
+
 /** The first that applies is what is said of the set. */
 const rules: readonly Rule[] = [
   isSuspended,
@@ -189,6 +196,7 @@ const rules: readonly Rule[] = [
   isUnanswered,
   isGrowing,
   isJoining,
+  isUnseen,
 ];
 
 function outcomeOf(parts: Parts): Outcome {
@@ -232,12 +240,13 @@ function statusOf({ facts, numbers, known, roll }: Parts): Readonly<Record<strin
   };
 }
 
-function requeue({ facts, walk, roll, growth }: Parts): { readonly requeueAfterMs?: number } {
+function requeue({ facts, walk, roll, growth, known }: Parts): { readonly requeueAfterMs?: number } {
   const times = [
     ...(walk.leaving === undefined ? [] : [STEP_MS]),
     ...(growth.growing.length + growth.resize.length === 0 ? [] : [STEP_MS]),
     ...(roll.blocked?.retryAfterMs === undefined ? [] : [roll.blocked.retryAfterMs + 100]),
     ...(roll.outdated.length === 0 ? [] : [STEP_MS]),
+    ...(known.every(({ undecided }) => undecided.length === 0) ? [] : [STEP_MS]),
     ...(facts.registers.length === 0 ? [] : [REFRESH_MS]),
   ];
   return times.length === 0 ? {} : { requeueAfterMs: Math.min(...times) };

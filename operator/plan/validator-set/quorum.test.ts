@@ -73,7 +73,7 @@ test('who is behind, halted or no member does not count; a member that states le
       size: 4,
       quorum: 3,
       live: [validatorId('main-3')],
-      unasked: [],
+      undecided: [],
     },
   ]);
 });

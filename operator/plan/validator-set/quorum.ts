@@ -10,12 +10,14 @@ export interface Tally {
   readonly quorum: number;
   /** Validator ids of the members that answer, work and are caught up. */
   readonly live: readonly string[];
-  /** Validator ids of the members that have become ready and were not asked since: they may work. */
-  readonly unasked: readonly string[];
+  /** Validator ids of the members that may work: they have become ready and were not asked since, or are catching up. */
+  readonly undecided: readonly string[];
 }
 
 /** A member of another set is counted when one of ours heard it within this time. */
 const HEARD_MS = 15_000;
+/** A member that is behind, and whose height has not grown for so long, does not catch up. */
+const STANDSTILL_MS = 5_000;
 /** States in which a member seals, or would when there is something to seal. */
 const working = new Set(['Running', 'Paused', 'Stopped', 'WaitingForValidators']);
 
@@ -85,6 +87,12 @@ function isLive({ member, report }: Sighting, maxBehind: number): boolean {
   return !isMute && isCaughtUp(report, maxBehind);
 }
 
+/** Whether a member does its part but for dockets that it lacks, which it is taking in. */
+function isCatchingUp({ member, report }: Sighting, nowMs: number): boolean {
+  const sinceMs = member.heightSinceMs?.get(report.registerId) ?? -Infinity;
+  return isLive({ member, report }, Infinity) && nowMs - sinceMs < STANDSTILL_MS;
+}
+
 /** Whether a member has not answered because nobody has asked it since it became ready. */
 export function mayAnswer({ report, isUnasked }: MemberFacts): boolean {
   return report === undefined && isUnasked === true;
@@ -106,7 +114,12 @@ function tallyOf(registerId: string, seen: readonly Sighting[], facts: SetFacts)
   // what a member states may only ask for more than the formula does
   const needed = Math.min(size, Math.max(quorum(size), view.quorum));
   const waiting = new Set(facts.members.filter(mayAnswer).map(({ name }) => validatorId(name)));
-  return { registerId, size, quorum: needed, live, unasked: view.members.filter((id) => waiting.has(id)) };
+  const undecided = view.members.filter((id) => {
+    const sighting = own.get(id);
+    if (sighting === undefined) return waiting.has(id);
+    return !live.includes(id) && isCatchingUp(sighting, facts.nowMs);
+  });
+  return { registerId, size, quorum: needed, live, undecided };
 }
 
 /** Nobody seals it: it was stopped, or deleted, which members that run on know as stopped and others not at all. */
@@ -162,12 +175,12 @@ export function brokenBy(candidate: string, known: readonly Tally[]): readonly T
   return known.filter((each) => each.live.includes(candidate) && each.live.length === each.quorum);
 }
 
-/** Registers that have no quorum now even if every member works that was not asked yet. */
+/** Registers that have no quorum now even if every member works of which that is open. */
 export function surelyLost(known: readonly Tally[]): readonly Tally[] {
-  return known.filter(({ live, unasked, quorum: needed }) => live.length + unasked.length < needed);
+  return known.filter(({ live, undecided, quorum: needed }) => live.length + undecided.length < needed);
 }
 
-/** Registers of which nobody knows that they have a quorum now: who was not asked counts for nothing. */
+/** Registers of which nobody knows that they have a quorum now: of whom that is open counts for nothing. */
 export function lost(known: readonly Tally[]): readonly Tally[] {
   return known.filter((each) => each.live.length < each.quorum);
 }
