@@ -10,7 +10,7 @@ import { imageOf, nextVersion, thisVersion } from './versions.ts';
 /** A set of four that seals a register under load: new versions, bad versions, losses, scaling. */
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
-const perSecond = 50;
+const perSecond = full ? 50 : 20;
 /** A process of another component ends at once: it refuses the settings of a validator. */
 const crashing = imageOf('gateway', thisVersion);
 

@@ -6,7 +6,7 @@ import { prune } from '../../kube/prune.ts';
 import { keyOf } from '../../kube/resource.ts';
 import { stalled } from '../../plan/outcome.ts';
 import type { Caches } from './caches.ts';
-import type { ChildrenState, Kind, Managed, Pass } from './kind.ts';
+import type { AppliedChildren, Kind, Managed, Pass } from './kind.ts';
 
 interface Application<R extends Managed> {
   readonly api: Api;
@@ -17,25 +17,21 @@ interface Application<R extends Managed> {
   readonly children: readonly Child[];
 }
 
-interface ApplyResult {
-  readonly state: ChildrenState;
-  /** Of the whole object, while children are contested. */
-  readonly outcome?: Outcome;
-}
-
 /**
  * Applies children in order, then deletes what is not wanted any more.
- * @returns contested with ReconcileThrottled and the name of who fights with us over one of them
+ * @returns what was written, and ReconcileThrottled with the name of who fights with us over one of them
  */
-export async function applyChildren<R extends Managed>(of: Application<R>): Promise<ApplyResult> {
+export async function applyChildren<R extends Managed>(
+  of: Application<R>,
+): Promise<Pick<AppliedChildren, 'written'> & { readonly contested?: Outcome }> {
   const { api, caches, applier, kind, pass, children } = of;
   const { object, signal } = pass;
   const fought: string[] = [];
   const rivals = new Set<string>();
-  let state: ChildrenState = 'as wanted';
+  const written = new Set<string>();
   for (const child of children) {
     const applied = await applier.apply(object, child, signal);
-    if (applied.action !== 'unchanged') state = 'changed';
+    if (applied.action === 'created' || applied.action === 'configured') written.add(child.object.kind);
     if (applied.action !== 'throttled') continue;
     fought.push(`${child.object.kind} ${keyOf(child.object.metadata)}`);
     for (const each of applied.rivals) rivals.add(each);
@@ -49,8 +45,8 @@ export async function applyChildren<R extends Managed>(of: Application<R>): Prom
     signal,
   });
   if (deleted.length > 0) pass.log.info({ children: deleted }, 'Deleted what is not wanted any more');
-  if (fought.length === 0) return { state };
+  if (fought.length === 0) return { written };
   const whom = rivals.size === 0 ? 'somebody' : [...rivals].join(', ');
-  const outcome = stalled('ReconcileThrottled', `${fought.join(', ')}: changed again and again by ${whom}`);
-  return { state: 'contested', outcome };
+  const message = `${fought.join(', ')}: changed again and again by ${whom}`;
+  return { written, contested: stalled('ReconcileThrottled', message) };
 }

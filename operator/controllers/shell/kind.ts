@@ -30,17 +30,21 @@ export interface Pass<R extends Managed> {
   readonly failures: number;
 }
 
-/** What applying children has come to: a change is not in the caches yet. */
-export type ChildrenState = 'as wanted' | 'changed' | 'contested';
+/** What applying children has come to. */
+export interface AppliedChildren {
+  /** False while somebody keeps changing one of them, which the shell says. */
+  readonly areOurs: boolean;
+  /** Kinds of those that were written just now: the caches do not have that yet. */
+  readonly written: ReadonlySet<string>;
+}
 
 export interface ReconcilePass<R extends Managed> extends Pass<R> {
   readonly installation: Installation;
   /**
    * Applies children in order and deletes those that are not wanted any more.
-   * @returns contested while somebody keeps changing one of them, which the shell says
    * @throws AdoptionRefused, ApiError, NotLeader
    */
-  readonly applyChildren: (children: readonly Child[]) => Promise<ChildrenState>;
+  readonly applyChildren: (children: readonly Child[]) => Promise<AppliedChildren>;
 }
 
 export interface FinalizePass<R extends Managed> extends Pass<R> {

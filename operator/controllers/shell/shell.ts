@@ -174,9 +174,9 @@ class Work<R extends Managed> {
       installation,
       applyChildren: async (children) => {
         const of = { ...this.#parts, applier: this.#applier, kind: this.#kind, pass, children };
-        const { state, outcome } = await applyChildren(of);
-        contested = outcome;
-        return state;
+        const applied = await applyChildren(of);
+        contested = applied.contested;
+        return { written: applied.written, areOurs: contested === undefined };
       },
     });
     if (contested === undefined) return { verdict };

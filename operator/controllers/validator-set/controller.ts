@@ -129,11 +129,11 @@ class Work {
     const claimSize = facts.statefulSet?.claimSize ?? set.spec.storage.size;
     const wanted = { set, installation, replicas, faultTolerance, claimSize };
     const monitor = this.#parts.caches.isServed(podMonitors) ? podMonitor(wanted) : [];
-    const state = await pass.applyChildren([...renderValidatorSet(wanted), ...monitor]);
-    const now = state === 'changed' ? planSet({ ...facts, isChanging: true }) : plan;
+    const { areOurs, written } = await pass.applyChildren([...renderValidatorSet(wanted), ...monitor]);
+    const now = written.has(statefulSets.kind) ? planSet({ ...facts, isChanging: true }) : plan;
     const events: Occurrence[] = [];
     // what others make of the children is nothing to act by
-    for (const act of state === 'contested' ? [] : now.acts) {
+    for (const act of areOurs ? now.acts : []) {
       if (!(await this.#isStillRight(pass, act))) continue;
       if (!(await perform(this.#actor(pass), act))) continue;
       if (act.kind === 'replace') {

@@ -130,7 +130,7 @@ export interface SetFacts {
   readonly blind?: string | undefined;
   /** Uid of the pod that was evicted last, until the cache has seen it go. */
   readonly evictedUid?: string | undefined;
-  /** Children were changed just now: what is known of them is from before. */
+  /** Its StatefulSet was written just now: what is known of it is from before. */
   readonly isChanging?: boolean | undefined;
   /** Why no other set may begin a roll now. */
   readonly rollLimit?: string | undefined;
