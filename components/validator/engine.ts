@@ -10,7 +10,7 @@ import { Drain } from './draining/drain.ts';
 import { type Condition, Health } from './health.ts';
 import { decodeRecord, encodeRecord, type LogRecord, type Mode } from './log/entries.ts';
 import { Journal, type JournalOptions } from './log/journal.ts';
-import { type Held, Recovery, readHeld as readLog } from './log/recovery.ts';
+import { type Held, type HeldRange, Recovery, readHeld as readLog } from './log/recovery.ts';
 import type { Storage } from './log/storage.ts';
 import { Volume } from './log/volume.ts';
 import { type VolumeGap, VolumeGaps } from './membership/gaps.ts';
@@ -75,7 +75,7 @@ export interface Engine {
   /** What keeps this validator from its work; empty when nothing does. */
   conditions(): readonly Condition[];
   /** What the log still holds of a register from one docket on. */
-  readonly readHeld: (registerId: string, from: number) => Promise<Held>;
+  readonly readHeld: (registerId: string, range: HeldRange) => Promise<Held>;
   /** How far the volume was behind the chain of a register when this process started; undefined when it was not. */
   volumeGap(registerId: string): VolumeGap | undefined;
   stop(): Promise<void>;
@@ -143,7 +143,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     assertRoom: () => volume.assertRoom(),
     conditions: () => parts.health.conditions,
     volumeGap: (registerId) => parts.gaps.find(registerId),
-    readHeld: (registerId, from) => readHeld(journal, registerId, from),
+    readHeld: (registerId, range) => readHeld(journal, registerId, range),
     stop: close,
   };
 }
@@ -234,7 +234,7 @@ function assemble(options: EngineOptions, foundation: Foundation) {
     metrics,
     append,
     onFailed: (error) => health.failed(error),
-    readHeld: (registerId, from) => readHeld(journal, registerId, from),
+    readHeld: (registerId, from) => readHeld(journal, registerId, { from }),
     gaps,
     isFull: () => volume.isFull,
     isDraining,
@@ -260,10 +260,10 @@ function assemble(options: EngineOptions, foundation: Foundation) {
 }
 
 /** What the log still holds of a register from one docket on. */
-function readHeld(journal: Journal, registerId: string, from: number): Promise<Held> {
+function readHeld(journal: Journal, registerId: string, range: HeldRange): Promise<Held> {
   const replay = (take: Parameters<Parameters<typeof readLog>[0]>[0]) =>
     journal.replay((entry, segment) => take(decodeRecord(entry), segment));
-  return readLog(replay, registerId, from);
+  return readLog(replay, registerId, range);
 }
 
 interface Taking extends Told {

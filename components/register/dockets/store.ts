@@ -358,6 +358,8 @@ export function createDocketWriter({
       const table = sql.table(`transactions_p${index}`);
       await sql`create table if not exists ${table} partition of transactions
         for values from (${sql.lit(from)}) to (${sql.lit(from + docketsPerPartition)})`.execute(tx);
+      // as in migration 0008; a partition has its own
+      await sql`alter table ${table} alter column register_no set (n_distinct = 1)`.execute(tx);
     });
     partitions.add(index);
   }

@@ -33,16 +33,6 @@ export function recentSegments(
     where register_no = ${registerNo})`;
 }
 
-/** SQL for the segments in which one key is looked for. */
-export function segmentsOfKey(
-  registerNo: number,
-  places: KeyPlaces,
-  [kind, key]: readonly [KeyKind, Buffer],
-): RawBuilder<unknown> {
-  const recent = recentSegments(sql`${registerNo}::integer`, sql`${places.from}::integer`);
-  return sql`(${segmentsText(places.before(kind, key))}::integer[] || ${recent})`;
-}
-
 interface KeyTable {
   readonly table: string;
   readonly key: string;
@@ -53,6 +43,40 @@ const tables: Readonly<Record<KeyKind, KeyTable>> = {
   successor: { table: 'transaction_successors', key: 'previous_tx_id' },
   replay: { table: 'transaction_ids', key: 'replay_key' },
 };
+
+/** SQL for the segment that is open (`open`), and for those between it and what filters know (`unknown`). */
+export function headSegments(
+  registerNo: RawBuilder<unknown>,
+  from: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  return sql`(select segment as open, array(select generate_series(${from}, segment - 1)) as unknown
+    from register_heads where register_no = ${registerNo})`;
+}
+
+/** One key as statements have it: of which register, in which segment that is open, and in which others it may be. */
+export interface KeyInSql {
+  readonly registerNo: RawBuilder<unknown>;
+  readonly open: RawBuilder<unknown>;
+  /** an array */
+  readonly others: RawBuilder<unknown>;
+  readonly key: RawBuilder<unknown>;
+}
+
+/**
+ * SQL for the row of a key. The open segment is asked for by itself: an array is planned as ten descents of the index, for
+ * which a table that was analysed when it was small is read whole. The others are looked into only where there are any.
+ */
+export function rowOfKey(
+  kind: KeyKind,
+  columns: RawBuilder<unknown>,
+  { registerNo, open, others, key }: KeyInSql,
+): RawBuilder<unknown> {
+  const named = tables[kind];
+  const rows = sql`select ${columns} from ${sql.table(named.table)} where register_no = ${registerNo}
+    and ${sql.ref(named.key)} = ${key}`;
+  return sql`(${rows} and segment = ${open}
+    union all ${rows} and segment = any(${others}) and cardinality(${others}) > 0 limit 1)`;
+}
 
 /** Whether one of the keys stands in one of the segments that are named with it. */
 export async function anyKeyIn(

@@ -1,9 +1,9 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { KeyKind } from '../segments/filter.ts';
 import type { Segments } from '../segments/segments.ts';
-import { type KeyPlaces, recentSegments, segmentsOfKey, segmentsText } from '../segments/store.ts';
+import { headSegments, type KeyPlaces, rowOfKey, segmentsText } from '../segments/store.ts';
 
 export interface SealedRow {
   readonly docketNumber: number;
@@ -46,48 +46,43 @@ export interface KeyedRegister {
   readonly places: KeyPlaces;
 }
 
+const place = sql`docket_number, position`;
+
+/** SQL for columns of the transaction at `i`. The limit keeps the planner from reading more of the register for it. */
+const rowAt = (
+  columns: RawBuilder<unknown>,
+  registerNo: RawBuilder<unknown>,
+) => sql`(select ${columns} from transactions
+  where register_no = ${registerNo} and docket_number = i.docket_number and position = i.position limit 1)`;
+
+/** SQL for the place `i` of one id. */
+function fromKey({ registerNo, places }: KeyedRegister, txId: string): RawBuilder<unknown> {
+  const id = bytesOf(txId);
+  const register = sql`${registerNo}::integer`;
+  const head = headSegments(register, sql`${places.from}::integer`);
+  const others = sql`(${segmentsText(places.before('id', id))}::integer[] || h.unknown)`;
+  const found = rowOfKey('id', place, { registerNo: register, open: sql`h.open`, others, key: sql`${id}` });
+  return sql`${head} h cross join lateral ${found} i`;
+}
+
 /** Row of a sealed transaction by id. */
 export async function findSealed(
   db: Db,
-  { registerNo, places }: KeyedRegister,
+  register: KeyedRegister,
   txId: string,
 ): Promise<SealedRow | undefined> {
-  const id = bytesOf(txId);
-  return db
-    .selectFrom('transaction_ids as i')
-    .innerJoin('transactions as t', (join) =>
-      join
-        .onRef('t.register_no', '=', 'i.register_no')
-        .onRef('t.docket_number', '=', 'i.docket_number')
-        .onRef('t.position', '=', 'i.position'),
-    )
-    .select([
-      't.docket_number as docketNumber',
-      't.position',
-      't.leaf',
-      't.payload_hash_form as payloadHashForm',
-      't.record',
-      't.payload',
-    ])
-    .where('i.register_no', '=', registerNo)
-    .where(sql<boolean>`i.segment = any(${segmentsOfKey(registerNo, places, ['id', id])})`)
-    .where('i.tx_id', '=', id)
-    .executeTakeFirst();
+  const columns = sql`leaf, payload_hash_form as "payloadHashForm", record, payload`;
+  const { rows } = await sql<SealedRow>`select i.docket_number as "docketNumber", i.position, t.*
+    from ${fromKey(register, txId)} cross join lateral ${rowAt(columns, sql`${register.registerNo}::integer`)} t`.execute(
+    db,
+  );
+  return rows[0];
 }
 
-export async function findPlace(
-  db: Db,
-  { registerNo, places }: KeyedRegister,
-  txId: string,
-): Promise<Place | undefined> {
-  const id = bytesOf(txId);
-  return db
-    .selectFrom('transaction_ids')
-    .select(['docket_number as docketNumber', 'position'])
-    .where('register_no', '=', registerNo)
-    .where(sql<boolean>`transaction_ids.segment = any(${segmentsOfKey(registerNo, places, ['id', id])})`)
-    .where('tx_id', '=', id)
-    .executeTakeFirst();
+export async function findPlace(db: Db, register: KeyedRegister, txId: string): Promise<Place | undefined> {
+  const { rows } = await sql<Place>`select i.docket_number as "docketNumber", i.position
+    from ${fromKey(register, txId)}`.execute(db);
+  return rows[0];
 }
 
 /** Id of the transaction that stands at a place. */
@@ -114,18 +109,15 @@ export async function sealedFacts(
 ): Promise<Map<string, SealedFacts>> {
   if (txIds.length === 0) return new Map();
   const ids = txIds.map(bytesOf);
-  const recent = recentSegments(sql`${registerNo}::integer`, sql`${places.from}::integer`);
+  const register = sql`${registerNo}::integer`;
+  const others = sql`(q.sealed::integer[] || h.unknown)`;
+  const found = rowOfKey('id', place, { registerNo: register, open: sql`h.open`, others, key: sql`q.tx_id` });
   const rows = await sql<{ tx_id: Buffer; docket_number: number; position: number; type: string }>`
-    select q.tx_id, i.docket_number, i.position, i.type
-    from (select ${recent} as segments) recent,
+    select q.tx_id, i.docket_number, i.position, t.type
+    from ${headSegments(register, sql`${places.from}::integer`)} h,
       unnest(${ids}::bytea[], ${ids.map((id) => segmentsText(places.before('id', id)))}::text[]) as q(tx_id, sealed)
-    cross join lateral (
-      select i.docket_number, i.position, t.type from transaction_ids i
-      join transactions t
-        on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
-      where i.register_no = ${registerNo} and i.segment = any(q.sealed::integer[] || recent.segments)
-        and i.tx_id = q.tx_id limit 1
-    ) i`.execute(db);
+    cross join lateral ${found} i
+    cross join lateral ${rowAt(sql`type`, register)} t`.execute(db);
   return new Map(
     rows.rows.map((row) => [
       row.tx_id.toString('hex'),
@@ -177,41 +169,40 @@ export async function lookup(
     return { registerId: one.registerId, id, previous, replay, from: places.from, sealedIn };
   });
   const sealedIn = (n: number) => sql`${asked.map((one) => one.sealedIn[n])}::text[]`;
+  const registerNo = sql`r.register_no`;
+  const row = (
+    kind: KeyKind,
+    columns: RawBuilder<unknown>,
+    key: RawBuilder<unknown>,
+    sealed: RawBuilder<unknown>,
+  ) =>
+    rowOfKey(kind, columns, {
+      registerNo,
+      open: sql`r.open`,
+      others: sql`(${sealed}::integer[] || r.unknown)`,
+      key,
+    });
   const { rows } = await sql<LookupRow>`
-    select r.register_no as "registerNo", r.segment, own.leaf, own.docket_number as "docketNumber",
+    select r.register_no as "registerNo", r.open as segment, own.leaf, own.docket_number as "docketNumber",
       prior.type as "previousType", s.tx_id as successor, same.tx_id as replay
     from unnest(${asked.map((one) => one.registerId)}::text[], ${asked.map((one) => one.id)}::bytea[],
       ${asked.map((one) => one.previous)}::bytea[], ${asked.map((one) => one.replay)}::bytea[],
       ${asked.map((one) => one.from)}::integer[], ${sealedIn(0)}, ${sealedIn(1)}, ${sealedIn(2)}, ${sealedIn(3)})
       with ordinality as q(register_id, tx_id, previous, replay_key, known, own, prior, followed, same, ord)
     left join lateral (
-      select g.register_no, h.segment, ${recentSegments(sql`g.register_no`, sql`q.known`)} as recent
-      from registers g join register_heads h on h.register_no = g.register_no where g.register_id = q.register_id limit 1
+      select g.register_no, h.* from registers g
+      cross join lateral ${headSegments(sql`g.register_no`, sql`q.known`)} h where g.register_id = q.register_id limit 1
     ) r on true
     left join lateral (
-      select i.docket_number, t.leaf from transaction_ids i
-      join transactions t
-        on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
-      where i.register_no = r.register_no and i.segment = any(q.own::integer[] || r.recent) and i.tx_id = q.tx_id
-      limit 1
+      select i.docket_number, t.leaf from ${row('id', place, sql`q.tx_id`, sql`q.own`)} i
+      cross join lateral ${rowAt(sql`leaf`, registerNo)} t
     ) own on true
     left join lateral (
-      select t.type from transaction_ids i
-      join transactions t
-        on t.register_no = i.register_no and t.docket_number = i.docket_number and t.position = i.position
-      where i.register_no = r.register_no and i.segment = any(q.prior::integer[] || r.recent) and i.tx_id = q.previous
-      limit 1
+      select t.type from ${row('id', place, sql`q.previous`, sql`q.prior`)} i
+      cross join lateral ${rowAt(sql`type`, registerNo)} t
     ) prior on true
-    left join lateral (
-      select tx_id from transaction_ids
-      where register_no = r.register_no and segment = any(q.same::integer[] || r.recent)
-        and replay_key = q.replay_key limit 1
-    ) same on true
-    left join lateral (
-      select tx_id from transaction_successors
-      where register_no = r.register_no and segment = any(q.followed::integer[] || r.recent)
-        and previous_tx_id = q.previous limit 1
-    ) s on true
+    left join lateral ${row('replay', sql`tx_id`, sql`q.replay_key`, sql`q.same`)} same on true
+    left join lateral ${row('successor', sql`tx_id`, sql`q.previous`, sql`q.followed`)} s on true
     order by q.ord`.execute(db);
   for (const [index, { registerNo, segment }] of rows.entries()) {
     const registerId = questions[index]?.registerId ?? '';

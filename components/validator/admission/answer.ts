@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { AppError, isAppError, type Violation } from '#core/errors/errors.ts';
-import { kindStatus } from '#kit/http/http.ts';
+import { elsewhereHeader, kindStatus } from '#kit/http/http.ts';
 import type { Full } from '../pool/pool.ts';
 
 /** The answer to a submission: status and body are the same over HTTP and gRPC (D38). */
@@ -30,6 +30,14 @@ export function admittedAnswer(admitted: Admitted): Answer {
     status: 200,
     body: { isValid: true, added, ...known, transactionId, registerId, addedAt },
     retryAfterSeconds: 0,
+  };
+}
+
+/** Headers beside the body of an answer over HTTP. */
+export function answerHeaders({ retryAfterSeconds, elsewhere }: Answer): Record<string, string> {
+  return {
+    ...(retryAfterSeconds > 0 && { 'retry-after': String(retryAfterSeconds) }),
+    ...(elsewhere === true && { [elsewhereHeader]: 'true' }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type App, callerOf, elsewhereHeader, problemSchema } from '#kit/http/http.ts';
+import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
+import { answerHeaders } from './answer.ts';
 import { type Answering, answerSubmission } from './answering.ts';
 
 const text = z.string();
@@ -59,8 +60,7 @@ export function mountAdmission(app: App, deps: Answering): void {
         ...(kind === 'user' && { person: { organizationId } }),
       });
       reply.type(answer.status === 200 ? 'application/json' : 'application/problem+json');
-      if (answer.retryAfterSeconds > 0) reply.header('retry-after', String(answer.retryAfterSeconds));
-      if (answer.elsewhere === true) reply.header(elsewhereHeader, 'true');
+      reply.headers(answerHeaders(answer));
       if (answer.status === 200) return reply.send(JSON.stringify(answer.body));
       const problem = { ...answer.body, traceId: request.traceId };
       return reply

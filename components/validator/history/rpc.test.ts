@@ -29,13 +29,13 @@ const context: RpcContext = {
 };
 const handlers = historyHandlers({
   registers: () => world.engine.registers.all(),
-  readHeld: (id, from) => world.engine.readHeld(id, from),
+  readHeld: (id, range) => world.engine.readHeld(id, range),
 });
 
-async function read(from: number, id = registerId): Promise<WriteDocketRequest[]> {
+async function read(from: number, id = registerId, reading = handlers): Promise<WriteDocketRequest[]> {
   const request = create(ReadDocketsRequestSchema, { registerId: id, from: BigInt(from) });
   const dockets: WriteDocketRequest[] = [];
-  for await (const docket of handlers.readDockets(request, context)) {
+  for await (const docket of reading.readDockets(request, context)) {
     const bytes = toBinary(WriteDocketRequestSchema, create(WriteDocketRequestSchema, docket));
     dockets.push(fromBinary(WriteDocketRequestSchema, bytes));
   }
@@ -56,6 +56,22 @@ describe('what the log holds, for a register service that lost it', () => {
     ]);
     expect(await read(stored.length)).toEqual([]);
     expect(await read(0, 'ff'.repeat(16))).toEqual([]);
+  });
+
+  it('is read a few dockets at a time, whatever the log holds', async () => {
+    const held: number[] = [];
+    const piecemeal = historyHandlers({
+      registers: () => [],
+      mostBytes: 1,
+      readHeld: async (id, range) => {
+        const found = await world.engine.readHeld(id, range);
+        held.push(found.decided.size);
+        return found;
+      },
+    });
+    expect(await read(0, registerId, piecemeal)).toEqual(await read(0));
+    expect(held.length).toBeGreaterThan(1);
+    expect(Math.max(...held)).toBeLessThan(world.ledger.dockets.length);
   });
 
   it('goes as far as the register service was', async () => {

@@ -4,22 +4,30 @@ import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { HistoryService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import { wireDocket } from '../clients.ts';
 import { decodeTransaction } from '../log/entries.ts';
-import type { Held } from '../log/recovery.ts';
+import type { Held, HeldRange } from '../log/recovery.ts';
 import { rebuildDocket } from '../sealing/rebuild.ts';
 import type { Register } from '../sealing/register.ts';
 
 export interface HistoryDeps {
   registers(): Iterable<Pick<Register, 'id' | 'facts'>>;
   /** What the log still holds of a register from one docket on. */
-  readHeld(registerId: string, from: number): Promise<Held>;
+  readHeld(registerId: string, range: HeldRange): Promise<Held>;
+  /** Bytes of transactions that are held in memory at a time, about; 64 MiB when absent. */
+  readonly mostBytes?: number;
 }
 
+const mebibyte = 1024 * 1024;
+
 /** What a register service that lost dockets asks: how far it was, and what the log here holds of it. */
-export function historyHandlers(deps: HistoryDeps): RpcHandlers<typeof HistoryService.method> {
+export function historyHandlers({
+  registers: allRegisters,
+  readHeld,
+  mostBytes = 64 * mebibyte,
+}: HistoryDeps): RpcHandlers<typeof HistoryService.method> {
   let isReading = false;
   return {
     async listHeights() {
-      const registers = Array.from(deps.registers(), ({ id, facts }) => ({
+      const registers = Array.from(allRegisters(), ({ id, facts }) => ({
         registerId: id,
         height: BigInt(facts.storedHeight),
       }));
@@ -33,17 +41,27 @@ export function historyHandlers(deps: HistoryDeps): RpcHandlers<typeof HistorySe
       if (isReading) throw busy();
       isReading = true;
       try {
-        const held = await deps.readHeld(registerId, Number(from));
-        for (let number = Number(from); !signal.aborted; number += 1) {
-          const docket = docketOf(held, number);
-          if (docket === undefined) return;
-          yield docket;
-        }
+        const read = (next: number) => readHeld(registerId, { from: next, mostBytes });
+        yield* docketsHeld(read, Number(from), signal);
       } finally {
         isReading = false;
       }
     },
   };
+}
+
+/** Dockets in their order until the log has no further one whole. */
+async function* docketsHeld(read: (from: number) => Promise<Held>, from: number, signal: AbortSignal) {
+  for (let next = from; !signal.aborted; ) {
+    const first = next;
+    const held = await read(first);
+    for (; !signal.aborted; next += 1) {
+      const docket = docketOf(held, next);
+      if (docket === undefined) break;
+      yield docket;
+    }
+    if (held.isAll || next === first) return;
+  }
 }
 
 /** Undefined when the log does not hold it whole. */

@@ -65,7 +65,12 @@ async function sealNow(register: Register, most: number | undefined): Promise<Do
     const later = { retryAfterSeconds: 1 };
     throw new AppError('unavailable', 'QUORUM_UNAVAILABLE', 'Validation is not running here', later);
   }
-  throw new AppError('timeout', 'CONSENSUS_TIMEOUT', 'No docket was sealed in time');
+  throw notSealedInTime();
+}
+
+/** @returns AppError timeout CONSENSUS_TIMEOUT */
+export function notSealedInTime(): AppError {
+  return new AppError('timeout', 'CONSENSUS_TIMEOUT', 'No docket was sealed in time');
 }
 
 function assertMember({ state }: Register, address: string): void {

@@ -30,9 +30,13 @@ export function findOwn(deps: Pick<Places, 'validatorId' | 'getRegister'>, regis
   return isMember === true ? register : undefined;
 }
 
+/** A member was reached and says that it cannot; another one may. */
+const refusals: readonly string[] = ['REGISTER_NOT_READY', 'QUORUM_UNAVAILABLE'];
+
 /**
  * Asks here when this validator is a member of the register, else its members one after the other until one answers.
- * @throws AppError not_found REGISTER_NOT_FOUND, unavailable VALIDATOR_UNAVAILABLE when none can be reached
+ * @throws AppError not_found REGISTER_NOT_FOUND, what the first member that can be reached refuses with, unavailable
+ * VALIDATOR_UNAVAILABLE when none can be
  */
 export async function atMember<T>(
   deps: Places,
@@ -43,17 +47,18 @@ export async function atMember<T>(
   if (register !== undefined) return ask.here(register);
   const set = await deps.findSet(registerId);
   if (set === undefined) throw noRegister();
+  let refusal: AppError | undefined;
   for (const validatorId of set.members) {
     if (validatorId === deps.validatorId) continue;
     try {
       return await ask.there(validatorId);
     } catch (error) {
       if (!isAppError(error) || !isOutage(error)) throw error;
+      if (refusals.includes(error.code)) refusal ??= error;
     }
   }
-  throw new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', 'No validator of the register can be reached', {
-    retryAfterSeconds: 1,
-  });
+  const message = 'No validator of the register can be reached';
+  throw refusal ?? new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', message, { retryAfterSeconds: 1 });
 }
 
 function isOutage({ kind, code }: AppError): boolean {

@@ -19,6 +19,8 @@ beforeEach(() => world.engine.setMode(registerId, 'Paused'));
 afterEach(async () => {
   served.caller = aService;
   served.subscriptions.isSubscribed = async () => true;
+  served.beyond.forward = async () => undefined;
+  served.beyond.findRules = async () => undefined;
   for (const name of Object.keys(served.colleagues)) Reflect.deleteProperty(served.colleagues, name);
   await world.engine.setMode(registerId, 'Running');
   await world.register.seal(undefined, 5_000);
@@ -82,6 +84,11 @@ describe('what waits', () => {
       ['validator-1', otherRegister, 20, 20, 'theirs'],
       ['validator-2', otherRegister, 20, 20, 'theirs'],
     ]);
+    served.colleagues.listWaiting = async (validatorId) => {
+      const code = validatorId === 'validator-1' ? 'SERVICE_UNAVAILABLE' : 'REGISTER_NOT_READY';
+      throw new AppError('unavailable', code, 'not now');
+    };
+    expect((await waiting(otherRegister)).json()).toMatchObject({ status: 503, code: 'REGISTER_NOT_READY' });
     Reflect.deleteProperty(served.colleagues, 'listWaiting');
     expect((await waiting(otherRegister)).json()).toMatchObject({
       status: 503,
@@ -287,6 +294,22 @@ describe('validating a docket', () => {
   });
 });
 
+describe('sealing at another member', () => {
+  it('is ordered once, when nobody knows what became of it', async () => {
+    const asked: string[] = [];
+    served.colleagues.buildDocket = async (validatorId) => {
+      asked.push(validatorId);
+      throw new AppError('timeout', 'TIMEOUT', 'no answer');
+    };
+    const order = { registerId: otherRegister, seal: true };
+    const answer = await post('dockets/build', order);
+    expect([answer.statusCode, answer.json().code]).toEqual([504, 'CONSENSUS_TIMEOUT']);
+    expect(asked).toEqual(['validator-1']);
+    await post('dockets/build', { ...order, seal: false });
+    expect(asked).toEqual(['validator-1', 'validator-1', 'validator-2']);
+  });
+});
+
 describe('adding a transaction', () => {
   /** The design's shape of a signed submission. */
   function drafted(over: object = {}) {
@@ -319,6 +342,27 @@ describe('adding a transaction', () => {
     ]);
     expect(world.register.pool.find(transaction.txId)?.stage).toBe('waiting');
     expect((await post('transactions/add', { transaction })).json()).toMatchObject({ memPoolSize: 1 });
+  });
+
+  it('is accepted by a member also while the register service is away', async () => {
+    const transaction = drafted({ registerId: otherRegister });
+    served.beyond.forward = async () => ({ status: 200, body: {}, retryAfterSeconds: 0 });
+    served.beyond.findRules = async () => {
+      throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'away');
+    };
+    const answer = await post('transactions/add', { transaction });
+    expect([answer.statusCode, answer.json()]).toEqual([
+      200,
+      { accepted: true, memPoolSize: 0, estimatedInclusionTime: '00:00:00' },
+    ]);
+  });
+
+  it('goes to another validator while this one drains', async () => {
+    await served.world.engine.drain.begin();
+    const answer = await post('transactions/add', { transaction: drafted() });
+    expect([answer.statusCode, answer.json().code]).toEqual([503, 'VALIDATOR_DRAINING']);
+    expect(answer.headers['x-retry-elsewhere']).toBe('true');
+    await served.world.engine.drain.end();
   });
 
   it.each([

@@ -1,17 +1,18 @@
 import { z } from 'zod';
 import type { Verifier } from '#core/crypto/verify.ts';
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import { type App, callerOf, page, pageSchema, pageWindow, paging, problemSchema } from '#kit/http/http.ts';
 import { type GatherDeps, gather } from '../admin/gather.ts';
+import { answerHeaders } from '../admission/answer.ts';
 import { type Answering, answerSubmission } from '../admission/answering.ts';
 import type { Colleagues } from '../membership/clients.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import { rewrite } from './add.ts';
-import { assertMaySeal, buildHere, presentBuilt } from './build.ts';
+import { assertMaySeal, type Built, buildHere, notSealedInTime, presentBuilt } from './build.ts';
 import { clockText, durationText } from './durations.ts';
 import { validateBody } from './given-docket.ts';
 import { isFine, judgeGiven } from './judge.ts';
@@ -152,11 +153,24 @@ function mountBuild(app: App, deps: InspectionDeps): void {
       const asked = { registerId, ...order, subjectToken: tokenOf(request) };
       const built = await atMember(deps, registerId, {
         here: (register) => buildHere(register, order, deps.clock),
-        there: (validatorId) => deps.colleagues.buildDocket(validatorId, asked),
+        there: (validatorId) => buildThere(deps, validatorId, asked),
       });
       return presentBuilt(built);
     },
   );
+}
+
+/** A docket may be on its way where the answer does not come in time: it is not ordered from another member too. */
+async function buildThere(
+  { colleagues }: Pick<InspectionDeps, 'colleagues'>,
+  validatorId: string,
+  asked: Parameters<Colleagues['buildDocket']>[1],
+): Promise<Built> {
+  try {
+    return await colleagues.buildDocket(validatorId, asked);
+  } catch (error) {
+    throw asked.seal && isAppError(error, 'timeout') ? notSealedInTime() : error;
+  }
 }
 
 function mountValidate(app: App, deps: InspectionDeps): void {
@@ -238,7 +252,7 @@ function mountAdd(app: App, deps: InspectionDeps): void {
         isRegisterService: false,
         ...(kind === 'user' && { person: { organizationId } }),
       });
-      if (answer.retryAfterSeconds > 0) reply.header('retry-after', String(answer.retryAfterSeconds));
+      reply.headers(answerHeaders(answer));
       if (answer.status === 200) return { accepted: true as const, ...(await outlook(deps, registerId)) };
       const problem = { ...answer.body, instance: path, path, traceId: request.traceId };
       return reply
@@ -249,10 +263,17 @@ function mountAdd(app: App, deps: InspectionDeps): void {
   );
 }
 
-/** How much waits, and how long that takes at the pace of the register's policy. */
+/**
+ * How much waits, and how long that takes at the pace of the register's policy. What was accepted stays accepted when the
+ * register service does not answer: then nothing is said of the pace.
+ */
 async function outlook(deps: InspectionDeps, registerId: string) {
   const memPoolSize = findOwn(deps, registerId)?.pool.size ?? (await sizeElsewhere(deps, registerId));
-  const consensus = (await deps.findRules(registerId))?.policy.consensus;
+  const rules = await deps.findRules(registerId).catch((error: unknown) => {
+    if (!isAppError(error)) throw error;
+    return undefined;
+  });
+  const consensus = rules?.policy.consensus;
   const { maxTransactionsPerDocket = 1, docketBuildIntervalMs = 0 } = consensus ?? {};
   const dockets = Math.max(1, Math.ceil(memPoolSize / maxTransactionsPerDocket));
   return { memPoolSize, estimatedInclusionTime: clockText((dockets * docketBuildIntervalMs) / 1000) };

@@ -139,19 +139,41 @@ function forgetStored(register: Recovered, docketNumber: number): void {
 export interface Held {
   readonly decided: ReadonlyMap<number, DecidedDocket>;
   readonly transactions: ReadonlyMap<string, Placed>;
+  /** False when the log holds later dockets that were not taken. */
+  readonly isAll: boolean;
+}
+
+/** Which dockets of a register are read. */
+export interface HeldRange {
+  readonly from: number;
+  /** Bytes of transactions behind which no further docket is taken; without end when absent. */
+  readonly mostBytes?: number;
 }
 
 /** Reads the log of a register twice: which dockets it holds from `from` on, then their transactions. */
 export async function readHeld(
   replay: (take: (record: ReadRecord, segment: number) => void) => Promise<void>,
   registerId: string,
-  from: number,
+  { from, mostBytes = Number.POSITIVE_INFINITY }: HeldRange,
 ): Promise<Held> {
   const decided = new Map<number, DecidedDocket>();
+  let last = from;
+  let bytes = 0;
+  let isAll = true;
+  const take = (docket: DecidedDocket) => {
+    const { docketNumber } = docket.header;
+    if (docketNumber < from) return;
+    last = Math.max(last, docketNumber);
+    decided.set(docketNumber, docket);
+  };
   await replay((record) => {
-    if (record.kind !== 'decided' || record.value.header.registerId !== registerId) return;
-    const { docketNumber } = record.value.header;
-    if (docketNumber >= from) decided.set(docketNumber, record.value);
+    if (record.kind === 'drain' || registerOf(record) !== registerId) return;
+    // what a docket names is logged before it
+    if (record.kind === 'transaction' && decided.size > 0) bytes += record.value.body.length;
+    if (record.kind !== 'decided') return;
+    // a segment that is carried on brings a docket again, behind later ones
+    if (record.value.header.docketNumber > last && bytes >= mostBytes) isAll = false;
+    else take(record.value);
   });
   const wanted = new Set([...decided.values()].flatMap(({ header }) => header.transactionIds));
   const transactions = new Map<string, Placed>();
@@ -161,7 +183,7 @@ export async function readHeld(
       transactions.set(record.value.txId, { transaction: record.value, segment });
     }
   });
-  return { decided, transactions };
+  return { decided, transactions, isAll };
 }
 
 /** The first docket from `from` to below `to` that cannot be given back whole; undefined when all of them can. */

@@ -5,6 +5,7 @@ import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { createSelf, type Self } from '../admin/self.ts';
+import type { Forward } from '../admission/forward.ts';
 import { Configuration } from '../configuration/configuration.ts';
 import { type Deps, mountRoutes } from '../http.ts';
 import { World } from './world.ts';
@@ -28,6 +29,11 @@ export class Served {
   readonly world = new World();
   readonly app: App = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
   readonly subscriptions = { isSubscribed: async (): Promise<boolean> => true };
+  /** What becomes of a submission that is not taken here, and what the register service says of other registers. */
+  readonly beyond: Pick<Deps, 'findRules'> & { forward: Forward } = {
+    forward: async () => undefined,
+    findRules: async () => undefined,
+  };
   /** What others answer; nobody else answers while it is empty. */
   readonly colleagues: Partial<Deps['colleagues']> = {};
   /** Other validators that have announced themselves. */
@@ -82,7 +88,7 @@ export class Served {
       validatorId: 'validator-0',
       nowMs: () => Date.now(),
       admission: engine.admission,
-      forward: async () => undefined,
+      forward: (...asked) => this.beyond.forward(...asked),
       onFault: undefined,
       directory: {
         all: async () =>
@@ -121,7 +127,7 @@ export class Served {
       conditions: () => [],
       volumeGap: () => undefined,
       evidence: (registerId) => engine.peering.evidence(registerId),
-      findRules: async () => undefined,
+      findRules: (registerId) => this.beyond.findRules(registerId),
     });
   }
 
