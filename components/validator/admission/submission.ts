@@ -360,7 +360,7 @@ function readSignature(node: Value, field: string, findings: Findings): Signed |
     const key = parsePublicKey(algorithm, publicKey);
     const signature = decodeBase64Any(signatureValue);
     return {
-      signature: { publicKey: encodeBase64(key), signatureValue: encodeBase64(signature), algorithm },
+      signature: { algorithm, publicKey: encodeBase64(key), signatureValue: encodeBase64(signature) },
       key: { publicKey: key, signature },
     };
   } catch {
