@@ -69,16 +69,38 @@ function write(value: unknown, depth: number): string {
   }
 }
 
+function areMembersInOrder(value: Readonly<Record<string, unknown>>, depth: number): boolean {
+  let before = '';
+  for (const name of Object.keys(value)) {
+    const member = value[name];
+    if (name < before || !name.isWellFormed()) return false;
+    if (member !== undefined && !isInOrder(member, depth)) return false;
+    before = name;
+  }
+  return true;
+}
+
+/** Whether JSON.stringify writes the canonical text of a value: plain data with all members in order. */
+function isInOrder(value: unknown, depth: number): boolean {
+  if (typeof value === 'string') return value.isWellFormed();
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (typeof value !== 'object' || value === null) return typeof value === 'boolean' || value === null;
+  if (depth >= MAX_DEPTH) return false;
+  if (!Array.isArray(value)) return isPlain(value) && areMembersInOrder(value, depth + 1);
+  for (const item of value) if (!isInOrder(item, depth + 1)) return false;
+  return true;
+}
+
 /**
  * Canonical JSON text (RFC 8785): members by UTF-16 code units, numbers as ECMAScript writes them, no white space.
  * Stricter than JSON.stringify: anything that is not plain JSON data is refused; members that are undefined are left out.
  * @throws AppError invalid VAL_STRUCT_012 for lone surrogates, NaN, infinities, other types, depth over 64
  */
 export function canonicalJson(value: unknown): string {
-  return write(value, 0);
+  return isInOrder(value, 0) ? JSON.stringify(value) : write(value, 0);
 }
 
 /** UTF-8 bytes of the canonical JSON text; throws like canonicalJson. */
 export function canonicalBytes(value: unknown): Uint8Array {
-  return utf8(write(value, 0));
+  return utf8(canonicalJson(value));
 }

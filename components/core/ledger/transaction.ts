@@ -92,16 +92,17 @@ export function matchPayload(payload: JsonNode, declaredHash: string): PayloadMa
  */
 export function boundTxId(envelope: TransactionEnvelope, signers: readonly string[]): TxId {
   const { recipients } = envelope;
+  // in canonical order: so it is written fastest
   const covered = {
-    registerId: envelope.registerId,
-    blueprintId: envelope.blueprintId,
     actionId: envelope.actionId,
-    payloadHash: envelope.payloadHash,
-    previousTransactionId: envelope.previousTransactionId,
+    blueprintId: envelope.blueprintId,
     createdAt: envelope.createdAt,
     expiresAt: envelope.expiresAt,
-    recipients: recipients === undefined || recipients.length === 0 ? undefined : recipients,
     metadata: envelope.metadata ?? {},
+    payloadHash: envelope.payloadHash,
+    previousTransactionId: envelope.previousTransactionId,
+    recipients: recipients === undefined || recipients.length === 0 ? undefined : recipients,
+    registerId: envelope.registerId,
     signers,
   };
   return sha256Hex(BOUND_DOMAIN + canonicalJson(covered)) as TxId;

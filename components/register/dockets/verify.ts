@@ -143,11 +143,12 @@ const judgeGenesis: Stage = ({ bundle, records }, state) => {
       ];
 };
 
+const addressOf = rememberedAddresses(10_000);
+
 /** What a record says of itself must be so, and be judged by the rules before the docket. */
 const judgeRecords: Stage = ({ bundle, records }, state) => {
   const { docketNumber, timestamp } = bundle.header;
   const { requireBoundTxId } = state;
-  const addressOf = rememberedAddresses(records.length);
   const context = { docketNumber, timestamp, requireBoundTxId, addressOf };
   return records.flatMap((record, index) => {
     const { payload = new Uint8Array(), payloadHashForm } = bundle.transactions[index] ?? {};

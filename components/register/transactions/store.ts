@@ -3,7 +3,7 @@ import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { KeyKind } from '../segments/filter.ts';
 import type { Segments } from '../segments/segments.ts';
-import { headSegments, type KeyPlaces, rowOfKey, segmentsText } from '../segments/store.ts';
+import { everywhere, headSegments, type KeyPlaces, rowOfKey, segmentsText } from '../segments/store.ts';
 
 export interface SealedRow {
   readonly docketNumber: number;
@@ -146,63 +146,77 @@ export interface LookupRow {
   readonly replay: Buffer | null;
 }
 
+/** The keys of one kind that a batch asks for, with the sealed segments where each may be, as arrays of one length or none. */
+function keysAsked(
+  places: readonly KeyPlaces[],
+  kind: KeyKind,
+  texts: readonly string[],
+): { readonly keys: RawBuilder<unknown>; readonly sealed: RawBuilder<unknown> } {
+  const keys = texts.map((text) => (text === '' ? null : bytesOf(text)));
+  const sealed = keys.map((key, n) => (key === null ? [] : (places[n]?.before(kind, key) ?? [])));
+  const isAny = sealed.some((some) => some.length > 0);
+  return { keys: sql`${keys}::bytea[]`, sealed: sql`${isAny ? sealed.map(segmentsText) : []}::text[]` };
+}
+
 /**
  * One statement for a whole batch of questions; rows come in the order of the questions (D16). Each key is looked up on its
- * own: joined as tables they may be read whole, by a plan made while they were small and kept while they grow.
+ * own: joined as tables they may be read whole, by a plan made while they were small and kept while they grow. It is planned
+ * for every batch, so it holds only what is asked.
  */
 export async function lookup(
   db: Db,
   segments: Pick<Segments, 'of' | 'named'>,
   questions: readonly LookupQuestion[],
 ): Promise<LookupRow[]> {
-  const asked = questions.map((one) => {
-    const places = segments.named(one.registerId);
-    const [id, previous, replay] = [bytesOf(one.txId), bytesOf(one.previousTxId), bytesOf(one.replayKey)];
-    const sealed = (kind: KeyKind, key: Buffer) =>
-      segmentsText(key.length === 0 ? [] : places.before(kind, key));
-    const sealedIn = [
-      sealed('id', id),
-      sealed('id', previous),
-      sealed('successor', previous),
-      sealed('replay', replay),
-    ];
-    return { registerId: one.registerId, id, previous, replay, from: places.from, sealedIn };
-  });
-  const sealedIn = (n: number) => sql`${asked.map((one) => one.sealedIn[n])}::text[]`;
+  const registerIds = [...new Set(questions.map((one) => one.registerId))];
+  const known = new Map(registerIds.map((id, n) => [id, { ord: n + 1, places: segments.named(id) }]));
+  const ofQuestion = questions.map((one) => known.get(one.registerId) ?? { ord: 0, places: everywhere });
+  const places = ofQuestion.map((one) => one.places);
+  const previousIds = questions.map((one) => one.previousTxId);
+  const txIds = questions.map((one) => one.txId);
+  const replayKeys = questions.map((one) => one.replayKey);
+  const own = keysAsked(places, 'id', txIds);
+  const same = keysAsked(places, 'replay', replayKeys);
+  const prior = keysAsked(places, 'id', previousIds);
+  const followed = keysAsked(places, 'successor', previousIds);
   const registerNo = sql`r.register_no`;
-  const row = (
-    kind: KeyKind,
-    columns: RawBuilder<unknown>,
-    key: RawBuilder<unknown>,
-    sealed: RawBuilder<unknown>,
-  ) =>
+  const row = (kind: KeyKind, columns: RawBuilder<unknown>, key: string, sealed: string) =>
     rowOfKey(kind, columns, {
       registerNo,
       open: sql`r.open`,
-      others: sql`(${sealed}::integer[] || r.unknown)`,
-      key,
+      others: sql`(${sql.ref(sealed)}::integer[] || r.unknown)`,
+      key: sql.ref(key),
     });
-  const { rows } = await sql<LookupRow>`
-    select r.register_no as "registerNo", r.open as segment, own.leaf, own.docket_number as "docketNumber",
-      prior.type as "previousType", s.tx_id as successor, same.tx_id as replay
-    from unnest(${asked.map((one) => one.registerId)}::text[], ${asked.map((one) => one.id)}::bytea[],
-      ${asked.map((one) => one.previous)}::bytea[], ${asked.map((one) => one.replay)}::bytea[],
-      ${asked.map((one) => one.from)}::integer[], ${sealedIn(0)}, ${sealedIn(1)}, ${sealedIn(2)}, ${sealedIn(3)})
-      with ordinality as q(register_id, tx_id, previous, replay_key, known, own, prior, followed, same, ord)
-    left join lateral (
-      select g.register_no, h.* from registers g
-      cross join lateral ${headSegments(sql`g.register_no`, sql`q.known`)} h where g.register_id = q.register_id limit 1
-    ) r on true
-    left join lateral (
-      select i.docket_number, t.leaf from ${row('id', place, sql`q.tx_id`, sql`q.own`)} i
-      cross join lateral ${rowAt(sql`leaf`, registerNo)} t
-    ) own on true
-    left join lateral (
-      select t.type from ${row('id', place, sql`q.previous`, sql`q.prior`)} i
+  const predecessors = previousIds.some((id) => id !== '')
+    ? {
+        columns: sql`prior.type as "previousType", s.tx_id as successor`,
+        joins: sql`left join lateral (
+      select t.type from ${row('id', place, 'q.previous', 'q.prior')} i
       cross join lateral ${rowAt(sql`type`, registerNo)} t
     ) prior on true
-    left join lateral ${row('replay', sql`tx_id`, sql`q.replay_key`, sql`q.same`)} same on true
-    left join lateral ${row('successor', sql`tx_id`, sql`q.previous`, sql`q.followed`)} s on true
+    left join lateral ${row('successor', sql`tx_id`, 'q.previous', 'q.followed')} s on true`,
+      }
+    : { columns: sql`null as "previousType", null as successor`, joins: sql`` };
+  const { rows } = await sql<LookupRow>`
+    with r as materialized (
+      select d.ord, g.register_no, h.open, h.unknown
+      from unnest(${registerIds}::text[], ${[...known.values()].map((one) => one.places.from)}::integer[])
+        with ordinality as d(register_id, known, ord)
+      cross join lateral (select register_no from registers where register_id = d.register_id limit 1) g
+      cross join lateral ${headSegments(sql`g.register_no`, sql`d.known`)} h
+    )
+    select r.register_no as "registerNo", r.open as segment, own.leaf, own.docket_number as "docketNumber",
+      same.tx_id as replay, ${predecessors.columns}
+    from unnest(${ofQuestion.map((one) => one.ord)}::integer[], ${own.keys}, ${own.sealed}, ${same.keys}, ${same.sealed},
+      ${prior.keys}, ${prior.sealed}, ${followed.sealed})
+      with ordinality as q(register, tx_id, own, replay_key, same, previous, prior, followed, ord)
+    left join r on r.ord = q.register
+    left join lateral (
+      select i.docket_number, t.leaf from ${row('id', place, 'q.tx_id', 'q.own')} i
+      cross join lateral ${rowAt(sql`leaf`, registerNo)} t
+    ) own on true
+    left join lateral ${row('replay', sql`tx_id`, 'q.replay_key', 'q.same')} same on true
+    ${predecessors.joins}
     order by q.ord`.execute(db);
   for (const [index, { registerNo, segment }] of rows.entries()) {
     const registerId = questions[index]?.registerId ?? '';

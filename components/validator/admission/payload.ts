@@ -9,8 +9,8 @@ import { matchPayload, type PayloadMatch } from '#core/ledger/transaction.ts';
  */
 export function findPayloadBytes(payload: JsonNode, declaredHash: string): PayloadMatch | undefined {
   if (!isCanonical(payload)) return matchPayload(payload, declaredHash);
-  const text = minify(payload);
-  return sha256Hex(text) === declaredHash ? { bytes: utf8(text), form: 'jcs' } : undefined;
+  const bytes = utf8(minify(payload));
+  return sha256Hex(bytes) === declaredHash ? { bytes, form: 'jcs' } : undefined;
 }
 
 /** Whether the value without white space is its own canonical form; false also when that is not plain to see. */

@@ -70,6 +70,14 @@ const memberNames = [
 type MemberName = (typeof memberNames)[number];
 
 const signatureNames = ['PublicKey', 'SignatureValue', 'Algorithm'] as const;
+
+/** Both spellings of each name, PascalCase and camelCase. */
+function spellings<N extends string>(names: readonly N[]): ReadonlyMap<string, N> {
+  return new Map(names.flatMap((name) => [name, camel(name)].map((spelling) => [spelling, name] as const)));
+}
+
+const memberSpellings = spellings(memberNames);
+const signatureSpellings = spellings(signatureNames);
 const maxIdLength = 256;
 const maxMetadata = { members: 64, nameLength: 128, valueLength: 4096 } as const;
 const hashPattern = /^[0-9a-f]{64}$/;
@@ -94,7 +102,7 @@ export function parseSubmission(text: string, addressOf = signerAddress): Submis
   const findings = new Findings();
   if (node.kind !== 'object')
     throw validationError([validationViolation('VAL_STRUCT_007', undefined, 'The body must be an object')]);
-  const members = namedMembers(node.members, memberNames, findings);
+  const members = namedMembers(node.members, memberSpellings, findings);
   const payload = node.members.find(({ name }) => name === 'Payload' || name === 'payload')?.value;
   return whole(readSubmission({ members, payload, addressOf }, findings), findings);
 }
@@ -105,7 +113,7 @@ export function parseSubmission(text: string, addressOf = signerAddress): Submis
  */
 export function submissionOf(record: SealedRecord, payload: JsonNode, addressOf = signerAddress): Submission {
   const findings = new Findings();
-  const members = namedMembers(membersOf(record), memberNames, findings);
+  const members = namedMembers(membersOf(record), memberSpellings, findings);
   return whole(readSubmission({ members, payload, addressOf }, findings), findings);
 }
 
@@ -146,12 +154,12 @@ function whole(submission: Submission | undefined, findings: Findings): Submissi
 
 function namedMembers<N extends string>(
   members: readonly Member[],
-  names: readonly N[],
+  names: ReadonlyMap<string, N>,
   findings: Findings,
 ): ReadonlyMap<N, Value> {
   const found = new Map<N, Value>();
   for (const member of members) {
-    const name = names.find((each) => each === member.name || camel(each) === member.name);
+    const name = names.get(member.name);
     if (name === undefined) continue;
     if (found.has(name)) findings.add('VAL_STRUCT_012', name, `${name} is given twice`);
     if (member.value.kind !== 'null') found.set(name, member.value);
@@ -339,7 +347,7 @@ function readSignatures(node: Value | undefined, findings: Findings): Signed[] {
 
 function readSignature(node: Value, field: string, findings: Findings): Signed | undefined {
   if (node.kind !== 'object') return findings.add('VAL_STRUCT_007', field, 'A signature must be an object');
-  const members = namedMembers(node.members, signatureNames, findings);
+  const members = namedMembers(node.members, signatureSpellings, findings);
   const texts = signatureNames.map((name) => {
     const member = members.get(name);
     if (member?.kind === 'string' && member.value !== '') return member.value;
@@ -352,7 +360,7 @@ function readSignature(node: Value, field: string, findings: Findings): Signed |
     const key = parsePublicKey(algorithm, publicKey);
     const signature = decodeBase64Any(signatureValue);
     return {
-      signature: { publicKey: encodeBase64(key), signatureValue: encodeBase64(signature), algorithm },
+      signature: { algorithm, publicKey: encodeBase64(key), signatureValue: encodeBase64(signature) },
       key: { publicKey: key, signature },
     };
   } catch {

@@ -7,25 +7,28 @@ interface Coming {
 
 /** Transactions on their way in, by register, until they are on disk or refused. */
 export class UnderWay {
-  readonly #coming = new Map<string, Coming>();
+  /** By register and transaction. */
+  readonly #coming = new Map<string, Map<string, Coming>>();
   #arrivals = 0;
 
   /** @returns its place in the order of arrival */
   add({ registerId, txId }: Pick<Candidate, 'registerId' | 'txId'>, promise: Promise<unknown>): number {
     this.#arrivals += 1;
-    this.#coming.set(keyOf(registerId, txId), { promise, arrival: this.#arrivals });
+    const coming = this.#coming.get(registerId) ?? new Map<string, Coming>();
+    this.#coming.set(registerId, coming.set(txId, { promise, arrival: this.#arrivals }));
     return this.#arrivals;
   }
 
   /** Forgets it, unless it came once more meanwhile. */
   remove({ registerId, txId }: Pick<Candidate, 'registerId' | 'txId'>, promise: Promise<unknown>): void {
-    const key = keyOf(registerId, txId);
-    if (this.#coming.get(key)?.promise === promise) this.#coming.delete(key);
+    const coming = this.#coming.get(registerId);
+    if (coming?.get(txId)?.promise === promise) coming.delete(txId);
+    if (coming?.size === 0) this.#coming.delete(registerId);
   }
 
   /** Resolves once those of the transactions that are on their way in are on disk or refused. */
   async settled(registerId: string, transactionIds: Iterable<string>): Promise<void> {
-    const coming = [...transactionIds].flatMap((txId) => this.#coming.get(keyOf(registerId, txId)) ?? []);
+    const coming = [...transactionIds].flatMap((txId) => this.#coming.get(registerId)?.get(txId) ?? []);
     await Promise.allSettled(coming.map(({ promise }) => promise));
   }
 
@@ -34,13 +37,9 @@ export class UnderWay {
     const coming: Promise<unknown>[] = [];
     for (const { registerId, previousTransactionId } of candidates) {
       if (previousTransactionId === undefined) continue;
-      const found = this.#coming.get(keyOf(registerId, previousTransactionId));
+      const found = this.#coming.get(registerId)?.get(previousTransactionId);
       if (found !== undefined && found.arrival < before) coming.push(found.promise);
     }
     if (coming.length > 0) await Promise.allSettled(coming);
   }
-}
-
-function keyOf(registerId: string, transactionId: string): string {
-  return `${registerId}/${transactionId}`;
 }

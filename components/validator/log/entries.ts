@@ -145,7 +145,8 @@ const transactionHead = 76;
  */
 function encodeTransaction(transaction: PooledTransaction): Uint8Array {
   const { record, payload } = transaction;
-  const body = Buffer.alloc(transactionHead + record.length + payload.length);
+  const body = Buffer.allocUnsafe(transactionHead + record.length + payload.length);
+  body.fill(0, 0, transactionHead);
   body.writeUInt8(transaction.payloadHashForm === 'jcs' ? 0 : 1, 0);
   body.writeUInt8(transaction.lane === 'control' ? 0 : 1, 1);
   body.writeUInt8(transaction.exclusivePredecessor ? 1 : 0, 2);
