@@ -39,8 +39,8 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
       envelope,
       signatures.map((signature) => signature.publicKey),
     );
-  const isDerived = bound || findPublication({ ...envelope, txId }, match.bytes) !== undefined;
-  if (requireBoundTxId && !isDerived)
+  const isDerived = () => bound || findPublication({ ...envelope, txId }, match.bytes) !== undefined;
+  if (requireBoundTxId && !isDerived())
     throw validationError([validationViolation('VAL_STRUCT_011', 'TransactionId')]);
   const payloadSize = match.bytes.length;
   const { record, payload } = keptApart(
