@@ -45,8 +45,8 @@ export async function begin(caches: Caches, shells: readonly Shell[]): Promise<v
 /** Annotation of a child with the hash of what was applied. */
 const APPLIED = 'chancery.dev/applied';
 const RESYNC_MS = 300_000;
-/** While somebody else keeps changing what we set, as often as that may be put back. */
-const CONTESTED_MS = 10_000;
+/** While somebody else keeps changing what we set: how late that may be put back after it may. */
+const CONTESTED_MS = 2_000;
 /** How often a deletion looks again for a service that is away: seldom enough for it, soon enough for who waits. */
 const AWAY_MS = 25_000;
 /** The first time: it may have been away for a moment. */
