@@ -14,6 +14,9 @@ import { createDirectory } from './membership/directory.ts';
 import { SignerStream } from './sealing/signer-stream.ts';
 import { keyName } from './sealing/state.ts';
 
+/** A person may wait for it; longer, and what was known last is good enough. */
+const directoryTimeoutMs = 3_000;
+
 export type Services = Awaited<ReturnType<typeof connectServices>>;
 
 /** Everything that a validator calls, and what it calls with: identity, tokens, clients, signing stream, verifiers. */
@@ -44,7 +47,7 @@ export async function connectServices(config: ValidatorConfig, runtime: Runtime,
   );
   cleanup.add('directory client', () => directory.close());
   const whereabouts = createDirectory(async () => {
-    const { validators } = await directory.listValidators({});
+    const { validators } = await directory.listValidators({}, { timeoutMs: directoryTimeoutMs });
     return validators.map((entry) => ({ ...entry, announcedAtMs: Number(entry.announcedAtMs) }));
   }, clock);
   const pool = createVerifyPool({

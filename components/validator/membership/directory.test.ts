@@ -27,6 +27,19 @@ describe('the directory of validators', () => {
     expect(await directory.find('validator-1')).toEqual(entry('host:2'));
   });
 
+  it('lets nobody who waited in vain wait again', async () => {
+    const clock = manualClock(0);
+    let asked = 0;
+    const directory = createDirectory(async () => {
+      asked += 1;
+      clock.advance(3_000);
+      throw new Error('no answer in time');
+    }, clock);
+    await directory.all();
+    await directory.find('validator-1');
+    expect(asked).toBe(1);
+  });
+
   it('knows what it knew while nobody answers, and nothing before', async () => {
     const clock = manualClock(0);
     let answer: (() => Promise<[ReturnType<typeof entry>]>) | undefined;

@@ -25,12 +25,13 @@ export function createDirectory(list: () => Promise<readonly DirectoryEntry[]>, 
   let asking: Promise<readonly DirectoryEntry[]> | undefined;
 
   async function ask(): Promise<readonly DirectoryEntry[]> {
-    askedAtMs = clock.nowMs();
     try {
       known = await list();
     } catch {
       // whoever was announced before is where to look until the register service is back
     } finally {
+      // from its end: who waited for a service that is away does not wait for it again
+      askedAtMs = clock.nowMs();
       asking = undefined;
     }
     return known;
