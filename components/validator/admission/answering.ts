@@ -1,4 +1,5 @@
 import { isAppError } from '#core/errors/errors.ts';
+import type { Caller } from '#core/identity/claims.ts';
 import type { Admission, Origin } from './admission.ts';
 import { type Answer, admittedAnswer, refusalAnswer } from './answer.ts';
 import type { Forward } from './forward.ts';
@@ -11,6 +12,11 @@ export interface Answering {
   /** A fault of ours: its text stays inside, so it must be told here. */
   readonly onFault?: ((error: unknown) => void) | undefined;
   nowMs(): number;
+}
+
+/** Where a submission that came over HTTP comes from. */
+export function originOf({ kind, organizationId }: Caller): Origin {
+  return { isRegisterService: false, ...(kind === 'user' && { person: { organizationId } }) };
 }
 
 /** Judges one submission into the answer that both surfaces give: our own, or that of a member of its register. */

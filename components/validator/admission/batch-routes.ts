@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
 import type { Answer } from './answer.ts';
-import type { Answering } from './answering.ts';
+import { type Answering, originOf } from './answering.ts';
 import { answerBatch, MAX_BATCH, parseBatch } from './batch.ts';
 
 const mediaType = 'application/x-ndjson';
@@ -35,11 +35,8 @@ export function mountBatch(app: App, deps: Answering): void {
         },
       },
       async (request, reply) => {
-        const { kind, organizationId } = callerOf(request);
-        const answers = await answerBatch(deps, parseBatch(bodyOf(request.body)), {
-          isRegisterService: false,
-          ...(kind === 'user' && { person: { organizationId } }),
-        });
+        const origin = originOf(callerOf(request));
+        const answers = await answerBatch(deps, parseBatch(bodyOf(request.body)), origin);
         const results = answers.map(resultOf);
         const accepted = answers.filter(({ status }) => status === 200).length;
         return reply.send({ accepted, refused: answers.length - accepted, results });

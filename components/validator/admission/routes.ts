@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
 import { answerHeaders } from './answer.ts';
-import { type Answering, answerSubmission } from './answering.ts';
+import { type Answering, answerSubmission, originOf } from './answering.ts';
 
 const text = z.string();
 /** Documentation of the body; the text itself is read by `parseSubmission`, which keeps what was written. */
@@ -54,11 +54,7 @@ export function mountAdmission(app: App, deps: Answering): void {
       },
     },
     async (request, reply) => {
-      const { kind, organizationId } = callerOf(request);
-      const answer = await answerSubmission(deps, request.rawBody ?? '', {
-        isRegisterService: false,
-        ...(kind === 'user' && { person: { organizationId } }),
-      });
+      const answer = await answerSubmission(deps, request.rawBody ?? '', originOf(callerOf(request)));
       reply.type(answer.status === 200 ? 'application/json' : 'application/problem+json');
       reply.headers(answerHeaders(answer));
       if (answer.status === 200) return reply.send(JSON.stringify(answer.body));

@@ -7,7 +7,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import { type App, callerOf, page, pageSchema, pageWindow, paging, problemSchema } from '#kit/http/http.ts';
 import { answerHeaders } from '../admission/answer.ts';
-import { type Answering, answerSubmission } from '../admission/answering.ts';
+import { type Answering, answerSubmission, originOf } from '../admission/answering.ts';
 import type { Colleagues } from '../membership/clients.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import { rewrite } from './add.ts';
@@ -245,12 +245,8 @@ function mountAdd(app: App, deps: InspectionDeps): void {
       },
     },
     async (request, reply) => {
-      const { kind, organizationId } = callerOf(request);
       const { text: submission, registerId } = rewrite(request.rawBody ?? '');
-      const answer = await answerSubmission(deps, submission, {
-        isRegisterService: false,
-        ...(kind === 'user' && { person: { organizationId } }),
-      });
+      const answer = await answerSubmission(deps, submission, originOf(callerOf(request)));
       reply.headers(answerHeaders(answer));
       if (answer.status === 200) return { accepted: true as const, ...(await outlook(deps, registerId)) };
       const problem = { ...answer.body, instance: path, path, traceId: request.traceId };
