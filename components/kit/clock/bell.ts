@@ -20,3 +20,32 @@ export function createBell(): Bell {
     },
   };
 }
+
+/** Work that is done in rounds, one after the other. */
+export interface Rounds {
+  /** The next round begins as soon as no other one is under way. */
+  kick(): void;
+  /** Resolves when the round under way is over; no other one begins. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Begins the first round at once.
+ * @param round gives the milliseconds of rest until the next one; it may not reject
+ */
+export function startRounds(round: () => Promise<number>): Rounds {
+  const bell = createBell();
+  let isStopped = false;
+  const loop = async (): Promise<void> => {
+    while (!isStopped) await bell.rest(await round());
+  };
+  const running = loop();
+  return {
+    kick: () => bell.ring(),
+    async stop() {
+      isStopped = true;
+      bell.ring();
+      await running;
+    },
+  };
+}

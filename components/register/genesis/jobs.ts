@@ -1,7 +1,7 @@
 import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { AppError } from '#core/errors/errors.ts';
-import { createBell } from '#kit/clock/bell.ts';
+import { type Rounds, startRounds } from '#kit/clock/bell.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -20,11 +20,8 @@ export interface DispatchDeps {
   readonly log: Logger;
 }
 
-export interface GenesisDispatcher {
-  /** New work was committed: look at once. */
-  kick(): void;
-  stop(): Promise<void>;
-}
+/** To be kicked when new work was committed. */
+export type GenesisDispatcher = Rounds;
 
 const leaseMs = 30_000;
 const firstRetryMs = 500;
@@ -110,33 +107,14 @@ async function dispatch(deps: DispatchDeps, claimed: ClaimedGenesis): Promise<vo
  * the register and deleted with docket 0, so a crash anywhere in between loses nothing.
  */
 export function startGenesisDispatcher(deps: DispatchDeps): GenesisDispatcher {
-  let stopped = false;
-  const bell = createBell();
-
   async function round(): Promise<void> {
     const now = new Date(deps.clock.nowMs());
     const claimed = await deps.database.transact((tx) => claimGenesisWork(tx, now, leaseMs));
     await Promise.all(claimed.map((one) => dispatch(deps, one)));
   }
 
-  async function loop(): Promise<void> {
-    while (!stopped) {
-      try {
-        await round();
-      } catch (error) {
-        deps.log.warn({ err: error }, 'genesis round failed');
-      }
-      await bell.rest(idleMs);
-    }
-  }
-
-  const running = loop();
-  return {
-    kick: () => bell.ring(),
-    async stop() {
-      stopped = true;
-      bell.ring();
-      await running;
-    },
-  };
+  return startRounds(async () => {
+    await round().catch((error: unknown) => deps.log.warn({ err: error }, 'genesis round failed'));
+    return idleMs;
+  });
 }

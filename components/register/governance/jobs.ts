@@ -1,5 +1,5 @@
 import { buildEnactment } from '#core/ledger/governance/build.ts';
-import { createBell } from '#kit/clock/bell.ts';
+import { type Rounds, startRounds } from '#kit/clock/bell.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { refusedWith } from '../control/answer.ts';
 import { type ControlDeps, submitControl } from '../control/submit.ts';
@@ -11,11 +11,8 @@ export interface EnactmentDeps extends ControlDeps, RulesDeps {
   readonly log: Logger;
 }
 
-export interface EnactmentDispatcher {
-  /** Rules changed: a proposal may have been approved. */
-  kick(): void;
-  stop(): Promise<void>;
-}
+/** To be kicked when rules changed: a proposal may have been approved. */
+export type EnactmentDispatcher = Rounds;
 
 const idleMs = 30_000;
 const firstRetryMs = 2_000;
@@ -46,8 +43,6 @@ async function enactOne(deps: EnactmentDeps, registerId: string, proposalId: str
  * replica submits it, or how often. What validators refuse is left to people.
  */
 export function startEnactments(deps: EnactmentDeps): EnactmentDispatcher {
-  let stopped = false;
-  const bell = createBell();
   const attempts = new Map<string, Attempt>();
 
   async function attempt(registerId: string, proposalId: string): Promise<void> {
@@ -69,21 +64,9 @@ export function startEnactments(deps: EnactmentDeps): EnactmentDispatcher {
     for (const { registerId, proposalId } of approved) await attempt(registerId, proposalId);
   }
 
-  async function loop(): Promise<void> {
-    while (!stopped) {
-      await round().catch((error: unknown) => deps.log.warn({ err: error }, 'round of enactments failed'));
-      const isTrying = [...attempts.values()].some((one) => Number.isFinite(one.notBeforeMs));
-      await bell.rest(isTrying ? firstRetryMs : idleMs);
-    }
-  }
-
-  const running = loop();
-  return {
-    kick: () => bell.ring(),
-    async stop() {
-      stopped = true;
-      bell.ring();
-      await running;
-    },
-  };
+  return startRounds(async () => {
+    await round().catch((error: unknown) => deps.log.warn({ err: error }, 'round of enactments failed'));
+    const isTrying = [...attempts.values()].some((one) => Number.isFinite(one.notBeforeMs));
+    return isTrying ? firstRetryMs : idleMs;
+  });
 }

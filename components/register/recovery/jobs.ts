@@ -1,4 +1,4 @@
-import { createBell } from '#kit/clock/bell.ts';
+import { startRounds } from '#kit/clock/bell.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { type RecoverDeps, recover } from './recover.ts';
@@ -176,7 +176,6 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
 /** Asks the sources again and again. A source that says nothing is not waited for when the service ends. */
 export function startRecovery(deps: Omit<RecoveryDeps, 'within' | 'settle'>): RecoveryJob {
   const waits = createWaits();
-  const bell = createBell();
   let stopped = false;
   const recovery = createRecovery({
     ...deps,
@@ -187,22 +186,17 @@ export function startRecovery(deps: Omit<RecoveryDeps, 'within' | 'settle'>): Re
     },
   });
 
-  async function loop(): Promise<void> {
-    while (!stopped) {
-      await recovery.round();
-      await bell.rest(everyMs);
-    }
-  }
-
-  const running = loop();
+  const rounds = startRounds(async () => {
+    await recovery.round();
+    return everyMs;
+  });
   return {
     ...recovery,
-    kick: () => bell.ring(),
+    kick: rounds.kick,
     async stop() {
       stopped = true;
       waits.end();
-      bell.ring();
-      await running;
+      await rounds.stop();
     },
   };
 }

@@ -1,4 +1,4 @@
-import { createBell } from '#kit/clock/bell.ts';
+import { type Rounds, startRounds } from '#kit/clock/bell.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { type PublishDeps, publishDefinition } from '../blueprints/publish.ts';
@@ -23,11 +23,8 @@ export interface BootstrapDeps extends BeginSystemDeps, PublishDeps {
   readonly onState: (isReady: boolean) => void;
 }
 
-export interface Bootstrap {
-  /** Something happened that it may wait for: a validator announced itself, a docket of the register was stored. */
-  kick(): void;
-  stop(): Promise<void>;
-}
+/** To be kicked when something happened that it may wait for: a validator announced itself, a docket was stored. */
+export type Bootstrap = Rounds;
 
 type Target = Pick<SeenRegister, 'registerNo' | 'registerId'>;
 
@@ -81,8 +78,7 @@ async function step(deps: BootstrapDeps): Promise<Step> {
  * by whichever replica holds the advisory lock, again and again until it is there; then it is watched. Nothing waits for it.
  */
 export function startBootstrap(deps: BootstrapDeps): Bootstrap {
-  let stopped = false;
-  const bell = createBell();
+  let retryMs = firstRetryMs;
 
   async function tried(): Promise<Step> {
     try {
@@ -93,22 +89,10 @@ export function startBootstrap(deps: BootstrapDeps): Bootstrap {
     }
   }
 
-  async function loop(): Promise<void> {
-    let retryMs = firstRetryMs;
-    while (!stopped) {
-      const result = await tried();
-      await bell.rest(result === 'waiting' ? longestRetryMs : retryMs);
-      retryMs = result === 'waiting' ? firstRetryMs : Math.min(retryMs * 2, longestRetryMs);
-    }
-  }
-
-  const running = loop();
-  return {
-    kick: () => bell.ring(),
-    async stop() {
-      stopped = true;
-      bell.ring();
-      await running;
-    },
-  };
+  return startRounds(async () => {
+    const result = await tried();
+    const restMs = result === 'waiting' ? longestRetryMs : retryMs;
+    retryMs = result === 'waiting' ? firstRetryMs : Math.min(retryMs * 2, longestRetryMs);
+    return restMs;
+  });
 }
