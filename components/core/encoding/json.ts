@@ -48,13 +48,22 @@ export type JsonNode = JsonObjectNode | JsonArrayNode | JsonStringNode | JsonNum
 
 interface Scanner {
   readonly text: string;
+  /** Nothing in it is escaped and nothing is a control character: a string ends at the next quote. */
+  readonly isPlain: boolean;
   readonly number: RegExp;
   at: number;
   depth: number;
 }
 
 const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
 const BACKSLASH = 0x5c;
+const ARRAY_END = 0x5d;
+const OBJECT_END = 0x7d;
+
+/** No character is a control character or begins an escape. */
+const PLAIN = /^[ -[\]-\uffff]*$/;
 
 function refuse(scanner: { readonly at: number }, reason: string): never {
   throw new AppError('invalid', 'VAL_STRUCT_012', `JSON text: ${reason} at position ${scanner.at}`, {
@@ -83,6 +92,15 @@ function decodeEscapes(scanner: Scanner, raw: string): string {
 }
 
 function scanString(scanner: Scanner): JsonStringNode {
+  const { text, at: start } = scanner;
+  if (!scanner.isPlain) return scanAnyString(scanner);
+  const last = text.indexOf('"', start + 1);
+  if (last === -1) refuse({ at: text.length }, 'unterminated string');
+  scanner.at = last + 1;
+  return { kind: 'string', source: text, start, end: last + 1, value: text.slice(start + 1, last) };
+}
+
+function scanAnyString(scanner: Scanner): JsonStringNode {
   const { text, at: start } = scanner;
   let at = start + 1;
   let escaped = false;
@@ -123,10 +141,10 @@ function scanLiteral(scanner: Scanner): JsonLiteralNode {
 }
 
 /** Steps over a comma; true at the closing bracket. */
-function closes(scanner: Scanner, bracket: string): boolean {
+function closes(scanner: Scanner, bracket: number): boolean {
   skipSpace(scanner);
-  const found = scanner.text.charAt(scanner.at);
-  if (found !== bracket && found !== ',') refuse(scanner, `expected , or ${bracket}`);
+  const found = scanner.text.charCodeAt(scanner.at);
+  if (found !== bracket && found !== COMMA) refuse(scanner, `expected , or ${String.fromCharCode(bracket)}`);
   scanner.at += 1;
   return found === bracket;
 }
@@ -136,11 +154,11 @@ function scanArray(scanner: Scanner): JsonArrayNode {
   const items: JsonNode[] = [];
   scanner.at += 1;
   skipSpace(scanner);
-  if (text.charAt(scanner.at) === ']') {
+  if (text.charCodeAt(scanner.at) === ARRAY_END) {
     scanner.at += 1;
   } else {
     do items.push(scanValue(scanner));
-    while (!closes(scanner, ']'));
+    while (!closes(scanner, ARRAY_END));
   }
   return { kind: 'array', source: text, start, end: scanner.at, items };
 }
@@ -152,7 +170,7 @@ function scanMember(scanner: Scanner, names: Set<string>): JsonMember {
   if (names.has(name.value)) refuse({ at: name.start }, 'duplicate member name');
   names.add(name.value);
   skipSpace(scanner);
-  if (scanner.text.charAt(scanner.at) !== ':') refuse(scanner, 'expected :');
+  if (scanner.text.charCodeAt(scanner.at) !== COLON) refuse(scanner, 'expected :');
   scanner.at += 1;
   return { name: name.value, rawName: rawText(name), value: scanValue(scanner) };
 }
@@ -162,12 +180,12 @@ function scanObject(scanner: Scanner): JsonObjectNode {
   const members: JsonMember[] = [];
   scanner.at += 1;
   skipSpace(scanner);
-  if (text.charAt(scanner.at) === '}') {
+  if (text.charCodeAt(scanner.at) === OBJECT_END) {
     scanner.at += 1;
   } else {
     const names = new Set<string>();
     do members.push(scanMember(scanner, names));
-    while (!closes(scanner, '}'));
+    while (!closes(scanner, OBJECT_END));
   }
   return { kind: 'object', source: text, start, end: scanner.at, members };
 }
@@ -209,7 +227,7 @@ export function scanJson(input: string | Uint8Array): JsonNode {
   if (text === undefined) refuse({ at: 0 }, 'bytes are not UTF-8');
   if (!text.isWellFormed()) refuse({ at: 0 }, 'lone surrogate');
   const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-  const scanner: Scanner = { text, number, at: 0, depth: 0 };
+  const scanner: Scanner = { text, isPlain: PLAIN.test(text), number, at: 0, depth: 0 };
   const node = scanValue(scanner);
   skipSpace(scanner);
   if (scanner.at !== text.length) refuse(scanner, 'text after the value');
