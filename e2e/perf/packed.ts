@@ -106,13 +106,16 @@ async function byStream(stage: Stage): Promise<Route> {
   };
 }
 
-/** Both ways in of many at once, and the raw ledger that is fed from its own memory: no hop, nothing to read. */
-async function contest(stage: Stage): Promise<readonly Figures[]> {
-  const raw = await startRawInstallation(rawSettings(stage, 'packed', 1));
+export interface RawLedger extends Contestant {
+  stop(): Promise<void>;
+}
+
+/** The raw ledger that is fed from its own memory: no hop, nothing to read. */
+export async function rawFromMemory(stage: Stage, validators: number): Promise<RawLedger> {
+  const raw = await startRawInstallation(rawSettings(stage, 'packed', validators));
   const bare = stage.pool(raw.validatorUrls[0] ?? '', 1);
   const store = stage.pool(raw.storeUrl, 1);
-  const [http, stream] = [batchesByHttp(stage), await byStream(stage)];
-  const memory: Contestant = {
+  return {
     perSecond: async (bodies) => {
       await post(bare, '/load', '', bodies.join('\n'));
       return storedPerSecond(
@@ -122,13 +125,23 @@ async function contest(stage: Stage): Promise<readonly Figures[]> {
       );
     },
     cpuSeconds: () => rawCpuSeconds(stage, raw),
+    stop: async () => {
+      await Promise.all([bare.close(), store.close()]);
+      await raw.stop();
+    },
   };
+}
+
+/** Both ways in of many at once, and the raw ledger. */
+async function contest(stage: Stage): Promise<readonly Figures[]> {
+  const raw = await rawFromMemory(stage, 1);
+  const [http, stream] = [batchesByHttp(stage), await byStream(stage)];
   try {
     const { registerId } = stage;
-    const rivals = [ours(stage, http.send), memory, ours(stage, stream.send)];
+    const rivals = [ours(stage, http.send), raw, ours(stage, stream.send)];
     return await interleave(rivals, { perRound, rounds, registerId });
   } finally {
-    await Promise.all([http.close(), stream.close(), bare.close(), store.close()]);
+    await Promise.all([http.close(), stream.close()]);
     await raw.stop();
   }
 }

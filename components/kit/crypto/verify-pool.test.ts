@@ -101,6 +101,20 @@ describe('limits', () => {
     await expect(pool.verifyBatch(good)).rejects.toMatchObject({ code: 'VERIFY_POOL_CLOSED' });
   });
 
+  it('gives a thread the next records before it has answered the last ones', async () => {
+    // it answers the first of two messages only when it has both
+    const patient = `
+      import { parentPort } from 'node:worker_threads';
+      const given = [];
+      parentPort.on('message', (buffer) => {
+        given.push(new Uint8Array(buffer.byteLength / 128).fill(1));
+        if (given.length % 2 === 0) for (const results of given.splice(0)) parentPort.postMessage(results);
+      });`;
+    const workerUrl = new URL(`data:text/javascript,${encodeURIComponent(patient)}`);
+    const pool = poolOf({ workers: 1, recordsPerMessage: 4, workerUrl });
+    expect(await pool.verifyBatch(good.slice(0, 8))).toEqual(Array(8).fill(true));
+  });
+
   it('judges in the calling thread when threads die', async () => {
     const pool = poolOf({ workers: 2, workerUrl: new URL('data:text/javascript,process.exit(1)') });
     expect(await pool.verifyBatch(mixed.map(([each]) => each))).toEqual(

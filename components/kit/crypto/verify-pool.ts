@@ -53,8 +53,12 @@ interface Task {
 
 interface Thread {
   readonly worker: Worker;
-  task: Task | undefined;
+  /** What it has been given, in this order. */
+  readonly tasks: Task[];
 }
+
+/** A thread has its next tasks with it, so that it works on while the calling thread is busy with a whole docket. */
+const tasksOfThread = 4;
 
 /** The threads of a pool and what waits for them. */
 class Threads {
@@ -102,7 +106,7 @@ class Threads {
   async close(): Promise<void> {
     this.#closed = true;
     const closed = new AppError('unavailable', 'VERIFY_POOL_CLOSED', 'The verify pool is closed');
-    const running = [...this.#threads].flatMap((thread) => thread.task ?? []);
+    const running = [...this.#threads].flatMap((thread) => thread.tasks);
     for (const task of [...running, ...this.#waiting.splice(0)]) task.reject(closed);
     const threads = [...this.#threads];
     this.#threads.clear();
@@ -111,7 +115,7 @@ class Threads {
 
   #spawn(): void {
     const worker = new Worker(this.#url, { workerData: this.#backend, execArgv: [] });
-    const thread: Thread = { worker, task: undefined };
+    const thread: Thread = { worker, tasks: [] };
     // A thread that has nothing to do must not keep the process alive.
     worker.unref();
     worker.on('message', (results: Uint8Array) => this.#finish(thread, results));
@@ -126,14 +130,10 @@ class Threads {
         this.#settle(task, verifyPacked(this.#fallback, task.packed));
       return;
     }
-    let idle = this.#most - this.#busy;
-    for (const thread of this.#threads) {
-      if (thread.task !== undefined) continue;
-      if (idle <= 0) return;
-      idle -= 1;
+    for (let thread = this.#free(); thread !== undefined; thread = this.#free()) {
       const task = this.#waiting.shift();
       if (task === undefined) return;
-      thread.task = task;
+      thread.tasks.push(task);
       thread.worker.ref();
       // Copied once more so that the records survive a thread that dies with them.
       const sent = task.packed.slice();
@@ -141,16 +141,20 @@ class Threads {
     }
   }
 
-  get #busy(): number {
-    let busy = 0;
-    for (const { task } of this.#threads) if (task !== undefined) busy += 1;
-    return busy;
+  /** The thread that has least to do, of those that may have more. */
+  #free(): Thread | undefined {
+    const working = [...this.#threads].filter(({ tasks }) => tasks.length > 0);
+    const mayBegin = working.length < this.#most;
+    let best: Thread | undefined;
+    for (const thread of mayBegin ? this.#threads : working) {
+      if (thread.tasks.length < (best?.tasks.length ?? tasksOfThread)) best = thread;
+    }
+    return best;
   }
 
   #finish(thread: Thread, results: Uint8Array): void {
-    const { task } = thread;
-    thread.task = undefined;
-    thread.worker.unref();
+    const task = thread.tasks.shift();
+    if (thread.tasks.length === 0) thread.worker.unref();
     if (task !== undefined) this.#settle(task, results);
     this.#dispatch();
   }
@@ -162,7 +166,7 @@ class Threads {
 
   #lose(thread: Thread): void {
     if (!this.#threads.delete(thread) || this.#closed) return;
-    if (thread.task !== undefined) this.#waiting.unshift(thread.task);
+    this.#waiting.unshift(...thread.tasks);
     if (this.#respawnsLeft > 0) {
       this.#respawnsLeft -= 1;
       this.#spawn();

@@ -218,19 +218,29 @@ export async function verifyDocket(
   predecessors: PredecessorTypes,
   judges: DocketJudges,
 ): Promise<Violation[]> {
-  const stages: readonly (() => Violation[] | Promise<Violation[]>)[] = [
+  const ofHeader = firstFound([
     () => judgePlace(docket, state),
     () => judgeContent(docket, state),
     () => judgeSizes(docket, state),
     () => judgeSealing(docket.bundle, state, judges.verifier),
     () => judgeGenesis(docket, state),
-    () => judgeRecords(docket, state),
-    () => judgeLinks(docket, predecessors),
-    () => judgeAttestations(docket.bundle, state.members, judges.verifier),
-    () => judgeSignatures(docket, judges.verifySignatures),
-  ];
+  ]);
+  if (ofHeader.length > 0) return ofHeader;
+  // other threads verify while this one reads records; what they find counts last
+  const [ofSignatures, ofRecords] = await Promise.all([
+    judgeSignatures(docket, judges.verifySignatures),
+    firstFound([
+      () => judgeRecords(docket, state),
+      () => judgeLinks(docket, predecessors),
+      () => judgeAttestations(docket.bundle, state.members, judges.verifier),
+    ]),
+  ]);
+  return ofRecords.length > 0 ? ofRecords : ofSignatures;
+}
+
+function firstFound(stages: readonly (() => Violation[])[]): Violation[] {
   for (const stage of stages) {
-    const found = await stage();
+    const found = stage();
     if (found.length > 0) return found;
   }
   return [];

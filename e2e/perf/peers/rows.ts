@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type Contestant, type Figures, interleave, none } from '../contest.ts';
 import { timed } from '../latency.ts';
 import { presign, sendAll } from '../load.ts';
-import { batchesOf } from '../packed.ts';
+import { batchesOf, rawFromMemory } from '../packed.ts';
 import { readSubmission } from '../raw/transaction.ts';
 import type { Row } from '../report.ts';
 import type { Stage } from '../stage.ts';
@@ -95,6 +95,7 @@ async function withNodes<T>({ stage, programs }: Match, act: (nodes: Nodes) => P
 async function throughput({ stage }: Match, { plain, tuned }: Nodes): Promise<readonly Row[]> {
   const urls = stage.validatorUrls();
   const pools = urls.map((url) => stage.pool(url, connections / urls.length));
+  const bare = await rawFromMemory(stage, urls.length);
   try {
     const figures = await interleave(
       [
@@ -103,20 +104,24 @@ async function throughput({ stage }: Match, { plain, tuned }: Nodes): Promise<re
         inBatches(stage, pools, batchesInFlight),
         theirs(tuned, true),
         theirs(plain, false),
+        bare,
       ],
       { registerId: stage.registerId, perRound, rounds },
     );
     const [single = none, itsSingle = none, packed = none, itsPacked = none, itsDefault = none] = figures;
+    const ceiling = figures[5]?.perSecond ?? [];
     const name = `CometBFT, ${urls.length} ${urls.length === 1 ? 'node' : 'nodes'}`;
     const ours = best([single, packed]);
+    const theirBest = best([itsSingle, itsPacked, itsDefault]);
     return [
       rate(`${name}, default: one a request`, { ours: single.perSecond, raw: itsDefault.perSecond }),
       rate(`${name}, tuned: one a request`, { ours: single.perSecond, raw: itsSingle.perSecond }),
       rate(`${name}, tuned: 1,000 a request`, { ours: packed.perSecond, raw: itsPacked.perSecond }),
-      rate(`${name}: the best of each`, { ours, raw: best([itsSingle, itsPacked, itsDefault]) }, 1.2),
+      rate(`${name}: the best of each`, { ours, raw: theirBest }, 1.2),
+      rate(`${name}: the raw ledger, fed from memory`, { ours: ceiling, raw: theirBest }),
     ];
   } finally {
-    await Promise.all(pools.map((pool) => pool.close()));
+    await Promise.all([...pools.map((pool) => pool.close()), bare.stop()]);
   }
 }
 
