@@ -19,7 +19,7 @@ const outside = `
     if (items === undefined) return new Response('', { status: 404 });
     const from = Number(searchParams.get('continue') ?? 0);
     const next = from + 2 < items.length ? String(from + 2) : '';
-    return Response.json({ metadata: { continue: next }, items: items.slice(from, from + 2) });
+    return Response.json({ metadata: { continue: next }, items: items.length === 0 ? null : items.slice(from, from + 2) });
   };
 `;
 

@@ -27,8 +27,9 @@ async function fetchItems(path, accept = 'application/json') {
     if (answer.status === 404) return [];
     if (!answer.ok) throw new Error(`the API server answers ${answer.status} for ${path}`);
     const list = await answer.json();
-    items.push(...list.items);
-    next = list.metadata?.continue ?? '';
+    // an empty list of metadata alone has null
+    items.push(...(list.items ?? []));
+    next = list.metadata.continue ?? '';
   } while (next !== '');
   return items;
 }
