@@ -1,9 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { systemRegisterId } from '#core/ledger/register-id.ts';
 import { listValues, renderValues, withTable } from '../../tools/charts/values.ts';
+import { renderServerTags } from '../../tools/images/servers.ts';
 import { charts } from './chart.ts';
+import { tagsOfServers } from './versions.ts';
 
 const chart = charts('chancery');
 const read = (name: string): string => readFileSync(charts('chancery', name), 'utf8');
@@ -59,6 +61,10 @@ describe('the values of the chart', () => {
     expect(read('values.yaml')).toBe(renderValues(schema));
     expect(read('README.md')).toBe(withTable(read('README.md'), schema));
   });
+});
+
+test('the tags of PostgreSQL and NATS stand in the chart as "npm run gen" writes them', () => {
+  expect(read('files/image-tags.json')).toBe(renderServerTags(charts('..')));
 });
 
 describe.skipIf(!hasHelm)('the chart', () => {
@@ -247,6 +253,21 @@ describe.skipIf(!hasHelm)('the chart', () => {
     const { code, err } = render(...args);
     expect(code).not.toBe(0);
     expect(err).toContain(message);
+  });
+
+  it('leaves PostgreSQL and NATS as they are when the tag of the images changes', () => {
+    const podsAt = (tag: string) => {
+      const rendered = render(...demo, '--set', `image.tag=${tag}`);
+      const objects = [...ofKind(rendered, 'StatefulSet'), ...ofKind(rendered, 'Deployment')];
+      return new Map(objects.map((text) => [nameOf(text), text.slice(text.indexOf('  template:'))]));
+    };
+    const [before, after] = [podsAt('1.0.0'), podsAt('1.1.0')];
+    const changed = [...before.keys()].filter((name) => before.get(name) !== after.get(name));
+    expect([...before.keys()].filter((name) => !changed.includes(name))).toEqual(['postgres', 'nats']);
+    for (const [image, tag] of Object.entries(tagsOfServers)) {
+      const images = [...before.values()].filter((text) => text.includes(`/${image}:`));
+      expect(images.map((text) => text.includes(`chancery.local/${image}:${tag}\n`))).toEqual([true]);
+    }
   });
 
   it('makes a pod no other one when only the release of the chart changes', () => {

@@ -6,7 +6,7 @@ import { run } from './kubectl.ts';
 
 const guard = readFileSync(charts('chancery', 'files/uninstall-guard.js'), 'utf8');
 
-/** An API server in the place of `fetch`, with items by path, and a token in the place of the file. */
+/** An API server in the place of `fetch`, with items by path in pages of two, and a token in the place of the file. */
 const outside = `
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';
@@ -14,17 +14,28 @@ const outside = `
   syncBuiltinESMExports();
   const paths = new Map(Object.entries(JSON.parse(process.env.PATHS)));
   globalThis.fetch = async (url) => {
-    const items = paths.get(new URL(url).pathname);
-    return items === undefined ? new Response('', { status: 404 }) : Response.json({ items });
+    const { pathname, searchParams } = new URL(url);
+    const items = paths.get(pathname);
+    if (items === undefined) return new Response('', { status: 404 });
+    const from = Number(searchParams.get('continue') ?? 0);
+    const next = from + 2 < items.length ? String(from + 2) : '';
+    return Response.json({ metadata: { continue: next }, items: items.length === 0 ? null : items.slice(from, from + 2) });
   };
 `;
 
-const tenantsIn = (namespace: string, ...names: readonly string[]) => ({
-  [`/apis/chancery.dev/v1alpha1/namespaces/${namespace}/tenants`]: names.map((name) => ({
-    metadata: { name },
-  })),
-});
-const describes = (namespace: string, operatorNamespace: string) => ({
+/** Tenants by namespace, as each is listed and as all are. */
+function tenants(byNamespace: Readonly<Record<string, readonly string[]>>) {
+  const kinds = '/apis/chancery.dev/v1alpha1';
+  const lists = Object.entries(byNamespace).map(
+    ([namespace, names]) =>
+      [
+        `${kinds}/namespaces/${namespace}/tenants`,
+        names.map((name) => ({ metadata: { namespace, name } })),
+      ] as const,
+  );
+  return { ...Object.fromEntries(lists), [`${kinds}/tenants`]: lists.flatMap(([, items]) => items) };
+}
+const describes = (namespace: string, operatorNamespace?: string) => ({
   metadata: { namespace },
   data: { 'installation.json': JSON.stringify({ operatorNamespace }) },
 });
@@ -52,10 +63,10 @@ test('with scope All it finds what the operator looks after in other namespaces,
       describes('acme', 'acme'),
       describes('served', 'acme'),
       describes('other', 'other'),
+      describes('own'),
       settings,
     ],
-    ...tenantsIn('served', 'one', 'two'),
-    ...tenantsIn('other', 'foreign'),
+    ...tenants({ served: ['one', 'two'], other: ['foreign'], own: ['foreign'] }),
   };
   const { code, out } = await guardOf('', paths);
   expect(code).toBe(1);
@@ -68,14 +79,32 @@ test('with scope All it finds what the operator looks after in other namespaces,
 });
 
 test.each([
+  ['nothing of it is left', []],
+  [
+    'only what the operator made is left',
+    [{ metadata: { namespace: 'left' }, data: { CHANCERY_LOG_LEVEL: 'info' } }],
+  ],
+  ['its description is spoilt', [{ metadata: { namespace: 'left' }, data: { 'installation.json': '{' } }]],
+  ['it is described twice', [describes('left', 'other'), describes('left', 'third')]],
+])('with scope All it finds what is in the namespace of an installation of which %s', async (_, left) => {
+  const paths = {
+    '/api/v1/configmaps': [describes('acme', 'acme'), ...left, describes('other', 'other')],
+    ...tenants({ other: ['a', 'b', 'c'], left: ['one'] }),
+  };
+  const { code, out } = await guardOf('', paths);
+  expect(code).toBe(1);
+  expect(out).toContain('The operator of acme still looks after 1 resources: left/tenants/one.');
+});
+
+test.each([
   [
     'where nothing is left',
     '',
-    { '/api/v1/configmaps': [describes('acme', 'acme')], ...tenantsIn('acme') },
+    { '/api/v1/configmaps': [describes('acme', 'acme')], ...tenants({ acme: [] }) },
     'false',
   ],
-  ['of what other namespaces than its own hold', 'acme', tenantsIn('other', 'foreign'), 'false'],
-  ['where they may be left behind', 'acme', tenantsIn('acme', 'one'), 'true'],
+  ['of what other namespaces than its own hold', 'acme', tenants({ other: ['foreign'] }), 'false'],
+  ['where they may be left behind', 'acme', tenants({ acme: ['one'] }), 'true'],
 ])('says nothing %s', async (_, namespaces, paths, orphan) => {
   const { code, out } = await guardOf(namespaces, paths, orphan);
   expect([code, out]).toEqual([0, '']);

@@ -1,3 +1,6 @@
+import { join } from 'node:path';
+import { serverTags } from '../../tools/images/servers.ts';
+
 /** Tag of the images of the installation, and version of its validators. */
 export const thisVersion = process.env['IMAGE_TAG'] ?? '0.1.0';
 
@@ -11,3 +14,6 @@ export const twice = ['validator', 'operator'];
 export function imageOf(name: string, version: string): string {
   return `chancery.local/${name}:${version}`;
 }
+
+/** Tags of the images of PostgreSQL and NATS, by name: no release changes them. */
+export const tagsOfServers: Readonly<Record<string, string>> = serverTags(join(import.meta.dirname, '../..'));

@@ -106,6 +106,16 @@ describe('a child', () => {
     expect(await callsOf(() => applier().apply(owner, child))).toBe(0);
   });
 
+  test('is said to be ahead of a cache that has an earlier version of it', async () => {
+    const one = applier();
+    await one.apply(owner, deployment(2));
+    catchUp();
+    await one.apply(owner, deployment(3));
+    expect(await one.apply(owner, deployment(3))).toEqual({ action: 'unchanged', isBehind: true });
+    catchUp();
+    expect(await one.apply(owner, deployment(3))).toEqual({ action: 'unchanged', isBehind: false });
+  });
+
   test('costs no call while the cache has not seen what was applied', async () => {
     const one = applier();
     await one.apply(owner, deployment(2));

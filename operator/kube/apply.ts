@@ -37,7 +37,9 @@ export interface Child {
 }
 
 export type Applied =
-  | { readonly action: 'unchanged' | 'created' | 'configured' }
+  | { readonly action: 'created' | 'configured' }
+  /** Behind: the cache does not have our last write yet. */
+  | { readonly action: 'unchanged'; readonly isBehind: boolean }
   /**
    * Somebody else keeps changing what we set: we write at most six times a minute and say who it is, until nothing was
    * changed for half a minute.
@@ -89,12 +91,12 @@ export class Applier {
     judgeOwnership(live, owner, wanted);
     const isBehind = isEarlier(live.metadata.resourceVersion, memory?.resourceVersion);
     const isKnown = memory?.hash === hash && (isBehind || memory.fingerprint === fingerprintOf(live));
-    if (isKnown) return this.#judged(name, { action: 'unchanged' });
+    if (isKnown) return this.#judged(name, { action: 'unchanged', isBehind });
     // a cache of metadata cannot tell what the content is
     if (isBare(live) && !isBare(wanted)) live = (await this.#get(child, signal)) ?? live;
     if (isAsWanted(live, wanted)) {
       this.#remember(ownerUid, id, hash, live);
-      return this.#judged(name, { action: 'unchanged' });
+      return this.#judged(name, { action: 'unchanged', isBehind: false });
     }
     // the same was applied before: somebody has changed it since
     if (memory?.hash !== hash) this.#fights.forget(name);

@@ -12,6 +12,7 @@ import { type Image, type ImageConfig, type WrittenArchive, writeArchive } from 
 import { type Layer, LayerCache, sha256 } from './oci/layer.ts';
 import { SourceRecords } from './oci/sources.ts';
 import type { TarEntry } from './oci/tar.ts';
+import { postgresEntry, type ServerName, servers, serverTags } from './servers.ts';
 
 export interface BuildOptions {
   /** Root of the repository. */
@@ -19,7 +20,7 @@ export interface BuildOptions {
   /** Folder of the archives; its `.cache` keeps layers and downloads. */
   readonly output: string;
   readonly architecture: Architecture;
-  /** Tag of every image. */
+  /** Tag of the images of our programs. */
   readonly version: string;
   readonly aptSources?: string | undefined;
 }
@@ -28,6 +29,8 @@ export interface BuildOptions {
 interface Recipe {
   readonly name: string;
   readonly description: string;
+  /** That of our programs when absent. */
+  readonly tag?: string;
   readonly layers: readonly Layer[];
   readonly config?: Partial<Omit<ImageConfig, 'labels'>>;
   readonly labels?: Readonly<Record<string, string>>;
@@ -76,19 +79,9 @@ export class ImageBuilder {
       ...shell.flatMap((deb) => packageEntries(deb, (path) => path === 'bin/dash')),
       { kind: 'link', path: 'bin/sh', target: 'dash' },
     ]);
-    const entry = await this.#application('tools/images/postgres/main.ts');
-    return this.#write({
-      name: 'postgres',
-      description: `PostgreSQL ${installed.version} for demonstrations`,
-      layers: [await this.#base(), await this.#runtime(), server, entry],
-      config: {
-        exposedPorts: ['5432/tcp'],
-        volumes: ['/var/lib/postgresql'],
-        // SIGTERM would wait for every client to leave
-        stopSignal: 'SIGINT',
-      },
-      labels: { 'org.opencontainers.image.licenses': 'Apache-2.0 AND PostgreSQL' },
-    });
+    const entry = await this.#application(postgresEntry);
+    const layers = [await this.#base(), await this.#runtime(), server, entry];
+    return this.#server('postgres', `PostgreSQL ${installed.version} for demonstrations`, layers);
   }
 
   /** The message bus. */
@@ -97,16 +90,18 @@ export class ImageBuilder {
     const server = await this.#layer(['nats-server', natsVersion], () =>
       natsEntries(this.#downloads, architecture),
     );
+    return this.#server('nats-server', `nats-server ${natsVersion}`, [await this.#base(), server]);
+  }
+
+  #server(name: ServerName, description: string, layers: readonly Layer[]): BuiltImage {
+    const { config, labels = {} } = servers[name];
     return this.#write({
-      name: 'nats-server',
-      description: `nats-server ${natsVersion}`,
-      layers: [await this.#base(), server],
-      config: {
-        entrypoint: ['/usr/bin/nats-server'],
-        env: [],
-        workingDirectory: '/',
-        exposedPorts: ['4222/tcp', '8222/tcp'],
-      },
+      name,
+      description,
+      tag: serverTags(this.#options.root)[name],
+      layers,
+      config,
+      labels,
     });
   }
 
@@ -158,10 +153,11 @@ export class ImageBuilder {
     return [this.#tool, this.#options.architecture, ...inputs];
   }
 
-  #write({ name, description, layers, config, labels }: Recipe): BuiltImage {
+  #write(recipe: Recipe): BuiltImage {
     const { version, architecture, output } = this.#options;
+    const { name, description, tag = version, layers, config, labels } = recipe;
     const image: Image = {
-      reference: `chancery.local/${name}:${version}`,
+      reference: `chancery.local/${name}:${tag}`,
       architecture,
       layers,
       config: {
@@ -173,7 +169,7 @@ export class ImageBuilder {
         labels: {
           'org.opencontainers.image.title': name,
           'org.opencontainers.image.description': description,
-          'org.opencontainers.image.version': version,
+          'org.opencontainers.image.version': tag,
           'org.opencontainers.image.vendor': 'Chancery',
           'org.opencontainers.image.licenses': 'Apache-2.0',
           ...labels,

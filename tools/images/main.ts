@@ -7,13 +7,13 @@ import { AppError } from '#core/errors/errors.ts';
 import { type BuiltImage, ImageBuilder } from './build.ts';
 import { findPrograms } from './catalogue.ts';
 import { type Architecture, refreshLock } from './layers/debian.ts';
+import { serverNames } from './servers.ts';
 
 const usage = `npm run images -- [NAME...] [--output DIR] [--apt-sources FILE] [--refresh-base]
 Writes OCI archives of the named images, or of all, to dist/images.
 `;
 
-/** The images that no program of ours runs in. */
-const foreign = ['postgres', 'nats-server'];
+const foreign: readonly string[] = serverNames;
 
 const root = resolve(import.meta.dirname, '..', '..');
 

@@ -13,53 +13,72 @@ const authorization = `Bearer ${readFileSync(`${credentials}/token`, 'utf8').tri
 
 const kinds = ['registers', 'validatorsets', 'tenants'];
 
-/** Objects of one kind; none where the kind itself is gone. */
-async function fetchItems(path) {
+/** All objects of one kind, page by page; none where the kind itself is gone. */
+async function fetchItems(path, accept = 'application/json') {
   const server = `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const signal = AbortSignal.timeout(20_000);
-  const answer = await fetch(`${server}${path}`, { headers: { authorization }, signal });
-  if (answer.status === 404) return [];
-  if (!answer.ok) throw new Error(`the API server answers ${answer.status} for ${path}`);
-  return (await answer.json()).items;
+  const items = [];
+  let next = '';
+  do {
+    const url = new URL(path, server);
+    url.searchParams.set('limit', '500');
+    if (next !== '') url.searchParams.set('continue', next);
+    const signal = AbortSignal.timeout(20_000);
+    const answer = await fetch(url, { headers: { authorization, accept }, signal });
+    if (answer.status === 404) return [];
+    if (!answer.ok) throw new Error(`the API server answers ${answer.status} for ${path}`);
+    const list = await answer.json();
+    // an empty list of metadata alone has null
+    items.push(...(list.items ?? []));
+    next = list.metadata.continue ?? '';
+  } while (next !== '');
+  return items;
 }
 
-/** What is there in a namespace. */
+/** What is there of the three kinds, in one namespace or in all: namespaces and names. */
 async function look(namespace) {
-  const place = namespace === NAMESPACE ? '' : `${namespace}/`;
+  const place = namespace === undefined ? '' : `namespaces/${namespace}/`;
+  const accept = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
   const list = async (kind) => {
-    const path = `/apis/chancery.dev/v1alpha1/namespaces/${namespace}/${kind}?limit=100`;
-    return (await fetchItems(path)).map(({ metadata }) => `${place}${kind}/${metadata.name}`);
+    const items = await fetchItems(`/apis/chancery.dev/v1alpha1/${place}${kind}`, accept);
+    return items.map(({ metadata }) => ({ namespace: metadata.namespace, name: `${kind}/${metadata.name}` }));
   };
-  return { namespace, names: (await Promise.all(kinds.map(list))).flat() };
+  return (await Promise.all(kinds.map(list))).flat();
 }
 
-/** Namespace of the operator that looks after the installation that a ConfigMap describes. */
-function operatorOf({ data }) {
+/** Namespace of the operator that an installation names, from the ConfigMaps there; undefined where none can be read. */
+function operatorOf(namespace, configMaps) {
+  const [text, ...more] = configMaps.flatMap(({ data }) => data?.['installation.json'] ?? []);
+  if (text === undefined || more.length > 0) return undefined;
   try {
-    return JSON.parse(data['installation.json']).operatorNamespace;
+    return JSON.parse(text).operatorNamespace ?? namespace;
   } catch {
-    // it describes none
     return undefined;
   }
 }
 
-/** The own namespace, and those of the installations that name this operator. */
+/** What this operator looks after, with scope All: everything but what is in installations that name another one. */
 async function findServed() {
   const path = '/api/v1/configmaps?labelSelector=chancery.dev%2Finstallation';
-  const served = (await fetchItems(path)).filter((each) => operatorOf(each) === NAMESPACE);
-  return [...new Set([NAMESPACE, ...served.map(({ metadata }) => metadata.namespace)])];
+  const [all, configMaps] = await Promise.all([look(), fetchItems(path)]);
+  const described = Map.groupBy(configMaps, ({ metadata }) => metadata.namespace);
+  const isOurs = (namespace) => {
+    const operator = operatorOf(namespace, described.get(namespace) ?? []);
+    return namespace === NAMESPACE || operator === undefined || operator === NAMESPACE;
+  };
+  return all.filter(({ namespace }) => isOurs(namespace));
 }
 
-const namespaces = NAMESPACES === '' ? await findServed() : NAMESPACES.split(',');
-const holding = (await Promise.all(namespaces.map(look))).filter(({ names }) => names.length > 0);
-const found = holding.flatMap(({ names }) => names);
+const found =
+  NAMESPACES === '' ? await findServed() : (await Promise.all(NAMESPACES.split(',').map(look))).flat();
 if (found.length > 0 && ORPHAN !== 'true') {
+  const names = found.map(({ namespace, name }) => (namespace === NAMESPACE ? name : `${namespace}/${name}`));
+  const holding = new Set(found.map(({ namespace }) => namespace));
   console.log(
     [
-      `The operator of ${RELEASE} still looks after ${found.length} resources: ${found.slice(0, 5).join(', ')}${found.length > 5 ? ', ...' : ''}.`,
+      `The operator of ${RELEASE} still looks after ${names.length} resources: ${names.slice(0, 5).join(', ')}${names.length > 5 ? ', ...' : ''}.`,
       'Without it nobody ends what they made outside Kubernetes, and they cannot be deleted any more.',
-      ...holding.map(
-        ({ namespace }) =>
+      ...[...holding].map(
+        (namespace) =>
           `Delete them first: kubectl delete -n ${namespace} registers,validatorsets,tenants --all`,
       ),
       `Or leave them behind: helm upgrade ${RELEASE} CHART -n ${NAMESPACE} --reuse-values --set uninstall.orphan=true, then uninstall again.`,

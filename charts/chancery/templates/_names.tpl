@@ -30,10 +30,11 @@ chancery.dev/client-id: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* Image of one part: (dict "root" $ "name" "tenant") */}}
+{{/* Image of one part: (dict "root" $ "name" "tenant"). PostgreSQL and NATS have tags of their own: no release restarts them. */}}
 {{- define "chancery.image" -}}
 {{- $image := .root.Values.image -}}
-{{ printf "%s/%s:%s" $image.registry .name ($image.tag | default .root.Chart.AppVersion) }}
+{{- $own := .root.Files.Get "files/image-tags.json" | fromJson -}}
+{{ printf "%s/%s:%s" $image.registry .name (get $own .name | default $image.tag | default .root.Chart.AppVersion) }}
 {{- end -}}
 
 {{/* Names of the Secrets: existing ones, or those that the chart generates. */}}

@@ -20,6 +20,11 @@ export interface Gathered {
 /** More validators than a set may have are not asked. */
 const mostAsked = 200;
 
+/** Ids of every validator of the installation, and of every member of the registers here. Sorted; never throws. */
+export function listValidators(deps: Omit<GatherDeps, 'colleagues'>): Promise<readonly string[]> {
+  return idsOf(deps, deps.report(''));
+}
+
 /**
  * Asks every validator of the installation, and every member of the registers here, at the same time; this one answers
  * for itself. Whoever cannot be reached is in the result too. Sorted by id; never throws.
@@ -27,19 +32,26 @@ const mostAsked = 200;
  */
 export async function gather(deps: GatherDeps, registerId: string): Promise<readonly Gathered[]> {
   const own = deps.report(registerId);
-  const announced = await deps.directory.all();
-  const known = new Set([
-    deps.validatorId,
-    ...own.registers.flatMap(({ members }) => members),
-    ...announced.map((entry) => entry.validatorId),
-  ]);
-  const ids = [...known].slice(0, mostAsked).toSorted();
+  const ids = await idsOf(deps, own);
   return Promise.all(
     ids.map(async (validatorId) => ({
       validatorId,
       report: validatorId === deps.validatorId ? own : await reportOf(deps, validatorId, registerId),
     })),
   );
+}
+
+async function idsOf(
+  deps: Pick<GatherDeps, 'validatorId' | 'directory'>,
+  own: ValidatorReport,
+): Promise<readonly string[]> {
+  const announced = await deps.directory.all();
+  const known = new Set([
+    deps.validatorId,
+    ...own.registers.flatMap(({ members }) => members),
+    ...announced.map((entry) => entry.validatorId),
+  ]);
+  return [...known].slice(0, mostAsked).toSorted();
 }
 
 async function reportOf(

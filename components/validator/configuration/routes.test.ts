@@ -132,6 +132,11 @@ describe('PUT /api/admin/config', () => {
       if (validatorId === 'validator-3') throw new AppError('invalid', 'INVALID_REQUEST', 'too much');
       heard.push([validatorId, Buffer.from(patch).toString(), subjectToken]);
     };
+    const asked: string[] = [];
+    served.colleagues.report = async (validatorId) => {
+      asked.push(validatorId);
+      throw new AppError('unavailable', 'UNAVAILABLE', 'away');
+    };
     const answer = await served.app.inject({
       method: 'PUT',
       url: '/api/admin/config',
@@ -150,6 +155,7 @@ describe('PUT /api/admin/config', () => {
     expect(one.json()).toMatchObject({ effective: { build: { intervalMs: 9 } } });
     expect(heard).toHaveLength(1);
     expect((await put({ logLevel: 'error' }, '?validatorId=validator-9')).statusCode).toBe(404);
+    expect(asked, 'for reports, which nobody reads').toEqual([]);
   });
 
   it('is for system administrators: the route says so', async () => {

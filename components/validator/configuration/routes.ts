@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { utf8 } from '#core/encoding/text.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { type App, problemSchema } from '#kit/http/http.ts';
-import { type GatherDeps, gather } from '../admin/gather.ts';
+import { type GatherDeps, listValidators } from '../admin/gather.ts';
 import type { Colleagues } from '../membership/clients.ts';
 import type { Configuration } from './configuration.ts';
 import { logLevels, type RuntimeSettings } from './settings.ts';
 
-export interface ConfigurationDeps extends GatherDeps {
+export interface ConfigurationDeps extends Omit<GatherDeps, 'colleagues'> {
   readonly configuration: Pick<Configuration, 'parse' | 'apply' | 'effective'>;
-  readonly colleagues: Pick<Colleagues, 'report' | 'configure'>;
+  readonly colleagues: Pick<Colleagues, 'configure'>;
 }
 
 const text = z.string();
@@ -89,7 +89,7 @@ interface Configured {
 /** What this validator refuses goes to nobody; what another one refuses, or does not hear, is in the answer. */
 async function configureAll(deps: ConfigurationDeps, order: Order): Promise<Configured[]> {
   const changes = deps.configuration.parse(order.patch);
-  const known = (await gather(deps, '')).map(({ validatorId }) => validatorId);
+  const known = await listValidators(deps);
   const chosen = order.validatorId === undefined ? known : known.filter((id) => id === order.validatorId);
   if (chosen.length === 0)
     throw new AppError('not_found', 'VALIDATOR_NOT_FOUND', `${order.validatorId} is no validator here`);

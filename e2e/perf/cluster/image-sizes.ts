@@ -1,10 +1,11 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { serverNames } from '../../../tools/images/servers.ts';
 import { must } from '../../cluster/kubectl.ts';
 import type { Row } from '../report.ts';
 
 /** No program of ours runs in them. */
-const foreign = ['postgres.tar', 'nats-server.tar'];
+const foreign: readonly string[] = serverNames.map((name) => `${name}.tar`);
 
 /** Bytes of the blobs of OCI archives, each counted once, from what `tar -tv` prints of them. */
 export function blobBytes(listings: readonly string[]): number {

@@ -31,8 +31,10 @@ export async function applyChildren<R extends Managed>(
   const written = new Set<string>();
   for (const child of children) {
     const applied = await applier.apply(object, child, signal);
-    if (applied.action === 'created' || applied.action === 'configured') written.add(child.object.kind);
-    if (applied.action !== 'throttled') continue;
+    if (applied.action !== 'throttled') {
+      if (applied.action !== 'unchanged' || applied.isBehind) written.add(child.object.kind);
+      continue;
+    }
     fought.push(`${child.object.kind} ${keyOf(child.object.metadata)}`);
     for (const each of applied.rivals) rivals.add(each);
   }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { labels, podName } from '../../api/names.ts';
 import { disruptionBudgets, pods, statefulSets } from '../../kube/kinds.ts';
-import type { KubeObject } from '../../kube/resource.ts';
+import { isRecord, type KubeObject } from '../../kube/resource.ts';
 import { at, make, put } from '../../kube/testing/fixtures.ts';
 import { FakeMembers } from '../../platform/testing/fake-members.ts';
 import type { Parts } from '../shell/parts.ts';
@@ -63,14 +63,22 @@ test('an edit of the template is not Ready before its StatefulSet has a revision
   world.put(validatorSets, 'main', { replicas: 4, resources: { limits: { cpu: '2' } } });
   const generation = world.find(validatorSets, 'main')?.metadata.generation;
   const ready = () => world.condition(validatorSets, 'main', 'Ready');
+  const updated = () => {
+    const status = world.find(validatorSets, 'main')?.['status'];
+    return isRecord(status) ? status['updatedReplicas'] : undefined;
+  };
+  expect(updated()).toBe(4);
   const said = new Set<string>();
   await world.until('the edit to be seen', () => {
     const seen = ready();
-    if (seen?.observedGeneration === generation) said.add(`${seen?.status} ${seen?.message}`);
+    if (seen?.observedGeneration === generation) said.add(`${seen?.status} ${seen?.message} ${updated()}`);
     return said.size > 0;
   });
   await world.pass(5_000);
-  expect([...said, ready()?.status]).toEqual(['False The cluster has yet to see the last change', 'False']);
+  expect([...said, `${ready()?.status} ${updated()}`]).toEqual([
+    'False The cluster has yet to see the last change 0',
+    'False 0',
+  ]);
   runPods();
   await world.until('the set to be ready', () => world.isReady(validatorSets, 'main'));
 });

@@ -179,9 +179,9 @@ const isJoining: Rule = ({ facts, members }) => {
 };
 
 /** A change of the template makes the pods outdated once its StatefulSet has a revision for it. */
-const isUnseen: Rule = ({ facts: { isChanging, statefulSet } }) => {
-  const isSeen = statefulSet === undefined || statefulSet.updateRevision !== undefined;
-  if (isSeen && isChanging !== true) return undefined;
+const isUnseen: Rule = ({ facts }) => {
+  if (facts.statefulSet === undefined && facts.isChanging !== true) return undefined;
+  if (seenRevision(facts) !== undefined) return undefined;
   return reconciling('Progressing', 'The cluster has yet to see the last change');
 };
 
@@ -210,6 +210,18 @@ function outcomeOf(parts: Parts): Outcome {
   return ready(`${working} validators work for ${what}; ${numbers.quorum} must agree`);
 }
 
+/** Revision of the template that is wanted now; undefined while the cluster has yet to see it. */
+function seenRevision({ isChanging, statefulSet }: SetFacts): string | undefined {
+  return isChanging === true ? undefined : statefulSet?.updateRevision;
+}
+
+/** Pods that are as the set is wanted now. As long as nobody knows which these are, none is said to be. */
+function updated(facts: SetFacts): number {
+  const revision = seenRevision(facts);
+  if (revision === undefined) return 0;
+  return facts.members.filter(({ pod }) => pod?.revision === revision).length;
+}
+
 function lowest(versions: readonly string[]): string | undefined {
   const rank = (version: string) => version.split('-')[0]?.split('.').map(Number) ?? [];
   return versions.toSorted((left, right) => {
@@ -219,7 +231,7 @@ function lowest(versions: readonly string[]): string | undefined {
   })[0];
 }
 
-function statusOf({ facts, numbers, known, roll }: Parts): Readonly<Record<string, unknown>> {
+function statusOf({ facts, numbers, known }: Parts): Readonly<Record<string, unknown>> {
   const { set } = facts;
   const pods = facts.members.filter(({ pod }) => pod !== undefined);
   const reports = facts.members.flatMap(({ report }) => report ?? []);
@@ -228,7 +240,7 @@ function statusOf({ facts, numbers, known, roll }: Parts): Readonly<Record<strin
   return {
     replicas: pods.length,
     readyReplicas: pods.filter(({ pod }) => pod?.isReady === true).length,
-    updatedReplicas: pods.length - roll.outdated.length,
+    updatedReplicas: updated(facts),
     selector: `chancery.dev/validator-set=${set.metadata.name}`,
     size: numbers.size,
     quorum: numbers.quorum,

