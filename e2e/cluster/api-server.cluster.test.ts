@@ -69,8 +69,9 @@ let api: ApiServer;
 let resources: Resources;
 let ledger: Ledger;
 let edits = 0;
-/** The last edit of each object, by its name. */
+/** The last edit of each object. */
 const wanted = new Map<string, number>();
+const lastOf = (kind: Kind, name: string) => wanted.get(`${kind}/${name}`) ?? 0;
 
 beforeAll(async () => {
   await ensureInstalled();
@@ -115,7 +116,7 @@ async function edit({ kind, name }: Edited): Promise<void> {
   edits += 1;
   const spec = specs[kind](name, edits);
   await stubborn(`the edit of ${name}`, () => resources.edit(kind, name, spec));
-  wanted.set(name, edits);
+  wanted.set(`${kind}/${name}`, edits);
 }
 
 const policyPath = `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies/${setName}`;
@@ -150,15 +151,15 @@ async function expectCarriedOut(formerPolicy: string | undefined): Promise<void>
   };
   for (const name of names.Tenant) {
     const organization = await read(`ten/${name}`, 'organizations/organizationId', root);
-    expect(organization).toMatchObject({ name: nameAfter(name, wanted.get(name) ?? 0) });
+    expect(organization).toMatchObject({ name: nameAfter(name, lastOf('Tenant', name)) });
   }
   for (const name of names.Register) {
     const register = await read(`reg/${name}`, 'registers/registerId', token);
-    expect(register).toMatchObject({ title: nameAfter(name, wanted.get(name) ?? 0) });
+    expect(register).toMatchObject({ title: nameAfter(name, lastOf('Register', name)) });
   }
   const path = `/apis/apps/v1/namespaces/${namespace}/statefulsets/${setName}`;
   const { body } = await api.request('GET', path);
-  expect(JSON.stringify(body['spec'])).toContain(`"example.org/edit":"${wanted.get(setName)}"`);
+  expect(JSON.stringify(body['spec'])).toContain(`"example.org/edit":"${lastOf('ValidatorSet', setName)}"`);
   const isPutBack = async () => ![undefined, formerPolicy].includes(await policyUid());
   await waitFor(isPutBack, { what: 'the deleted child', deadlineMs: carriedOutMs, everyMs: 100 });
 }
