@@ -116,7 +116,8 @@ test(
     // those that stay are looked at too, as seldom
     expect(tenants).toBeLessThanOrEqual(3 * each);
     expect(registers).toBeLessThanOrEqual(3 * each);
-    expect(writes).toBeLessThanOrEqual(blocked.length * each);
+    // a status and an event for each of the six, and then nothing; a minute may bring the set something to say
+    expect(writes).toBeLessThanOrEqual(2 * 6 + Math.ceil(minutes));
     for (const name of blocked) expect(await ready(name, 'reason')).toBe('DeletionBlocked');
   },
   awayMs + 90_000,
@@ -139,7 +140,8 @@ test('only the right uid forces an object to go', async () => {
 test('what was held up goes within 60 s of the return of its service', async () => {
   await scale(1);
   const backAt = performance.now();
-  for (const each of ['tenant/doomed', 'register/doomed']) await within(each, 60_000, () => isGone(each));
+  const left = ['tenant/doomed', 'register/doomed'];
+  await Promise.all(left.map((each) => within(each, 60_000, () => isGone(each))));
   process.stdout.write(`gone after ${((performance.now() - backAt) / 1_000).toFixed(1)} s\n`);
 }, 130_000);
 
