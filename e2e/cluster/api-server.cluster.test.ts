@@ -210,11 +210,10 @@ function expectFewLists(observer: Observer, killedAtMs: number): void {
 /** Waits until something was heard of every kind since a moment; gives how long after it, in milliseconds. */
 async function heardOfAll({ sights, pod }: Observer, sinceMs: number): Promise<number> {
   const isHeard = () => {
-    const sight = sights.at(-1);
-    const oldestMs = 1_000 * Math.max(...(sight?.ages.values() ?? []));
-    return (
-      sight !== undefined && sight.ages.size > 0 && oldestMs < sight.atMs - sinceMs && sight.atMs - sinceMs
+    const first = sights.find(
+      ({ atMs, ages }) => ages.size > 0 && 1_000 * Math.max(...ages.values()) < atMs - sinceMs,
     );
+    return first && first.atMs - sinceMs;
   };
   return waitFor(isHeard, { what: `${pod} to hear of all`, deadlineMs: carriedOutMs, everyMs: 100 });
 }
