@@ -50,6 +50,13 @@ function once(act: () => Promise<void>): () => Promise<void> {
   };
 }
 
+async function kill(node: string): Promise<() => Promise<void>> {
+  const start = once(() => power('start', node));
+  repairs.push(start);
+  await power('kill', node);
+  return start;
+}
+
 /** Time until a condition has a status, from a moment. */
 async function shown(type: string, status: string, fromMs: number): Promise<number> {
   await stage.set.becomes(type, status, shownMs);
@@ -78,12 +85,10 @@ test('a node loses power: sealing goes on, the set says so within 10 s, and reco
   const from = (await stage.height()) - 1;
   // the gateway asks this one first
   const node = await set.nodeOf('main-0');
-  const start = once(() => power('start', node));
-  repairs.push(start);
   const killedAt = performance.now();
-  const killed = power('kill', node);
+  const killed = kill(node);
   const degradedMs = await shown('Degraded', 'True', killedAt);
-  await killed;
+  const start = await killed;
   await stage.sealsMore(10);
   expect((await set.condition('QuorumHealthy'))?.status).toBe('True');
   await nodeFaultTolerance(0);
@@ -100,6 +105,41 @@ test('a node loses power: sealing goes on, the set says so within 10 s, and reco
   // nobody has taken a pod for it
   expect(await set.uids()).toEqual(before);
 }, 240_000);
+
+test('two nodes lose power at once: nothing is sealed, the set says within 10 s that its quorum is lost, no pod is taken, and with both back there is one chain', async () => {
+  const { set } = stage;
+  const before = await set.uids();
+  const load = stage.load();
+  await stage.sealsMore(5);
+  // one of them is whom the gateway asks first
+  const nodes = await Promise.all(['main-0', 'main-2'].map((pod) => set.nodeOf(pod)));
+  const killedAt = performance.now();
+  const killed = Promise.all(nodes.map(kill));
+  const lostMs = await shown('QuorumHealthy', 'False', killedAt);
+  expect(await set.condition('QuorumHealthy')).toMatchObject({ reason: 'QuorumLost' });
+  const starts = await killed;
+  await nothingMoves(load);
+  expect(await set.uids()).toEqual(before);
+  const { api, root, registerId } = stage.ledger;
+  const left = await setStatus(api, root, registerId);
+  expect(left).toMatchObject({ status: 'WaitingForValidators', operational: 2, quorumAvailable: false });
+  expect(reachable(left)).toEqual(['validator-main-1', 'validator-main-3']);
+
+  const startedAt = performance.now();
+  await Promise.all(starts.map((start) => start()));
+  await set.becomes('QuorumHealthy', 'True', recoveryMs);
+  await stage.sealsMore(5, recoveryMs);
+  const sealedMs = performance.now() - startedAt;
+  await set.settled(recoveryMs);
+  for (const member of ['validator-main-0', 'validator-main-2'])
+    await stage.isSignedBy(member, await stage.height());
+  await stage.judge();
+  expect(await set.uids()).toEqual(before);
+  say(
+    `two without power: quorum known to be lost after ${lostMs}, sealing again ${sealedMs} after both started`,
+  );
+  expect(lostMs).toBeLessThan(shownMs);
+}, 300_000);
 
 test('two nodes are cut off: nothing is sealed on either side, each serves reads and says that they may be stale, no pod is taken, and healing gives one chain', async () => {
   const { set } = stage;

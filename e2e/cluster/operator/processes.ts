@@ -65,6 +65,19 @@ export function leaderWithStandby(api: ApiServer, namespace: string): Promise<Op
   return waitFor(look, { what: 'a leader and another ready one', deadlineMs: 60_000, everyMs: 100 });
 }
 
+/** The process of the ready pod that does not lead. */
+export async function standbyOf(
+  api: ApiServer,
+  namespace: string,
+  leader: OperatorProcess,
+): Promise<Pick<OperatorProcess, 'pod' | 'pid'>> {
+  const pods = await operatorPods(api, namespace);
+  const pod = [...pods.keys()].find((each) => each !== leader.pod) ?? '';
+  const pid = findProcess(namespace, pod);
+  if (pid === undefined) throw new Error(`no process of ${pod} stands by`);
+  return { pod, pid };
+}
+
 /** The process of a pod, where the node is this host: pods of the test cluster are processes here. */
 function findProcess(namespace: string, pod: string): number | undefined {
   const wanted = [`POD_NAME=${pod}`, `POD_NAMESPACE=${namespace}`];

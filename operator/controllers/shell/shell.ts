@@ -47,7 +47,7 @@ const APPLIED = 'chancery.dev/applied';
 const RESYNC_MS = 300_000;
 /** While somebody else keeps changing what we set: how late that may be put back after it may. */
 const CONTESTED_MS = 2_000;
-/** How often a deletion looks again for a service that is away: seldom enough for it, soon enough for who waits. */
+/** How often a deletion looks for a service that is away: at most 3 times a minute, and twice within 60 s of its return. */
 const AWAY_MS = 25_000;
 /** The first time: it may have been away for a moment. */
 const HICCUP_MS = 3_000;
@@ -242,12 +242,14 @@ class Work<R extends Managed> {
   }
 
   async #cleanUp(pass: FinalizePass<R>): Promise<Finalization> {
+    const startedAtMs = this.#parts.timing.monotonicMs();
     try {
       return (await this.#kind.finalize?.(pass)) ?? { done: true };
     } catch (error) {
       const why = outcomeOf(error, pass.failures);
       if (error instanceof Blocked || why === undefined) throw error;
-      const again = why.reason === 'DependencyNotReady' ? { retryAfterMs: this.#holdUp(pass, error) } : {};
+      const again =
+        why.reason === 'DependencyNotReady' ? { retryAfterMs: this.#holdUp(pass, error, startedAtMs) } : {};
       throw new Blocked('DeletionBlocked', `Cannot be deleted yet: ${why.message}`, {
         ...again,
         cause: error,
@@ -255,10 +257,11 @@ class Work<R extends Managed> {
     }
   }
 
-  /** When a deletion that met a service that is away looks again. */
-  #holdUp({ resource, log }: Pass<R>, error: unknown): number {
+  /** When a deletion that met a service that is away looks again. The time that it waited for an answer counts. */
+  #holdUp({ resource, log }: Pass<R>, error: unknown, startedAtMs: number): number {
     const { uid } = resource.metadata;
-    if (this.#heldUp.has(uid)) return this.#jittered(AWAY_MS);
+    const spentMs = this.#parts.timing.monotonicMs() - startedAtMs;
+    if (this.#heldUp.has(uid)) return Math.max(HICCUP_MS, this.#jittered(AWAY_MS) - spentMs);
     this.#heldUp.add(uid);
     log.warn({ err: error }, 'The deletion waits for a service');
     return this.#jittered(HICCUP_MS);

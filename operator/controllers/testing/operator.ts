@@ -16,7 +16,7 @@ import type { Clients, Platform } from '../../platform/clients.ts';
 import { watchInstallations } from '../../platform/installations.ts';
 import { type FakeOrganizations, fakeOrganizations } from '../../platform/testing/fake-organizations.ts';
 import { type FakeRegisters, fakeRegisters } from '../../platform/testing/fake-registers.ts';
-import { type Interruption, interrupted } from '../../platform/testing/interrupted.ts';
+import { type Interrupting, interrupted } from '../../platform/testing/interrupted.ts';
 import { createOrphanSweeper } from '../orphans/sweep.ts';
 import { registerKind } from '../register/register.ts';
 import { Caches } from '../shell/caches.ts';
@@ -39,7 +39,7 @@ export interface World {
   readonly organizations: FakeOrganizations;
   readonly ledgers: FakeRegisters;
   /** What becomes of each call of a service. */
-  interrupt: (call: string) => Interruption;
+  interrupt: (call: string) => Interrupting;
   /** Calls of services so far, by name. */
   readonly calls: string[];
   /** With further controllers, where a test has some. */
@@ -160,7 +160,7 @@ async function startOperator(
   const installations = watchInstallations(caches.of(configMaps));
   const parts = { runtime, timing, metrics, api: fenced, caches, recorder, installations };
   let isKilled = false;
-  const when = (call: string): Interruption => {
+  const when = (call: string): Interrupting => {
     world.calls.push(call);
     return isKilled ? 'question' : world.interrupt(call);
   };
@@ -190,7 +190,7 @@ async function startOperator(
   };
 }
 
-function platformOf(world: World, when: (call: string) => Interruption): Platform {
+function platformOf(world: World, when: (call: string) => Interrupting): Platform {
   const ledgers = interrupted(world.ledgers, when);
   const clients: Clients = {
     organizations: interrupted(world.organizations, when),
