@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { waitReady } from './chart.ts';
-import { type Forward, forward } from './forward.ts';
+import { forward } from './forward.ts';
 import { namespace } from './installed.ts';
 import { type ApiServer, kubectl } from './kubectl.ts';
 import { isLive, type Pod, within } from './running-set.ts';
@@ -66,23 +66,21 @@ export async function startIssuer(): Promise<void> {
   await waitReady(namespace, 60_000);
 }
 
-/** How many SVIDs the issuer has given since it started. */
-export interface Given {
-  count(): Promise<ReadonlyMap<string, number>>;
-  stop(): Promise<void>;
-}
-
-/** Looks at the one pod of the issuer, by client id. */
-export async function openGiven(): Promise<Given> {
-  const to: Forward = await forward(namespace, issuer, 9090);
+/** Looks how many SVIDs the one pod of the issuer has given since it started, by client id, as often as is wanted. */
+export async function whileCounting<T>(
+  act: (count: () => Promise<ReadonlyMap<string, number>>) => Promise<T>,
+): Promise<T> {
+  const to = await forward(namespace, issuer, 9090);
   const line = /^chancery_svid_issuer_svids_total\{client_id="([^"]+)"\} (\d+)$/gm;
-  return {
-    count: async () => {
-      const text = await (await fetch(`http://${to.address}/metrics`)).text();
-      return new Map([...text.matchAll(line)].map(([, clientId = '', count]) => [clientId, Number(count)]));
-    },
-    stop: () => to.stop(),
+  const count = async () => {
+    const text = await (await fetch(`http://${to.address}/metrics`)).text();
+    return new Map([...text.matchAll(line)].map(([, clientId = '', given]) => [clientId, Number(given)]));
   };
+  try {
+    return await act(count);
+  } finally {
+    await to.stop();
+  }
 }
 
 /** Names of pods that asked for an SVID in vain since a time. */
