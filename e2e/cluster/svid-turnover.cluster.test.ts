@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Callers } from './callers.ts';
-import { install } from './chart.ts';
-import { ensureInstalled, namespace, release } from './installed.ts';
+import { changeInstallation, namespace } from './installed.ts';
 import { kubectl } from './kubectl.ts';
 import { beginLoad, expectNothingLost, type Ledger, openLedger } from './ledger-under-load.ts';
 import { useMainSet } from './main-set.ts';
@@ -45,7 +44,7 @@ const clientIdOf = (pod: string) =>
   isMember(pod) ? `validator-${pod}` : pod.split('-').slice(0, -2).join('-');
 
 beforeAll(async () => {
-  await install({ ...release, set: [`identity.serviceAccount.ttlSeconds=${ttlSeconds}`] });
+  await changeInstallation(`identity.serviceAccount.ttlSeconds=${ttlSeconds}`);
   ledger = await openLedger('invoices');
   organizationId = await look('get', 'ten/acme', '-o', 'jsonpath={.status.organizationId}');
   const services = (await names()).filter((name) => !isMember(name));
@@ -59,7 +58,7 @@ beforeAll(async () => {
 }, 360_000);
 
 // the next SVID of each pod lives for an hour again
-afterAll(() => ensureInstalled(), 180_000);
+afterAll(() => changeInstallation(), 180_000);
 
 /** Somebody calls every service and sends transactions while something is done; gives how many calls were answered. */
 async function whileCalled(act: () => Promise<void>) {

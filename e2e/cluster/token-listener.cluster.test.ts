@@ -12,10 +12,10 @@ import { parseRoots, signingRoot } from '../../components/svid-issuer/authority/
 import { createApi } from '../harness/api.ts';
 import { signIn } from '../harness/journey.ts';
 import { readState } from '../harness/system.ts';
-import { install, readSecret } from './chart.ts';
+import { readSecret } from './chart.ts';
 import { explainFailures } from './diagnosis.ts';
 import { AUTHORITY_SECRET, account } from './identity-manifests.ts';
-import { ensureInstalled, installation, namespace, openDoor, release } from './installed.ts';
+import { changeInstallation, ensureInstalled, installation, namespace, openDoor } from './installed.ts';
 import { apply, kubectl } from './kubectl.ts';
 import { visitDatabase } from './operator/store.ts';
 import { type Answers, type Ask, askFrom } from './token-caller.ts';
@@ -250,8 +250,7 @@ describe('where shared secrets are let in', () => {
     await forgetSecrets();
     const metadata = { name: firsts, namespace };
     await apply(namespace, { apiVersion: 'v1', kind: 'Secret', metadata, stringData: secrets });
-    const set = ['tenant.sharedSecrets=true', `tenant.serviceSecrets.existingSecret=${firsts}`];
-    await install({ ...release, set });
+    await changeInstallation('tenant.sharedSecrets=true', `tenant.serviceSecrets.existingSecret=${firsts}`);
     const own = credentials('service-wallet');
     const others = credentials('service-register');
     const wrong = { client_secret: 'wrong' };
@@ -269,7 +268,7 @@ describe('where shared secrets are let in', () => {
   }, 180_000);
 
   afterAll(async () => {
-    await ensureInstalled();
+    await changeInstallation();
     await kubectl('delete', 'secret', firsts, '-n', namespace, '--ignore-not-found');
     await forgetSecrets();
   }, 180_000);
