@@ -13,23 +13,23 @@ const inVain = 'no new identity; trying again';
 
 export type NamedPods = ReadonlyMap<string, Pod>;
 
-interface LabelledPod extends Pod {
-  readonly metadata: Pod['metadata'] & { readonly labels: Readonly<Record<string, string>> };
-}
-
 /** Pods of the services and of the set `main`, by name. */
 export async function podsWithIdentity(server: ApiServer): Promise<NamedPods> {
-  const selector = encodeURIComponent('app.kubernetes.io/part-of=chancery');
-  const path = `/api/v1/namespaces/${namespace}/pods?labelSelector=${selector}`;
+  const found = await Promise.all([
+    listPods(
+      server,
+      'app.kubernetes.io/part-of=chancery,chancery.dev/client-id,chancery.dev/client-id!=svid-issuer',
+    ),
+    listPods(server, 'chancery.dev/validator-set=main'),
+  ]);
+  return new Map(found.flat().map((pod) => [pod.metadata.name, pod]));
+}
+
+async function listPods(server: ApiServer, labelSelector: string): Promise<readonly Pod[]> {
+  const path = `/api/v1/namespaces/${namespace}/pods?${new URLSearchParams({ labelSelector })}`;
   const { status, body } = await server.request('GET', path);
   if (status !== 200) throw new Error(`GET ${path}: ${status} ${JSON.stringify(body)}`);
-  const { items } = body as unknown as { readonly items: readonly LabelledPod[] };
-  const mine = items.filter(
-    ({ metadata: { labels } }) =>
-      labels['chancery.dev/client-id']?.startsWith('service-') ||
-      labels['chancery.dev/validator-set'] === 'main',
-  );
-  return new Map(mine.map((pod) => [pod.metadata.name, pod]));
+  return body['items'] as readonly Pod[];
 }
 
 /** Which pods there are, and how often a container of each was started again. */

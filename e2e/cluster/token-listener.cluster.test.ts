@@ -1,14 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '#kit/clock/clock.ts';
-import {
-  type Authority,
-  createAuthority,
-  type LeafRequest,
-  loadAuthority,
-} from '../../components/svid-issuer/authority/authority.ts';
-import { parseRoots, signingRoot } from '../../components/svid-issuer/authority/roots.ts';
+import { z } from 'zod';
+import { installationAuthority, type TestAuthority, testAuthority } from '#kit/testing/certificates.ts';
 import { createApi } from '../harness/api.ts';
 import { signIn } from '../harness/journey.ts';
 import { readState } from '../harness/system.ts';
@@ -44,20 +38,27 @@ const svid = (form: Readonly<Record<string, string>>, more: Partial<Ask> = {}): 
 });
 
 let startedAt: Date;
-let authority: Authority;
+let authority: TestAuthority;
 let answers: Answers;
 let strangerAnswers: Answers;
 
+type Leaf = Parameters<TestAuthority['issue']>[1];
+
 /** A certificate of an authority, sound but for what the members of `leaf` break. */
-async function certificate(by: Authority, clientId: string, leaf: Partial<LeafRequest> = {}) {
-  const { keyPem: key, certificatePem: cert } = await by.issue({
-    uris: [idOf(clientId)],
-    commonName: clientId,
-    notBeforeMs: Date.now() - 60_000,
-    notAfterMs: Date.now() + hourMs,
-    ...leaf,
-  });
+async function certificate(by: TestAuthority, clientId: string, leaf: Leaf = {}) {
+  const { key, cert } = await by.issue(clientId, leaf);
   return { key, cert };
+}
+
+const kept = z.object({
+  roots: z.array(z.object({ stage: z.string(), certificatePem: z.string(), keyPem: z.string().optional() })),
+});
+
+/** The authority that signs the SVIDs of the installation. */
+async function openAuthority(): Promise<TestAuthority> {
+  const { roots } = kept.parse(JSON.parse(await readSecret(namespace, AUTHORITY_SECRET, 'authorities.json')));
+  const { certificatePem = '', keyPem = '' } = roots.find(({ stage }) => stage === 'active') ?? {};
+  return installationAuthority({ certificatePem, keyPem }, installation);
 }
 
 /** What the installation's tables say of principals and refusals; nobody's word is taken for it. */
@@ -79,9 +80,9 @@ const removePrincipals = () => query(`delete from tenant.service_principals wher
 async function asksOfWallet(subjectToken: string): Promise<Record<string, Ask>> {
   const own = credentials('service-wallet');
   const delegated = '/api/internal/service-auth/token/delegated';
-  const foreign = await createAuthority(installation, systemClock());
+  const foreign = await testAuthority(installation);
   const beside = { ...own, client_secret: secrets['service-wallet'] };
-  const by = async (clientId: string, leaf: Partial<LeafRequest> = {}) => ({
+  const by = async (clientId: string, leaf: Leaf = {}) => ({
     by: await certificate(authority, clientId, leaf),
     form: credentials(clientId),
   });
@@ -133,8 +134,7 @@ beforeAll(async () => {
   await ensureInstalled();
   startedAt = new Date();
   const door = await openDoor();
-  const roots = parseRoots(await readSecret(namespace, AUTHORITY_SECRET, 'authorities.json'), installation);
-  authority = await loadAuthority(signingRoot(roots), installation);
+  authority = await openAuthority();
   await removePrincipals();
   await makePrincipals();
   await apply(namespace, account({ namespace }, stranger.serviceAccount));
