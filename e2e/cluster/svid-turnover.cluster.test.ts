@@ -27,7 +27,7 @@ const members = (full ? [0, 1, 2, 3] : [3]).map((ordinal) => `main-${ordinal}`);
 const turnoverMs = 600_000;
 const awayMs = 600_000;
 /** For so long somebody calls after the issuer went: each SVID has 25 s left at least. */
-const safeMs = 15_000;
+const safeMs = 12_000;
 
 const main = useMainSet();
 const look = (...args: readonly string[]) => kubectl('-n', namespace, ...args);
