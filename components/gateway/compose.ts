@@ -73,7 +73,7 @@ export async function openGateway(
     runtime,
     host: config.CHANCERY_LISTEN_HOST,
     port: config.CHANCERY_OPS_PORT,
-    checks: [identityCheck(identity, runtime.clock)],
+    checks: [identityCheck(identity, runtime)],
   });
   cleanup.add('ops', () => ops.stop());
   return {

@@ -144,7 +144,7 @@ async function listenRoutes(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): P
 function readinessChecks(plumbing: Plumbing): ReadinessCheck[] {
   const { database, session, workload, runtime } = plumbing;
   return [
-    identityCheck(workload, runtime.clock),
+    identityCheck(workload, runtime),
     { name: 'database', check: () => database.ping() },
     { name: 'revocations', check: () => session.revocations.assertFresh() },
   ];

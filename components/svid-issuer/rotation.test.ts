@@ -14,6 +14,7 @@ import { IssuerWorld, installation } from './issuer.fixture.ts';
 
 const log = createLogger({ service: 'test', level: 'silent' });
 const clock = systemClock();
+const expiry = 'chancery_wallet_identity_expiry_timestamp_seconds';
 const registerId = `spiffe://${installation}/service/service-register`;
 
 async function withWorkload(issuer: IssuerPlace, act: (workload: Workload) => Promise<void>): Promise<void> {
@@ -112,12 +113,15 @@ describe('identities that change', () => {
   }, async () => {
     const place = world.pod('service-wallet', 'service-wallet-0');
     await withWorkload(place, async (workload) => {
-      const { check } = identityCheck(workload, clock);
+      const { telemetry } = testRuntime('wallet');
+      const { check } = identityCheck(workload, { clock, telemetry });
+      const ends = async () => (await telemetry.registry.getSingleMetric(expiry)?.get())?.values[0]?.value;
       await world.stopIssuer();
       const held = workload.current();
       check();
+      expect(await ends()).toBe(held.expiresAtMs / 1_000);
       const expired: Clock = { ...clock, nowMs: () => held.expiresAtMs };
-      expect(identityCheck(workload, expired).check).toThrow(
+      expect(identityCheck(workload, { clock: expired, telemetry }).check).toThrow(
         expect.objectContaining({ code: 'WORKLOAD_IDENTITY_EXPIRED' }),
       );
       await waitFor(() => {
@@ -130,7 +134,24 @@ describe('identities that change', () => {
         check();
         return true;
       });
+      expect(await ends()).toBeGreaterThan(held.expiresAtMs / 1_000);
     });
+  });
+
+  it('that do not come are told of each time the issuer is away', { timeout: 20_000 }, async () => {
+    const runtime = testRuntime('wallet', { level: 'warn' });
+    const issuer = world.pod('service-wallet', 'service-wallet-0');
+    const workload = await connectWorkload({ issuer, log: runtime.log, clock });
+    const told = () => runtime.lines.filter(({ msg }) => msg === 'no new identity; trying again').length;
+    for (const _ of ['once', 'again']) {
+      const before = told();
+      await world.stopIssuer();
+      await waitFor(() => told() > before);
+      const { cert } = workload.current();
+      await world.startIssuer();
+      await waitFor(() => workload.current().cert !== cert);
+    }
+    workload.stop();
   });
 
   it('are asked for with the token and the roots of the moment', { timeout: 20_000 }, async () => {

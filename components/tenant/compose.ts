@@ -106,7 +106,7 @@ async function listen(built: Built): Promise<Component['addresses']> {
   const checks: readonly ReadinessCheck[] = [
     { name: 'database', check: () => parts.db.ping() },
     { name: 'revocations', check: () => tenant.revocations.assertFresh() },
-    identityCheck(workload, runtime.clock),
+    identityCheck(workload, runtime),
   ];
   const publicApp = createHttpServer({
     runtime,

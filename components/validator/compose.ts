@@ -236,7 +236,7 @@ function readinessChecks(parts: Listening): ReadinessCheck[] {
   const { config, workload, runtime, session, signer, engine } = parts;
   const places = () => placesOf(engine, config.CHANCERY_VALIDATOR_ID);
   return [
-    identityCheck(workload, runtime.clock),
+    identityCheck(workload, runtime),
     { name: 'revocations', check: () => session.revocations.assertFresh() },
     { name: 'signer', check: () => signer.assertOpen() },
     { name: 'sealing', check: () => engine.assertWorking() },

@@ -148,7 +148,7 @@ async function listenRoutes(deps: Deps, plumbing: Plumbing, cleanup: Cleanup): P
 
 function readinessChecks(db: Database<WalletDatabase>, { session, workload, runtime }: Plumbing) {
   return [
-    identityCheck(workload, runtime.clock),
+    identityCheck(workload, runtime),
     { name: 'database', check: () => db.ping() },
     { name: 'revocations', check: () => session.revocations.assertFresh() },
   ];

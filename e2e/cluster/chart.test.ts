@@ -185,6 +185,17 @@ describe.skipIf(!hasHelm)('the chart', () => {
     expect(gateway).not.toMatch(/^ {2}replicas:/m);
   });
 
+  it('gives the tenant service first secrets of services when they exist', () => {
+    const mounted = (...values: readonly string[]) =>
+      ofKind(render(...given, ...values), 'Deployment').filter((text) => text.includes('service-secrets'));
+    expect(mounted()).toEqual([]);
+    const [tenant = '', ...others] = mounted('--set', 'tenant.serviceSecrets.existingSecret=firsts');
+    expect(others).toEqual([]);
+    expect(nameOf(tenant)).toBe('service-tenant');
+    expect(tenant).toContain('{ name: CHANCERY_SERVICE_SECRETS_DIR, value: /etc/chancery/service-secrets }');
+    expect(tenant).toContain('secret: { secretName: firsts, defaultMode: 0440 }');
+  });
+
   it('has no operator of its own where that of another release serves it', () => {
     const rendered = render(...demo, '--set', 'operator.servedFrom=platform');
     expect(names(rendered, 'Deployment')).not.toContain('service-operator');

@@ -25,6 +25,11 @@ export async function ensureInstalled(): Promise<void> {
   await install(release);
 }
 
+/** Upgrades it to other values for a while; without any it is as it was. The schemas are there, so no job migrates them. */
+export async function changeInstallation(...set: readonly string[]): Promise<void> {
+  await install({ ...release, set: ['migrations.enabled=false', ...set] });
+}
+
 /** The resources of `charts/chancery/samples`, applied and ready within the time in seconds. */
 export async function ensureSamples(deadlineSeconds = 90): Promise<void> {
   await kubectl('apply', '-n', namespace, '-f', charts('chancery', 'samples'));

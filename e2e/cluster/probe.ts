@@ -48,7 +48,7 @@ function podOf(probe: Probe): object {
 }
 
 /** Runs a probe to its end and gives what it printed; the pod is gone afterwards. */
-async function runProbe(probe: Probe): Promise<string> {
+export async function runProbe(probe: Probe): Promise<string> {
   const there = ['-n', probe.namespace];
   await must('kubectl', [...there, 'apply', '-f', '-'], { input: JSON.stringify(podOf(probe)) });
   try {

@@ -26,6 +26,36 @@ export async function muteServer(): Promise<BlackHole> {
   };
 }
 
+/**
+ * Says nothing over the first connection, as where packets of it go to a pod that has gone; later ones lead to the same
+ * port of another host.
+ */
+export async function stuckOnce(
+  at: { readonly host: string; readonly port: number },
+  host: string,
+): Promise<BlackHole> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    const isFirst = sockets.size === 0;
+    sockets.add(socket);
+    socket.on('error', () => socket.destroy());
+    if (isFirst) return;
+    const onward = connect(at.port, host);
+    onward.on('error', () => socket.destroy());
+    socket.on('close', () => onward.destroy());
+    socket.pipe(onward).pipe(socket);
+  });
+  server.listen(at.port, at.host);
+  await once(server, 'listening');
+  return {
+    port: at.port,
+    close: () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
 const listener = `
   const server = require('node:net').createServer();
   server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => console.log(server.address().port));`;

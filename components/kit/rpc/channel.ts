@@ -24,6 +24,8 @@ interface Channel {
   closed: boolean;
   /** The attempt to connect that is under way; resolves when it has come to something, or was given up. */
   attempt: Promise<void> | undefined;
+  /** When it was first seen to have failed; undefined unless it was so at the last look. Of the monotonic clock. */
+  failedAtMs: number | undefined;
 }
 
 /** An attempt to connect is given up after this time; the next one gets twice as long, up to the last. */
@@ -38,6 +40,7 @@ const connectMs = { first: 3_000, last: 10_000 } as const;
  * It is replaced as well when an attempt to connect takes too long. grpc-js sets no limit to one: at an address that
  * nobody answers at it hangs until the kernel gives up, two minutes later, and does not see meanwhile that the name has
  * another address. Calls are given a channel that is connected, or has failed to, so that none is in one that is given up.
+ * One that has failed says so until it is connected, also while an attempt of it hangs: it is replaced after that time too.
  */
 export class RotatingChannel {
   readonly #address: string;
@@ -65,8 +68,9 @@ export class RotatingChannel {
       const channel = this.#channel ?? this.#open();
       this.#channel = channel;
       const attempt = this.#attempt(channel);
-      if (attempt === undefined) return hold(channel);
-      await patiently(attempt, patience);
+      if (attempt !== undefined) await patiently(attempt, patience);
+      else if (hasFailedFor(channel, this.#connectMs)) this.#retire();
+      else return hold(channel);
     }
   }
 
@@ -80,7 +84,7 @@ export class RotatingChannel {
     if (this.#closed) throw new AppError('unavailable', 'RPC_CLIENT_CLOSED', 'the client has been closed');
     const credentials = channelCredentials(this.#workload, this.#accepts);
     const client = new Client(this.#address, credentials, CLIENT_OPTIONS);
-    return { client, active: 0, retired: false, closed: false, attempt: undefined };
+    return { client, active: 0, retired: false, closed: false, attempt: undefined, failedAtMs: undefined };
   }
 
   /** Undefined when there is nothing to wait for. */
@@ -139,6 +143,14 @@ function close(channel: Channel): void {
 /** Whether an attempt to connect has come to something: grpc-js resolves the name anew when it has failed. */
 function isDecided(state: connectivityState): boolean {
   return state !== connectivityState.IDLE && state !== connectivityState.CONNECTING;
+}
+
+/** Whether it has failed at each look for so long. */
+function hasFailedFor(channel: Channel, ms: number): boolean {
+  const state = channel.client.getChannel().getConnectivityState(false);
+  if (state !== connectivityState.TRANSIENT_FAILURE) channel.failedAtMs = undefined;
+  else channel.failedAtMs ??= performance.now();
+  return channel.failedAtMs !== undefined && performance.now() - channel.failedAtMs > ms;
 }
 
 /** Waits until the attempt to connect has come to something; false when it has not at the deadline. */

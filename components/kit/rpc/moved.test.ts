@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vit
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
-import { type BlackHole, deafAddress, muteServer } from './black-hole.fixture.ts';
+import { type BlackHole, deafAddress, muteServer, stuckOnce } from './black-hole.fixture.ts';
 import { createRpcClient, createRpcServer, type RpcServer } from './rpc.ts';
 import { fixedWorkload, memoryAuthority } from './workload.fixture.ts';
 
@@ -65,6 +65,16 @@ it('a server that comes back under its name at another address is found soon', a
   await serve(later, first.port);
   const isFound = async () => (await ask().catch(() => undefined)) === later;
   await waitFor(isFound, { what: 'the server at its new address', deadlineMs: 10_000, everyMs: 100 });
+}, 20_000);
+
+it('an attempt to connect that hangs after one that was refused is given up', async () => {
+  const { port } = await serve(later, 0);
+  const { ask } = await connect(port);
+  await expect(ask()).rejects.toMatchObject({ kind: 'unavailable' });
+  const door = await stuckOnce({ host: former, port }, later);
+  onTestFinished(() => door.close());
+  const isFound = async () => (await ask().catch(() => undefined)) === later;
+  await waitFor(isFound, { what: 'another attempt', deadlineMs: 10_000, everyMs: 100 });
 }, 20_000);
 
 describe.each<readonly [string, () => Promise<BlackHole>]>([

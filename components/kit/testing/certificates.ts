@@ -1,6 +1,12 @@
 import { systemClock } from '#kit/clock/clock.ts';
 import type { TlsMaterial, TlsSource } from '#kit/http/tls.ts';
-import { type Authority, createAuthority, type LeafRequest } from '../../svid-issuer/authority/authority.ts';
+import {
+  type Authority,
+  type AuthorityPem,
+  createAuthority,
+  type LeafRequest,
+  loadAuthority,
+} from '../../svid-issuer/authority/authority.ts';
 import { testInstallation } from './runtime.ts';
 
 /** A certificate source whose certificates a test replaces by hand. */
@@ -23,7 +29,15 @@ const hourMs = 3_600_000;
 
 /** Makes an authority for the test installation. */
 export async function testAuthority(trustDomain: string = testInstallation): Promise<TestAuthority> {
-  const authority = await createAuthority(trustDomain, systemClock());
+  return issuing(await createAuthority(trustDomain, systemClock()));
+}
+
+/** The root of an installation, as its issuer keeps it. */
+export async function installationAuthority(root: AuthorityPem, trustDomain: string): Promise<TestAuthority> {
+  return issuing(await loadAuthority(root, trustDomain));
+}
+
+function issuing(authority: Authority): TestAuthority {
   const issue = (clientId: string, leaf: Partial<LeafRequest> = {}) => issueLeaf(authority, clientId, leaf);
   return {
     caPem: authority.certificatePem,

@@ -4,6 +4,8 @@ import type { Logger } from '#kit/log/log.ts';
 import type { Svid } from './identity.ts';
 import { readSvid } from './svid.ts';
 
+const NO_ANSWER = 'no answer';
+
 /** What a transport received, still to be judged. */
 export interface Received {
   /** The id that the sender says the SVID has. */
@@ -45,8 +47,8 @@ function pemOf(certificates: readonly Uint8Array[]): string {
 /** The newest SVID of a process, who waits for the first one, and who wants to hear of the next. */
 export class SvidHolder {
   readonly first: Promise<Svid>;
-  /** Why there is no SVID yet, or no newer one. */
-  lastProblem = 'no answer';
+  /** Why there is no SVID yet, or no newer one; after each SVID it is as at first. */
+  lastProblem = NO_ANSWER;
   readonly #log: Logger;
   readonly #callbacks = new Set<() => void>();
   readonly #arrived = Promise.withResolvers<Svid>();
@@ -85,6 +87,7 @@ export class SvidHolder {
       throw identityMissing('the SVID names another identity than before');
     }
     this.#svid = svid;
+    this.lastProblem = NO_ANSWER;
     const expiresAt = new Date(svid.expiresAtMs).toISOString();
     this.#log.debug({ spiffeId: svid.id, expiresAt }, 'workload identity');
     this.#arrived.resolve(svid);

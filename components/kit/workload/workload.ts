@@ -2,6 +2,7 @@ import type { X509Certificate } from 'node:crypto';
 import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
+import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import type { Svid, Workload, WorkloadSource } from './identity.ts';
 import { IssuerClient } from './issuer-client.ts';
 import { parseSpiffeId, readNodeCertificate } from './svid.ts';
@@ -90,8 +91,24 @@ export function workloadOf(config: IdentityConfig): WorkloadSource {
   };
 }
 
-/** A readiness check that fails once the SVID has expired: nobody takes such a process's calls any more. */
-export function identityCheck(workload: { current(): Pick<Svid, 'expiresAtMs'> }, clock: Clock) {
+export interface IdentityWatch {
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+}
+
+/**
+ * A readiness check that fails once the SVID has expired: nobody takes such a process's calls any more. The gauge
+ * `identity_expiry_timestamp_seconds` says when that is, so that a source that is away is noticed before.
+ */
+export function identityCheck(
+  workload: { current(): Pick<Svid, 'expiresAtMs'> },
+  { clock, telemetry }: IdentityWatch,
+) {
+  telemetry.gauge(
+    'identity_expiry_timestamp_seconds',
+    'When the SVID in hand ends, seconds since the epoch',
+    () => workload.current().expiresAtMs / 1_000,
+  );
   return {
     name: 'identity',
     check: () => {

@@ -5,6 +5,7 @@ import { systemClock } from '#kit/clock/clock.ts';
 import type { TlsMaterial } from '#kit/http/http.ts';
 import { type TestAuthority, testAuthority } from '#kit/testing/certificates.ts';
 import { testInstallation } from '#kit/testing/runtime.ts';
+import { waitFor } from '#kit/testing/wait.ts';
 import { formOf, grant, startTestTenant, type TestTenant } from '../tenant.fixture.ts';
 import { mintDelegatedToken } from './delegate.ts';
 import { mintServiceToken } from './mint.ts';
@@ -113,10 +114,15 @@ describe.each([false, true])(
     });
 
     it.each([
-      ['no certificate', async () => ({})],
-      ['a certificate of a foreign CA', async () => (await testAuthority()).issue('service-register')],
+      ['no certificate', 'peer did not return a certificate', async () => ({})],
+      [
+        'a certificate of a foreign CA',
+        'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+        async () => (await testAuthority()).issue('service-register'),
+      ],
       [
         'an expired certificate',
+        'CERT_HAS_EXPIRED',
         () =>
           authority.issue('service-register', {
             notBeforeMs: Date.now() - hourMs,
@@ -125,16 +131,20 @@ describe.each([false, true])(
       ],
       [
         'a certificate that is not yet valid',
+        'CERT_NOT_YET_VALID',
         () =>
           authority.issue('service-register', {
             notBeforeMs: Date.now() + hourMs,
             notAfterMs: Date.now() + 2 * hourMs,
           }),
       ],
-    ])('rejects the handshake with %s', async (_, material) => {
+    ])('rejects the handshake with %s and logs %s', async (_, reason, material) => {
       const { key, cert } = (await material()) as Partial<TlsMaterial>;
       const tls = key === undefined || cert === undefined ? {} : { key, cert };
       await expect(send(tls, credentials)).rejects.toThrow();
+      const isRefusal = (line: (typeof tenant.runtime.lines)[number]) =>
+        line['msg'] === 'client refused in handshake' && String(line['reason']).includes(reason);
+      await waitFor(() => tenant.runtime.lines.some(isRefusal));
     });
 
     it('refuses a certificate with two URI SANs', async () => {

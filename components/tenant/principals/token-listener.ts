@@ -57,8 +57,9 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     handle,
   );
   const stopRotation = tls.onRotate(() => server.setSecureContext(material()));
-  server.on('tlsClientError', (error) =>
-    options.log.info({ reason: error.message }, 'client refused in handshake'),
+  server.on('tlsClientError', (error, socket) =>
+    // what was wrong with a certificate stands at the socket; the error says that we closed it
+    options.log.info({ reason: socket.authorizationError ?? error.message }, 'client refused in handshake'),
   );
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

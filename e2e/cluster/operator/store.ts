@@ -12,8 +12,11 @@ export interface Rows {
   readonly managed: readonly (readonly string[])[];
 }
 
-/** Every organisation and register of an installation that has the PostgreSQL of the demo values. */
-export async function readRows(namespace: string): Promise<Rows> {
+/** The database of an installation that has the PostgreSQL of the demo values, for one visit. */
+export async function visitDatabase<T>(
+  namespace: string,
+  visit: (client: pg.Client) => Promise<T>,
+): Promise<T> {
   const to = await forward(namespace, 'postgres', 5432);
   const [host = '', port = ''] = to.address.split(':');
   const client = new pg.Client({
@@ -27,6 +30,16 @@ export async function readRows(namespace: string): Promise<Rows> {
   });
   try {
     await client.connect();
+    return await visit(client);
+  } finally {
+    await client.end();
+    await to.stop();
+  }
+}
+
+/** Every organisation and register of such an installation. */
+export function readRows(namespace: string): Promise<Rows> {
+  return visitDatabase(namespace, async (client) => {
     const rows = async (text: string) =>
       (await client.query<unknown[]>({ text, rowMode: 'array' })).rows.map((row) =>
         row.map((cell) => String(cell ?? '')),
@@ -36,8 +49,5 @@ export async function readRows(namespace: string): Promise<Rows> {
       registers: await rows('select title, register_id from register.registers order by 1, 2'),
       managed: await rows('select uid, register_id, xmin from register.managed_registers order by 1'),
     };
-  } finally {
-    await client.end();
-    await to.stop();
-  }
+  });
 }

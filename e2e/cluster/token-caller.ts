@@ -1,0 +1,141 @@
+import 'reflect-metadata';
+import { KeyObject, webcrypto } from 'node:crypto';
+import { Pkcs10CertificateRequestGenerator } from '@peculiar/x509';
+import { z } from 'zod';
+import { CA_CONFIG_MAP } from './identity-manifests.ts';
+import { installation, namespace } from './installed.ts';
+import { kubectl } from './kubectl.ts';
+import { runProbe } from './probe.ts';
+
+/** One request to the tenant service's mutual-TLS listener. */
+export interface Ask {
+  /** The pod's SVID, no certificate, or another one as PEM. */
+  readonly by: 'svid' | 'nothing' | { readonly key: string; readonly cert: string };
+  readonly form?: Readonly<Record<string, string>>;
+  /** The token route when absent. */
+  readonly path?: string;
+  /** POST when absent. */
+  readonly method?: string;
+  /** Newest version of TLS that the caller speaks; 1.3 when absent. */
+  readonly newest?: 'TLSv1.2';
+}
+
+const told = z.union([
+  z.object({ status: z.number(), body: z.record(z.string(), z.unknown()) }),
+  /** What the connection ended with. */
+  z.object({ refused: z.string() }),
+]);
+const answers = z.object({ id: z.string(), told: z.record(z.string(), told) });
+
+/** What a pod heard, by the names of its requests, and the SPIFFE id that it got. */
+export type Answers = z.output<typeof answers>;
+
+/** A pod of the installation that calls as its ServiceAccount. */
+export interface Caller {
+  /** Name of the pod. */
+  readonly name: string;
+  readonly serviceAccount: string;
+}
+
+const TOKEN_PATH = '/api/internal/service-auth/token';
+
+/** Gets its SVID as every pod does, then sends the requests one after the other. */
+const script = `
+const { readFileSync } = require('node:fs');
+const { request } = require('node:https');
+const { connect } = require('node:net');
+const { issuer, listener, ca, csr, key, asks, tokenPath } = JSON.parse(process.env.QUESTION);
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+const send = (server, options, body) => new Promise((resolve, reject) => {
+  const checkServerIdentity = (_, { subjectaltname }) =>
+    subjectaltname.split(', ').includes('URI:' + server.id) ? undefined : new Error('it is ' + subjectaltname);
+  const { host, port } = server;
+  const asked = request({ host, port, ca, checkServerIdentity, agent: false, timeout: 10000, ...options }, (answer) => {
+    let text = '';
+    answer.setEncoding('utf8');
+    answer.on('data', (part) => { text += part; });
+    answer.on('end', () => resolve({ status: answer.statusCode, body: JSON.parse(text) }));
+  });
+  asked.on('timeout', () => asked.destroy(new Error('silent')));
+  asked.on('error', reject);
+  asked.end(body);
+});
+
+// a new pod's policies take a moment
+const reach = async ({ host, port }) => {
+  for (let tries = 1; ; tries += 1) {
+    const found = await new Promise((resolve) => {
+      const socket = connect({ host, port, timeout: 2000 });
+      const end = (said) => { socket.destroy(); resolve(said); };
+      socket.once('connect', () => end('open'));
+      socket.once('timeout', () => end('silent'));
+      socket.once('error', (error) => end(error.code));
+    });
+    if (found === 'open') return;
+    if (tries === 20) throw new Error(host + ':' + port + ' is ' + found);
+    await pause(250);
+  }
+};
+
+const fetchSvid = async () => {
+  const headers = { authorization: 'Bearer ' + readFileSync('/token/token', 'utf8'), 'content-type': 'application/json' };
+  const { status, body } = await send(issuer, { path: '/svid', method: 'POST', headers }, JSON.stringify({ csr }));
+  if (status !== 200) throw new Error('no SVID: ' + status + ' ' + JSON.stringify(body));
+  return body;
+};
+
+const ask = async ({ by, form = {}, path = tokenPath, method = 'POST', newest }, svid) => {
+  const own = by === 'svid' ? { key, cert: svid.chain } : by === 'nothing' ? {} : by;
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+  const options = { path, method, headers, ...own, ...(newest && { maxVersion: newest }) };
+  try {
+    return await send(listener, options, method === 'GET' ? undefined : new URLSearchParams(form).toString());
+  } catch (error) {
+    return { refused: error.code ?? error.message };
+  }
+};
+
+(async () => {
+  await reach(issuer);
+  await reach(listener);
+  const svid = await fetchSvid();
+  const told = {};
+  for (const [name, one] of Object.entries(asks)) told[name] = await ask(one, svid);
+  console.log(JSON.stringify({ id: svid.spiffeId, told }));
+})();
+`;
+
+/** Sends the requests from a pod that has the identity of its ServiceAccount, past the policies in force. */
+export async function askFrom(caller: Caller, asks: Readonly<Record<string, Ask>>): Promise<Answers> {
+  const keys = await webcrypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, [
+    'sign',
+    'verify',
+  ]);
+  const request = await Pkcs10CertificateRequestGenerator.create({
+    name: 'CN=workload',
+    keys,
+    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
+  });
+  const id = (clientId: string) => `spiffe://${installation}/service/${clientId}`;
+  const at = (name: string) => ({ host: `${name}.${namespace}.svc`, port: 8443, id: id(name) });
+  const question = {
+    issuer: at('svid-issuer'),
+    listener: at('service-tenant'),
+    ca: await kubectl('get', 'configmap', CA_CONFIG_MAP, '-n', namespace, '-o', 'jsonpath={.data.ca\\.crt}'),
+    csr: request.toString('pem'),
+    key: KeyObject.from(keys.privateKey).export({ format: 'pem', type: 'pkcs8' }),
+    asks,
+    tokenPath: TOKEN_PATH,
+  };
+  const said = await runProbe({
+    namespace,
+    ...caller,
+    // the policies let this service call the listener
+    labels: { 'app.kubernetes.io/part-of': 'chancery', 'chancery.dev/client-id': 'service-wallet' },
+    audience: id('svid-issuer'),
+    script,
+    env: { QUESTION: JSON.stringify(question) },
+  });
+  return answers.parse(JSON.parse(said));
+}
