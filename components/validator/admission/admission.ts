@@ -70,7 +70,7 @@ export interface AdmissionOptions {
 }
 
 interface Waiting {
-  readonly submission: Submission;
+  readonly checks: readonly VerifyItem[];
   readonly candidate: Candidate;
   readonly register: Register;
   readonly isPeer: boolean;
@@ -140,8 +140,9 @@ export class Admission {
     if (register === undefined) {
       throw new AppError('not_found', 'REGISTER_NOT_FOUND', `Register ${registerId} is not validated here`);
     }
-    const enter = () => this.#enter(register, submission, origin);
-    return origin.isPeer === true ? enter() : register.work.answering(enter);
+    if (origin.isPeer === true) return this.#enter(register, submission, origin);
+    const since = register.work.received();
+    return register.work.answered(since, this.#enter(register, submission, origin));
   }
 
   async #enter(register: Register, submission: Submission, origin: Origin): Promise<Admitted> {
@@ -149,22 +150,23 @@ export class Admission {
     if (origin.person !== undefined) {
       await this.#options.subscriptions.assertSubscribed(origin.person.organizationId, registerId);
     }
-    if (!register.isOpen) throw notReady(registerId, register.status);
+    return this.#queue(register, submission, origin.isPeer === true);
+  }
+
+  /** What waits is the candidate: nothing else of the submission is kept. */
+  #queue(register: Register, submission: Submission, isPeer: boolean): Promise<Admitted> {
+    if (!register.isOpen) throw notReady(register.id, register.status);
     const candidate = buildCandidate(submission, register.state.rules);
     refuseIf(judgeTimes(submission, this.#options.clock.nowMs()));
     const known = findKnown(register, candidate);
     if (known !== undefined) return this.#onDisk(register, known);
     if (this.#own.size + this.#hinted.size >= mostWaiting) throw poolFull('count');
-    const isPeer = origin.isPeer === true;
     const { promise, resolve, reject } = Promise.withResolvers<Admitted>();
     const arrival = this.#underWay.add(candidate, promise);
     const line = isPeer ? this.#hinted : this.#own;
-    line.push({ submission, candidate, register, isPeer, arrival, resolve, reject });
-    try {
-      return await promise;
-    } finally {
-      this.#underWay.remove(candidate, promise);
-    }
+    const checks = signatureChecks(submission);
+    line.push({ checks, candidate, register, isPeer, arrival, resolve, reject });
+    return promise.finally(() => this.#underWay.remove(candidate, promise));
   }
 
   /** Resolves once those of the transactions that are on their way in here are on disk or refused. */
@@ -212,13 +214,12 @@ export class Admission {
   }
 
   async #verified(batch: readonly Waiting[]): Promise<Waiting[]> {
-    const checks = batch.map((waiting) => signatureChecks(waiting.submission));
-    const verdicts = await this.#options.verify(checks.flat());
+    const verdicts = await this.#options.verify(batch.flatMap(({ checks }) => checks));
     let at = 0;
-    return batch.filter((waiting, index) => {
-      const count = checks[index]?.length ?? 0;
-      const violations = judgeSignatures(verdicts.slice(at, at + count));
-      at += count;
+    return batch.filter((waiting) => {
+      const { length } = waiting.checks;
+      const violations = judgeSignatures(verdicts.slice(at, at + length));
+      at += length;
       if (violations.length > 0) waiting.reject(validationError(violations));
       return violations.length === 0;
     });

@@ -37,7 +37,8 @@ describe('work', () => {
     };
     expect(work.timed('built', took(3))).toBe('docket');
     expect(work.total).toMatchObject({ built: 1, buildingMicros: 3_000, judged: 0 });
-    await expect(work.answering(() => Promise.reject(new Error('ours')))).rejects.toThrow('ours');
+    const refused = Promise.reject(new Error('ours'));
+    await expect(work.answered(work.received(), refused)).rejects.toThrow('ours');
     expect(work.report).toMatchObject({
       total: { received: 1, validated: 0, rejected: 1 },
       errorsByCode: { INTERNAL_ERROR: 1 },

@@ -97,14 +97,18 @@ export class Work {
     return result;
   }
 
-  /** Counts one submission from its arrival to its answer. */
-  async answering<T>(act: () => Promise<T>): Promise<T> {
-    const since = this.#clock.nowMicros();
+  /** Counts the arrival of one submission; gives its time for `answered`, microseconds. */
+  received(): bigint {
     this.count('received');
+    return this.#clock.nowMicros();
+  }
+
+  /** Counts what becomes of one submission. What it was need not be kept until then. */
+  async answered<T>(since: bigint, answer: Promise<T>): Promise<T> {
     try {
-      const answer = await act();
+      const value = await answer;
       this.count('validated');
-      return answer;
+      return value;
     } catch (error) {
       this.count('rejected');
       this.#refused(isAppError(error) ? error.code : 'INTERNAL_ERROR');
