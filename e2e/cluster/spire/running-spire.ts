@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { apply, eventually, kubectl, must, run } from '../kubectl.ts';
+import { agentObjects, fileOf, serverSocket, system, withoutAgents } from './objects.ts';
+
+const there = ['-n', system];
+const rollout = (what: string) =>
+  kubectl(...there, 'rollout', 'status', what, '--timeout=90s').then(() => undefined);
+
+/** Runs SPIRE: its server first, because agents begin with the bundle that the server writes. */
+export async function ensureSpire(): Promise<void> {
+  await apply(system, ...withoutAgents);
+  await rollout('deployment/spire-server');
+  await eventually(async () => {
+    const bundle = await kubectl(...there, 'get', 'configmap/spire-bundle', '-o', 'jsonpath={.data}');
+    if (!bundle.includes('BEGIN CERTIFICATE')) throw new Error(`the bundle is ${bundle}`);
+  });
+  await apply(system, ...agentObjects);
+  await rollout('daemonset/spiffe-csi-driver');
+  await rollout('daemonset/spire-agent');
+}
+
+/** What spire-server prints to a command of its own. */
+async function server(args: readonly string[], input?: string): Promise<string> {
+  const command = ['/spire-server', ...args, '-socketPath', serverSocket];
+  const exec = [...there, 'exec', '-i', 'deployment/spire-server', '-c', 'spire-server', '--', ...command];
+  return must('kubectl', exec, input === undefined ? {} : { input });
+}
+
+const selector = z.object({ type: z.string(), value: z.string() });
+
+/** As entries.json has them. */
+const entriesFile = z.object({
+  entries: z.array(
+    z.object({
+      parent_id: z.string(),
+      spiffe_id: z.string(),
+      x509_svid_ttl: z.number().optional(),
+      selectors: z.array(selector),
+    }),
+  ),
+});
+
+const path = z.object({ trust_domain: z.string(), path: z.string() });
+
+/** As spire-server prints them. */
+const shown = z.object({
+  entries: z.array(
+    z.object({
+      id: z.string(),
+      spiffe_id: path,
+      parent_id: path,
+      x509_svid_ttl: z.number(),
+      selectors: z.array(selector),
+    }),
+  ),
+});
+
+export type Entry = z.output<typeof shown>['entries'][number];
+
+export async function showEntries(): Promise<readonly Entry[]> {
+  return shown.parse(JSON.parse(await server(['entry', 'show', '-output', 'json']))).entries;
+}
+
+/** Registers what `spire/entries.json` says, as its README tells people to; once a cluster. */
+export async function ensureEntries(): Promise<void> {
+  const { entries } = entriesFile.parse(JSON.parse(fileOf('entries.json')));
+  if ((await showEntries()).length >= entries.length) return;
+  await server(['entry', 'create', '-data', '-'], fileOf('entries.json'));
+}
+
+/** Gives the SVIDs of every pod another life, seconds; agents replace those in hand at once. */
+export async function setTimeToLive(seconds: number): Promise<void> {
+  const { entries } = entriesFile.parse(JSON.parse(fileOf('entries.json')));
+  const ids = new Map(
+    (await showEntries()).map(({ id, spiffe_id }) => [
+      `spiffe://${spiffe_id.trust_domain}${spiffe_id.path}`,
+      id,
+    ]),
+  );
+  const changed = entries
+    .filter(({ x509_svid_ttl }) => x509_svid_ttl !== undefined)
+    .map((entry) => ({ ...entry, entry_id: ids.get(entry.spiffe_id), x509_svid_ttl: seconds }));
+  await server(['entry', 'update', '-data', '-'], JSON.stringify({ entries: changed }));
+}
+
+/** No agent on any node: their sockets are gone. */
+export async function takeAgentsAway(): Promise<void> {
+  await selectNodes({ 'chancery.dev/agent': 'away' });
+  await kubectl(...there, 'wait', 'pod', '-l', 'app=spire-agent', '--for=delete', '--timeout=60s');
+}
+
+export async function bringAgentsBack(): Promise<void> {
+  await selectNodes(null);
+  await rollout('daemonset/spire-agent');
+}
+
+async function selectNodes(nodeSelector: object | null): Promise<void> {
+  const patch = JSON.stringify({ spec: { template: { spec: { nodeSelector } } } });
+  await kubectl(...there, 'patch', 'daemonset/spire-agent', '--type=merge', '-p', patch);
+}
+
+/** Removes SPIRE; pods that mount its sockets must be gone before, because the driver unmounts them. */
+export async function removeSpire(): Promise<void> {
+  await run('kubectl', ['delete', 'csidriver/csi.spiffe.io', '--ignore-not-found']);
+  await kubectl('delete', 'namespace', system, '--ignore-not-found', '--timeout=90s');
+}
