@@ -185,8 +185,10 @@ describe('identities under load', () => {
     ];
     await kubectl('-n', namespace, ...notReady, '--timeout=90s');
     await bringAgentsBack();
-    const names = [...services.map((name) => `deployment/${name}`), 'statefulset/main'];
-    for (const name of names) await kubectl('-n', namespace, 'rollout', 'status', name, '--timeout=60s');
+    for (const label of ['client-id', 'validator-set']) {
+      const ready = ['wait', '--for=condition=Ready', 'pod', '-l', `chancery.dev/${label}`, '--timeout=60s'];
+      await kubectl('-n', namespace, ...ready);
+    }
     const load = beginLoad(ledger, perSecond);
     await pause(5_000);
     await load.stop();

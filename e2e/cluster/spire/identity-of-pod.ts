@@ -1,4 +1,5 @@
-import { must } from '../kubectl.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import { must, run } from '../kubectl.ts';
 import { imageOf } from './programs.ts';
 
 /** A pod that asks the agent of its node who it is, through the same volume that the chart's pods have. */
@@ -8,18 +9,19 @@ export interface Asking {
   /** It must exist. */
   readonly serviceAccount: string;
   readonly labels?: Readonly<Record<string, string>>;
+  /** Asks for 15 s until there is an identity: the controller manager registers a pod once it sees it. */
+  readonly isPatient?: boolean;
 }
 
 const socketFolder = '/run/spire/agent-sockets';
+const socket = ['-socketPath', `${socketFolder}/spire-agent.sock`];
 
 function podOf({ namespace, name, serviceAccount, labels = {} }: Asking): object {
-  const fetch = ['api', 'fetch', 'x509', '-timeout', '20s'];
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name, namespace, labels },
     spec: {
-      restartPolicy: 'Never',
       serviceAccountName: serviceAccount,
       automountServiceAccountToken: false,
       securityContext: {
@@ -33,7 +35,8 @@ function podOf({ namespace, name, serviceAccount, labels = {} }: Asking): object
           name: 'asking',
           image: imageOf('spire-agent'),
           imagePullPolicy: 'IfNotPresent',
-          args: [...fetch, '-socketPath', `${socketFolder}/spire-agent.sock`],
+          // it stays, whatever it hears
+          args: ['api', 'watch', ...socket],
           securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
           volumeMounts: [{ name: 'identity', mountPath: socketFolder, readOnly: true }],
         },
@@ -43,18 +46,34 @@ function podOf({ namespace, name, serviceAccount, labels = {} }: Asking): object
   };
 }
 
-/** What the agent says to a pod: the SPIFFE ids of its SVIDs, or that there are none for it. */
+/** What the agent says to a process of the pod. */
+async function ask({ namespace, name }: Asking): Promise<string> {
+  const command = ['/spire-agent', 'api', 'fetch', 'x509', '-timeout', '20s', ...socket];
+  const { out, err } = await run('kubectl', ['-n', namespace, 'exec', name, '--', ...command]);
+  return `${out}${err}`;
+}
+
+/** What the agent says to a pod: the SPIFFE ids of its SVIDs, none when it has none for it. */
 export async function identitiesOf(asking: Asking): Promise<readonly string[]> {
+  const deadline = Date.now() + (asking.isPatient === true ? 15_000 : 0);
   const there = ['-n', asking.namespace];
   await must('kubectl', [...there, 'apply', '-f', '-'], { input: JSON.stringify(podOf(asking)) });
   try {
-    const ended = '--for=jsonpath={.status.containerStatuses[0].state.terminated.reason}';
-    await must('kubectl', [...there, 'wait', ended, '--timeout=60s', `pod/${asking.name}`]);
-    const said = await must('kubectl', [...there, 'logs', asking.name]);
-    if (/PermissionDenied/.test(said)) return [];
-    const ids = [...said.matchAll(/^SPIFFE ID:\s+(\S+)$/gm)].map(([, id = '']) => id);
-    if (ids.length === 0) throw new Error(`the agent said: ${said}`);
-    return ids;
+    await must(
+      'kubectl',
+      [...there, 'wait', '--for=condition=Ready', `pod/${asking.name}`, '--timeout=60s'],
+      {
+        timeoutMs: 70_000,
+      },
+    );
+    for (;;) {
+      const said = await ask(asking);
+      const ids = [...said.matchAll(/^SPIFFE ID:\s+(\S+)$/gm)].map(([, id = '']) => id);
+      if (ids.length > 0) return ids;
+      if (!said.includes('PermissionDenied')) throw new Error(`the agent said: ${said}`);
+      if (Date.now() >= deadline) return [];
+      await pause(1_000);
+    }
   } finally {
     await must('kubectl', [...there, 'delete', 'pod', asking.name, '--grace-period=0', '--force']);
   }

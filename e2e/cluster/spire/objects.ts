@@ -186,7 +186,7 @@ const csiDriver = {
   },
 };
 
-/** Everything of SPIRE but the agents, which need the server's bundle to begin. */
+/** What SPIRE needs but its server and the agents, which need the server's bundle to begin. */
 export const withoutAgents: readonly object[] = [
   { apiVersion: 'v1', kind: 'Namespace', metadata: { name: system } },
   ...['spire-server', 'spire-agent', 'spiffe-csi-driver'].map(account),
@@ -201,7 +201,6 @@ export const withoutAgents: readonly object[] = [
     spec: { selector: { app: 'spire-server' }, ports: [{ port: 8081 }] },
   },
   data,
-  serverDeployment(),
   csiDriver,
   drivers(),
 ];

@@ -1,14 +1,25 @@
 import { z } from 'zod';
 import { apply, eventually, kubectl, must, run } from '../kubectl.ts';
-import { agentObjects, fileOf, serverSocket, system, withoutAgents } from './objects.ts';
+import {
+  agentObjects,
+  type Beside,
+  fileOf,
+  serverDeployment,
+  serverSocket,
+  system,
+  withoutAgents,
+} from './objects.ts';
 
 const there = ['-n', system];
 const rollout = (what: string) =>
   kubectl(...there, 'rollout', 'status', what, '--timeout=90s').then(() => undefined);
 
-/** Runs SPIRE: its server first, because agents begin with the bundle that the server writes. */
-export async function ensureSpire(): Promise<void> {
-  await apply(system, ...withoutAgents);
+/**
+ * Runs SPIRE: its server first, because agents begin with the bundle that the server writes.
+ * @param beside what runs in the server's pod, too
+ */
+export async function ensureSpire(beside?: Beside): Promise<void> {
+  await apply(system, ...withoutAgents, serverDeployment(beside));
   await rollout('deployment/spire-server');
   await eventually(async () => {
     const bundle = await kubectl(...there, 'get', 'configmap/spire-bundle', '-o', 'jsonpath={.data}');
@@ -40,15 +51,15 @@ const entriesFile = z.object({
   ),
 });
 
-const path = z.object({ trust_domain: z.string(), path: z.string() });
+const spiffeId = z.object({ trust_domain: z.string(), path: z.string() });
 
 /** As spire-server prints them. */
 const shown = z.object({
   entries: z.array(
     z.object({
       id: z.string(),
-      spiffe_id: path,
-      parent_id: path,
+      spiffe_id: spiffeId,
+      parent_id: spiffeId,
       x509_svid_ttl: z.number(),
       selectors: z.array(selector),
     }),
@@ -61,22 +72,40 @@ export async function showEntries(): Promise<readonly Entry[]> {
   return shown.parse(JSON.parse(await server(['entry', 'show', '-output', 'json']))).entries;
 }
 
-/** Registers what `spire/entries.json` says, as its README tells people to; once a cluster. */
+type Registered = Pick<
+  z.output<typeof entriesFile>['entries'][number],
+  'parent_id' | 'spiffe_id' | 'selectors'
+>;
+
+const textOf = ({ trust_domain, path }: Entry['spiffe_id']): string => `spiffe://${trust_domain}${path}`;
+
+/** What an entry grants to whom, as one text: entries of one text are the same. */
+function grant({ parent_id, spiffe_id, selectors }: Registered): string {
+  const wanted = selectors.map(({ type, value }) => `${type}:${value}`).sort();
+  return [parent_id, spiffe_id, ...wanted].join(' ');
+}
+
+/** The grants of a server's entries. */
+export function grantsOf(entries: readonly Entry[]): readonly string[] {
+  const grants = entries.map(({ parent_id, spiffe_id, selectors }) =>
+    grant({ parent_id: textOf(parent_id), spiffe_id: textOf(spiffe_id), selectors }),
+  );
+  return grants.sort();
+}
+
+/** Registers what `spire/entries.json` says, as its README tells people to, and nothing else. */
 export async function ensureEntries(): Promise<void> {
   const { entries } = entriesFile.parse(JSON.parse(fileOf('entries.json')));
-  if ((await showEntries()).length >= entries.length) return;
+  const found = await showEntries();
+  if (grantsOf(found).join() === entries.map(grant).sort().join()) return;
+  for (const { id } of found) await server(['entry', 'delete', '-entryID', id]);
   await server(['entry', 'create', '-data', '-'], fileOf('entries.json'));
 }
 
 /** Gives the SVIDs of every pod another life, seconds; agents replace those in hand at once. */
 export async function setTimeToLive(seconds: number): Promise<void> {
   const { entries } = entriesFile.parse(JSON.parse(fileOf('entries.json')));
-  const ids = new Map(
-    (await showEntries()).map(({ id, spiffe_id }) => [
-      `spiffe://${spiffe_id.trust_domain}${spiffe_id.path}`,
-      id,
-    ]),
-  );
+  const ids = new Map((await showEntries()).map(({ id, spiffe_id }) => [textOf(spiffe_id), id]));
   const changed = entries
     .filter(({ x509_svid_ttl }) => x509_svid_ttl !== undefined)
     .map((entry) => ({ ...entry, entry_id: ids.get(entry.spiffe_id), x509_svid_ttl: seconds }));
