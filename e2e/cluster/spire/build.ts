@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { arch } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -109,6 +109,28 @@ async function pack(cache: LayerCache, name: string): Promise<void> {
   writeArchive(join(output, `${name}.tar`), image, (one) => readFileSync(cache.file(one)));
 }
 
+/** Does the work unless it was done from the same inputs. */
+async function once(name: string, inputs: string, work: () => Promise<void>, say: Say): Promise<void> {
+  const record = join(binaries, `${name}.inputs`);
+  const made = existsSync(record) && existsSync(join(output, `${name}.tar`));
+  if (made && readFileSync(record, 'utf8') === inputs) return say(`${name}: is there`);
+  rmSync(record, { force: true });
+  await work();
+  writeFileSync(record, inputs);
+}
+
+async function buildPublished(program: Published, cache: LayerCache, say: Say): Promise<void> {
+  const folder = await sourceOf(program);
+  say(`${program.name}: ${program.module} ${program.version} is what it was`);
+  await compile(program.name, { folder, main: program.folder }, program.isPartlyC, say);
+  await pack(cache, program.name);
+}
+
+async function copyKinds(): Promise<void> {
+  const from = join(await sourceOf(kinds), kinds.folder);
+  for (const file of kinds.files) cpSync(join(from, file), join(output, 'kinds', file));
+}
+
 /**
  * Fetches and builds SPIRE's server, agent and controller manager and the CSI driver, and writes an archive of each to
  * dist/spire. What is there already is not built again.
@@ -120,15 +142,15 @@ export async function buildSpire(say: Say): Promise<void> {
   mkdirSync(binaries, { recursive: true });
   const cache = new LayerCache(join(output, '.cache'));
   for (const program of published) {
-    const folder = await sourceOf(program);
-    say(`${program.name}: ${program.module} ${program.version} is what it was`);
-    await compile(program.name, { folder, main: program.folder }, program.isPartlyC, say);
-    await pack(cache, program.name);
+    const work = () => buildPublished(program, cache, say);
+    await once(program.name, JSON.stringify(program), work, say);
   }
-  await compile(nodeDriver, { folder: join(import.meta.dirname, 'go'), main: '' }, false, say);
-  await pack(cache, nodeDriver);
-  cache.prune();
-  rmSync(join(output, 'kinds'), { recursive: true, force: true });
-  const from = join(await sourceOf(kinds), kinds.folder);
-  for (const file of kinds.files) cpSync(join(from, file), join(output, 'kinds', file));
+  const folder = join(import.meta.dirname, 'go');
+  const files = readdirSync(folder).map((name) => readFileSync(join(folder, name)));
+  const work = async () => {
+    await compile(nodeDriver, { folder, main: '' }, false, say);
+    await pack(cache, nodeDriver);
+  };
+  await once(nodeDriver, sha256(...files), work, say);
+  if (!kindFiles.every((file) => existsSync(file))) await copyKinds();
 }

@@ -18,12 +18,11 @@ import {
 } from './installed-with-spire.ts';
 import { system } from './objects.ts';
 import {
-  bringAgentsBack,
   ensureEntries,
   ensureSpire,
   setTimeToLive,
   showEntries,
-  takeAgentsAway,
+  whileAgentsAreAway,
 } from './running-spire.ts';
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
@@ -137,63 +136,59 @@ async function allServe(check: (served: Served) => boolean): Promise<void> {
   });
 }
 
+/** Sends transactions while something happens, and expects every one of them to be answered as on a quiet day. */
+async function underLoad(happens: () => Promise<void>): Promise<void> {
+  const before = await restarts();
+  const load = beginLoad(ledger, perSecond);
+  await happens().finally(() => load.stop());
+  process.stdout.write(`${load.accepted.size} transactions, ${load.refused} refused for the time being\n`);
+  expect([load.refused, load.unexpected]).toEqual([0, []]);
+  await expectNothingLost(ledger, load);
+  expect(await restarts()).toEqual(before);
+}
+
+const livesFor = (seconds: number) => (served: Served) => served.expiresAtMs < Date.now() + seconds * 1_000;
+
 describe('identities under load', () => {
   test('of 60 s turn over without one failed request', async () => {
-    const before = await restarts();
     await setTimeToLive(60);
-    const load = beginLoad(ledger, perSecond);
-    const seen = await watchServed(full ? 180_000 : 75_000).finally(() => load.stop());
-    const turns = [...seen].map(([client, serials]) => [client, serials.size] as const);
-    process.stdout.write(
-      `${load.accepted.size} transactions while SVIDs turned over: ${JSON.stringify(turns)}\n`,
-    );
-    for (const [client, count] of turns) expect(count, client).toBeGreaterThanOrEqual(full ? 5 : 3);
-    expect([load.refused, load.unexpected]).toEqual([0, []]);
-    await expectNothingLost(ledger, load);
-    expect(await restarts()).toEqual(before);
+    await underLoad(async () => {
+      const seen = await watchServed(full ? 180_000 : 75_000);
+      const turns = [...seen].map(([client, serials]) => [client, serials.size] as const);
+      process.stdout.write(`SVIDs served: ${JSON.stringify(turns)}\n`);
+      for (const [client, count] of turns) expect(count, client).toBeGreaterThanOrEqual(full ? 5 : 3);
+    });
   }, 400_000);
 
   test('stay while no agent is there, and are new again once there is one', async () => {
     await setTimeToLive(3_600);
-    await allServe(({ expiresAtMs }) => expiresAtMs > Date.now() + 600_000);
-    const [before, held] = [await restarts(), await allServed()];
-    const load = beginLoad(ledger, perSecond);
-    await takeAgentsAway();
-    await pause(full ? 120_000 : 30_000);
-    const meanwhile = await allServed();
-    await bringAgentsBack();
-    await setTimeToLive(1_200);
-    await allServe(({ expiresAtMs }) => expiresAtMs < Date.now() + 1_300_000).finally(() => load.stop());
-    process.stdout.write(`${load.accepted.size} transactions around an absence of the agents\n`);
-    expect(meanwhile).toEqual(held);
-    expect([load.refused, load.unexpected]).toEqual([0, []]);
-    await expectNothingLost(ledger, load);
-    expect(await restarts()).toEqual(before);
+    await allServe((served) => !livesFor(600)(served));
+    await underLoad(async () => {
+      const held = await allServed();
+      await whileAgentsAreAway(async () => {
+        await pause(full ? 120_000 : 30_000);
+        expect(await allServed()).toEqual(held);
+      });
+      await setTimeToLive(1_200);
+      await allServe(livesFor(1_300));
+    });
   }, 400_000);
 
   test('that ran out while no agent was there come back without a restart', async () => {
     const before = await restarts();
     await setTimeToLive(60);
-    await allServe(({ expiresAtMs }) => expiresAtMs < Date.now() + 61_000);
-    await takeAgentsAway();
-    const notReady = [
-      'wait',
-      '--for=condition=Ready=false',
-      'pod',
-      '-l',
-      'chancery.dev/client-id=service-wallet',
-    ];
-    await kubectl('-n', namespace, ...notReady, '--timeout=90s');
-    await bringAgentsBack();
+    await allServe(livesFor(61));
+    await whileAgentsAreAway(async () => {
+      const wallet = ['pod', '-l', 'chancery.dev/client-id=service-wallet'];
+      const wait = ['wait', '--for=condition=Ready=false', ...wallet, '--timeout=90s'];
+      await kubectl('-n', namespace, ...wait);
+    });
     for (const label of ['client-id', 'validator-set']) {
-      const ready = ['wait', '--for=condition=Ready', 'pod', '-l', `chancery.dev/${label}`, '--timeout=60s'];
-      await kubectl('-n', namespace, ...ready);
+      const wait = ['wait', '--for=condition=Ready', 'pod', '-l', `chancery.dev/${label}`, '--timeout=60s'];
+      await kubectl('-n', namespace, ...wait);
     }
-    const load = beginLoad(ledger, perSecond);
-    await pause(5_000);
-    await load.stop();
-    expect([load.refused, load.unexpected]).toEqual([0, []]);
     expect(await restarts()).toEqual(before);
+    await underLoad(() => pause(5_000));
     await setTimeToLive(3_600);
     await verifyAll(ledger);
   }, 400_000);

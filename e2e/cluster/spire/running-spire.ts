@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { apply, eventually, kubectl, must, run } from '../kubectl.ts';
+import { apply, eventually, kubectl, must } from '../kubectl.ts';
 import {
   agentObjects,
   type Beside,
@@ -112,24 +112,19 @@ export async function setTimeToLive(seconds: number): Promise<void> {
   await server(['entry', 'update', '-data', '-'], JSON.stringify({ entries: changed }));
 }
 
-/** No agent on any node: their sockets are gone. */
-export async function takeAgentsAway(): Promise<void> {
+/** Takes the agents and their sockets away from every node while something happens. */
+export async function whileAgentsAreAway(happens: () => Promise<void>): Promise<void> {
   await selectNodes({ 'chancery.dev/agent': 'away' });
-  await kubectl(...there, 'wait', 'pod', '-l', 'app=spire-agent', '--for=delete', '--timeout=60s');
-}
-
-export async function bringAgentsBack(): Promise<void> {
-  await selectNodes(null);
-  await rollout('daemonset/spire-agent');
+  try {
+    await kubectl(...there, 'wait', 'pod', '-l', 'app=spire-agent', '--for=delete', '--timeout=60s');
+    await happens();
+  } finally {
+    await selectNodes(null);
+    await rollout('daemonset/spire-agent');
+  }
 }
 
 async function selectNodes(nodeSelector: object | null): Promise<void> {
   const patch = JSON.stringify({ spec: { template: { spec: { nodeSelector } } } });
   await kubectl(...there, 'patch', 'daemonset/spire-agent', '--type=merge', '-p', patch);
-}
-
-/** Removes SPIRE; pods that mount its sockets must be gone before, because the driver unmounts them. */
-export async function removeSpire(): Promise<void> {
-  await run('kubectl', ['delete', 'csidriver/csi.spiffe.io', '--ignore-not-found']);
-  await kubectl('delete', 'namespace', system, '--ignore-not-found', '--timeout=90s');
 }
