@@ -62,7 +62,7 @@ const rights: readonly object[] = [
   ...granted('Role', 'spire-server', [
     { apiGroups: [''], resources: ['configmaps'], resourceNames: ['spire-bundle'], verbs: ['get', 'patch'] },
   ]),
-  ...granted('ClusterRole', 'spire-agent', [{ apiGroups: [''], resources: ['nodes/proxy'], verbs: ['get'] }]),
+  ...granted('ClusterRole', 'spire-agent', [{ apiGroups: [''], resources: ['nodes/pods'], verbs: ['get'] }]),
 ];
 
 /** Containers beside the server and their volumes. */
