@@ -32,6 +32,7 @@ export default defineConfig({
             '**/*.component.test.ts',
             '**/*.cluster.test.ts',
             '**/*.nodes.test.ts',
+            '**/*.spire.test.ts',
             '**/node_modules/**',
           ],
         },
@@ -75,6 +76,18 @@ export default defineConfig({
           name: 'nodes',
           globalSetup: ['e2e/cluster/images.setup.ts', 'e2e/cluster/nodes/placed.setup.ts'],
           include: ['e2e/cluster/nodes/**/*.nodes.test.ts'],
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        // needs what `cluster` needs, and the programs of SPIRE, which it fetches and builds
+        test: {
+          ...shared,
+          name: 'spire',
+          globalSetup: ['e2e/cluster/images.setup.ts', 'e2e/cluster/spire/spire.setup.ts'],
+          include: ['e2e/cluster/spire/**/*.spire.test.ts'],
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,

@@ -1,5 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { loadAll } from 'js-yaml';
 import { describe, expect, it, test } from 'vitest';
 import { systemRegisterId } from '#core/ledger/register-id.ts';
 import { listValues, renderValues, withTable } from '../../tools/charts/values.ts';
@@ -106,6 +107,19 @@ describe.skipIf(!hasHelm)('the chart', () => {
       expect(text).toContain('csi: { driver: csi.spiffe.io, readOnly: true }');
       expect(text).not.toContain('CHANCERY_IDENTITY_ISSUER');
     }
+  });
+
+  it('registers the identities that the manifest beside SPIRE registers', () => {
+    const specs = (texts: readonly string[]) =>
+      texts
+        .flatMap((text) => loadAll(text.replaceAll('acme', 'chancery')))
+        .map((object) => ({ ...(object as { spec: object }).spec, ttl: '1h' }));
+    const literal = (spec: object) => JSON.stringify(spec).replaceAll('{{ .PodMeta.Namespace }}', 'chancery');
+    const manifest = readFileSync(charts('..', 'spire', 'cluster-spiffe-ids.yaml'), 'utf8');
+    const ours = specs(ofKind(render(...given), 'ClusterSPIFFEID')).map(literal);
+    expect(ours.map((text) => JSON.parse(text))).toEqual(
+      specs([manifest]).map((spec) => JSON.parse(literal(spec))),
+    );
   });
 
   it('holds every container to the level restricted', () => {

@@ -31,23 +31,23 @@ export async function changeInstallation(...set: readonly string[]): Promise<voi
 }
 
 /** The resources of `charts/chancery/samples`, applied and ready within the time in seconds. */
-export async function ensureSamples(deadlineSeconds = 90): Promise<void> {
-  await kubectl('apply', '-n', namespace, '-f', charts('chancery', 'samples'));
+export async function ensureSamples(deadlineSeconds = 90, where = namespace): Promise<void> {
+  await kubectl('apply', '-n', where, '-f', charts('chancery', 'samples'));
   const resources = ['tenant/acme', 'validatorset/main', 'register/invoices'];
-  const args = ['wait', '-n', namespace, '--for=condition=Ready', `--timeout=${deadlineSeconds}s`];
+  const args = ['wait', '-n', where, '--for=condition=Ready', `--timeout=${deadlineSeconds}s`];
   await must('kubectl', [...args, ...resources], { timeoutMs: (deadlineSeconds + 10) * 1_000 });
 }
 
-/** How to reach the gateway through the Ingress, and the administrator. */
-export async function openDoor(): Promise<Door> {
+/** How to reach the gateway of an installation through the Ingress, and the administrator. */
+export async function openDoor(where = namespace): Promise<Door> {
   const folder = mkdtempSync(join(tmpdir(), 'chancery-cluster-'));
   const [caFile, adminPasswordFile, stateFile] = ['ca.crt', 'admin-password', 'state.json'].map((name) =>
     join(folder, name),
   ) as [string, string, string];
-  const ca = await readSecret(namespace, 'chancery-gateway-tls', 'ca.crt');
+  const ca = await readSecret(where, 'chancery-gateway-tls', 'ca.crt');
   writeFileSync(caFile, ca);
   setDefaultCACertificates([...getCACertificates('default'), ca]);
-  const password = await readSecret(namespace, 'chancery-admin', 'password');
+  const password = await readSecret(where, 'chancery-admin', 'password');
   writeFileSync(adminPasswordFile, password, { mode: 0o600 });
   const url = `https://${ingressAddress}`;
   const state = {

@@ -20,12 +20,11 @@ export interface Ledger {
   readonly token: string;
 }
 
-const statusOf = (what: string, path: string) =>
-  kubectl('-n', namespace, 'get', what, '-o', `jsonpath={.status.${path}}`);
-
-/** The ledger of a Register of the shared installation. */
-export async function openLedger(register: string): Promise<Ledger> {
-  const door = await openDoor();
+/** The ledger of a Register, of the shared installation unless another namespace is named. */
+export async function openLedger(register: string, where = namespace): Promise<Ledger> {
+  const statusOf = (what: string, path: string) =>
+    kubectl('-n', where, 'get', what, '-o', `jsonpath={.status.${path}}`);
+  const door = await openDoor(where);
   const api = createApi(door.url);
   const { access_token: root } = await signIn(api, readState(door.stateFile));
   const organization = { id: await statusOf('ten/acme', 'organizationId'), subdomain: 'acme' };

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { apply, eventually, kubectl, must } from '../kubectl.ts';
+import {
+  agentObjects,
+  type Beside,
+  fileOf,
+  serverDeployment,
+  serverSocket,
+  system,
+  withoutAgents,
+} from './objects.ts';
+
+const there = ['-n', system];
+const rollout = (what: string) =>
+  kubectl(...there, 'rollout', 'status', what, '--timeout=90s').then(() => undefined);
+
+/**
+ * Runs SPIRE: its server first, because agents begin with the bundle that the server writes.
+ * @param beside what runs in the server's pod, too
+ */
+export async function ensureSpire(beside?: Beside): Promise<void> {
+  await apply(system, ...withoutAgents, serverDeployment(beside));
+  await rollout('deployment/spire-server');
+  await eventually(async () => {
+    const bundle = await kubectl(...there, 'get', 'configmap/spire-bundle', '-o', 'jsonpath={.data}');
+    if (!bundle.includes('BEGIN CERTIFICATE')) throw new Error(`the bundle is ${bundle}`);
+  });
+  await apply(system, ...agentObjects);
+  await rollout('daemonset/spiffe-csi-driver');
+  await rollout('daemonset/spire-agent');
+}
+
+/** What spire-server prints to a command of its own. */
+async function server(args: readonly string[], input?: string): Promise<string> {
+  const command = ['/spire-server', ...args, '-socketPath', serverSocket];
+  const exec = [...there, 'exec', '-i', 'deployment/spire-server', '-c', 'spire-server', '--', ...command];
+  return must('kubectl', exec, input === undefined ? {} : { input });
+}
+
+const selector = z.object({ type: z.string(), value: z.string() });
+
+/** As entries.json has them. */
+const entriesFile = z.object({
+  entries: z.array(
+    z.object({
+      parent_id: z.string(),
+      spiffe_id: z.string(),
+      x509_svid_ttl: z.number().optional(),
+      selectors: z.array(selector),
+    }),
+  ),
+});
+
+const spiffeId = z.object({ trust_domain: z.string(), path: z.string() });
+
+/** As spire-server prints them. */
+const shown = z.object({
+  entries: z.array(
+    z.object({
+      id: z.string(),
+      spiffe_id: spiffeId,
+      parent_id: spiffeId,
+      x509_svid_ttl: z.number(),
+      selectors: z.array(selector),
+    }),
+  ),
+});
+
+export type Entry = z.output<typeof shown>['entries'][number];
+
+export async function showEntries(): Promise<readonly Entry[]> {
+  return shown.parse(JSON.parse(await server(['entry', 'show', '-output', 'json']))).entries;
+}
+
+type Registered = Pick<
+  z.output<typeof entriesFile>['entries'][number],
+  'parent_id' | 'spiffe_id' | 'selectors'
+>;
+
+const textOf = ({ trust_domain, path }: Entry['spiffe_id']): string => `spiffe://${trust_domain}${path}`;
+
+/** What an entry grants to whom, as one text: entries of one text are the same. */
+function grant({ parent_id, spiffe_id, selectors }: Registered): string {
+  const wanted = selectors.map(({ type, value }) => `${type}:${value}`).sort();
+  return [parent_id, spiffe_id, ...wanted].join(' ');
+}
+
+/** The grants of a server's entries. */
+export function grantsOf(entries: readonly Entry[]): readonly string[] {
+  const grants = entries.map(({ parent_id, spiffe_id, selectors }) =>
+    grant({ parent_id: textOf(parent_id), spiffe_id: textOf(spiffe_id), selectors }),
+  );
+  return grants.sort();
+}
+
+/** Registers what `spire/entries.json` says, as its README tells people to, and nothing else. */
+export async function ensureEntries(): Promise<void> {
+  const { entries } = entriesFile.parse(JSON.parse(fileOf('entries.json')));
+  const found = await showEntries();
+  if (grantsOf(found).join() === entries.map(grant).sort().join()) return;
+  for (const { id } of found) await server(['entry', 'delete', '-entryID', id]);
+  await server(['entry', 'create', '-data', '-'], fileOf('entries.json'));
+}
+
+/** Gives the SVIDs of every pod another life, seconds; agents replace those in hand at once. */
+export async function setTimeToLive(seconds: number): Promise<void> {
+  const { entries } = entriesFile.parse(JSON.parse(fileOf('entries.json')));
+  const ids = new Map((await showEntries()).map(({ id, spiffe_id }) => [textOf(spiffe_id), id]));
+  const changed = entries
+    .filter(({ x509_svid_ttl }) => x509_svid_ttl !== undefined)
+    .map((entry) => ({ ...entry, entry_id: ids.get(entry.spiffe_id), x509_svid_ttl: seconds }));
+  await server(['entry', 'update', '-data', '-'], JSON.stringify({ entries: changed }));
+}
+
+/** Takes the agents and their sockets away from every node while something happens. */
+export async function whileAgentsAreAway(happens: () => Promise<void>): Promise<void> {
+  await selectNodes({ 'chancery.dev/agent': 'away' });
+  try {
+    await kubectl(...there, 'wait', 'pod', '-l', 'app=spire-agent', '--for=delete', '--timeout=60s');
+    await happens();
+  } finally {
+    await selectNodes(null);
+    await rollout('daemonset/spire-agent');
+  }
+}
+
+async function selectNodes(nodeSelector: object | null): Promise<void> {
+  const patch = JSON.stringify({ spec: { template: { spec: { nodeSelector } } } });
+  await kubectl(...there, 'patch', 'daemonset/spire-agent', '--type=merge', '-p', patch);
+}
