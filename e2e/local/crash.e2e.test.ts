@@ -17,7 +17,7 @@ import {
 import { createOutsideKey, signSubmission } from '../harness/outside.ts';
 import { type LocalSystem, startSystem } from '../harness/system.ts';
 
-const rounds = process.env['CHANCERY_TEST_LENGTH'] === 'full' ? 100 : 5;
+const rounds = process.env['CHANCERY_TEST_LENGTH'] === 'full' ? 100 : 3;
 
 /** Sends transactions until the system dies; remembers which ones were accepted and which were seen confirmed. */
 class Load {
