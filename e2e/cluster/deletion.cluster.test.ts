@@ -112,10 +112,11 @@ test(
     process.stdout.write(`away for ${minutes.toFixed(1)} min: ${text}\n`);
     // one call beyond those of the minutes that it takes: half a minute has two at most
     const each = Math.floor(callsAMinute * minutes) + 1;
+    // what stays, a tenant and two registers, doubles its pause with each look in vain, from 100 ms on
+    const eachThatStays = Math.ceil(Math.log2(minutes * 600)) + 1;
     expect(tenants).toBeGreaterThan(0);
-    // those that stay are looked at too, as seldom
-    expect(tenants).toBeLessThanOrEqual(3 * each);
-    expect(registers).toBeLessThanOrEqual(3 * each);
+    expect(tenants).toBeLessThanOrEqual(2 * each + eachThatStays);
+    expect(registers).toBeLessThanOrEqual(each + 2 * eachThatStays);
     // a status and an event for each of the six, and then nothing; a minute may bring the set something to say
     expect(writes).toBeLessThanOrEqual(2 * 6 + Math.ceil(minutes));
     for (const name of blocked) expect(await ready(name, 'reason')).toBe('DeletionBlocked');
