@@ -15,7 +15,7 @@ import {
   operatorPods,
   standbyOf,
 } from './operator/processes.ts';
-import { type Kind, type Resources, resourcesOf } from './operator/resources.ts';
+import { type Kind, type Resources, removeRun, resourcesOf } from './operator/resources.ts';
 
 /** The API server of the cluster is killed and starts again, under edits and under transactions (operator scenario 4). */
 
@@ -91,9 +91,7 @@ afterEach(async () => {
 });
 
 afterAll(async () => {
-  const label = ['-n', namespace, '-l', `example.org/run=${run}`, '--timeout=60s'];
-  await kubectl('delete', 'registers', ...label);
-  await kubectl('delete', 'tenants,validatorsets', ...label);
+  await removeRun(namespace, run);
   await api?.stop();
 }, 180_000);
 
@@ -261,7 +259,7 @@ test.skipIf(!hasApiServerPower)(
   180_000,
 );
 
-/** How the container of a pod ended before it was started anew; undefined where it was not. */
+/** With which code the container of a pod ended before it was started anew; empty where it was not. */
 async function formerEnd(pod: string): Promise<string> {
   const path = 'jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}';
   return kubectl('-n', namespace, 'get', 'pod', pod, '-o', path);

@@ -13,7 +13,7 @@ import {
   type OperatorProcess,
   operatorPods,
 } from './operator/processes.ts';
-import { type Kind, type Resources, resourcesOf } from './operator/resources.ts';
+import { type Kind, type Resources, removeRun, resourcesOf } from './operator/resources.ts';
 import { type OperatorRole, type Permission, readRole } from './operator/role.ts';
 import { readRows } from './operator/store.ts';
 
@@ -46,9 +46,7 @@ beforeAll(async () => {
 }, 360_000);
 
 afterAll(async () => {
-  const label = ['-n', namespace, '-l', `example.org/run=${run}`, '--timeout=60s'];
-  await kubectl('delete', 'registers', ...label);
-  await kubectl('delete', 'tenants,validatorsets', ...label);
+  await removeRun(namespace, run);
   await api?.stop();
 }, 180_000);
 

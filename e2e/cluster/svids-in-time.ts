@@ -84,7 +84,7 @@ export async function whileCounting<T>(
 }
 
 /** Names of pods that asked for an SVID in vain since a time. */
-export async function whoAskedInVain(
+async function whoAskedInVain(
   server: ApiServer,
   names: readonly string[],
   since: Date,

@@ -209,8 +209,8 @@ export interface DocketJudges {
 }
 
 /**
- * Judges a docket completely against the register's state, cheapest stage first; the first stage that finds
- * something ends it (notes/ledger.md 4.6). An empty list means that it may be stored.
+ * Judges a docket completely against the register's state, cheapest stage first; what the first stage finds that finds
+ * something is the answer (notes/ledger.md 4.6). An empty list means that it may be stored.
  */
 export async function verifyDocket(
   docket: ReadDocket,

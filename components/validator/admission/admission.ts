@@ -153,7 +153,7 @@ export class Admission {
     return this.#queue(register, submission, origin.isPeer === true);
   }
 
-  /** What waits is the candidate: nothing else of the submission is kept. */
+  /** What waits is the candidate and its signatures: nothing else of the submission is kept. */
   #queue(register: Register, submission: Submission, isPeer: boolean): Promise<Admitted> {
     if (!register.isOpen) throw notReady(register.id, register.status);
     const candidate = buildCandidate(submission, register.state.rules);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { waitFor } from '#kit/testing/wait.ts';
-import type { ApiServer } from '../kubectl.ts';
+import { type ApiServer, kubectl } from '../kubectl.ts';
 
 /** Kinds by the plural of their paths. */
 export const plurals = { Tenant: 'tenants', Register: 'registers', ValidatorSet: 'validatorsets' } as const;
@@ -79,4 +79,11 @@ export function resourcesOf(api: ApiServer, namespace: string, run: string): Res
     says: async (kind, name) =>
       (await get(kind, name)).status.conditions.map(({ message }) => message).join('\n'),
   };
+}
+
+/** Deletes what a run has made; registers before what they name. */
+export async function removeRun(namespace: string, run: string): Promise<void> {
+  const label = ['-n', namespace, '-l', `example.org/run=${run}`, '--timeout=60s'];
+  await kubectl('delete', 'registers', ...label);
+  await kubectl('delete', 'tenants,validatorsets', ...label);
 }

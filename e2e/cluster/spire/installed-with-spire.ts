@@ -35,7 +35,7 @@ export interface Served {
 }
 
 /** What a pod or Service shows whoever connects to it by TLS. */
-export async function servedSvid(target: string, port: number): Promise<Served> {
+async function servedSvid(target: string, port: number): Promise<Served> {
   const door = await forward(namespace, target, port);
   try {
     const [host = '', local = ''] = door.address.split(':');
