@@ -31,11 +31,17 @@ export async function post(pool: Pool, path: string, token: string, body: string
   return text;
 }
 
-/** How many transactions the register service says are stored in a register. */
-export async function storedIn({ api, token }: Stage, registerId: string): Promise<number> {
+/** How many transactions the register service says are stored in a register, asked at its own listener. */
+export async function storedIn({ register, token }: Stage, registerId: string): Promise<number> {
   const path = `/api/registers/${registerId}/transactions?pageSize=1`;
-  const answer = await api.expect(200, 'GET', path, { token });
-  return (answer.body as { totalCount: number }).totalCount;
+  const answer = await register.request({
+    path,
+    method: 'GET',
+    headers: { authorization: `Bearer ${token}` },
+  });
+  const text = await answer.body.text();
+  if (answer.statusCode !== 200) throw new Error(`${path} answered ${answer.statusCode}: ${text}`);
+  return JSON.parse(text).totalCount;
 }
 
 /** How many transactions the store of the raw programs has. */

@@ -28,6 +28,8 @@ export interface Stage {
   addressOf(process: string, kind: 'HTTPS' | 'OPS'): string;
   /** The HTTPS listeners of all validators. */
   validatorUrls(): readonly string[];
+  /** A connection to the register service's own listener. */
+  readonly register: Pool;
   /** Keep-alive connections to a listener that asks for a client certificate. */
   pool(origin: string, connections: number): Pool;
   /** `token` expires in long runs. */
@@ -57,6 +59,11 @@ export async function openStage(validators: number): Promise<Stage> {
   const svid = await fetchSvid(system.state, 'service-operator');
   const pidOf = (name: string): number =>
     system.current().processes.find((one) => one.name === name)?.pid ?? 0;
+  const addressOf = (name: string, kind: 'HTTPS' | 'OPS'): string =>
+    `${kind === 'OPS' ? 'http' : 'https'}://${portOf(pidOf(name), kind)}`;
+  const pool = (origin: string, connections: number): Pool =>
+    new Pool(origin, { connections, connect: { ...svid, checkServerIdentity: () => undefined } });
+  const register = pool(addressOf('register', 'HTTPS'), 1);
   return {
     system,
     api,
@@ -69,12 +76,13 @@ export async function openStage(validators: number): Promise<Stage> {
     launcherPid: system.state.processes.find((one) => one.name === 'local')?.pid ?? 0,
     dir,
     pidOf,
-    addressOf: (name, kind) => `${kind === 'OPS' ? 'http' : 'https'}://${portOf(pidOf(name), kind)}`,
+    addressOf,
     validatorUrls: () => system.state.validators.map(({ https }) => `https://${https}`),
-    pool: (origin, connections) =>
-      new Pool(origin, { connections, connect: { ...svid, checkServerIdentity: () => undefined } }),
+    register,
+    pool,
     freshToken: async () => (await signIn(api, system.state)).access_token,
     close: async () => {
+      await register.close();
       await system.stop();
       await postgres.stop();
       rmSync(dir, { recursive: true, force: true });

@@ -26,6 +26,9 @@ function accepts(text: string): boolean {
   return refusal(text) === undefined;
 }
 
+/** So many members, n0 the first. */
+const names = (count: number) => Array.from({ length: count }, (_, n) => `"n${n}":0`).join(',');
+
 /** What a tree of nodes says, built without JSON.parse. */
 function said(node: JsonNode): unknown {
   switch (node.kind) {
@@ -68,6 +71,8 @@ describe('scanJson', () => {
   it.each([
     ['{"a":1,"a":2}', 'duplicate member name', 7],
     ['{"a":1,"\\u0061":2}', 'duplicate member name', 7],
+    [`{${names(30)},"n2":1}`, 'duplicate member name', names(30).length + 2],
+    [`{${names(30)},"n29":1}`, 'duplicate member name', names(30).length + 2],
     ['[{"x":{"a":1,"a":1}}]', 'duplicate member name', 13],
     ['"\\ud800"', 'lone surrogate', 0],
     ['"\\udc00\\ud800"', 'lone surrogate', 0],

@@ -13,17 +13,22 @@ interface Slice {
 
 export interface JsonMember {
   readonly name: string;
-  /** The name as it was written, quotes and escapes included. */
-  readonly rawName: string;
+  /** The name as it was written, quotes included, where that is not simply the name in quotes. */
+  readonly escapedName: string | undefined;
   readonly value: JsonNode;
 }
 
-export interface JsonObjectNode extends Slice {
+interface Container extends Slice {
+  /** There is no white space between its tokens. */
+  readonly isCompact: boolean;
+}
+
+export interface JsonObjectNode extends Container {
   readonly kind: 'object';
   readonly members: readonly JsonMember[];
 }
 
-export interface JsonArrayNode extends Slice {
+export interface JsonArrayNode extends Container {
   readonly kind: 'array';
   readonly items: readonly JsonNode[];
 }
@@ -53,6 +58,8 @@ interface Scanner {
   readonly number: RegExp;
   at: number;
   depth: number;
+  /** White space that was stepped over. */
+  spaces: number;
 }
 
 const QUOTE = 0x22;
@@ -77,6 +84,7 @@ function skipSpace(scanner: Scanner): void {
     const unit = text.charCodeAt(scanner.at);
     if (unit !== 0x20 && unit !== 0x0a && unit !== 0x0d && unit !== 0x09) return;
     scanner.at += 1;
+    scanner.spaces += 1;
   }
 }
 
@@ -91,16 +99,17 @@ function decodeEscapes(scanner: Scanner, raw: string): string {
   return value;
 }
 
-function scanString(scanner: Scanner): JsonStringNode {
+/** The value of the string that begins here. */
+function readString(scanner: Scanner): string {
+  if (!scanner.isPlain) return readAnyString(scanner);
   const { text, at: start } = scanner;
-  if (!scanner.isPlain) return scanAnyString(scanner);
   const last = text.indexOf('"', start + 1);
   if (last === -1) refuse({ at: text.length }, 'unterminated string');
   scanner.at = last + 1;
-  return { kind: 'string', source: text, start, end: last + 1, value: text.slice(start + 1, last) };
+  return text.slice(start + 1, last);
 }
 
-function scanAnyString(scanner: Scanner): JsonStringNode {
+function readAnyString(scanner: Scanner): string {
   const { text, at: start } = scanner;
   let at = start + 1;
   let escaped = false;
@@ -112,10 +121,15 @@ function scanAnyString(scanner: Scanner): JsonStringNode {
     escaped ||= unit === BACKSLASH;
     at += unit === BACKSLASH ? 2 : 1;
   }
-  const end = at + 1;
-  const value = escaped ? decodeEscapes(scanner, text.slice(start, end)) : text.slice(start + 1, at);
-  scanner.at = end;
-  return { kind: 'string', source: text, start, end, value };
+  const value = escaped ? decodeEscapes(scanner, text.slice(start, at + 1)) : text.slice(start + 1, at);
+  scanner.at = at + 1;
+  return value;
+}
+
+function scanString(scanner: Scanner): JsonStringNode {
+  const { text, at: start } = scanner;
+  const value = readString(scanner);
+  return { kind: 'string', source: text, start, end: scanner.at, value };
 }
 
 function scanNumber(scanner: Scanner): JsonNumberNode {
@@ -150,7 +164,7 @@ function closes(scanner: Scanner, bracket: number): boolean {
 }
 
 function scanArray(scanner: Scanner): JsonArrayNode {
-  const { text, at: start } = scanner;
+  const { text, at: start, spaces } = scanner;
   const items: JsonNode[] = [];
   scanner.at += 1;
   skipSpace(scanner);
@@ -160,34 +174,62 @@ function scanArray(scanner: Scanner): JsonArrayNode {
     do items.push(scanValue(scanner));
     while (!closes(scanner, ARRAY_END));
   }
-  return { kind: 'array', source: text, start, end: scanner.at, items };
+  return { kind: 'array', source: text, start, end: scanner.at, isCompact: scanner.spaces === spaces, items };
 }
 
-function scanMember(scanner: Scanner, names: Set<string>): JsonMember {
+/** From so many members on a set finds duplicate names faster than a look at all of them. */
+const manyMembers = 24;
+
+/** The members of an object as they are read. */
+class Members {
+  readonly list: JsonMember[] = [];
+  #names: Set<string> | undefined;
+
+  has(name: string): boolean {
+    if (this.list.length < manyMembers) return this.list.some((member) => member.name === name);
+    this.#names ??= new Set(this.list.map((member) => member.name));
+    return this.#names.has(name);
+  }
+
+  add(member: JsonMember): void {
+    this.list.push(member);
+    this.#names?.add(member.name);
+  }
+}
+
+function scanMember(scanner: Scanner, members: Members): JsonMember {
+  const { text } = scanner;
   skipSpace(scanner);
-  if (scanner.text.charCodeAt(scanner.at) !== QUOTE) refuse(scanner, 'expected a member name');
-  const name = scanString(scanner);
-  if (names.has(name.value)) refuse({ at: name.start }, 'duplicate member name');
-  names.add(name.value);
+  if (text.charCodeAt(scanner.at) !== QUOTE) refuse(scanner, 'expected a member name');
+  const start = scanner.at;
+  const name = readString(scanner);
+  if (members.has(name)) refuse({ at: start }, 'duplicate member name');
+  const escapedName = scanner.at - start === name.length + 2 ? undefined : text.slice(start, scanner.at);
   skipSpace(scanner);
-  if (scanner.text.charCodeAt(scanner.at) !== COLON) refuse(scanner, 'expected :');
+  if (text.charCodeAt(scanner.at) !== COLON) refuse(scanner, 'expected :');
   scanner.at += 1;
-  return { name: name.value, rawName: rawText(name), value: scanValue(scanner) };
+  return { name, escapedName, value: scanValue(scanner) };
 }
 
 function scanObject(scanner: Scanner): JsonObjectNode {
-  const { text, at: start } = scanner;
-  const members: JsonMember[] = [];
+  const { text, at: start, spaces } = scanner;
+  const members = new Members();
   scanner.at += 1;
   skipSpace(scanner);
   if (text.charCodeAt(scanner.at) === OBJECT_END) {
     scanner.at += 1;
   } else {
-    const names = new Set<string>();
-    do members.push(scanMember(scanner, names));
+    do members.add(scanMember(scanner, members));
     while (!closes(scanner, OBJECT_END));
   }
-  return { kind: 'object', source: text, start, end: scanner.at, members };
+  return {
+    kind: 'object',
+    source: text,
+    start,
+    end: scanner.at,
+    isCompact: scanner.spaces === spaces,
+    members: members.list,
+  };
 }
 
 function scanContainer(scanner: Scanner, scan: (scanner: Scanner) => JsonNode): JsonNode {
@@ -227,7 +269,7 @@ export function scanJson(input: string | Uint8Array): JsonNode {
   if (text === undefined) refuse({ at: 0 }, 'bytes are not UTF-8');
   if (!text.isWellFormed()) refuse({ at: 0 }, 'lone surrogate');
   const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-  const scanner: Scanner = { text, isPlain: PLAIN.test(text), number, at: 0, depth: 0 };
+  const scanner: Scanner = { text, isPlain: PLAIN.test(text), number, at: 0, depth: 0, spaces: 0 };
   const node = scanValue(scanner);
   skipSpace(scanner);
   if (scanner.at !== text.length) refuse(scanner, 'text after the value');
@@ -246,14 +288,17 @@ export function toValue(node: JsonNode): unknown {
 
 /** The text of a node as it was written, without the white space between its tokens (notes/ledger.md L-38 b). */
 export function minify(node: JsonNode): string {
-  switch (node.kind) {
-    case 'object':
-      return `{${node.members.map((member) => `${member.rawName}:${minify(member.value)}`).join(',')}}`;
-    case 'array':
-      return `[${node.items.map(minify).join(',')}]`;
-    default:
-      return rawText(node);
-  }
+  if ((node.kind !== 'object' && node.kind !== 'array') || node.isCompact) return rawText(node);
+  if (node.kind === 'array') return `[${node.items.map(minify).join(',')}]`;
+  const members = node.members.map(
+    ({ name, escapedName, value }) => `${escapedName ?? `"${name}"`}:${minify(value)}`,
+  );
+  return `{${members.join(',')}}`;
+}
+
+/** Whether a text was written without escapes: those are longer than what they say. */
+export function isUnescaped({ start, end, value }: JsonStringNode): boolean {
+  return end - start === value.length + 2;
 }
 
 /** The member of an object with exactly that name. */

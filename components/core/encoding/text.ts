@@ -11,6 +11,11 @@ export function fromUtf8(bytes: Uint8Array): string | undefined {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
 }
 
+/** The same ASCII text in memory of its own: text that was cut from a longer one keeps all of that. */
+export function ownText(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1');
+}
+
 /** Order of two texts by UTF-16 code units: the same on every machine, unlike any locale. */
 export function compareCodeUnits(left: string, right: string): number {
   if (left === right) return 0;

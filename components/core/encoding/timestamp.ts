@@ -5,8 +5,6 @@ export const TICKS_PER_SECOND = 10_000_000n;
 export const TICKS_PER_MILLISECOND = 10_000n;
 export const TICKS_PER_MICROSECOND = 10n;
 
-const FORM = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
-
 /**
  * The form of every timestamp that we make inside something hashed: `YYYY-MM-DDTHH:mm:ss.ffffff0+00:00` (decision D5).
  * @param micros microseconds since the epoch, years 0000 to 9999
@@ -25,26 +23,74 @@ export function formatLedgerTimestamp(micros: bigint): string {
   return `${text.slice(0, 23)}${rest.toString().padStart(3, '0')}0+00:00`;
 }
 
+/** The number that so many digits spell; NaN where one of the characters is none. */
+function digitsAt(text: string, start: number, count: number): number {
+  let value = 0;
+  for (let at = start; at < start + count; at += 1) {
+    const digit = text.charCodeAt(at) - 0x30;
+    if (!(digit >= 0 && digit <= 9)) return Number.NaN;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+const daysOfFourCenturies = 146_097;
+const millisecondsOfADay = 86_400_000;
+
+/** `YYYY-MM-DD` as days since the epoch; NaN for what is no day. */
+function daysOf(text: string): number {
+  if (text.charAt(4) !== '-' || text.charAt(7) !== '-') return Number.NaN;
+  const [year, month, day] = [digitsAt(text, 0, 4), digitsAt(text, 5, 2), digitsAt(text, 8, 2)];
+  if (!(month >= 1 && month <= 12 && day >= 1 && day <= daysOfMonth(year, month))) return Number.NaN;
+  // years under 100 would be read as years of the twentieth century
+  return Date.UTC(year + 400, month - 1, day) / millisecondsOfADay - daysOfFourCenturies;
+}
+
+function daysOfMonth(year: number, month: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
+}
+
+/** `THH:mm:ss` as seconds; NaN for what is no time of a day. */
+function secondsOf(text: string): number {
+  if (text.charAt(10) !== 'T' || text.charAt(13) !== ':' || text.charAt(16) !== ':') return Number.NaN;
+  const [hour, minute, second] = [digitsAt(text, 11, 2), digitsAt(text, 14, 2), digitsAt(text, 17, 2)];
+  return hour <= 23 && minute <= 59 && second <= 59 ? hour * 3_600 + minute * 60 + second : Number.NaN;
+}
+
+const fractionStart = 19;
+
+/** Where the fraction ends, its point included; where it would begin when there is none. */
+function fractionEndOf(text: string): number {
+  if (text.charAt(fractionStart) !== '.') return fractionStart;
+  let end = fractionStart + 1;
+  while (end < text.length && digitsAt(text, end, 1) >= 0) end += 1;
+  return end;
+}
+
+/** `Z` or `+HH:mm` to the end of the text, as seconds ahead of UTC; NaN for anything else. */
+function offsetOf(text: string, start: number): number {
+  const sign = text.charAt(start);
+  if (sign === 'Z') return text.length === start + 1 ? 0 : Number.NaN;
+  if ((sign !== '+' && sign !== '-') || text.charAt(start + 3) !== ':' || text.length !== start + 6)
+    return Number.NaN;
+  const [hour, minute] = [digitsAt(text, start + 1, 2), digitsAt(text, start + 4, 2)];
+  if (!(hour <= 23 && minute <= 59)) return Number.NaN;
+  return (hour * 3_600 + minute * 60) * (sign === '-' ? -1 : 1);
+}
+
 /**
  * Ticks of 100 ns since the epoch of an ISO 8601 timestamp with an offset; undefined when the text is not one.
  * One to nine fraction digits are read; those after the seventh do not count.
  */
 export function findTimestamp(text: string): bigint | undefined {
-  const parts = FORM.exec(text);
-  if (parts === null) return undefined;
-  const field = (index: number): number => Number(parts[index] ?? '0');
-  const [year, month, day] = [field(1), field(2), field(3)];
-  const [hour, minute, second] = [field(4), field(5), field(6)];
-  if (hour > 23 || minute > 59 || second > 59 || field(9) > 23 || field(10) > 59) return undefined;
-  const date = new Date(0);
-  date.setUTCFullYear(year, month - 1, day);
-  date.setUTCHours(hour, minute, second, 0);
-  const sameDay = date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
-  if (!sameDay || date.getUTCFullYear() !== year) return undefined;
-  const fraction = BigInt((parts[7] ?? '').padEnd(7, '0').slice(0, 7));
-  const offsetMinutes = (field(9) * 60 + field(10)) * (parts[8] === '-' ? -1 : 1);
-  const ms = BigInt(date.getTime() - offsetMinutes * 60_000);
-  return ms * TICKS_PER_MILLISECOND + fraction;
+  const end = fractionEndOf(text);
+  const digits = end - fractionStart - 1;
+  if (digits === 0 || digits > 9) return undefined;
+  const counted = Math.min(digits, 7);
+  const fraction = digits < 0 ? 0 : digitsAt(text, fractionStart + 1, counted) * 10 ** (7 - counted);
+  const seconds = daysOf(text) * 86_400 + secondsOf(text) - offsetOf(text, end);
+  return Number.isNaN(seconds) ? undefined : BigInt(seconds) * TICKS_PER_SECOND + BigInt(fraction);
 }
 
 /**

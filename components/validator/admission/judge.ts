@@ -1,5 +1,5 @@
 import { findPublication } from '#core/blueprint/publication.ts';
-import { utf8 } from '#core/encoding/text.ts';
+import { ownText, utf8 } from '#core/encoding/text.ts';
 import { TICKS_PER_MILLISECOND, TICKS_PER_SECOND } from '#core/encoding/timestamp.ts';
 import type { Violation } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
@@ -25,7 +25,10 @@ export interface Limits {
   readonly requireBoundTxId: boolean;
 }
 
-/** Size and payload hash: the stages that are fatal (L-52). Throws AppError with the finding. */
+/**
+ * Size and payload hash: the stages that are fatal (L-52). What it gives keeps nothing of the text that was submitted.
+ * Throws AppError with the finding.
+ */
 export function buildCandidate(submission: Submission, limits: Limits): Candidate {
   const { envelope, txId, signatures, senderAddress } = submission;
   const { maxTransactionBytes, requireBoundTxId } = limits;
@@ -49,14 +52,20 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
   );
   const sizeBytes = record.length + payloadSize;
   if (sizeBytes > maxTransactionBytes) throw tooLarge(maxTransactionBytes);
+  const { payloadHash, previousTransactionId: previous } = envelope;
   return {
-    registerId: envelope.registerId,
-    txId,
+    registerId: ownText(envelope.registerId),
+    txId: ownText(txId),
     type: envelope.type,
     lane: envelope.type === 'Genesis' || envelope.type === 'Control' ? 'control' : 'action',
     senderAddress,
-    previousTransactionId: envelope.previousTransactionId,
-    replayKey: findReplayKey({ ...envelope, senderAddress }),
+    previousTransactionId: previous && ownText(previous),
+    replayKey: findReplayKey({
+      type: envelope.type,
+      senderAddress,
+      payloadHash,
+      previousTransactionId: previous,
+    }),
     record,
     leaf: recordLeaf(record),
     payload,
@@ -64,7 +73,7 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
     bound,
     algorithms: signatures.map(({ algorithm }) => algorithm),
     sizeBytes,
-    createdAt: envelope.createdAt,
+    createdAt: ownText(envelope.createdAt),
     expiresAtMs: expiresAtMs(submission),
   };
 }

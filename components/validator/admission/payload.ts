@@ -1,5 +1,5 @@
 import { sha256Hex } from '#core/crypto/hash.ts';
-import { type JsonNode, minify, rawText } from '#core/encoding/json.ts';
+import { isUnescaped, type JsonNode, minify, rawText } from '#core/encoding/json.ts';
 import { compareCodeUnits, utf8 } from '#core/encoding/text.ts';
 import { matchPayload, type PayloadMatch } from '#core/ledger/transaction.ts';
 
@@ -20,12 +20,12 @@ function isCanonical(node: JsonNode): boolean {
       return node.members.every((member, index) => {
         const before = node.members[index - 1];
         const inOrder = before === undefined || compareCodeUnits(before.name, member.name) < 0;
-        return inOrder && !member.rawName.includes('\\') && isCanonical(member.value);
+        return inOrder && member.escapedName === undefined && isCanonical(member.value);
       });
     case 'array':
       return node.items.every(isCanonical);
     case 'string':
-      return !rawText(node).includes('\\');
+      return isUnescaped(node);
     case 'number':
       return rawText(node) === String(node.value);
     default:

@@ -1,10 +1,9 @@
+import type { Rules } from './rules.ts';
 import type { RegisterState } from './state.ts';
 
 /** Decided dockets that may wait to be stored before no further one is decided (D19). */
 export const mostUnstored = 16;
 
-/** With a docket on its way to the store, this many transactions are worth another one at once. */
-const worthwhile = 250;
 /** Each further member after the one whose task it is waits so much longer before it stores a docket (D19). */
 const followMs = { step: 1_000, longest: 10_000 } as const;
 
@@ -22,14 +21,25 @@ export const freePace: Readonly<Pace> = {
   maxTransactions: Number.POSITIVE_INFINITY,
 };
 
-/** How long to wait for more transactions; 0 when nothing is on its way to the store, or enough waits (D18). */
-export function lingerMs(
-  { rules }: RegisterState,
-  now: { readonly inFlight: number; readonly waiting: number; readonly sinceDecidedMs: number },
-  pace: Readonly<Pace>,
-): number {
-  const isWorthIt = now.waiting >= Math.min(worthwhile, rules.maxTransactionsPerDocket);
-  if (now.inFlight === 0 || isWorthIt) return 0;
+/** What could be proposed now. */
+interface Waiting {
+  /** Decided dockets that are not stored. */
+  readonly inFlight: number;
+  /** Transactions, and their bytes. */
+  readonly waiting: number;
+  readonly waitingBytes: number;
+  readonly sinceDecidedMs: number;
+}
+
+/**
+ * How long to wait for more transactions; 0 when nothing is on its way to the store, or a whole docket waits (D18): a docket
+ * costs the same signatures and writes however few transactions it has.
+ */
+export function lingerMs(rules: Rules, now: Waiting, pace: Readonly<Pace>): number {
+  const isWhole =
+    now.waiting >= Math.min(rules.maxTransactionsPerDocket, pace.maxTransactions) ||
+    now.waitingBytes >= rules.maxDocketBytes;
+  if (now.inFlight === 0 || isWhole) return 0;
   const intervalMs = Math.min(rules.docketBuildIntervalMs, pace.intervalMs);
   return Math.max(0, intervalMs - now.sinceDecidedMs);
 }

@@ -194,5 +194,5 @@ describe('identities under load', () => {
     await underLoad(() => pause(5_000));
     await setTimeToLive(3_600);
     await verifyAll(ledger);
-  }, 400_000);
+  }, 600_000);
 });

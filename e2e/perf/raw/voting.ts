@@ -18,7 +18,6 @@ export interface VotingOptions {
 
 /** As in the product's default policy and cadence. */
 const mostPerDocket = 1_000;
-const worthwhile = 250;
 const mostUnstored = 16;
 
 type VoteKind = 'v' | 'c';
@@ -146,7 +145,7 @@ export class RawVoting {
     const inFlight = this.#height - this.#storedHeight;
     const waiting = this.#ready.size;
     const isTurn = this.#proposerOf(this.#height) === this.#options.self;
-    return isTurn && waiting > 0 && inFlight < mostUnstored && (inFlight === 0 || waiting >= worthwhile);
+    return isTurn && waiting > 0 && inFlight < mostUnstored && (inFlight === 0 || waiting >= mostPerDocket);
   }
 
   async #propose(at: Height, height: number): Promise<void> {
