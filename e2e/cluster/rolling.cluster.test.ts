@@ -65,12 +65,12 @@ async function tellLoad(what: string, load: SteadyLoad, tookMs: number): Promise
 async function rollTo(version: string, size: number): Promise<void> {
   const before = await set.uids();
   await set.patch({ version });
-  const { mostAway, doubts, uids } = await follow(set, 'the roll', {
+  const { mostAway, away, doubts, uids } = await follow(set, 'the roll', {
     deadlineMs: size * 60_000,
     until: async () =>
       changed(before, await set.uids()).length === size && (await set.condition('Ready'))?.status === 'True',
   });
-  expect([mostAway, [...doubts]]).toEqual([1, []]);
+  expect([mostAway, [...doubts]], away.join('; ')).toEqual([1, []]);
   expect([...uids.values()].map((each) => each.size)).toEqual(Array(size).fill(2));
   const images = (await set.pods()).map(({ spec }) => spec.containers[0]?.image);
   expect(images).toEqual(Array(size).fill(imageOf('validator', version)));

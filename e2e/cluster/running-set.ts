@@ -14,7 +14,11 @@ export interface Pod {
     readonly containers: readonly { readonly image: string; readonly resources: object }[];
   };
   readonly status: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly lastTransitionTime: string;
+    }[];
     readonly containerStatuses?: readonly { readonly restartCount: number }[];
   };
 }
@@ -77,6 +81,13 @@ export interface RunningSet {
 export function isLive({ metadata, status }: Pod): boolean {
   const isReady = status.conditions?.some((each) => each.type === 'Ready' && each.status === 'True');
   return isReady === true && metadata.deletionTimestamp === undefined;
+}
+
+/** A pod as it stands, for people. */
+function stateOf({ metadata, status }: Pod): string {
+  const ready = status.conditions?.find(({ type }) => type === 'Ready');
+  const going = metadata.deletionTimestamp === undefined ? '' : ', goes';
+  return `${metadata.name} ready ${ready?.status} since ${ready?.lastTransitionTime}${going}`;
 }
 
 /** Names of pods that are not those that they were. */
@@ -151,8 +162,13 @@ export function runningSet(api: ApiServer, name: string): RunningSet {
 
 /** What a set went through while it was looked at. */
 export interface Course {
-  /** Members that were not live at one time, at most. */
+  /**
+   * Members that were being replaced at one time, at most: their pod was gone or going, or had not been live yet. One whose
+   * probe fails for want of CPU is not: nobody took it away.
+   */
   mostAway: number;
+  /** What was to be seen of all pods then. */
+  away: readonly string[];
   /** What QuorumHealthy said besides True. */
   readonly doubts: Set<string>;
   /** Uids that each pod had. */
@@ -165,11 +181,16 @@ export async function follow(
   what: string,
   { deadlineMs, until }: { readonly deadlineMs: number; readonly until: () => Promise<unknown> },
 ): Promise<Course> {
-  const course: Course = { mostAway: 0, doubts: new Set(), uids: new Map() };
+  const course: Course = { mostAway: 0, away: [], doubts: new Set(), uids: new Map() };
   const { replicas } = (await set.read()).spec;
+  const wereLive = new Set<string>();
   await within(what, deadlineMs, async () => {
     const [pods, quorum] = await Promise.all([set.pods(), set.condition('QuorumHealthy')]);
-    course.mostAway = Math.max(course.mostAway, replicas - pods.filter(isLive).length);
+    for (const pod of pods) if (isLive(pod)) wereLive.add(pod.metadata.uid);
+    const isThere = ({ metadata }: Pod) =>
+      metadata.deletionTimestamp === undefined && wereLive.has(metadata.uid);
+    const away = replicas - pods.filter(isThere).length;
+    if (away > course.mostAway) Object.assign(course, { mostAway: away, away: pods.map(stateOf) });
     if (quorum?.status !== 'True') course.doubts.add(`${quorum?.status} ${quorum?.message}`);
     for (const { metadata } of pods) {
       const known = course.uids.get(metadata.name) ?? new Set();

@@ -114,13 +114,13 @@ describe('after a register of the set was deleted', () => {
     await set.patch({ storage: { size: '2Gi' }, version: nextVersion, resources: resources('40m') });
     await resized('2Gi');
     const startedAt = performance.now();
-    const { mostAway, doubts } = await follow(set, 'the roll', {
+    const { mostAway, away, doubts } = await follow(set, 'the roll', {
       deadlineMs: 240_000,
       until: async () =>
         changed(before, await set.uids()).length === 4 && (await set.condition('Ready'))?.status === 'True',
     });
     say(`all changed after ${seconds(performance.now() - startedAt)}`);
-    expect([mostAway, [...doubts]]).toEqual([1, []]);
+    expect([mostAway, [...doubts]], away.join('; ')).toEqual([1, []]);
     const pods = await set.pods();
     for (const { spec } of pods)
       expect(spec.containers[0]).toMatchObject({

@@ -10,11 +10,13 @@ import type { SignatureCheck, VerifySignatures } from './verify.ts';
 /** undefined for a key or signature that is no base64, or a key that has not the form of its algorithm */
 function itemOf({ txId, payloadHash, signature }: SignatureCheck): VerifyItem | undefined {
   const { algorithm } = signature;
-  const preimage = utf8(signingText(txId, payloadHash));
+  const text = signingText(txId, payloadHash);
+  // the others hash what is signed themselves
+  const preimage = algorithm === 'ED25519' ? undefined : utf8(text);
   try {
     const publicKey = parsePublicKey(algorithm, signature.publicKey);
     const bytes = decodeBase64Any(signature.signatureValue);
-    return { algorithm, publicKey, digest: sha256(preimage), preimage, signature: bytes };
+    return { algorithm, publicKey, digest: sha256(text), preimage, signature: bytes };
   } catch (error) {
     if (isAppError(error, 'invalid')) return undefined;
     throw error;
