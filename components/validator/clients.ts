@@ -1,6 +1,7 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { decodeHex } from '#core/encoding/hex.ts';
-import { AppError } from '#core/errors/errors.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import { parseRules } from '#core/ledger/governance/rules-json.ts';
 import type { RpcClient } from '#kit/rpc/rpc.ts';
@@ -12,6 +13,7 @@ import {
 import type { Ledger, RegisterFacts, SealedDocket, WriteOutcome } from './sealing/ports.ts';
 
 const lookupTimeoutMs = 5_000;
+const onceMoreAfterMs = 100;
 const writeTimeoutMs = 30_000;
 const stateTimeoutMs = 5_000;
 
@@ -28,7 +30,8 @@ const outcomes: Readonly<Record<WireOutcome, WriteOutcome | undefined>> = {
 export function createLedger(client: RpcClient<typeof LedgerService.method>): Ledger {
   return {
     async lookup(items) {
-      const { answers } = await client.lookup({ items: [...items] }, { timeoutMs: lookupTimeoutMs });
+      const ask = () => client.lookup({ items: [...items] }, { timeoutMs: lookupTimeoutMs });
+      const { answers } = await onceMore(ask);
       return answers;
     },
     async writeDocket(sealed, attestations) {
@@ -61,6 +64,17 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
       return subscribed;
     },
   };
+}
+
+/** Asks again where the service went away: who is being replaced ends the calls under way, and the one in its place answers. */
+export async function onceMore<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!isAppError(error, 'unavailable')) throw error;
+    await pause(onceMoreAfterMs);
+    return ask();
+  }
 }
 
 function registerFacts(state: GetRegisterStateResponse): RegisterFacts {

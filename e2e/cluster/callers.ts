@@ -30,6 +30,8 @@ export class Callers {
   answered = 0;
   /** Connections that the ingress did not take; they are tried again. */
   unheard = 0;
+  /** Transactions that were given once more, because their validator went away while it had them. */
+  repeated = 0;
   readonly #ledger: Ledger;
   readonly #key = createOutsideKey();
   readonly #workers: readonly Promise<void>[];
@@ -67,9 +69,13 @@ export class Callers {
     if (await this.#ask(call)) this.accepted.add(json.TransactionId);
   }
 
-  /** Whether it was answered with 200. */
+  /** Whether it was answered with 200. A transaction has one id, however often it is given: 502 says that nobody knows. */
   async #ask(call: Call): Promise<boolean> {
-    const { status, body } = await this.#hear(call);
+    let { status, body } = await this.#hear(call);
+    if (call.method === 'POST' && status === 502) {
+      this.repeated += 1;
+      ({ status, body } = await this.#hear(call));
+    }
     this.answered += 1;
     if (status !== 200)
       this.unexpected.push({ status, body: `${new Date().toISOString()} ${call.path}: ${body}` });

@@ -110,9 +110,11 @@ describe.runIf(process.env['CHANCERY_TEST_LENGTH'] === 'full')('a release under 
       const { transactions } = await expectNothingLost(ledger, { ...callers, unexpected: [] });
       const pauseMs = await longestPauseMs(ledger, from);
       process.stdout.write(
-        `${version}: rolled in ${(tookMs / 1_000).toFixed(0)} s, ${callers.answered} calls answered, ${callers.unheard} connections tried again at the ingress, ${callers.accepted.size} of ${transactions} transactions accepted meanwhile, longest pause ${pauseMs} ms, doubts: ${[...doubts].join('; ') || 'none'}\n`,
+        `${version}: rolled in ${(tookMs / 1_000).toFixed(0)} s, ${callers.answered} calls answered, ${callers.unheard} connections tried again at the ingress, ${callers.repeated} transactions given once more, ${callers.accepted.size} of ${transactions} transactions accepted meanwhile, longest pause ${pauseMs} ms, doubts: ${[...doubts].join('; ') || 'none'}\n`,
       );
       expect(callers.unexpected).toEqual([]);
+      // at most one for each member that was replaced
+      expect(callers.repeated).toBeLessThanOrEqual(4);
       expect([mostAway, [...doubts]], away.join('; ')).toEqual([1, []]);
       expect(pauseMs).toBeLessThan(pauseBoundMs);
       expect(await leader()).not.toBe(former);
