@@ -56,6 +56,18 @@ describe('openDatabase', () => {
     await Promise.all(databases.map((database) => database.close()));
   });
 
+  it('plans a statement for its tables as they are, however often it ran when they were small', async () => {
+    const database = await open<Schema>(await testDatabase('db-plans'), [accounts]);
+    for (let id = 0; id < 10; id += 1) {
+      await database.read.selectFrom('account').select('id').where('id', '=', id).execute();
+    }
+    const { rows } = await sql<{ custom: number; generic: number }>`
+      select sum(custom_plans)::int as custom, sum(generic_plans)::int as generic from pg_prepared_statements
+      where statement like '%"account"%'`.execute(database.read);
+    expect(rows).toEqual([{ custom: 10, generic: 0 }]);
+    await database.close();
+  });
+
   it('goes on from where an earlier release stopped', async () => {
     const url = await testDatabase('db-forward');
     await (await open(url, [accounts])).close();

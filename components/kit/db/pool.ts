@@ -29,7 +29,8 @@ export function openPool(options: PoolOptions): pg.Pool {
     application_name: `chancery-${options.schema}`,
     statement_timeout: options.statementTimeoutMs ?? 30_000,
     idle_in_transaction_session_timeout: 60_000,
-    options: `-c search_path=${options.schema}`,
+    // a plan that is kept is kept while its tables grow: one that was made for a few rows reads all of what they become
+    options: `-c search_path=${options.schema} -c plan_cache_mode=force_custom_plan`,
     types: { getTypeParser },
   });
   // When PostgreSQL goes away, connections report it beside their queries: idle ones through the pool, those in use
@@ -78,8 +79,8 @@ type NameOf = (text: string) => string | undefined;
 const mostNames = 256;
 
 /**
- * Names for statements with parameters, so that each connection parses and plans them once. Texts of which there are
- * too many stay unnamed, and those with a star, whose columns a migration beside this process may change.
+ * Names for statements with parameters, so that each connection parses them once. Texts of which there are too many stay
+ * unnamed, and those with a star, whose columns a migration beside this process may change.
  */
 function statementNames(): NameOf {
   const names = new Map<string, string>();
