@@ -23,21 +23,23 @@ export interface Course {
   readonly registerId: string;
   readonly perRound: number;
   readonly rounds: number;
+  /** Rounds before those, which are not counted: V8 compiles what is called often. */
+  readonly warmUp: number;
 }
 
-/** Every contestant after the other in each round; the first round warms up. */
+/** Every contestant after the other in each round. */
 export async function interleave(
   contestants: readonly Contestant[],
-  { registerId, perRound, rounds }: Course,
+  { registerId, perRound, rounds, warmUp }: Course,
 ): Promise<readonly Figures[]> {
   const figures = contestants.map((): Figures => ({ perSecond: [], cpuMicros: [] }));
-  for (let n = 0; n <= rounds; n++) {
+  for (let n = 0; n < warmUp + rounds; n++) {
     for (const [place, contestant] of contestants.entries()) {
       const bodies = presign(registerId, perRound);
       const before = contestant.cpuSeconds();
       const perSecond = await contestant.perSecond(bodies);
       const cpuMicros = ((contestant.cpuSeconds() - before) / perRound) * 1e6;
-      if (n === 0) continue;
+      if (n < warmUp) continue;
       figures[place]?.perSecond.push(perSecond);
       figures[place]?.cpuMicros.push(cpuMicros);
     }

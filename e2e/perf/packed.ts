@@ -13,6 +13,8 @@ import { rawSettings, type Stage } from './stage.ts';
 /** Less than what the pool of a register takes: nothing is refused for want of room. */
 const perRound = 8_000;
 const rounds = 3;
+/** Ten seconds of such load each: a service is measured that runs, not one whose code is still being compiled. */
+const warmUp = 5;
 const perBatch = 1_000;
 /** Batches on their way at the same time. */
 const inFlight = 4;
@@ -139,7 +141,7 @@ async function contest(stage: Stage): Promise<readonly Figures[]> {
   try {
     const { registerId } = stage;
     const rivals = [ours(stage, http.send), raw, ours(stage, stream.send)];
-    return await interleave(rivals, { perRound, rounds, registerId });
+    return await interleave(rivals, { perRound, rounds, warmUp, registerId });
   } finally {
     await Promise.all([http.close(), stream.close()]);
     await raw.stop();

@@ -43,7 +43,7 @@ async function contest(stage: Stage, name: string): Promise<readonly Figures[]> 
   const through = urls.length === 1 ? [ourContestant(stage, [gateway])] : [];
   try {
     const rivals = [ourContestant(stage, ours), rawContestant(stage, raw, bare, store), ...through];
-    return await interleave(rivals, { perRound, rounds, registerId: stage.registerId });
+    return await interleave(rivals, { perRound, rounds, warmUp: 1, registerId: stage.registerId });
   } finally {
     await Promise.all([...ours, ...bare, store, gateway].map((pool) => pool.close()));
     await raw.stop();

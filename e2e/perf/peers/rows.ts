@@ -106,7 +106,7 @@ async function throughput({ stage }: Match, { plain, tuned }: Nodes): Promise<re
         theirs(plain, false),
         bare,
       ],
-      { registerId: stage.registerId, perRound, rounds },
+      { registerId: stage.registerId, perRound, rounds, warmUp: 1 },
     );
     const [single = none, itsSingle = none, packed = none, itsPacked = none, itsDefault = none] = figures;
     const ceiling = figures[5]?.perSecond ?? [];
@@ -226,7 +226,7 @@ async function integrated({ stage, programs }: Match, logs: Logs): Promise<reado
           entries(logs.wide, wide),
           entries(logs.plain, wide),
         ],
-        { registerId: stage.registerId, perRound, rounds },
+        { registerId: stage.registerId, perRound, rounds, warmUp: 1 },
       );
     const fed = await fedWithin(programs.tessera, join(stage.dir, 'tessera-fed'), perRound * 5, payloadBytes);
     const [ours, oursPacked] = [single.perSecond, packed.perSecond];
