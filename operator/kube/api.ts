@@ -16,7 +16,7 @@ export interface ApiRequest extends Asked {
   /** Tries after a refusal that names a time, and after a broken connection of a read; 5 when absent. */
   readonly retries?: number;
   /**
-   * Asked right before every try, after all waiting.
+   * Asked before every try, and once more when a connection takes it: whoever waits may be stopped meanwhile.
    * @returns milliseconds that the try may take
    * @throws whatever forbids the call
    */

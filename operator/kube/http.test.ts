@@ -67,6 +67,35 @@ describe('connections', () => {
   });
 });
 
+describe('a guarded write', () => {
+  test('is not written any more when its connection comes after the guard has changed its mind', async () => {
+    const answers: (() => void)[] = [];
+    server.intercept = () =>
+      new Promise((resolve) => {
+        answers.push(() => resolve(undefined));
+      });
+    let leads = true;
+    const door = guarded(open({ rate: { perSecond: 1, burst: 1_000 } }), () => {
+      if (leads) return 10_000;
+      throw new NotLeader();
+    });
+    const writes = Array.from({ length: 9 }, (_, n) =>
+      door.call({ ...createTwo, body: make(widgets, `w${n}`) }).then(
+        () => 'written',
+        (error: unknown) => error,
+      ),
+    );
+    // as many as there are connections; the ninth waits for one
+    await arrived(8);
+    leads = false;
+    for (const answer of answers) answer();
+    const outcomes = await Promise.all(writes);
+    expect(outcomes.filter((outcome) => outcome === 'written')).toHaveLength(8);
+    expect(outcomes.filter((outcome) => outcome instanceof NotLeader)).toHaveLength(1);
+    expect(server.arrivals).toHaveLength(8);
+  });
+});
+
 describe('a refusal', () => {
   test('names verb and resource', async () => {
     server.intercept = () => ({ status: 403, reason: 'Forbidden' });

@@ -1,4 +1,5 @@
 import { type Dispatcher, Pool } from 'undici';
+import { isAppError } from '#core/errors/errors.ts';
 import type { Api, ApiRequest } from './api.ts';
 import { type ClusterAccess, type ClusterCredentials, isSameConnection } from './credentials.ts';
 import { ApiError, isApiError, messageOf, refusalOf } from './errors.ts';
@@ -62,6 +63,26 @@ function connect(access: ClusterAccess): Connections {
     calls: new Pool(origin, { ...options, connections: CONNECTIONS, maxResponseSize: MAX_BODY_BYTES }),
     watches: new Pool(origin, options),
   };
+}
+
+/** Asks a guard when a connection takes the request, right before it is written: it may have waited for one. */
+function askingFirst(handler: Dispatcher.DispatchHandler, guard: () => unknown): Dispatcher.DispatchHandler {
+  return {
+    onRequestStart: (controller, context) => {
+      guard();
+      handler.onRequestStart?.(controller, context);
+    },
+    onResponseStart: (...answer) => handler.onResponseStart?.(...answer),
+    onResponseData: (...piece) => handler.onResponseData?.(...piece),
+    onResponseEnd: (...end) => handler.onResponseEnd?.(...end),
+    onResponseError: (...failure) => handler.onResponseError?.(...failure),
+  };
+}
+
+/** The connections for a request: a process that stood still with a write in its queue writes it no more. */
+function behind(guard: ApiRequest['guard'], pool: Pool): Dispatcher {
+  if (guard === undefined) return pool;
+  return pool.compose((dispatch) => (options, handler) => dispatch(options, askingFirst(handler, guard)));
 }
 
 /** The API server over HTTP: shared connections, an own rate limit, honest retries, fresh credentials, metrics. */
@@ -147,7 +168,7 @@ export class HttpApi implements Api {
     let code = '<error>';
     try {
       return await this.#within(request, timeoutMs, async (signal) => {
-        const pool = request.verb === 'watch' ? to.watches : to.calls;
+        const pool = behind(request.guard, request.verb === 'watch' ? to.watches : to.calls);
         const answer = await pool.request({ ...this.#message(request, to), signal });
         code = String(answer.statusCode);
         if (answer.statusCode >= 400) throw await this.#refusal(request, answer);
@@ -194,7 +215,7 @@ export class HttpApi implements Api {
       return await act(AbortSignal.any(outside));
     } catch (cause) {
       request.signal?.throwIfAborted();
-      if (cause instanceof ApiError) throw cause;
+      if (isAppError(cause)) throw cause;
       const message = cause instanceof Error ? cause.message : 'the connection failed';
       throw new ApiError('Network', request, message, { cause });
     } finally {

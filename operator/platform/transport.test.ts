@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { waitFor } from '#kit/testing/wait.ts';
 import { NotLeader } from '../kube/errors.ts';
 import { type HttpsService, startHttpsService } from './testing/https-service.ts';
 
@@ -61,6 +62,37 @@ describe('a call', () => {
     expect(server.heard).toEqual([]);
     await service.call(get, anything);
     expect(server.heard).toHaveLength(1);
+  });
+
+  test('is not sent when the right to it is gone by the time its connection stands', async () => {
+    let asked = 0;
+    const guard = () => {
+      asked += 1;
+      if (asked > 1) throw new NotLeader();
+      return 1_000;
+    };
+    const service = await server.connect({ guard });
+    await expect(service.call(post, anything)).rejects.toMatchObject({ code: 'NOT_LEADER' });
+    expect([asked, server.heard]).toEqual([2, []]);
+  });
+
+  test('is not sent when the right to it is gone by the time another call frees its connection', async () => {
+    let leads = true;
+    const guard = () => {
+      if (leads) return 10_000;
+      throw new NotLeader();
+    };
+    const service = await server.connect({ guard });
+    const answers: (() => void)[] = [];
+    server.reply = () => new Promise((resolve) => answers.push(() => resolve({ status: 200, body: {} })));
+    const calls = Array.from({ length: 9 }, () => service.call(post, anything).then(() => 'sent', String));
+    // as many as there are connections; the ninth waits for one
+    await waitFor(() => answers.length === 8, { what: 'eight calls' });
+    leads = false;
+    for (const answer of answers) answer();
+    const outcomes = await Promise.all(calls);
+    expect(outcomes.filter((outcome) => outcome === 'sent')).toHaveLength(8);
+    expect(server.heard).toHaveLength(8);
   });
 
   test('ends when its time is over', async () => {

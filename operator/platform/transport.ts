@@ -51,7 +51,7 @@ export interface ServiceOptions {
   /** Bearer token of this process. */
   readonly token: () => Promise<string>;
   /**
-   * Asked before each call that changes something.
+   * Asked before each call that changes something, and once more when its connection stands.
    * @returns milliseconds that the call may take
    * @throws NotLeader
    */
@@ -114,14 +114,15 @@ async function exchange(
   wanted: ServiceRequest,
 ): Promise<string> {
   const token = await options.token();
+  const guard = wanted.method === 'GET' ? () => TIMEOUT_MS : options.guard;
   const fromMs = performance.now();
   for (let attempt = 1; ; attempt += 1) {
     const leftMs = TIMEOUT_MS - Math.round(performance.now() - fromMs);
     // after all waiting, and before each try
-    const allowedMs = wanted.method === 'GET' ? leftMs : Math.min(leftMs, options.guard());
+    const allowedMs = Math.min(leftMs, guard());
     // what is left of a lease is no whole number, and a timeout must be one
     const timeoutMs = Math.max(0, Math.floor(allowedMs));
-    const sent = send({ options, agent: agent(), wanted, token, timeoutMs });
+    const sent = send({ options, agent: agent(), wanted, token, timeoutMs, mayGo: guard });
     try {
       const { status, text, headers } = await sent.answer;
       if (status >= 200 && status < 300) return text;
@@ -142,6 +143,8 @@ interface Sending {
   readonly wanted: ServiceRequest;
   readonly token: string;
   readonly timeoutMs: number;
+  /** Throws whatever forbids the call. */
+  readonly mayGo: () => unknown;
 }
 
 interface Answer {
@@ -150,7 +153,7 @@ interface Answer {
   readonly headers: IncomingMessage['headers'];
 }
 
-function send({ options, agent, wanted, token, timeoutMs }: Sending): {
+function send({ options, agent, wanted, token, timeoutMs, mayGo }: Sending): {
   readonly outgoing: ClientRequest;
   readonly timeout: AbortSignal;
   readonly answer: Promise<Answer>;
@@ -183,8 +186,24 @@ function send({ options, agent, wanted, token, timeoutMs }: Sending): {
   outgoing.on('error', (error) =>
     reject(timeout.aborted ? new Error(`no answer within ${timeoutMs} ms`) : error),
   );
-  outgoing.end(body);
+  whenConnected(outgoing, () => {
+    try {
+      mayGo();
+      outgoing.end(body);
+    } catch (error) {
+      reject(error);
+      outgoing.destroy();
+    }
+  });
   return { outgoing, timeout, answer };
+}
+
+/** Nothing is sent before its connection stands: a process that stood still meanwhile may not send it any more. */
+function whenConnected(outgoing: ClientRequest, act: () => void): void {
+  outgoing.once('socket', (socket) => {
+    if ('secureConnecting' in socket && socket.secureConnecting === true) socket.once('secureConnect', act);
+    else act();
+  });
 }
 
 async function readText(incoming: IncomingMessage): Promise<string> {

@@ -36,8 +36,8 @@ export interface ApiServer {
   readonly url: string;
   readonly arrivals: Arrival[];
   readonly watches: ReadonlySet<OpenWatch>;
-  /** Decides about each call; undefined lets it pass. */
-  intercept: (arrival: Arrival) => Fault | undefined;
+  /** Decides about each call; undefined lets it pass, and a promise holds it until then. */
+  intercept: (arrival: Arrival) => Fault | undefined | Promise<Fault | undefined>;
   close(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export async function startApiServer(state = new ClusterState()): Promise<ApiSer
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const arrival = await read(request);
     arrivals.push(arrival);
-    const fault = api.intercept(arrival);
+    const fault = await api.intercept(arrival);
     if (fault !== undefined && misbehave(fault, response)) return;
     if (arrival.isWatch) return openWatch(state, arrival, response, watches);
     const { status, body } = respond(state, arrival);

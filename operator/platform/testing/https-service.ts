@@ -24,7 +24,7 @@ export type Reply = {
 export interface HttpsService {
   readonly heard: Heard[];
   readonly authority: TestAuthority;
-  reply: (heard: Heard) => Reply | 'reset' | 'hang';
+  reply: (heard: Heard) => Reply | 'reset' | 'hang' | Promise<Reply>;
   /** A client of it with the operator's identity. */
   connect(options?: Partial<ServiceOptions>): Promise<Service>;
   close(): Promise<void>;
@@ -90,7 +90,7 @@ async function answer(
     port: request.socket.remotePort,
   };
   service.heard.push(heard);
-  const reply = service.reply(heard);
+  const reply = await service.reply(heard);
   if (reply === 'reset') return void request.socket.destroy();
   if (reply === 'hang') return;
   response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers });
