@@ -23,7 +23,7 @@ export interface Course {
   readonly registerId: string;
   readonly perRound: number;
   readonly rounds: number;
-  /** Rounds before those, which are not counted: V8 compiles what is called often. */
+  /** Rounds before those, which are not counted. */
   readonly warmUp: number;
 }
 

@@ -32,9 +32,9 @@ export async function post(pool: Pool, path: string, token: string, body: string
 }
 
 /** How many transactions the register service says are stored in a register, asked at its own listener. */
-export async function storedIn({ register, token }: Stage, registerId: string): Promise<number> {
+export async function storedIn({ registerListener, token }: Stage, registerId: string): Promise<number> {
   const path = `/api/registers/${registerId}/transactions?pageSize=1`;
-  const answer = await register.request({
+  const answer = await registerListener.request({
     path,
     method: 'GET',
     headers: { authorization: `Bearer ${token}` },

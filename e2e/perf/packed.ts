@@ -13,7 +13,7 @@ import { rawSettings, type Stage } from './stage.ts';
 /** Less than what the pool of a register takes: nothing is refused for want of room. */
 const perRound = 8_000;
 const rounds = 3;
-/** Ten seconds of such load each: a service is measured that runs, not one whose code is still being compiled. */
+/** Ten seconds of such load each: what is measured is a service that has run for a while. */
 const warmUp = 5;
 const perBatch = 1_000;
 /** Batches on their way at the same time. */

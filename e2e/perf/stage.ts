@@ -29,7 +29,7 @@ export interface Stage {
   /** The HTTPS listeners of all validators. */
   validatorUrls(): readonly string[];
   /** A connection to the register service's own listener. */
-  readonly register: Pool;
+  readonly registerListener: Pool;
   /** Keep-alive connections to a listener that asks for a client certificate. */
   pool(origin: string, connections: number): Pool;
   /** `token` expires in long runs. */
@@ -63,7 +63,7 @@ export async function openStage(validators: number): Promise<Stage> {
     `${kind === 'OPS' ? 'http' : 'https'}://${portOf(pidOf(name), kind)}`;
   const pool = (origin: string, connections: number): Pool =>
     new Pool(origin, { connections, connect: { ...svid, checkServerIdentity: () => undefined } });
-  const register = pool(addressOf('register', 'HTTPS'), 1);
+  const registerListener = pool(addressOf('register', 'HTTPS'), 1);
   return {
     system,
     api,
@@ -78,11 +78,11 @@ export async function openStage(validators: number): Promise<Stage> {
     pidOf,
     addressOf,
     validatorUrls: () => system.state.validators.map(({ https }) => `https://${https}`),
-    register,
+    registerListener,
     pool,
     freshToken: async () => (await signIn(api, system.state)).access_token,
     close: async () => {
-      await register.close();
+      await registerListener.close();
       await system.stop();
       await postgres.stop();
       rmSync(dir, { recursive: true, force: true });

@@ -126,6 +126,11 @@ function readAnyString(scanner: Scanner): string {
   return value;
 }
 
+/** Whether a string of so many characters, quotes included, has no escapes: those are longer than what they say. */
+function isVerbatim(value: string, writtenLength: number): boolean {
+  return writtenLength === value.length + 2;
+}
+
 function scanString(scanner: Scanner): JsonStringNode {
   const { text, at: start } = scanner;
   const value = readString(scanner);
@@ -204,7 +209,7 @@ function scanMember(scanner: Scanner, members: Members): JsonMember {
   const start = scanner.at;
   const name = readString(scanner);
   if (members.has(name)) refuse({ at: start }, 'duplicate member name');
-  const escapedName = scanner.at - start === name.length + 2 ? undefined : text.slice(start, scanner.at);
+  const escapedName = isVerbatim(name, scanner.at - start) ? undefined : text.slice(start, scanner.at);
   skipSpace(scanner);
   if (text.charCodeAt(scanner.at) !== COLON) refuse(scanner, 'expected :');
   scanner.at += 1;
@@ -296,9 +301,9 @@ export function minify(node: JsonNode): string {
   return `{${members.join(',')}}`;
 }
 
-/** Whether a text was written without escapes: those are longer than what they say. */
+/** Whether a string was written without escapes. */
 export function isUnescaped({ start, end, value }: JsonStringNode): boolean {
-  return end - start === value.length + 2;
+  return isVerbatim(value, end - start);
 }
 
 /** The member of an object with exactly that name. */
