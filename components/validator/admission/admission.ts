@@ -96,6 +96,7 @@ export class Admission {
   readonly #hinted: Line<Waiting>;
   readonly #underWay = new UnderWay();
   readonly #addressOf = rememberedAddresses(10_000);
+  #reading: Promise<void> = Promise.resolve();
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
@@ -113,6 +114,17 @@ export class Admission {
   /** What another validator has accepted and tells of; as submit, but it is not told of again. */
   take(given: GivenTransaction): Promise<Admitted> {
     return this.#counted(() => this.#submit(() => readGiven(given, this.#addressOf), hinted));
+  }
+
+  /**
+   * Batches are read one after the other: read side by side, each would be whole only when all are, and their signatures
+   * and lookups would begin as late as those of the last one.
+   * @param read gives what it reads to `submit`; it waits for nothing outside
+   */
+  readInTurn(read: () => Promise<void>): Promise<void> {
+    const reading = this.#reading.then(read);
+    this.#reading = reading.catch(() => undefined);
+    return reading;
   }
 
   async #counted(act: () => Promise<Admitted>): Promise<Admitted> {

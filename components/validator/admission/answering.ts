@@ -6,7 +6,7 @@ import type { Forward } from './forward.ts';
 
 /** What answering a submission needs. */
 export interface Answering {
-  readonly admission: Pick<Admission, 'submit'>;
+  readonly admission: Pick<Admission, 'submit' | 'readInTurn'>;
   /** Absent: nobody to hand anything on to. */
   readonly forward?: Forward | undefined;
   /** A fault of ours: its text stays inside, so it must be told here. */

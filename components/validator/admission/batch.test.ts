@@ -141,6 +141,24 @@ describe('a batch', () => {
     expect(turns).toBeGreaterThan(10);
   });
 
+  it('is read whole before the next one is begun, also after one that failed', async () => {
+    const { admission } = world.engine;
+    const read: string[] = [];
+    const recording = {
+      readInTurn: (act: () => Promise<void>) => admission.readInTurn(act),
+      submit: (text: string, origin: Origin) => {
+        read.push(text);
+        return admission.submit(text, origin);
+      },
+    };
+    await expect(admission.readInTurn(() => Promise.reject(new Error('unread')))).rejects.toThrow('unread');
+    const batches = ['a', 'b', 'c'].map((name) => Array.from({ length: 200 }, (_, n) => `${name}${n}`));
+    await Promise.all(
+      batches.map((texts) => answerBatch({ admission: recording, nowMs: () => Date.now() }, texts, service)),
+    );
+    expect(read).toEqual(batches.flat());
+  });
+
   it('hands on what belongs elsewhere, not all of it at the same time', async () => {
     const registerId = 'ab'.repeat(16);
     const texts = Array.from({ length: 200 }, () => world.sign({ registerId }).text);

@@ -55,10 +55,12 @@ export async function answerBatch(
   const answering = { ...options, forward };
   const within = { ...origin, assertRegister: oneRegister() };
   const answers: Promise<Answer>[] = [];
-  for (const [index, text] of texts.entries()) {
-    if (index > 0 && index % readAtOnce === 0) await nextTurn();
-    answers.push(answerSubmission(answering, text, within));
-  }
+  await options.admission.readInTurn(async () => {
+    for (const [index, text] of texts.entries()) {
+      if (index > 0 && index % readAtOnce === 0) await nextTurn();
+      answers.push(answerSubmission(answering, text, within));
+    }
+  });
   return Promise.all(answers);
 }
 
