@@ -1,15 +1,25 @@
+import type { SecureServerOptions, ServerHttp2Session } from 'node:http2';
 import { createSecureContext, type PeerCertificate, type SecureContextOptions } from 'node:tls';
 import { type ChannelCredentials, credentials, ServerCredentials } from '@grpc/grpc-js';
 import { AppError } from '#core/errors/errors.ts';
 import { clientIdOfName, readSvid, type SvidFacts } from '#kit/workload/svid.ts';
 import type { Workload } from '#kit/workload/workload.ts';
 import type { RpcPeer } from './call.ts';
+import { FLOW_WINDOW_BYTES, MAX_CONCURRENT_STREAMS } from './wire.ts';
 
 /** A peer and the time its certificate ends. */
 export interface KnownPeer extends RpcPeer {
   /** Milliseconds since the epoch. */
   readonly expiresAtMs: number;
 }
+
+/** grpc-js has no option for the window of a server's streams; these go to its HTTP/2 listener and replace its own settings. */
+const listenerOptions: SecureServerOptions = {
+  requestCert: true,
+  rejectUnauthorized: true,
+  minVersion: 'TLSv1.3',
+  settings: { maxConcurrentStreams: MAX_CONCURRENT_STREAMS, initialWindowSize: FLOW_WINDOW_BYTES.stream },
+};
 
 /**
  * Server credentials that follow the workload's SVID (decision D43). grpc-js watches them and calls setSecureContext
@@ -20,7 +30,7 @@ export class SvidServerCredentials extends ServerCredentials {
   readonly #forget: () => void;
 
   constructor(workload: Workload) {
-    super({ requestCert: true, rejectUnauthorized: true, minVersion: 'TLSv1.3' }, contextOptions(workload));
+    super(listenerOptions, contextOptions(workload));
     this.#workload = workload;
     this.#forget = workload.onRotate(() => this.updateSecureContextOptions(contextOptions(this.#workload)));
   }
@@ -89,11 +99,13 @@ export class PeerJudge {
     return peer;
   }
 
-  #learn(call: ConnectedCall, connection: object | undefined): KnownPeer {
+  #learn(call: ConnectedCall, connection: ServerHttp2Session | undefined): KnownPeer {
     const certificate = call.getAuthContext().sslPeerCertificate;
     if (certificate === undefined) throw refused('a client certificate is required');
     const peer = peerOf(readSvid(certificate.raw), this.#trustDomain);
-    if (connection !== undefined) this.#known.set(connection, peer);
+    if (connection === undefined) return peer;
+    this.#known.set(connection, peer);
+    widen(connection);
     return peer;
   }
 }
@@ -102,10 +114,15 @@ export class PeerJudge {
  * The HTTP/2 session of a call. grpc-js has it but does not show it; where it cannot be found the certificate is read
  * at every call, which is slower and as safe.
  */
-function connectionOf(call: object): object | undefined {
+function connectionOf(call: object): ServerHttp2Session | undefined {
   const { call: inner } = call as { readonly call?: { readonly stream?: { readonly session?: unknown } } };
   const session = inner?.stream?.session;
-  return typeof session === 'object' && session !== null ? session : undefined;
+  return typeof session === 'object' && session !== null ? (session as ServerHttp2Session) : undefined;
+}
+
+/** The window of the connection: the listener's settings are those of its streams alone (RFC 9113, 6.9.2). */
+function widen(connection: ServerHttp2Session): void {
+  if (!connection.destroyed) connection.setLocalWindowSize(FLOW_WINDOW_BYTES.connection);
 }
 
 function peerOf(facts: SvidFacts, trustDomain: string): KnownPeer {

@@ -10,6 +10,15 @@ import type { ChannelOptions } from '@grpc/grpc-js';
 const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
 const KEEPALIVE_MS = 10_000;
 
+/**
+ * Bytes that may be on their way before the reader has said that it took some: by default 64 KiB, so that a docket or a batch
+ * of a megabyte stops sixteen times for an answer.
+ */
+export const FLOW_WINDOW_BYTES = { stream: 1024 * 1024, connection: 4 * 1024 * 1024 } as const;
+
+/** Calls of one connection at the same time. */
+export const MAX_CONCURRENT_STREAMS = 1024;
+
 const BOTH_SIDES: ChannelOptions = {
   'grpc.max_receive_message_length': MESSAGE_LIMIT_BYTES,
   'grpc.max_send_message_length': MESSAGE_LIMIT_BYTES,
@@ -23,12 +32,14 @@ const SESSION_MEMORY_MIB = 64;
 
 export const SERVER_OPTIONS: ChannelOptions = {
   ...BOTH_SIDES,
-  'grpc.max_concurrent_streams': 1024,
+  'grpc.max_concurrent_streams': MAX_CONCURRENT_STREAMS,
   'grpc-node.max_session_memory': SESSION_MEMORY_MIB,
 };
 
 export const CLIENT_OPTIONS: ChannelOptions = {
   ...BOTH_SIDES,
+  // of a stream and of the connection: grpc-js has one figure for both
+  'grpc-node.flow_control_window': FLOW_WINDOW_BYTES.stream,
   'grpc.keepalive_permit_without_calls': 1,
   // TLS server names may not be IP addresses; the name is fixed and the SPIFFE id is what is checked
   'grpc.ssl_target_name_override': 'chancery.internal',
