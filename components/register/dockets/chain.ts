@@ -3,7 +3,6 @@ import { AppError } from '#core/errors/errors.ts';
 import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { DocketHead, DocketHeader } from '#core/ledger/docket.ts';
 import { activeMembers, type LedgerRules } from '#core/ledger/governance/rules.ts';
-import { logLeaf } from '#core/ledger/log.ts';
 import { Frontier } from '#core/ledger/merkle.ts';
 import { parsePolicy } from '#core/ledger/policy.ts';
 import { loadChain, type Member, type Register, type StoredChain } from '../registers/store.ts';
@@ -88,10 +87,23 @@ export async function rulesOfChain(deps: RulesDeps, chain: StoredChain): Promise
   return chain.register.height === 0 ? undefined : replayRules(deps, chain.register);
 }
 
+/** What a docket makes of a register's state: the rules after it and the log that it stands in. */
+interface After {
+  readonly rules: LedgerRules;
+  readonly frontier: Frontier;
+}
+
+/** The state after a docket that follows `state`. The segment stays: only the database knows when the next one begins. */
+export function stateAfter(state: ChainState, header: DocketHeader, { rules, frontier }: After): ChainState {
+  const { docketNumber, hash, timestamp } = header;
+  const ruled = rules === state.rules ? {} : ruledBy(rules);
+  return { ...state, ...ruled, height: docketNumber + 1, head: { docketNumber, hash, timestamp }, frontier };
+}
+
 export interface ChainCache {
   load(registerId: string, known: 'cached' | 'fresh'): Promise<ChainState | undefined>;
-  /** Remembers the state after a docket that was just committed on top of `state`, and its rules. */
-  advance(state: ChainState, header: DocketHeader, rules: LedgerRules): void;
+  /** Remembers the state of a register, after a docket that was just committed. */
+  keep(state: ChainState): void;
 }
 
 const keptRegisters = 1_000;
@@ -118,13 +130,6 @@ export function createChainCache(deps: RulesDeps): ChainCache {
       if (state !== undefined) keep(state);
       return state;
     },
-    advance(state, header, rules) {
-      const frontier = state.frontier.clone();
-      frontier.append(logLeaf(header));
-      const { docketNumber, hash, timestamp } = header;
-      const ruled = rules === state.rules ? {} : ruledBy(rules);
-      const head = { docketNumber, hash, timestamp };
-      keep({ ...state, ...ruled, height: state.height + 1, head, frontier });
-    },
+    keep,
   };
 }

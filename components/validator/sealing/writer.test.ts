@@ -19,7 +19,20 @@ function sealed(docketNumber: number): SealedDocket {
 function openWriter(height = 0) {
   const clock = manualClock(1_000_000);
   const scheduler = new Scheduler(clock);
-  const store = { height, headHash: (at: number) => `hash-${at - 1}`, asked: 0, isDown: false };
+  const gate = Promise.withResolvers<void>();
+  const store = {
+    height,
+    headHash: (at: number) => `hash-${at - 1}`,
+    asked: 0,
+    isDown: false,
+    /** What is said of a docket that comes before its turn; it waits for that when absent. */
+    early: undefined as WriteAnswer['outcome'] | 'away' | undefined,
+    opened: Promise.resolve(),
+    hold() {
+      store.opened = gate.promise;
+    },
+    release: gate.resolve,
+  };
   const written: number[] = [];
   const stored: number[] = [];
   const attested: (readonly string[] | undefined)[] = [];
@@ -34,6 +47,12 @@ function openWriter(height = 0) {
         const { docketNumber } = docket.header;
         if (store.isDown) throw new Error('gone');
         written.push(docketNumber);
+        const { early } = store;
+        if (docketNumber > store.height && early !== undefined) {
+          if (early === 'away') throw new Error('gone');
+          return { outcome: early, height: store.height, refusals: [] };
+        }
+        await store.opened;
         const outcome =
           docketNumber < store.height ? 'replayed' : docketNumber > store.height ? 'out-of-order' : 'stored';
         if (outcome === 'stored') store.height += 1;
@@ -76,6 +95,50 @@ describe('a member whose task it is', () => {
     expect(written).toEqual([0, 1]);
     expect(stored).toEqual([0, 1]);
     expect(attested).toEqual([['validator-0', 'validator-1'], []]);
+  });
+
+  it('hands the next one over while it stores the one before', async () => {
+    const { writer, store, written, stored, attested, settle } = openWriter();
+    store.hold();
+    for (const number of [0, 1, 2]) {
+      writer.enqueue(sealed(number), Promise.resolve(vote(`validator-${number}`, `hash-${number}`)), 0);
+    }
+    await settle();
+    expect(written).toEqual([0, 1]);
+    expect([stored, writer.inFlight]).toEqual([[], 3]);
+    store.release();
+    await settle();
+    expect(written).toEqual([0, 1, 2]);
+    expect(stored).toEqual([0, 1, 2]);
+    expect(attested).toEqual([['validator-0'], ['validator-1'], ['validator-2']]);
+  });
+
+  it('hands it over again when it came too early, or nobody knows what came of it', async () => {
+    for (const early of ['out-of-order', 'invalid', 'divergent', 'away'] as const) {
+      const { writer, store, written, stored, refused, settle } = openWriter();
+      store.hold();
+      store.early = early;
+      writer.enqueue(sealed(0), none, 0);
+      await settle();
+      writer.enqueue(sealed(1), none, 0);
+      await settle();
+      expect(written).toEqual([0, 1]);
+      store.early = undefined;
+      store.release();
+      await settle();
+      expect(written).toEqual([0, 1, 1]);
+      expect([stored, refused]).toEqual([[0, 1], []]);
+    }
+  });
+
+  it('hands nothing over ahead that is the task of another member', async () => {
+    const { writer, store, written, settle } = openWriter();
+    store.hold();
+    writer.enqueue(sealed(0), none, 0);
+    writer.enqueue(sealed(1), none, 1_000);
+    writer.enqueue(sealed(2), none, 0);
+    await settle();
+    expect(written).toEqual([0]);
   });
 
   it('tries again until the register service is back', async () => {

@@ -23,6 +23,16 @@ interface Queued {
   readonly others: Map<string, ConsensusVote>;
   /** When this member stores it although that is another one's task; 0 when it is its own. */
   dueAtMs: number;
+  /** It has been given to the register service, or is on its way there. */
+  isHanded: boolean;
+  /** What comes of handing it over while the one before it is being stored; undefined when that must be done again. */
+  ahead?: Promise<Handed | undefined>;
+}
+
+/** What the register service said of a docket, and the attestations that it was given with it. */
+interface Handed {
+  readonly answer: WriteAnswer;
+  readonly attested: readonly ConsensusVote[];
 }
 
 const retryMs = { first: 100, last: 5000 } as const;
@@ -33,13 +43,14 @@ const manyUnknown = 8;
 
 /**
  * Sees to it that the decided dockets of one register are stored, in order (D19). The member whose task it is hands its
- * docket over as soon as the ones before are said to be stored. The others wait, ask the register service when their
- * time has come, and hand over what it still lacks.
+ * docket over as soon as the ones before are said to be stored, or while it is storing the one before itself. The others
+ * wait, ask the register service when their time has come, and hand over what it still lacks.
  */
 export class DocketWriter {
   readonly #options: WriterOptions;
   readonly #queue: Queued[] = [];
   #busy = false;
+  #writing: Queued | undefined;
   #stopped = false;
   #delayMs: number = retryMs.first;
   #retryAtMs = 0;
@@ -69,7 +80,8 @@ export class DocketWriter {
   /** `afterMs` is 0 when storing it is this member's own task. */
   enqueue(sealed: SealedDocket, attestation: Promise<ConsensusVote | undefined>, afterMs: number): void {
     const dueAtMs = afterMs === 0 ? 0 : this.#options.nowMs() + afterMs;
-    this.#queue.push({ sealed, attestation, others: new Map(), dueAtMs });
+    this.#queue.push({ sealed, attestation, others: new Map(), dueAtMs, isHanded: false });
+    this.#sendAhead();
     this.#go();
   }
 
@@ -169,22 +181,47 @@ export class DocketWriter {
     }
   }
 
+  /** The docket behind the one that is being stored goes on its way too: the register service judges it meanwhile. */
+  #sendAhead(): void {
+    const writing = this.#writing;
+    if (writing?.isHanded !== true || this.#stopped) return;
+    const at = this.#queue.indexOf(writing);
+    const next = at === -1 ? undefined : this.#queue[at + 1];
+    if (next?.dueAtMs !== 0) return;
+    next.ahead ??= this.#hand(next).then(
+      (handed) => (isStored(handed.answer) ? handed : undefined),
+      () => undefined,
+    );
+  }
+
+  async #hand(queued: Queued): Promise<Handed> {
+    const { sealed, others } = queued;
+    const own = await queued.attestation;
+    const attested = own === undefined ? [...others.values()] : [own, ...others.values()];
+    const answer = this.#options.ledger.writeDocket(sealed, attested);
+    queued.isHanded = true;
+    this.#sendAhead();
+    return { answer: await answer, attested };
+  }
+
   async #write(queued: Queued): Promise<void> {
-    const { ledger, log, registerId } = this.#options;
+    const { log, registerId } = this.#options;
     const docketNumber = numberOf(queued);
-    let answer: WriteAnswer;
-    let attested: readonly ConsensusVote[];
+    this.#writing = queued;
+    this.#sendAhead();
+    let handed: Handed;
     try {
-      const own = await queued.attestation;
-      attested = own === undefined ? [...queued.others.values()] : [own, ...queued.others.values()];
-      answer = await ledger.writeDocket(queued.sealed, attested);
+      handed = (await queued.ahead) ?? (await this.#hand(queued));
     } catch (error) {
       // What others attested must not be what the register service stumbles over, either.
       if (!isAppError(error, 'unavailable') && !isAppError(error, 'timeout')) queued.others.clear();
       log.warn({ err: error, registerId, docketNumber, retryInMs: this.#delayMs }, 'docket not stored yet');
       this.#rest();
       return;
+    } finally {
+      this.#writing = undefined;
     }
+    const { answer, attested } = handed;
     if (this.#stopped) return;
     if (answer.outcome === 'out-of-order' && answer.height < docketNumber) {
       log.warn({ registerId, docketNumber, height: answer.height }, 'the register service is behind');
@@ -197,7 +234,7 @@ export class DocketWriter {
       queued.others.clear();
       return;
     }
-    if (answer.outcome !== 'stored' && answer.outcome !== 'replayed') {
+    if (!isStored(answer)) {
       this.#refuse(queued, answer);
       return;
     }
@@ -218,6 +255,10 @@ export class DocketWriter {
     this.#retryAtMs = this.#options.nowMs() + this.#delayMs;
     this.#delayMs = Math.min(this.#delayMs * 2, retryMs.last);
   }
+}
+
+function isStored({ outcome }: WriteAnswer): boolean {
+  return outcome === 'stored' || outcome === 'replayed';
 }
 
 function numberOf(queued: Queued): number {
