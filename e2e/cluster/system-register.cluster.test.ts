@@ -6,7 +6,7 @@ import { createApi } from '../harness/api.ts';
 import { helmInstall, install, installKinds, type Release, readSecret, removeNamespace } from './chart.ts';
 import { explainFailures } from './diagnosis.ts';
 import { type Forward, forward } from './forward.ts';
-import { kubectl } from './kubectl.ts';
+import { eventually, kubectl } from './kubectl.ts';
 
 /** An installation whose release makes its ValidatorSet and the system register (`bootstrap`). */
 
@@ -21,6 +21,7 @@ const release: Release = {
 };
 const registerId = encodeHex(sha256('platform:system-register:default')).slice(0, 32);
 const tokens = z.object({ access_token: z.string() });
+const voted = z.object({ consensusVotes: z.array(z.object({ validatorId: z.string() })) });
 
 describe.runIf(full)('a release with bootstrap.systemRegister', () => {
   let gateway: Forward;
@@ -53,8 +54,11 @@ describe.runIf(full)('a release with bootstrap.systemRegister', () => {
     expect(seen).toBe(registerId);
     const found = await asAdministrator('/api/system-register');
     expect(found).toMatchObject({ registerId, status: 'ready', blueprintCount: 2 });
-    const roster = await asAdministrator(`/api/registers/${registerId}/validators`);
-    expect(JSON.stringify(roster)).toContain('validator-main-3');
+    await eventually(async () => {
+      const docket = voted.parse(await asAdministrator(`/api/registers/${registerId}/dockets/0`));
+      const four = [0, 1, 2, 3].map((ordinal) => `validator-main-${ordinal}`);
+      expect(docket.consensusVotes.map(({ validatorId }) => validatorId).sort()).toEqual(four);
+    });
   }, 180_000);
 
   test('keeps both when the release no longer has them', async () => {

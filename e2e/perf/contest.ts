@@ -27,6 +27,13 @@ export interface Course {
   readonly warmUp: number;
 }
 
+/** Each of them once, another one first in every round: who comes behind whom is no advantage. */
+function* byTurns<T>(all: readonly T[], round: number): Iterable<[number, T]> {
+  const entries = [...all.entries()];
+  const first = round % entries.length;
+  yield* [...entries.slice(first), ...entries.slice(0, first)];
+}
+
 /** Every contestant after the other in each round. */
 export async function interleave(
   contestants: readonly Contestant[],
@@ -34,7 +41,7 @@ export async function interleave(
 ): Promise<readonly Figures[]> {
   const figures = contestants.map((): Figures => ({ perSecond: [], cpuMicros: [] }));
   for (let n = 0; n < warmUp + rounds; n++) {
-    for (const [place, contestant] of contestants.entries()) {
+    for (const [place, contestant] of byTurns(contestants, n)) {
       const bodies = presign(registerId, perRound);
       const before = contestant.cpuSeconds();
       const perSecond = await contestant.perSecond(bodies);
