@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest';
-import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import { defaultPolicy } from '#core/ledger/policy.ts';
 import { freePace, lingerMs } from './cadence.ts';
 import { rulesOf } from './rules.ts';
 
 const rules = rulesOf(defaultPolicy());
 const { docketBuildIntervalMs, maxTransactionsPerDocket, maxDocketBytes } = rules;
-const four = [1, 2, 3, 4].map((n) => ({ validatorId: `validator-${n}` }) as ValidatorMember);
 const few = { inFlight: 1, waiting: 3, waitingBytes: 3_000, sinceDecidedMs: 0 };
 
 test.each([
@@ -18,17 +16,10 @@ test.each([
   ['a whole docket waits', { waiting: maxTransactionsPerDocket }, 0],
   ['the bytes of a whole docket wait', { waitingBytes: maxDocketBytes }, 0],
 ])('where %s', (_, change, expected) => {
-  expect(lingerMs({ rules, members: four }, { ...few, ...change }, freePace)).toBe(expected);
-});
-
-test.each([
-  [1, 0],
-  [2, docketBuildIntervalMs],
-])('a member alone, with %i dockets on their way', (inFlight, expected) => {
-  expect(lingerMs({ rules, members: four.slice(3) }, { ...few, inFlight }, freePace)).toBe(expected);
+  expect(lingerMs(rules, { ...few, ...change }, freePace)).toBe(expected);
 });
 
 test('an operator may have smaller dockets, and more often', () => {
-  expect(lingerMs({ rules, members: four }, few, { ...freePace, maxTransactions: 3 })).toBe(0);
-  expect(lingerMs({ rules, members: four }, few, { ...freePace, intervalMs: 7 })).toBe(7);
+  expect(lingerMs(rules, few, { ...freePace, maxTransactions: 3 })).toBe(0);
+  expect(lingerMs(rules, few, { ...freePace, intervalMs: 7 })).toBe(7);
 });

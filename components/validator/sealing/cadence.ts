@@ -1,3 +1,4 @@
+import type { Rules } from './rules.ts';
 import type { RegisterState } from './state.ts';
 
 /** Decided dockets that may wait to be stored before no further one is decided (D19). */
@@ -32,19 +33,13 @@ interface Waiting {
 
 /**
  * How long to wait for more transactions; 0 when nothing is on its way to the store, or a whole docket waits (D18): a docket
- * costs the same signatures and writes however few transactions it has. A member alone decides the next one at once while
- * the register service stores the one before: nobody's votes would have given that time to grow.
+ * costs the same signatures and writes however few transactions it has.
  */
-export function lingerMs(
-  { rules, members }: Pick<RegisterState, 'rules' | 'members'>,
-  now: Waiting,
-  pace: Readonly<Pace>,
-): number {
+export function lingerMs(rules: Rules, now: Waiting, pace: Readonly<Pace>): number {
   const isWhole =
     now.waiting >= Math.min(rules.maxTransactionsPerDocket, pace.maxTransactions) ||
     now.waitingBytes >= rules.maxDocketBytes;
-  const free = members.length === 1 ? 2 : 1;
-  if (now.inFlight < free || isWhole) return 0;
+  if (now.inFlight === 0 || isWhole) return 0;
   const intervalMs = Math.min(rules.docketBuildIntervalMs, pace.intervalMs);
   return Math.max(0, intervalMs - now.sinceDecidedMs);
 }

@@ -169,7 +169,7 @@ export class Register {
     const sinceDecidedMs = clock.nowMs() - this.#decidedAtMs;
     const { size: waiting, bytes: waitingBytes } = this.pool;
     const now = { inFlight: this.#writer.inFlight, waiting, waitingBytes, sinceDecidedMs };
-    const waitMs = this.#limit === undefined ? lingerMs(this.#state, now, this.#options.pace) : 0;
+    const waitMs = this.#limit === undefined ? lingerMs(this.#state.rules, now, this.#options.pace) : 0;
     if (waitMs > 0) scheduler.set(`build/${this.id}`, waitMs, () => this.wake());
     return waitMs > 0;
   }
