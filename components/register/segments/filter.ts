@@ -2,8 +2,12 @@
 export const keyKinds = ['id', 'successor', 'replay'] as const;
 export type KeyKind = (typeof keyKinds)[number];
 
-const bitsPerKey = 10;
-/** Bits that a key sets. Of the keys that are not there one in 120 seems to be. */
+/** A register of ten million has twenty filters, and each key that seems to be in one is looked for there. */
+const bitsPerKey = 16;
+/**
+ * Bits that a key sets. Of the keys that are not there one in 1,400 seems to be; in filters of former releases, which have 10
+ * bits a key and stay as they are, one in 120. Another number here would not find the keys of those.
+ */
 const bitsSet = 7;
 
 /** Where a key's own bits are taken from: an id that is sealed and followed is two keys. */
