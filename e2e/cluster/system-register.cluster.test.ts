@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { sha256 } from '#core/crypto/hash.ts';
-import { encodeHex } from '#core/encoding/hex.ts';
+import { systemRegisterId } from '#core/ledger/register-id.ts';
 import { createApi } from '../harness/api.ts';
 import { helmInstall, install, installKinds, type Release, readSecret, removeNamespace } from './chart.ts';
 import { explainFailures } from './diagnosis.ts';
@@ -19,7 +18,7 @@ const release: Release = {
   namespace,
   set: ['ingress.enabled=false', 'bootstrap.enabled=true', 'bootstrap.systemRegister.enabled=true'],
 };
-const registerId = encodeHex(sha256('platform:system-register:default')).slice(0, 32);
+const registerId = systemRegisterId('default');
 const tokens = z.object({ access_token: z.string() });
 const voted = z.object({ consensusVotes: z.array(z.object({ validatorId: z.string() })) });
 

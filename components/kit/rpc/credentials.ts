@@ -79,7 +79,8 @@ export interface ConnectedCall {
 /**
  * Judges client certificates. TLS has proven only that a chain to some authority of the bundle exists; the identity
  * rules come here, once a connection, because Node needs 0.15 ms to hand out a peer's certificate. Expiry is judged at
- * each call: a connection can outlive the certificate it was opened with.
+ * each call: a connection can outlive the certificate it was opened with. What is let in gets its flow window here too: grpc-js
+ * shows a connection nowhere else.
  */
 export class PeerJudge {
   readonly #trustDomain: string;

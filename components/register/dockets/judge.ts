@@ -2,6 +2,7 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { concatBytes } from '#core/encoding/text.ts';
 import { findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
 import type { Violation } from '#core/errors/errors.ts';
+import type { DocketHeader } from '#core/ledger/docket.ts';
 import { logLeaf } from '#core/ledger/log.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
 import type { Database } from '#kit/db/db.ts';
@@ -37,7 +38,7 @@ export interface Judged {
   readonly commit: Omit<DocketCommit, 'docket'> & {
     readonly docket: Omit<DocketCommit['docket'], 'stored_at'>;
   };
-  readonly header: ReadDocket['bundle']['header'];
+  readonly header: DocketHeader;
   readonly changesRules: boolean;
   /** The register as it leaves it. */
   readonly ahead: Ahead;

@@ -45,6 +45,11 @@ const invalid = (height: number, violations: readonly Violation[]): WriteResult 
   violations,
 });
 
+/** What was refused by less than the register as it is stored (a lagging cache, a docket on its way) must be judged again. */
+function unlessInvalid(result: WriteResult | 'moved'): WriteResult | 'moved' {
+  return result !== 'moved' && result.outcome === 'invalid' ? 'moved' : result;
+}
+
 /** A docket number that is stored already. */
 async function repeat(deps: WriteDeps, bundle: DocketBundle, state: ChainState): Promise<WriteResult> {
   const { height } = state;
@@ -97,8 +102,9 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
   /** Judged on top of a docket that is not stored yet; undefined for what must be judged on top of what is stored. */
   async function judgeAhead(bundle: DocketBundle, before: Before): Promise<Judged | undefined> {
     const standing = await before.judged;
-    const docket = standing && readDocket(bundle);
-    if (docket === undefined || standing === undefined || Array.isArray(docket)) return undefined;
+    if (standing === undefined) return undefined;
+    const docket = readDocket(bundle);
+    if (Array.isArray(docket)) return undefined;
     const judged = await judgeDocket(deps, docket, standing);
     return isJudged(judged) ? judged : undefined;
   }
@@ -108,8 +114,7 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
     if (judged !== undefined) turn.judged(judged.ahead);
     const isNext = await before.stored;
     if (!isNext || judged === undefined) return 'moved';
-    const result = await store(judged);
-    return result !== 'moved' && result.outcome === 'invalid' ? 'moved' : result;
+    return unlessInvalid(await store(judged));
   }
 
   async function append(docket: ReadDocket, state: ChainState, turn: Turn): Promise<WriteResult | 'moved'> {
@@ -136,8 +141,7 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
     const docket = readDocket(bundle);
     if (Array.isArray(docket)) return invalid(state.height, docket);
     const result = await append(docket, state, turn);
-    // What a lagging cache refuses must be judged again against the register as it is.
-    return known === 'cached' && result !== 'moved' && result.outcome === 'invalid' ? 'moved' : result;
+    return known === 'cached' ? unlessInvalid(result) : result;
   }
 
   async function write(bundle: DocketBundle, turn: Turn): Promise<WriteResult> {
