@@ -141,6 +141,21 @@ describe('a member whose task it is', () => {
     expect(written).toEqual([0]);
   });
 
+  it('takes nothing else for stored where the register service said so of all before the answer came', async () => {
+    const { writer, store, written, stored, settle } = openWriter();
+    store.hold();
+    writer.enqueue(sealed(0), none, 0);
+    await settle();
+    writer.settle(1);
+    writer.enqueue(sealed(1), none, 0);
+    expect(stored).toEqual([0]);
+    store.release();
+    await settle();
+    expect(written).toEqual([0, 1]);
+    expect(stored).toEqual([0, 1]);
+    expect(writer.size).toBe(0);
+  });
+
   it('tries again until the register service is back', async () => {
     const { writer, store, stored, pass, settle } = openWriter();
     store.isDown = true;

@@ -240,6 +240,8 @@ export class DocketWriter {
     }
     this.#delayMs = retryMs.first;
     this.settle(docketNumber);
+    // the register service may have said it of this one while the answer was on its way
+    if (this.#queue[0] !== queued) return;
     this.#queue.shift();
     this.#rumour = Math.max(this.#rumour, docketNumber + 1);
     const names = attested.map((vote) => vote.validatorId);
