@@ -289,6 +289,7 @@ function createAdmission(
     soon: (act) => scheduler.soon(act),
     accepted: (registerId, transactions) => peering.hint(registerId, transactions),
     systemKey: () => options.systemKey(),
+    getRegister: (registerId) => registers.getOwn(registerId),
     findRegister: (registerId) => registers.find(registerId),
     beginRegister: (registerId, genesis) => registers.begin(registerId, genesis),
     subscriptions: createSubscriptionCheck(ledger, clock),

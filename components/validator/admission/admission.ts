@@ -3,8 +3,6 @@ import { AppError, isAppError } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
-import { nextTimestamp } from '../building/docket.ts';
-import { judgeAlone } from '../building/overlay.ts';
 import type { LogRecord } from '../log/entries.ts';
 import type { Genesis } from '../membership/genesis.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
@@ -13,19 +11,19 @@ import type { Register } from '../sealing/register.ts';
 import type { Serials } from '../sealing/serials.ts';
 import { notReady } from '../sealing/status.ts';
 import { type Admitted, poolFull } from './answer.ts';
+import { Arrival } from './arrival.ts';
 import { type GivenTransaction, readGiven } from './examine.ts';
 import {
   buildCandidate,
   type Candidate,
-  judgeChain,
-  judgeLabel,
-  judgeReplay,
   judgeSignatures,
   judgeTimes,
+  refuseIf,
   signatureChecks,
 } from './judge.ts';
-import { findKnown, findPredecessor, findReplay, findSealed } from './known.ts';
+import { findKnown, findSealed } from './known.ts';
 import { Line } from './line.ts';
+import { linked } from './link.ts';
 import { parseSubmission, type Submission } from './submission.ts';
 import type { SubscriptionCheck } from './subscriptions.ts';
 import { UnderWay } from './under-way.ts';
@@ -51,6 +49,8 @@ export interface AdmissionOptions {
   append(...records: LogRecord[]): Promise<number>;
   /** Acts once everything that has arrived is queued. */
   soon(act: () => void): void;
+  /** A register of this validator that is at hand. */
+  getRegister(registerId: string): Register | undefined;
   /** Undefined when this validator has no such register. */
   findRegister(registerId: string): Promise<Register | undefined>;
   /** `algorithm:publicKey` of the installation's register-control key. */
@@ -69,15 +69,17 @@ export interface AdmissionOptions {
   unlessFull<T>(writing: Promise<T>): Promise<T>;
 }
 
-interface Waiting {
-  readonly checks: readonly VerifyItem[];
+interface Coming {
   readonly candidate: Candidate;
   readonly register: Register;
+  readonly arrival: Arrival;
+}
+
+interface Waiting extends Coming {
+  readonly checks: readonly VerifyItem[];
   readonly isPeer: boolean;
   /** In which order they came. */
-  readonly arrival: number;
-  readonly resolve: (admitted: Admitted) => void;
-  readonly reject: (error: unknown) => void;
+  readonly place: number;
 }
 
 /** At the same time. Nobody waits for the answer to a hint: one after the other, the batches grow by themselves. */
@@ -106,14 +108,14 @@ export class Admission {
     this.#hinted = line(mostBatches.hinted);
   }
 
-  /** Resolves once the transaction is verified and on disk. Throws AppError with the answer's status otherwise. */
+  /** Resolves once the transaction is verified and on disk; rejects with AppError with the answer's status otherwise. */
   submit(text: string, origin: Origin): Promise<Admitted> {
-    return this.#counted(() => this.#submit(() => parseSubmission(text, this.#addressOf), origin));
+    return this.#receive(() => parseSubmission(text, this.#addressOf), origin);
   }
 
   /** What another validator has accepted and tells of; as submit, but it is not told of again. */
   take(given: GivenTransaction): Promise<Admitted> {
-    return this.#counted(() => this.#submit(() => readGiven(given, this.#addressOf), hinted));
+    return this.#receive(() => readGiven(given, this.#addressOf), hinted);
   }
 
   /**
@@ -127,58 +129,76 @@ export class Admission {
     return reading;
   }
 
-  async #counted(act: () => Promise<Admitted>): Promise<Admitted> {
+  #receive(read: () => Submission, origin: Origin): Promise<Admitted> {
+    const arrival = new Arrival(this.#options.judged);
     try {
-      const admitted = await act();
-      this.#options.judged(admitted.added ? 'added' : 'known');
-      return admitted;
+      this.#begin(read, origin, arrival);
     } catch (error) {
-      this.#options.judged(error instanceof AppError ? error.code : 'INTERNAL_ERROR');
-      throw error;
+      arrival.refuse(error);
     }
+    return arrival.promise;
   }
 
-  async #submit(read: () => Submission, origin: Origin): Promise<Admitted> {
-    this.#options.assertWorking();
+  /** What needs to ask nobody is queued at once. */
+  #begin(read: () => Submission, origin: Origin, arrival: Arrival): void {
+    const { assertWorking, assertTaking, getRegister, subscriptions } = this.#options;
+    assertWorking();
     const submission = read();
     const { registerId, type } = submission.envelope;
     origin.assertRegister?.(registerId);
+    const isGenesis = type === 'Genesis';
     // Genesis comes to each member, and a proposal may need what others have accepted.
-    if (origin.isPeer !== true && type !== 'Genesis') this.#options.assertTaking();
+    if (origin.isPeer !== true && !isGenesis) assertTaking();
+    const register = isGenesis ? undefined : getRegister(registerId);
+    const { person } = origin;
+    const mayEnter = person === undefined || subscriptions.isBelieved(person.organizationId, registerId);
+    if (register === undefined || !mayEnter) {
+      this.#ask(submission, origin, arrival).catch((error: unknown) => arrival.refuse(error));
+      return;
+    }
+    if (origin.isPeer !== true) arrival.countIn(register.work);
+    this.#queue(register, submission, origin, arrival);
+  }
+
+  async #ask(submission: Submission, origin: Origin, arrival: Arrival): Promise<void> {
+    const { findRegister, subscriptions } = this.#options;
+    const { registerId, type } = submission.envelope;
     const register =
-      type === 'Genesis'
-        ? await this.#beginRegister(submission, origin)
-        : await this.#options.findRegister(registerId);
+      type === 'Genesis' ? await this.#beginRegister(submission, origin) : await findRegister(registerId);
     if (register === undefined) {
       throw new AppError('not_found', 'REGISTER_NOT_FOUND', `Register ${registerId} is not validated here`);
     }
-    if (origin.isPeer === true) return this.#enter(register, submission, origin);
-    const since = register.work.received();
-    return register.work.answered(since, this.#enter(register, submission, origin));
-  }
-
-  async #enter(register: Register, submission: Submission, origin: Origin): Promise<Admitted> {
-    const registerId = register.id;
-    if (origin.person !== undefined) {
-      await this.#options.subscriptions.assertSubscribed(origin.person.organizationId, registerId);
-    }
-    return this.#queue(register, submission, origin.isPeer === true);
+    if (origin.isPeer !== true) arrival.countIn(register.work);
+    if (origin.person !== undefined)
+      await subscriptions.assertSubscribed(origin.person.organizationId, registerId);
+    this.#queue(register, submission, origin, arrival);
   }
 
   /** What waits is the candidate and its signatures: nothing else of the submission is kept. */
-  #queue(register: Register, submission: Submission, isPeer: boolean): Promise<Admitted> {
+  #queue(register: Register, submission: Submission, origin: Origin, arrival: Arrival): void {
     if (!register.isOpen) throw notReady(register.id, register.status);
     const candidate = buildCandidate(submission, register.state.rules);
     refuseIf(judgeTimes(submission, this.#options.clock.nowMs()));
     const known = findKnown(register, candidate);
-    if (known !== undefined) return this.#onDisk(register, known);
+    if (known !== undefined) {
+      void this.#answerKnown({ register, candidate, arrival }, known);
+      return;
+    }
     if (this.#own.size + this.#hinted.size >= mostWaiting) throw poolFull('count');
-    const { promise, resolve, reject } = Promise.withResolvers<Admitted>();
-    const arrival = this.#underWay.add(candidate, promise);
+    const place = this.#underWay.add(candidate, arrival.promise);
+    const isPeer = origin.isPeer === true;
     const line = isPeer ? this.#hinted : this.#own;
-    const checks = signatureChecks(submission);
-    line.push({ checks, candidate, register, isPeer, arrival, resolve, reject });
-    return promise.finally(() => this.#underWay.remove(candidate, promise));
+    line.push({ checks: signatureChecks(submission), candidate, register, isPeer, arrival, place });
+  }
+
+  #admitted({ candidate, arrival }: Coming, admitted: Admitted): void {
+    this.#underWay.remove(candidate, arrival.promise);
+    arrival.admit(admitted);
+  }
+
+  #refused({ candidate, arrival }: Coming, error: unknown): void {
+    this.#underWay.remove(candidate, arrival.promise);
+    arrival.refuse(error);
   }
 
   /** Resolves once those of the transactions that are on their way in here are on disk or refused. */
@@ -218,7 +238,7 @@ export class Admission {
       const signed = await this.#verified(batch);
       if (signed.length > 0) await this.#link(signed);
     } catch (error) {
-      for (const waiting of batch) waiting.reject(error);
+      for (const waiting of batch) this.#refused(waiting, error);
     } finally {
       this.#options.serials.end(serial);
       for (const register of registers) register.pool.forgetStored(this.#options.serials.oldestActive);
@@ -232,7 +252,7 @@ export class Admission {
       const { length } = waiting.checks;
       const violations = judgeSignatures(verdicts.slice(at, at + length));
       at += length;
-      if (violations.length > 0) waiting.reject(validationError(violations));
+      if (violations.length > 0) this.#refused(waiting, validationError(violations));
       return violations.length === 0;
     });
   }
@@ -240,13 +260,13 @@ export class Admission {
   /** The register's answer and the pool together say what is known; from there to the insertion nothing awaits. */
   async #link(batch: readonly Waiting[]): Promise<void> {
     const candidates = batch.map(({ candidate }) => candidate);
-    await this.#underWay.predecessors(candidates, batch[0]?.arrival ?? 0);
+    await this.#underWay.predecessors(candidates, batch[0]?.place ?? 0);
     const answers = await this.#lookup(batch);
     const added: { waiting: Waiting; transaction: PooledTransaction }[] = [];
     for (const [index, waiting] of batch.entries()) {
       try {
         const outcome = this.#insert(waiting, answers[index]);
-        if ('added' in outcome) this.#onDisk(waiting.register, outcome).then(waiting.resolve, waiting.reject);
+        if ('added' in outcome) void this.#answerKnown(waiting, outcome);
         else added.push({ waiting, transaction: outcome });
       } catch (error) {
         void this.#refuse(waiting, error);
@@ -259,10 +279,18 @@ export class Admission {
    * What the rules of the register refuse may be right by dockets that this member has not decided yet. Then it is not this
    * member's to refuse: whoever asks shall ask again, or somebody else.
    */
-  async #refuse({ register, reject }: Waiting, error: unknown): Promise<void> {
-    const { height } = register.state;
+  async #refuse(waiting: Waiting, error: unknown): Promise<void> {
+    const { id, state } = waiting.register;
     const isByRules = isAppError(error) && /^VAL_(?:PERM|POLICY)_/.test(error.code);
-    reject(isByRules && (await this.#isBehind(register.id, height)) ? behind(register.id) : error);
+    this.#refused(waiting, isByRules && (await this.#isBehind(id, state.height)) ? behind(id) : error);
+  }
+
+  async #answerKnown(coming: Coming, known: Admitted): Promise<void> {
+    try {
+      this.#admitted(coming, await this.#onDisk(coming.register, known));
+    } catch (error) {
+      this.#refused(coming, error);
+    }
   }
 
   async #isBehind(registerId: string, height: number): Promise<boolean> {
@@ -297,29 +325,10 @@ export class Admission {
 
   #insert(waiting: Waiting, answer: LookupAnswer | undefined): PooledTransaction | Admitted {
     const { candidate, register } = waiting;
-    const { state } = register;
     const { clock } = this.#options;
     const known = findKnown(register, candidate) ?? findSealed(candidate, answer, clock.nowMs());
     if (known !== undefined) return known;
-    if (!register.isOpen) throw notReady(register.id, register.status);
-    refuseIf(judgeLabel(state, candidate));
-    judgeBeginning(register, candidate);
-    const predecessor = findPredecessor(register, candidate, answer);
-    refuseIf(judgeChain(predecessor));
-    const exclusivePredecessor = predecessor?.exclusive ?? false;
-    const replayKey = exclusivePredecessor ? undefined : candidate.replayKey;
-    refuseIf(judgeReplay(findReplay(register, replayKey, answer)));
-    if (candidate.type === 'Control') {
-      refuseIf(judgeAlone(state, candidate, nextTimestamp(state, clock.nowMicros())));
-    }
-    const full = register.pool.isFullFor(candidate.lane, candidate.senderAddress, candidate.sizeBytes);
-    if (full !== undefined) throw poolFull(full);
-    const transaction = {
-      ...candidate,
-      exclusivePredecessor,
-      replayKey,
-      addedAtMs: clock.nowMs(),
-    };
+    const transaction = linked(register, candidate, answer, clock);
     register.pool.add(transaction);
     register.tombstones.remove(candidate.txId);
     return transaction;
@@ -337,12 +346,12 @@ export class Admission {
     try {
       await this.#options.unlessFull(this.#placed(forced, added));
     } catch (error) {
-      for (const { waiting } of added) waiting.reject(error);
+      for (const { waiting } of added) this.#refused(waiting, error);
       return;
     }
     for (const { waiting, transaction } of added) {
       const { registerId, txId: transactionId, addedAtMs } = transaction;
-      waiting.resolve({ transactionId, registerId, addedAtMs, added: true });
+      this.#admitted(waiting, { transactionId, registerId, addedAtMs, added: true });
     }
   }
 
@@ -370,23 +379,7 @@ export class Admission {
   }
 }
 
-function refuseIf(violations: Parameters<typeof validationError>[0]): void {
-  if (violations.length > 0) throw validationError(violations);
-}
-
 function behind(registerId: string): AppError {
   const message = `Dockets of register ${registerId} are stored that this validator has not decided yet`;
   return new AppError('unavailable', 'REGISTER_BEHIND', message, { retryAfterSeconds: 1 });
-}
-
-/** A register has one genesis transaction; until it is here, nothing else is: the log would not say what it belongs to. */
-function judgeBeginning(register: Register, { type }: Candidate): void {
-  if (register.state.height > 0) return;
-  const [first] = register.pool.waiting();
-  const hasBegun = first?.type === 'Genesis';
-  if (type === 'Genesis' && hasBegun) refuseIf([validationViolation('VAL_PERM_002', 'Metadata.Type')]);
-  if (type === 'Genesis' || hasBegun) return;
-  throw new AppError('unavailable', 'REGISTER_NOT_READY', `Register ${register.id} has not begun here`, {
-    retryAfterSeconds: 1,
-  });
 }

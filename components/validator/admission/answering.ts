@@ -20,21 +20,24 @@ export function originOf({ kind, organizationId }: Caller): Origin {
 }
 
 /** Judges one submission into the answer that both surfaces give: our own, or that of a member of its register. */
-export async function answerSubmission(options: Answering, text: string, origin: Origin): Promise<Answer> {
-  try {
-    return admittedAnswer(await options.admission.submit(text, origin));
-  } catch (error) {
-    return answerElsewhere(options, { text, origin, refusal: error });
-  }
+export function answerSubmission(options: Answering, text: string, origin: Origin): Promise<Answer> {
+  return answerText(options, () => text, origin);
+}
+
+/** As answerSubmission, of a text that is not kept: it is read once more where it is handed on. */
+export function answerText(options: Answering, textOf: () => string, origin: Origin): Promise<Answer> {
+  return options.admission
+    .submit(textOf(), origin)
+    .then(admittedAnswer, (refusal: unknown) => answerElsewhere(options, { textOf, origin, refusal }));
 }
 
 async function answerElsewhere(
   options: Answering,
-  refused: { readonly text: string; readonly origin: Origin; readonly refusal: unknown },
+  refused: { readonly textOf: () => string; readonly origin: Origin; readonly refusal: unknown },
 ): Promise<Answer> {
-  const { text, origin, refusal } = refused;
+  const { textOf, origin, refusal } = refused;
   try {
-    const answer = await options.forward?.(text, origin, refusal);
+    const answer = await options.forward?.(textOf(), origin, refusal);
     return answer ?? refuse(options, refusal);
   } catch (error) {
     return refuse(options, error);

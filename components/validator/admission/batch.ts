@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AppError } from '#core/errors/errors.ts';
 import type { Origin } from './admission.ts';
 import type { Answer } from './answer.ts';
-import { type Answering, answerSubmission } from './answering.ts';
+import { type Answering, answerText } from './answering.ts';
 import type { Forward } from './forward.ts';
 
 /** Submissions of one batch. */
@@ -16,22 +16,31 @@ const forwardedAtOnce = 64;
 
 const newline = 0x0a;
 
+/** Texts of submissions, each decoded when it is asked for: a thousand of them are not kept while they wait. */
+export interface Texts {
+  readonly count: number;
+  at(index: number): string;
+}
+
 /**
- * The lines of a body (NDJSON), the last newline left out. Each has memory of its own.
+ * The lines of a body (NDJSON), the last newline left out.
  * @throws AppError invalid INVALID_REQUEST for no line and for what is no UTF-8; too_large BATCH_TOO_LARGE
  */
-export function parseBatch(body: Buffer): string[] {
+export function parseBatch(body: Buffer): Texts {
   if (!isUtf8(body)) throw new AppError('invalid', 'INVALID_REQUEST', 'The body is not valid UTF-8.');
-  const lines: string[] = [];
+  const starts: number[] = [];
   for (let start = 0; start < body.length; ) {
+    starts.push(start);
+    assertSize(starts.length);
     const found = body.indexOf(newline, start);
-    const end = found === -1 ? body.length : found;
-    assertSize(lines.length + 1);
-    lines.push(body.toString('utf8', start, end));
-    start = end + 1;
+    start = found === -1 ? body.length : found + 1;
   }
-  assertSize(lines.length);
-  return lines;
+  assertSize(starts.length);
+  const lineEnd = (next: number) => (body[next - 1] === newline ? next - 1 : next);
+  return {
+    count: starts.length,
+    at: (index) => body.toString('utf8', starts[index], lineEnd(starts[index + 1] ?? body.length)),
+  };
 }
 
 /** Throws AppError invalid INVALID_REQUEST for an empty batch, too_large BATCH_TOO_LARGE for one over the bound. */
@@ -48,7 +57,7 @@ export function assertSize(count: number): void {
  */
 export async function answerBatch(
   options: Answering,
-  texts: readonly string[],
+  texts: Texts,
   origin: Origin,
 ): Promise<readonly Answer[]> {
   const forward = options.forward && bounded(options.forward, forwardedAtOnce);
@@ -56,9 +65,9 @@ export async function answerBatch(
   const within = { ...origin, assertRegister: oneRegister() };
   const answers: Promise<Answer>[] = [];
   await options.admission.readInTurn(async () => {
-    for (const [index, text] of texts.entries()) {
+    for (let index = 0; index < texts.count; index += 1) {
       if (index > 0 && index % readAtOnce === 0) await nextTurn();
-      answers.push(answerSubmission(answering, text, within));
+      answers.push(answerText(answering, () => texts.at(index), within));
     }
   });
   return Promise.all(answers);

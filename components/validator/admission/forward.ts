@@ -10,7 +10,7 @@ import type { SubscriptionCheck } from './subscriptions.ts';
 export interface ForwardOptions {
   readonly validatorId: string;
   readonly clock: Clock;
-  readonly subscriptions: SubscriptionCheck;
+  readonly subscriptions: Pick<SubscriptionCheck, 'assertSubscribed'>;
   readonly colleagues: Pick<Colleagues, 'submit'>;
   /** V(height) of a register as the register service knows it; undefined when it knows none. */
   findMembers(registerId: string): Promise<readonly string[] | undefined>;

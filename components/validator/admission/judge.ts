@@ -25,6 +25,11 @@ export interface Limits {
   readonly requireBoundTxId: boolean;
 }
 
+/** Throws AppError invalid with what was found, when anything was. */
+export function refuseIf(found: readonly Violation[]): void {
+  if (found.length > 0) throw validationError(found);
+}
+
 /**
  * Size and payload hash: the stages that are fatal (L-52). What it gives keeps nothing of the text that was submitted.
  * Throws AppError with the finding.

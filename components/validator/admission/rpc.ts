@@ -36,13 +36,16 @@ export function submissionHandlers(
   const { registers } = options;
   return {
     async submit({ submissionJson, forwarded }, { peer }) {
-      const text = fromUtf8(submissionJson) ?? '';
+      const text = textOf(submissionJson);
       return wireAnswer(await answerSubmission(options, text, originOf(peer, forwarded)));
     },
     async *submitBatches(batches, { peer }) {
       for await (const { submissionsJson, forwarded } of batches) {
         assertSize(submissionsJson.length);
-        const texts = submissionsJson.map((bytes) => fromUtf8(bytes) ?? '');
+        const texts = {
+          count: submissionsJson.length,
+          at: (index: number) => textOf(submissionsJson[index]),
+        };
         const answers = await answerBatch(options, texts, originOf(peer, forwarded));
         yield { answers: answers.map(wireAnswer) };
       }
@@ -74,6 +77,11 @@ export function submissionHandlers(
       return { outcome: sealOutcomes[result.outcome], docketNumber: BigInt(result.docketNumber) };
     },
   };
+}
+
+/** What is no UTF-8 is no submission either. */
+function textOf(bytes: Uint8Array | undefined): string {
+  return (bytes && fromUtf8(bytes)) ?? '';
 }
 
 function originOf({ clientId }: RpcPeer, isForwarded: boolean): Origin {

@@ -8,6 +8,8 @@ const mostBelieved = 10_000;
 
 /** Refuses people whose organisation does not subscribe to the register they submit to (decision D31). */
 export interface SubscriptionCheck {
+  /** It was seen lately, so that nobody need be asked. */
+  isBelieved(organizationId: string | undefined, registerId: string): boolean;
   /** Throws AppError forbidden SUBSCRIPTION_REQUIRED; unavailable when the register service does not answer. */
   assertSubscribed(organizationId: string | undefined, registerId: string): Promise<void>;
 }
@@ -26,10 +28,15 @@ export function createSubscriptionCheck(
     asking.set(key, answer);
     return answer;
   };
+  const keyOf = (organizationId: string, registerId: string) => `${organizationId} ${registerId}`;
+  const isBelieved = (organizationId: string | undefined, registerId: string): boolean => {
+    if (organizationId === undefined) return false;
+    const seen = seenAtMs.get(keyOf(organizationId, registerId));
+    return seen !== undefined && clock.nowMs() - seen < believedMs;
+  };
   const isSubscribed = async (organizationId: string, registerId: string): Promise<boolean> => {
-    const key = `${organizationId} ${registerId}`;
-    const seen = seenAtMs.get(key);
-    if (seen !== undefined && clock.nowMs() - seen < believedMs) return true;
+    if (isBelieved(organizationId, registerId)) return true;
+    const key = keyOf(organizationId, registerId);
     const subscribed = await ask(key, organizationId, registerId);
     if (seenAtMs.size >= mostBelieved) seenAtMs.clear();
     if (subscribed) seenAtMs.set(key, clock.nowMs());
@@ -37,6 +44,7 @@ export function createSubscriptionCheck(
     return subscribed;
   };
   return {
+    isBelieved,
     assertSubscribed: async (organizationId, registerId) => {
       if (organizationId !== undefined && (await isSubscribed(organizationId, registerId))) return;
       throw new AppError(

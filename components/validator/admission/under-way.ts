@@ -2,7 +2,8 @@ import type { Candidate } from './judge.ts';
 
 interface Coming {
   readonly promise: Promise<unknown>;
-  readonly arrival: number;
+  /** In which order they came. */
+  readonly place: number;
 }
 
 /** Transactions on their way in, by register, until they are on disk or refused. */
@@ -15,7 +16,7 @@ export class UnderWay {
   add({ registerId, txId }: Pick<Candidate, 'registerId' | 'txId'>, promise: Promise<unknown>): number {
     this.#arrivals += 1;
     const coming = this.#coming.get(registerId) ?? new Map<string, Coming>();
-    this.#coming.set(registerId, coming.set(txId, { promise, arrival: this.#arrivals }));
+    this.#coming.set(registerId, coming.set(txId, { promise, place: this.#arrivals }));
     return this.#arrivals;
   }
 
@@ -38,7 +39,7 @@ export class UnderWay {
     for (const { registerId, previousTransactionId } of candidates) {
       if (previousTransactionId === undefined) continue;
       const found = this.#coming.get(registerId)?.get(previousTransactionId);
-      if (found !== undefined && found.arrival < before) coming.push(found.promise);
+      if (found !== undefined && found.place < before) coming.push(found.promise);
     }
     if (coming.length > 0) await Promise.allSettled(coming);
   }

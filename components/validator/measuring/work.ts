@@ -1,4 +1,3 @@
-import { isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 
 /** What a validator counts in one register. */
@@ -89,33 +88,35 @@ export class Work {
 
   /** Counts an act that leads to something, and its time; one that leads to nothing is not counted. */
   timed<T>(name: keyof typeof times, act: () => T): T {
-    const since = this.#clock.nowMicros();
+    const since = this.#nowMicros;
     const result = act();
     if (result === undefined) return result;
     this.count(name);
-    this.count(times[name], Number(this.#clock.nowMicros() - since));
+    this.count(times[name], this.#nowMicros - since);
     return result;
   }
 
-  /** Counts the arrival of one submission; gives its time for `answered`, microseconds. */
-  received(): bigint {
+  /** Counts the arrival of one submission; gives its time for what is counted of it later, microseconds. */
+  received(): number {
     this.count('received');
-    return this.#clock.nowMicros();
+    return this.#nowMicros;
   }
 
-  /** Counts what becomes of one submission. What it was need not be kept until then. */
-  async answered<T>(since: bigint, answer: Promise<T>): Promise<T> {
-    try {
-      const value = await answer;
-      this.count('validated');
-      return value;
-    } catch (error) {
-      this.count('rejected');
-      this.#refused(isAppError(error) ? error.code : 'INTERNAL_ERROR');
-      throw error;
-    } finally {
-      this.count('validatingMicros', Number(this.#clock.nowMicros() - since));
-    }
+  /** Counts a submission that is taken in. */
+  validated(sinceMicros: number): void {
+    this.count('validated');
+    this.count('validatingMicros', this.#nowMicros - sinceMicros);
+  }
+
+  /** Counts a submission that is refused, and why. */
+  rejected(sinceMicros: number, code: string): void {
+    this.count('rejected');
+    this.#refused(code);
+    this.count('validatingMicros', this.#nowMicros - sinceMicros);
+  }
+
+  get #nowMicros(): number {
+    return Number(this.#clock.nowMicros());
   }
 
   get #hour(): number {

@@ -66,10 +66,17 @@ export class Registers {
     return this.#registers.size;
   }
 
-  /** Asks the register service for a register that is not known here, at most once a second. */
-  async find(registerId: string): Promise<Register | undefined> {
+  /** A register that this validator is a member of, as far as it knows. */
+  getOwn(registerId: string): Register | undefined {
     const known = this.#registers.get(registerId);
-    if (known !== undefined && isMember(known, this.#options.self)) return known;
+    return known !== undefined && isMember(known, this.#options.self) ? known : undefined;
+  }
+
+  /** As getOwn; asks the register service for one that is not known here, at most once a second. */
+  async find(registerId: string): Promise<Register | undefined> {
+    const own = this.getOwn(registerId);
+    if (own !== undefined) return own;
+    const known = this.#registers.get(registerId);
     const nowMs = this.#options.clock.nowMs();
     if ((this.#unknown.get(registerId) ?? 0) > nowMs) return undefined;
     const register = await (known === undefined ? this.#load(registerId, undefined) : this.#rejoin(known));
