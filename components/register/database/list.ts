@@ -8,6 +8,7 @@ import { managedRegistersMigration } from './migrations/0006-managed-registers.t
 import { queriesMigration } from './migrations/0007-queries.ts';
 import { segmentsMigration } from './migrations/0008-segments.ts';
 import { publicationsMigration } from './migrations/0009-publications.ts';
+import { typesMigration } from './migrations/0010-types.ts';
 
 export const migrations: readonly Migration[] = [
   ledgerMigration,
@@ -19,4 +20,5 @@ export const migrations: readonly Migration[] = [
   queriesMigration,
   segmentsMigration,
   publicationsMigration,
+  typesMigration,
 ];

@@ -3,8 +3,11 @@ import type { ColumnType, Generated, Selectable } from 'kysely';
 /** Bytes of an entry of an index over texts that a client chose, as migration 0007 has it; what is longer is found by reading. */
 export const LONGEST_INDEXED_BYTES = 256;
 
-/** Transactions after which a register's segment of keys is sealed, as migration 0008 has it, and another one opened. */
-export const SEGMENT_TRANSACTIONS = 500_000;
+/**
+ * Transactions after which a register's segment of keys (migration 0008) is sealed, and another one opened. More of them make
+ * fewer filters, which each key is asked for in; fewer make an open segment that memory holds.
+ */
+export const SEGMENT_TRANSACTIONS = 1_000_000;
 
 type Instant = ColumnType<Date, Date, Date>;
 type Json<T> = ColumnType<T, string, string>;
@@ -159,6 +162,8 @@ export interface TransactionIdsTable {
   docket_number: number;
   position: number;
   replay_key: Buffer | null;
+  /** null: what was sealed before migration 0010 */
+  type: string | null;
 }
 
 export interface TransactionSuccessorsTable {

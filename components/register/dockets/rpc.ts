@@ -12,10 +12,10 @@ import { LedgerService, WriteOutcome } from '#protos/gen/chancery/register/v1/re
 import type { RegisterSchema } from '../database/schema.ts';
 import { registersOfMember } from '../directory/store.ts';
 import { refusal } from '../errors.ts';
+import { createLookup } from '../lookup/store.ts';
 import { getRegister } from '../registers/access.ts';
 import { loadChain, membersAt, type StoredChain } from '../registers/store.ts';
 import type { Segments } from '../segments/segments.ts';
-import { lookup } from '../transactions/store.ts';
 import { frontierOf, rulesOfChain } from './chain.ts';
 import { findDocket, insertAttestation } from './store.ts';
 import { bundleOf, requireMember, voteOf, wholeOf } from './wire.ts';
@@ -82,6 +82,7 @@ function presentState({ register, members, roster }: StoredChain, rules: LedgerR
 
 export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerService)['method']> {
   const { read } = deps.database;
+  const lookup = createLookup(read, deps.segments);
   return {
     async lookup({ items }) {
       if (items.length > maxLookups)
@@ -92,7 +93,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
         previousTxId: findTxId(item.previousTransactionId) ?? '',
         replayKey: replayKeyOf(item.replayKey),
       }));
-      const rows = questions.length === 0 ? [] : await lookup(read, deps.segments, questions);
+      const rows = questions.length === 0 ? [] : await lookup(questions);
       return {
         answers: rows.map((row) => ({
           sealedRecordHash: row.leaf === null ? '' : encodeHex(row.leaf),

@@ -119,7 +119,7 @@ const noReplayKey = '00'.repeat(replayKeyBytes);
 
 /** Transaction rows that COPY has brought. */
 const copiedRows = `
-  select tx_id, position, sender_address, blueprint_id from transactions where register_no = $1 and docket_number = $2::bigint`;
+  select tx_id, position, type, sender_address, blueprint_id from transactions where register_no = $1 and docket_number = $2::bigint`;
 
 /** The transaction rows of a small docket. */
 const insertedRows = `
@@ -130,7 +130,7 @@ const insertedRows = `
   from head, unnest($32::bytea[], $33::text[], $34::text[], $35::text[], $36::text[], $37::bytea[], $38::bigint[],
     $39::bytea[], $40::text[], $41::bytea[], $42::bytea[]) with ordinality as t(tx_id, type, sender_address,
     blueprint_id, action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload, position)
-  returning tx_id, position, sender_address, blueprint_id`;
+  returning tx_id, position, type, sender_address, blueprint_id`;
 
 /**
  * A docket in one statement, but for rows that COPY has brought. The update of the head is the gate: when the head moved
@@ -152,8 +152,8 @@ with head as (
   select $1, $2::bigint, $3, $9, $4, $7, $6, $10, $11, $12, $13, $14, $15, $16, $17, first_ordinal from head
 ), rows as (${rows}
 ), ids as (
-  insert into transaction_ids (register_no, segment, tx_id, docket_number, position, replay_key)
-  select $1, $30::integer, tx_id, $2::bigint, position,
+  insert into transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key)
+  select $1, $30::integer, tx_id, $2::bigint, position, type,
     nullif(substring($26::bytea from position * ${replayKeyBytes} + 1 for ${replayKeyBytes}), decode('${noReplayKey}', 'hex'))
   from rows
 ), successors as (

@@ -2,7 +2,7 @@
 export const keyKinds = ['id', 'successor', 'replay'] as const;
 export type KeyKind = (typeof keyKinds)[number];
 
-/** A register of ten million has twenty filters, and each key that seems to be in one is looked for there. */
+/** A register of ten million has ten filters, and each key that seems to be in one is looked for there. */
 const bitsPerKey = 16;
 /**
  * Bits that a key sets. Of the keys that are not there one in 1,400 seems to be; in filters of former releases, which have 10

@@ -7,10 +7,10 @@ import { manualClock } from '#kit/clock/clock.ts';
 import { createRandom } from '#kit/testing/random.ts';
 import { violationsOf, type WriteResult } from '../dockets/write.ts';
 import { assembleLedger, type Ledger } from '../ledger.ts';
+import { createLookup } from '../lookup/store.ts';
 import { buildDocket } from '../testing/build-docket.ts';
 import { startTestRegister, type TestRegister, testSettings } from '../testing/register.ts';
 import { transaction } from '../testing/sealed.ts';
-import { lookup } from '../transactions/store.ts';
 import { createSegments } from './segments.ts';
 import { buildFilter, findFilter } from './store.ts';
 
@@ -161,7 +161,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
       const replayKey = follows === undefined ? replayOf(item) : '';
       return { registerId, txId: one.txId, previousTxId: follows ?? '', replayKey };
     });
-    const answers = await lookup(database.read, segments, questions);
+    const answers = await createLookup(database.read, segments)(questions);
     for (const [index, answer] of answers.entries()) {
       const { one, follows } = sealed[index] as Item;
       const id = Buffer.from(one.txId, 'hex');
@@ -171,9 +171,10 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
       expect(answer.replay).toEqual(follows === undefined ? id : null);
     }
     const unknown = sign({ n: signed }, undefined);
-    const [none] = await lookup(database.read, segments, [
-      { registerId, txId: unknown.one.txId, previousTxId: unknown.one.txId, replayKey: replayOf(unknown) },
-    ]);
+    const [none] = await createLookup(
+      database.read,
+      segments,
+    )([{ registerId, txId: unknown.one.txId, previousTxId: unknown.one.txId, replayKey: replayOf(unknown) }]);
     expect(none).toMatchObject({ leaf: null, previousType: null, successor: null, replay: null });
     await segments.stop();
     for (const { one } of random.shuffle(sealed).slice(0, 20)) {

@@ -2,8 +2,9 @@ import { Kysely, PostgresDialect } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sha256Hex } from '#core/crypto/hash.ts';
 import type { RegisterSchema } from '../database/schema.ts';
+import { createLookup } from '../lookup/store.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
-import { findPlace, findSealed, type KeyedRegister, lookup, sealedFacts } from './store.ts';
+import { findPlace, findSealed, type KeyedRegister, sealedFacts } from './store.ts';
 
 const rowsSealed = 4_000;
 
@@ -29,9 +30,9 @@ beforeAll(async () => {
         payload_hash_form, record, payload)
       select $1, 1 + n / 100, n % 100, sha256(convert_to('sealed ' || n, 'UTF8')), 'Action', 's', n, '\\x00', 'jcs',
         convert_to(repeat('r', 700), 'UTF8'), '\\x00'
-      from generate_series(0, $2::integer - 1) n returning docket_number, position, tx_id)
-    insert into transaction_ids (register_no, segment, tx_id, docket_number, position, replay_key)
-    select $1, 0, tx_id, docket_number, position, substring(tx_id from 1 for 16) from t`,
+      from generate_series(0, $2::integer - 1) n returning docket_number, position, tx_id, type)
+    insert into transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key)
+    select $1, 0, tx_id, docket_number, position, case when position % 2 = 0 then type end, substring(tx_id from 1 for 16) from t`,
     [registerNo, rowsSealed],
   );
 });
@@ -66,8 +67,22 @@ it('a key costs no more than its row while the statistics of the tables are thos
   const { segments } = service.ledger;
   // each question looks at the other register too
   const spare = 3 * questions.length;
-  expect(await rowsReadInVain((db) => lookup(db, segments, questions))).toBeLessThan(spare);
+  expect(await rowsReadInVain((db) => createLookup(db, segments)(questions))).toBeLessThan(spare);
   expect(await rowsReadInVain((db) => sealedFacts(db, register, ids))).toBeLessThan(spare);
   expect(await rowsReadInVain((db) => findSealed(db, register, idAt(7)))).toBeLessThan(spare);
   expect(await rowsReadInVain((db) => findPlace(db, register, idAt(7)))).toBeLessThan(spare);
+});
+
+it('tells types that stand beside the keys, and those of before they did', async () => {
+  const ids = [idAt(200), idAt(201)];
+  const facts = await sealedFacts(service.database.read, register, ids);
+  expect(ids.map((id) => facts.get(id)?.type)).toEqual(['Action', 'Action']);
+  const questions = ids.map((previousTxId) => ({
+    registerId,
+    txId: 'ab'.repeat(32),
+    previousTxId,
+    replayKey: '',
+  }));
+  const answers = await createLookup(service.database.read, service.ledger.segments)(questions);
+  expect(answers.map(({ previousType }) => previousType)).toEqual(['Action', 'Action']);
 });

@@ -1,9 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
-import type { KeyKind } from '../segments/filter.ts';
-import type { Segments } from '../segments/segments.ts';
-import { everywhere, headSegments, type KeyPlaces, rowOfKey, segmentsText } from '../segments/store.ts';
+import { headSegments, type KeyPlaces, rowOfKey, segmentsText } from '../segments/store.ts';
 
 export interface SealedRow {
   readonly docketNumber: number;
@@ -47,6 +45,8 @@ export interface KeyedRegister {
 }
 
 const place = sql`docket_number, position`;
+/** The type is null for what was sealed before migration 0010. */
+export const placeAndType = sql`docket_number, position, type`;
 
 /** SQL for columns of the transaction at `i`. The limit keeps the planner from reading more of the register for it. */
 const rowAt = (
@@ -101,6 +101,32 @@ export async function findIdAt(
   return row?.tx_id.toString('hex');
 }
 
+/** What is asked of a row for its type or hash. */
+export interface RowFacts {
+  readonly type: string;
+  readonly leaf: Buffer;
+}
+
+/** A place of a register. */
+export interface RegisterPlace extends Place {
+  readonly registerNo: number;
+}
+
+/** What stands at places, one for one; undefined where none is named, and for what is gone from there. */
+export async function rowsAt(
+  db: Db,
+  places: readonly (RegisterPlace | undefined)[],
+): Promise<readonly (RowFacts | undefined)[]> {
+  const named = places.filter((one) => one !== undefined);
+  if (named.length === 0) return [];
+  const { rows } = await sql<RowFacts & { readonly ord: number }>`select i.ord, t.*
+    from unnest(${named.map((one) => one.registerNo)}::integer[], ${named.map((one) => one.docketNumber)}::bigint[],
+      ${named.map((one) => one.position)}::integer[]) with ordinality as i(register_no, docket_number, position, ord)
+    cross join lateral ${rowAt(sql`type, leaf`, sql`i.register_no`)} t`.execute(db);
+  const found = new Map(rows.map((row) => [named[row.ord - 1], row]));
+  return places.map((one) => one && found.get(one));
+}
+
 /** Places and types of those ids that are sealed. */
 export async function sealedFacts(
   db: Db,
@@ -111,118 +137,22 @@ export async function sealedFacts(
   const ids = txIds.map(bytesOf);
   const register = sql`${registerNo}::integer`;
   const others = sql`(q.sealed::integer[] || h.unknown)`;
-  const found = rowOfKey('id', place, { registerNo: register, open: sql`h.open`, others, key: sql`q.tx_id` });
-  const rows = await sql<{ tx_id: Buffer; docket_number: number; position: number; type: string }>`
-    select q.tx_id, i.docket_number, i.position, t.type
+  const key = sql`q.tx_id`;
+  const found = rowOfKey('id', placeAndType, { registerNo: register, open: sql`h.open`, others, key });
+  const { rows } = await sql<Place & { readonly txId: Buffer; readonly type: string | null }>`
+    select q.tx_id as "txId", i.docket_number as "docketNumber", i.position, i.type
     from ${headSegments(register, sql`${places.from}::integer`)} h,
       unnest(${ids}::bytea[], ${ids.map((id) => segmentsText(places.before('id', id)))}::text[]) as q(tx_id, sealed)
-    cross join lateral ${found} i
-    cross join lateral ${rowAt(sql`type`, register)} t`.execute(db);
+    cross join lateral ${found} i`.execute(db);
+  const untyped = rows.map((row) => (row.type === null ? { ...row, registerNo } : undefined));
+  const facts = await rowsAt(db, untyped);
   return new Map(
-    rows.rows.map((row) => [
-      row.tx_id.toString('hex'),
-      { docketNumber: row.docket_number, position: row.position, type: row.type },
-    ]),
+    rows.flatMap((row, n) => {
+      const { txId, docketNumber, position } = row;
+      const type = row.type ?? facts[n]?.type;
+      return type === undefined ? [] : [[txId.toString('hex'), { docketNumber, position, type }] as const];
+    }),
   );
-}
-
-export interface LookupQuestion {
-  readonly registerId: string;
-  readonly txId: string;
-  readonly previousTxId: string;
-  /** hex; empty when the question is not asked */
-  readonly replayKey: string;
-}
-
-export interface LookupRow {
-  /** null: there is no such register */
-  readonly registerNo: number | null;
-  readonly segment: number | null;
-  readonly leaf: Buffer | null;
-  readonly docketNumber: number | null;
-  readonly previousType: string | null;
-  readonly successor: Buffer | null;
-  /** id of the sealed transaction with the replay key */
-  readonly replay: Buffer | null;
-}
-
-/** The keys of one kind that a batch asks for, with the sealed segments where each may be, as arrays of one length or none. */
-function keysAsked(
-  places: readonly KeyPlaces[],
-  kind: KeyKind,
-  texts: readonly string[],
-): { readonly keys: RawBuilder<unknown>; readonly sealed: RawBuilder<unknown> } {
-  const keys = texts.map((text) => (text === '' ? null : bytesOf(text)));
-  const sealed = keys.map((key, n) => (key === null ? [] : (places[n]?.before(kind, key) ?? [])));
-  const isAny = sealed.some((some) => some.length > 0);
-  return { keys: sql`${keys}::bytea[]`, sealed: sql`${isAny ? sealed.map(segmentsText) : []}::text[]` };
-}
-
-/**
- * One statement for a whole batch of questions; rows come in the order of the questions (D16). Each key is looked up on its
- * own: joined as tables they may be read whole, by a plan made while they were small and kept while they grow. It is planned
- * for every batch, so it holds only what is asked.
- */
-export async function lookup(
-  db: Db,
-  segments: Pick<Segments, 'of' | 'named'>,
-  questions: readonly LookupQuestion[],
-): Promise<LookupRow[]> {
-  const registerIds = [...new Set(questions.map((one) => one.registerId))];
-  const known = new Map(registerIds.map((id, n) => [id, { ord: n + 1, places: segments.named(id) }]));
-  const ofQuestion = questions.map((one) => known.get(one.registerId) ?? { ord: 0, places: everywhere });
-  const places = ofQuestion.map((one) => one.places);
-  const previousIds = questions.map((one) => one.previousTxId);
-  const txIds = questions.map((one) => one.txId);
-  const replayKeys = questions.map((one) => one.replayKey);
-  const own = keysAsked(places, 'id', txIds);
-  const same = keysAsked(places, 'replay', replayKeys);
-  const prior = keysAsked(places, 'id', previousIds);
-  const followed = keysAsked(places, 'successor', previousIds);
-  const registerNo = sql`r.register_no`;
-  const row = (kind: KeyKind, columns: RawBuilder<unknown>, key: string, sealed: string) =>
-    rowOfKey(kind, columns, {
-      registerNo,
-      open: sql`r.open`,
-      others: sql`(${sql.ref(sealed)}::integer[] || r.unknown)`,
-      key: sql.ref(key),
-    });
-  const predecessors = previousIds.some((id) => id !== '')
-    ? {
-        columns: sql`prior.type as "previousType", s.tx_id as successor`,
-        joins: sql`left join lateral (
-      select t.type from ${row('id', place, 'q.previous', 'q.prior')} i
-      cross join lateral ${rowAt(sql`type`, registerNo)} t
-    ) prior on true
-    left join lateral ${row('successor', sql`tx_id`, 'q.previous', 'q.followed')} s on true`,
-      }
-    : { columns: sql`null as "previousType", null as successor`, joins: sql`` };
-  const { rows } = await sql<LookupRow>`
-    with r as materialized (
-      select d.ord, g.register_no, h.open, h.unknown
-      from unnest(${registerIds}::text[], ${[...known.values()].map((one) => one.places.from)}::integer[])
-        with ordinality as d(register_id, known, ord)
-      cross join lateral (select register_no from registers where register_id = d.register_id limit 1) g
-      cross join lateral ${headSegments(sql`g.register_no`, sql`d.known`)} h
-    )
-    select r.register_no as "registerNo", r.open as segment, own.leaf, own.docket_number as "docketNumber",
-      same.tx_id as replay, ${predecessors.columns}
-    from unnest(${ofQuestion.map((one) => one.ord)}::integer[], ${own.keys}, ${own.sealed}, ${same.keys}, ${same.sealed},
-      ${prior.keys}, ${prior.sealed}, ${followed.sealed})
-      with ordinality as q(register, tx_id, own, replay_key, same, previous, prior, followed, ord)
-    left join r on r.ord = q.register
-    left join lateral (
-      select i.docket_number, t.leaf from ${row('id', place, 'q.tx_id', 'q.own')} i
-      cross join lateral ${rowAt(sql`leaf`, registerNo)} t
-    ) own on true
-    left join lateral ${row('replay', sql`tx_id`, 'q.replay_key', 'q.same')} same on true
-    ${predecessors.joins}
-    order by q.ord`.execute(db);
-  for (const [index, { registerNo, segment }] of rows.entries()) {
-    const registerId = questions[index]?.registerId ?? '';
-    if (registerNo !== null && segment !== null) segments.of({ registerNo, registerId, segment });
-  }
-  return rows;
 }
 
 const itemColumns = [

@@ -152,8 +152,8 @@ async function insertTransactions(tx: Tx, beginning: Beginning, count: number): 
       ${Buffer.from(payload)}
     from ${rows} r`.execute(tx);
   // in the order of the keys: a whole stretch costs less than its rows one by one
-  await sql`insert into transaction_ids (register_no, segment, tx_id, docket_number, position, replay_key)
-    select register_no, ${segment}::integer, tx_id, docket_number, position, case when n % 2 = 0 then substring(tx_id from 5 for 16) end
+  await sql`insert into transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key)
+    select register_no, ${segment}::integer, tx_id, docket_number, position, 'Action', case when n % 2 = 0 then substring(tx_id from 5 for 16) end
     from ${rows} r order by tx_id`.execute(tx);
   await sql`insert into transaction_successors (register_no, segment, previous_tx_id, tx_id)
     select register_no, ${segment}::integer, previous_tx_id, tx_id from ${rows} r where previous_tx_id is not null

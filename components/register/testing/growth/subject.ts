@@ -1,7 +1,7 @@
 import { sha256Hex } from '#core/crypto/hash.ts';
 import { createRandom } from '#kit/testing/random.ts';
 import type { DocketBundle } from '../../dockets/docket.ts';
-import { lookup } from '../../transactions/store.ts';
+import { createLookup, type Lookup } from '../../lookup/store.ts';
 import { buildDocket } from '../build-docket.ts';
 import { startTestRegister, type TestRegister } from '../register.ts';
 import { transaction } from '../sealed.ts';
@@ -35,6 +35,8 @@ const paths = {
 /** Dockets that are to be signed. */
 export interface Wanted {
   readonly registers: number;
+  /** What they follow may stand anywhere in the history, not only among the latest. */
+  readonly anywhere?: boolean;
   readonly count: number;
   readonly transactions: number;
 }
@@ -48,11 +50,18 @@ interface Depth {
 }
 
 /** What is asked of a register as it grows. */
-export type ReadName = keyof typeof paths | 'lookup of 1,000 submissions';
+export type ReadName =
+  | keyof typeof paths
+  | 'lookup of 1,000 submissions'
+  | 'lookup of 1,000 that follow anything';
 export const READS: readonly ReadName[] = [
   ...(Object.keys(paths) as (keyof typeof paths)[]),
   'lookup of 1,000 submissions',
+  'lookup of 1,000 that follow anything',
 ];
+
+/** How far back transactions follow others, unless they follow anything: all of the smaller register, and no more of a larger one. */
+const usualReach = 100_000;
 
 function addressOf(n: number): string {
   return SENDERS[n]?.walletAddress ?? '';
@@ -61,6 +70,7 @@ function addressOf(n: number): string {
 /** One register with a database of its own that is grown and looked at. */
 export class Subject {
   readonly #service: TestRegister;
+  readonly #lookUp: Lookup;
   /** The first one is the one with a history. */
   readonly #registers: string[];
   #made = 0;
@@ -72,6 +82,7 @@ export class Subject {
 
   private constructor(service: TestRegister, registerId: string) {
     this.#service = service;
+    this.#lookUp = createLookup(service.database.read, service.ledger.segments);
     this.#registers = [registerId];
   }
 
@@ -97,8 +108,19 @@ export class Subject {
     const { ledger } = this.#service;
     ledger.segments.of(await this.#service.state(this.#registerId));
     await ledger.segments.settled();
-    await database.pool.query('vacuum (analyze, freeze)');
-    await database.pool.query('checkpoint');
+    await this.#tidyUp();
+  }
+
+  /** What autovacuum does with time. A table of ten million takes longer than a statement of the service may. */
+  async #tidyUp(): Promise<void> {
+    const client = await this.#service.database.pool.connect();
+    try {
+      await client.query('set statement_timeout = 0');
+      await client.query('vacuum (analyze, freeze)');
+      await client.query('checkpoint');
+    } finally {
+      client.release(true);
+    }
   }
 
   /** Creates registers without a history until there are so many. */
@@ -109,26 +131,28 @@ export class Subject {
 
   /**
    * Signs what `append` stores, each docket for the next of so many registers. Every second transaction follows one that
-   * has no successor, anywhere in the history.
+   * has no successor.
    */
-  sign({ registers, count, transactions }: Wanted): void {
+  sign({ registers, count, transactions, anywhere = false }: Wanted): void {
+    const reach = anywhere ? this.#made : Math.min(usualReach, this.#made);
     this.#ready = Array.from({ length: count }, () => {
       const registerId = this.#registers[this.#turn++ % registers] ?? '';
       const signed: Signed[] = [];
       for (let n = 0; n < transactions; n += 1) {
-        const followed = n % 2 === 0 ? undefined : (this.#unfollowed() ?? signed.at(-1)?.txId);
+        const followed = n % 2 === 0 ? undefined : (this.#unfollowed(reach) ?? signed.at(-1)?.txId);
         signed.push(this.#transaction(registerId, n, followed));
       }
       return { registerId, transactions: signed };
     });
   }
 
-  /** The id of a made-up transaction that nothing follows; undefined once there is none left. */
-  #unfollowed(): string | undefined {
+  /** The id of a made-up transaction among the latest that nothing follows; undefined once there is hardly one left. */
+  #unfollowed(reach: number): string | undefined {
     const pairs = Math.floor(this.#made / 2);
-    if (this.#followed.size >= pairs / 2) return undefined;
+    if (this.#followed.size >= pairs * 0.9) return undefined;
+    const first = pairs - Math.floor(reach / 2);
     for (;;) {
-      const place = this.#random.whole(0, pairs - 1) * 2 + 1;
+      const place = this.#random.whole(first, pairs - 1) * 2 + 1;
       if (this.#followed.has(place)) continue;
       this.#followed.add(place);
       return idInHistory(place);
@@ -170,7 +194,9 @@ export class Subject {
   /** Milliseconds of one question; each `n` asks for something else. */
   async read(name: ReadName, n: number): Promise<number> {
     const startedAt = performance.now();
-    await (name === 'lookup of 1,000 submissions' ? this.#lookup(n) : this.#ask(paths[name], n));
+    if (name === 'lookup of 1,000 submissions') await this.#lookup(n, Math.min(usualReach, this.#made));
+    else if (name === 'lookup of 1,000 that follow anything') await this.#lookup(n, this.#made);
+    else await this.#ask(paths[name], n);
     return performance.now() - startedAt;
   }
 
@@ -184,14 +210,14 @@ export class Subject {
     if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${answer.text}`);
   }
 
-  async #lookup(round: number): Promise<void> {
+  async #lookup(round: number, reach: number): Promise<void> {
     const questions = Array.from({ length: 1_000 }, (_, index) => ({
       registerId: this.#registerId,
       txId: sha256Hex(`new ${round} ${index}`),
-      previousTxId: idInHistory((index * 7_919 + round + 1) % this.#made),
+      previousTxId: idInHistory(this.#made - reach + ((index * 7_919 + round + 1) % reach)),
       replayKey: sha256Hex(`${round} ${index}`).slice(0, 32),
     }));
-    const answers = await lookup(this.#service.database.read, this.#service.ledger.segments, questions);
+    const answers = await this.#lookUp(questions);
     if (answers.some((answer) => answer.previousType !== 'Action'))
       throw new Error('a predecessor is missing');
   }
