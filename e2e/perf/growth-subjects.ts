@@ -34,6 +34,8 @@ export interface Subjects {
 export interface Dockets {
   readonly count: number;
   readonly transactions: number;
+  /** What they follow may stand anywhere in the history, not only among the latest. */
+  readonly anywhere?: boolean;
 }
 
 interface Answer {
