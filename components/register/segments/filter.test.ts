@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createRandom } from '#kit/testing/random.ts';
-import { addKey, emptyFilter, keyKinds, mayHold } from './filter.ts';
+import { addKey, emptyFilter, keyKinds, mayHold, wordsOf } from './filter.ts';
 
 describe('the filter of a sealed segment', () => {
   it('holds every key that was added, of whatever kind and number', () => {
@@ -12,7 +12,7 @@ describe('the filter of a sealed segment', () => {
       }));
       const filter = emptyFilter(count);
       for (const { kind, key } of keys) addKey(filter, kind, key);
-      expect(keys.filter(({ kind, key }) => !mayHold(filter, kind, key))).toEqual([]);
+      expect(keys.filter(({ kind, key }) => !mayHold(filter, wordsOf(kind, key)))).toEqual([]);
     }
   });
 
@@ -21,7 +21,9 @@ describe('the filter of a sealed segment', () => {
     const filter = emptyFilter(10_000);
     expect(filter.length).toBe(20_000);
     for (let n = 0; n < 10_000; n += 1) addKey(filter, 'id', Buffer.from(random.bytes(32)));
-    const taken = Array.from({ length: 10_000 }, () => mayHold(filter, 'id', Buffer.from(random.bytes(32))));
+    const taken = Array.from({ length: 10_000 }, () =>
+      mayHold(filter, wordsOf('id', Buffer.from(random.bytes(32)))),
+    );
     expect(taken.filter(Boolean).length).toBeLessThan(25);
   });
 
@@ -30,14 +32,30 @@ describe('the filter of a sealed segment', () => {
     const filter = Buffer.alloc(1_250);
     const keys = Array.from({ length: 1_000 }, () => Buffer.from(random.bytes(32)));
     for (const key of keys) addKey(filter, 'id', key);
-    expect(keys.every((key) => mayHold(filter, 'id', key))).toBe(true);
+    expect(keys.every((key) => mayHold(filter, wordsOf('id', key)))).toBe(true);
   });
 
   it('tells an id from the same id that is followed, and rules out everything without keys', () => {
     const key = Buffer.from(createRandom(10).bytes(32));
     const filter = emptyFilter(1_000);
-    expect(keyKinds.map((kind) => mayHold(filter, kind, key))).toEqual([false, false, false]);
+    expect(keyKinds.map((kind) => mayHold(filter, wordsOf(kind, key)))).toEqual([false, false, false]);
     addKey(filter, 'id', key);
-    expect(mayHold(filter, 'successor', key)).toBe(false);
+    expect(mayHold(filter, wordsOf('successor', key))).toBe(false);
+  });
+
+  it('sets (first + n * step) modulo its bits and no others, as former releases did', () => {
+    const random = createRandom(12);
+    for (const bytes of [1, 3, 1_250, 20_000, 6_000_001]) {
+      const key = Buffer.concat([Buffer.alloc(4, 0xff), Buffer.from(random.bytes(28))]);
+      const filter = Buffer.alloc(bytes);
+      addKey(filter, 'id', key);
+      const [first, step] = [BigInt(key.readUInt32BE(0)), BigInt(key.readUInt32BE(4))];
+      const wanted = Buffer.alloc(bytes);
+      for (let n = 0n; n < 7n; n += 1n) {
+        const place = Number((first + n * step) % BigInt(bytes * 8));
+        wanted.writeUInt8(wanted.readUInt8(place >> 3) | (1 << (place % 8)), place >> 3);
+      }
+      expect(filter.equals(wanted)).toBe(true);
+    }
   });
 });

@@ -18,31 +18,41 @@ export function emptyFilter(keys: number): Buffer {
   return Buffer.alloc(Math.max(1, Math.ceil((keys * bitsPerKey) / 8)));
 }
 
-/** Keys are hashes already, 16 bytes or more, so two words of one make all of its places. */
-function placeOf(filter: Buffer, [first, step]: readonly [number, number], n: number): number {
-  return (first + n * step) % (filter.length * 8);
+/** What all places of a key are made of: keys are hashes already, 16 bytes or more, so two words of one are enough. */
+export interface KeyWords {
+  readonly first: number;
+  readonly step: number;
 }
 
-function wordsOf(kind: KeyKind, key: Buffer): readonly [number, number] {
+export function wordsOf(kind: KeyKind, key: Buffer): KeyWords {
   const start = startOf[kind];
-  return [key.readUInt32BE(start), key.readUInt32BE(start + 4)];
+  return { first: key.readUInt32BE(start), step: key.readUInt32BE(start + 4) };
+}
+
+/**
+ * A key's places are (first + n * step) modulo the bits of a filter. They are walked by remainders, which stay whole numbers of
+ * 32 bits: a filter is asked for every key there is, and the remainder of a larger number takes many times as long.
+ */
+function stepped(place: number, by: number, bits: number): number {
+  const next = place + by;
+  return next < bits ? next : next - bits;
 }
 
 export function addKey(filter: Buffer, kind: KeyKind, key: Buffer): void {
-  const words = wordsOf(kind, key);
-  for (let n = 0; n < bitsSet; n += 1) {
-    const place = placeOf(filter, words, n);
-    const at = Math.floor(place / 8);
-    filter[at] = (filter[at] ?? 0) | (1 << (place % 8));
+  const { first, step } = wordsOf(kind, key);
+  const bits = filter.length * 8;
+  const by = step % bits;
+  for (let n = 0, place = first % bits; n < bitsSet; n += 1, place = stepped(place, by, bits)) {
+    filter[place >>> 3] = (filter[place >>> 3] ?? 0) | (1 << (place & 7));
   }
 }
 
 /** False: the key was never added. */
-export function mayHold(filter: Buffer, kind: KeyKind, key: Buffer): boolean {
-  const words = wordsOf(kind, key);
-  for (let n = 0; n < bitsSet; n += 1) {
-    const place = placeOf(filter, words, n);
-    if (((filter[Math.floor(place / 8)] ?? 0) & (1 << (place % 8))) === 0) return false;
+export function mayHold(filter: Buffer, { first, step }: KeyWords): boolean {
+  const bits = filter.length * 8;
+  const by = step % bits;
+  for (let n = 0, place = first % bits; n < bitsSet; n += 1, place = stepped(place, by, bits)) {
+    if (((filter[place >>> 3] ?? 0) & (1 << (place & 7))) === 0) return false;
   }
   return true;
 }

@@ -2,7 +2,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { RegisterSchema } from '../database/schema.ts';
-import { type KeyKind, mayHold } from './filter.ts';
+import { type KeyKind, mayHold, wordsOf } from './filter.ts';
 import { buildFilter, everywhere, findFilter, type KeyPlaces } from './store.ts';
 
 /** A register with the segment that is open, as some statement has just read it. */
@@ -55,10 +55,12 @@ function placesOf({ filters }: Known): KeyPlaces {
   return {
     from,
     before(kind: KeyKind, key: Buffer) {
+      if (from === 0) return [];
+      const words = wordsOf(kind, key);
       const found: number[] = [];
       for (let segment = from - 1; segment >= 0; segment -= 1) {
         const filter = filters[segment];
-        if (filter !== undefined && mayHold(filter, kind, key)) found.push(segment);
+        if (filter !== undefined && mayHold(filter, words)) found.push(segment);
       }
       return found;
     },
