@@ -5,6 +5,8 @@ const table = {
   INVALID_CREDENTIALS: ['unauthenticated', 'The e-mail address or the password is wrong.'],
   TIER_NOT_ENTITLED: ['forbidden', 'The account is not entitled to the requested tier.'],
   INVALID_REFRESH_TOKEN: ['unauthenticated', 'The refresh token is invalid, used or expired.'],
+  SESSION_ENDED: ['unauthenticated', 'The session of the token has ended: sign in again.'],
+  NOT_A_MEMBER: ['forbidden', 'The caller is no member of the organisation, or it is not open.'],
   EMAIL_NOT_VERIFIED: ['forbidden', 'The e-mail address of the account is not verified.'],
   ORG_LIMIT_REACHED: ['forbidden', 'The account has created as many organisations as it may.'],
   SUBDOMAIN_CONFLICT: ['conflict', 'The subdomain is taken.'],

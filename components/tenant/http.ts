@@ -6,6 +6,8 @@ import type { StatusDeps } from './organizations/status.ts';
 import { mountPlatform } from './platform/routes.ts';
 import { type InternalDeps, mountInternal } from './principals/routes.ts';
 import { mountSignIn, type SignInRouteDeps } from './sign-in/routes.ts';
+import { mountSwitching } from './switching/routes.ts';
+import type { SwitchDeps } from './switching/switch.ts';
 import { mountTokens, type TokenRouteDeps } from './tokens/routes.ts';
 import { mountUsers, type UserDeps } from './users/routes.ts';
 
@@ -15,6 +17,7 @@ export interface Deps {
   readonly governance: StatusDeps;
   readonly users: UserDeps;
   readonly signIn: SignInRouteDeps;
+  readonly switching: SwitchDeps;
   readonly tokens: TokenRouteDeps;
   readonly internal: InternalDeps;
 }
@@ -27,6 +30,7 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountManaged(app, deps.governance);
   mountUsers(app, deps.users);
   mountSignIn(app, deps.signIn);
+  mountSwitching(app, deps.switching);
   mountTokens(app, deps.tokens);
 }
 

@@ -92,6 +92,52 @@ describe('identity, from outside', () => {
     expect([protectedOne.status, protectedOne.body]).toMatchObject([409, { code: 'PLATFORM_ORG_PROTECTED' }]);
   });
 
+  test('identity A8: a person goes from one organisation to another, and every service sees it', async () => {
+    const { access_token: root } = await signIn(here.api, here.state);
+    const home = await createOrganization(here.api, root, 'switch-home');
+    const away = await createOrganization(here.api, root, 'switch-away');
+    const foreign = await createOrganization(here.api, root, 'switch-foreign');
+    const { email, token } = await createPerson(here.api, root, home, {
+      name: 'anna',
+      role: 'Administrator',
+    });
+    await here.api.expect(201, 'POST', `/api/organizations/${away.id}/users`, {
+      token: root,
+      json: { email, displayName: 'Anna', password: 'ignored: the account has one', roles: ['Auditor'] },
+    });
+    const { body: open } = await here.api.expect(200, 'GET', '/api/auth/me/organizations', { token });
+    expect(open).toMatchObject({
+      items: [
+        { organizationId: away.id, role: 'Auditor', isCurrent: false },
+        { organizationId: home.id, role: 'Administrator', isCurrent: true },
+      ],
+    });
+    const switchTo = (organizationId: string) =>
+      here.api.send('POST', '/api/auth/switch-org', { token, json: { organizationId } });
+    const switched = await switchTo(away.id);
+    expect(switched.status).toBe(200);
+    const tokens = switched.body as { access_token: string; refresh_token: string };
+    const { claims } = await verifyAccessToken(here.api, tokens.access_token, here.state.installation);
+    expect(claims).toMatchObject({ org_id: away.id, roles: ['Auditor'], tier: 'platform' });
+    const users = (organizationId: string) => `/api/organizations/${organizationId}/users`;
+    const status = async (path: string, bearer: string) =>
+      (await here.api.send('GET', path, { token: bearer })).status;
+    expect(await status(users(away.id), tokens.access_token)).toBe(200);
+    expect(await status(users(home.id), tokens.access_token)).toBe(403);
+    expect(await status('/api/wallets', tokens.access_token)).toBe(200);
+    expect(await status('/api/registers', tokens.access_token)).toBe(200);
+    expect(await status(users(home.id), token)).toBe(200);
+    const refused = await switchTo(foreign.id);
+    expect([refused.status, refused.body]).toMatchObject([403, { code: 'NOT_A_MEMBER' }]);
+    const { body: all } = await here.api.expect(200, 'GET', '/api/platform/organizations?pageSize=100', {
+      token: root,
+    });
+    const { items } = all as { items: { id: string; userCount: number }[] };
+    expect(items.filter(({ id }) => [home.id, away.id].includes(id)).map((one) => one.userCount)).toEqual([
+      2, 2,
+    ]);
+  });
+
   test('identity A27: a token that was logged out is refused by every service within a second', async () => {
     const { access_token: token } = await signIn(here.api, here.state);
     const uses = ['/api/auth/me', '/api/wallets', '/api/registers'];

@@ -17,6 +17,7 @@ export type AuditEventType =
   | 'OrganizationReactivated'
   | 'OrganizationDeleted'
   | 'OrganizationPurged'
+  | 'PlatformSettingsUpdated'
   | 'UserAddedToOrganization'
   | 'ServicePrincipalUpserted'
   | 'ServicePrincipalRevoked'

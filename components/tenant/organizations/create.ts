@@ -7,11 +7,12 @@ import type { Origin } from '../audit/audit.ts';
 import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { getSettings } from '../platform/store.ts';
 import type { Account } from '../users/account.ts';
 import { countCreatedOrganization, insertIdentity, lockAccount } from '../users/store.ts';
 import { isSystemAdministrator } from './authority.ts';
 import { type Branding, isReservedSubdomain, type Organization } from './organization.ts';
-import { getMaxOrganizationsPerUser, insertOrganization } from './store.ts';
+import { insertOrganization } from './store.ts';
 
 export interface NewOrganization {
   readonly name: string;
@@ -66,7 +67,7 @@ async function getEntitledAccount(
   if (account?.isActive !== true) throw refusal('USER_NOT_FOUND');
   if (isSystemAdministrator(caller)) return account;
   if (!account.emailVerified) throw refusal('EMAIL_NOT_VERIFIED');
-  if (account.createdOrganizations >= (await getMaxOrganizationsPerUser(tx)))
+  if (account.createdOrganizations >= (await getSettings(tx)).maxOrgsPerUser)
     throw refusal('ORG_LIMIT_REACHED');
   return account;
 }

@@ -15,6 +15,7 @@ export interface Organization {
 
 /** An organisation as it is stored, deleted ones too. */
 export interface StoredOrganization extends Organization {
+  readonly selfRegistrationEnabled: boolean;
   /** UID of the custom resource that it belongs to. */
   readonly resourceUid: string | undefined;
   /** Grows by one with each change. */

@@ -56,10 +56,20 @@ export async function applyStatus(
   organization: Organization,
   change: Act & { readonly status: Organization['status'] },
 ): Promise<boolean> {
+  const isAsked = organization.status !== change.status && change.status === 'Suspended';
+  if (isAsked && organization.isPlatformOrg) throw refusal('PLATFORM_ORG_PROTECTED');
+  return changeStatus(tx, organization, change);
+}
+
+/** The same, whosever the organisation is. */
+export async function changeStatus(
+  tx: Transactor<TenantDatabase>,
+  organization: Organization,
+  change: Act & { readonly status: Organization['status'] },
+): Promise<boolean> {
   const { status } = change;
   if (organization.status === status) return false;
   const suspends = status === 'Suspended';
-  if (suspends && organization.isPlatformOrg) throw refusal('PLATFORM_ORG_PROTECTED');
   await updateOrganization(tx, organization.id, { status });
   if (suspends)
     await endTokensOf(tx, organization.id, { reason: 'organization-suspended', atMs: change.atMs });

@@ -22,6 +22,41 @@ export async function listOrganizations(db: Reader<DB>): Promise<Organization[]>
   return (await living(db).orderBy('name').orderBy('id').execute()).map(toOrganization);
 }
 
+/** An organisation with how many belong to it. */
+export interface CountedOrganization extends Organization {
+  readonly userCount: number;
+}
+
+/** A page of all organisations by name, and how many there are. */
+export async function pageOrganizations(
+  db: Reader<DB>,
+  filter: { readonly status?: Organization['status'] | undefined },
+  window: { readonly offset: number; readonly limit: number },
+): Promise<{ organizations: CountedOrganization[]; totalCount: number }> {
+  const { status } = filter;
+  const chosen = status === undefined ? living(db) : living(db).where('status', '=', status);
+  const { total } = await chosen
+    .clearSelect()
+    .select(sql<number>`count(*)::int`.as('total'))
+    .executeTakeFirstOrThrow();
+  const rows = await chosen
+    .select((from) =>
+      from
+        .selectFrom('user_identities as i')
+        .select(sql<number>`count(*)::int`.as('users'))
+        .whereRef('i.organization_id', '=', 'organizations.id')
+        .where('i.status', '<>', 'Deleted')
+        .as('users'),
+    )
+    .orderBy('name')
+    .orderBy('id')
+    .offset(window.offset)
+    .limit(window.limit)
+    .execute();
+  const organizations = rows.map((row) => ({ ...toOrganization(row), userCount: row.users ?? 0 }));
+  return { organizations, totalCount: total };
+}
+
 /** The organisations a person belongs to. */
 export async function listOrganizationsOf(db: Reader<DB>, platformUserId: string): Promise<Organization[]> {
   const rows = await living(db)
@@ -124,6 +159,7 @@ export interface OrganizationChange {
   readonly name?: string | undefined;
   readonly branding?: Branding | undefined;
   readonly status?: Organization['status'] | undefined;
+  readonly selfRegistrationEnabled?: boolean | undefined;
   /** Null releases it. */
   readonly resourceUid?: string | null | undefined;
   readonly deletedAtMs?: number | undefined;
@@ -134,7 +170,7 @@ export async function updateOrganization(
   id: string,
   change: OrganizationChange,
 ): Promise<void> {
-  const { name, branding, status, resourceUid, deletedAtMs } = change;
+  const { name, branding, status, selfRegistrationEnabled, resourceUid, deletedAtMs } = change;
   await tx
     .updateTable('organizations')
     .set({
@@ -142,6 +178,9 @@ export async function updateOrganization(
       ...(name === undefined ? {} : { name }),
       ...(branding === undefined ? {} : { branding: JSON.stringify(branding) }),
       ...(status === undefined ? {} : { status }),
+      ...(selfRegistrationEnabled === undefined
+        ? {}
+        : { self_registration_enabled: selfRegistrationEnabled }),
       ...(resourceUid === undefined ? {} : { resource_uid: resourceUid }),
       ...(deletedAtMs === undefined ? {} : { deleted_at: new Date(deletedAtMs) }),
     })
@@ -184,11 +223,6 @@ export async function purgeOrganization(tx: Transactor<DB>, id: string, atMs: nu
     .execute();
 }
 
-export async function getMaxOrganizationsPerUser(db: Reader<DB>): Promise<number> {
-  const row = await db.selectFrom('platform_settings').select('max_orgs_per_user').executeTakeFirstOrThrow();
-  return row.max_orgs_per_user;
-}
-
 function living(db: Reader<DB>) {
   return db.selectFrom('organizations').selectAll().where('deleted_at', 'is', null);
 }
@@ -203,6 +237,7 @@ export function toOrganization(row: Selectable<OrganizationTable>): StoredOrgani
     isPlatformOrg: row.is_platform_org,
     branding: row.branding,
     createdAtMs: row.created_at.getTime(),
+    selfRegistrationEnabled: row.self_registration_enabled,
     resourceUid: row.resource_uid ?? undefined,
     version: row.version,
     deletedAtMs: row.deleted_at?.getTime(),

@@ -12,11 +12,12 @@ import type { Database, Transactor } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { insertOrganization } from '../organizations/store.ts';
 import type { Passwords } from '../passwords/queue.ts';
+import { insertSettings } from '../platform/store.ts';
 import { hashSecret } from '../principals/principal.ts';
 import { insertPrincipal } from '../principals/store.ts';
 import { normalizeEmail } from '../users/account.ts';
 import { findAccountByEmail, insertAccount, insertIdentity } from '../users/store.ts';
-import { hasIdentity, insertSettings, lockSeeding } from './store.ts';
+import { hasIdentity, lockSeeding } from './store.ts';
 
 export interface Seed {
   readonly adminEmail: string;
@@ -71,7 +72,7 @@ async function seedOrganizations(tx: Transactor<TenantDatabase>, wanted: Seed, a
   await insertSettings(tx, {
     publicOrgEnabled,
     maxOrgsPerUser: publicOrgEnabled ? maxOrgsPerUser.publicEnabled : maxOrgsPerUser.publicDisabled,
-    atMs,
+    updatedAtMs: atMs,
   });
 }
 

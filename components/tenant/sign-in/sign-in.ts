@@ -10,8 +10,7 @@ import { holdOpenOrganization } from '../organizations/store.ts';
 import type { Passwords, PasswordVerdict } from '../passwords/queue.ts';
 import { findNotBefore } from '../revocations/store.ts';
 import { refreshLifetimeSeconds } from '../tokens/claims.ts';
-import type { TokenIssuer } from '../tokens/issue.ts';
-import { formatRefreshToken } from '../tokens/refresh-token.ts';
+import { type IssuedTokens, issueSession, type Session, type SessionIssuer } from '../tokens/session.ts';
 import { insertFamily, type NewFamily } from '../tokens/store.ts';
 import { type Account, type Membership, normalizeEmail } from '../users/account.ts';
 import {
@@ -38,32 +37,17 @@ export interface Attempt {
   readonly origin: Origin;
 }
 
-export interface IssuedTokens {
-  readonly accessToken: string;
-  readonly refreshToken: string;
-  readonly expiresIn: number;
-}
-
-export interface SignInDeps {
+export interface SignInDeps extends SessionIssuer {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
   readonly passwords: Passwords;
   readonly guessCap: GuessCap;
   readonly lockoutSteps: readonly LockoutStep[];
-  readonly issuer: TokenIssuer;
-  readonly refreshKey: Uint8Array;
 }
 
 type Tx = Transactor<TenantDatabase>;
 
-interface Opened {
-  readonly account: Account;
-  readonly membership: Membership;
-  readonly family: NewFamily;
-  readonly revokedBeforeMs: number | undefined;
-}
-
-type Outcome = Opened | 'wrong' | 'tier-refused';
+type Outcome = Session | 'wrong' | 'tier-refused';
 
 /**
  * Signs in by e-mail and password. Wrong password, unknown e-mail, locked account and closed organisation give the
@@ -79,13 +63,7 @@ export async function signIn(deps: SignInDeps, attempt: Attempt): Promise<Issued
   });
   if (outcome === 'wrong') throw refusal('INVALID_CREDENTIALS');
   if (outcome === 'tier-refused') throw refusal('TIER_NOT_ENTITLED');
-  const { account, membership, family } = outcome;
-  const subject = { ...membership, emailVerified: account.emailVerified };
-  const authTime = Math.floor(family.createdAtMs / 1000);
-  const grant = { tier: family.tier, familyId: family.id, amr: family.amr, authTime };
-  const access = deps.issuer.forUser(subject, grant, outcome.revokedBeforeMs);
-  const refreshToken = formatRefreshToken({ familyId: family.id, generation: 0 }, deps.refreshKey);
-  return { ...access, refreshToken };
+  return issueSession(deps, outcome);
 }
 
 interface Conclusion {
@@ -140,7 +118,8 @@ async function conclude(deps: SignInDeps, conclusion: Conclusion): Promise<Outco
     details: { method: 'password', tier, familyId: family.id },
   });
   const keys = [membership.identityId, account.id, membership.organizationId];
-  return { account, membership, family, revokedBeforeMs: await findNotBefore(tx, keys, nowMs) };
+  const revokedBeforeMs = await findNotBefore(tx, keys, nowMs);
+  return { membership, emailVerified: account.emailVerified, family, tier, generation: 0, revokedBeforeMs };
 }
 
 function newFamily(membership: Membership, tier: NewFamily['tier'], nowMs: number): NewFamily {
@@ -151,6 +130,7 @@ function newFamily(membership: Membership, tier: NewFamily['tier'], nowMs: numbe
     organizationId: membership.organizationId,
     tier,
     amr: ['pwd'],
+    authTimeMs: nowMs,
     createdAtMs: nowMs,
     expiresAtMs: nowMs + refreshLifetimeSeconds * 1000,
   };

@@ -1,8 +1,9 @@
 import type { Origin } from '../audit/audit.ts';
-import { type IssuedTokens, type SignInDeps, signIn } from '../sign-in/sign-in.ts';
+import { type SignInDeps, signIn } from '../sign-in/sign-in.ts';
 import { OAuthError } from './oauth.ts';
 import { getParameter, type Parameters } from './parameters.ts';
 import { type RefreshDeps, refresh } from './refresh.ts';
+import type { IssuedTokens } from './session.ts';
 
 export interface GrantDeps {
   readonly signIn: SignInDeps;

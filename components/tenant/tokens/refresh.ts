@@ -1,4 +1,4 @@
-import { findHumanTier, type HumanTier } from '#core/identity/tiers.ts';
+import { findHumanTier } from '#core/identity/tiers.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { AuditEvent, Origin } from '../audit/audit.ts';
@@ -7,20 +7,16 @@ import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { longestTokenLifeMs } from '../revocations/revocation.ts';
 import { appendRevocation, findNotBefore } from '../revocations/store.ts';
-import type { IssuedTokens } from '../sign-in/sign-in.ts';
 import { resolveTier } from '../sign-in/tier.ts';
-import type { Membership } from '../users/account.ts';
 import { findMembership, lockAccount } from '../users/store.ts';
-import type { TokenIssuer } from './issue.ts';
-import { formatRefreshToken, parseRefreshToken } from './refresh-token.ts';
+import { parseRefreshToken } from './refresh-token.ts';
 import { judgeRotation } from './rotation.ts';
+import { type IssuedTokens, issueSession, type Session, type SessionIssuer } from './session.ts';
 import { lockFamily, type RefreshFamily, revokeFamilies, rotateFamily } from './store.ts';
 
-export interface RefreshDeps {
+export interface RefreshDeps extends SessionIssuer {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
-  readonly issuer: TokenIssuer;
-  readonly refreshKey: Uint8Array;
   /** Tells every service that there are new revocations. */
   readonly ring: () => void;
 }
@@ -33,16 +29,7 @@ export interface RefreshRequest {
 
 type Tx = Transactor<TenantDatabase>;
 
-interface Renewed {
-  readonly family: RefreshFamily;
-  readonly membership: Membership;
-  readonly emailVerified: boolean;
-  readonly tier: HumanTier;
-  readonly generation: number;
-  readonly revokedBeforeMs: number | undefined;
-}
-
-type Outcome = Renewed | 'dead' | 'reuse' | 'tier-refused';
+type Outcome = Session | 'dead' | 'reuse' | 'tier-refused';
 
 /**
  * Exchanges a refresh token for new tokens; claims are built again from the database. A used token kills its family
@@ -62,15 +49,7 @@ export async function refresh(deps: RefreshDeps, request: RefreshRequest): Promi
   if (outcome === 'reuse') deps.ring();
   if (outcome === 'dead' || outcome === 'reuse') throw refusal('INVALID_REFRESH_TOKEN');
   if (outcome === 'tier-refused') throw refusal('TIER_NOT_ENTITLED');
-  const { family, membership, tier, generation } = outcome;
-  const authTime = Math.floor(family.authTimeMs / 1000);
-  const access = deps.issuer.forUser(
-    { ...membership, emailVerified: outcome.emailVerified },
-    { tier, familyId: family.id, amr: family.amr, authTime },
-    outcome.revokedBeforeMs,
-  );
-  const refreshToken = formatRefreshToken({ familyId: family.id, generation }, deps.refreshKey);
-  return { ...access, refreshToken };
+  return issueSession(deps, outcome);
 }
 
 interface Rotation {

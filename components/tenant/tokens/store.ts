@@ -24,6 +24,8 @@ export interface NewFamily {
   readonly organizationId: string;
   readonly tier: HumanTier;
   readonly amr: readonly string[];
+  /** When the person proved who it is, which is before the family began when another one was the first. */
+  readonly authTimeMs: number;
   readonly createdAtMs: number;
   readonly expiresAtMs: number;
 }
@@ -41,7 +43,7 @@ export async function insertFamily(tx: Transactor<DB>, family: NewFamily): Promi
       organization_id: family.organizationId,
       tier: family.tier,
       amr: [...family.amr],
-      auth_time: at,
+      auth_time: new Date(family.authTimeMs),
       created_at: at,
       expires_at: new Date(family.expiresAtMs),
       revoked_at: null,

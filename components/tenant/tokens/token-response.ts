@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { IssuedTokens } from '../sign-in/sign-in.ts';
+import type { IssuedTokens } from './session.ts';
 
 /** The token response of the specification. */
 export const tokenSchema = z.object({

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf, pageWindow, paging } from '#kit/http/http.ts';
@@ -9,20 +8,10 @@ import { findOrganization } from '../organizations/store.ts';
 import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { repeatable } from '../requests/repeatable.ts';
-import type { OrganizationUser } from './account.ts';
 import { type CreateUserDeps, createUser } from './create-user.ts';
+import { presentUser, userSchema } from './present.ts';
 import { listUsers } from './store.ts';
 import { unlockUser } from './unlock.ts';
-
-const userSchema = z.object({
-  id: z.uuid(),
-  email: z.string(),
-  displayName: z.string(),
-  roles: z.array(z.string()),
-  status: z.string(),
-  createdAt: z.string().describe('ISO 8601, UTC.'),
-  lastLoginAt: z.string().nullable(),
-});
 
 const newUserSchema = z.object({
   email: z.string().trim().max(254).pipe(z.email()),
@@ -53,7 +42,7 @@ export function mountUsers(app: App, deps: UserDeps): void {
       requireCallerOrganization(caller, organizationId);
       const created = await deps.idempotency.once(repeatable(request), async () => {
         const wanted = { ...request.body, organizationId, origin: originOf(request) };
-        return present(await createUser(deps, caller, wanted));
+        return presentUser(await createUser(deps, caller, wanted));
       });
       return reply.code(201).send(created);
     },
@@ -79,7 +68,7 @@ export function mountUsers(app: App, deps: UserDeps): void {
         throw refusal('ORGANIZATION_NOT_FOUND');
       }
       const found = await listUsers(deps.db.read, organizationId, pageWindow(request.query));
-      const items = found.users.map(present);
+      const items = found.users.map(presentUser);
       return { users: items, items, totalCount: found.totalCount, ...request.query };
     },
   );
@@ -103,17 +92,4 @@ function requireUserReader(caller: Caller, organizationId: string): void {
     (role) => role === 'Administrator' || role === 'Auditor' || role === 'Designer',
   );
   if (!reads && !isSystemAdministrator(caller)) throw refusal('FOREIGN_ORGANIZATION');
-}
-
-function present(user: OrganizationUser): z.output<typeof userSchema> {
-  const { email, displayName, status } = user;
-  return {
-    id: user.id,
-    email,
-    displayName,
-    roles: [...user.roles],
-    status,
-    createdAt: apiTimestamp(user.createdAtMs),
-    lastLoginAt: user.lastLoginAtMs === undefined ? null : apiTimestamp(user.lastLoginAtMs),
-  };
 }

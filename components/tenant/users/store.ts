@@ -203,6 +203,19 @@ export async function recordSignIn(tx: Transactor<DB>, signedIn: SignedIn): Prom
     .execute();
 }
 
+/** Where the next sign-in goes that names no organisation. */
+export async function setDefaultOrganization(
+  tx: Transactor<DB>,
+  accountId: string,
+  organizationId: string,
+): Promise<void> {
+  await tx
+    .updateTable('platform_users')
+    .set({ default_organization_id: organizationId })
+    .where('id', '=', accountId)
+    .execute();
+}
+
 export async function countCreatedOrganization(tx: Transactor<DB>, accountId: string): Promise<void> {
   await tx
     .updateTable('platform_users')

@@ -19,15 +19,15 @@ export const document1: readonly SpecifiedRoute[] = [
     'GET /api/organizations/{organizationId}/users RequireAuthenticated',
   ]),
   // Platform governance
-  ...routes('tenant', 'served', ['PUT /api/platform/organizations/{orgId}/status RequireSystemAdmin']),
-  ...routes('tenant', 'pending', [
+  ...routes('tenant', 'served', [
     'GET /api/platform/organizations RequireSystemAdmin',
+    'PUT /api/platform/organizations/{orgId}/status RequireSystemAdmin',
     'GET /api/platform/organizations/{orgId}/users RequireSystemAdmin',
     'GET /api/platform/settings RequireSystemAdmin',
     'PUT /api/platform/settings/public-org RequireSystemAdmin',
   ]),
   // Organisation switching
-  ...routes('tenant', 'pending', [
+  ...routes('tenant', 'served', [
     'GET /api/auth/me/organizations RequireAuthenticated',
     'POST /api/auth/switch-org RequireAuthenticated',
   ]),

@@ -15,6 +15,7 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /.well-known/jwks.json Anonymous',
     'GET /.well-known/oauth-authorization-server/api/service-auth Anonymous',
     'POST /api/organizations/{organizationId}/users/{userId}/unlock RequireAdministrator',
+    'PUT /api/platform/settings/max-orgs RequireSystemAdmin',
   ]),
   // Organisations of custom resources: notes/custom-resources.md, the operator alone
   ...routes('tenant', 'served', [

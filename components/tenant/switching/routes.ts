@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { ROLES } from '#core/identity/roles.ts';
+import { type App, callerOf } from '#kit/http/http.ts';
+import { originOf } from '../requests/origin.ts';
+import { unstored } from '../sign-in/routes.ts';
+import { presentTokens, tokenSchema } from '../tokens/token-response.ts';
+import { listOpenMemberships, presentMembership } from './memberships.ts';
+import { type SwitchDeps, switchOrganization } from './switch.ts';
+
+const membershipSchema = z.object({
+  organizationId: z.uuid(),
+  organizationName: z.string(),
+  subdomain: z.string(),
+  role: z.enum(ROLES).describe('The highest one.'),
+  isCurrent: z.boolean(),
+});
+
+/** Organisation switching (specification document 1, section 4). */
+export function mountSwitching(app: App, deps: SwitchDeps): void {
+  const tags = ['sign-in'];
+  app.get(
+    '/api/auth/me/organizations',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: { tags, response: { 200: z.object({ items: z.array(membershipSchema) }) } },
+    },
+    async (request, reply) => {
+      const caller = callerOf(request);
+      const memberships = await listOpenMemberships(deps.db.read, caller);
+      return unstored(reply).send({ items: memberships.map((one) => presentMembership(one, caller)) });
+    },
+  );
+  app.post(
+    '/api/auth/switch-org',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Authentication' },
+      schema: {
+        tags,
+        body: z.object({ organizationId: z.guid().toLowerCase() }),
+        response: { 200: tokenSchema },
+      },
+    },
+    async (request, reply) => {
+      const { organizationId } = request.body;
+      const wish = { organizationId, origin: originOf(request) };
+      return unstored(reply).send(presentTokens(await switchOrganization(deps, callerOf(request), wish)));
+    },
+  );
+}
