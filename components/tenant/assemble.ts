@@ -164,6 +164,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
     organizations: { db, clock, idempotency },
     governance: { db, clock, ring },
     users: { db, clock, passwords, passwordPolicy, idempotency },
+    audit: { db, clock },
     signIn: { signIn, revoke },
     switching: { db, clock, issuer, refreshKey },
     tokens: { grant, revoke, log },

@@ -1,4 +1,6 @@
 import type { App } from '#kit/http/http.ts';
+import type { AuditDeps } from './audit/refusals.ts';
+import { mountAudit } from './audit/routes.ts';
 import { mountManaged } from './managed/routes.ts';
 import { type MetadataDeps, mountMetadata } from './metadata/routes.ts';
 import { mountOrganizations, type OrganizationDeps } from './organizations/routes.ts';
@@ -16,6 +18,7 @@ export interface Deps {
   readonly organizations: OrganizationDeps;
   readonly governance: StatusDeps;
   readonly users: UserDeps;
+  readonly audit: AuditDeps;
   readonly signIn: SignInRouteDeps;
   readonly switching: SwitchDeps;
   readonly tokens: TokenRouteDeps;
@@ -29,6 +32,7 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountPlatform(app, deps.governance);
   mountManaged(app, deps.governance);
   mountUsers(app, deps.users);
+  mountAudit(app, deps.audit);
   mountSignIn(app, deps.signIn);
   mountSwitching(app, deps.switching);
   mountTokens(app, deps.tokens);

@@ -1,27 +1,68 @@
-export type AuditEventType =
-  | 'Login'
-  | 'LoginFailed'
-  | 'Logout'
-  | 'TokenIssued'
-  | 'TokenRefreshed'
-  | 'TokenRevoked'
-  | 'RefreshTokenReuseDetected'
-  | 'PermissionDenied'
-  | 'AccountLockedOut'
-  | 'AccountUnlockedByAdmin'
-  | 'OrganizationCreated'
-  | 'OrganizationUpdated'
-  | 'OrganizationAdopted'
-  | 'OrganizationReleased'
-  | 'OrganizationSuspended'
-  | 'OrganizationReactivated'
-  | 'OrganizationDeleted'
-  | 'OrganizationPurged'
-  | 'PlatformSettingsUpdated'
-  | 'UserAddedToOrganization'
-  | 'ServicePrincipalUpserted'
-  | 'ServicePrincipalRevoked'
-  | 'ServicePrincipalSecretRotated';
+/** Everything that an audit log may say of what happened (identity.md 4.11, and what custom resources do). */
+export const AUDIT_EVENT_TYPES = [
+  'Login',
+  'LoginFailed',
+  'Logout',
+  'TokenIssued',
+  'TokenRefreshed',
+  'TokenRevoked',
+  'TokenValidated',
+  'RefreshTokenReuseDetected',
+  'PermissionDenied',
+  'IdpConfigurationUpdated',
+  'OrganizationPermissionsUpdated',
+  'PassKeyRegistered',
+  'PassKeyAuthentication',
+  'PassKeyRemoved',
+  'OrganizationCreated',
+  'OrganizationUpdated',
+  'OrganizationAdopted',
+  'OrganizationReleased',
+  'OrganizationDeactivated',
+  'OrganizationSuspended',
+  'OrganizationReactivated',
+  'OrganizationDeleted',
+  'OrganizationPurged',
+  'PlatformSettingsUpdated',
+  'UserAddedToOrganization',
+  'UserUpdatedInOrganization',
+  'UserRemovedFromOrganization',
+  'InvitationSent',
+  'InvitationAccepted',
+  'InvitationRevoked',
+  'InvitationExpired',
+  'DomainRestrictionUpdated',
+  'CustomDomainConfigured',
+  'CustomDomainVerified',
+  'CustomDomainFailed',
+  'EmailVerificationSent',
+  'EmailVerified',
+  'AccountLockedOut',
+  'AccountUnlockedByAdmin',
+  'SelfRegistration',
+  'OidcFirstLogin',
+  'ProfileCompleted',
+  'TwoFactorEnabled',
+  'TwoFactorDisabled',
+  'BackupCodeUsed',
+  'SocialLinked',
+  'SocialUnlinked',
+  'PasswordChanged',
+  'PasswordReset',
+  'DeviceEnrolled',
+  'DeviceRevoked',
+  'PersonaReplaced',
+  'PersonaDeleted',
+  'ServicePrincipalUpserted',
+  'ServicePrincipalRevoked',
+  'ServicePrincipalSecretRotated',
+] as const;
+export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
+
+/** The type that a text names in any case; undefined for anything else. */
+export function findAuditEventType(text: string): AuditEventType | undefined {
+  return AUDIT_EVENT_TYPES.find((type) => type.toLowerCase() === text.trim().toLowerCase());
+}
 
 /** Where a request came from, as far as the listener knows. */
 export interface Origin {
@@ -39,4 +80,19 @@ export interface AuditEvent {
   readonly origin?: Origin | undefined;
   readonly success: boolean;
   readonly details?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** What another service has refused to somebody. */
+export interface ReportedRefusal {
+  readonly organizationId: string;
+  /** As `wallet.sign`. */
+  readonly action: string;
+  readonly reason: string;
+  readonly resourceType?: string | undefined;
+  readonly resourceId?: string | undefined;
+  readonly platformUserId?: string | undefined;
+  /** Now when absent. */
+  readonly occurredAtMs?: number | undefined;
+  /** Client id of the reporter, by its token. */
+  readonly service: string;
 }

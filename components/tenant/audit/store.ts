@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
-import type { Transactor } from '#kit/db/db.ts';
+import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../database/schema.ts';
-import type { AuditEvent } from './audit.ts';
+import type { AuditEvent, AuditEventType, ReportedRefusal } from './audit.ts';
 
 const maxUserAgentLength = 512;
 
@@ -17,8 +18,106 @@ export async function appendAudit(tx: Transactor<TenantDatabase>, ...events: Aud
     user_agent: event.origin?.userAgent?.slice(0, maxUserAgentLength) ?? null,
     success: event.success,
     details: JSON.stringify(event.details ?? {}),
+    refusal_key: null,
   }));
   await tx.insertInto('audit_events').values(rows).execute();
+}
+
+const minuteMs = 60_000;
+
+/** Inserts a refusal that another service reported, or counts it with the same one of the same minute. */
+export async function countRefusal(
+  tx: Transactor<TenantDatabase>,
+  refused: ReportedRefusal & { readonly occurredAtMs: number },
+): Promise<void> {
+  const { organizationId, platformUserId, occurredAtMs, service, action, reason } = refused;
+  const { resourceType, resourceId } = refused;
+  const minute = Math.floor(occurredAtMs / minuteMs);
+  const same = [organizationId, service, action, resourceId ?? null, platformUserId ?? null, minute];
+  const told = { service, action, resourceType, resourceId, reason };
+  await tx
+    .insertInto('audit_events')
+    .values({
+      organization_id: organizationId,
+      occurred_at: new Date(occurredAtMs),
+      event_type: 'PermissionDenied',
+      identity_id: null,
+      platform_user_id: platformUserId ?? null,
+      ip_address: null,
+      user_agent: null,
+      success: false,
+      details: JSON.stringify({ source: 'service-refusal', ...told, occurrences: 1 }),
+      refusal_key: createHash('sha256').update(JSON.stringify(same)).digest(),
+    })
+    .onConflict((conflict) =>
+      conflict
+        .column('refusal_key')
+        .where('refusal_key', 'is not', null)
+        .doUpdateSet({
+          details: sql`audit_events.details
+            || jsonb_build_object('occurrences', (audit_events.details ->> 'occurrences')::integer + 1)`,
+        }),
+    )
+    .execute();
+}
+
+export interface AuditFilter {
+  readonly organizationId: string;
+  readonly type?: AuditEventType | undefined;
+  /** Id of a user in the organisation, or of a person. */
+  readonly userId?: string | undefined;
+  readonly fromMs?: number | undefined;
+  readonly beforeMs?: number | undefined;
+}
+
+export interface StoredAuditEvent {
+  readonly id: number;
+  readonly occurredAtMs: number;
+  readonly type: string;
+  readonly identityId: string | undefined;
+  readonly ipAddress: string | undefined;
+  readonly success: boolean;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** A page of an organisation's events, newest first, and how many the filter lets through. */
+export async function pageAudit(
+  db: Reader<TenantDatabase>,
+  filter: AuditFilter,
+  window: { readonly offset: number; readonly limit: number },
+): Promise<{ events: StoredAuditEvent[]; totalCount: number }> {
+  const chosen = eventsOf(db, filter);
+  const { total } = await chosen.select(sql<number>`count(*)::int`.as('total')).executeTakeFirstOrThrow();
+  if (window.offset >= total) return { events: [], totalCount: total };
+  const rows = await chosen
+    .select(['id', 'occurred_at', 'event_type', 'identity_id', 'ip_address', 'success', 'details'])
+    .orderBy('occurred_at', 'desc')
+    .orderBy('id', 'desc')
+    .offset(window.offset)
+    .limit(window.limit)
+    .execute();
+  const events = rows.map((row) => ({
+    id: Number(row.id),
+    occurredAtMs: row.occurred_at.getTime(),
+    type: row.event_type,
+    identityId: row.identity_id ?? undefined,
+    ipAddress: row.ip_address ?? undefined,
+    success: row.success,
+    details: row.details,
+  }));
+  return { events, totalCount: total };
+}
+
+function eventsOf(db: Reader<TenantDatabase>, filter: AuditFilter) {
+  const { organizationId, type, userId, fromMs, beforeMs } = filter;
+  let chosen = db.selectFrom('audit_events').where('organization_id', '=', organizationId);
+  if (type !== undefined) chosen = chosen.where('event_type', '=', type);
+  if (fromMs !== undefined) chosen = chosen.where('occurred_at', '>=', new Date(fromMs));
+  if (beforeMs !== undefined) chosen = chosen.where('occurred_at', '<', new Date(beforeMs));
+  if (userId === undefined) return chosen;
+  return chosen.where((where) =>
+    where.or([where('identity_id', '=', userId), where('platform_user_id', '=', userId)]),
+  );
 }
 
 /** Removes at most `limit` events that are older than their organisation keeps them; returns how many. */

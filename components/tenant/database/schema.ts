@@ -117,6 +117,8 @@ export interface AuditEventTable {
   user_agent: string | null;
   success: boolean;
   details: Json<Record<string, unknown>>;
+  /** Of refusals that other services report: what makes two of them one. */
+  refusal_key: Buffer | null;
 }
 
 export interface PlatformSettingsTable {

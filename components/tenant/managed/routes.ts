@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { AppError, genericCode } from '#core/errors/errors.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
 import { refusal } from '../errors.ts';
 import { branding, organizationName, organizationStatus, subdomain } from '../organizations/routes.ts';
 import type { StatusDeps } from '../organizations/status.ts';
 import { originOf } from '../requests/origin.ts';
+import { requireScope } from '../requests/scope.ts';
 import { organizationStates, presentManaged } from './organization.ts';
 import { deletionPolicies, releaseOrganization, setManagedStatus } from './release.ts';
 import { findManaged, type ManagedKey } from './store.ts';
@@ -52,7 +52,10 @@ const tags = ['internal'];
 
 /** Organisations of custom resources, for the operator alone. */
 export function mountManaged(app: App, deps: StatusDeps): void {
-  const guarded = { onRequest: requireScope, config: { policy: 'RequireOperator' } } as const;
+  const guarded = {
+    onRequest: requireScope('organizations:write'),
+    config: { policy: 'RequireOperator' },
+  } as const;
   app.post(
     base,
     {
@@ -101,12 +104,6 @@ export function mountManaged(app: App, deps: StatusDeps): void {
       return reply.code(204).send();
     },
   );
-}
-
-/** A token that was narrowed to other things does not do. */
-async function requireScope(request: FastifyRequest): Promise<void> {
-  if (callerOf(request).scopes.includes('organizations:write')) return;
-  throw new AppError('forbidden', genericCode('forbidden'), 'The token lacks the scope organizations:write.');
 }
 
 function actor(request: FastifyRequest) {

@@ -16,6 +16,8 @@ export interface Organization {
 /** An organisation as it is stored, deleted ones too. */
 export interface StoredOrganization extends Organization {
   readonly selfRegistrationEnabled: boolean;
+  /** How long its audit events are kept. */
+  readonly auditRetentionMonths: number;
   /** UID of the custom resource that it belongs to. */
   readonly resourceUid: string | undefined;
   /** Grows by one with each change. */

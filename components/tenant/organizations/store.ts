@@ -5,7 +5,7 @@ import type { Organization, StoredOrganization } from './organization.ts';
 
 type DB = TenantDatabase;
 
-export async function findOrganization(db: Reader<DB>, id: string): Promise<Organization | undefined> {
+export async function findOrganization(db: Reader<DB>, id: string): Promise<StoredOrganization | undefined> {
   const row = await living(db).where('id', '=', id).executeTakeFirst();
   return row && toOrganization(row);
 }
@@ -160,6 +160,7 @@ export interface OrganizationChange {
   readonly branding?: Branding | undefined;
   readonly status?: Organization['status'] | undefined;
   readonly selfRegistrationEnabled?: boolean | undefined;
+  readonly auditRetentionMonths?: number | undefined;
   /** Null releases it. */
   readonly resourceUid?: string | null | undefined;
   readonly deletedAtMs?: number | undefined;
@@ -170,7 +171,8 @@ export async function updateOrganization(
   id: string,
   change: OrganizationChange,
 ): Promise<void> {
-  const { name, branding, status, selfRegistrationEnabled, resourceUid, deletedAtMs } = change;
+  const { name, branding, status, selfRegistrationEnabled, auditRetentionMonths, resourceUid, deletedAtMs } =
+    change;
   await tx
     .updateTable('organizations')
     .set({
@@ -181,6 +183,7 @@ export async function updateOrganization(
       ...(selfRegistrationEnabled === undefined
         ? {}
         : { self_registration_enabled: selfRegistrationEnabled }),
+      ...(auditRetentionMonths === undefined ? {} : { audit_retention_months: auditRetentionMonths }),
       ...(resourceUid === undefined ? {} : { resource_uid: resourceUid }),
       ...(deletedAtMs === undefined ? {} : { deleted_at: new Date(deletedAtMs) }),
     })
@@ -236,6 +239,7 @@ export function toOrganization(row: Selectable<OrganizationTable>): StoredOrgani
     orgType: row.org_type === 'Public' ? 'Public' : 'Standard',
     isPlatformOrg: row.is_platform_org,
     branding: row.branding,
+    auditRetentionMonths: row.audit_retention_months,
     createdAtMs: row.created_at.getTime(),
     selfRegistrationEnabled: row.self_registration_enabled,
     resourceUid: row.resource_uid ?? undefined,

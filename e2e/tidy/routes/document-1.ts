@@ -117,11 +117,13 @@ export const document1: readonly SpecifiedRoute[] = [
     'PUT /api/organizations/{organizationId}/custom-domain RequireAdministrator',
     'DELETE /api/organizations/{organizationId}/custom-domain RequireAdministrator',
     'POST /api/organizations/{organizationId}/custom-domain/verify RequireAdministrator',
+    'GET /api/organizations/{organizationId}/dashboard RequireAdministrator',
+  ]),
+  ...routes('tenant', 'served', [
     'GET /api/organizations/{organizationId}/audit RequireAuditor',
     'GET /api/organizations/{organizationId}/audit/retention RequireAdministrator',
     'PUT /api/organizations/{organizationId}/audit/retention RequireAdministrator',
     'POST /api/internal/audit/refusals RequireService',
-    'GET /api/organizations/{organizationId}/dashboard RequireAdministrator',
   ]),
   // Persona
   ...routes('tenant', 'pending', [

@@ -5,6 +5,7 @@ import { securityCaps } from './0003-security-caps.ts';
 import { wallets } from './0004-wallets.ts';
 import { idempotencyAge } from './0005-idempotency-age.ts';
 import { organizationResources } from './0006-organization-resources.ts';
+import { refusals } from './0007-refusals.ts';
 
 export const migrations: readonly Migration[] = [
   accounts,
@@ -13,4 +14,5 @@ export const migrations: readonly Migration[] = [
   wallets,
   idempotencyAge,
   organizationResources,
+  refusals,
 ];

@@ -1,0 +1,40 @@
+import type { Caller } from '#core/identity/claims.ts';
+import type { Reader } from '#kit/db/db.ts';
+import type { TenantDatabase } from '../database/schema.ts';
+import { refusal } from '../errors.ts';
+import { auditOf } from '../organizations/status.ts';
+import { findOrganization, lockOrganization, updateOrganization } from '../organizations/store.ts';
+import type { Origin } from './audit.ts';
+import type { AuditDeps } from './refusals.ts';
+import { appendAudit } from './store.ts';
+
+/** Months that an organisation's events are kept. Throws ORGANIZATION_NOT_FOUND. */
+export async function getRetention(db: Reader<TenantDatabase>, organizationId: string): Promise<number> {
+  const organization = await findOrganization(db, organizationId);
+  if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
+  return organization.auditRetentionMonths;
+}
+
+export interface RetentionWish {
+  readonly organizationId: string;
+  /** 1 to 120 */
+  readonly retentionMonths: number;
+  readonly by: Caller;
+  readonly origin: Origin;
+}
+
+/** Older events go within the hour. Throws ORGANIZATION_NOT_FOUND. */
+export async function setRetention(deps: AuditDeps, wish: RetentionWish): Promise<void> {
+  const { organizationId, retentionMonths, by, origin } = wish;
+  await deps.db.transact(async (tx) => {
+    const organization = await lockOrganization(tx, organizationId);
+    if (organization === undefined || organization.deletedAtMs !== undefined) {
+      throw refusal('ORGANIZATION_NOT_FOUND');
+    }
+    if (organization.auditRetentionMonths === retentionMonths) return;
+    await updateOrganization(tx, organizationId, { auditRetentionMonths: retentionMonths });
+    const details = { auditRetentionMonths: retentionMonths };
+    const act = { by, origin, atMs: deps.clock.nowMs(), details };
+    await appendAudit(tx, auditOf(organizationId, 'OrganizationUpdated', act));
+  });
+}
