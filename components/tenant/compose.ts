@@ -13,8 +13,13 @@ import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecyc
 import { createRpcServer } from '#kit/rpc/rpc.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
 import { connectWorkload, identityCheck, type Workload, workloadOf } from '#kit/workload/workload.ts';
-import { PrincipalService, RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
+import {
+  AuditService,
+  PrincipalService,
+  RevocationService,
+} from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { assembleTenant, type Parts, type Tenant } from './assemble.ts';
+import { auditRpc } from './audit/rpc.ts';
 import { connectWalletEvents } from './clients.ts';
 import type { TenantConfig } from './config.ts';
 import { migrations } from './database/migrations/list.ts';
@@ -187,6 +192,10 @@ async function listenRpc(built: Built, host: string): Promise<string> {
   // Revocations are public among services: the SVID is enough, so that nobody needs a token to learn of dead ones.
   server.add(RevocationService, revocationRpc({ read: parts.db.read, clock: runtime.clock }), {
     allow: () => true,
+  });
+  server.add(AuditService, auditRpc({ db: parts.db, clock: runtime.clock }), {
+    allow: () => true,
+    requireToken: true,
   });
   server.add(PrincipalService, principalRpc(tenant.keepPrincipals), {
     allow: mayKeepPrincipals,

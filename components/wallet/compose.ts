@@ -2,6 +2,7 @@ import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { authPlugin, type TenantSession, tenantSession } from '#kit/auth/auth.ts';
 import { busOf, connectBus } from '#kit/bus/bus.ts';
+import { startRounds } from '#kit/clock/bell.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
 import { createHttpServer, createOpsServer, listenHttp } from '#kit/http/http.ts';
 import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
@@ -13,6 +14,7 @@ import {
   SystemSignerService,
   WalletService,
 } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
+import { connectAudit } from './clients.ts';
 import type { WalletConfig } from './config.ts';
 import { fileKek } from './custody/kek.ts';
 import { Keyring } from './custody/keyring.ts';
@@ -21,6 +23,7 @@ import { migrations } from './database/migrations/list.ts';
 import type { WalletDatabase } from './database/schema.ts';
 import { eventHandlers, mayReadEvents } from './events/rpc.ts';
 import { mountRoutes, type WalletHttpDeps } from './http.ts';
+import { RefusalLog } from './refusals/log.ts';
 import { walletHandlers } from './signing/rpc.ts';
 import { createSignerEvents } from './system-signer/events.ts';
 import { controlKey } from './system-signer/keys.ts';
@@ -30,6 +33,7 @@ import { createSignerStore } from './system-signer/store.ts';
 import { findSecret } from './wallets/store.ts';
 
 const CLIENT_ID = 'service-wallet';
+const reportEveryMs = 1_000;
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
 
 type Deps = WalletHttpDeps & SignControlDeps;
@@ -71,6 +75,17 @@ async function open(config: WalletConfig, runtime: Runtime, cleanup: Cleanup): P
   const session = tenantSession({ runtime, workload, bus, config, clientId: CLIENT_ID });
   cleanup.add('tenant session', () => session.stop());
   await session.revocations.start();
+  const audit = connectAudit(config.CHANCERY_TENANT_GRPC, { runtime, workload, token: session.token });
+  cleanup.add('audit', () => audit.close());
+  const refusals = new RefusalLog({ clock, log, report: audit.report });
+  const reports = startRounds(async () => {
+    await refusals.flush();
+    return reportEveryMs;
+  });
+  cleanup.add('refusals', async () => {
+    await reports.stop();
+    await refusals.flush();
+  });
   const keyring = new Keyring({ kek, clock, load: (walletId) => findSecret(db.read, walletId) });
   const deps: Deps = {
     db,
@@ -80,6 +95,7 @@ async function open(config: WalletConfig, runtime: Runtime, cleanup: Cleanup): P
     ring: () => bus.publish(SUBJECTS.walletEvents),
     clock,
     log,
+    refusals,
     verifier: createVerifier(nodeEd25519()),
     store: createSignerStore(db.pool),
     events: createSignerEvents(runtime.telemetry),

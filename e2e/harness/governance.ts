@@ -78,7 +78,11 @@ export async function createPerson(
   api: Api,
   root: string,
   of: z.output<typeof organization>,
-  person: { readonly name: string; readonly role: 'Administrator' | 'User'; readonly keyType?: string },
+  person: {
+    readonly name: string;
+    readonly role: 'Administrator' | 'Auditor' | 'User';
+    readonly keyType?: string;
+  },
 ): Promise<Person> {
   const email = `${person.name}@${of.subdomain}.example`;
   const password = 'a long enough phrase 42';

@@ -138,6 +138,50 @@ describe('identity, from outside', () => {
     ]);
   });
 
+  test('identity A18: auditors read what happened, also what another service refused', async () => {
+    const { access_token: root } = await signIn(here.api, here.state);
+    const organization = await createOrganization(here.api, root, 'audited');
+    const boss = await createPerson(here.api, root, organization, { name: 'boss', role: 'Administrator' });
+    const ben = await createPerson(here.api, root, organization, { name: 'ben', role: 'User' });
+    const auditor = await createPerson(here.api, root, organization, { name: 'mia', role: 'Auditor' });
+    const log = (query: string, token = auditor.token) =>
+      here.api.send('GET', `/api/organizations/${organization.id}/audit${query}`, { token });
+    const sign = { data: 'AAAA', algorithm: 'ED25519' };
+    for (let n = 0; n < 3; n += 1) {
+      const refused = await here.api.send('POST', `/api/wallets/${boss.wallet.id}/sign`, {
+        token: ben.token,
+        json: sign,
+      });
+      expect([refused.status, refused.body]).toMatchObject([403, { code: 'WALLET_ACCESS_DENIED' }]);
+    }
+    const events = await until('the refusals are in the audit log', 10_000, async () => {
+      const { body } = await log('?eventType=PermissionDenied');
+      const found = (body as { events: { details: { occurrences: number } }[] }).events;
+      return found.reduce((sum, { details }) => sum + details.occurrences, 0) === 3 ? found : undefined;
+    });
+    expect(events[0]).toMatchObject({
+      eventType: 'PermissionDenied',
+      success: false,
+      details: {
+        source: 'service-refusal',
+        service: 'service-wallet',
+        action: 'wallet.sign',
+        resourceType: 'wallet',
+        resourceId: boss.wallet.walletAddress,
+      },
+    });
+    const { body: logins } = await here.api.expect(
+      200,
+      'GET',
+      `/api/organizations/${organization.id}/audit?eventType=Login&pageSize=500`,
+      { token: boss.token },
+    );
+    expect(logins).toMatchObject({ totalCount: 3, pageSize: 200 });
+    expect((await log('', ben.token)).status).toBe(403);
+    const outside = await here.api.send('POST', '/api/internal/audit/refusals', { token: root, json: {} });
+    expect(outside.status).toBe(404);
+  });
+
   test('identity A27: a token that was logged out is refused by every service within a second', async () => {
     const { access_token: token } = await signIn(here.api, here.state);
     const uses = ['/api/auth/me', '/api/wallets', '/api/registers'];

@@ -1,9 +1,13 @@
+import { create } from '@bufbuild/protobuf';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
+import { ReportRefusalsRequestSchema } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { tokenPath } from '../principals/token-listener.ts';
 import { bearer, formOf, grant, startTestTenant, type TestTenant } from '../tenant.fixture.ts';
 import { upkeepJobs } from '../upkeep.ts';
+import { auditRpc } from './rpc.ts';
 
 const password = 'amber tunnel sings at dawn';
 const refusals = '/api/internal/audit/refusals';
@@ -236,6 +240,60 @@ describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
     expect((await report(refused(), await serviceToken('service-register'))).statusCode).toBe(403);
     const narrowed = await serviceToken('service-wallet', 'registers:read');
     expect((await report(refused(), narrowed)).statusCode).toBe(403);
+  });
+
+  it('takes what a service has gathered over gRPC, and passes over organisations that are not there', async () => {
+    const handlers = auditRpc({ db: tenant.db, clock: tenant.clock });
+    const peer = { clientId: 'service-wallet', spiffeId: 'spiffe://test/service/service-wallet' };
+    const context = (by: Caller) => ({ peer, caller: by, signal: new AbortController().signal });
+    const caller = await tenant.authenticator.authenticate(wallet);
+    const gathered = (change: object = {}) => ({
+      organizationId: acme,
+      action: 'wallet.sign',
+      reason: 'GRANT_MISSING',
+      resourceType: 'wallet',
+      resourceId: 'w1gathered',
+      platformUserId: '',
+      occurredAtMs: BigInt(tenant.clock.nowMs()),
+      occurrences: 3,
+      ...change,
+    });
+    const report = (refusals: object[], by = caller) =>
+      handlers.reportRefusals(create(ReportRefusalsRequestSchema, { refusals }), context(by));
+    const nowhere = { organizationId: '00000000-0000-4000-8000-000000000000' };
+    await report([
+      gathered(),
+      gathered(nowhere),
+      gathered({ occurredAtMs: 4_000_000_000_000n, occurrences: 2 }),
+    ]);
+    const kept = (await events('?eventType=PermissionDenied')).filter(
+      ({ details }) => details['resourceId'] === 'w1gathered',
+    );
+    expect(kept).toHaveLength(1);
+    expect(kept[0]?.details).toMatchObject({ service: 'service-wallet', occurrences: 5 });
+    expect(Date.parse(kept[0]?.timestamp ?? '')).toBe(tenant.clock.nowMs());
+
+    for (const change of [
+      { action: '' },
+      { organizationId: 'acme' },
+      { occurrences: 0 },
+      { platformUserId: 'x' },
+    ]) {
+      await expect(report([gathered({ resourceId: 'w1half' }), gathered(change)])).rejects.toMatchObject({
+        kind: 'invalid',
+      });
+    }
+    await expect(report(Array.from({ length: 501 }, () => gathered()))).rejects.toMatchObject({
+      kind: 'invalid',
+    });
+    const narrowed = await tenant.authenticator.authenticate(
+      await serviceToken('service-wallet', 'registers:read'),
+    );
+    await expect(report([gathered()], narrowed)).rejects.toMatchObject({ kind: 'forbidden' });
+    const half = (await events('?eventType=PermissionDenied')).filter(
+      ({ details }) => details['resourceId'] === 'w1half',
+    );
+    expect(half).toEqual([]);
   });
 
   it('keeps events as long as the organisation says', async () => {

@@ -91,8 +91,7 @@ export interface ReportedRefusal {
   readonly resourceType?: string | undefined;
   readonly resourceId?: string | undefined;
   readonly platformUserId?: string | undefined;
-  /** Now when absent. */
-  readonly occurredAtMs?: number | undefined;
-  /** Client id of the reporter, by its token. */
-  readonly service: string;
+  readonly occurredAtMs: number;
+  /** How often it occurred in that minute. */
+  readonly occurrences: number;
 }

@@ -1,6 +1,6 @@
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { Database } from '#kit/db/db.ts';
+import type { Database, Transactor } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { findOrganization } from '../organizations/store.ts';
@@ -12,6 +12,14 @@ export interface AuditDeps {
   readonly clock: Clock;
 }
 
+/** A refusal as the internal route takes it. */
+export interface NamedRefusal extends Omit<ReportedRefusal, 'occurredAtMs' | 'occurrences'> {
+  /** Now when absent. */
+  readonly occurredAtMs: number | undefined;
+  /** Client id of the reporter, by its token. */
+  readonly service: string;
+}
+
 /** Clocks of services may differ so much. */
 const aheadMs = 60_000;
 
@@ -19,19 +27,44 @@ const aheadMs = 60_000;
  * Keeps a refusal as an event of type PermissionDenied. The same one of a service is one event a minute, which counts how often it
  * occurred: somebody who tries on and on does not fill the log. Throws ORGANIZATION_NOT_FOUND, INVALID_REQUEST.
  */
-export async function reportRefusal(deps: AuditDeps, reported: ReportedRefusal): Promise<void> {
+export async function reportRefusal(deps: AuditDeps, { service, ...named }: NamedRefusal): Promise<void> {
   const nowMs = deps.clock.nowMs();
-  const occurredAtMs = reported.occurredAtMs ?? nowMs;
+  const occurredAtMs = named.occurredAtMs ?? nowMs;
   if (occurredAtMs > nowMs + aheadMs) {
     const errors = { occurredAt: ['lies in the future'] };
     throw new AppError('invalid', genericCode('invalid'), 'The refusal has not occurred yet.', {
       details: { errors },
     });
   }
+  const reported = { ...named, occurredAtMs, occurrences: 1 };
+  const isKept = await deps.db.transact((tx) => keep(tx, service, reported));
+  if (!isKept) throw refusal('ORGANIZATION_NOT_FOUND');
+}
+
+/** The same for what a service has gathered; organisations that do not exist, any more perhaps, are passed over. */
+export async function reportRefusals(
+  deps: AuditDeps,
+  service: string,
+  gathered: readonly ReportedRefusal[],
+): Promise<void> {
+  const nameOf = ({ organizationId, action, resourceId, platformUserId, occurredAtMs }: ReportedRefusal) =>
+    JSON.stringify([organizationId, action, resourceId, platformUserId, occurredAtMs]);
+  // in one order, so that replicas that report the same at once do not wait for each other in a circle
+  const ordered = gathered.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
   await deps.db.transact(async (tx) => {
-    if ((await findOrganization(tx, reported.organizationId)) === undefined) {
-      throw refusal('ORGANIZATION_NOT_FOUND');
+    const nowMs = deps.clock.nowMs();
+    for (const each of ordered) {
+      await keep(tx, service, { ...each, occurredAtMs: Math.min(each.occurredAtMs, nowMs) });
     }
-    await countRefusal(tx, { ...reported, occurredAtMs });
   });
+}
+
+async function keep(
+  tx: Transactor<TenantDatabase>,
+  service: string,
+  reported: ReportedRefusal,
+): Promise<boolean> {
+  if ((await findOrganization(tx, reported.organizationId)) === undefined) return false;
+  await countRefusal(tx, service, reported);
+  return true;
 }

@@ -4,12 +4,12 @@ import { type App, callerOf, pageWindow, paging } from '#kit/http/http.ts';
 import { refusal } from '../errors.ts';
 import { requireCallerOrganization } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
-import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { requireScope } from '../requests/scope.ts';
 import { AUDIT_EVENT_TYPES, findAuditEventType } from './audit.ts';
 import { type AuditDeps, reportRefusal } from './refusals.ts';
 import { getRetention, setRetention } from './retention.ts';
+import { refusalShape } from './schema.ts';
 import { pageAudit, type StoredAuditEvent } from './store.ts';
 
 const id = z.guid().toLowerCase();
@@ -59,12 +59,10 @@ const newRetentionSchema = z
   .pipe(months);
 
 const refusalSchema = z.object({
-  organizationId: id,
-  action: line.min(1).max(100),
-  reason: line.min(1).max(500),
-  resourceType: line.min(1).max(100).optional(),
-  resourceId: line.min(1).max(256).optional(),
-  platformUserId: id.optional(),
+  ...refusalShape,
+  resourceType: refusalShape.resourceType.optional(),
+  resourceId: refusalShape.resourceId.optional(),
+  platformUserId: refusalShape.platformUserId.optional(),
   occurredAt: instant.optional(),
 });
 

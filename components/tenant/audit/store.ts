@@ -25,13 +25,14 @@ export async function appendAudit(tx: Transactor<TenantDatabase>, ...events: Aud
 
 const minuteMs = 60_000;
 
-/** Inserts a refusal that another service reported, or counts it with the same one of the same minute. */
+/** Inserts a refusal that a service reported, or adds to the same one of the same minute. */
 export async function countRefusal(
   tx: Transactor<TenantDatabase>,
-  refused: ReportedRefusal & { readonly occurredAtMs: number },
+  service: string,
+  reported: ReportedRefusal,
 ): Promise<void> {
-  const { organizationId, platformUserId, occurredAtMs, service, action, reason } = refused;
-  const { resourceType, resourceId } = refused;
+  const { organizationId, platformUserId, occurredAtMs, occurrences } = reported;
+  const { action, reason, resourceType, resourceId } = reported;
   const minute = Math.floor(occurredAtMs / minuteMs);
   const same = [organizationId, service, action, resourceId ?? null, platformUserId ?? null, minute];
   const told = { service, action, resourceType, resourceId, reason };
@@ -46,7 +47,7 @@ export async function countRefusal(
       ip_address: null,
       user_agent: null,
       success: false,
-      details: JSON.stringify({ source: 'service-refusal', ...told, occurrences: 1 }),
+      details: JSON.stringify({ source: 'service-refusal', ...told, occurrences }),
       refusal_key: createHash('sha256').update(JSON.stringify(same)).digest(),
     })
     .onConflict((conflict) =>
@@ -55,7 +56,7 @@ export async function countRefusal(
         .where('refusal_key', 'is not', null)
         .doUpdateSet({
           details: sql`audit_events.details
-            || jsonb_build_object('occurrences', (audit_events.details ->> 'occurrences')::integer + 1)`,
+            || jsonb_build_object('occurrences', (audit_events.details ->> 'occurrences')::integer + ${occurrences}::integer)`,
         }),
     )
     .execute();

@@ -4,6 +4,7 @@ import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { WalletDatabase } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
+import type { RefusalLog } from '../refusals/log.ts';
 import { administers, isOwner, type Wallet } from '../wallets/wallet.ts';
 import { isActiveGrant, judgeDelegatedUse } from './delegation.ts';
 import { findOpenGrant } from './store.ts';
@@ -12,6 +13,8 @@ export interface AuthorityDeps {
   readonly db: Pick<Database<WalletDatabase>, 'read'>;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Told what is refused, for the audit log of the organisation. */
+  readonly refusals: Pick<RefusalLog, 'count'>;
 }
 
 /** One use of a wallet's keys by a caller. */
@@ -52,17 +55,35 @@ export async function authorizeUse(
     nowMs: deps.clock.nowMs(),
   });
   if (refusal === undefined) return 'delegate';
+  denied(deps, caller, wallet, { act: use.act, reason: refusal, derivationPath: use.derivationPath });
+}
+
+interface Denial {
+  readonly act: KeyUse['act'] | 'wallet.access';
+  readonly reason: string;
+  readonly derivationPath?: string | undefined;
+}
+
+/** Tells the auditors of the organisation that owns the wallet, or else of the caller's. */
+function denied(deps: AuthorityDeps, caller: Caller, wallet: Wallet, denial: Denial): never {
+  const { act, reason, derivationPath } = denial;
+  const { address: walletAddress } = wallet;
+  const platformUserId = personOf(caller);
   deps.log.warn(
     {
-      securityAudit: use.act,
-      reason: refusal,
-      walletAddress: wallet.address,
-      userId: person,
+      securityAudit: act,
+      reason,
+      walletAddress,
+      userId: platformUserId,
       organizationId: caller.organizationId,
-      derivationPath: use.derivationPath,
+      derivationPath,
     },
-    'use of a wallet refused',
+    act === 'wallet.access' ? 'management of a wallet refused' : 'use of a wallet refused',
   );
+  const organizationId = wallet.ownerOrganizationId ?? caller.organizationId;
+  if (organizationId !== undefined) {
+    deps.refusals.count({ organizationId, action: act, reason, walletAddress, platformUserId });
+  }
   throw refuse('WALLET_ACCESS_DENIED');
 }
 
@@ -73,18 +94,9 @@ export function governs(wallet: Wallet, caller: Caller): boolean {
 
 /** Throws `forbidden` WALLET_ACCESS_DENIED, with an audit line, unless the caller governs the wallet. */
 export function authorizeGovernance(deps: AuthorityDeps, caller: Caller, wallet: Wallet): void {
-  const person = personOf(caller);
+  personOf(caller);
   if (governs(wallet, caller)) return;
-  deps.log.warn(
-    {
-      securityAudit: 'wallet.access',
-      walletAddress: wallet.address,
-      userId: person,
-      organizationId: caller.organizationId,
-    },
-    'management of a wallet refused',
-  );
-  throw refuse('WALLET_ACCESS_DENIED');
+  denied(deps, caller, wallet, { act: 'wallet.access', reason: 'NEITHER_OWNER_NOR_ADMINISTRATOR' });
 }
 
 /** Governors and holders of any active grant see a wallet; to others it does not exist. */

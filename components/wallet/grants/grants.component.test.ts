@@ -79,10 +79,11 @@ describe('grants and organisation wallets', () => {
   });
 
   test('A19: expired, unscoped, demoted, other context, no context, hybrid, other organisation: 403 and an audit line each', async () => {
-    const { creator, wallet } = await organization('a19');
+    const { creator, wallet, organizationId } = await organization('a19');
     expect((await sign('a19', wallet.id)).status).toBe(200);
     const refusals = async (who: string, change: object, reason: string) => {
       const before = replica.runtime.lines.length;
+      const told = replica.refused.length;
       expect(await sign(who, wallet.id, change)).toMatchObject({
         status: 403,
         body: { code: 'WALLET_ACCESS_DENIED' },
@@ -92,6 +93,16 @@ describe('grants and organisation wallets', () => {
         .filter((line) => line['securityAudit'] === 'wallet.sign');
       expect(lines).toMatchObject([
         { reason, walletAddress: wallet.walletAddress, userId: creator.platformUserId },
+      ]);
+      // the organisation that owns the wallet is told, whichever one the caller acts in
+      expect(replica.refused.slice(told)).toEqual([
+        {
+          organizationId,
+          action: 'wallet.sign',
+          reason,
+          walletAddress: wallet.walletAddress,
+          platformUserId: creator.platformUserId,
+        },
       ]);
     };
     await refusals('a19', { derivationPath: 'platform:blueprint-publish' }, 'CONTEXT_NOT_GRANTED');
@@ -112,6 +123,36 @@ describe('grants and organisation wallets', () => {
     ]);
     replica.clock.advance(90 * DAY_MS);
     await refusals('a19', {}, 'GRANT_MISSING');
+  });
+
+  test('who governs no wallet manages none, and the auditors are told; of a wallet of a person, those of the caller', async () => {
+    const { wallet, organizationId: owning } = await organization('governed');
+    const stranger = administrator(randomUUID());
+    callers.set('stranger', stranger);
+    callers.set('nowhere', person());
+    const owner = person();
+    callers.set('owner', owner);
+    const { body: own } = await call('owner', 'POST', '/api/wallets', { title: 'Own', keyType: 'ED25519' });
+    const told = replica.refused.length;
+    const denied = { status: 403, body: { code: 'WALLET_ACCESS_DENIED' } };
+    for (const id of [wallet.id, own.id]) {
+      expect(await call('stranger', 'GET', `/api/wallets/${id}/access`)).toMatchObject(denied);
+    }
+    const check = `/api/wallets/${wallet.id}/access/${owner.platformUserId}/check?right=ReadOnly`;
+    expect(await call('stranger', 'GET', check)).toMatchObject(denied);
+    expect((await call('owner', 'GET', check)).status).toBe(200);
+    const reason = 'NEITHER_OWNER_NOR_ADMINISTRATOR';
+    const { platformUserId, organizationId } = stranger;
+    const access = { action: 'wallet.access', reason, platformUserId };
+    const ofWallet = { ...access, organizationId: owning };
+    expect(replica.refused.slice(told)).toEqual([
+      { ...ofWallet, walletAddress: wallet.walletAddress },
+      { ...access, organizationId, walletAddress: own.walletAddress },
+      { ...ofWallet, walletAddress: wallet.walletAddress },
+    ]);
+    // a person that acts in no organisation has no auditors
+    expect(await call('nowhere', 'GET', `/api/wallets/${own.id}/access`)).toMatchObject(denied);
+    expect(replica.refused).toHaveLength(told + 3);
   });
 
   test('an Administrator grants scoped and never Owner; a new grant replaces an expired one', async () => {

@@ -14,6 +14,7 @@ import { RsaGenerator } from '../custody/rsa.ts';
 import { migrations } from '../database/migrations/list.ts';
 import type { WalletDatabase } from '../database/schema.ts';
 import { mountRoutes, type WalletHttpDeps } from '../http.ts';
+import type { Refused } from '../refusals/log.ts';
 import { createSignerEvents } from '../system-signer/events.ts';
 import type { SignControlDeps } from '../system-signer/sign-control.ts';
 import { createSignerStore } from '../system-signer/store.ts';
@@ -27,6 +28,8 @@ export interface Replica {
   readonly runtime: TestRuntime;
   readonly clock: ManualClock;
   readonly deps: WalletHttpDeps & SignControlDeps & { readonly kek: KekProvider };
+  /** What the audit logs of organisations were told of. */
+  readonly refused: readonly Refused[];
   /** How often the doorbell of the event log rang. */
   rings(): number;
   close(): Promise<void>;
@@ -53,6 +56,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
   const kek = fileKek(options.kek);
   const keyring = new Keyring({ kek, clock, load: (id) => findSecret(db.read, id) });
   let rings = 0;
+  const refused: Refused[] = [];
   const deps = {
     db,
     kek,
@@ -63,6 +67,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     },
     clock,
     log,
+    refusals: { count: (one: Refused) => void refused.push(one) },
     verifier: createVerifier(nodeEd25519()),
     store: createSignerStore(db.pool),
     events: createSignerEvents(telemetry),
@@ -70,7 +75,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     controlPerMinute: options.controlPerMinute ?? 10,
     checkpointsPerMinute: options.checkpointsPerMinute ?? 600,
   };
-  return { db, runtime, clock, deps, rings: () => rings, close: () => db.close() };
+  return { db, runtime, clock, deps, refused, rings: () => rings, close: () => db.close() };
 }
 
 /** A fresh database and one replica on it. */

@@ -295,6 +295,97 @@ export declare type RevokePrincipalResponse = Message<"chancery.tenant.v1.Revoke
 export declare const RevokePrincipalResponseSchema: GenMessage<RevokePrincipalResponse>;
 
 /**
+ * @generated from message chancery.tenant.v1.Refusal
+ */
+export declare type Refusal = Message<"chancery.tenant.v1.Refusal"> & {
+  /**
+   * @generated from field: string organization_id = 1;
+   */
+  organizationId: string;
+
+  /**
+   * As wallet.sign.
+   *
+   * @generated from field: string action = 2;
+   */
+  action: string;
+
+  /**
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * Empty: of no resource.
+   *
+   * @generated from field: string resource_type = 4;
+   */
+  resourceType: string;
+
+  /**
+   * @generated from field: string resource_id = 5;
+   */
+  resourceId: string;
+
+  /**
+   * Empty: of nobody in particular.
+   *
+   * @generated from field: string platform_user_id = 6;
+   */
+  platformUserId: string;
+
+  /**
+   * Milliseconds since the epoch. What lies ahead of the tenant service's clock occurred now.
+   *
+   * @generated from field: int64 occurred_at_ms = 7;
+   */
+  occurredAtMs: bigint;
+
+  /**
+   * How often it occurred in that minute, from 1.
+   *
+   * @generated from field: uint32 occurrences = 8;
+   */
+  occurrences: number;
+};
+
+/**
+ * Describes the message chancery.tenant.v1.Refusal.
+ * Use `create(RefusalSchema)` to create a new message.
+ */
+export declare const RefusalSchema: GenMessage<Refusal>;
+
+/**
+ * @generated from message chancery.tenant.v1.ReportRefusalsRequest
+ */
+export declare type ReportRefusalsRequest = Message<"chancery.tenant.v1.ReportRefusalsRequest"> & {
+  /**
+   * At most 500.
+   *
+   * @generated from field: repeated chancery.tenant.v1.Refusal refusals = 1;
+   */
+  refusals: Refusal[];
+};
+
+/**
+ * Describes the message chancery.tenant.v1.ReportRefusalsRequest.
+ * Use `create(ReportRefusalsRequestSchema)` to create a new message.
+ */
+export declare const ReportRefusalsRequestSchema: GenMessage<ReportRefusalsRequest>;
+
+/**
+ * @generated from message chancery.tenant.v1.ReportRefusalsResponse
+ */
+export declare type ReportRefusalsResponse = Message<"chancery.tenant.v1.ReportRefusalsResponse"> & {
+};
+
+/**
+ * Describes the message chancery.tenant.v1.ReportRefusalsResponse.
+ * Use `create(ReportRefusalsResponseSchema)` to create a new message.
+ */
+export declare const ReportRefusalsResponseSchema: GenMessage<ReportRefusalsResponse>;
+
+/**
  * @generated from enum chancery.tenant.v1.RevocationKind
  */
 export enum RevocationKind {
@@ -428,6 +519,25 @@ export declare const PrincipalService: GenService<{
     methodKind: "unary";
     input: typeof RevokePrincipalRequestSchema;
     output: typeof RevokePrincipalResponseSchema;
+  },
+}>;
+
+/**
+ * The audit logs of organisations. Callers: services with the scope audit:write.
+ *
+ * @generated from service chancery.tenant.v1.AuditService
+ */
+export declare const AuditService: GenService<{
+  /**
+   * Keeps what the caller has refused to people as events of type PermissionDenied. Those of organisations that do not exist
+   * are passed over.
+   *
+   * @generated from rpc chancery.tenant.v1.AuditService.ReportRefusals
+   */
+  reportRefusals: {
+    methodKind: "unary";
+    input: typeof ReportRefusalsRequestSchema;
+    output: typeof ReportRefusalsResponseSchema;
   },
 }>;
 
