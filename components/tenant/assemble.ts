@@ -163,7 +163,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
     metadata: { keys: wiring.keys, installation, baseUrl: config.CHANCERY_BASE_URL },
     organizations: { db, clock, idempotency },
     governance: { db, clock, ring },
-    users: { db, clock, passwords, passwordPolicy, idempotency },
+    users: { db, clock, ring, passwords, passwordPolicy, idempotency },
     audit: { db, clock },
     signIn: { signIn, revoke },
     switching: { db, clock, issuer, refreshKey },

@@ -25,6 +25,8 @@ const table = {
   ],
   IMMUTABLE_FIELD: ['conflict', 'The organisation of this resource cannot be changed so.'],
   ADOPTION_MISMATCH: ['conflict', 'The organisation to adopt differs from the resource.'],
+  USER_OUTRANKS: ['forbidden', 'The user ranks above the caller.'],
+  LAST_ADMINISTRATOR: ['conflict', 'The organisation would have no active administrator left.'],
   USER_NOT_FOUND: ['not_found', 'The user does not exist.'],
   SHARED_SECRETS_DISABLED: ['conflict', 'shared secrets are disabled'],
   INVALID_CLIENT: ['unauthenticated', 'The client is unknown or its credential is wrong.'],

@@ -1,9 +1,9 @@
 import { appendAudit } from '../audit/store.ts';
-import { holdOpenOrganization } from '../organizations/store.ts';
 import type { Delegation } from '../tokens/claims.ts';
 import { OAuthError } from '../tokens/oauth.ts';
 import { grantScopes, type Parameters } from '../tokens/parameters.ts';
 import type { Membership } from '../users/account.ts';
+import { holdMembership } from '../users/hold.ts';
 import { findMembership, findMembershipIn } from '../users/store.ts';
 import {
   authenticateClient,
@@ -32,8 +32,8 @@ export async function mintDelegatedToken(deps: MintDeps, request: MintRequest): 
   const user = await findUser(deps, parameters, principal);
   const delegation: Delegation = { userId: user.identityId, organizationId: user.organizationId };
   const token = await deps.db.transact(async (tx) => {
-    // Issued while the organisation is held: a suspension that follows bears a later time than the token.
-    if (!(await holdOpenOrganization(tx, user.organizationId))) throw inactiveUser();
+    // Issued while the membership is held: a suspension that follows bears a later time than the token.
+    if ((await holdMembership(tx, user)) === undefined) throw inactiveUser();
     await appendAudit(tx, {
       organizationId: user.organizationId,
       occurredAtMs: deps.clock.nowMs(),

@@ -6,13 +6,13 @@ import type { Origin } from '../audit/audit.ts';
 import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { holdOpenOrganization } from '../organizations/store.ts';
 import type { Passwords, PasswordVerdict } from '../passwords/queue.ts';
 import { findNotBefore } from '../revocations/store.ts';
 import { refreshLifetimeSeconds } from '../tokens/claims.ts';
 import { type IssuedTokens, issueSession, type Session, type SessionIssuer } from '../tokens/session.ts';
 import { insertFamily, type NewFamily } from '../tokens/store.ts';
 import { type Account, type Membership, normalizeEmail } from '../users/account.ts';
+import { holdMembership } from '../users/hold.ts';
 import {
   addFailure,
   clearFailures,
@@ -87,10 +87,9 @@ async function conclude(deps: SignInDeps, conclusion: Conclusion): Promise<Outco
   }
   if (!account.isActive) return failed('account');
   await clearFailures(tx, account.id);
-  const membership = chooseMembership(account, memberships, attempt.organizationSubdomain);
-  if (membership === undefined || !(await holdOpenOrganization(tx, membership.organizationId))) {
-    return failed('organization');
-  }
+  const chosen = chooseMembership(account, memberships, attempt.organizationSubdomain);
+  const membership = chosen && (await holdMembership(tx, chosen));
+  if (membership === undefined) return failed('organization');
   const tier = resolveTier({
     tier: attempt.tier,
     returnTo: attempt.returnTo,

@@ -6,12 +6,12 @@ import type { Origin } from '../audit/audit.ts';
 import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { holdOpenOrganization } from '../organizations/store.ts';
 import { findNotBefore } from '../revocations/store.ts';
 import { resolveTier } from '../sign-in/tier.ts';
 import { type IssuedTokens, issueSession, type Session, type SessionIssuer } from '../tokens/session.ts';
 import { insertFamily, lockFamily, type NewFamily, type RefreshFamily } from '../tokens/store.ts';
 import type { Membership } from '../users/account.ts';
+import { holdMembership } from '../users/hold.ts';
 import { findMembershipIn, lockAccount, setDefaultOrganization } from '../users/store.ts';
 import { requirePerson } from './memberships.ts';
 
@@ -45,9 +45,9 @@ export async function switchOrganization(
     const nowMs = deps.clock.nowMs();
     if (from === undefined || from.revoked || from.expiresAtMs <= nowMs) throw refusal('SESSION_ENDED');
     const account = await lockAccount(tx, platformUserId);
-    const membership = await findMembershipIn(tx, wish.organizationId, platformUserId);
-    const isOpen = account?.isActive === true && membership?.isActive === true;
-    if (!isOpen || !(await holdOpenOrganization(tx, wish.organizationId))) throw refusal('NOT_A_MEMBER');
+    const known = await findMembershipIn(tx, wish.organizationId, platformUserId);
+    const membership = known && (await holdMembership(tx, known));
+    if (account?.isActive !== true || membership === undefined) throw refusal('NOT_A_MEMBER');
     return begin(tx, { membership, emailVerified: account.emailVerified, from, origin: wish.origin, nowMs });
   });
   return issueSession(deps, session);

@@ -34,13 +34,16 @@ export interface Membership {
   readonly createdAtMs: number;
 }
 
+export type UserStatus = 'Active' | 'Suspended' | 'Deleted';
+
 /** A user as an organisation lists it. */
 export interface OrganizationUser {
   readonly id: string;
+  readonly platformUserId: string;
   readonly email: string;
   readonly displayName: string;
-  readonly roles: readonly string[];
-  readonly status: string;
+  readonly roles: readonly Role[];
+  readonly status: UserStatus;
   readonly createdAtMs: number;
   readonly lastLoginAtMs: number | undefined;
 }

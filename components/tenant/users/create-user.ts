@@ -14,7 +14,7 @@ import { findOrganization } from '../organizations/store.ts';
 import type { PasswordPolicy } from '../passwords/policy.ts';
 import type { Passwords } from '../passwords/queue.ts';
 import { normalizeEmail, type OrganizationUser } from './account.ts';
-import { mayGrant, parseRole } from './roles.ts';
+import { mayGrant, parseRoles } from './roles.ts';
 import { findAccountByEmail, insertAccount, insertIdentity } from './store.ts';
 
 export interface NewUser {
@@ -51,29 +51,16 @@ export async function createUser(
   // An account that exists keeps its password, so the given one is neither judged nor hashed.
   const isNew = (await findAccountByEmail(deps.db.read, email)) === undefined;
   const passwordHash = isNew ? await hashOf(deps, wanted, organization) : undefined;
-  const user = {
-    id: randomUUIDv7(),
-    email,
-    displayName: wanted.displayName,
-    roles,
-    status: 'Active',
-    createdAtMs: deps.clock.nowMs(),
-    lastLoginAtMs: undefined,
-  };
-  await deps.db.transact((tx) => insert(tx, user, { passwordHash, wanted, caller }));
-  return user;
+  const user = { email, displayName: wanted.displayName, roles, createdAtMs: deps.clock.nowMs() };
+  const ids = await deps.db.transact((tx) => insert(tx, user, { passwordHash, wanted, caller }));
+  return { ...user, ...ids, status: 'Active', lastLoginAtMs: undefined };
 }
 
 function grantedRoles(caller: Caller, wanted: NewUser): Role[] {
-  const names = wanted.roles.length === 0 ? ['User'] : wanted.roles;
-  const roles = names.map((name) => {
-    const role = parseRole(name);
-    if (role === undefined) throw refusal('UNKNOWN_ROLE', { details: { errors: { roles: [name] } } });
-    return role;
-  });
+  const roles = parseRoles(wanted.roles);
   const inSystem = wanted.organizationId === SYSTEM_ORGANIZATION_ID;
   if (!roles.every((role) => mayGrant(caller.roles, role, inSystem))) throw refusal('ROLE_NOT_GRANTABLE');
-  return [...new Set(roles)];
+  return roles;
 }
 
 async function hashOf(deps: CreateUserDeps, wanted: NewUser, organization: Organization): Promise<string> {
@@ -92,9 +79,9 @@ interface Admission {
 
 async function insert(
   tx: Transactor<TenantDatabase>,
-  user: OrganizationUser & { readonly roles: readonly Role[] },
+  user: Pick<OrganizationUser, 'email' | 'displayName' | 'roles' | 'createdAtMs'>,
   admission: Admission,
-): Promise<void> {
+): Promise<Pick<OrganizationUser, 'id' | 'platformUserId'>> {
   const { passwordHash, wanted, caller } = admission;
   const { email, displayName, createdAtMs } = user;
   if (passwordHash !== undefined) {
@@ -110,8 +97,8 @@ async function insert(
   }
   const account = await findAccountByEmail(tx, email);
   if (account === undefined) throw refusal('USER_NOT_FOUND');
-  const added = await insertIdentity(tx, {
-    id: user.id,
+  const id = await insertIdentity(tx, {
+    id: randomUUIDv7(),
     organizationId: wanted.organizationId,
     platformUserId: account.id,
     email,
@@ -120,15 +107,16 @@ async function insert(
     provisionedVia: 'AdminCreated',
     createdAtMs,
   });
-  if (!added) throw refusal('ALREADY_A_MEMBER');
+  if (id === undefined) throw refusal('ALREADY_A_MEMBER');
   await appendAudit(tx, {
     organizationId: wanted.organizationId,
     occurredAtMs: createdAtMs,
     type: 'UserAddedToOrganization',
-    identityId: user.id,
+    identityId: id,
     platformUserId: account.id,
     origin: wanted.origin,
     success: true,
     details: { roles: user.roles, by: caller.subject },
   });
+  return { id, platformUserId: account.id };
 }

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
@@ -8,25 +9,37 @@ import { findOrganization } from '../organizations/store.ts';
 import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { repeatable } from '../requests/repeatable.ts';
+import { type AdministerDeps, removeUser, setUserRoles, setUserStatus, type UserAct } from './administer.ts';
 import { type CreateUserDeps, createUser } from './create-user.ts';
 import { presentUser, userSchema } from './present.ts';
-import { listUsers } from './store.ts';
+import { findUser, listUsers } from './store.ts';
 import { unlockUser } from './unlock.ts';
+
+const roleName = z.string().max(64);
 
 const newUserSchema = z.object({
   email: z.string().trim().max(254).pipe(z.email()),
   displayName: z.string().trim().pipe(line.min(1).max(200)),
   password: z.string().max(1024),
-  roles: z.array(z.string().max(64)).max(16).default([]),
+  roles: z.array(roleName).max(16).default([]),
 });
 
 const id = z.guid().toLowerCase();
 const organizationParameter = z.object({ organizationId: id });
 const userParameters = z.object({ organizationId: id, userId: id });
 
-export interface UserDeps extends CreateUserDeps {
+export interface UserDeps extends CreateUserDeps, AdministerDeps {
   readonly idempotency: Idempotency;
 }
+
+const writes = { policy: 'RequireAdministrator', rateLimit: 'Strict' } as const;
+/** A single role, as it is said most often, or all of them. */
+const rolesSchema = z
+  .object({ role: roleName.optional(), roles: z.array(roleName).min(1).max(16).optional() })
+  .refine((body) => (body.role === undefined) !== (body.roles === undefined), {
+    message: 'name either role or roles',
+    path: ['role'],
+  });
 
 export function mountUsers(app: App, deps: UserDeps): void {
   const tags = ['users'];
@@ -83,6 +96,40 @@ export function mountUsers(app: App, deps: UserDeps): void {
       return { success: true };
     },
   );
+  mountAdministration(app, deps);
+}
+
+function actOf(request: FastifyRequest, parameters: z.output<typeof userParameters>): UserAct {
+  return { ...parameters, by: callerOf(request), origin: originOf(request) };
+}
+
+/** One user of an organisation (identity.md 4.9 and section 10). */
+function mountAdministration(app: App, deps: UserDeps): void {
+  const url = '/api/organizations/:organizationId/users/:userId';
+  const tags = ['users'];
+  const schema = { tags, params: userParameters, response: { 200: userSchema } };
+  app.get(url, { config: { policy: 'RequireAuthenticated', rateLimit: 'Api' }, schema }, async (request) => {
+    const { params } = request;
+    requireUserReader(callerOf(request), params.organizationId);
+    const user = await findUser(deps.db.read, params.organizationId, params.userId);
+    if (user === undefined) throw refusal('USER_NOT_FOUND');
+    return presentUser(user);
+  });
+  app.post(`${url}/suspend`, { config: writes, schema }, async (request) =>
+    presentUser(await setUserStatus(deps, actOf(request, request.params), 'Suspended')),
+  );
+  app.post(`${url}/reactivate`, { config: writes, schema }, async (request) =>
+    presentUser(await setUserStatus(deps, actOf(request, request.params), 'Active')),
+  );
+  app.put(`${url}/role`, { config: writes, schema: { ...schema, body: rolesSchema } }, async (request) => {
+    const { role, roles = [] } = request.body;
+    const names = role === undefined ? roles : [role];
+    return presentUser(await setUserRoles(deps, actOf(request, request.params), names));
+  });
+  app.delete(url, { config: writes, schema: { tags, params: userParameters } }, async (request, reply) => {
+    await removeUser(deps, actOf(request, request.params));
+    return reply.code(204).send();
+  });
 }
 
 /** A member list shows e-mail addresses: only who administers, designs for or audits the organisation reads it. */

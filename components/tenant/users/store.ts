@@ -1,9 +1,9 @@
 import { type Selectable, sql } from 'kysely';
-import { isRole } from '#core/identity/roles.ts';
+import { isRole, type Role } from '#core/identity/roles.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
-import type { PlatformUserTable, TenantDatabase } from '../database/schema.ts';
+import type { PlatformUserTable, TenantDatabase, UserIdentityTable } from '../database/schema.ts';
 import { oldestWalletOf } from '../wallets/store.ts';
-import type { Account, Membership, OrganizationUser } from './account.ts';
+import type { Account, Membership, OrganizationUser, UserStatus } from './account.ts';
 
 type DB = TenantDatabase;
 
@@ -66,26 +66,33 @@ export interface NewIdentityRow {
   readonly createdAtMs: number;
 }
 
-/** False when the person already is in the organisation. */
-export async function insertIdentity(tx: Transactor<DB>, row: NewIdentityRow): Promise<boolean> {
+/**
+ * The id that the person has in the organisation from now on: that of before for somebody who was removed, since what they did
+ * stands under it. Undefined when the person already is in the organisation.
+ */
+export async function insertIdentity(tx: Transactor<DB>, row: NewIdentityRow): Promise<string | undefined> {
+  const values = {
+    email: row.email,
+    display_name: row.displayName,
+    roles: [...row.roles],
+    status: 'Active',
+    provisioned_via: row.provisionedVia,
+    created_at: new Date(row.createdAtMs),
+    last_login_at: null,
+  };
+  const { id, organizationId: organization_id, platformUserId: platform_user_id } = row;
   const inserted = await tx
     .insertInto('user_identities')
-    .values({
-      id: row.id,
-      organization_id: row.organizationId,
-      platform_user_id: row.platformUserId,
-      email: row.email,
-      display_name: row.displayName,
-      roles: [...row.roles],
-      status: 'Active',
-      provisioned_via: row.provisionedVia,
-      created_at: new Date(row.createdAtMs),
-      last_login_at: null,
-    })
-    .onConflict((conflict) => conflict.doNothing())
+    .values({ id, organization_id, platform_user_id, ...values })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['organization_id', 'platform_user_id'])
+        .doUpdateSet(values)
+        .where('user_identities.status', '=', 'Deleted'),
+    )
     .returning('id')
     .executeTakeFirst();
-  return inserted !== undefined;
+  return inserted?.id;
 }
 
 export async function listMemberships(db: Reader<DB>, platformUserId: string): Promise<Membership[]> {
@@ -130,16 +137,57 @@ export async function listUsers(
     .offset(window.offset)
     .limit(window.limit)
     .execute();
-  const users = rows.map((row) => ({
-    id: row.id,
-    email: row.email,
-    displayName: row.display_name,
-    roles: row.roles,
-    status: row.status,
-    createdAtMs: row.created_at.getTime(),
-    lastLoginAtMs: row.last_login_at?.getTime(),
-  }));
-  return { users, totalCount: total };
+  return { users: rows.map(toUser), totalCount: total };
+}
+
+/** By identity id or by platform user id; not one who was removed. */
+export async function findUser(
+  db: Reader<DB>,
+  organizationId: string,
+  userId: string,
+): Promise<OrganizationUser | undefined> {
+  const row = await db
+    .selectFrom('user_identities')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where('status', '<>', 'Deleted')
+    .where((where) => where.or([where('id', '=', userId), where('platform_user_id', '=', userId)]))
+    .executeTakeFirst();
+  return row && toUser(row);
+}
+
+/** People of an organisation who may sign in and hold a role. */
+export async function countActiveWith(db: Reader<DB>, organizationId: string, role: Role): Promise<number> {
+  const { total } = await db
+    .selectFrom('user_identities as i')
+    .innerJoin('platform_users as p', 'p.id', 'i.platform_user_id')
+    .select(sql<number>`count(*)::int`.as('total'))
+    .where('i.organization_id', '=', organizationId)
+    .where('i.status', '=', 'Active')
+    .where('p.status', '=', 'Active')
+    .where(sql<boolean>`${role} = any(i.roles)`)
+    .executeTakeFirstOrThrow();
+  return total;
+}
+
+export interface IdentityChange {
+  readonly status?: UserStatus;
+  readonly roles?: readonly Role[];
+}
+
+export async function updateIdentity(
+  tx: Transactor<DB>,
+  identityId: string,
+  { status, roles }: IdentityChange,
+): Promise<void> {
+  await tx
+    .updateTable('user_identities')
+    .set({
+      ...(status === undefined ? {} : { status }),
+      ...(roles === undefined ? {} : { roles: [...roles] }),
+    })
+    .where('id', '=', identityId)
+    .execute();
 }
 
 /** Counts one more failure; returns how many there are in a row now. */
@@ -267,6 +315,19 @@ function toMembership(row: MembershipRow): Membership {
     roles: row.roles.filter(isRole),
     walletAddress: row.wallet_address ?? undefined,
     createdAtMs: row.created_at.getTime(),
+  };
+}
+
+function toUser(row: Selectable<UserIdentityTable>): OrganizationUser {
+  return {
+    id: row.id,
+    platformUserId: row.platform_user_id,
+    email: row.email,
+    displayName: row.display_name,
+    roles: row.roles.filter(isRole),
+    status: row.status === 'Active' ? 'Active' : row.status === 'Suspended' ? 'Suspended' : 'Deleted',
+    createdAtMs: row.created_at.getTime(),
+    lastLoginAtMs: row.last_login_at?.getTime(),
   };
 }
 

@@ -15,6 +15,11 @@ export const ownRoutes: readonly SpecifiedRoute[] = [
     'GET /.well-known/jwks.json Anonymous',
     'GET /.well-known/oauth-authorization-server/api/service-auth Anonymous',
     'POST /api/organizations/{organizationId}/users/{userId}/unlock RequireAdministrator',
+    'GET /api/organizations/{organizationId}/users/{userId} RequireAuthenticated',
+    'POST /api/organizations/{organizationId}/users/{userId}/suspend RequireAdministrator',
+    'POST /api/organizations/{organizationId}/users/{userId}/reactivate RequireAdministrator',
+    'PUT /api/organizations/{organizationId}/users/{userId}/role RequireAdministrator',
+    'DELETE /api/organizations/{organizationId}/users/{userId} RequireAdministrator',
     'PUT /api/platform/settings/max-orgs RequireSystemAdmin',
   ]),
   // Organisations of custom resources: notes/custom-resources.md, the operator alone
