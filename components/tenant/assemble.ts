@@ -165,6 +165,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
     governance: { db, clock, ring },
     users: { db, clock, ring, passwords, passwordPolicy, idempotency },
     audit: { db, clock },
+    inbox: { db, clock },
     signIn: { signIn, revoke },
     switching: { db, clock, issuer, refreshKey },
     tokens: { grant, revoke, log },

@@ -27,6 +27,7 @@ const table = {
   ADOPTION_MISMATCH: ['conflict', 'The organisation to adopt differs from the resource.'],
   USER_OUTRANKS: ['forbidden', 'The user ranks above the caller.'],
   LAST_ADMINISTRATOR: ['conflict', 'The organisation would have no active administrator left.'],
+  INBOX_ENTRY_NOT_FOUND: ['not_found', 'The inbox has no such entry.'],
   USER_NOT_FOUND: ['not_found', 'The user does not exist.'],
   SHARED_SECRETS_DISABLED: ['conflict', 'shared secrets are disabled'],
   INVALID_CLIENT: ['unauthenticated', 'The client is unknown or its credential is wrong.'],

@@ -1,6 +1,7 @@
 import type { App } from '#kit/http/http.ts';
 import type { AuditDeps } from './audit/refusals.ts';
 import { mountAudit } from './audit/routes.ts';
+import { type InboxDeps, mountInbox } from './inbox/routes.ts';
 import { mountManaged } from './managed/routes.ts';
 import { type MetadataDeps, mountMetadata } from './metadata/routes.ts';
 import { mountOrganizations, type OrganizationDeps } from './organizations/routes.ts';
@@ -19,6 +20,7 @@ export interface Deps {
   readonly governance: StatusDeps;
   readonly users: UserDeps;
   readonly audit: AuditDeps;
+  readonly inbox: InboxDeps;
   readonly signIn: SignInRouteDeps;
   readonly switching: SwitchDeps;
   readonly tokens: TokenRouteDeps;
@@ -33,6 +35,7 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountManaged(app, deps.governance);
   mountUsers(app, deps.users);
   mountAudit(app, deps.audit);
+  mountInbox(app, deps.inbox);
   mountSignIn(app, deps.signIn);
   mountSwitching(app, deps.switching);
   mountTokens(app, deps.tokens);

@@ -182,6 +182,30 @@ describe('identity, from outside', () => {
     expect(outside.status).toBe(404);
   });
 
+  test('identity A23: a person is told of what happens to them, and nobody else', async () => {
+    const { access_token: root } = await signIn(here.api, here.state);
+    const organization = await createOrganization(here.api, root, 'telling');
+    const anna = await createPerson(here.api, root, organization, { name: 'anna', role: 'User' });
+    const ben = await createPerson(here.api, root, organization, { name: 'ben', role: 'User' });
+    const unread = async () => {
+      const answer = await here.api.expect(200, 'GET', '/api/me/inbox/unread-count', { token: anna.token });
+      return (answer.body as { unread: number }).unread;
+    };
+    expect(await unread()).toBe(1);
+    const { body } = await here.api.expect(200, 'GET', '/api/me/inbox', { token: anna.token });
+    const { entries, total } = body as { entries: { id: string; detailHref: string }[]; total: number };
+    expect(total).toBe(1);
+    const [entry] = entries;
+    expect(entry).toMatchObject({ category: 'Membership', iconKey: 'membership.added', readAt: null });
+    await here.api.expect(200, 'GET', entry?.detailHref ?? '', { token: anna.token });
+    const read = `/api/me/inbox/${entry?.id}/read`;
+    expect((await here.api.send('POST', read, { token: ben.token })).status).toBe(404);
+    expect((await here.api.send('POST', read, { token: anna.token })).status).toBe(204);
+    expect(await unread()).toBe(0);
+    const outside = await here.api.send('POST', '/api/internal/inbox', { token: root, json: {} });
+    expect(outside.status).toBe(404);
+  });
+
   test('identity A27: a token that was logged out is refused by every service within a second', async () => {
     const { access_token: token } = await signIn(here.api, here.state);
     const uses = ['/api/auth/me', '/api/wallets', '/api/registers'];

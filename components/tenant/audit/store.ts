@@ -8,7 +8,21 @@ const maxUserAgentLength = 512;
 
 export async function appendAudit(tx: Transactor<TenantDatabase>, ...events: AuditEvent[]): Promise<void> {
   if (events.length === 0) return;
-  const rows = events.map((event) => ({
+  await tx.insertInto('audit_events').values(events.map(rowOf)).execute();
+}
+
+/** The same for one event, which gives its id. */
+export async function appendAuditEvent(tx: Transactor<TenantDatabase>, event: AuditEvent): Promise<string> {
+  const { id } = await tx
+    .insertInto('audit_events')
+    .values(rowOf(event))
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  return String(id);
+}
+
+function rowOf(event: AuditEvent) {
+  return {
     organization_id: event.organizationId,
     occurred_at: new Date(event.occurredAtMs),
     event_type: event.type,
@@ -19,8 +33,7 @@ export async function appendAudit(tx: Transactor<TenantDatabase>, ...events: Aud
     success: event.success,
     details: JSON.stringify(event.details ?? {}),
     refusal_key: null,
-  }));
-  await tx.insertInto('audit_events').values(rows).execute();
+  };
 }
 
 const minuteMs = 60_000;

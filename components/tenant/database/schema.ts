@@ -143,6 +143,24 @@ export interface UserWalletTable {
   created_at: Date;
 }
 
+export interface InboxEntryTable {
+  id: string;
+  platform_user_id: string;
+  source_event_id: string;
+  category: string;
+  severity: string;
+  correlation_key: string;
+  title: string;
+  summary: string | null;
+  icon_key: string | null;
+  detail_href: string | null;
+  channel_hints: string[];
+  writer_service_id: string;
+  occurred_at: Date;
+  read_at: Date | null;
+  dismissed_at: Date | null;
+}
+
 export interface TenantDatabase {
   organizations: OrganizationTable;
   platform_users: PlatformUserTable;
@@ -155,4 +173,5 @@ export interface TenantDatabase {
   platform_settings: PlatformSettingsTable;
   event_cursors: EventCursorTable;
   user_wallets: UserWalletTable;
+  inbox_entries: InboxEntryTable;
 }

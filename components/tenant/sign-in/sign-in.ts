@@ -3,9 +3,10 @@ import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { Origin } from '../audit/audit.ts';
-import { appendAudit } from '../audit/store.ts';
+import { appendAudit, appendAuditEvent } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { tellPerson } from '../inbox/tell.ts';
 import type { Passwords, PasswordVerdict } from '../passwords/queue.ts';
 import { findNotBefore } from '../revocations/store.ts';
 import { refreshLifetimeSeconds } from '../tokens/claims.ts';
@@ -150,7 +151,7 @@ async function countFailure(deps: SignInDeps, failure: Failure): Promise<void> {
   if (lock === undefined) return;
   await setLock(tx, account.id, lock);
   const until = lock.lockedUntilMs === undefined ? 'unlocked' : new Date(lock.lockedUntilMs).toISOString();
-  await appendAudit(tx, {
+  const eventId = await appendAuditEvent(tx, {
     organizationId: homeOf(failure),
     occurredAtMs: nowMs,
     type: 'AccountLockedOut',
@@ -158,6 +159,18 @@ async function countFailure(deps: SignInDeps, failure: Failure): Promise<void> {
     origin: failure.attempt.origin,
     success: true,
     details: { failures, until },
+  });
+  await tellPerson(tx, {
+    platformUserId: account.id,
+    category: 'Security',
+    severity: 'Warning',
+    eventKey: 'account-locked',
+    about: `account-locked:${account.id}`,
+    naturalKey: eventId,
+    iconKey: 'security.account-locked',
+    title: 'Your account was locked after wrong passwords',
+    summary: `${failures} attempts failed in a row.`,
+    atMs: nowMs,
   });
 }
 

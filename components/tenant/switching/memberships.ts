@@ -1,16 +1,10 @@
-import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { highestRole } from '#core/identity/roles.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { TenantDatabase } from '../database/schema.ts';
+import { requirePerson } from '../requests/person.ts';
 import type { Membership } from '../users/account.ts';
 import { listMemberships } from '../users/store.ts';
-
-/** @throws AppError unauthenticated UNAUTHORIZED for a service: it belongs to no organisation */
-export function requirePerson(caller: Caller): string {
-  if (caller.platformUserId !== undefined) return caller.platformUserId;
-  throw new AppError('unauthenticated', 'UNAUTHORIZED', 'The token is not that of a person');
-}
 
 /** The organisations that are open to the caller's person, by name. */
 export async function listOpenMemberships(

@@ -6,14 +6,14 @@ import type { Origin } from '../audit/audit.ts';
 import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { requirePerson } from '../requests/person.ts';
 import { findNotBefore } from '../revocations/store.ts';
 import { resolveTier } from '../sign-in/tier.ts';
 import { type IssuedTokens, issueSession, type Session, type SessionIssuer } from '../tokens/session.ts';
-import { insertFamily, lockFamily, type NewFamily, type RefreshFamily } from '../tokens/store.ts';
+import { findFamily, insertFamily, type NewFamily, type RefreshFamily } from '../tokens/store.ts';
 import type { Membership } from '../users/account.ts';
 import { holdMembership } from '../users/hold.ts';
 import { findMembershipIn, lockAccount, setDefaultOrganization } from '../users/store.ts';
-import { requirePerson } from './memberships.ts';
 
 export interface SwitchDeps extends SessionIssuer {
   readonly db: Database<TenantDatabase>;
@@ -41,12 +41,13 @@ export async function switchOrganization(
 ): Promise<IssuedTokens> {
   const platformUserId = requirePerson(caller);
   const session = await deps.db.transact(async (tx): Promise<Session> => {
-    const from = caller.sessionId === undefined ? undefined : await lockFamily(tx, caller.sessionId);
-    const nowMs = deps.clock.nowMs();
-    if (from === undefined || from.revoked || from.expiresAtMs <= nowMs) throw refusal('SESSION_ENDED');
     const account = await lockAccount(tx, platformUserId);
     const known = await findMembershipIn(tx, wish.organizationId, platformUserId);
     const membership = known && (await holdMembership(tx, known));
+    // not held: who ends sessions holds the organisation before them
+    const from = caller.sessionId === undefined ? undefined : await findFamily(tx, caller.sessionId);
+    const nowMs = deps.clock.nowMs();
+    if (from === undefined || from.revoked || from.expiresAtMs <= nowMs) throw refusal('SESSION_ENDED');
     if (account?.isActive !== true || membership === undefined) throw refusal('NOT_A_MEMBER');
     return begin(tx, { membership, emailVerified: account.emailVerified, from, origin: wish.origin, nowMs });
   });

@@ -5,6 +5,7 @@ import type { AuditEvent, Origin } from '../audit/audit.ts';
 import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { tellPerson } from '../inbox/tell.ts';
 import { longestTokenLifeMs } from '../revocations/revocation.ts';
 import { appendRevocation, findNotBefore } from '../revocations/store.ts';
 import { resolveTier } from '../sign-in/tier.ts';
@@ -99,6 +100,18 @@ async function endReusedFamily(
     { ...auditOf(family, { type: 'RefreshTokenReuseDetected', atMs, origin }), success: false },
     auditOf(family, { type: 'TokenRevoked', atMs, origin, reason }),
   );
+  await tellPerson(tx, {
+    platformUserId: family.platformUserId,
+    category: 'Security',
+    severity: 'Warning',
+    eventKey: 'refresh-reuse',
+    about: `refresh-reuse:${family.platformUserId}`,
+    naturalKey: family.id,
+    iconKey: 'security.refresh-reuse',
+    title: 'A session of yours was ended',
+    summary: 'Its refresh token was used twice, as when somebody has copied it. Sign in again.',
+    atMs,
+  });
   return 'reuse';
 }
 

@@ -219,4 +219,31 @@ describe('users of an organisation, administered (identity.md 4.9, section 10)',
       await reactivate(anna.id);
     }
   });
+
+  it('changes, sign-ins, switches and refreshes of one person at once wait for each other and end', async () => {
+    const anna = await person('anna', ['User']);
+    const second = await send('POST', '/api/organizations', root, {
+      name: 'Second',
+      subdomain: `second-${count}`,
+    });
+    await add('anna', ['User'], root, second.json().id);
+    for (let round = 0; round < 6; round += 1) {
+      const session = (await login(emailOf('anna'), `acme-${count}`)).json<TokenBody>();
+      const switchTo = (organizationId: string) =>
+        send('POST', '/api/auth/switch-org', session.access_token, { organizationId });
+      const answers = await Promise.all([
+        setRole(anna.id, { role: round % 2 === 0 ? 'Auditor' : 'Designer' }),
+        login(emailOf('anna'), `acme-${count}`),
+        switchTo(acme),
+        switchTo(second.json().id),
+        tenant.app.inject({
+          method: 'POST',
+          url: '/api/auth/token/refresh',
+          payload: { refreshToken: session.refresh_token },
+        }),
+      ]);
+      expect(answers[0]?.statusCode).toBe(200);
+      expect(answers.filter(({ statusCode }) => statusCode >= 500)).toEqual([]);
+    }
+  });
 });

@@ -4,9 +4,10 @@ import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { AuditEventType, Origin } from '../audit/audit.ts';
-import { appendAudit } from '../audit/store.ts';
+import { appendAuditEvent } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { tellPerson } from '../inbox/tell.ts';
 import { requireCallerOrganization } from '../organizations/authority.ts';
 import { lockOrganization } from '../organizations/store.ts';
 import { endTokens } from '../tokens/end.ts';
@@ -88,7 +89,7 @@ async function change(deps: AdministerDeps, act: UserAct, wanted: Change): Promi
     if (status === user.status && String(roles) === String(user.roles)) return { before: user, after: user };
     await requireHolders(tx, organizationId, user, next);
     await updateIdentity(tx, user.id, { status, roles });
-    await record(tx, deps, { act, user, wanted });
+    await record(tx, deps, { act, user, wanted, organizationName: organization.name });
     return { before: user, after: next };
   });
   if (after !== before) deps.ring();
@@ -117,19 +118,21 @@ interface Recorded {
   readonly act: UserAct;
   readonly user: OrganizationUser;
   readonly wanted: Change;
+  readonly organizationName: string;
 }
 
 async function record(
   tx: Transactor<TenantDatabase>,
   deps: AdministerDeps,
-  { act, user, wanted }: Recorded,
+  recorded: Recorded,
 ): Promise<void> {
+  const { act, user, wanted } = recorded;
   const { type, status, roles } = wanted;
   // read after the lock: tokens of sign-ins that came before it were issued before this instant
   const atMs = deps.clock.nowMs();
   const families = { identityId: user.id };
   await endTokens(tx, { kind: 'identity', key: user.id, families, reason: 'user-changed', atMs });
-  await appendAudit(tx, {
+  const eventId = await appendAuditEvent(tx, {
     organizationId: act.organizationId,
     occurredAtMs: atMs,
     type,
@@ -142,5 +145,38 @@ async function record(
       ...(status === undefined ? {} : { status }),
       ...(roles === undefined ? {} : { roles, before: user.roles }),
     },
+  });
+  await tell(tx, recorded, { atMs, eventId });
+}
+
+/** Of a suspension nobody is told: who is out reads no inbox there, and the organisation says why. */
+async function tell(
+  tx: Transactor<TenantDatabase>,
+  recorded: Recorded,
+  { atMs, eventId }: { readonly atMs: number; readonly eventId: string },
+): Promise<void> {
+  const { act, user, wanted, organizationName } = recorded;
+  const isRemoval = wanted.type === 'UserRemovedFromOrganization';
+  if (!isRemoval && wanted.roles === undefined) return;
+  const told = isRemoval
+    ? {
+        eventKey: 'org-membership-removed',
+        iconKey: 'membership.removed',
+        title: `You no longer belong to ${organizationName}`,
+      }
+    : {
+        eventKey: 'org-membership-role-changed',
+        iconKey: 'membership.role-changed',
+        title: `Your roles in ${organizationName} have changed`,
+        summary: `Roles: ${wanted.roles?.join(', ')}.`,
+        detailHref: `/api/organizations/${act.organizationId}`,
+      };
+  await tellPerson(tx, {
+    ...told,
+    platformUserId: user.platformUserId,
+    category: 'Membership',
+    about: act.organizationId,
+    naturalKey: eventId,
+    atMs,
   });
 }

@@ -5,9 +5,10 @@ import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { Origin } from '../audit/audit.ts';
-import { appendAudit } from '../audit/store.ts';
+import { appendAuditEvent } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { tellPerson } from '../inbox/tell.ts';
 import { requireCallerOrganization } from '../organizations/authority.ts';
 import type { Organization } from '../organizations/organization.ts';
 import { findOrganization } from '../organizations/store.ts';
@@ -52,7 +53,9 @@ export async function createUser(
   const isNew = (await findAccountByEmail(deps.db.read, email)) === undefined;
   const passwordHash = isNew ? await hashOf(deps, wanted, organization) : undefined;
   const user = { email, displayName: wanted.displayName, roles, createdAtMs: deps.clock.nowMs() };
-  const ids = await deps.db.transact((tx) => insert(tx, user, { passwordHash, wanted, caller }));
+  const ids = await deps.db.transact((tx) =>
+    insert(tx, user, { passwordHash, wanted, caller, organization }),
+  );
   return { ...user, ...ids, status: 'Active', lastLoginAtMs: undefined };
 }
 
@@ -75,6 +78,7 @@ interface Admission {
   readonly passwordHash: string | undefined;
   readonly wanted: NewUser;
   readonly caller: Caller;
+  readonly organization: Organization;
 }
 
 async function insert(
@@ -108,7 +112,7 @@ async function insert(
     createdAtMs,
   });
   if (id === undefined) throw refusal('ALREADY_A_MEMBER');
-  await appendAudit(tx, {
+  const eventId = await appendAuditEvent(tx, {
     organizationId: wanted.organizationId,
     occurredAtMs: createdAtMs,
     type: 'UserAddedToOrganization',
@@ -117,6 +121,18 @@ async function insert(
     origin: wanted.origin,
     success: true,
     details: { roles: user.roles, by: caller.subject },
+  });
+  await tellPerson(tx, {
+    platformUserId: account.id,
+    category: 'Membership',
+    eventKey: 'org-membership-added',
+    about: wanted.organizationId,
+    naturalKey: eventId,
+    iconKey: 'membership.added',
+    title: `You belong to ${admission.organization.name} now`,
+    summary: `Roles: ${user.roles.join(', ')}.`,
+    detailHref: `/api/organizations/${wanted.organizationId}`,
+    atMs: createdAtMs,
   });
   return { id, platformUserId: account.id };
 }

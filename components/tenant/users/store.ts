@@ -12,6 +12,11 @@ export async function findAccountByEmail(db: Reader<DB>, email: string): Promise
   return row && toAccount(row);
 }
 
+export async function accountExists(db: Reader<DB>, id: string): Promise<boolean> {
+  const row = await db.selectFrom('platform_users').select('id').where('id', '=', id).executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Holds the row until the transaction ends. */
 export async function lockAccount(tx: Transactor<DB>, id: string): Promise<Account | undefined> {
   const row = await tx

@@ -136,7 +136,7 @@ export const document1: readonly SpecifiedRoute[] = [
     'POST /api/v1/wallets/{address}/persona/decrypt RequirePersonaCrypto',
   ]),
   // Inbox
-  ...routes('tenant', 'pending', [
+  ...routes('tenant', 'served', [
     'GET /api/me/inbox RequirePlatformUser',
     'GET /api/me/inbox/unread-count RequirePlatformUser',
     'GET /api/me/inbox/{id} RequirePlatformUser',

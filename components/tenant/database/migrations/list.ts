@@ -6,6 +6,7 @@ import { wallets } from './0004-wallets.ts';
 import { idempotencyAge } from './0005-idempotency-age.ts';
 import { organizationResources } from './0006-organization-resources.ts';
 import { refusals } from './0007-refusals.ts';
+import { inbox } from './0008-inbox.ts';
 
 export const migrations: readonly Migration[] = [
   accounts,
@@ -15,4 +16,5 @@ export const migrations: readonly Migration[] = [
   idempotencyAge,
   organizationResources,
   refusals,
+  inbox,
 ];

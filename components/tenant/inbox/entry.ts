@@ -1,0 +1,59 @@
+export const CATEGORIES = [
+  'Action',
+  'Credential',
+  'Membership',
+  'Security',
+  'System',
+  'Workflow',
+  'Custom',
+] as const;
+export type Category = (typeof CATEGORIES)[number];
+
+export const SEVERITIES = ['Info', 'Warning', 'ActionRequired', 'Critical'] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+/** Ways to tell a person, in the order of their flags 1, 2 and 4. */
+export const CHANNELS = ['Inbox', 'Push', 'Email'] as const;
+export type Channel = (typeof CHANNELS)[number];
+
+/** What a writer puts into a person's inbox (notes/identity.md 4.12). */
+export interface NewEntry {
+  readonly platformUserId: string;
+  readonly category: Category;
+  readonly severity: Severity;
+  /** Entries about one matter share it. */
+  readonly correlationKey: string;
+  readonly title: string;
+  readonly summary?: string | undefined;
+  readonly iconKey?: string | undefined;
+  /** Path of the platform, beginning with /api/. */
+  readonly detailHref?: string | undefined;
+  /** Idempotency key beside the person. */
+  readonly sourceEventId: string;
+  readonly occurredAtMs: number;
+  /** Those of the category when absent. */
+  readonly channelHints?: readonly Channel[] | undefined;
+  /** Client id of the service that wrote it. */
+  readonly writerServiceId: string;
+}
+
+export interface Entry extends NewEntry {
+  readonly id: string;
+  readonly channelHints: readonly Channel[];
+  readonly readAtMs: number | undefined;
+  readonly dismissedAtMs: number | undefined;
+}
+
+const hints: Readonly<Record<Category, readonly Channel[]>> = {
+  Action: ['Inbox', 'Push', 'Email'],
+  Security: ['Inbox', 'Push', 'Email'],
+  Credential: ['Inbox', 'Push'],
+  Membership: ['Inbox', 'Email'],
+  System: ['Inbox'],
+  Workflow: ['Inbox'],
+  Custom: ['Inbox'],
+};
+
+export function channelsOf(category: Category): readonly Channel[] {
+  return hints[category];
+}
