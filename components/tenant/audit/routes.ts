@@ -39,7 +39,8 @@ const querySchema = paging({ defaultSize: 50, maxSize: 200, outOfRange: 'clamp' 
         if (type === undefined) context.addIssue(`expected one of ${AUDIT_EVENT_TYPES.join(', ')}`);
         return type;
       })
-      .optional(),
+      .optional()
+      .describe('As `Login`, in any case.'),
     userId: id.optional().describe('Of the user in the organisation, or of the person.'),
   })
   .refine(({ startDate, endDate }) => firstMsOf(startDate) < endMsOf(endDate), {

@@ -56,8 +56,8 @@ export async function applyStatus(
   organization: Organization,
   change: Act & { readonly status: Organization['status'] },
 ): Promise<boolean> {
-  const isAsked = organization.status !== change.status && change.status === 'Suspended';
-  if (isAsked && organization.isPlatformOrg) throw refusal('PLATFORM_ORG_PROTECTED');
+  const suspends = change.status === 'Suspended' && organization.status !== 'Suspended';
+  if (suspends && organization.isPlatformOrg) throw refusal('PLATFORM_ORG_PROTECTED');
   return changeStatus(tx, organization, change);
 }
 

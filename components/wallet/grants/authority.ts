@@ -94,7 +94,7 @@ export function governs(wallet: Wallet, caller: Caller): boolean {
 
 /** Throws `forbidden` WALLET_ACCESS_DENIED, with an audit line, unless the caller governs the wallet. */
 export function authorizeGovernance(deps: AuthorityDeps, caller: Caller, wallet: Wallet): void {
-  personOf(caller);
+  personOf(caller); // services manage none, not even their own
   if (governs(wallet, caller)) return;
   denied(deps, caller, wallet, { act: 'wallet.access', reason: 'NEITHER_OWNER_NOR_ADMINISTRATOR' });
 }

@@ -7,7 +7,7 @@ import type { AccessRight, WalletDatabase } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
 import { getWallet } from '../wallets/store.ts';
 import type { Wallet } from '../wallets/wallet.ts';
-import { type AuthorityDeps, authorizeGovernance, personOf } from './authority.ts';
+import { type AuthorityDeps, authorizeGovernance, governs, personOf } from './authority.ts';
 import { includesRight, isActiveGrant, judgeGrant } from './delegation.ts';
 import { endGrant, findGrantById, findOpenGrant, type Grant, insertGrant, listGrants } from './store.ts';
 
@@ -108,7 +108,7 @@ export async function checkAccess(
 ): Promise<{ hasAccess: boolean; grant: Grant | undefined }> {
   const wallet = await getWallet(deps.db.read, idOrAddress);
   const { subject, right } = question;
-  if (subject !== personOf(caller)) authorizeGovernance(deps, caller, wallet);
+  if (!governs(wallet, caller) && subject !== personOf(caller)) authorizeGovernance(deps, caller, wallet);
   if (wallet.ownerUserId === subject) return { hasAccess: true, grant: undefined };
   const grant = await findOpenGrant(deps.db.read, wallet.id, subject);
   const active = grant !== undefined && isActiveGrant(grant, deps.clock.nowMs());
