@@ -27,12 +27,13 @@ async function main(): Promise<number> {
     mkdir: true,
     sync: false,
   });
-  const log = createLogger({ service: 'local', level: 'info', destination });
+  const logOf = (service: string) => createLogger({ service, level: 'info', destination });
+  const log = logOf('local');
   const stopTracing = await startTracing(process.env, 'chancery');
   const onChange = (event: FleetEvent): void => {
     process.stdout.write(describeChange(event, directory.root));
   };
-  const local = await startLocal({ options, directory, given: given(), log, onChange });
+  const local = await startLocal({ options, directory, given: given(), log, logOf, onChange });
   announce(local, directory, (performance.now() - startedAt) / 1000);
   const reason = await Promise.race([interrupted(), local.broken]);
   process.stdout.write(

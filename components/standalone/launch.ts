@@ -20,11 +20,14 @@ export type Launch = (plan: ProcessPlan) => Promise<Running>;
 const readyDeadlineMs = 60_000;
 const stopDeadlineMs = 4_000;
 
-/** Runs components in this process: the same `create` as in a pod, the same sockets, the same environment. */
-export function launchInProcess(log: Logger): Launch {
+/**
+ * Runs components in this process: the same `create` as in a pod, the same sockets, the same environment. `logOf` makes
+ * the logger of each; a child logger would carry the member `service` twice.
+ */
+export function launchInProcess(logOf: (name: string) => Logger): Launch {
   return async ({ name, service, env }) => {
     const begin = starters[service];
-    const component = await begin(env, log.child({ service: name }));
+    const component = await begin(env, logOf(name));
     return {
       name,
       pid: process.pid,

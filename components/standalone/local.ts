@@ -64,7 +64,10 @@ export interface LocalOptions {
   readonly options: Options;
   readonly directory: StateDirectory;
   readonly given: Given;
+  /** Log of the launcher itself. */
   readonly log: Logger;
+  /** Makes the logger of a component that runs in this process. */
+  readonly logOf: (name: string) => Logger;
   /** One of several validators ended or runs again; `local.json` says so already. */
   readonly onChange: (event: FleetEvent) => void;
 }
@@ -139,7 +142,7 @@ async function run(
   };
   let running: Supervision | undefined;
   const supervision = await supervise(planProcesses(around), {
-    launch: options.processes ? launchProcesses(directory.logs) : launchInProcess(log),
+    launch: options.processes ? launchProcesses(directory.logs) : launchInProcess(local.logOf),
     cleanup,
     afterStage: async ([first]) => {
       if (first?.service === 'tenant') await keepPrincipals(around, log);

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -32,6 +32,12 @@ describe('local mode', () => {
     const { code, tookMs } = await system.stop();
     expect(code).toBe(0);
     expect(tookMs).toBeLessThan(5_000);
+    const lines = readFileSync(join(dataDir, 'logs', 'chancery.log'), 'utf8')
+      .trim()
+      .split('\n');
+    const services = new Set(lines.map((line) => JSON.parse(line).service));
+    expect([...services]).toEqual(expect.arrayContaining(['tenant', 'validator-0', 'gateway']));
+    expect(lines.filter((line) => line.split('"service":').length !== 2)).toEqual([]);
   });
 
   test('a second start continues from the same state', async () => {
