@@ -49,6 +49,8 @@ export interface SystemOptions {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly deadlineMs?: number;
+  /** User and group id to run under; only root can choose. */
+  readonly account?: number;
 }
 
 const main = fileURLToPath(new URL('../../components/standalone/main.ts', import.meta.url));
@@ -61,7 +63,11 @@ export async function startSystem(options: SystemOptions): Promise<LocalSystem> 
   const child = spawn(
     process.execPath,
     [main, '--data', options.dataDir, '--port', '0', ...(options.args ?? [])],
-    { env: { ...process.env, ...options.env }, stdio: ['ignore', 'pipe', 'pipe'] },
+    {
+      env: { ...process.env, ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      ...(options.account === undefined ? {} : { uid: options.account, gid: options.account }),
+    },
   );
   const lines: string[] = [];
   for (const stream of [child.stdout, child.stderr]) {

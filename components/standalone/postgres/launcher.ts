@@ -1,4 +1,27 @@
 import { spawnSync } from 'node:child_process';
+import { userInfo } from 'node:os';
+
+/** The account of this process, as far as the choice of a launcher depends on it. */
+export interface Account {
+  /** Undefined on systems without user ids. */
+  readonly userId: number | undefined;
+  /** Whether the account has an entry in the password database; initdb ends without one. */
+  readonly hasName: boolean;
+}
+
+/** Reads the account of this process. Containers with arbitrary user ids have no entry for theirs. */
+export function currentAccount(): Account {
+  return { userId: process.getuid?.(), hasName: hasName() };
+}
+
+function hasName(): boolean {
+  try {
+    return userInfo().username !== '';
+  } catch {
+    // userInfo throws where the password database has no entry
+    return false;
+  }
+}
 
 /** How root starts PostgreSQL: seen as an ordinary account in a user namespace, or really under another account. */
 export type AsRoot = 'namespace' | 'other-user';
@@ -27,23 +50,27 @@ const DIE_WITH_PARENT = ['setpriv', '--pdeathsig', 'INT'];
 /**
  * Chooses how PostgreSQL is started on this machine. PostgreSQL refuses to run as root; in a user namespace that maps
  * root to an ordinary account it sees no root, and root's files stay readable. Where the kernel gives no namespaces,
- * PostgreSQL runs under another account. Returns undefined when the caller is root and neither can be had, or when
- * the way asked for by `asRoot` cannot.
+ * PostgreSQL runs under another account. An account without a name needs the namespace too, since initdb looks its name
+ * up. Returns undefined when neither can be had, or when the way asked for by `asRoot` cannot.
  */
 export function chooseLauncher(
   platform: string,
-  userId: number | undefined,
+  { userId, hasName }: Account,
   asRoot?: AsRoot,
 ): Launcher | undefined {
   if (platform !== 'linux') return { prefix: [] };
   const tail = works({ prefix: DIE_WITH_PARENT }, ['true']) ? DIE_WITH_PARENT : [];
-  if (userId !== 0) return { prefix: tail };
+  if (userId !== 0 && hasName) return { prefix: tail };
   const ways: Readonly<Record<AsRoot, Launcher>> = {
     namespace: { prefix: [...USER_NAMESPACE, ...tail] },
     'other-user': { prefix: tail, account: NOBODY },
   };
-  const allowed: readonly AsRoot[] = asRoot === undefined ? ['namespace', 'other-user'] : [asRoot];
+  const allowed = userId === 0 ? allowedAsRoot(asRoot) : (['namespace'] as const);
   return allowed.map((way) => ways[way]).find((way) => works(way, ['true']));
+}
+
+function allowedAsRoot(asRoot: AsRoot | undefined): readonly AsRoot[] {
+  return asRoot === undefined ? ['namespace', 'other-user'] : [asRoot];
 }
 
 /** Tells whether a command ends well when it is started this way. */

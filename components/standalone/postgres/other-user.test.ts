@@ -23,8 +23,11 @@ import { ownDataDirectory } from './ownership.ts';
 import { placePrograms } from './programs.ts';
 
 const log = createLogger({ service: 'test', level: 'silent' });
-const otherUser = process.getuid?.() === 0 ? chooseLauncher(process.platform, 0, 'other-user') : undefined;
-const both = otherUser !== undefined && chooseLauncher(process.platform, 0, 'namespace') !== undefined;
+const asRootItself = { userId: 0, hasName: true };
+const otherUser =
+  process.getuid?.() === 0 ? chooseLauncher(process.platform, asRootItself, 'other-user') : undefined;
+const both =
+  otherUser !== undefined && chooseLauncher(process.platform, asRootItself, 'namespace') !== undefined;
 
 describe.runIf(otherUser !== undefined)('PostgreSQL under another account', () => {
   const launcher = otherUser ?? { prefix: [] };

@@ -40,7 +40,7 @@ export function openStateDirectory(dataDir: string): StateDirectory {
     serviceSecrets: join(root, 'secrets', 'services'),
     logs: join(root, 'logs'),
     validators: join(root, 'validators'),
-    sockets: join('/tmp', `chancery-${userInfo().uid}-${digest}`),
+    sockets: join('/tmp', `chancery-${process.getuid?.() ?? userInfo().uid}-${digest}`),
     localJson: join(root, 'local.json'),
   };
   const { issuer, secrets, serviceSecrets, logs, validators, sockets } = directory;
