@@ -1,4 +1,5 @@
-// Adds up the suites' reports and prints the closing line. Exits 1 when anything failed or nothing ran.
+// Adds up the suites' reports and prints the slowest files, the flaky ones and the closing line. Exits 1 when anything failed
+// or nothing ran.
 'use strict';
 const fs = require('node:fs');
 const path = require('node:path');
@@ -6,9 +7,11 @@ const path = require('node:path');
 const folder = process.argv[2];
 /** At most so many lines of what a failed test says. */
 const linesOfMessage = 12;
+const slowestFiles = 30;
 let passed = 0;
 let failed = 0;
 const failures = [];
+const durations = [];
 for (const name of fs.readdirSync(folder).filter((file) => file.endsWith('.json'))) {
   const report = JSON.parse(fs.readFileSync(path.join(folder, name), 'utf8'));
   const counts =
@@ -20,8 +23,20 @@ for (const name of fs.readdirSync(folder).filter((file) => file.endsWith('.json'
         };
   process.stdout.write(`${name.replace(/\.json$/, '')}: ${counts.passed} passed, ${counts.failed} failed\n`);
   failures.push(...(report.testResults ?? []).flatMap(failuresOf));
+  for (const { name, startTime, endTime } of report.testResults ?? []) {
+    durations.push({ file: path.relative(process.cwd(), name), seconds: (endTime - startTime) / 1000 });
+  }
   passed += counts.passed;
   failed += counts.failed;
+}
+if (durations.length > 0)
+  process.stdout.write(`\nThe slowest of ${durations.length} test files, in seconds\n`);
+for (const { file, seconds } of durations.sort((a, b) => b.seconds - a.seconds).slice(0, slowestFiles)) {
+  process.stdout.write(`${seconds.toFixed(1).padStart(7)}  ${file}\n`);
+}
+const flaky = path.join(folder, 'flaky');
+if (fs.existsSync(flaky)) {
+  process.stdout.write(`\nFlaky: failed, and passed on a fresh cluster\n${fs.readFileSync(flaky, 'utf8')}`);
 }
 for (const failure of failures) process.stdout.write(`\n${failure}\n`);
 process.stdout.write(`${passed} passed, ${failed} failed\n`);

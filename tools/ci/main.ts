@@ -1,0 +1,19 @@
+import { execFileSync } from 'node:child_process';
+import { chooseHand } from './hand.ts';
+
+/** Prints the cluster files that this run of the CI takes, one a line. Without a history it prints all of them. */
+
+function git(...words: readonly string[]): string[] {
+  return execFileSync('git', words, { encoding: 'utf8' })
+    .split('\n')
+    .filter((line) => line !== '');
+}
+
+const files = git('ls-files', '*.cluster.test.ts');
+const [commit = ''] = git('rev-parse', 'HEAD');
+// the last commit counts however old it is
+const changed = [
+  ...git('log', '--since=1 day ago', '--format=', '--name-only'),
+  ...git('show', '--format=', '--name-only', 'HEAD'),
+];
+process.stdout.write(`${chooseHand({ files, commit, changed }).join('\n')}\n`);
