@@ -1,15 +1,20 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { ROUTED_SERVICES, type RoutedService } from '#core/identity/service-routes.ts';
+import { serviceOf } from '#core/identity/services.ts';
 import { commonSettings, type Endpoint, endpoint, port } from '#kit/config/config.ts';
-import type { ServiceName } from './routing/table.ts';
 
-const serviceEndpoint = (service: string) =>
+/** Where a service listens: one address, or those of its members. */
+type EndpointsSetting = z.ZodOptional<z.ZodType<readonly Endpoint[], string>>;
+
+const oneEndpoint = (service: RoutedService): EndpointsSetting =>
   endpoint
+    .transform((address): readonly Endpoint[] => [address])
     .optional()
     .describe(`host:port of the ${service} service's mutual-TLS listener; its paths answer 503 when absent`);
 
-/** Members of a set: they are tried in this order, and whoever answers is kept until a connection to it fails. */
-const memberEndpoints = (service: string) =>
+/** Members of a set: they are tried in this order, and the one that answers is kept until a connection to it fails. */
+const memberEndpoints = (service: RoutedService): EndpointsSetting =>
   z
     .string()
     .transform((text) =>
@@ -23,6 +28,21 @@ const memberEndpoints = (service: string) =>
     .describe(
       `comma-separated host:port of the ${service}s' mutual-TLS listeners, tried in this order when one cannot be reached; its paths answer 503 when absent`,
     );
+
+type SettingOf<Name extends string> = Name extends `${infer First}-${infer Rest}`
+  ? `CHANCERY_${Uppercase<First>}_${Uppercase<Rest>}_HTTPS`
+  : `CHANCERY_${Uppercase<Name>}_HTTPS`;
+
+/** Name of the setting that says where a service listens: `CHANCERY_TOOL_SERVER_HTTPS`. */
+const settingOf = (service: RoutedService) =>
+  `CHANCERY_${service.toUpperCase().replaceAll('-', '_')}_HTTPS` as SettingOf<RoutedService>;
+
+const serviceSettings = Object.fromEntries(
+  ROUTED_SERVICES.map((service) => [
+    settingOf(service),
+    serviceOf(service).members === true ? memberEndpoints(service) : oneEndpoint(service),
+  ]),
+) as Record<SettingOf<RoutedService>, EndpointsSetting>;
 
 const cidr = z.string().refine((text) => {
   const [address = '', prefix, ...rest] = text.split('/');
@@ -65,32 +85,17 @@ export const gatewaySettings = z.object({
   CHANCERY_TRUSTED_PROXIES: cidrList
     .default([])
     .describe('comma-separated CIDR blocks of proxies whose X-Forwarded-* headers are believed'),
-  CHANCERY_TENANT_HTTPS: serviceEndpoint('tenant'),
-  CHANCERY_WALLET_HTTPS: serviceEndpoint('wallet'),
-  CHANCERY_REGISTER_HTTPS: serviceEndpoint('register'),
-  CHANCERY_VALIDATOR_HTTPS: memberEndpoints('validator'),
-  CHANCERY_PEER_HTTPS: serviceEndpoint('peer'),
-  CHANCERY_BLUEPRINT_HTTPS: serviceEndpoint('blueprint'),
-  CHANCERY_CREDENTIAL_HTTPS: serviceEndpoint('credential'),
-  CHANCERY_TOOL_SERVER_HTTPS: serviceEndpoint('tool-server'),
+  ...serviceSettings,
 });
 
 export type GatewayConfig = z.output<typeof gatewaySettings>;
 
-/** The endpoints of each configured service; of all but the validators there is one. */
-export function endpointsOf(config: GatewayConfig): ReadonlyMap<ServiceName, readonly Endpoint[]> {
-  const single: ReadonlyArray<readonly [ServiceName, Endpoint | undefined]> = [
-    ['tenant', config.CHANCERY_TENANT_HTTPS],
-    ['wallet', config.CHANCERY_WALLET_HTTPS],
-    ['register', config.CHANCERY_REGISTER_HTTPS],
-    ['peer', config.CHANCERY_PEER_HTTPS],
-    ['blueprint', config.CHANCERY_BLUEPRINT_HTTPS],
-    ['credential', config.CHANCERY_CREDENTIAL_HTTPS],
-    ['tool-server', config.CHANCERY_TOOL_SERVER_HTTPS],
-  ];
-  const present = new Map<ServiceName, readonly Endpoint[]>();
-  for (const [service, address] of single) if (address !== undefined) present.set(service, [address]);
-  const { CHANCERY_VALIDATOR_HTTPS: validators } = config;
-  if (validators !== undefined) present.set('validator', validators);
-  return present;
+/** The endpoints of each configured service; all but the validators have one. */
+export function endpointsOf(config: GatewayConfig): ReadonlyMap<RoutedService, readonly Endpoint[]> {
+  return new Map(
+    ROUTED_SERVICES.flatMap((service) => {
+      const endpoints = config[settingOf(service)];
+      return endpoints === undefined ? [] : [[service, endpoints] as const];
+    }),
+  );
 }

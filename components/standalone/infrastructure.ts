@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { listServices } from '#core/identity/services.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { Cleanup } from '#kit/lifecycle/lifecycle.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -43,7 +44,9 @@ export interface InfrastructureOptions {
   readonly clock: Clock;
 }
 
-const storing = ['tenant', 'wallet', 'register'] as const;
+const storing = listServices()
+  .filter(({ stores, status }) => stores === true && status === 'served')
+  .map(({ name }) => name);
 
 /** Starts what is not given: identity, database and bus, in this order (decision D30). */
 export async function startInfrastructure(options: InfrastructureOptions): Promise<Infrastructure> {

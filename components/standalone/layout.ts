@@ -1,5 +1,8 @@
-/** The processes of local mode as data: who runs, in which order, with which environment. Pure. */
+import { clientIdOf, listServices } from '#core/identity/services.ts';
 
+/** The processes of local mode as data: which run, in which order, with which environment. Pure. */
+
+/** A service that local mode runs. */
 export type ServiceName = 'tenant' | 'wallet' | 'register' | 'validator' | 'gateway';
 
 /** Services of which there is one. */
@@ -56,17 +59,8 @@ export function validatorIds(count: number): readonly string[] {
 
 /** Every client id that gets an SVID and a secret in local mode; the operator's is used to upsert principals. */
 export function clientIdsOf(validators: number): readonly string[] {
-  return [
-    'service-operator',
-    'service-gateway',
-    'service-tenant',
-    'service-wallet',
-    'service-register',
-    'service-peer',
-    'service-blueprint',
-    'service-credential',
-    ...validatorIds(validators),
-  ];
+  const single = listServices().filter(({ members }) => members !== true);
+  return [...single.map(({ name }) => clientIdOf(name)), ...validatorIds(validators)];
 }
 
 const at = (port: number): string => `127.0.0.1:${port}`;
@@ -95,7 +89,7 @@ function tenantAddresses(around: Surroundings): Record<string, string> {
 const grpcPort = ({ grpc }: Ports): Record<string, string> => ({ CHANCERY_GRPC_PORT: String(grpc) });
 
 function tenant(around: Surroundings): ProcessPlan {
-  const clientId = 'service-tenant';
+  const clientId = clientIdOf('tenant');
   return {
     name: 'tenant',
     service: 'tenant',
@@ -118,7 +112,7 @@ function tenant(around: Surroundings): ProcessPlan {
 }
 
 function wallet(around: Surroundings): ProcessPlan {
-  const clientId = 'service-wallet';
+  const clientId = clientIdOf('wallet');
   return {
     name: 'wallet',
     service: 'wallet',
@@ -134,7 +128,7 @@ function wallet(around: Surroundings): ProcessPlan {
 }
 
 function register(around: Surroundings): ProcessPlan {
-  const clientId = 'service-register';
+  const clientId = clientIdOf('register');
   return {
     name: 'register',
     service: 'register',
@@ -172,7 +166,7 @@ function validator(around: Surroundings, place: ValidatorPlace): ProcessPlan {
 }
 
 function gateway(around: Surroundings): ProcessPlan {
-  const clientId = 'service-gateway';
+  const clientId = clientIdOf('gateway');
   return {
     name: 'gateway',
     service: 'gateway',

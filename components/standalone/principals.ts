@@ -1,3 +1,4 @@
+import { serviceOf } from '#core/identity/services.ts';
 import { createServiceTokens } from '#kit/auth/auth.ts';
 import { Cleanup, type Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
@@ -12,7 +13,7 @@ export interface PrincipalOptions {
   readonly runtime: Runtime;
 }
 
-/** Keeps a service principal for each validator, as the operator does in a cluster (decision D28). */
+/** Keeps a service principal for each validator, as the operator does in a cluster. */
 export async function upsertValidators(
   options: PrincipalOptions,
   validatorIds: readonly string[],
@@ -38,12 +39,13 @@ export async function upsertValidators(
       runtime,
     });
     cleanup.add('client', () => client.close());
+    const { scopes, signsForSystem } = serviceOf('validator');
     for (const clientId of validatorIds) {
       await client.upsertPrincipal({
         clientId,
         serviceName: 'validator',
-        scopes: ['registers:read', 'registers:write', 'dockets:write', 'blueprints:read'],
-        canSignSystem: true,
+        scopes: [...scopes],
+        canSignSystem: signsForSystem === true,
       });
     }
   } finally {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { defaultScopes } from '#core/identity/scopes.ts';
+import { serviceOf } from '#core/identity/services.ts';
 import { createServiceTokens } from '#kit/auth/auth.ts';
 import { Cleanup, type Component, start } from '#kit/lifecycle/lifecycle.ts';
 import { createRpcClient } from '#kit/rpc/rpc.ts';
@@ -124,7 +124,7 @@ describe('the running tenant', () => {
     const wish = {
       clientId: 'validator-8',
       serviceName: 'validator',
-      scopes: [...defaultScopes('validator')],
+      scopes: [...serviceOf('validator').scopes],
       canSignSystem: true,
     };
     const { principalId } = await principals.upsertPrincipal(wish);

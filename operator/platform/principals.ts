@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defaultScopes } from '#core/identity/scopes.ts';
+import { serviceOf } from '#core/identity/services.ts';
 import { type CallOptions, createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { PrincipalService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
@@ -70,7 +70,7 @@ export function connectPrincipals(links: Links): Principals {
   return {
     upsert: async (installation, clientId, signal) => {
       const { link, client } = await clientOf(installation);
-      const scopes = [...defaultScopes('validator')];
+      const scopes = [...serviceOf('validator').scopes];
       const principal = { clientId, serviceName: 'validator', scopes, canSignSystem: true };
       await client.upsertPrincipal(principal, callOptions(link, signal));
     },

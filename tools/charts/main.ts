@@ -1,11 +1,13 @@
-// Renews what the chart has from elsewhere: values.yaml and the table in its README from the schema of its values, and the tags of
-// the servers' images.
+// Renews what the chart and spire/ have from elsewhere: values.yaml and the table in its README from the schema of its values, the
+// tags of the servers' images, and the network edges and identities from the catalogue of services.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { renderServerTags } from '../images/servers.ts';
+import { renderChartServices, renderEntries, withClientIds } from './services.ts';
 import { renderValues, withTable } from './values.ts';
 
 const at = (name: string): string => fileURLToPath(new URL(`../../charts/chancery/${name}`, import.meta.url));
+const spire = (name: string): string => fileURLToPath(new URL(`../../spire/${name}`, import.meta.url));
 const schema: unknown = JSON.parse(readFileSync(at('values.schema.json'), 'utf8'));
 
 writeFileSync(at('values.yaml'), renderValues(schema));
@@ -14,3 +16,7 @@ writeFileSync(
   at('files/image-tags.json'),
   renderServerTags(fileURLToPath(new URL('../..', import.meta.url))),
 );
+writeFileSync(at('files/services.json'), renderChartServices());
+writeFileSync(spire('entries.json'), renderEntries());
+const spiffeIds = spire('cluster-spiffe-ids.yaml');
+writeFileSync(spiffeIds, withClientIds(readFileSync(spiffeIds, 'utf8')));

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { listServices } from '#core/identity/services.ts';
 
 /** An image of one of our programs. */
 export interface Program {
@@ -9,18 +10,20 @@ export interface Program {
   readonly main: string;
 }
 
-const programs: readonly Program[] = [
-  { name: 'gateway', description: 'The one entrance for REST clients', main: 'components/gateway/main.ts' },
-  { name: 'tenant', description: 'Organisations, users and tokens', main: 'components/tenant/main.ts' },
-  { name: 'wallet', description: 'Keys and signatures', main: 'components/wallet/main.ts' },
-  { name: 'register', description: 'Registers and their dockets', main: 'components/register/main.ts' },
-  { name: 'validator', description: 'Validates, votes and seals', main: 'components/validator/main.ts' },
+/** Programs that are no services: they give identities, and have none of the catalogue's. */
+const others: readonly Program[] = [
   {
     name: 'svid-issuer',
     description: 'SPIFFE identities for ServiceAccounts',
     main: 'components/svid-issuer/main.ts',
   },
-  { name: 'operator', description: 'Runs registers on Kubernetes', main: 'operator/main.ts' },
+];
+
+const programs: readonly Program[] = [
+  ...listServices().flatMap(({ name, purpose, main }) =>
+    main === undefined ? [] : [{ name, description: purpose, main }],
+  ),
+  ...others,
 ];
 
 /** The programs that this working copy has. */

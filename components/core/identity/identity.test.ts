@@ -2,22 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { type AccessClaims, callerOf, parseAccessClaims } from './claims.ts';
 import { type Decision, decide, mayActFor, POLICY_NAMES, type PolicyName } from './policies.ts';
 import { findRole, highestRole, isRole } from './roles.ts';
-import {
-  defaultScopes,
-  findServiceName,
-  isScope,
-  mayHoldSystemSigning,
-  parseScopeClaim,
-  parseServiceName,
-  SERVICE_NAMES,
-} from './scopes.ts';
+import { isScope, parseScopeClaim } from './scopes.ts';
+import { findServiceName, listServices, parseServiceName } from './services.ts';
 import { audiencesOf, findHumanTier, isEntitledToPlatform, issuerOf } from './tiers.ts';
-import {
-  INSTALLATION_NAME,
-  SEEDED_PRINCIPAL_IDS,
-  SYSTEM_ORGANIZATION_ID,
-  serviceSpiffeUri,
-} from './well-known.ts';
+import { INSTALLATION_NAME, SYSTEM_ORGANIZATION_ID, serviceSpiffeUri } from './well-known.ts';
 
 const installation = 'acme';
 const base = {
@@ -184,11 +172,13 @@ describe('tiers, roles, scopes, ids', () => {
     expect(highestRole([])).toBeUndefined();
   });
 
-  it('workloads, their scopes and their right to the signing component', () => {
-    for (const service of SERVICE_NAMES) expect(defaultScopes(service).every(isScope)).toBe(true);
-    const writers = SERVICE_NAMES.filter((service) => defaultScopes(service).includes('dockets:write'));
-    expect(writers).toEqual(['validator', 'peer']);
-    expect(SERVICE_NAMES.filter(mayHoldSystemSigning)).toEqual(['register', 'validator']);
+  it('services, their scopes and their right to the signing component', () => {
+    const services = listServices();
+    for (const { scopes } of services) expect(scopes.every(isScope)).toBe(true);
+    const writers = services.filter(({ scopes }) => scopes.includes('dockets:write'));
+    expect(writers.map(({ name }) => name).sort()).toEqual(['peer', 'validator']);
+    const signers = services.filter(({ signsForSystem }) => signsForSystem === true);
+    expect(signers.map(({ name }) => name)).toEqual(['register', 'validator']);
     expect(parseServiceName('service-register')).toBe('register');
     expect(findServiceName('validator-0')).toBe('validator');
     expect(findServiceName('validator-main-3')).toBe('validator');
@@ -209,7 +199,7 @@ describe('tiers, roles, scopes, ids', () => {
   });
 
   it('well-known ids are distinct', () => {
-    const ids = Object.values(SEEDED_PRINCIPAL_IDS);
+    const ids = listServices().map(({ principalId }) => principalId);
     expect(new Set(ids).size).toBe(ids.length);
     expect(serviceSpiffeUri('acme', 'validator-0')).toBe('spiffe://acme/service/validator-0');
     expect(INSTALLATION_NAME.test('dev-local')).toBe(true);

@@ -3,19 +3,6 @@ export const SYSTEM_ORGANIZATION_ID = '00000000-0000-0000-0000-000000000001';
 export const PUBLIC_ORGANIZATION_ID = '00000000-0000-0000-0000-000000000002';
 export const DEFAULT_ADMIN_ID = '00000000-0000-0000-0001-000000000001';
 
-/** Seeded service principals; members of a validator set after the first get ids of their own. */
-export const SEEDED_PRINCIPAL_IDS = {
-  blueprint: '00000000-0000-0000-0002-000000000001',
-  wallet: '00000000-0000-0000-0002-000000000002',
-  register: '00000000-0000-0000-0002-000000000003',
-  peer: '00000000-0000-0000-0002-000000000004',
-  validator: '00000000-0000-0000-0002-000000000005',
-  tenant: '00000000-0000-0000-0002-000000000006',
-  credential: '00000000-0000-0000-0002-000000000007',
-  gateway: '00000000-0000-0000-0002-000000000009',
-  operator: '00000000-0000-0000-0002-00000000000a',
-} as const;
-
 /** `client_id` of tokens that people hold (notes/identity.md 3.3). */
 export const FIRST_PARTY_CLIENT_ID = 'first-party';
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { ROUTED_SERVICES } from '#core/identity/service-routes.ts';
 import { createMatcher } from './match.ts';
-import { routingTable, services } from './table.ts';
+import { routingTable } from './table.ts';
 
 const match = createMatcher(routingTable);
 const registerId = '0123456789abcdef0123456789abcdef';
@@ -70,7 +71,7 @@ describe('routing table', () => {
   it('names only known services and allows upgrades on hubs alone', () => {
     expect(routingTable.length).toBeGreaterThan(40);
     for (const rule of routingTable) {
-      expect([...services, 'gateway']).toContain(rule.service);
+      expect([...ROUTED_SERVICES, 'gateway']).toContain(rule.service);
       expect(rule.webSocket === true).toBe(rule.path.startsWith('/hubs/'));
     }
   });

@@ -1,4 +1,4 @@
-import { findServiceName } from '#core/identity/scopes.ts';
+import { findServiceName } from '#core/identity/services.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { appendAudit } from '../audit/store.ts';
 import { refusal } from '../errors.ts';

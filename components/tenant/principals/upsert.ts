@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { AppError, genericCode } from '#core/errors/errors.ts';
-import { findServiceName, isScope, mayHoldSystemSigning } from '#core/identity/scopes.ts';
+import { isScope } from '#core/identity/scopes.ts';
+import { findServiceName, serviceOf } from '#core/identity/services.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
@@ -80,7 +81,7 @@ function judge(wish: PrincipalWish): void {
     throw new AppError('invalid', genericCode('invalid'), 'The client id or the service name is not usable.');
   }
   if (!wish.scopes.every(isScope)) throw refusal('UNKNOWN_SCOPE');
-  if (wish.canSignSystem && !mayHoldSystemSigning(service)) {
+  if (wish.canSignSystem && serviceOf(service).signsForSystem !== true) {
     throw new AppError(
       'invalid',
       genericCode('invalid'),

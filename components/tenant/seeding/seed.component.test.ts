@@ -59,6 +59,7 @@ describe('seeding (identity.md 4.16)', () => {
       'service-credential',
       'service-gateway',
       'service-operator',
+      'service-tool-server',
     ]);
     const signing = principals.filter((row) => row.can_sign_system).map((row) => row.client_id);
     expect(signing).toEqual(['service-register', 'validator-0']);

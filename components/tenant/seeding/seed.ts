@@ -1,10 +1,9 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { ROLES } from '#core/identity/roles.ts';
-import { defaultScopes, mayHoldSystemSigning } from '#core/identity/scopes.ts';
+import { clientIdOf, listServices } from '#core/identity/services.ts';
 import {
   DEFAULT_ADMIN_ID,
   PUBLIC_ORGANIZATION_ID,
-  SEEDED_PRINCIPAL_IDS,
   SYSTEM_ORGANIZATION_ID,
 } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
@@ -76,33 +75,21 @@ async function seedOrganizations(tx: Transactor<TenantDatabase>, wanted: Seed, a
   });
 }
 
-const services = [
-  'blueprint',
-  'wallet',
-  'register',
-  'peer',
-  'validator',
-  'tenant',
-  'credential',
-  'gateway',
-  'operator',
-] as const;
-
 async function seedPrincipals(
   tx: Transactor<TenantDatabase>,
   secrets: ReadonlyMap<string, string>,
   atMs: number,
 ): Promise<void> {
-  for (const service of services) {
-    // Further validators are upserted by whoever runs them; the first one has its seat.
-    const clientId = service === 'validator' ? 'validator-0' : `service-${service}`;
+  for (const service of listServices()) {
+    // The operator upserts further validators; the first one has a principal from the start.
+    const clientId = service.members === true ? `${service.name}-0` : clientIdOf(service.name);
     const secret = secrets.get(clientId);
     await insertPrincipal(tx, {
-      id: SEEDED_PRINCIPAL_IDS[service],
+      id: service.principalId,
       clientId,
-      serviceName: service,
-      scopes: defaultScopes(service),
-      canSignSystem: mayHoldSystemSigning(service),
+      serviceName: service.name,
+      scopes: service.scopes,
+      canSignSystem: service.signsForSystem === true,
       secretHash: secret === undefined ? undefined : hashSecret(secret),
       createdAtMs: atMs,
     });

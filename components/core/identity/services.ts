@@ -1,0 +1,185 @@
+import { AppError } from '../errors/errors.ts';
+import type { Scope } from './scopes.ts';
+import { ROUTED_SERVICES, ROUTES, type RouteRule } from './service-routes.ts';
+
+/** Kinds of listeners of a service; the ports are those of a pod. */
+export const LISTENER_PORTS = {
+  /** HTTP over mutual TLS. */
+  https: 7443,
+  /** gRPC over mutual TLS. */
+  grpc: 7000,
+  /** gRPC over mutual TLS of the services whose peers are their equals. */
+  peerGrpc: 5000,
+  /** Service tokens over mutual TLS. */
+  tokens: 8443,
+} as const;
+export type ListenerName = keyof typeof LISTENER_PORTS;
+
+interface Declaration {
+  /** What the service does, in one line. */
+  readonly purpose: string;
+  /** `planned`: it has an identity and its paths answer 503, but no component yet. */
+  readonly status: 'served' | 'planned';
+  /** Id of the principal that every installation starts with. */
+  readonly principalId: string;
+  /** What its tokens may do. */
+  readonly scopes: readonly Scope[];
+  /** Its tokens carry `can_sign_system`. */
+  readonly signsForSystem?: true;
+  /** It has a schema and a role of its own in PostgreSQL. */
+  readonly stores?: true;
+  /** It has several members, each with an identity and a principal of its own: `validator-{member}`. */
+  readonly members?: true;
+  /** Where its program starts, from the root of the repository. */
+  readonly main?: string;
+  /** The listeners that it calls, by service; the gateway's follow from the routes. */
+  readonly calls: Readonly<Record<string, readonly ListenerName[]>>;
+}
+
+const TOKENS_AND_TENANT = ['https', 'grpc', 'tokens'] as const;
+
+/**
+ * The services of an installation: the one list from which scopes, seeded principals, routes, network edges, SPIRE
+ * entries, images and the processes of local mode follow. The order is that of the routing table.
+ */
+const SERVICES = {
+  gateway: {
+    purpose: 'The one entrance for REST clients',
+    status: 'served',
+    principalId: '00000000-0000-0000-0002-000000000009',
+    scopes: [],
+    main: 'components/gateway/main.ts',
+    calls: {},
+  },
+  tenant: {
+    purpose: 'Organisations, users and tokens',
+    status: 'served',
+    principalId: '00000000-0000-0000-0002-000000000006',
+    scopes: ['persona:crypto', 'wallets:status'],
+    stores: true,
+    main: 'components/tenant/main.ts',
+    calls: { wallet: ['grpc'] },
+  },
+  wallet: {
+    purpose: 'Keys and signatures',
+    status: 'served',
+    principalId: '00000000-0000-0000-0002-000000000002',
+    scopes: ['registers:write', 'registers:read', 'devices:write', 'inbox:write', 'audit:write'],
+    stores: true,
+    main: 'components/wallet/main.ts',
+    calls: { tenant: TOKENS_AND_TENANT },
+  },
+  peer: {
+    purpose: 'Replication between installations',
+    status: 'planned',
+    principalId: '00000000-0000-0000-0002-000000000004',
+    scopes: ['dockets:write', 'registers:write', 'registers:read'],
+    calls: {},
+  },
+  register: {
+    purpose: 'Registers and their dockets',
+    status: 'served',
+    principalId: '00000000-0000-0000-0002-000000000003',
+    scopes: ['wallets:sign', 'validator:write'],
+    signsForSystem: true,
+    stores: true,
+    main: 'components/register/main.ts',
+    calls: { tenant: TOKENS_AND_TENANT, wallet: ['grpc'], validator: ['peerGrpc', 'https'] },
+  },
+  validator: {
+    purpose: 'Validates, votes and seals',
+    status: 'served',
+    principalId: '00000000-0000-0000-0002-000000000005',
+    scopes: ['dockets:write', 'registers:write', 'registers:read', 'blueprints:read'],
+    signsForSystem: true,
+    members: true,
+    main: 'components/validator/main.ts',
+    calls: {
+      tenant: TOKENS_AND_TENANT,
+      wallet: ['grpc'],
+      register: ['grpc'],
+      validator: ['peerGrpc', 'https'],
+    },
+  },
+  blueprint: {
+    purpose: 'Workflows over registers',
+    status: 'planned',
+    principalId: '00000000-0000-0000-0002-000000000001',
+    scopes: ['wallets:sign', 'registers:write', 'blueprints:manage', 'inbox:write', 'audit:write'],
+    calls: {},
+  },
+  credential: {
+    purpose: 'Verifiable credentials, issued and verified',
+    status: 'planned',
+    principalId: '00000000-0000-0000-0002-000000000007',
+    scopes: ['registers:read', 'wallets:sign'],
+    calls: {},
+  },
+  operator: {
+    purpose: 'Runs registers on Kubernetes',
+    status: 'served',
+    principalId: '00000000-0000-0000-0002-00000000000a',
+    scopes: ['principals:write', 'organizations:write', 'registers:write', 'registers:read', 'wallets:sign'],
+    main: 'operator/main.ts',
+    calls: {
+      tenant: TOKENS_AND_TENANT,
+      wallet: ['https', 'grpc'],
+      register: ['https', 'grpc'],
+      validator: ['peerGrpc', 'https'],
+    },
+  },
+  'tool-server': {
+    purpose: 'Tools for language models (MCP)',
+    status: 'planned',
+    principalId: '00000000-0000-0000-0002-00000000000b',
+    scopes: ['audit:write'],
+    calls: {},
+  },
+} as const satisfies Record<string, Declaration>;
+
+export type ServiceName = keyof typeof SERVICES;
+
+/** One service of an installation. */
+export interface Service extends Omit<Declaration, 'calls'> {
+  readonly name: ServiceName;
+  /** The listeners that it calls, by service. */
+  readonly calls: Readonly<Partial<Record<ServiceName, readonly ListenerName[]>>>;
+  /** The public paths that the gateway sends to it. */
+  readonly routes: readonly RouteRule[];
+}
+
+/** Every service, in the order of the catalogue. */
+export const SERVICE_NAMES = Object.keys(SERVICES) as readonly ServiceName[];
+
+/** What the catalogue says of a service. */
+export function serviceOf(name: ServiceName): Service {
+  const declaration: Declaration = SERVICES[name];
+  const routes: Readonly<Partial<Record<ServiceName, readonly RouteRule[]>>> = ROUTES;
+  const calls = name === 'gateway' ? callsOfRoutes : declaration.calls;
+  return { ...declaration, name, calls, routes: routes[name] ?? [] };
+}
+
+const callsOfRoutes: Service['calls'] = Object.fromEntries(ROUTED_SERVICES.map((name) => [name, ['https']]));
+
+/** Every service as the catalogue describes it. */
+export function listServices(): readonly Service[] {
+  return SERVICE_NAMES.map(serviceOf);
+}
+
+/** Client id of a service that has one member: `service-{name}`. */
+export function clientIdOf(name: ServiceName): string {
+  return `service-${name}`;
+}
+
+/** The service that a client id belongs to: `service-{name}`, or `validator-{member}`. */
+export function findServiceName(clientId: string): ServiceName | undefined {
+  if (/^validator-[a-z0-9][a-z0-9.-]*$/.test(clientId)) return 'validator';
+  return SERVICE_NAMES.find((name) => clientIdOf(name) === clientId && serviceOf(name).members !== true);
+}
+
+/** The service of a client id; throws AppError invalid UNKNOWN_CLIENT_ID. */
+export function parseServiceName(clientId: string): ServiceName {
+  const name = findServiceName(clientId);
+  if (name === undefined) throw new AppError('invalid', 'UNKNOWN_CLIENT_ID', 'Client id names no service');
+  return name;
+}

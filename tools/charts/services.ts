@@ -1,0 +1,99 @@
+import {
+  clientIdOf,
+  LISTENER_PORTS,
+  type ListenerName,
+  listServices,
+  type Service,
+  type ServiceName,
+} from '#core/identity/services.ts';
+
+/** Pods of a service with members are known by their set; the chart calls all of them so. */
+const memberPods = 'validators';
+
+/** What the chart's templates read of the catalogue of services. */
+export interface ChartServices {
+  /** Client ids of the services that the chart runs. */
+  readonly clientIds: readonly string[];
+  /** Client ids of those that have a schema. */
+  readonly stores: readonly string[];
+  /** Ingress of the chart's pods: callee, port, callers; `validators` are the pods of every set. */
+  readonly edges: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
+  /** Egress to validators: caller, ports. The operator renders the ingress of their pods. */
+  readonly toValidators: Readonly<Record<string, readonly number[]>>;
+}
+
+/** The network edges and identities of the services that are served. */
+export function chartServices(): ChartServices {
+  const served = listServices().filter(({ status }) => status === 'served');
+  const single = served.filter(({ members }) => members !== true);
+  const pods = ({ name, members }: Service) => (members === true ? memberPods : clientIdOf(name));
+  const portsTo = (caller: Service, callee: ServiceName) => (caller.calls[callee] ?? []).map(portOf);
+  const callersOf = (callee: ServiceName, port: number) =>
+    served.filter((caller) => portsTo(caller, callee).includes(port)).map(pods);
+  const doorsOf = ({ name }: Service) => {
+    const ports = new Set(served.flatMap((caller) => portsTo(caller, name)));
+    return Object.fromEntries([...ports].map((port) => [String(port), callersOf(name, port)]));
+  };
+  return {
+    clientIds: single.map(({ name }) => clientIdOf(name)),
+    stores: single.filter(({ stores }) => stores === true).map(({ name }) => clientIdOf(name)),
+    edges: Object.fromEntries(single.map((service) => [clientIdOf(service.name), doorsOf(service)])),
+    toValidators: Object.fromEntries(
+      single
+        .filter((caller) => portsTo(caller, 'validator').length > 0)
+        .map((caller) => [clientIdOf(caller.name), portsTo(caller, 'validator').toSorted((a, b) => a - b)]),
+    ),
+  };
+}
+
+function portOf(listener: ListenerName): number {
+  return LISTENER_PORTS[listener];
+}
+
+/** `files/services.json` of the chart. */
+export function renderChartServices(): string {
+  return `${JSON.stringify(chartServices(), null, 2)}\n`;
+}
+
+const idValues = /(key: chancery\.dev\/client-id\n\s+operator: In\n\s+values: )\[[^\]]*\]/;
+
+/**
+ * The ClusterSPIFFEIDs of `spire/` with the client ids of the catalogue.
+ * @throws Error when the text has no list of client ids
+ */
+export function withClientIds(text: string): string {
+  if (!idValues.test(text)) throw new Error('the ClusterSPIFFEIDs have no list of client ids');
+  return text.replace(idValues, `$1[${chartServices().clientIds.join(', ')}]`);
+}
+
+const trustDomain = 'acme.chancery.local';
+const nodes = `spiffe://${trustDomain}/nodes`;
+/** The members of the ValidatorSet that the samples make. */
+const sampleMembers = ['main-0', 'main-1', 'main-2', 'main-3'];
+
+/** The registration entries of `spire/entries.json`, for a SPIRE without its controller manager. */
+export function renderEntries(): string {
+  const agents = {
+    parent_id: `spiffe://${trustDomain}/spire/server`,
+    spiffe_id: nodes,
+    selectors: selectors('k8s_psat', ['cluster:main', 'agent_ns:spire-system', 'agent_sa:spire-agent']),
+  };
+  const services = chartServices().clientIds.map((clientId) => workload(clientId, [`sa:${clientId}`]));
+  const members = sampleMembers.map((member) =>
+    workload(`validator-${member}`, ['sa:validator-main', `pod-name:${member}`]),
+  );
+  return `${JSON.stringify({ entries: [agents, ...services, ...members] }, null, 2)}\n`;
+}
+
+function workload(clientId: string, conditions: readonly string[]) {
+  return {
+    parent_id: nodes,
+    spiffe_id: `spiffe://${trustDomain}/service/${clientId}`,
+    x509_svid_ttl: 3600,
+    selectors: selectors('k8s', ['ns:chancery', ...conditions]),
+  };
+}
+
+function selectors(type: string, values: readonly string[]) {
+  return values.map((value) => ({ type, value }));
+}
