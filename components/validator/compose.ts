@@ -2,12 +2,11 @@ import { hostname } from 'node:os';
 import { createVerifier } from '#core/crypto/verify.ts';
 import { quorum } from '#core/ledger/consensus.ts';
 import { activeMembers } from '#core/ledger/governance/rules.ts';
-import { authPlugin } from '#kit/auth/auth.ts';
 import { loadEd25519 } from '#kit/crypto/ed25519.ts';
-import { createHttpServer, createOpsServer, listenHttp, type ReadinessCheck } from '#kit/http/http.ts';
-import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
-import { createRpcServer } from '#kit/rpc/rpc.ts';
-import { identityCheck } from '#kit/workload/workload.ts';
+import type { App, ReadinessCheck } from '#kit/http/http.ts';
+import type { Cleanup, Runtime } from '#kit/lifecycle/lifecycle.ts';
+import type { RpcServer } from '#kit/rpc/rpc.ts';
+import { createService, type ServiceBase, type ServiceParts } from '#kit/service/service.ts';
 import { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
 import {
@@ -45,60 +44,58 @@ const stopWithinMs = 2_500;
 /** A transaction of the largest size that a policy allows, with room for its envelope. */
 const bodyLimitBytes = 10 * 1024 * 1024;
 
-/** Builds and starts one validator: identity, signing stream, log, listeners; then it tells where it is. */
-export const createValidator: Create<ValidatorConfig> = async (config, runtime) => {
-  const cleanup = new Cleanup();
-  try {
-    return await open(config, runtime, cleanup);
-  } catch (error) {
-    await cleanup.run(runtime.log);
-    throw error;
-  }
-};
+/** Builds and starts one validator: identity, signing stream, log, listeners; then it announces where it is. */
+export const createValidator = createService<ValidatorConfig, Parts>({
+  service: 'validator',
+  member: (config) => config.CHANCERY_VALIDATOR_ID,
+  title: 'Validator',
+  bodyLimitBytes,
+  ownHealth: true,
+  assemble,
+  rpc: addServices,
+  routes: addRoutes,
+  listening: async (_base, parts, { grpc }) => {
+    const { services, runtime, engine } = parts;
+    const announcement = { ...identityOf(parts, grpc), version };
+    const running = { scheduler: engine.scheduler, log: runtime.log };
+    await keepAnnounced((announced) => services.directory.announce(announced), announcement, running);
+  },
+  stopping: ({ engine }) => engine.drain.stop(stopWithinMs),
+});
 
-async function open(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup): Promise<Component> {
-  const services = await connectServices(config, runtime, cleanup);
+async function assemble(base: ServiceBase<ValidatorConfig>): Promise<Parts> {
+  const { config, runtime, workload, cleanup } = base;
+  const services = await connectServices(base);
   const { signer } = services;
   cleanup.add('signer', () => signer.stop());
   await signer.start();
   let opened: Engine | undefined;
-  const links = connectLinks(runtime, services, (peer) => opened?.peering.connected(peer));
+  const links = connectLinks({ ...services, runtime, workload }, (peer) => opened?.peering.connected(peer));
   cleanup.add('links', () => links.stop());
   const engine = await startEngine(config, runtime, { ...services, links });
   opened = engine;
   cleanup.add('engine', () => engine.stop());
-  const whole = { ...services, config, runtime, engine, links };
-  const parts = { ...whole, ...answerForAll(whole, cleanup) };
-  const grpcPort = await listenRpc(parts, cleanup);
-  const host = config.CHANCERY_LISTEN_HOST;
-  const identity = {
+  const whole = { ...services, config, runtime, workload, engine, links };
+  base.checks.push(...readinessChecks(whole));
+  return {
+    ...whole,
+    ...answerForAll(whole, cleanup),
+    services,
+    authenticator: services.session.authenticator,
+    checks: base.checks,
+    liveness: [{ name: 'identity held', check: () => signer.assertHeld() }],
+  };
+}
+
+/** What this validator announces: its name, its key, and where the others reach it. */
+function identityOf({ config, signer }: Pick<Parts, 'config' | 'signer'>, grpc: string) {
+  const port = grpc.slice(grpc.lastIndexOf(':') + 1);
+  return {
     validatorId: config.CHANCERY_VALIDATOR_ID,
     publicKey: signer.key.publicKey,
     algorithm: 'ED25519',
-    endpoint: config.CHANCERY_VALIDATOR_ENDPOINT ?? `${reachable(host)}:${grpcPort}`,
-  } as const;
-  const httpsPort = await listenHttps({ ...parts, identity }, cleanup);
-  await keepAnnounced(
-    (announcement) => services.directory.announce(announcement),
-    { ...identity, version },
-    { scheduler: engine.scheduler, log: runtime.log },
-  );
-  const ops = await createOpsServer({
-    runtime,
-    host,
-    port: config.CHANCERY_OPS_PORT,
-    checks: readinessChecks(parts),
-    liveness: [{ name: 'identity held', check: () => signer.assertHeld() }],
-  });
-  cleanup.add('ops', () => ops.stop());
-  return {
-    name: config.CHANCERY_VALIDATOR_ID,
-    addresses: { ops: ops.address, https: `${host}:${httpsPort}`, grpc: `${host}:${grpcPort}` },
-    async stop() {
-      await engine.drain.stop(stopWithinMs);
-      await cleanup.run(runtime.log);
-    },
-  };
+    endpoint: config.CHANCERY_VALIDATOR_ENDPOINT ?? `${reachable(config.CHANCERY_LISTEN_HOST)}:${port}`,
+  } as const satisfies MemberIdentity;
 }
 
 /** A name for a listener on every address. */
@@ -108,8 +105,12 @@ function reachable(host: string): string {
 
 /** The streams to the other validators. */
 function connectLinks(
-  runtime: Runtime,
-  { workload, session, whereabouts }: Services,
+  {
+    runtime,
+    workload,
+    session,
+    whereabouts,
+  }: Services & Pick<ServiceBase<ValidatorConfig>, 'runtime' | 'workload'>,
   onConnected: (validatorId: string) => void,
 ): Links {
   return new Links({
@@ -148,14 +149,18 @@ function startEngine(
   });
 }
 
-interface Whole extends Services {
-  readonly config: ValidatorConfig;
-  readonly runtime: Runtime;
+interface Whole extends Services, Pick<ServiceBase<ValidatorConfig>, 'config' | 'runtime' | 'workload'> {
   readonly engine: Engine;
   readonly links: Links;
 }
 
-type Listening = Whole & ReturnType<typeof answerForAll>;
+type Parts = Whole &
+  ReturnType<typeof answerForAll> &
+  ServiceParts & {
+    readonly services: Services;
+    /** All checks of the readiness. */
+    readonly checks: readonly ReadinessCheck[];
+  };
 
 /** What lets this validator take submissions and answer questions for the others too (D21). */
 function answerForAll(parts: Whole, cleanup: Cleanup) {
@@ -232,12 +237,9 @@ function placesOf({ registers, peering }: Engine, validatorId: string): readonly
     }));
 }
 
-function readinessChecks(parts: Listening): ReadinessCheck[] {
-  const { config, workload, runtime, session, signer, engine } = parts;
+function readinessChecks({ config, runtime, signer, engine }: Whole): ReadinessCheck[] {
   const places = () => placesOf(engine, config.CHANCERY_VALIDATOR_ID);
   return [
-    identityCheck(workload, runtime),
-    { name: 'revocations', check: () => session.revocations.assertFresh() },
     { name: 'signer', check: () => signer.assertOpen() },
     { name: 'sealing', check: () => engine.assertWorking() },
     { name: 'disk', degrades: true, check: () => engine.assertRoom() },
@@ -246,15 +248,8 @@ function readinessChecks(parts: Listening): ReadinessCheck[] {
   ];
 }
 
-async function listenRpc(parts: Listening, cleanup: Cleanup): Promise<number> {
-  const { config, runtime, workload, session, engine, signer } = parts;
-  const server = createRpcServer({
-    runtime,
-    workload,
-    host: config.CHANCERY_LISTEN_HOST,
-    port: config.CHANCERY_GRPC_PORT,
-    authenticate: session.authenticate,
-  });
+function addServices(server: RpcServer, parts: Parts): void {
+  const { config, runtime, engine, signer } = parts;
   const nowMs = () => runtime.clock.nowMs();
   const { admission, registers } = engine;
   server.add(
@@ -288,32 +283,18 @@ async function listenRpc(parts: Listening, cleanup: Cleanup): Promise<number> {
   server.add(CheckpointService, checkpointHandlers({ clock: runtime.clock, findLog }), {
     allow: ({ clientId }) => clientId === 'service-register',
   });
-  cleanup.add('grpc', () => server.stop());
-  return server.listen();
 }
 
-async function listenHttps(
-  parts: Listening & { readonly identity: MemberIdentity },
-  cleanup: Cleanup,
-): Promise<number> {
-  const { config, runtime, workload, session, engine, self, identity } = parts;
-  const app = createHttpServer({
-    runtime,
-    title: 'Validator',
-    bodyLimitBytes,
-    https: workload,
-    trustForwarded: true,
-  });
-  authPlugin(app, session.authenticator);
-  parts.limiter.install(app);
+function addRoutes(app: App, parts: Parts, grpc: string): void {
+  const { runtime, engine, self } = parts;
   const verifier = createVerifier(loadEd25519().backend);
   mountRoutes(app, {
     ...self,
     ...parts.inspecting,
-    checks: readinessChecks(parts),
+    checks: parts.checks,
     operating: {
       ...self,
-      identity,
+      identity: identityOf(parts, grpc),
       budget: engine.budget,
       drain: engine.drain,
       getRegister: (registerId) => engine.registers.get(registerId),
@@ -332,6 +313,4 @@ async function listenHttps(
       return engine.registers.get(registerId)?.state ?? (facts && buildState(facts, verifier));
     },
   });
-  cleanup.add('https', () => app.close());
-  return listenHttp(app, { host: config.CHANCERY_LISTEN_HOST, port: config.CHANCERY_HTTPS_PORT });
 }

@@ -1,11 +1,9 @@
 import { availableParallelism } from 'node:os';
-import { tenantSession } from '#kit/auth/auth.ts';
-import { busOf, connectBus } from '#kit/bus/bus.ts';
 import { createVerifyPool } from '#kit/crypto/verify-pool.ts';
-import type { Cleanup, Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { createRateLimiter } from '#kit/rate-limit/rate-limit.ts';
 import { createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
-import { connectWorkload, serviceSpiffeId, workloadOf } from '#kit/workload/workload.ts';
+import { openSession, type ServiceBase } from '#kit/service/service.ts';
+import { serviceSpiffeId } from '#kit/workload/workload.ts';
 import { LedgerService, ValidatorDirectoryService } from '#protos/gen/chancery/register/v1/register_pb.js';
 import { SystemSignerService } from '#protos/gen/chancery/wallet/v1/wallet_pb.js';
 import { createLedger } from './clients.ts';
@@ -19,16 +17,11 @@ const directoryTimeoutMs = 3_000;
 
 export type Services = Awaited<ReturnType<typeof connectServices>>;
 
-/** Everything that a validator calls, and what it calls with: identity, tokens, clients, signing stream, verifiers. */
-export async function connectServices(config: ValidatorConfig, runtime: Runtime, cleanup: Cleanup) {
+/** Everything that a validator calls, and what it calls with: tokens, clients, signing stream, verifiers. */
+export async function connectServices(base: ServiceBase<ValidatorConfig>) {
+  const { config, runtime, workload, cleanup } = base;
   const { log, clock } = runtime;
-  const workload = await connectWorkload({ ...workloadOf(config), log, clock });
-  cleanup.add('workload', () => workload.stop());
-  const bus = await connectBus({ ...busOf(config), name: config.CHANCERY_VALIDATOR_ID, log });
-  cleanup.add('bus', () => bus.close());
-  const session = tenantSession({ runtime, workload, bus, config, clientId: config.CHANCERY_VALIDATOR_ID });
-  cleanup.add('tenant session', () => session.stop());
-  await session.revocations.start();
+  const session = await openSession(base);
   const { token } = session;
   const at = (address: { host: string; port: number }, name: string) => ({
     address,
@@ -66,7 +59,6 @@ export async function connectServices(config: ValidatorConfig, runtime: Runtime,
   });
   let systemKey: Promise<string> | undefined;
   return {
-    workload,
     session,
     limiter: createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock }),
     signer,
