@@ -28,6 +28,7 @@ import { listRevocations } from './revocations/store.ts';
 import { seed } from './seeding/seed.ts';
 import { readServiceSecrets } from './seeding/service-secrets.ts';
 import { createGuessCap } from './sign-in/guess-cap.ts';
+import { createUnknownAddresses, type FindUnknown } from './sign-in/unknown-address.ts';
 import { createTokenIssuer, type TokenIssuer } from './tokens/issue.ts';
 import type { RevokeDeps } from './tokens/revoke.ts';
 
@@ -110,7 +111,9 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     ringRevocations: () => bus.publish(SUBJECTS.tenantRevocations),
   };
   const rotate = { ...keepPrincipals, sharedSecretsDisabled };
-  const wiring = { parts, keys, passwords, issuer, authenticator, refreshKey: protection.refreshKey };
+  const { refreshKey } = protection;
+  const findUnknown = createUnknownAddresses(protection.addressKey);
+  const wiring = { parts, keys, passwords, issuer, authenticator, refreshKey, findUnknown };
   const deps = { ...publicDeps(wiring), internal: { mint, rotate, log: runtime.log } };
   const ownToken = createOwnToken({ principals, issuer });
   return {
@@ -134,6 +137,7 @@ interface Wiring {
   readonly issuer: TokenIssuer;
   readonly authenticator: Authenticator;
   readonly refreshKey: Uint8Array;
+  readonly findUnknown: FindUnknown;
 }
 
 function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
@@ -147,6 +151,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
     clock,
     passwords,
     guessCap: createGuessCap(db),
+    findUnknown: wiring.findUnknown,
     lockoutSteps: config.CHANCERY_LOCKOUT_STEPS,
     issuer,
     refreshKey,

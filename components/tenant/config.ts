@@ -49,7 +49,7 @@ export const tenantSettings = z.object({
   CHANCERY_LOCKOUT_STEPS: lockoutSteps
     .default(defaultLockoutSteps)
     .describe(
-      'Lockout ladder as JSON: [{"failures":5,"seconds":300}, ...], seconds may be "until-unlocked".',
+      'Lockout ladder as JSON, by account and network: [{"failures":5,"seconds":300}, ...], seconds may be "until-unlocked".',
     ),
   CHANCERY_PASSWORD_MIN_LENGTH: z.coerce
     .number()

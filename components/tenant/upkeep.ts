@@ -4,6 +4,8 @@ import { pruneAudit } from './audit/store.ts';
 import type { Job } from './jobs.ts';
 import { purgeDeletedOrganizations } from './organizations/purge.ts';
 import { pruneRevocations } from './revocations/store.ts';
+import { reportLocks } from './sign-in/report-locks.ts';
+import { pruneLadders } from './sign-in/store.ts';
 import { pruneFamilies } from './tokens/store.ts';
 
 const minuteMs = 60_000;
@@ -29,9 +31,11 @@ export function upkeepJobs(
         await db.transact(async (tx) => {
           await pruneRevocations(tx, nowMs);
           await pruneFamilies(tx, nowMs - dayMs);
+          await pruneLadders(tx, nowMs);
         });
       },
     },
+    { name: 'lock-reports', everyMs: 5_000, run: () => reportLocks({ db, clock }) },
     {
       name: 'deleted-organizations',
       everyMs: 60 * minuteMs,

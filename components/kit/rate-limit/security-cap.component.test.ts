@@ -4,7 +4,7 @@ import { AppError } from '#core/errors/errors.ts';
 import { type Database, openDatabase } from '#kit/db/db.ts';
 import { testDatabase } from '#kit/testing/database.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { liftCap, pruneCaps, securityCap, securityCapMigration } from './security-cap.ts';
+import { liftCap, pruneCaps, refundCap, securityCap, securityCapMigration } from './security-cap.ts';
 
 type Empty = Record<never, never>;
 
@@ -83,6 +83,14 @@ describe('securityCap', () => {
       ),
     );
     expect(await pruneCaps(replica(0))).toBe(1);
+  });
+
+  it('takes back one act and no more', async () => {
+    const cap = { name: 'refunded', key: 'somebody@example.org' };
+    await refundCap(replica(0), cap);
+    await attempts(5, 'refunded');
+    await refundCap(replica(1), cap);
+    expect(await attempts(3, 'refunded')).toHaveLength(2);
   });
 
   it('stores no key', async () => {

@@ -64,7 +64,19 @@ export async function securityCap<DB>(db: Database<DB>, options: CapOptions): Pr
   }
 }
 
-/** Forgets a count, after a success that proves the guesser right. */
+/** Takes one act back, after a success that proves it was no guess. What others have done stays counted. */
+export async function refundCap<DB>(
+  db: Database<DB>,
+  cap: { readonly name: string; readonly key: string },
+): Promise<void> {
+  const keyHash = createHash('sha256').update(cap.key).digest();
+  await db.transact((tx) =>
+    sql`update security_caps set taken = taken - 1
+      where name = ${cap.name} and key_hash = ${keyHash} and taken > 0`.execute(tx),
+  );
+}
+
+/** Forgets a count: when somebody with authority says so. */
 export async function liftCap<DB>(
   db: Database<DB>,
   cap: { readonly name: string; readonly key: string },

@@ -36,6 +36,28 @@ function rowOf(event: AuditEvent) {
   };
 }
 
+/** Inserts an event, or adds its `details.occurrences` to the event with the same key. Only the hash of the key is stored. */
+export async function countAudit(
+  tx: Transactor<TenantDatabase>,
+  event: AuditEvent,
+  counting: { readonly key: string; readonly occurrences: number },
+): Promise<void> {
+  const { key, occurrences } = counting;
+  await tx
+    .insertInto('audit_events')
+    .values({ ...rowOf(event), refusal_key: createHash('sha256').update(key).digest() })
+    .onConflict((conflict) =>
+      conflict
+        .column('refusal_key')
+        .where('refusal_key', 'is not', null)
+        .doUpdateSet({
+          details: sql`audit_events.details
+            || jsonb_build_object('occurrences', (audit_events.details ->> 'occurrences')::integer + ${occurrences}::integer)`,
+        }),
+    )
+    .execute();
+}
+
 const minuteMs = 60_000;
 
 /** Inserts a refusal that a service reported, or adds to the same one of the same minute. */
@@ -48,31 +70,24 @@ export async function countRefusal(
   const { action, reason, resourceType, resourceId } = reported;
   const minute = Math.floor(occurredAtMs / minuteMs);
   const same = [organizationId, service, action, resourceId ?? null, platformUserId ?? null, minute];
-  const told = { service, action, resourceType, resourceId, reason };
-  await tx
-    .insertInto('audit_events')
-    .values({
-      organization_id: organizationId,
-      occurred_at: new Date(occurredAtMs),
-      event_type: 'PermissionDenied',
-      identity_id: null,
-      platform_user_id: platformUserId ?? null,
-      ip_address: null,
-      user_agent: null,
-      success: false,
-      details: JSON.stringify({ source: 'service-refusal', ...told, occurrences }),
-      refusal_key: createHash('sha256').update(JSON.stringify(same)).digest(),
-    })
-    .onConflict((conflict) =>
-      conflict
-        .column('refusal_key')
-        .where('refusal_key', 'is not', null)
-        .doUpdateSet({
-          details: sql`audit_events.details
-            || jsonb_build_object('occurrences', (audit_events.details ->> 'occurrences')::integer + ${occurrences}::integer)`,
-        }),
-    )
-    .execute();
+  const details = {
+    source: 'service-refusal',
+    service,
+    action,
+    resourceType,
+    resourceId,
+    reason,
+    occurrences,
+  };
+  const event = {
+    organizationId,
+    occurredAtMs,
+    type: 'PermissionDenied',
+    platformUserId,
+    success: false,
+    details,
+  } as const;
+  await countAudit(tx, event, { key: JSON.stringify(same), occurrences });
 }
 
 export interface AuditFilter {

@@ -36,14 +36,34 @@ export interface PlatformUserTable {
   password_hash: string | null;
   password_changed_at: Date | null;
   email_verified: boolean;
-  failed_login_count: Generated<number>;
-  locked_until: Date | null;
-  locked_permanently: Generated<boolean>;
   created_orgs_count: Generated<number>;
   status: string;
   default_organization_id: string | null;
   created_at: Date;
   last_login_at: Date | null;
+}
+
+/** Failed sign-ins of a subject: an account, or the addresses without an account that share a record. */
+export interface GuessTable {
+  subject: string;
+  failures: number;
+  is_closed: boolean;
+  unreported: boolean;
+  paced_until: Date | null;
+  touched_at: Date;
+}
+
+/** The same by network, and when it was last signed in from there. */
+export interface GuessNetworkTable {
+  subject: string;
+  network: string;
+  failures: number;
+  locked_until: Date | null;
+  locked_permanently: boolean;
+  unreported: boolean;
+  last_failure_at: Date | null;
+  last_sign_in_at: Date | null;
+  paced_until: Date | null;
 }
 
 export interface UserIdentityTable {
@@ -69,6 +89,8 @@ export interface RefreshFamilyTable {
   tier: string;
   amr: string[];
   auth_time: Date;
+  basic_proof_at: Date | null;
+  strong_proof_at: Date | null;
   created_at: Date;
   expires_at: Date;
   revoked_at: Date | null;
@@ -117,7 +139,7 @@ export interface AuditEventTable {
   user_agent: string | null;
   success: boolean;
   details: Json<Record<string, unknown>>;
-  /** Of refusals that other services report: what makes two of them one. */
+  /** Events with the same key are one event that counts them. */
   refusal_key: Buffer | null;
 }
 
@@ -165,6 +187,10 @@ export interface TenantDatabase {
   organizations: OrganizationTable;
   platform_users: PlatformUserTable;
   user_identities: UserIdentityTable;
+  account_guesses: GuessTable;
+  account_networks: GuessNetworkTable;
+  unknown_guesses: GuessTable;
+  unknown_networks: GuessNetworkTable;
   refresh_families: RefreshFamilyTable;
   service_principals: ServicePrincipalTable;
   signing_keys: SigningKeyTable;

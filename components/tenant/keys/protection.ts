@@ -3,6 +3,8 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 /** What one 32-byte installation secret protects: rows at rest, and the authentication of refresh tokens. */
 export interface Protection {
   readonly refreshKey: Uint8Array;
+  /** Hashes addresses that have no account. */
+  readonly addressKey: Uint8Array;
   /** `place` binds the ciphertext to table, column and row. */
   seal(plain: Uint8Array, place: string): Buffer;
   /** Throws when the key is another one or the row was tampered with. */
@@ -18,6 +20,7 @@ export function createProtection(secret: Uint8Array): Protection {
   const rowKey = derive(secret, 'rows at rest');
   return {
     refreshKey: derive(secret, 'refresh tokens'),
+    addressKey: derive(secret, 'unknown addresses'),
     seal(plain, place) {
       const nonce = randomBytes(nonceBytes);
       const cipher = createCipheriv('aes-256-gcm', rowKey, nonce).setAAD(Buffer.from(place));

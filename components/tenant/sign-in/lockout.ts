@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** One rung of the ladder: after `failures` consecutive failures the account is locked for `seconds`, or until it is unlocked. */
+/** One step of the ladder: after `failures` consecutive failures from a network the account is locked there for `seconds`, or until it is unlocked. */
 export interface LockoutStep {
   readonly failures: number;
   readonly seconds: number | 'until-unlocked';

@@ -1,12 +1,10 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { Origin } from '../audit/audit.ts';
-import { appendAudit, appendAuditEvent } from '../audit/store.ts';
+import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { tellPerson } from '../inbox/tell.ts';
 import type { Passwords, PasswordVerdict } from '../passwords/queue.ts';
 import { findNotBefore } from '../revocations/store.ts';
 import { refreshLifetimeSeconds } from '../tokens/claims.ts';
@@ -14,19 +12,17 @@ import { type IssuedTokens, issueSession, type Session, type SessionIssuer } fro
 import { insertFamily, type NewFamily } from '../tokens/store.ts';
 import { type Account, type Membership, normalizeEmail } from '../users/account.ts';
 import { holdMembership } from '../users/hold.ts';
-import {
-  addFailure,
-  clearFailures,
-  findAccountByEmail,
-  listMemberships,
-  lockAccount,
-  recordSignIn,
-  setLock,
-} from '../users/store.ts';
+import { findAccountByEmail, listMemberships, lockAccount, recordSignIn } from '../users/store.ts';
+import { type FailureReason, recordFailure, requirePace, saveSettled } from './failure.ts';
 import type { GuessCap } from './guess-cap.ts';
-import { isLocked, type LockoutStep, lockAfter } from './lockout.ts';
+import { admit, isKnownNetwork, type Ladder, type Outcome } from './ladder.ts';
+import type { LockoutStep } from './lockout.ts';
 import { chooseMembership } from './membership.ts';
+import { networkOf } from './network.ts';
+import { lockLadder, readLadder } from './store.ts';
+import { accountSubject, type Subject } from './subject.ts';
 import { resolveTier } from './tier.ts';
+import type { FindUnknown } from './unknown-address.ts';
 
 /** One attempt to sign in with a password. */
 export interface Attempt {
@@ -43,60 +39,95 @@ export interface SignInDeps extends SessionIssuer {
   readonly clock: Clock;
   readonly passwords: Passwords;
   readonly guessCap: GuessCap;
+  readonly findUnknown: FindUnknown;
   readonly lockoutSteps: readonly LockoutStep[];
 }
 
 type Tx = Transactor<TenantDatabase>;
 
-type Outcome = Session | 'wrong' | 'tier-refused';
+type Verdict = Session | 'wrong' | 'tier-refused';
 
 /**
  * Signs in by e-mail and password. Wrong password, unknown e-mail, locked account and closed organisation give the
- * same answer in the same time. Throws INVALID_CREDENTIALS, TIER_NOT_ENTITLED or RATE_LIMITED.
+ * same answer after the same statements. Throws INVALID_CREDENTIALS, TIER_NOT_ENTITLED or RATE_LIMITED.
  */
 export async function signIn(deps: SignInDeps, attempt: Attempt): Promise<IssuedTokens> {
   const email = normalizeEmail(attempt.email);
-  const outcome = await deps.guessCap.guard(email, async () => {
-    const known = await findAccountByEmail(deps.db.read, email);
-    const verdict = await deps.passwords.verify(attempt.password, known?.passwordHash);
-    if (known === undefined) return 'wrong' as const;
-    return deps.db.transact((tx) => conclude(deps, { tx, attempt, verdict, accountId: known.id }));
+  const verdict = await deps.guessCap.inTurn(email, () => judge(deps, attempt, email));
+  if (verdict === 'wrong') throw refusal('INVALID_CREDENTIALS');
+  if (verdict === 'tier-refused') throw refusal('TIER_NOT_ENTITLED');
+  return issueSession(deps, verdict);
+}
+
+async function judge(deps: SignInDeps, attempt: Attempt, email: string): Promise<Verdict> {
+  const account = await findAccountByEmail(deps.db.read, email);
+  const subject = account === undefined ? deps.findUnknown(email) : accountSubject(account.id);
+  const network = networkOf(attempt.origin.ipAddress);
+  const ladder = await readLadder(deps.db.read, subject);
+  const nowMs = deps.clock.nowMs();
+  // Decided again below, while the record is held; here it saves the slow hash.
+  requirePace(admit(ladder, network, nowMs));
+  const knownNetwork = isKnownNetwork(ladder, network, nowMs) ? network : undefined;
+  return deps.guessCap.guard({ email, knownNetwork }, async () => {
+    const password = await deps.passwords.verify(attempt.password, account?.passwordHash);
+    return deps.db.transact((tx) => conclude(deps, { tx, attempt, subject, account, network, password }));
   });
-  if (outcome === 'wrong') throw refusal('INVALID_CREDENTIALS');
-  if (outcome === 'tier-refused') throw refusal('TIER_NOT_ENTITLED');
-  return issueSession(deps, outcome);
 }
 
 interface Conclusion {
   readonly tx: Tx;
   readonly attempt: Attempt;
-  readonly verdict: PasswordVerdict;
-  readonly accountId: string;
+  readonly subject: Subject;
+  readonly account: Account | undefined;
+  readonly network: string | undefined;
+  readonly password: PasswordVerdict;
 }
 
-async function conclude(deps: SignInDeps, conclusion: Conclusion): Promise<Outcome> {
-  const { tx, attempt, verdict } = conclusion;
+/**
+ * Every refusal writes the same rows: the record of the subject, the one of the network, an audit event. A right password of a
+ * suspended account counts as a wrong one, so that counting tells nobody that it was right.
+ */
+async function conclude(deps: SignInDeps, conclusion: Conclusion): Promise<Verdict> {
+  const { tx, subject, account, network, password } = conclusion;
   const nowMs = deps.clock.nowMs();
-  const account = await lockAccount(tx, conclusion.accountId);
-  if (account === undefined) return 'wrong';
-  const memberships = await listMemberships(tx, account.id);
-  const failed = (reason: string) => auditFailure({ tx, account, memberships, attempt, reason, nowMs });
-  if (isLocked(account, nowMs)) return failed('locked');
-  if (!verdict.correct) {
-    await countFailure(deps, { tx, account, memberships, attempt, nowMs });
-    return failed('password');
-  }
-  if (!account.isActive) return failed('account');
-  await clearFailures(tx, account.id);
-  const chosen = chooseMembership(account, memberships, attempt.organizationSubdomain);
+  const ladder = await lockLadder(tx, subject, nowMs);
+  const refuse = (outcome: Outcome, reason: FailureReason) =>
+    fail(deps, conclusion, { ladder, outcome, reason, nowMs });
+  const admission = admit(ladder, network, nowMs);
+  requirePace(admission);
+  if (admission.kind !== 'open') return refuse('ignored', admission.kind);
+  if (account === undefined || !password.correct) return refuse('wrong', 'password');
+  if (!account.isActive) return refuse('wrong', 'account');
+  const held = await lockAccount(tx, account.id);
+  if (held?.isActive !== true) return refuse('wrong', 'account');
+  const chosen = chooseMembership(
+    held,
+    await listMemberships(tx, held.id),
+    conclusion.attempt.organizationSubdomain,
+  );
   const membership = chosen && (await holdMembership(tx, chosen));
-  if (membership === undefined) return failed('organization');
+  if (membership === undefined) return refuse('proved', 'organization');
+  return open(deps, conclusion, { ladder, account: held, membership, nowMs });
+}
+
+interface Opening {
+  readonly ladder: Ladder;
+  readonly account: Account;
+  readonly membership: Membership;
+  readonly nowMs: number;
+}
+
+async function open(deps: SignInDeps, conclusion: Conclusion, opening: Opening): Promise<Verdict> {
+  const { tx, attempt, subject, network, password } = conclusion;
+  const { ladder, account, membership, nowMs } = opening;
   const tier = resolveTier({
     tier: attempt.tier,
     returnTo: attempt.returnTo,
     roles: membership.roles,
     orgType: membership.orgType,
   });
+  const outcome = tier === 'refused' ? 'proved' : 'right';
+  await saveSettled(tx, { subject, ladder, network, outcome, nowMs }, deps.lockoutSteps);
   if (tier === 'refused') return 'tier-refused';
   const family = newFamily(membership, tier, nowMs);
   await insertFamily(tx, family);
@@ -105,7 +136,7 @@ async function conclude(deps: SignInDeps, conclusion: Conclusion): Promise<Outco
     identityId: membership.identityId,
     organizationId: membership.organizationId,
     atMs: nowMs,
-    rehashed: verdict.rehashed,
+    rehashed: password.rehashed,
   });
   await appendAudit(tx, {
     organizationId: membership.organizationId,
@@ -131,64 +162,24 @@ function newFamily(membership: Membership, tier: NewFamily['tier'], nowMs: numbe
     tier,
     amr: ['pwd'],
     authTimeMs: nowMs,
+    basicProofAtMs: nowMs,
+    strongProofAtMs: undefined,
     createdAtMs: nowMs,
     expiresAtMs: nowMs + refreshLifetimeSeconds * 1000,
   };
 }
 
-interface Failure {
-  readonly tx: Tx;
-  readonly account: Account;
-  readonly memberships: readonly Membership[];
-  readonly attempt: Attempt;
+interface Failing {
+  readonly ladder: Ladder;
+  readonly outcome: Outcome;
+  readonly reason: FailureReason;
   readonly nowMs: number;
 }
 
-async function countFailure(deps: SignInDeps, failure: Failure): Promise<void> {
-  const { tx, account, nowMs } = failure;
-  const failures = await addFailure(tx, account.id);
-  const lock = lockAfter(deps.lockoutSteps, failures, nowMs);
-  if (lock === undefined) return;
-  await setLock(tx, account.id, lock);
-  const until = lock.lockedUntilMs === undefined ? 'unlocked' : new Date(lock.lockedUntilMs).toISOString();
-  const eventId = await appendAuditEvent(tx, {
-    organizationId: homeOf(failure),
-    occurredAtMs: nowMs,
-    type: 'AccountLockedOut',
-    platformUserId: account.id,
-    origin: failure.attempt.origin,
-    success: true,
-    details: { failures, until },
-  });
-  await tellPerson(tx, {
-    platformUserId: account.id,
-    category: 'Security',
-    severity: 'Warning',
-    eventKey: 'account-locked',
-    about: `account-locked:${account.id}`,
-    naturalKey: eventId,
-    iconKey: 'security.account-locked',
-    title: 'Your account was locked after wrong passwords',
-    summary: `${failures} attempts failed in a row.`,
-    atMs: nowMs,
-  });
-}
-
-async function auditFailure(failure: Failure & { readonly reason: string }): Promise<'wrong'> {
-  await appendAudit(failure.tx, {
-    organizationId: homeOf(failure),
-    occurredAtMs: failure.nowMs,
-    type: 'LoginFailed',
-    platformUserId: failure.account.id,
-    origin: failure.attempt.origin,
-    success: false,
-    details: { reason: failure.reason },
-  });
+async function fail(deps: SignInDeps, conclusion: Conclusion, failing: Failing): Promise<'wrong'> {
+  const { tx, subject, network, attempt } = conclusion;
+  const { ladder, outcome, reason, nowMs } = failing;
+  await saveSettled(tx, { subject, ladder, network, outcome, nowMs }, deps.lockoutSteps);
+  await recordFailure(tx, { subject, reason, origin: attempt.origin, nowMs });
   return 'wrong';
-}
-
-/** The organisation whose auditors see what happens to the account. */
-function homeOf(failure: Pick<Failure, 'account' | 'memberships'>): string {
-  const { account, memberships } = failure;
-  return account.defaultOrganizationId ?? memberships[0]?.organizationId ?? SYSTEM_ORGANIZATION_ID;
 }

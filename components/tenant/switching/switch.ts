@@ -74,6 +74,8 @@ async function begin(tx: Tx, beginning: Beginning): Promise<Session> {
     tier,
     amr: from.amr,
     authTimeMs: from.authTimeMs,
+    basicProofAtMs: from.basicProofAtMs,
+    strongProofAtMs: from.strongProofAtMs,
     createdAtMs: nowMs,
     expiresAtMs: from.expiresAtMs,
   };

@@ -14,7 +14,13 @@ const subject = {
 };
 
 it('a platform token carries every claim of the table', () => {
-  const grant = { tier: 'platform', familyId: 'family-1', amr: ['pwd'], authTime: 999 } as const;
+  const grant = {
+    tier: 'platform',
+    familyId: 'family-1',
+    amr: ['pwd'],
+    acr: 'basic',
+    authTime: 999,
+  } as const;
   expect(userClaims('demo', frame, subject, grant)).toEqual({
     iss: 'urn:platform:demo',
     aud: ['demo:platform'],
@@ -42,14 +48,20 @@ it('a platform token carries every claim of the table', () => {
 });
 
 it('a consumer token never carries roles and names both audiences', () => {
-  const grant = { tier: 'consumer', familyId: 'family-1', amr: ['pwd', 'otp'], authTime: 999 } as const;
+  const grant = {
+    tier: 'consumer',
+    familyId: 'family-1',
+    amr: ['pwd', 'otp'],
+    acr: 'strong',
+    authTime: 999,
+  } as const;
   const claims = userClaims('demo', frame, subject, grant);
   expect(claims).not.toHaveProperty('roles');
   expect(claims).toMatchObject({ aud: ['demo:consumer', 'platform:citizen-wallet'], acr: 'strong' });
 });
 
 it('the wallet of a person is in platform tokens only, and only when there is one', () => {
-  const grant = { familyId: 'family-1', amr: ['pwd'], authTime: 999 } as const;
+  const grant = { familyId: 'family-1', amr: ['pwd'], acr: 'basic', authTime: 999 } as const;
   const owner = { ...subject, walletAddress: 'w1first' };
   const claimsOf = (tier: 'platform' | 'consumer', of: typeof subject) =>
     userClaims('demo', frame, of, { ...grant, tier });

@@ -1,5 +1,6 @@
 import { audiencesOf, type HumanTier, issuerOf, type Tier } from '#core/identity/tiers.ts';
 import { FIRST_PARTY_CLIENT_ID } from '#core/identity/well-known.ts';
+import type { Strength } from './strength.ts';
 
 export const userTokenLifetimeSeconds = 3600;
 export const delegatedTokenLifetimeSeconds = 300;
@@ -30,7 +31,10 @@ export interface UserSubject {
 export interface UserGrant {
   readonly tier: HumanTier;
   readonly familyId: string;
+  /** RFC 8176 names of the means; informative. */
   readonly amr: readonly string[];
+  /** By what the server stamped on the refresh family. */
+  readonly acr: Strength;
   /** Epoch seconds of the sign-in. */
   readonly authTime: number;
 }
@@ -72,7 +76,7 @@ export function userClaims(
     client_id: FIRST_PARTY_CLIENT_ID,
     auth_time: grant.authTime,
     amr: [...grant.amr],
-    acr: isStrong(grant.amr) ? 'strong' : 'basic',
+    acr: grant.acr,
     sid: grant.familyId,
   };
 }
@@ -113,10 +117,4 @@ function framed(installation: string, frame: TokenFrame, tier: Tier): Record<str
     exp: frame.notBefore + frame.lifetimeSeconds,
     jti: frame.tokenId,
   };
-}
-
-const strongMethods: ReadonlySet<string> = new Set(['otp', 'hwk', 'swk', 'mfa', 'fed']);
-
-function isStrong(amr: readonly string[]): boolean {
-  return amr.some((method) => strongMethods.has(method));
 }

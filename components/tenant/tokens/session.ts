@@ -3,6 +3,7 @@ import type { Membership } from '../users/account.ts';
 import type { TokenIssuer } from './issue.ts';
 import { formatRefreshToken } from './refresh-token.ts';
 import type { NewFamily } from './store.ts';
+import { strengthOf } from './strength.ts';
 
 export interface SessionIssuer {
   readonly issuer: TokenIssuer;
@@ -20,7 +21,7 @@ export interface IssuedTokens {
 export interface Session {
   readonly membership: Membership;
   readonly emailVerified: boolean;
-  readonly family: Pick<NewFamily, 'id' | 'amr' | 'authTimeMs'>;
+  readonly family: Pick<NewFamily, 'id' | 'amr' | 'authTimeMs' | 'basicProofAtMs' | 'strongProofAtMs'>;
   readonly tier: HumanTier;
   /** Generation of the refresh token; 0 for the first. */
   readonly generation: number;
@@ -33,7 +34,7 @@ export function issueSession({ issuer, refreshKey }: SessionIssuer, session: Ses
   const authTime = Math.floor(family.authTimeMs / 1000);
   const access = issuer.forUser(
     { ...membership, emailVerified },
-    { tier, familyId: family.id, amr: family.amr, authTime },
+    { tier, familyId: family.id, amr: family.amr, acr: strengthOf(family), authTime },
     session.revokedBeforeMs,
   );
   return { ...access, refreshToken: formatRefreshToken({ familyId: family.id, generation }, refreshKey) };

@@ -3,11 +3,12 @@ import type { HumanTier } from '#core/identity/tiers.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { RefreshFamilyTable, TenantDatabase } from '../database/schema.ts';
 import type { FamilyState } from './rotation.ts';
+import type { Proofs } from './strength.ts';
 
 type DB = TenantDatabase;
 
 /** All refresh tokens that came out of one sign-in. */
-export interface RefreshFamily extends FamilyState {
+export interface RefreshFamily extends FamilyState, Proofs {
   readonly id: string;
   readonly platformUserId: string;
   readonly identityId: string;
@@ -17,7 +18,7 @@ export interface RefreshFamily extends FamilyState {
   readonly authTimeMs: number;
 }
 
-export interface NewFamily {
+export interface NewFamily extends Proofs {
   readonly id: string;
   readonly platformUserId: string;
   readonly identityId: string;
@@ -44,6 +45,8 @@ export async function insertFamily(tx: Transactor<DB>, family: NewFamily): Promi
       tier: family.tier,
       amr: [...family.amr],
       auth_time: new Date(family.authTimeMs),
+      basic_proof_at: toTime(family.basicProofAtMs),
+      strong_proof_at: toTime(family.strongProofAtMs),
       created_at: at,
       expires_at: new Date(family.expiresAtMs),
       revoked_at: null,
@@ -131,5 +134,11 @@ function toFamily(row: Selectable<RefreshFamilyTable>): RefreshFamily {
     tier: row.tier === 'platform' ? 'platform' : 'consumer',
     amr: row.amr,
     authTimeMs: row.auth_time.getTime(),
+    basicProofAtMs: row.basic_proof_at?.getTime(),
+    strongProofAtMs: row.strong_proof_at?.getTime(),
   };
+}
+
+function toTime(ms: number | undefined): Date | null {
+  return ms === undefined ? null : new Date(ms);
 }

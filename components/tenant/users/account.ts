@@ -8,9 +8,6 @@ export interface Account {
   readonly displayName: string;
   readonly passwordHash: string | undefined;
   readonly emailVerified: boolean;
-  readonly failedLoginCount: number;
-  readonly lockedUntilMs: number | undefined;
-  readonly lockedPermanently: boolean;
   readonly createdOrganizations: number;
   readonly isActive: boolean;
   readonly defaultOrganizationId: string | undefined;

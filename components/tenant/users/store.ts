@@ -48,7 +48,6 @@ export async function insertAccount(tx: Transactor<DB>, row: NewAccountRow): Pro
       password_hash: row.passwordHash,
       password_changed_at: new Date(row.createdAtMs),
       email_verified: row.emailVerified,
-      locked_until: null,
       status: 'Active',
       default_organization_id: null,
       created_at: new Date(row.createdAtMs),
@@ -195,41 +194,6 @@ export async function updateIdentity(
     .execute();
 }
 
-/** Counts one more failure; returns how many there are in a row now. */
-export async function addFailure(tx: Transactor<DB>, accountId: string): Promise<number> {
-  const row = await tx
-    .updateTable('platform_users')
-    .set({ failed_login_count: sql`failed_login_count + 1` })
-    .where('id', '=', accountId)
-    .returning('failed_login_count')
-    .executeTakeFirstOrThrow();
-  return row.failed_login_count;
-}
-
-export async function setLock(
-  tx: Transactor<DB>,
-  accountId: string,
-  lock: { readonly lockedUntilMs: number | undefined; readonly lockedPermanently: boolean },
-): Promise<void> {
-  await tx
-    .updateTable('platform_users')
-    .set({
-      locked_until: lock.lockedUntilMs === undefined ? null : new Date(lock.lockedUntilMs),
-      locked_permanently: lock.lockedPermanently,
-    })
-    .where('id', '=', accountId)
-    .execute();
-}
-
-/** Opens the lock and forgets the failures. */
-export async function clearFailures(tx: Transactor<DB>, accountId: string): Promise<void> {
-  await tx
-    .updateTable('platform_users')
-    .set({ failed_login_count: 0, locked_until: null, locked_permanently: false })
-    .where('id', '=', accountId)
-    .execute();
-}
-
 export interface SignedIn {
   readonly accountId: string;
   readonly identityId: string;
@@ -343,9 +307,6 @@ function toAccount(row: Selectable<PlatformUserTable>): Account {
     displayName: row.display_name,
     passwordHash: row.password_hash ?? undefined,
     emailVerified: row.email_verified,
-    failedLoginCount: row.failed_login_count,
-    lockedUntilMs: row.locked_until?.getTime(),
-    lockedPermanently: row.locked_permanently,
     createdOrganizations: row.created_orgs_count,
     isActive: row.status === 'Active',
     defaultOrganizationId: row.default_organization_id ?? undefined,

@@ -6,7 +6,11 @@ import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { requireCallerOrganization } from '../organizations/authority.ts';
-import { clearFailures, findMembershipIn, lockAccount } from './store.ts';
+import { liftGuessCaps } from '../sign-in/guess-cap.ts';
+import { isKnownNetwork, unlocked } from '../sign-in/ladder.ts';
+import { lockLadder, saveLadder } from '../sign-in/store.ts';
+import { accountSubject } from '../sign-in/subject.ts';
+import { findMembershipIn, lockAccount } from './store.ts';
 
 export interface UnlockRequest {
   readonly organizationId: string;
@@ -14,7 +18,11 @@ export interface UnlockRequest {
   readonly origin: Origin;
 }
 
-/** Opens a locked account and forgets its failures. Throws FOREIGN_ORGANIZATION, USER_NOT_FOUND. */
+/**
+ * Opens a locked account to every network and lets it be tried again at once. Its failures stay counted until a right
+ * password: otherwise an organisation that adds a person could lift the ceiling on guesses at their password.
+ * Throws FOREIGN_ORGANIZATION, USER_NOT_FOUND.
+ */
 export async function unlockUser(
   deps: { readonly db: Database<TenantDatabase>; readonly clock: Clock },
   caller: Caller,
@@ -22,20 +30,28 @@ export async function unlockUser(
 ): Promise<void> {
   const { organizationId } = request;
   requireCallerOrganization(caller, organizationId);
-  await deps.db.transact(async (tx) => {
+  const opened = await deps.db.transact(async (tx) => {
     const member = await findMembershipIn(tx, organizationId, request.userId);
-    const account = member && (await lockAccount(tx, member.platformUserId));
-    if (member === undefined || account === undefined) throw refusal('USER_NOT_FOUND');
-    await clearFailures(tx, account.id);
+    if (member === undefined) throw refusal('USER_NOT_FOUND');
+    const nowMs = deps.clock.nowMs();
+    const subject = accountSubject(member.platformUserId);
+    // the record before the account, as in a sign-in
+    const ladder = await lockLadder(tx, subject, nowMs);
+    const account = await lockAccount(tx, member.platformUserId);
+    if (account === undefined) throw refusal('USER_NOT_FOUND');
+    const networks = [...ladder.networks.keys()];
+    await saveLadder(tx, subject, unlocked(ladder), networks);
     await appendAudit(tx, {
       organizationId,
-      occurredAtMs: deps.clock.nowMs(),
+      occurredAtMs: nowMs,
       type: 'AccountUnlockedByAdmin',
       identityId: member.identityId,
       platformUserId: account.id,
       origin: request.origin,
       success: true,
-      details: { failures: account.failedLoginCount, by: caller.subject },
+      details: { failures: ladder.failures, by: caller.subject },
     });
+    return { email: account.email, known: networks.filter((each) => isKnownNetwork(ladder, each, nowMs)) };
   });
+  await liftGuessCaps(deps.db, opened.email, opened.known);
 }

@@ -1,0 +1,232 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  admit,
+  emptyLadder,
+  isKnownNetwork,
+  knownNetworkMs,
+  knownNetworkPace,
+  type Ladder,
+  MAX_FAILURES_IN_A_ROW,
+  maxCountedNetworks,
+  maxKnownNetworks,
+  maxNetworkRows,
+  OTHER_NETWORKS,
+  type Outcome,
+  type Pace,
+  settle,
+  unknownNetworksPace,
+  unlocked,
+} from './ladder.ts';
+import { defaultLockoutSteps } from './lockout.ts';
+
+const home = '203.0.113.0/24';
+const elsewhere = '198.51.100.0/24';
+const networkNumber = (number: number) => `2001:db8:${number.toString(16)}::/48`;
+
+/** A record whose attempts are judged one after the other, as the row lock has it. */
+class Record {
+  nowMs = 1_700_000_000_000;
+  ladder: Ladder = emptyLadder;
+  /** When a wrong password was judged, and from where. */
+  readonly judged: { readonly atMs: number; readonly known: boolean; readonly network: string }[] = [];
+
+  attempt(network: string, outcome: Extract<Outcome, 'wrong' | 'right' | 'proved'>) {
+    const admission = admit(this.ladder, network, this.nowMs);
+    if (admission.kind === 'slowed') return admission.kind;
+    const isOpen = admission.kind === 'open';
+    const known = isKnownNetwork(this.ladder, network, this.nowMs);
+    if (isOpen && outcome === 'wrong') this.judged.push({ atMs: this.nowMs, known, network });
+    const settled = settle(
+      this.ladder,
+      { network, outcome: isOpen ? outcome : 'ignored', nowMs: this.nowMs },
+      defaultLockoutSteps,
+    );
+    this.ladder = settled.ladder;
+    return isOpen ? outcome : admission.kind;
+  }
+
+  /** Attempts of which none is slowed: waits until one is judged. */
+  patient(network: string, times: number): void {
+    for (let i = 0; i < times; i++) {
+      const admission = admit(this.ladder, network, this.nowMs);
+      if (admission.kind === 'slowed') this.nowMs += admission.retryAfterSeconds * 1000;
+      this.attempt(network, 'wrong');
+    }
+  }
+}
+
+describe('the ladder', () => {
+  it('locks a network at a step and leaves the others open', () => {
+    const record = new Record();
+    for (let i = 0; i < 5; i++) expect(record.attempt(elsewhere, 'wrong')).toBe('wrong');
+    expect(record.attempt(elsewhere, 'right')).toBe('locked');
+    expect(record.attempt(home, 'right')).toBe('right');
+    expect(record.attempt(elsewhere, 'right')).toBe('locked');
+    record.nowMs += 300_000;
+    expect(record.attempt(elsewhere, 'wrong')).toBe('wrong');
+  });
+
+  it('never locks a network of a right sign-in of the last 30 days, but slows it', () => {
+    const record = new Record();
+    record.attempt(home, 'right');
+    for (let i = 0; i < knownNetworkPace.burst; i++) expect(record.attempt(home, 'wrong')).toBe('wrong');
+    expect(admit(record.ladder, home, record.nowMs)).toEqual({ kind: 'slowed', retryAfterSeconds: 600 });
+    record.nowMs += 600_000;
+    expect(record.attempt(home, 'right')).toBe('right');
+    record.nowMs += knownNetworkMs - 1;
+    expect(isKnownNetwork(record.ladder, home, record.nowMs)).toBe(true);
+    record.nowMs += 1;
+    expect(isKnownNetwork(record.ladder, home, record.nowMs)).toBe(false);
+    for (let i = 0; i < 5; i++) record.attempt(home, 'wrong');
+    expect(record.attempt(home, 'right')).toBe('locked');
+  });
+
+  it('guesses from elsewhere use up nothing of a known network', () => {
+    const record = new Record();
+    record.attempt(home, 'right');
+    for (let i = 0; i < 99; i++) record.attempt(networkNumber(i), 'wrong');
+    expect(record.judged).toHaveLength(unknownNetworksPace.burst);
+    expect(record.attempt('192.0.2.0/24', 'right')).toBe('slowed');
+    expect(record.attempt(home, 'right')).toBe('right');
+  });
+
+  it('closes the account to every network at 100 failures in a row, until it is unlocked', () => {
+    const record = new Record();
+    record.attempt(home, 'right');
+    for (let i = 0; i < 100; i++) record.patient(networkNumber(i), 1);
+    expect(record.ladder).toMatchObject({ failures: 100, isClosed: true, unreported: true });
+    expect(record.attempt(home, 'right')).toBe('closed');
+    record.nowMs += 365 * 86_400_000;
+    expect(record.attempt(home, 'right')).toBe('closed');
+    record.ladder = unlocked(record.ladder);
+    expect(record.attempt(elsewhere, 'wrong')).toBe('wrong');
+    expect(record.attempt(home, 'right')).toBe('closed');
+    record.ladder = unlocked(record.ladder);
+    expect(record.attempt(home, 'right')).toBe('right');
+    expect(record.ladder.failures).toBe(0);
+  });
+
+  it('an unlock keeps the counts: the next failure climbs on', () => {
+    const record = new Record();
+    for (let i = 0; i < 5; i++) record.attempt(elsewhere, 'wrong');
+    record.ladder = unlocked(record.ladder);
+    for (let i = 0; i < 5; i++) expect(record.attempt(elsewhere, 'wrong')).toBe('wrong');
+    expect(record.ladder.networks.get(elsewhere)).toMatchObject({
+      failures: 10,
+      lockedUntilMs: record.nowMs + 1_800_000,
+    });
+  });
+
+  it('counts further networks together when it is full, and displaces no lock', () => {
+    const record = new Record();
+    for (let i = 0; i < 5; i++) record.attempt(elsewhere, 'wrong');
+    const until = record.ladder.networks.get(elsewhere)?.lockedUntilMs;
+    for (let i = 0; i < 60; i++) record.patient(networkNumber(i), 1);
+    expect(record.ladder.networks.size).toBe(maxCountedNetworks + 1);
+    expect(record.ladder.networks.get(OTHER_NETWORKS)?.failures).toBeGreaterThan(0);
+    expect(record.ladder.networks.get(elsewhere)?.lockedUntilMs).toBe(until);
+  });
+
+  it('remembers the last 16 networks of right sign-ins', () => {
+    const record = new Record();
+    for (let i = 0; i < 40; i++) {
+      record.nowMs += 1000;
+      record.attempt(networkNumber(i), 'right');
+    }
+    const known = [...record.ladder.networks.keys()];
+    expect(known).toEqual(Array.from({ length: maxKnownNetworks }, (_, i) => networkNumber(24 + i)));
+  });
+
+  it('an attempt without an address never makes a network known', () => {
+    const at = { network: undefined, outcome: 'right', nowMs: 1_700_000_000_000 } as const;
+    const { ladder, written } = settle(emptyLadder, at, defaultLockoutSteps);
+    expect(written).toBe(OTHER_NETWORKS);
+    expect(isKnownNetwork(ladder, OTHER_NETWORKS, at.nowMs)).toBe(false);
+  });
+});
+
+interface Step {
+  readonly network: number;
+  readonly outcome: 'wrong' | 'right' | 'proved';
+  readonly waitMs: number;
+}
+
+/** Mostly wrong guesses from up to 65,536 networks, with waits from nothing to a month. */
+const step: fc.Arbitrary<Step> = fc.record({
+  network: fc.oneof(fc.nat(3), fc.nat(65_535)),
+  outcome: fc.oneof(
+    { weight: 30, arbitrary: fc.constant('wrong' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('right' as const, 'proved' as const) },
+  ),
+  waitMs: fc.oneof(
+    { weight: 6, arbitrary: fc.nat(1000) },
+    { weight: 3, arbitrary: fc.nat(7_200_000) },
+    { weight: 1, arbitrary: fc.nat(40 * 86_400_000) },
+  ),
+});
+
+/** Most judged guesses in any window of this length. */
+function mostIn(windowMs: number, pace: Pace): number {
+  return pace.burst + Math.floor(windowMs / pace.intervalMs);
+}
+
+/** By how many guesses the worst window exceeds the pace. */
+function excessOf(times: readonly number[], pace: Pace): number {
+  let worst = 0;
+  for (const [first, fromMs] of times.entries()) {
+    for (let last = first; last < times.length; last++) {
+      const windowMs = (times[last] ?? 0) - fromMs;
+      worst = Math.max(worst, last - first + 1 - mostIn(windowMs, pace));
+    }
+  }
+  return worst;
+}
+
+describe('over any sequence of attempts from any networks', () => {
+  it('guesses stay under the pace, 100 in a row and a bounded number of rows', () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 50, maxLength: 400 }), (steps) => {
+        const record = new Record();
+        let inARow = 0;
+        for (const { network, outcome, waitMs } of steps) {
+          record.nowMs += waitMs;
+          const before = record.judged.length;
+          const answer = record.attempt(networkNumber(network), outcome);
+          inARow = answer === 'right' || answer === 'proved' ? 0 : inARow + record.judged.length - before;
+          expect(inARow).toBeLessThanOrEqual(MAX_FAILURES_IN_A_ROW);
+          expect(record.ladder.networks.size).toBeLessThanOrEqual(maxNetworkRows);
+        }
+        const unknown = record.judged.filter(({ known }) => !known).map(({ atMs }) => atMs);
+        expect(excessOf(unknown, unknownNetworksPace)).toBe(0);
+        const known = Map.groupBy(
+          record.judged.filter((each) => each.known),
+          ({ network }) => network,
+        );
+        for (const guesses of known.values()) {
+          const times = guesses.map(({ atMs }) => atMs);
+          expect(excessOf(times, knownNetworkPace)).toBe(0);
+        }
+      }),
+    );
+  });
+
+  it('a patient attacker with a new network for every guess gets 100 guesses, then one per unlock', () => {
+    fc.assert(
+      fc.property(fc.nat(65_535), fc.integer({ min: 0, max: 5 }), (offset, unlocks) => {
+        const record = new Record();
+        record.attempt(home, 'right');
+        const guessOn = () => {
+          for (let i = 0; i < 400; i++) record.patient(networkNumber((offset + i * 7) % 65_536), 1);
+        };
+        guessOn();
+        for (let i = 0; i < unlocks; i++) {
+          record.ladder = unlocked(record.ladder);
+          guessOn();
+        }
+        expect(record.judged).toHaveLength(MAX_FAILURES_IN_A_ROW + unlocks);
+      }),
+      { numRuns: 20 },
+    );
+  });
+});

@@ -1,0 +1,41 @@
+import type pg from 'pg';
+
+/** A statement as PostgreSQL received it, with the number of rows that it wrote. */
+export interface SentStatement {
+  readonly text: string;
+  readonly rowsWritten: number;
+}
+
+const writes = new Set(['INSERT', 'UPDATE', 'DELETE']);
+
+/** Records every statement that clients of the pool send from now on; `take` returns and forgets what was recorded. */
+export function recordStatements(pool: pg.Pool): { take(): SentStatement[] } {
+  let sent: SentStatement[] = [];
+  const watched = new WeakSet<pg.PoolClient>();
+  pool.on('acquire', (client) => {
+    if (watched.has(client)) return;
+    watched.add(client);
+    const { query } = client;
+    Object.assign(client, {
+      query: async (...given: unknown[]) => {
+        const result: pg.QueryResult = await Reflect.apply(query, client, given);
+        const rowsWritten = writes.has(result.command) ? (result.rowCount ?? 0) : 0;
+        sent.push({ text: textOf(given[0]), rowsWritten });
+        return result;
+      },
+    });
+  });
+  return {
+    take: () => {
+      const taken = sent;
+      sent = [];
+      return taken;
+    },
+  };
+}
+
+function textOf(statement: unknown): string {
+  if (typeof statement === 'string') return statement;
+  const { text } = statement as { readonly text: string };
+  return text;
+}

@@ -1,0 +1,31 @@
+import { createHmac } from 'node:crypto';
+import type { Subject } from './subject.ts';
+
+/**
+ * Records for addresses without an account. Their number is fixed: an address belongs to one of them by a keyed hash, so
+ * that no flood of addresses grows the tables, displaces a record or learns which addresses share one.
+ */
+export const unknownRecords = 8_192;
+/** Audit events of such failures are counted in so many events an hour. */
+export const unknownAuditLanes = 8;
+
+/** The record of an address that has no account. */
+export type FindUnknown = (email: string) => Subject;
+
+export function createUnknownAddresses(key: Uint8Array): FindUnknown {
+  return (email) => {
+    const hash = createHmac('sha256', key).update('chancery unknown address v1').update(email).digest();
+    return recordOf(hash.readUInt32BE() % unknownRecords);
+  };
+}
+
+/** A custom UUID (RFC 9562 section 5.8): never one of an account, which are time-ordered. */
+function recordOf(number: number): Subject {
+  return { kind: 'unknown', id: `00000000-0000-8000-8000-${number.toString(16).padStart(12, '0')}` };
+}
+
+/** Failures of one hour and lane are one audit event. */
+export function auditKeyOf(subject: Subject, nowMs: number): string {
+  const lane = Number.parseInt(subject.id.slice(-8), 16) % unknownAuditLanes;
+  return JSON.stringify(['unknown-address', lane, Math.floor(nowMs / 3_600_000)]);
+}
