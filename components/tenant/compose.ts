@@ -1,18 +1,11 @@
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { authPlugin } from '#kit/auth/auth.ts';
-import { busOf, connectBus } from '#kit/bus/bus.ts';
-import { openDatabase } from '#kit/db/db.ts';
-import {
-  type App,
-  createHttpServer,
-  createOpsServer,
-  listenHttp,
-  type ReadinessCheck,
-} from '#kit/http/http.ts';
-import { Cleanup, type Component, type Create, type Runtime } from '#kit/lifecycle/lifecycle.ts';
-import { createRpcServer } from '#kit/rpc/rpc.ts';
+import { createHttpServer, listenHttp } from '#kit/http/http.ts';
+import type { Cleanup, Runtime } from '#kit/lifecycle/lifecycle.ts';
+import type { RpcServer } from '#kit/rpc/rpc.ts';
+import { createService, openStore, type ServiceBase, type ServiceParts } from '#kit/service/service.ts';
 import { createTelemetry } from '#kit/telemetry/telemetry.ts';
-import { connectWorkload, identityCheck, type Workload, workloadOf } from '#kit/workload/workload.ts';
+import type { Workload } from '#kit/workload/workload.ts';
 import {
   AuditService,
   PrincipalService,
@@ -34,18 +27,7 @@ import { revocationRpc } from './revocations/rpc.ts';
 import { upkeepJobs } from './upkeep.ts';
 import { startWalletConsumer } from './wallets/consumer.ts';
 
-/** The tenant service: resolves when it listens and is ready. */
-export const createTenant: Create<TenantConfig> = async (config, runtime) => {
-  const cleanup = new Cleanup();
-  try {
-    return await compose(config, runtime, cleanup);
-  } catch (error) {
-    await cleanup.run(runtime.log);
-    throw error;
-  }
-};
-
-interface Built {
+interface Built extends ServiceParts {
   readonly config: TenantConfig;
   readonly runtime: Runtime;
   readonly tenant: Tenant;
@@ -54,39 +36,38 @@ interface Built {
   readonly cleanup: Cleanup;
 }
 
-async function compose(config: TenantConfig, runtime: Runtime, cleanup: Cleanup): Promise<Component> {
-  const { log, clock, telemetry } = runtime;
-  const db = await openDatabase<TenantDatabase>({
-    url: config.DATABASE_URL,
-    schema: 'tenant',
-    log,
-    telemetry,
-    migrations,
-    maxConnections: config.CHANCERY_DATABASE_CONNECTIONS,
-  });
-  cleanup.add('database', () => db.close());
-  const workload = await connectWorkload({ ...workloadOf(config), log, clock });
-  cleanup.add('workload', () => workload.stop());
-  const bus = await connectBus({ ...busOf(config), name: runtime.service, log });
-  cleanup.add('bus', () => bus.close());
+/** The tenant service: resolves when it listens and is ready. It judges tokens by its own keys and revocations. */
+export const createTenant = createService<TenantConfig, Built>({
+  service: 'tenant',
+  title: 'Tenant',
+  assemble,
+  rpc: addServices,
+  routes: (app, { tenant }) => mountRoutes(app, tenant.deps),
+  listen: async (_base, built) => ({
+    internal: await listenInternal(built),
+    mtls: await listenTokens(built),
+  }),
+  listening: (_base, built) => followWallets(built),
+});
+
+async function assemble(base: ServiceBase<TenantConfig>): Promise<Built> {
+  const { config, runtime, workload, bus, cleanup } = base;
+  const db = await openStore<TenantDatabase>(base, { schema: 'tenant', migrations });
   const parts = { config, runtime, db, bus };
   const tenant = await assembleTenant(parts);
-  cleanup.add(
-    'doorbell',
-    bus.subscribe(SUBJECTS.tenantEvents, () => tenant.principals.invalidate()),
-  );
-  await tenant.revocations.start();
-  cleanup.add('revocations', () => tenant.revocations.stop());
-  cleanup.add('mint log', () => tenant.mintLog.flush());
-  const jobs = startJobs(upkeepJobs(parts, tenant), log);
+  const { authenticator, limiter, principals, revocations, mintLog } = tenant;
+  const unsubscribe = bus.subscribe(SUBJECTS.tenantEvents, () => principals.invalidate());
+  cleanup.add('tenant events', unsubscribe);
+  await revocations.start();
+  cleanup.add('revocations', () => revocations.stop());
+  base.checks.push({ name: 'revocations', check: () => revocations.assertFresh() });
+  cleanup.add('mint log', () => mintLog.flush());
+  const jobs = startJobs(upkeepJobs(parts, tenant), runtime.log);
   cleanup.add('jobs', () => jobs.stop());
-  const built = { config, runtime, tenant, workload, parts, cleanup };
-  const addresses = await listen(built);
-  followWallets(built);
-  return { name: 'tenant', addresses, stop: () => cleanup.run(log) };
+  return { authenticator, limiter, config, runtime, tenant, workload, parts, cleanup };
 }
 
-/** Begins after the listeners and waits for nobody: the wallet service starts later and needs this one (decision D30). */
+/** Begins after the listeners and waits for no other service: the wallet service starts later and needs this one. */
 function followWallets({ config, runtime, tenant, workload, parts, cleanup }: Built): void {
   const { log, telemetry } = runtime;
   const token = tenant.ownToken;
@@ -105,68 +86,25 @@ function followWallets({ config, runtime, tenant, workload, parts, cleanup }: Bu
   cleanup.add('wallet consumer', () => consumer.stop());
 }
 
-async function listen(built: Built): Promise<Component['addresses']> {
-  const { config, runtime, tenant, workload, parts, cleanup } = built;
-  const host = config.CHANCERY_LISTEN_HOST;
-  const checks: readonly ReadinessCheck[] = [
-    { name: 'database', check: () => parts.db.ping() },
-    { name: 'revocations', check: () => tenant.revocations.assertFresh() },
-    identityCheck(workload, runtime),
-  ];
-  const publicApp = createHttpServer({
-    runtime,
-    title: 'Tenant',
-    https: workload,
-    trustForwarded: true,
-    checks,
-  });
-  authPlugin(publicApp, tenant.authenticator);
-  tenant.limiter.install(publicApp);
-  mountRoutes(publicApp, tenant.deps);
-  const https = await listenApp(publicApp, { host, port: config.CHANCERY_HTTPS_PORT }, cleanup);
+/** The plain listener for pods of the installation that have no identity yet; NetworkPolicies guard it. */
+async function listenInternal({ config, runtime, tenant, cleanup }: Built): Promise<string> {
   const { registry } = runtime.telemetry;
   // Metrics of the two listeners have names of their own in the one registry of the process.
-  const internalRuntime = {
-    ...runtime,
-    telemetry: createTelemetry({ service: 'tenant-internal', registry }),
-  };
-  const internalApp = createHttpServer({
-    runtime: internalRuntime,
+  const telemetry = createTelemetry({ service: 'tenant-internal', registry });
+  const app = createHttpServer({
+    runtime: { ...runtime, telemetry },
     title: 'Tenant, internal',
     bodyLimitBytes: 16_384,
   });
-  authPlugin(internalApp, tenant.authenticator);
-  mountInternalRoutes(internalApp, tenant.deps);
-  const internal = await listenApp(
-    internalApp,
-    { host, port: config.CHANCERY_TENANT_INTERNAL_PORT },
-    cleanup,
-  );
-  const mtls = await listenTokens(built, host);
-  const grpc = await listenRpc(built, host);
-  const ops = await createOpsServer({
-    runtime,
-    host,
-    port: config.CHANCERY_OPS_PORT,
-    checks,
-  });
-  cleanup.add('ops', () => ops.stop());
-  return { ops: ops.address, https, grpc, mtls, internal };
-}
-
-async function listenApp(
-  app: App,
-  address: { readonly host: string; readonly port: number },
-  cleanup: Cleanup,
-): Promise<string> {
-  cleanup.add('http', () => app.close());
+  authPlugin(app, tenant.authenticator);
+  mountInternalRoutes(app, tenant.deps);
+  cleanup.add('internal HTTP', () => app.close());
+  const address = { host: config.CHANCERY_LISTEN_HOST, port: config.CHANCERY_TENANT_INTERNAL_PORT };
   return `${address.host}:${await listenHttp(app, address)}`;
 }
 
-async function listenTokens(
-  { config, runtime, tenant, workload, cleanup }: Built,
-  host: string,
-): Promise<string> {
+async function listenTokens({ config, runtime, tenant, workload, cleanup }: Built): Promise<string> {
+  const host = config.CHANCERY_LISTEN_HOST;
   const listener = await startTokenListener({
     tls: workload,
     host,
@@ -180,15 +118,7 @@ async function listenTokens(
   return `${host}:${listener.port}`;
 }
 
-async function listenRpc(built: Built, host: string): Promise<string> {
-  const { config, runtime, tenant, workload, parts, cleanup } = built;
-  const server = createRpcServer({
-    runtime,
-    workload,
-    host,
-    port: config.CHANCERY_GRPC_PORT,
-    authenticate: (token) => tenant.authenticator.authenticate(token),
-  });
+function addServices(server: RpcServer, { runtime, tenant, parts }: Built): void {
   // Revocations are public among services: the SVID is enough, so that nobody needs a token to learn of dead ones.
   server.add(RevocationService, revocationRpc({ read: parts.db.read, clock: runtime.clock }), {
     allow: () => true,
@@ -201,6 +131,4 @@ async function listenRpc(built: Built, host: string): Promise<string> {
     allow: mayKeepPrincipals,
     requireToken: true,
   });
-  cleanup.add('rpc', () => server.stop());
-  return `${host}:${await server.listen()}`;
 }
