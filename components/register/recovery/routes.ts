@@ -41,6 +41,7 @@ export function mountRecovery(app: App, deps: RecoveryRouteDeps): void {
     {
       config: { policy: 'Anonymous', optionalToken: true, rateLimit: 'Api' },
       schema: {
+        operationId: 'getSyncHealth',
         summary: 'Whether this service has every docket of its registers',
         tags: ['health'],
         querystring: z.object({

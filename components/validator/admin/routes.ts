@@ -136,6 +136,7 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
       schema: {
+        operationId: 'getValidationStatus',
         summary: 'Validation of every register by every validator',
         tags: ['administration'],
         response: { 200: statusSchema },
@@ -148,6 +149,7 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'getConsensusMetrics',
         summary: 'What consensus did, over all validators and by register',
         tags: ['metrics'],
         response: { 200: consensusSchema },
@@ -167,6 +169,7 @@ function mountAct(app: App, deps: AdminDeps, act: Act): void {
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
       schema: {
+        operationId: `${act}Validation`,
         summary: `${act} validation of a register at all its validators, or at one`,
         tags: ['administration'],
         params: z.object({ registerId: text }),

@@ -27,6 +27,7 @@ export function mountBatch(app: App, deps: Answering): void {
         config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
         validatorCompiler: () => (data) => ({ value: data }),
         schema: {
+          operationId: 'submitTransactionBatch',
           summary: `Submit up to ${MAX_BATCH} signed transactions of one register`,
           tags: ['transactions'],
           consumes: [mediaType],

@@ -38,6 +38,7 @@ export function mountAdmission(app: App, deps: Answering): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api', rawBody: 'only' },
       validatorCompiler: () => (data) => ({ value: data }),
       schema: {
+        operationId: 'submitSignedTransaction',
         summary: 'Submit a signed transaction',
         tags: ['transactions'],
         body: submissionSchema,

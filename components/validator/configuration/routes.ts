@@ -43,6 +43,7 @@ export function mountConfiguration(app: App, deps: ConfigurationDeps): void {
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
       schema: {
+        operationId: 'updateValidatorConfiguration',
         summary: 'Change the configuration of the validators that run',
         tags: ['administration'],
         querystring: z.object({

@@ -63,6 +63,7 @@ export function mountEvidence(app: App, deps: CollectDeps): void {
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
       schema: {
+        operationId: 'listValidatorEvidence',
         summary: 'Conflicting signed messages of the validators of a register',
         tags: ['administration'],
         params: z.object({ registerId: text }),
