@@ -229,7 +229,20 @@ describe('OpenAPI for programs of any language', () => {
         (parameter: Members) => parameter['in'] === 'header' && parameter['name'] === 'idempotency-key',
       ),
     );
-    expect(declared.map(({ operation }) => operation['operationId'])).toEqual([]);
+    expect(declared.map(({ operation }) => operation['operationId']).sort()).toEqual([
+      'createOrganization',
+      'createOrganizationUser',
+      'createWallet',
+      'createWalletV1',
+      'grantWalletAccess',
+      'grantWalletAccessV1',
+      'initiateRegister',
+      'proposeGovernanceChange',
+      'proposeRegisterCryptoPolicy',
+      'proposeRegisterPolicy',
+      'publishBlueprint',
+      'submitTransaction',
+    ]);
   });
 
   it('names internal operations in the same way', () => {

@@ -17,6 +17,7 @@ import type { PolicyName } from '#core/identity/policies.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
 import { emptyAnswer, errorAnswer, jsonAnswer, mediaAnswer, textAnswer } from './answers.ts';
+import { idempotencyHeaders } from './headers.ts';
 import { createObserver, inTrace, type Observation, traceIdOf } from './observe.ts';
 import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
 import { createOpsServer, judgeChecks, type ReadinessCheck, runChecks } from './ops.ts';
@@ -45,6 +46,7 @@ export {
   elsewhereHeader,
   emptyAnswer,
   errorAnswer,
+  idempotencyHeaders,
   jsonAnswer,
   kindStatus,
   mediaAnswer,

@@ -9,7 +9,15 @@ import {
 } from '#core/ledger/governance/operation.ts';
 import { findTxId } from '#core/ledger/register-id.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, jsonAnswer, page, pageWindow, paging } from '#kit/http/http.ts';
+import {
+  type App,
+  callerOf,
+  idempotencyHeaders,
+  jsonAnswer,
+  page,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import type { Validators } from '../clients.ts';
 import { type Answer, answerOf, isAccepted, sendAnswer } from '../control/answer.ts';
@@ -260,6 +268,7 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
         params: registerParams,
         querystring: forceQuery,
         body: proposeBody,
+        headers: idempotencyHeaders,
         response: jsonAnswer('The transaction was submitted.', 202),
       },
     },

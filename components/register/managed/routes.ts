@@ -3,7 +3,7 @@ import { AppError } from '#core/errors/errors.ts';
 import { identifier } from '#core/identity/identifier.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, jsonAnswer } from '#kit/http/http.ts';
+import { type App, callerOf, idempotencyHeaders, jsonAnswer } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import { isAccepted, sendAnswer } from '../control/answer.ts';
 import { refusal } from '../errors.ts';
@@ -154,6 +154,7 @@ function mountChanges(app: App, deps: ManagedDeps): void {
         summary: 'Change a register as a member of its roster',
         params,
         body: changeBody,
+        headers: idempotencyHeaders,
         response: jsonAnswer('The change was submitted.', 202),
       },
     },

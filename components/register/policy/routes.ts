@@ -4,7 +4,15 @@ import { isAppError } from '#core/errors/errors.ts';
 import { approvalSchema, TRANSITION_MODES } from '#core/ledger/governance/operation.ts';
 import { isDefaultPolicy } from '#core/ledger/policy.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, jsonAnswer, page, pageWindow, paging } from '#kit/http/http.ts';
+import {
+  type App,
+  callerOf,
+  idempotencyHeaders,
+  jsonAnswer,
+  page,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import { type Answer, isAccepted, sendAnswer } from '../control/answer.ts';
 import { refusal } from '../errors.ts';
@@ -160,6 +168,7 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
         summary: 'Propose the next policy',
         params: registerParams,
         body: updateBody,
+        headers: idempotencyHeaders,
         response: jsonAnswer('The transaction was submitted.', 202),
       },
     },
@@ -180,6 +189,7 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
         summary: 'Propose the next crypto policy',
         params: registerParams,
         body: cryptoBody,
+        headers: idempotencyHeaders,
         response: jsonAnswer('The transaction was submitted.', 202),
       },
     },

@@ -3,7 +3,16 @@ import { isWalletAddress } from '#core/crypto/address.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { decide } from '#core/identity/policies.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, emptyAnswer, jsonAnswer, page, pageWindow, paging } from '#kit/http/http.ts';
+import {
+  type App,
+  callerOf,
+  emptyAnswer,
+  idempotencyHeaders,
+  jsonAnswer,
+  page,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import type { Validators } from '../clients.ts';
 import { sendAnswer } from '../control/answer.ts';
@@ -154,6 +163,7 @@ function mountCreation(app: App, deps: RegistersDeps): void {
         tags,
         summary: 'Begin a register: who must attest what',
         body: initiateBody,
+        headers: idempotencyHeaders,
         response: jsonAnswer('What is to be attested.', 201),
       },
     },

@@ -2,7 +2,15 @@ import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, jsonAnswer, page, pageWindow, paging } from '#kit/http/http.ts';
+import {
+  type App,
+  callerOf,
+  idempotencyHeaders,
+  jsonAnswer,
+  page,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import { refusal } from '../errors.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
@@ -120,6 +128,7 @@ function mountSubmit(app: App, deps: TransactionsDeps): void {
         params: registerParams,
         querystring: submitQuery,
         body: submitBody,
+        headers: idempotencyHeaders,
         response: {
           ...jsonAnswer('The transaction is sealed (with wait=confirmed).'),
           ...jsonAnswer('The transaction waits to be sealed.', 202),

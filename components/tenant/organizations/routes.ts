@@ -3,7 +3,7 @@ import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { identifier } from '#core/identity/identifier.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, callerOf, idempotencyHeaders } from '#kit/http/http.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
@@ -106,6 +106,7 @@ export function mountOrganizations(app: App, deps: OrganizationDeps): void {
         operationId: 'createOrganization',
         tags,
         body: newOrganizationSchema,
+        headers: idempotencyHeaders,
         response: { 201: organizationSchema },
       },
     },

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Caller } from '#core/identity/claims.ts';
 import { identifier } from '#core/identity/identifier.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, emptyAnswer, pageWindow, paging } from '#kit/http/http.ts';
+import { type App, callerOf, emptyAnswer, idempotencyHeaders, pageWindow, paging } from '#kit/http/http.ts';
 import { refusal } from '../errors.ts';
 import { isSystemAdministrator, requireCallerOrganization } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
@@ -52,6 +52,7 @@ export function mountUsers(app: App, deps: UserDeps): void {
         tags,
         params: organizationParameter,
         body: newUserSchema,
+        headers: idempotencyHeaders,
         response: { 201: userSchema },
       },
     },

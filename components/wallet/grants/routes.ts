@@ -1,9 +1,17 @@
 import { z } from 'zod';
 import { apiTimestamp, findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
 import { identifier as platformUserId } from '#core/identity/identifier.ts';
-import { type App, callerOf, emptyAnswer, page, pageSchema, pageWindow, paging } from '#kit/http/http.ts';
 import {
+  type App,
+  callerOf,
+  emptyAnswer,
   idempotencyHeaders,
+  page,
+  pageSchema,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
+import {
   identifier,
   operationIdUnder,
   plainText,

@@ -1,10 +1,17 @@
-import { type App, callerOf, page, pageSchema, pageWindow, paging } from '#kit/http/http.ts';
+import {
+  type App,
+  callerOf,
+  idempotencyHeaders,
+  page,
+  pageSchema,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
 import { type AuthorityDeps, authorizeView, personOf } from '../grants/authority.ts';
 import { type CreateDeps, type CreatedWallet, createWallet, recoverWallet } from './create.ts';
 import {
   createBody,
   createdWalletSchema,
-  idempotencyHeaders,
   operationIdUnder,
   presentWallet,
   recoverBody,

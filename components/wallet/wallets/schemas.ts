@@ -47,15 +47,6 @@ export const identifier = z.string().regex(/^[A-Za-z0-9-]{1,128}$/);
 
 export const walletParams = z.object({ id: identifier.describe('Wallet id or address.') });
 
-/** RFC draft Idempotency-Key (decision D40). */
-export const idempotencyHeaders = z.object({
-  'idempotency-key': z
-    .string()
-    .regex(/^[\x21-\x7e]{1,255}$/)
-    .optional()
-    .describe('Same key and body within 24 h name the same resource.'),
-});
-
 export const walletSchema = z.object({
   id: z.string(),
   walletAddress: z.string(),
