@@ -245,6 +245,14 @@ describe('OpenAPI for programs of any language', () => {
     ]);
   });
 
+  it('groups operations under one spelling of each tag', () => {
+    const tags = new Set(
+      operations.flatMap(({ operation }) => (operation['tags'] as string[] | undefined) ?? ['none']),
+    );
+    expect([...tags].filter((tag) => !/^[A-Z]/.test(tag))).toEqual([]);
+    expect(new Set([...tags].map((tag) => tag.toLowerCase())).size).toBe(tags.size);
+  });
+
   it('names internal operations in the same way', () => {
     const ids = everything.flatMap(([, { operationId }]) =>
       typeof operationId === 'string' ? [operationId] : [],

@@ -179,7 +179,7 @@ function addHealth(app: App, checks: () => readonly ReadinessCheck[], schema: ob
  * specification names them. The application is then created without checks of its own.
  */
 export function mountHealth(app: App, checks: () => readonly ReadinessCheck[]): void {
-  const tags = ['health'];
+  const tags = ['Health'];
   addHealth(app, checks, {
     operationId: 'getServiceHealth',
     summary: 'Whether the component can serve',

@@ -182,4 +182,18 @@ describe('schemas in other languages', () => {
       additionalProperties: { type: 'integer', minimum: 1, maximum: 2 },
     });
   });
+
+  it('have a body that may be absent where null is taken', async () => {
+    const app = openApp();
+    const body = z.object({ reason: z.string().optional() }).nullish();
+    app.post('/things', { config, schema: { operationId: 'createThing', body } }, () => ({}));
+    const { paths } = await documentOf(app);
+    expect(paths['/things'].post.requestBody).toEqual({
+      required: false,
+      content: {
+        'application/json': { schema: { type: 'object', properties: { reason: { type: 'string' } } } },
+      },
+    });
+    expect((await app.inject({ method: 'POST', url: '/things' })).statusCode).toBe(200);
+  });
 });

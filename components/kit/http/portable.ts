@@ -15,6 +15,7 @@ const typedFormats: ReadonlySet<unknown> = new Set(['uuid', 'date', 'date-time']
  * - A slash in a pattern is not escaped: JSON Schema patterns have no delimiters.
  * - The bounds of a safe integer become `format: int64`, and integers of a narrower range keep their bounds.
  * - `propertyNames: {type: string}` says nothing in JSON and is left out.
+ * - A request body that may be null is one that may be absent.
  */
 export function portableDocument(document: object): object {
   return jsonObject.parse(portableValue(document));
@@ -25,10 +26,30 @@ function portableValue(value: unknown): unknown {
   const object = jsonObject.safeParse(value);
   if (!object.success) return value;
   const members = Object.entries(object.data).map(
-    ([name, member]) =>
-      [name, name === 'properties' ? portableProperties(member) : portableValue(member)] as const,
+    ([name, member]) => [name, portableMember(name, member)] as const,
   );
   return portableSchema(Object.fromEntries(members));
+}
+
+function portableMember(name: string, member: unknown): unknown {
+  if (name === 'properties') return portableProperties(member);
+  return portableValue(name === 'requestBody' ? withoutNullBody(member) : member);
+}
+
+const nullableBody = z.looseObject({
+  content: z.record(
+    z.string(),
+    z.object({ schema: z.object({ anyOf: z.tuple([jsonObject, z.object({ type: z.literal('null') })]) }) }),
+  ),
+});
+
+function withoutNullBody(body: unknown): unknown {
+  const nullable = nullableBody.safeParse(body).data;
+  if (nullable === undefined) return body;
+  const content = Object.entries(nullable.content).map(
+    ([mediaType, { schema }]) => [mediaType, { schema: schema.anyOf[0] }] as const,
+  );
+  return { ...nullable, required: false, content: Object.fromEntries(content) };
 }
 
 /** The members of `properties` are schemas, whatever their names. */

@@ -53,7 +53,7 @@ const problemDetails = z.object({
     .union([z.record(z.string(), z.array(z.string())), z.array(violationSchema)])
     .describe('Texts by field for invalid input; the list of violations for a failed validation.'),
   isValid: z.boolean().describe('Of a submitted transaction or docket: whether it is valid.'),
-  added: z.literal(false).describe('Of a submitted transaction: it is not in the memory pool.'),
+  added: z.boolean().describe('Of a submitted transaction: whether it is in the memory pool now.'),
   option: z.string().describe('The query option that cannot be read.'),
   position: z.int().describe('Where in the option or the JSON text, in UTF-16 units from 0.'),
   reason: z.string().describe('The code of the underlying refusal.'),

@@ -44,15 +44,17 @@ const collectionQuery = z
   })
   .catchall(z.string());
 /** The JSON format of OData 4.0 for errors (section 19). */
-const errorSchema = z.object({
-  error: z.object({
-    code: z.string(),
-    message: z.string(),
-    target: z.string().optional().describe('The option that cannot be read.'),
-    innererror: z.object({ position: z.int() }).optional(),
-    '@Chancery.traceId': z.string(),
-  }),
-});
+const errorSchema = z
+  .object({
+    error: z.object({
+      code: z.string(),
+      message: z.string(),
+      target: z.string().optional().describe('The option that cannot be read.'),
+      innererror: z.object({ position: z.int() }).optional(),
+      '@Chancery.traceId': z.string(),
+    }),
+  })
+  .meta({ id: 'ODataError' });
 const refused = errorAnswer(errorSchema);
 const errors = { 400: refused, 403: refused, 404: refused, 501: refused };
 

@@ -78,7 +78,7 @@ export function mountAudit(app: App, deps: AuditDeps): void {
       config: { policy: 'RequireService' },
       schema: {
         operationId: 'reportRefusal',
-        tags: ['internal'],
+        tags: ['Internal'],
         body: refusalSchema,
         response: emptyAnswer('The refusal is reported.', 202),
       },
@@ -101,7 +101,7 @@ function mountReading(app: App, deps: AuditDeps): void {
       config: { policy: 'RequireAuditor', rateLimit: 'Api' },
       schema: {
         operationId: 'listAuditEvents',
-        tags: ['audit'],
+        tags: ['Audit'],
         params: organizationParameter,
         querystring: querySchema,
         response: { 200: response },
@@ -129,7 +129,7 @@ function mountReading(app: App, deps: AuditDeps): void {
 
 function mountRetention(app: App, deps: AuditDeps): void {
   const url = '/api/organizations/:organizationId/audit/retention';
-  const schema = { tags: ['audit'], params: organizationParameter, response: { 200: retentionSchema } };
+  const schema = { tags: ['Audit'], params: organizationParameter, response: { 200: retentionSchema } };
   app.get(
     url,
     {

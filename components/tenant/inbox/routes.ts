@@ -90,7 +90,7 @@ export function mountInbox(app: App, deps: InboxDeps): void {
   mountWriting(app, deps);
 }
 
-const tags = ['inbox'];
+const tags = ['Inbox'];
 const config = { policy: 'RequirePlatformUser', rateLimit: 'Api' } as const;
 
 function mountReading(app: App, deps: InboxDeps): void {
@@ -196,7 +196,7 @@ function mountWriting(app: App, deps: InboxDeps): void {
       config: { policy: 'RequireService' },
       schema: {
         operationId: 'createInboxEntry',
-        tags: ['internal'],
+        tags: ['Internal'],
         body: newEntrySchema,
         response: { 200: written, 201: written },
       },

@@ -48,7 +48,7 @@ const resourceParameter = z.object({ resourceUid: identifier });
 const organizationParameter = z.object({ organizationId: identifier });
 
 const base = '/api/internal/organizations';
-const tags = ['internal'];
+const tags = ['Internal'];
 
 /** Organisations of custom resources, for the operator alone. */
 export function mountManaged(app: App, deps: StatusDeps): void {

@@ -14,7 +14,7 @@ const cacheControl = 'public, max-age=300';
 const jwksSchema = z.object({ keys: z.array(z.record(z.string(), z.string())) });
 
 export function mountMetadata(app: App, deps: MetadataDeps): void {
-  const tags = ['metadata'];
+  const tags = ['Metadata'];
   app.get(
     '/.well-known/jwks.json',
     {

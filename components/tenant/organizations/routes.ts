@@ -55,7 +55,7 @@ export interface OrganizationDeps extends CreateOrganizationDeps {
 }
 
 export function mountOrganizations(app: App, deps: OrganizationDeps): void {
-  const tags = ['organizations'];
+  const tags = ['Organizations'];
   app.get(
     '/api/organizations',
     {

@@ -36,7 +36,7 @@ const pageOf = <S extends z.ZodType>(item: S) =>
 const orgId = z.object({ orgId: identifier });
 const reads = { policy: 'RequireSystemAdmin', rateLimit: 'Api' } as const;
 const writes = { policy: 'RequireSystemAdmin', rateLimit: 'Strict' } as const;
-const tags = ['platform'];
+const tags = ['Platform'];
 
 /** Platform governance (specification document 1, section 4). */
 export function mountPlatform(app: App, deps: StatusDeps): void {

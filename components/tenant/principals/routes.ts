@@ -27,7 +27,7 @@ const answerSchema = z.object({
 
 /** The internal routes as the plain listener serves them: a client secret is required. */
 export function mountInternal(app: App, deps: InternalDeps): void {
-  const tags = ['internal'];
+  const tags = ['Internal'];
   const acts = [
     { path: tokenPath, operationId: 'mintServiceToken', body: clientForm, mint: mintServiceToken },
     {
@@ -82,7 +82,7 @@ function mountRotation(app: App, deps: InternalDeps): void {
       config: { policy: 'Anonymous' },
       schema: {
         operationId: 'rotateClientSecret',
-        tags: ['internal'],
+        tags: ['Internal'],
         querystring: z.object({ clientId: line.min(1).max(128).optional() }),
         body: rotationSchema,
         response: {

@@ -39,7 +39,7 @@ export interface SignInRouteDeps {
 }
 
 export function mountSignIn(app: App, deps: SignInRouteDeps): void {
-  const tags = ['sign-in'];
+  const tags = ['Sign-in'];
   app.post(
     '/api/auth/login',
     {

@@ -18,7 +18,7 @@ const membershipSchema = z.object({
 
 /** Organisation switching (specification document 1, section 4). */
 export function mountSwitching(app: App, deps: SwitchDeps): void {
-  const tags = ['sign-in'];
+  const tags = ['Sign-in'];
   app.get(
     '/api/auth/me/organizations',
     {

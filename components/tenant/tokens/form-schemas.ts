@@ -46,11 +46,13 @@ export const delegationForm = z.object({
   ...clientShape,
 });
 
-const oauthErrorSchema = z.object({
-  error: text.describe('As RFC 6749, section 5.2 names it.'),
-  error_description: text,
-  code: text.optional().describe('What clients match on where the error is not enough.'),
-});
+const oauthErrorSchema = z
+  .object({
+    error: text.describe('As RFC 6749, section 5.2 names it.'),
+    error_description: text,
+    code: text.optional().describe('What clients match on where the error is not enough.'),
+  })
+  .meta({ id: 'OAuthError' });
 
 export const oauthErrors = {
   '4xx': errorAnswer(oauthErrorSchema),

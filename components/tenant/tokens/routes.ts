@@ -31,7 +31,7 @@ export function mountTokens(app: App, deps: TokenRouteDeps): void {
   mountRevocations(app, deps);
 }
 
-const tags = ['tokens'];
+const tags = ['Tokens'];
 
 function mountGrants(app: App, deps: TokenRouteDeps): void {
   app.post(
@@ -87,7 +87,9 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
       async (request, reply) => {
         const token = getParameter(parametersOf(request.body), 'token');
         const caller = await deps.revoke.findCaller(token);
-        return unstored(reply).send(JSON.stringify(presentIntrospection(caller)));
+        return unstored(reply)
+          .type('application/json')
+          .send(JSON.stringify(presentIntrospection(caller)));
       },
     );
     scope.post(

@@ -42,7 +42,7 @@ const rolesSchema = z
   });
 
 export function mountUsers(app: App, deps: UserDeps): void {
-  const tags = ['users'];
+  const tags = ['Users'];
   app.post(
     '/api/organizations/:organizationId/users',
     {
@@ -119,7 +119,7 @@ function actOf(request: FastifyRequest, parameters: z.output<typeof userParamete
 /** One user of an organisation (identity.md 4.9 and section 10). */
 function mountAdministration(app: App, deps: UserDeps): void {
   const url = '/api/organizations/:organizationId/users/:userId';
-  const tags = ['users'];
+  const tags = ['Users'];
   const schema = { tags, params: userParameters, response: { 200: userSchema } };
   const reads = { policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
   app.get(

@@ -138,7 +138,7 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
       schema: {
         operationId: 'getValidationStatus',
         summary: 'Validation of every register by every validator',
-        tags: ['administration'],
+        tags: ['Administration'],
         response: { 200: statusSchema },
       },
     },
@@ -151,7 +151,7 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
       schema: {
         operationId: 'getConsensusMetrics',
         summary: 'What consensus did, over all validators and by register',
-        tags: ['metrics'],
+        tags: ['Metrics'],
         response: { 200: consensusSchema },
       },
     },
@@ -171,7 +171,7 @@ function mountAct(app: App, deps: AdminDeps, act: Act): void {
       schema: {
         operationId: `${act}Validation`,
         summary: `${act} validation of a register at all its validators, or at one`,
-        tags: ['administration'],
+        tags: ['Administration'],
         params: z.object({ registerId: text }),
         querystring: z.object({
           validatorId: text.max(128).optional().describe('one validator; all when absent'),

@@ -40,7 +40,7 @@ export function mountAdmission(app: App, deps: Answering): void {
       schema: {
         operationId: 'submitSignedTransaction',
         summary: 'Submit a signed transaction',
-        tags: ['transactions'],
+        tags: ['Transactions'],
         body: submissionSchema,
         response: {
           200: acceptedSchema,

@@ -31,7 +31,7 @@ export interface InspectionDeps extends Places, Answering {
 const text = z.string();
 const count = z.int().min(0);
 const optional = text.nullable();
-const tags = ['validation'];
+const tags = ['Validation'];
 const findingSchema = z.object({
   code: text,
   message: text,

@@ -101,7 +101,7 @@ function mount(
     path,
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { operationId, summary, tags: ['metrics'], response: { 200: schema } },
+      schema: { operationId, summary, tags: ['Metrics'], response: { 200: schema } },
     },
     async (request) => {
       const gathered = await gather(deps, '');

@@ -18,7 +18,7 @@ export interface OperatingDeps extends ConsensusDeps, Pick<Self, 'actHere'> {
 const text = z.string();
 const count = z.int().min(0);
 const time = text.nullable();
-const tags = ['operator'];
+const tags = ['Operator'];
 const config = { policy: 'RequireOperator', rateLimit: 'Api' } as const;
 
 const drainSchema = z.object({
