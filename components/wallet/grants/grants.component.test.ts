@@ -80,9 +80,13 @@ describe('grants and organisation wallets', () => {
   });
 
   test('the administrator that every installation starts with is granted access by id', async () => {
-    const { wallet } = await organization('starter');
+    callers.set('giver', person());
+    const { body: wallet } = await call('giver', 'POST', '/api/wallets', {
+      title: 'Own',
+      keyType: 'ED25519',
+    });
     const body = { subject: DEFAULT_ADMIN_ID, accessRight: 'ReadOnly' };
-    const granted = await call('starter', 'POST', `/api/wallets/${wallet.id}/access`, body);
+    const granted = await call('giver', 'POST', `/api/wallets/${wallet.id}/access`, body);
     expect(granted).toMatchObject({ status: 201, body: { subject: DEFAULT_ADMIN_ID } });
   });
 
