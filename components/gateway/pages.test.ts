@@ -120,7 +120,7 @@ describe('pages of the gateway', () => {
       expect.arrayContaining(['TenantItem', 'RegisterItem']),
     );
     expect(Object.keys(document.components['securitySchemes'] ?? {})).toEqual(['bearer']);
-    expect(document.paths['/api/auth/me']).toMatchObject({ get: { operationId: 'Tenantme' } });
+    expect(document.paths['/api/auth/me']).toMatchObject({ get: { operationId: 'me' } });
     const refs = [...answer.text.matchAll(/"\$ref":"#\/components\/([^/"]+)\/([^/"]+)"/g)];
     expect(refs.length).toBeGreaterThan(3);
     for (const [, section = '', name = ''] of refs)

@@ -67,7 +67,7 @@ function connectRpc(workload: Workload, port: number) {
 
 async function serve(workload: Workload) {
   const app = createHttpServer({ runtime: testRuntime('hello'), title: 'hello', https: workload });
-  app.get('/hello', { config: { policy: 'Anonymous' } }, async () => 'hello');
+  app.get('/hello', { config: { policy: 'Anonymous' }, schema: { hide: true } }, async () => 'hello');
   const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
   return { port, stop: () => app.close() };
 }

@@ -20,6 +20,33 @@ interface Operation {
   readonly operation: Record<string, unknown>;
 }
 
+/** What operations do; a new one joins the list only when none of these says it. */
+const verbs = new Set(
+  (
+    'add approve attest build change check classify count create decrypt delete destroy disable dismiss drain enact ' +
+    'encrypt ensure execute export finalize get grant initiate introspect issue list mark mint pause propose publish ' +
+    'recover refresh register reject release remove report resolve resume revoke rotate seal sign start stop store ' +
+    'submit suspend switch reactivate undrain unlock update upsert validate verify vote'
+  ).split(' '),
+);
+
+function isOperationId(id: string): boolean {
+  const [, verb = ''] = /^([a-z]+)(?:[A-Z][a-z0-9]*)+$/.exec(id) ?? [];
+  return verbs.has(verb);
+}
+
+/** The documents that a component serves itself. */
+async function readInternal(component: Component): Promise<OpenApiDocument[]> {
+  const apps = await openMountedApps(component);
+  return Promise.all(
+    apps.map(async (app) => {
+      const answer = await app.inject({ url: '/openapi.json' });
+      await app.close();
+      return parseDocument(answer.json());
+    }),
+  );
+}
+
 async function readDocuments(component: Component): Promise<OpenApiDocument[]> {
   const apps = await openMountedApps(component);
   const documents: OpenApiDocument[] = [];
@@ -49,6 +76,27 @@ const operations: readonly Operation[] = Object.entries(merged.paths).flatMap(([
     })),
 );
 
+type Members = Readonly<Record<string, unknown>>;
+
+function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Every object of a JSON value, with the names that lead to it. */
+function objectsOf(value: unknown, path: readonly string[] = []): (readonly [readonly string[], Members])[] {
+  if (Array.isArray(value)) return value.flatMap((item, place) => objectsOf(item, [...path, String(place)]));
+  if (!isMembers(value)) return [];
+  const inside = Object.entries(value).flatMap(([name, member]) => objectsOf(member, [...path, name]));
+  return [[path, value], ...inside];
+}
+
+/** Every service's own documents, with the routes that the gateway does not lead to. */
+const internals = await Promise.all([...components, 'svid-issuer' as const].map(readInternal));
+const everything: readonly (readonly [readonly string[], Members])[] = [
+  ...objectsOf(merged),
+  ...internals.flat().flatMap((document) => objectsOf(document)),
+];
+
 describe('OpenAPI of the whole', () => {
   it('examines something', () => {
     expect(operations.length).toBeGreaterThan(30);
@@ -74,12 +122,34 @@ describe('OpenAPI of the whole', () => {
     expect(undeclared).toEqual([]);
   });
 
-  it('has answers, and no operation id twice', () => {
-    expect(
-      operations.filter(({ operation }) => operation['responses'] === undefined).map(({ name }) => name),
-    ).toEqual([]);
-    const ids = operations.map(({ operation }) => operation['operationId']).filter((id) => id !== undefined);
+  it('names each operation once, by a verb and a noun', () => {
+    const ids = operations.map(({ operation }) => String(operation['operationId']));
     expect(ids.filter((id, position) => ids.indexOf(id) !== position)).toEqual([]);
+    expect(ids.filter((id) => !isOperationId(id))).toEqual([]);
+  });
+
+  it('says of each operation what success looks like', () => {
+    const without = operations.filter(({ operation }) => {
+      const statuses = Object.keys(operation['responses'] ?? {});
+      return !statuses.some((status) => /^[23]\d\d$/.test(status));
+    });
+    // it answers 501 in any case
+    expect(without.map(({ name }) => name)).toEqual(['post /odata/$batch']);
+  });
+
+  it('answers refusals with one schema of problems', () => {
+    const others = operations.filter(
+      ({ operation }) =>
+        JSON.stringify((operation['responses'] as Members)['default']) !==
+        JSON.stringify({
+          description: 'Refusal',
+          content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+        }),
+    );
+    expect(others.map(({ name }) => name)).toEqual([]);
+    expect(
+      Object.keys(merged.components['schemas'] ?? {}).filter((name) => /Problem|Input$/.test(name)),
+    ).toEqual(['Problem']);
   });
 
   it('shows every public route that is served, and nothing internal', () => {
@@ -93,5 +163,101 @@ describe('OpenAPI of the whole', () => {
     expect(
       Object.keys(merged.paths).filter((path) => /\/internal\/|\/persona\/(?:en|de)crypt/.test(path)),
     ).toEqual([]);
+  });
+});
+
+describe('OpenAPI for programs of any language', () => {
+  const patterns = everything.flatMap(([path, { pattern }]) =>
+    typeof pattern === 'string' ? [{ at: path.join('/'), pattern }] : [],
+  );
+
+  it('has patterns that ECMA-262 reads', () => {
+    expect(patterns.length).toBeGreaterThan(20);
+    for (const { pattern } of patterns) expect(() => new RegExp(pattern, 'u')).not.toThrow();
+  });
+
+  it.each([
+    ['Unicode properties', /\\[pP]\{/],
+    ['escaped slashes', /(?<!\\)(?:\\\\)*\\\//],
+    ['groups other than (...) and (?:...)', /\(\?(?!:)/],
+    ['escapes that mean something else elsewhere', /\\[ckuUzZAGKQE]/],
+    ['possessive or atomic repetition', /[*+?}]\+/],
+  ])('has no patterns with %s', (_name, refused) => {
+    expect(patterns.filter(({ pattern }) => refused.test(pattern))).toEqual([]);
+  });
+
+  it('has no pattern beside a format that makes a value something else than text', () => {
+    const formats = ['uuid', 'date', 'date-time'];
+    const both = everything.filter(
+      ([, { format, pattern }]) => formats.includes(String(format)) && pattern !== undefined,
+    );
+    expect(both.map(([path]) => path.join('/'))).toEqual([]);
+    expect(everything.filter(([, { format }]) => format === 'uuid').length).toBeGreaterThan(20);
+  });
+
+  it('has null only beside another type', () => {
+    const bare = everything.filter(
+      ([path, { type }]) => type === 'null' && !['anyOf', 'oneOf'].includes(path.at(-2) ?? ''),
+    );
+    expect(bare.map(([path]) => path.join('/'))).toEqual([]);
+  });
+
+  it('says what every request holds', () => {
+    const bodies = everything.filter(([path]) => path.includes('requestBody') && path.at(-1) === 'schema');
+    expect(bodies.length).toBeGreaterThan(40);
+    const empty = bodies.filter(([, schema]) => Object.keys(schema).length === 0);
+    expect(empty.map(([path]) => path.join('/'))).toEqual([]);
+  });
+
+  it('names media types without parameters', () => {
+    const media = everything
+      .filter(([path]) => path.at(-1) === 'content')
+      .flatMap(([, content]) => Object.keys(content));
+    expect([...new Set(media)].sort()).toEqual([
+      'application/json',
+      'application/problem+json',
+      'application/x-ndjson',
+      'application/x-www-form-urlencoded',
+      'application/xml',
+      'text/plain',
+    ]);
+  });
+
+  it('declares Idempotency-Key where a route takes it', () => {
+    const declared = operations.filter(({ operation }) =>
+      (Array.isArray(operation['parameters']) ? operation['parameters'] : []).some(
+        (parameter: Members) => parameter['in'] === 'header' && parameter['name'] === 'idempotency-key',
+      ),
+    );
+    expect(declared.map(({ operation }) => operation['operationId']).sort()).toEqual([
+      'createOrganization',
+      'createOrganizationUser',
+      'createWallet',
+      'createWalletV1',
+      'grantWalletAccess',
+      'grantWalletAccessV1',
+      'initiateRegister',
+      'proposeGovernanceChange',
+      'proposeRegisterCryptoPolicy',
+      'proposeRegisterPolicy',
+      'publishBlueprint',
+      'submitTransaction',
+    ]);
+  });
+
+  it('groups operations under one spelling of each tag', () => {
+    const tags = new Set(
+      operations.flatMap(({ operation }) => (operation['tags'] as string[] | undefined) ?? ['none']),
+    );
+    expect([...tags].filter((tag) => !/^[A-Z]/.test(tag))).toEqual([]);
+    expect(new Set([...tags].map((tag) => tag.toLowerCase())).size).toBe(tags.size);
+  });
+
+  it('names internal operations in the same way', () => {
+    const ids = everything.flatMap(([, { operationId }]) =>
+      typeof operationId === 'string' ? [operationId] : [],
+    );
+    expect(ids.length).toBeGreaterThan(operations.length * 2);
+    expect(ids.filter((id) => !isOperationId(id))).toEqual([]);
   });
 });

@@ -15,6 +15,7 @@ export function mountHealthRoutes(app: App, deps: HealthDeps): void {
     {
       config: { policy: 'Anonymous' },
       schema: {
+        operationId: 'getGatewayHealth',
         tags: ['Health'],
         summary: 'Whether the gateway itself answers',
         response: { 200: selfSchema },
@@ -34,6 +35,7 @@ export function mountHealthRoutes(app: App, deps: HealthDeps): void {
     {
       config: { policy: 'Anonymous' },
       schema: {
+        operationId: 'getPlatformHealth',
         tags: ['Health'],
         summary: 'Health of every service',
         response: { 200: healthSchema, 503: healthSchema },

@@ -29,11 +29,12 @@ export type IsRouted = (service: string, path: string) => boolean;
 /** Component sections whose names are shared rather than prefixed: the platform has one way to authenticate. */
 const sharedSections = new Set(['securitySchemes']);
 
-const methods = new Set(['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']);
+/** Schemas that every service has from the kit. */
+const sharedSchemas = new Set(['Problem']);
 
 /**
- * One service's document without the paths that the gateway does not route to it, its component names and operation
- * ids prefixed with the service's name. Public paths stay as they are.
+ * One service's document without the paths that the gateway does not route to it, its component names prefixed with the
+ * service's name. Public paths and operation ids stay as they are: both are unique over all services.
  */
 export function publicDocument(source: ServiceDocument, isRouted: IsRouted): OpenApiDocument {
   const prefix = pascal(source.service);
@@ -41,12 +42,12 @@ export function publicDocument(source: ServiceDocument, isRouted: IsRouted): Ope
   const paths = Object.fromEntries(
     Object.entries(document.paths)
       .filter(([path]) => isRouted(source.service, path))
-      .map(([path, item]) => [path, prefixOperations(renameRefs(item, prefix), prefix)]),
+      .map(([path, item]) => [path, renameRefs(item, prefix)]),
   );
   const components = Object.fromEntries(
     Object.entries(document.components).map(([section, entries]) => [
       section,
-      sharedSections.has(section) ? entries : prefixNames(renameRefs(entries, prefix), prefix),
+      sharedSections.has(section) ? entries : prefixNames(section, renameRefs(entries, prefix), prefix),
     ]),
   );
   return { ...document, paths, components, servers: [{ url: '/' }] };
@@ -84,18 +85,15 @@ function pascal(service: string): string {
     .join('');
 }
 
-function prefixNames(entries: JsonObject, prefix: string): JsonObject {
-  return Object.fromEntries(Object.entries(entries).map(([name, value]) => [`${prefix}${name}`, value]));
+function prefixNames(section: string, entries: JsonObject, prefix: string): JsonObject {
+  return Object.fromEntries(
+    Object.entries(entries).map(([name, value]) => [publicName(section, name, prefix), value]),
+  );
 }
 
-function prefixOperations(item: JsonObject, prefix: string): JsonObject {
-  return Object.fromEntries(
-    Object.entries(item).map(([key, value]) => {
-      const operation = methods.has(key) ? jsonObject.safeParse(value).data : undefined;
-      const id = operation?.['operationId'];
-      return [key, typeof id === 'string' ? { ...operation, operationId: `${prefix}${id}` } : value];
-    }),
-  );
+function publicName(section: string, name: string, prefix: string): string {
+  const isShared = sharedSections.has(section) || (section === 'schemas' && sharedSchemas.has(name));
+  return isShared ? name : `${prefix}${name}`;
 }
 
 const componentRef = /^#\/components\/([^/]+)\/([^/]+)(.*)$/;
@@ -126,5 +124,5 @@ function renameText(key: string, text: string, prefix: string): string {
   const found = componentRef.exec(text);
   if (found === null || key === 'description' || key === 'example') return text;
   const [, section = '', name = '', rest = ''] = found;
-  return sharedSections.has(section) ? text : `#/components/${section}/${prefix}${name}${rest}`;
+  return `#/components/${section}/${publicName(section, name, prefix)}${rest}`;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
-import type { App } from '#kit/http/http.ts';
+import { type App, jsonAnswer } from '#kit/http/http.ts';
 import type { Documents } from './documents.ts';
 
 export interface OpenApiDeps {
@@ -15,9 +15,11 @@ export function mountOpenApiRoutes(app: App, deps: OpenApiDeps): void {
     {
       config: { policy: 'Anonymous' },
       schema: {
+        operationId: 'getApiDocument',
         tags: ['Reference'],
         summary: 'OpenAPI 3.1 of one service ({service}.json) or of all (all.json)',
         params: parameters,
+        response: jsonAnswer('The document.'),
       },
     },
     async (request, reply) => {

@@ -271,11 +271,15 @@ describe('authenticator', () => {
     const authenticator = make();
     const app = createHttpServer({ runtime: testRuntime('test'), title: 'test' });
     authPlugin(app, authenticator);
-    app.get('/open', { config: { policy: 'Anonymous' } }, async () => ({}));
-    app.get('/mine', { config: { policy: 'RequireAuthenticated' } }, async (request) => ({
-      subject: request.caller?.subject,
-    }));
-    app.get('/system', { config: { policy: 'RequireService' } }, async () => ({}));
+    app.get('/open', { config: { policy: 'Anonymous' }, schema: { hide: true } }, async () => ({}));
+    app.get(
+      '/mine',
+      { config: { policy: 'RequireAuthenticated' }, schema: { hide: true } },
+      async (request) => ({
+        subject: request.caller?.subject,
+      }),
+    );
+    app.get('/system', { config: { policy: 'RequireService' }, schema: { hide: true } }, async () => ({}));
     const get = (url: string, authorization?: string) =>
       app.inject({ url, ...(authorization !== undefined && { headers: { authorization } }) });
     expect((await get('/open')).statusCode).toBe(200);

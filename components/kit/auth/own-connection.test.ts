@@ -32,8 +32,12 @@ describe('a route of the operator alone', () => {
         return tokenOf(token);
       },
     });
-    made.get('/internal', { config: { policy: 'RequireOperator' } }, async () => ({}));
-    made.get('/service', { config: { policy: 'RequireService' } }, async () => ({}));
+    made.get(
+      '/internal',
+      { config: { policy: 'RequireOperator' }, schema: { hide: true } },
+      async () => ({}),
+    );
+    made.get('/service', { config: { policy: 'RequireService' }, schema: { hide: true } }, async () => ({}));
     return made;
   }
 

@@ -56,10 +56,14 @@ describe('what a component needs of the tenant service', () => {
       { parseAs: 'string' },
       (_request, body, done) => done(null, body),
     );
-    app.get('/.well-known/jwks.json', { config: { policy: 'Anonymous' } }, async () => jwks);
+    app.get(
+      '/.well-known/jwks.json',
+      { config: { policy: 'Anonymous' }, schema: { hide: true } },
+      async () => jwks,
+    );
     app.post(
       '/api/internal/service-auth/token',
-      { config: { policy: 'Anonymous' } },
+      { config: { policy: 'Anonymous' }, schema: { hide: true } },
       async (request, reply) => {
         answer.mints += 1;
         answer.presented = peerSpiffeId(request);

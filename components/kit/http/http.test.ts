@@ -29,24 +29,26 @@ const thing = z.object({ name: z.string().min(2), size: z.int().optional() }).me
 function mountThings(app: App): void {
   app.post(
     '/things',
-    { config: anonymous, schema: { body: thing, response: { 201: thing } } },
+    { config: anonymous, schema: { operationId: 'createThing', body: thing, response: { 201: thing } } },
     (request, reply) => reply.code(201).send(request.body),
   );
   app.get(
     '/things/:id',
-    { config: anonymous, schema: { params: z.object({ id: z.uuid() }) } },
+    { config: anonymous, schema: { operationId: 'getThing', params: z.object({ id: z.uuid() }) } },
     (request) => ({
       id: request.params.id,
     }),
   );
-  app.get('/things', { config: anonymous, schema: { querystring: paging() } }, (request) =>
-    page(['a'], request.query, 41),
+  app.get(
+    '/things',
+    { config: anonymous, schema: { operationId: 'listThings', querystring: paging() } },
+    (request) => page(['a'], request.query, 41),
   );
 }
 
 function mountThrow(error: unknown): (app: App) => void {
   return (app) => {
-    app.get('/fails', { config: anonymous }, () => {
+    app.get('/fails', { config: anonymous, schema: { hide: true } }, () => {
       throw error;
     });
   };
@@ -68,10 +70,12 @@ describe('routes', () => {
 
   it('send what the handler gives without forcing it into the declared schema', async () => {
     const { app } = openApp((open) => {
-      open.get('/raw', { config: anonymous, schema: { response: { 200: thing } } }, (_request, reply) =>
-        reply.type('application/json').send('{"name":  "kept as it is"}'),
+      open.get(
+        '/raw',
+        { config: anonymous, schema: { hide: true, response: { 200: thing } } },
+        (_request, reply) => reply.type('application/json').send('{"name":  "kept as it is"}'),
       );
-      open.get('/more', { config: anonymous, schema: { response: { 200: thing } } }, () => {
+      open.get('/more', { config: anonymous, schema: { hide: true, response: { 200: thing } } }, () => {
         const more = { name: 'ab', extra: true };
         return more;
       });
@@ -166,7 +170,7 @@ describe('problem bodies', () => {
 
   it('keep a challenge that the route has set', async () => {
     const { app } = openApp((open) => {
-      open.get('/step-up', { config: anonymous }, (_request, reply) => {
+      open.get('/step-up', { config: anonymous, schema: { hide: true } }, (_request, reply) => {
         reply.header('www-authenticate', 'Bearer realm="platform", max_age=300');
         throw new AppError('unauthenticated', 'UNAUTHORIZED', 'No.');
       });
@@ -252,15 +256,17 @@ describe('bad input', () => {
 describe('raw bodies', () => {
   it('keep the text as sent', async () => {
     const { app } = openApp((open) => {
-      open.post('/raw', { config: { ...anonymous, rawBody: true } }, (request) => [
+      open.post('/raw', { config: { ...anonymous, rawBody: true }, schema: { hide: true } }, (request) => [
         request.rawBody,
         request.body,
       ]);
-      open.post('/only', { config: { ...anonymous, rawBody: 'only' } }, (request) => [
+      open.post('/only', { config: { ...anonymous, rawBody: 'only' }, schema: { hide: true } }, (request) => [
         request.rawBody,
         request.body === undefined,
       ]);
-      open.post('/none', { config: anonymous }, (request) => [request.rawBody === undefined]);
+      open.post('/none', { config: anonymous, schema: { hide: true } }, (request) => [
+        request.rawBody === undefined,
+      ]);
     });
     const send = async (url: string) => {
       const payload = '{ "a" : 1 }';
@@ -277,7 +283,7 @@ describe('raw bodies', () => {
 describe('callers', () => {
   it('are demanded by callerOf', async () => {
     const { app } = openApp((open) => {
-      open.get('/me', { config: anonymous }, (request) => callerOf(request).subject);
+      open.get('/me', { config: anonymous, schema: { hide: true } }, (request) => callerOf(request).subject);
     });
     expect((await app.inject('/me')).statusCode).toBe(401);
   });
@@ -321,7 +327,8 @@ describe('OpenAPI', () => {
     expect(unrelated).toBeDefined();
     const { app } = openApp((open) => {
       mountThings(open);
-      open.get('/guarded', { config: { policy: 'RequireAuthenticated' } }, () => 'x');
+      const schema = { operationId: 'getGuarded' };
+      open.get('/guarded', { config: { policy: 'RequireAuthenticated' }, schema }, () => 'x');
     });
     const document = (await app.inject('/openapi.json')).json();
     expect(document.openapi).toBe('3.1.0');

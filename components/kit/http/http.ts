@@ -7,6 +7,7 @@ import fastify, {
   type FastifyReply,
   type FastifyRequest,
   type FastifyTypeProvider,
+  type RouteOptions,
 } from 'fastify';
 import { z } from 'zod';
 import { scanJson } from '#core/encoding/json.ts';
@@ -15,6 +16,8 @@ import type { Caller } from '#core/identity/claims.ts';
 import type { PolicyName } from '#core/identity/policies.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
+import { emptyAnswer, errorAnswer, jsonAnswer, mediaAnswer, textAnswer } from './answers.ts';
+import { idempotencyHeaders } from './headers.ts';
 import { createObserver, inTrace, type Observation, traceIdOf } from './observe.ts';
 import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
 import { createOpsServer, judgeChecks, type ReadinessCheck, runChecks } from './ops.ts';
@@ -41,7 +44,12 @@ export type { TlsMaterial, TlsSource } from './tls.ts';
 export {
   createOpsServer,
   elsewhereHeader,
+  emptyAnswer,
+  errorAnswer,
+  idempotencyHeaders,
+  jsonAnswer,
   kindStatus,
+  mediaAnswer,
   page,
   pageSchema,
   pageWindow,
@@ -49,6 +57,7 @@ export {
   peerSpiffeId,
   problemSchema,
   refusalOf,
+  textAnswer,
 };
 
 declare module 'fastify' {
@@ -112,7 +121,8 @@ export interface HttpServerOptions {
 /**
  * Builds the HTTP application of a component: validation by zod, answers by JSON.stringify, refusals as
  * `application/problem+json` (D38), traces, metrics, request log, OpenAPI 3.1 at `/openapi.json`.
- * Registering a route without a policy throws.
+ * Registering a route without a policy throws, and so does one without an operation id of its own unless it is hidden
+ * from the reference (`schema.hide`).
  */
 export function createHttpServer(options: HttpServerOptions): App {
   const { https } = options;
@@ -169,13 +179,23 @@ function addHealth(app: App, checks: () => readonly ReadinessCheck[], schema: ob
  * specification names them. The application is then created without checks of its own.
  */
 export function mountHealth(app: App, checks: () => readonly ReadinessCheck[]): void {
-  const tags = ['health'];
-  addHealth(app, checks, { summary: 'Whether the component can serve', tags, response: healthAnswers });
+  const tags = ['Health'];
+  addHealth(app, checks, {
+    operationId: 'getServiceHealth',
+    summary: 'Whether the component can serve',
+    tags,
+    response: healthAnswers,
+  });
   app.get(
     '/alive',
     {
       config: { policy: 'Anonymous' },
-      schema: { summary: 'Whether the process answers', tags, response: { 200: healthSchema } },
+      schema: {
+        operationId: 'getServiceLiveness',
+        summary: 'Whether the process answers',
+        tags,
+        response: { 200: healthSchema },
+      },
     },
     async () => ({ status: 'Healthy' as const }),
   );
@@ -206,6 +226,7 @@ function collectRoutes(app: App): DocumentedRoute[] {
     if (policy === undefined) {
       throw new Error(`route ${String(route.method)} ${route.url} declares no policy`);
     }
+    judgeOperationId(routes, route);
     for (const method of [route.method].flat()) {
       if (method !== 'HEAD') {
         routes.push({ method, url: route.url, policy, schema: route.schema });
@@ -213,6 +234,17 @@ function collectRoutes(app: App): DocumentedRoute[] {
     }
   });
   return routes;
+}
+
+/** Clients that are generated from the reference name their methods by operation ids. */
+function judgeOperationId(routes: readonly DocumentedRoute[], route: RouteOptions): void {
+  const { operationId, hide } = route.schema ?? {};
+  // HEAD comes with GET and is not documented
+  if (hide === true || route.method === 'HEAD') return;
+  const name = `route ${String(route.method)} ${route.url}`;
+  if (operationId === undefined) throw new Error(`${name} declares no operation id`);
+  const other = routes.find(({ schema }) => schema?.operationId === operationId);
+  if (other !== undefined) throw new Error(`${name} has the operation id of ${other.method} ${other.url}`);
 }
 
 function addParsers(app: App): void {

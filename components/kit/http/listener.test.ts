@@ -18,8 +18,12 @@ function openApp(mount: (app: App) => void) {
 
 function mountThings(app: App): void {
   const body = z.object({ name: z.string() });
-  app.post('/things', { config: anonymous, schema: { body } }, (request) => request.body);
-  app.get('/things', { config: anonymous }, () => ({ items: [] }));
+  app.post(
+    '/things',
+    { config: anonymous, schema: { operationId: 'createThing', body } },
+    (request) => request.body,
+  );
+  app.get('/things', { config: anonymous, schema: { hide: true } }, () => ({ items: [] }));
 }
 
 function connections(app: App): Promise<number> {
@@ -58,7 +62,7 @@ describe('a plain listener', () => {
         isClosing.resolve();
         done();
       });
-      each.get('/held', { config: anonymous }, async () => {
+      each.get('/held', { config: anonymous, schema: { hide: true } }, async () => {
         await held.promise;
         return {};
       });
@@ -130,7 +134,7 @@ describe('a plain listener', () => {
     const gate = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<void>();
     const { app } = openApp((open) => {
-      open.get('/slow', { config: anonymous }, async () => {
+      open.get('/slow', { config: anonymous, schema: { hide: true } }, async () => {
         entered.resolve();
         await gate.promise;
         return { done: true };

@@ -1,7 +1,10 @@
+import { STATUS_CODES } from 'node:http';
 import swagger from '@fastify/swagger';
 import fastify, { type FastifySchema, type RouteOptions } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
+import { z } from 'zod';
 import type { PolicyName } from '#core/identity/policies.ts';
+import { portableDocument } from './portable.ts';
 import { problemSchema } from './problem.ts';
 
 /** A route as it was registered, with what the reference needs. */
@@ -38,29 +41,43 @@ export async function buildOpenApi(title: string, routes: readonly DocumentedRou
     app.route(replay(route));
   }
   await app.ready();
-  const document = withoutUnusedSchemas(app.swagger());
+  const document = portableDocument(withoutUnusedSchemas(app.swagger()));
   await app.close();
   return document;
 }
 
+const problemMediaType = 'application/problem+json';
+
 function replay(route: DocumentedRoute): RouteOptions {
-  const responses = route.schema?.response;
-  const declared = typeof responses === 'object' && responses !== null ? responses : {};
-  const problem = {
-    description: 'Refusal',
-    content: { 'application/problem+json': { schema: problemSchema } },
-  };
   return {
     method: route.method,
     url: route.url,
     schema: {
       ...route.schema,
-      response: { ...declared, default: problem },
+      response: documentedAnswers(route.schema?.response),
       security: route.policy === 'Anonymous' ? [] : [{ bearer: [] }],
       ...(route.schema?.description === undefined ? { description: `Policy: ${route.policy}.` } : {}),
     },
     handler: () => undefined,
   };
+}
+
+/** The answers that a route declares, and the problem that any other status carries. */
+function documentedAnswers(response: unknown): object {
+  const declared = typeof response === 'object' && response !== null ? Object.entries(response) : [];
+  const answers = declared.map(([status, answer]) => [status, documentedAnswer(status, answer)]);
+  return { ...Object.fromEntries(answers), default: answerOf(problemMediaType, 'Refusal', problemSchema) };
+}
+
+function documentedAnswer(status: string, answer: unknown): unknown {
+  const isBody = answer instanceof z.ZodType && !(answer instanceof z.ZodUndefined);
+  if (!isBody) return answer;
+  if (answer === problemSchema) return answerOf(problemMediaType, STATUS_CODES[status] ?? 'Refusal', answer);
+  return answerOf('application/json', answer.description ?? STATUS_CODES[status] ?? 'Answer', answer);
+}
+
+function answerOf(mediaType: string, description: string, schema: z.ZodType): object {
+  return { description, content: { [mediaType]: { schema } } };
 }
 
 /** zod keeps named schemas per process; a document shows those that its own routes refer to. */

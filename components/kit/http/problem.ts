@@ -40,20 +40,52 @@ export interface Problem {
   readonly [detail: string]: unknown;
 }
 
-/** Schema of the problem body for OpenAPI. */
-export const problemSchema = z.object({
-  type: z.string().describe('urn:platform:error:<code>'),
-  title: z.string(),
-  status: z.int(),
-  detail: z.string(),
-  instance: z.string(),
-  error: z.string().describe('Human text; equals detail.'),
+const violationSchema = z.object({
   code: z.string(),
-  timestamp: z.string(),
-  path: z.string(),
-  traceId: z.string(),
-  errors: z.unknown().optional().describe('Texts by field, or the violations of a validation.'),
+  message: z.string(),
+  field: z.string().optional().describe('The member of the input.'),
+  severity: z.enum(['Warning', 'Error', 'Critical']),
 });
+
+/** Members that some refusals add. A refusal that adds another one declares it here. */
+const problemDetails = z.object({
+  errors: z
+    .union([z.record(z.string(), z.array(z.string())), z.array(violationSchema)])
+    .describe('Texts by field for invalid input; the list of violations for a failed validation.'),
+  isValid: z.boolean().describe('Of a submitted transaction or docket: whether it is valid.'),
+  added: z.boolean().describe('Of a submitted transaction: whether it is in the memory pool now.'),
+  option: z.string().describe('The query option that cannot be read.'),
+  position: z.int().describe('Where in the option or the JSON text, in UTF-16 units from 0.'),
+  reason: z.string().describe('The code of the underlying refusal.'),
+  fields: z.array(z.string()).describe('Members that cannot be changed.'),
+  contexts: z.array(z.string()).describe('Derivation contexts that are unknown.'),
+  subjects: z.array(z.string()).describe('Whose attestations do not verify.'),
+  absent: z.array(z.string()).describe('Validators that do not answer.'),
+  registerId: z.string().describe('The register that the resource is bound to.'),
+  uid: z.string().describe('The resource that the register is bound to.'),
+  currentVersion: z.int().describe('The version of the policy in force.'),
+  height: z.int().describe('How many dockets the register has.'),
+  expected: z.int().describe('The docket number that is next.'),
+  bound: z.string().describe('The limit of the memory pool that is reached.'),
+  validationDuration: z.string().describe('hh:mm:ss.fffffff'),
+});
+
+/** Schema of the problem body for OpenAPI. Any other member may follow (RFC 9457, section 3.2). */
+export const problemSchema = z
+  .looseObject({
+    type: z.string().describe('urn:platform:error:<code>'),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    instance: z.string(),
+    error: z.string().describe('Human text; equals detail.'),
+    code: z.string().describe('What clients match on.'),
+    timestamp: z.string().describe('ISO 8601, UTC.'),
+    path: z.string(),
+    traceId: z.string(),
+    ...problemDetails.partial().shape,
+  })
+  .meta({ id: 'Problem' });
 
 /** On an answer of status 503: nothing was done, and another process of the same kind may do it. */
 export const elsewhereHeader = 'x-retry-elsewhere';

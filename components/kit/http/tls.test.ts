@@ -19,7 +19,9 @@ beforeAll(async () => {
 
 async function listen(identity: TestIdentity): Promise<number> {
   const app = createHttpServer({ runtime: testRuntime('service-test'), title: 'TLS', https: identity });
-  app.get('/who', { config: { policy: 'Anonymous' } }, (incoming) => ({ peer: peerSpiffeId(incoming) }));
+  app.get('/who', { config: { policy: 'Anonymous' }, schema: { hide: true } }, (incoming) => ({
+    peer: peerSpiffeId(incoming),
+  }));
   onTestFinished(() => app.close());
   return listenHttp(app, { host: '127.0.0.1', port: 0 });
 }
@@ -143,7 +145,9 @@ describe('a mutual-TLS listener', () => {
 describe('peerSpiffeId', () => {
   it('refuses plain connections', async () => {
     const app = createHttpServer({ runtime: testRuntime('service-test'), title: 'Plain' });
-    app.get('/who', { config: { policy: 'Anonymous' } }, (incoming) => ({ peer: peerSpiffeId(incoming) }));
+    app.get('/who', { config: { policy: 'Anonymous' }, schema: { hide: true } }, (incoming) => ({
+      peer: peerSpiffeId(incoming),
+    }));
     onTestFinished(() => app.close());
     expect((await app.inject('/who')).statusCode).toBe(401);
   });

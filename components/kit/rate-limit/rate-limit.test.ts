@@ -28,9 +28,17 @@ function open(profile: 'production' | 'development', caller?: Partial<Caller>) {
     }
   });
   limiter.install(app);
-  app.get('/guess', { config: { policy: 'Anonymous', rateLimit: 'PlatformAuth' } }, () => 'ok');
-  app.get('/strict', { config: { policy: 'Anonymous', rateLimit: 'Strict' } }, () => 'ok');
-  app.get('/free', { config: { policy: 'Anonymous' } }, () => 'ok');
+  app.get(
+    '/guess',
+    { config: { policy: 'Anonymous', rateLimit: 'PlatformAuth' }, schema: { hide: true } },
+    () => 'ok',
+  );
+  app.get(
+    '/strict',
+    { config: { policy: 'Anonymous', rateLimit: 'Strict' }, schema: { hide: true } },
+    () => 'ok',
+  );
+  app.get('/free', { config: { policy: 'Anonymous' }, schema: { hide: true } }, () => 'ok');
   return { app, clock, limiter };
 }
 

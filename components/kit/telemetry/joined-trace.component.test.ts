@@ -26,7 +26,7 @@ describe('a request with a body that writes', () => {
       await app.close();
       await db.close();
     });
-    app.post('/things/:id', { config: { policy: 'Anonymous' } }, async (request) => {
+    app.post('/things/:id', { config: { policy: 'Anonymous' }, schema: { hide: true } }, async (request) => {
       await db.transact((tx) => sql`select 1 as written`.execute(tx));
       log.info('written');
       return { traceId: request.traceId, sent: currentTraceparent() };

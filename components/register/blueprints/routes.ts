@@ -5,7 +5,7 @@ import { scanJson, toValue } from '#core/encoding/json.ts';
 import { findRosterEntry } from '#core/ledger/governance/rules.ts';
 import type { RosterRole } from '#core/ledger/owner-attestation.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, callerOf, idempotencyHeaders, jsonAnswer } from '#kit/http/http.ts';
 import { isAccepted, sendAnswer } from '../control/answer.ts';
 import { refusal } from '../errors.ts';
 import { getRegister, getWritableRegister } from '../registers/access.ts';
@@ -64,10 +64,13 @@ export function mountBlueprints(app: App, deps: BlueprintsDeps): void {
     {
       config: { policy: 'RequireService', rateLimit: 'Strict' },
       schema: {
+        operationId: 'publishBlueprint',
         tags: ['Blueprints'],
         summary: 'Publish a blueprint on a register',
         params: z.object({ registerId: z.string() }),
         body: publishBody,
+        headers: idempotencyHeaders,
+        response: jsonAnswer('The publication was submitted, or is sealed already.'),
       },
     },
     async (request, reply) => {

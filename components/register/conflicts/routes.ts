@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, callerOf, jsonAnswer } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
@@ -38,7 +38,13 @@ export function mountConflicts(app: App, deps: ConflictsDeps): void {
     '/api/admin/registers/:registerId/conflicts',
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
-      schema: { tags, summary: 'Certificates that contradict stored dockets', params: registerParams },
+      schema: {
+        operationId: 'listRegisterConflicts',
+        tags,
+        summary: 'Certificates that contradict stored dockets',
+        params: registerParams,
+        response: jsonAnswer('The conflicts.'),
+      },
     },
     async (request) => {
       const { registerNo, registerId, status } = await getRegister(
@@ -54,9 +60,11 @@ export function mountConflicts(app: App, deps: ConflictsDeps): void {
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Strict' },
       schema: {
+        operationId: 'resumeRegister',
         tags,
         summary: 'Let a register go on after two certificates for one height were seen',
         params: registerParams,
+        response: jsonAnswer('The register is online again.'),
       },
     },
     async (request) => {

@@ -4,7 +4,7 @@ import { AppError } from '#core/errors/errors.ts';
 import { decide } from '#core/identity/policies.ts';
 import { findDocketHash } from '#core/ledger/register-id.ts';
 import type { Database } from '#kit/db/db.ts';
-import { type App, callerOf, page, paging } from '#kit/http/http.ts';
+import { type App, callerOf, jsonAnswer, page, paging } from '#kit/http/http.ts';
 import type { Validators } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { FindMembers } from '../directory/ask.ts';
@@ -83,7 +83,14 @@ function mountLists(app: App, deps: DocketsDeps): void {
     '/api/registers/:registerId/dockets',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'Dockets, newest first', params: registerParams, querystring: listQuery },
+      schema: {
+        operationId: 'listDockets',
+        tags,
+        summary: 'Dockets, newest first',
+        params: registerParams,
+        querystring: listQuery,
+        response: jsonAnswer('A page of dockets.'),
+      },
     },
     async (request) => {
       const { read } = deps.database;
@@ -98,10 +105,12 @@ function mountLists(app: App, deps: DocketsDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'getDocket',
         tags,
         summary: 'One docket by number, hash or latest, with the ids of its transactions',
         params: docketParams,
         querystring: z.object({ include: z.enum(['transactions']).optional() }),
+        response: jsonAnswer('The docket.'),
       },
     },
     async (request) => {
@@ -122,12 +131,14 @@ function mountLists(app: App, deps: DocketsDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'listDocketTransactions',
         tags,
         summary: 'Transactions of a docket in docket order',
         params: docketParams,
         querystring: paging({ maxSize: 1_000 }).extend({
           include: z.enum(['record']).optional().describe('record adds the base64 of each sealed record.'),
         }),
+        response: jsonAnswer('A page of transactions.'),
       },
     },
     async (request) => {
@@ -154,10 +165,12 @@ function mountSeal(app: App, deps: DocketsDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
+        operationId: 'sealDocket',
         tags,
         summary: 'Seal what waits now',
         params: registerParams,
         body: z.object({ maxTransactions: z.int().min(1).max(10_000).optional() }).nullish(),
+        response: jsonAnswer('The docket that was sealed.', 201),
       },
     },
     async (request, reply) => {
@@ -214,10 +227,15 @@ function mountWrite(app: App, deps: DocketsDeps): void {
       bodyLimit: 32 * 1024 * 1024,
       config: { policy: 'CanWriteDockets' },
       schema: {
+        operationId: 'storeDocket',
         tags,
         summary: 'Store a sealed docket after verifying all of it',
         params: registerParams,
         body: docketBody,
+        response: {
+          ...jsonAnswer('The docket is stored already.'),
+          ...jsonAnswer('The docket is stored.', 201),
+        },
       },
     },
     async (request, reply) => {

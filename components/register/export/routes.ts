@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseCheckpoint } from '#core/ledger/checkpoint.ts';
 import { EXPORT_MEDIA_TYPE } from '#core/ledger/export/lines.ts';
 import type { Reader } from '#kit/db/db.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, callerOf, textAnswer } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { Checkpoints } from '../proofs/checkpoint.ts';
 import { getVisibleRegister } from '../registers/access.ts';
@@ -22,9 +22,11 @@ export function mountExport(app: App, deps: ExportDeps): void {
       // the answer to HEAD would cost as much as the whole
       exposeHeadRoute: false,
       schema: {
+        operationId: 'exportRegister',
         tags: ['Proofs'],
         summary: 'The whole register as JSON lines, which chancery verify checks offline',
         params: z.object({ registerId: z.string() }),
+        response: textAnswer('application/x-ndjson', 'One JSON text a line.'),
       },
     },
     async (request, reply) => {

@@ -9,7 +9,15 @@ import {
 } from '#core/ledger/governance/operation.ts';
 import { findTxId } from '#core/ledger/register-id.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
+import {
+  type App,
+  callerOf,
+  idempotencyHeaders,
+  jsonAnswer,
+  page,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import type { Validators } from '../clients.ts';
 import { type Answer, answerOf, isAccepted, sendAnswer } from '../control/answer.ts';
@@ -95,7 +103,13 @@ function mountReads(app: App, deps: GovernanceDeps): void {
     '/api/registers/:registerId/governance/roster',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'Who governs the register, replayed from the chain', params: registerParams },
+      schema: {
+        operationId: 'getGovernanceRoster',
+        tags,
+        summary: 'Who governs the register, replayed from the chain',
+        params: registerParams,
+        response: jsonAnswer('The roster.'),
+      },
     },
     async (request) => {
       const register = await getVisibleRegister(
@@ -111,10 +125,12 @@ function mountReads(app: App, deps: GovernanceDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'listGovernanceOperations',
         tags,
         summary: 'What was proposed, voted and changed, newest first',
         params: registerParams,
         querystring: paging(),
+        response: jsonAnswer('A page of operations.'),
       },
     },
     async (request) => {
@@ -141,10 +157,12 @@ function mountProposals(app: App, deps: GovernanceDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'listGovernanceProposals',
         tags,
         summary: 'Proposals, newest first',
         params: registerParams,
         querystring: proposalsQuery,
+        response: jsonAnswer('A page of proposals.'),
       },
     },
     async (request) => {
@@ -170,7 +188,13 @@ function mountProposals(app: App, deps: GovernanceDeps): void {
     '/api/registers/:registerId/governance/proposals/:proposalId',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'One proposal, with what voters sign', params: proposalParams },
+      schema: {
+        operationId: 'getGovernanceProposal',
+        tags,
+        summary: 'One proposal, with what voters sign',
+        params: proposalParams,
+        response: jsonAnswer('The proposal.'),
+      },
     },
     async (request) => {
       const { params } = request;
@@ -238,11 +262,14 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
+        operationId: 'proposeGovernanceChange',
         tags,
         summary: 'Change who governs, who validates or what holds; opens a proposal where others must agree',
         params: registerParams,
         querystring: forceQuery,
         body: proposeBody,
+        headers: idempotencyHeaders,
+        response: jsonAnswer('The transaction was submitted.', 202),
       },
     },
     async (request, reply) => {
@@ -268,7 +295,14 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
     '/api/registers/:registerId/governance/proposals/:proposalId/approvals',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: { tags, summary: 'Vote on a proposal', params: proposalParams, body: voteBody },
+      schema: {
+        operationId: 'voteOnGovernanceProposal',
+        tags,
+        summary: 'Vote on a proposal',
+        params: proposalParams,
+        body: voteBody,
+        response: jsonAnswer('The vote was submitted.', 202),
+      },
     },
     async (request, reply) => {
       const subject = { caller: callerOf(request), token: bearerOf(request) };
@@ -284,9 +318,11 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
+        operationId: 'enactGovernanceProposal',
         tags,
         summary: 'Put an approved proposal into effect, where that has not happened by itself',
         params: proposalParams,
+        response: jsonAnswer('The transaction was submitted.', 202),
       },
     },
     async (request, reply) => {

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
+import { identifier } from '#core/identity/identifier.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, callerOf, idempotencyHeaders, jsonAnswer } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import { isAccepted, sendAnswer } from '../control/answer.ts';
 import { refusal } from '../errors.ts';
@@ -45,10 +46,12 @@ function mountUpsert(app: App, deps: ManagedDeps): void {
     {
       config,
       schema: {
+        operationId: 'upsertManagedRegister',
         tags,
         summary: 'Make the register of a custom resource, or go on with it',
         params: z.object({ uid: uidText }),
         body: wishBody,
+        response: jsonAnswer('The register.'),
       },
     },
     async (request) => {
@@ -62,9 +65,11 @@ function mountUpsert(app: App, deps: ManagedDeps): void {
     {
       config,
       schema: {
+        operationId: 'createManagedRegister',
         tags,
         summary: 'The same, with the UID in the body',
         body: wishBody.extend({ uid: uidText }),
+        response: jsonAnswer('The register.'),
       },
     },
     async (request) => {
@@ -79,7 +84,16 @@ function mountUpsert(app: App, deps: ManagedDeps): void {
 function mountOne(app: App, deps: ManagedDeps): void {
   app.get(
     '/api/internal/registers/:key',
-    { config, schema: { tags, summary: 'Everything that is shown of a register', params } },
+    {
+      config,
+      schema: {
+        operationId: 'getManagedRegister',
+        tags,
+        summary: 'Everything that is shown of a register',
+        params,
+        response: jsonAnswer('The register.'),
+      },
+    },
     async (request) => {
       const subject = { caller: callerOf(request), token: bearerOf(request) };
       return readStatus(deps, subject, await getFound(deps, request.params.key));
@@ -90,10 +104,12 @@ function mountOne(app: App, deps: ManagedDeps): void {
     {
       config,
       schema: {
+        operationId: 'releaseManagedRegister',
         tags,
         summary: 'Give the register of a custom resource up, or delete it',
         params,
         querystring: z.object({ policy: z.enum(DELETION_POLICIES) }),
+        response: jsonAnswer('The deletion.'),
       },
     },
     async (request) => {
@@ -112,9 +128,11 @@ function mountCount(app: App, deps: ManagedDeps): void {
     {
       config,
       schema: {
+        operationId: 'countOrganizationRegisters',
         tags,
         summary: 'How many registers an organisation sees',
-        params: z.object({ organizationId: z.guid().toLowerCase() }),
+        params: z.object({ organizationId: identifier }),
+        response: jsonAnswer('The count.'),
       },
     },
     async (request) => {
@@ -130,7 +148,15 @@ function mountChanges(app: App, deps: ManagedDeps): void {
     '/api/internal/registers/:key/changes',
     {
       config,
-      schema: { tags, summary: 'Change a register as a member of its roster', params, body: changeBody },
+      schema: {
+        operationId: 'changeManagedRegister',
+        tags,
+        summary: 'Change a register as a member of its roster',
+        params,
+        body: changeBody,
+        headers: idempotencyHeaders,
+        response: jsonAnswer('The change was submitted.', 202),
+      },
     },
     async (request, reply) => {
       const subject = { caller: callerOf(request), token: bearerOf(request) };
@@ -151,10 +177,12 @@ function mountChanges(app: App, deps: ManagedDeps): void {
     {
       config,
       schema: {
+        operationId: 'updateManagedRegisterValidation',
         tags,
         summary: 'Start, pause or stop a register at all its validators',
         params,
         body: z.strictObject({ state: z.enum(VALIDATION_STATES) }),
+        response: jsonAnswer('The state of validation.'),
       },
     },
     async (request) => {
@@ -182,6 +210,7 @@ function mountAttestations(app: App, deps: ManagedDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
+        operationId: 'attestRegister',
         tags: ['Registers'],
         summary: 'Attest for a register that a custom resource has drawn up',
         params: z.object({ registerId: z.string() }),
@@ -189,6 +218,7 @@ function mountAttestations(app: App, deps: ManagedDeps): void {
           attestations: z.array(attestationBody).max(25).default([]),
           autoAttest: z.boolean().default(false).describe('Sign with the wallets of the caller.'),
         }),
+        response: jsonAnswer('Attestations that are still missing.'),
       },
     },
     async (request) => {

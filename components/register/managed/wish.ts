@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { sha256 } from '#core/crypto/hash.ts';
 import { canonicalJson } from '#core/encoding/jcs.ts';
+import { identifier } from '#core/identity/identifier.ts';
 import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
 import { storable } from '../database/text.ts';
 
@@ -18,7 +19,7 @@ export const registerIdText = z
   .string()
   .regex(/^[0-9a-fA-F]{32}$/)
   .transform((text) => text.toLowerCase());
-export const uidText = z.guid().transform((text) => text.toLowerCase());
+export const uidText = identifier;
 
 const owner = z.union([
   z.strictObject({ walletAddress: address }),

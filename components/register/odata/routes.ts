@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '#kit/clock/clock.ts';
-import { type App, callerOf, refusalOf } from '#kit/http/http.ts';
+import { type App, callerOf, errorAnswer, jsonAnswer, refusalOf, textAnswer } from '#kit/http/http.ts';
 import { refusal } from '../errors.ts';
 import { scopeOf } from '../registers/access.ts';
 import { metadataJson, metadataXml, serviceDocument } from './metadata.ts';
@@ -43,6 +43,21 @@ const collectionQuery = z
     $format: format,
   })
   .catchall(z.string());
+/** The JSON format of OData 4.0 for errors (section 19). */
+const errorSchema = z
+  .object({
+    error: z.object({
+      code: z.string(),
+      message: z.string(),
+      target: z.string().optional().describe('The option that cannot be read.'),
+      innererror: z.object({ position: z.int() }).optional(),
+      '@Chancery.traceId': z.string(),
+    }),
+  })
+  .meta({ id: 'ODataError' });
+const refused = errorAnswer(errorSchema);
+const errors = { 400: refused, 403: refused, 404: refused, 501: refused };
+
 const entityQuery = z.object({ $select: select, $format: format }).catchall(z.string());
 const countQuery = z.object({ $filter: filter }).catchall(z.string());
 const formatQuery = z.object({ $format: format }).catchall(z.string());
@@ -112,7 +127,13 @@ function mountSet(app: App, deps: ODataDeps, set: EntitySet): void {
     `/odata/${set.name}`,
     {
       ...shared,
-      schema: { tags, summary: `${set.name} of your organisation`, querystring: collectionQuery },
+      schema: {
+        operationId: `listOdata${set.name}`,
+        tags,
+        summary: `${set.name} of your organisation`,
+        querystring: collectionQuery,
+        response: { ...jsonAnswer('A page of entities.'), ...errors },
+      },
     },
     async (request, reply) => {
       const raw = optionsOf(request.query);
@@ -137,9 +158,21 @@ function mountSet(app: App, deps: ODataDeps, set: EntitySet): void {
       return reply.header('odata-version', '4.0').type(json).send(JSON.stringify(body));
     },
   );
+}
+
+function mountCount(app: App, deps: ODataDeps, set: EntitySet): void {
   app.get(
     `/odata/${set.name}/$count`,
-    { ...shared, schema: { tags, summary: `How many ${set.name} there are`, querystring: countQuery } },
+    {
+      ...shared,
+      schema: {
+        operationId: `countOdata${set.name}`,
+        tags,
+        summary: `How many ${set.name} there are`,
+        querystring: countQuery,
+        response: { ...textAnswer('text/plain', 'The number.'), ...errors },
+      },
+    },
     async (request, reply) => {
       const { count } = await search(deps.database, scopeOf(callerOf(request)), {
         set,
@@ -170,11 +203,13 @@ function mountEntity(app: App, deps: ODataDeps): void {
     {
       ...shared,
       schema: {
+        operationId: 'getOdataEntity',
         tags,
         summary:
           "One entity by its key: Registers('id'), Transactions('txId'), Dockets(registerId='id',docketNumber=0)",
         params: z.object({ resource: z.string() }),
         querystring: entityQuery,
+        response: { ...jsonAnswer('The entity.'), ...errors },
       },
     },
     async (request, reply) => {
@@ -201,11 +236,31 @@ function mountEntity(app: App, deps: ODataDeps): void {
   );
 }
 
+const metadataAnswer = {
+  200: {
+    description: 'The model.',
+    content: { 'application/xml': { schema: z.string() }, 'application/json': { schema: z.unknown() } },
+  },
+};
+
 function mountDocuments(app: App): void {
-  for (const path of ['/odata', '/odata/']) {
+  const paths = [
+    ['/odata', 'listOdataEntitySets'],
+    ['/odata/', 'getOdataServiceDocument'],
+  ] as const;
+  for (const [path, operationId] of paths) {
     app.get(
       path,
-      { ...shared, schema: { tags, summary: 'The entity sets', querystring: formatQuery } },
+      {
+        ...shared,
+        schema: {
+          operationId,
+          tags,
+          summary: 'The entity sets',
+          querystring: formatQuery,
+          response: { ...jsonAnswer('The service document.'), ...errors },
+        },
+      },
       async (request, reply) =>
         reply
           .header('odata-version', '4.0')
@@ -215,7 +270,16 @@ function mountDocuments(app: App): void {
   }
   app.get(
     '/odata/$metadata',
-    { ...shared, schema: { tags, summary: 'The model: CSDL as XML, or as JSON', querystring: formatQuery } },
+    {
+      ...shared,
+      schema: {
+        operationId: 'getOdataMetadata',
+        tags,
+        summary: 'The model: CSDL as XML, or as JSON',
+        querystring: formatQuery,
+        response: { ...metadataAnswer, ...errors },
+      },
+    },
     async (request, reply) => {
       const { $format: wanted = request.headers.accept ?? '' } = request.query;
       reply.header('odata-version', '4.0');
@@ -224,14 +288,29 @@ function mountDocuments(app: App): void {
         : reply.type('application/xml;charset=utf-8').send(metadataXml());
     },
   );
-  app.post('/odata/$batch', { ...shared, schema: { tags, summary: 'Not supported' } }, async () => {
-    throw refusal('QUERY_NOT_SUPPORTED', { message: '$batch is not supported.' });
-  });
+  app.post(
+    '/odata/$batch',
+    {
+      ...shared,
+      schema: {
+        operationId: 'executeOdataBatch',
+        tags,
+        summary: 'Not supported',
+        response: { 501: refused },
+      },
+    },
+    async () => {
+      throw refusal('QUERY_NOT_SUPPORTED', { message: '$batch is not supported.' });
+    },
+  );
 }
 
 /** OData 4.0 over registers, transactions and dockets, to be read (notes/ledger.md L-126). */
 export function mountOData(app: App, deps: ODataDeps): void {
   mountDocuments(app);
-  for (const set of Object.values(ENTITY_SETS)) mountSet(app, deps, set);
+  for (const set of Object.values(ENTITY_SETS)) {
+    mountSet(app, deps, set);
+    mountCount(app, deps, set);
+  }
   mountEntity(app, deps);
 }

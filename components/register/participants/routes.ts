@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { ALGORITHMS } from '#core/crypto/algorithm.ts';
 import type { Reader } from '#kit/db/db.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, callerOf, jsonAnswer } from '#kit/http/http.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { getVisibleRegister } from '../registers/access.ts';
 import { resolveKeys } from './resolve.ts';
@@ -23,10 +23,12 @@ export function mountParticipants(app: App, deps: ParticipantsDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'resolvePublicKeys',
         tags: ['Participants'],
         summary: 'The keys that participants published for their addresses',
         params: z.object({ registerId: z.string() }),
         body: resolveBody,
+        response: jsonAnswer('The keys by address.'),
       },
     },
     async (request) => {

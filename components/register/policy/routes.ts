@@ -4,7 +4,15 @@ import { isAppError } from '#core/errors/errors.ts';
 import { approvalSchema, TRANSITION_MODES } from '#core/ledger/governance/operation.ts';
 import { isDefaultPolicy } from '#core/ledger/policy.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
+import {
+  type App,
+  callerOf,
+  idempotencyHeaders,
+  jsonAnswer,
+  page,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import { type Answer, isAccepted, sendAnswer } from '../control/answer.ts';
 import { refusal } from '../errors.ts';
@@ -55,12 +63,20 @@ function presentVersion(member: 'policy' | 'cryptoPolicy', row: PolicyVersion) {
 
 /** Versions under both names that clients look for (L-103). */
 function mountHistory(app: App, deps: PolicyDeps, path: string, kind: PolicyKind): void {
+  const operationId = kind === 'policy' ? 'listRegisterPolicyVersions' : 'listRegisterCryptoPolicyVersions';
   const member = kind === 'policy' ? 'policy' : 'cryptoPolicy';
   app.get(
     path,
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'Versions, newest first', params: registerParams, querystring: paging() },
+      schema: {
+        operationId,
+        tags,
+        summary: 'Versions, newest first',
+        params: registerParams,
+        querystring: paging(),
+        response: jsonAnswer('A page of versions.'),
+      },
     },
     async (request) => {
       const { query } = request;
@@ -81,7 +97,13 @@ function mountReads(app: App, deps: PolicyDeps): void {
     '/api/registers/:registerId/policy',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'The policy in force', params: registerParams },
+      schema: {
+        operationId: 'getRegisterPolicy',
+        tags,
+        summary: 'The policy in force',
+        params: registerParams,
+        response: jsonAnswer('The policy.'),
+      },
     },
     async (request) => {
       const register = await getVisibleRegister(
@@ -97,7 +119,13 @@ function mountReads(app: App, deps: PolicyDeps): void {
     '/api/registers/:registerId/crypto-policy',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'The crypto policy in force', params: registerParams },
+      schema: {
+        operationId: 'getRegisterCryptoPolicy',
+        tags,
+        summary: 'The crypto policy in force',
+        params: registerParams,
+        response: jsonAnswer('The crypto policy.'),
+      },
     },
     async (request) => {
       const register = await getVisibleRegister(
@@ -134,7 +162,15 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
     '/api/registers/:registerId/policy/update',
     {
       config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
-      schema: { tags, summary: 'Propose the next policy', params: registerParams, body: updateBody },
+      schema: {
+        operationId: 'proposeRegisterPolicy',
+        tags,
+        summary: 'Propose the next policy',
+        params: registerParams,
+        body: updateBody,
+        headers: idempotencyHeaders,
+        response: jsonAnswer('The transaction was submitted.', 202),
+      },
     },
     (request, reply) =>
       changeOnce(deps, request, reply, {
@@ -147,7 +183,15 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
     '/api/registers/:registerId/governance/crypto-policy',
     {
       config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
-      schema: { tags, summary: 'Propose the next crypto policy', params: registerParams, body: cryptoBody },
+      schema: {
+        operationId: 'proposeRegisterCryptoPolicy',
+        tags,
+        summary: 'Propose the next crypto policy',
+        params: registerParams,
+        body: cryptoBody,
+        headers: idempotencyHeaders,
+        response: jsonAnswer('The transaction was submitted.', 202),
+      },
     },
     (request, reply) =>
       changeOnce(deps, request, reply, {
@@ -160,7 +204,13 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
     '/api/registers/:registerId/disable-dev-mode',
     {
       config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
-      schema: { tags, summary: 'Turn development mode off, for good', params: registerParams },
+      schema: {
+        operationId: 'disableDevelopmentMode',
+        tags,
+        summary: 'Turn development mode off, for good',
+        params: registerParams,
+        response: jsonAnswer('The transaction was submitted.'),
+      },
     },
     async (request, reply) => {
       const register = await getWritableRegister(

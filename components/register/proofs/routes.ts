@@ -7,7 +7,7 @@ import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
 import { parseCheckpoint } from '#core/ledger/checkpoint.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, callerOf, jsonAnswer, textAnswer } from '#kit/http/http.ts';
 import { memberOf } from '../dockets/chain.ts';
 import { attestationsOf, findDocket, type StoredDocket } from '../dockets/store.ts';
 import { getRegister, getVisibleRegister } from '../registers/access.ts';
@@ -74,9 +74,11 @@ function mountTransactionProofs(app: App, deps: ProofsDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'getInclusionProof',
         tags,
         summary: 'Proof that a transaction is sealed: docket tree, register log, certificate, checkpoint',
         params: transactionParams,
+        response: jsonAnswer('The proof.'),
       },
     },
     async (request) => {
@@ -102,7 +104,13 @@ function mountTransactionProofs(app: App, deps: ProofsDeps): void {
     '/api/registers/:registerId/transactions/:txId/receipt',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'Receipt of a sealed transaction', params: transactionParams },
+      schema: {
+        operationId: 'getTransactionReceipt',
+        tags,
+        summary: 'Receipt of a sealed transaction',
+        params: transactionParams,
+        response: jsonAnswer('The receipt.'),
+      },
     },
     async (request) => {
       const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
@@ -133,7 +141,13 @@ function mountCheckpoints(app: App, deps: ProofsDeps): void {
     '/api/registers/:registerId/checkpoint',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'C2SP checkpoint of the register log', params: registerParams },
+      schema: {
+        operationId: 'getCheckpoint',
+        tags,
+        summary: 'C2SP checkpoint of the register log',
+        params: registerParams,
+        response: textAnswer('text/plain', 'A signed note.'),
+      },
     },
     async (request, reply) => {
       const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
@@ -146,9 +160,11 @@ function mountCheckpoints(app: App, deps: ProofsDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'getCheckpointKey',
         tags,
         summary: 'Verifier key of the checkpoint, as C2SP tools read it',
         params: registerParams,
+        response: textAnswer('text/plain', 'A verifier key.'),
       },
     },
     async (request, reply) => {
@@ -162,9 +178,11 @@ function mountCheckpoints(app: App, deps: ProofsDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'listCheckpointCosigners',
         tags,
         summary: 'Verifier keys of the cosignatures under the checkpoint, one validator a line',
         params: registerParams,
+        response: textAnswer('text/plain', 'One verifier key a line.'),
       },
     },
     async (request, reply) => {
@@ -181,6 +199,7 @@ function mountConsistency(app: App, deps: ProofsDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'getConsistencyProof',
         tags,
         summary: 'Proof that the log of from dockets is the beginning of the log of to dockets',
         params: registerParams,
@@ -188,6 +207,7 @@ function mountConsistency(app: App, deps: ProofsDeps): void {
           from: z.coerce.number().int().min(1),
           to: z.coerce.number().int().min(1).optional().describe('The height when absent.'),
         }),
+        response: jsonAnswer('The proof.'),
       },
     },
     async (request) => {
@@ -215,7 +235,14 @@ export function mountProofs(app: App, deps: ProofsDeps): void {
     '/api/registers/:registerId/inclusion-proofs/verify',
     {
       config: { policy: 'Anonymous', rateLimit: 'Api' },
-      schema: { tags, summary: 'Recompute an inclusion proof', params: registerParams, body: proofBody },
+      schema: {
+        operationId: 'verifyInclusionProof',
+        tags,
+        summary: 'Recompute an inclusion proof',
+        params: registerParams,
+        body: proofBody,
+        response: jsonAnswer('Whether the proof holds.'),
+      },
     },
     async (request) => {
       const { body } = request;

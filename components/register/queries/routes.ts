@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, callerOf, jsonAnswer } from '#kit/http/http.ts';
 import { storable } from '../database/text.ts';
 import { withinTime } from '../odata/store.ts';
 import { textTerm } from '../odata/terms.ts';
@@ -21,10 +21,12 @@ function mountLists(app: App, deps: QueriesDeps): void {
     {
       ...route,
       schema: {
+        operationId: 'listWalletTransactions',
         tags,
         summary: 'What an address sent or received, newest first in each register',
         params: z.object({ address: label }),
         querystring: listQuery,
+        response: jsonAnswer('A page of transactions.'),
       },
     },
     (request) =>
@@ -35,10 +37,12 @@ function mountLists(app: App, deps: QueriesDeps): void {
     {
       ...route,
       schema: {
+        operationId: 'listSenderTransactions',
         tags,
         summary: 'What an address sent, newest first in each register',
         params: z.object({ address: label }),
         querystring: listQuery,
+        response: jsonAnswer('A page of transactions.'),
       },
     },
     (request) => {
@@ -51,10 +55,12 @@ function mountLists(app: App, deps: QueriesDeps): void {
     {
       ...route,
       schema: {
+        operationId: 'listBlueprintTransactions',
         tags,
         summary: 'Transactions of a blueprint or of one of its instances, newest first in each register',
         params: z.object({ blueprintId: label }),
         querystring: listQuery.extend({ instanceId: label.optional() }),
+        response: jsonAnswer('A page of transactions.'),
       },
     },
     (request) => {
@@ -74,9 +80,11 @@ function mountStatistics(app: App, deps: QueriesDeps): void {
     {
       ...route,
       schema: {
+        operationId: 'getTransactionStatistics',
         tags,
         summary: 'Statistics of one register, or of all that you see',
         querystring: z.object({ registerId }),
+        response: jsonAnswer('The statistics.'),
       },
     },
     async (request) => {
@@ -105,6 +113,7 @@ function mountGraph(app: App, deps: QueriesDeps): void {
     {
       ...route,
       schema: {
+        operationId: 'getTransactionGraph',
         tags,
         summary: 'Transactions as nodes with their links, newest first',
         params: z.object({ registerId: z.string() }),
@@ -112,6 +121,7 @@ function mountGraph(app: App, deps: QueriesDeps): void {
           limit: z.coerce.number().int().min(1).max(1_000).default(200),
           before: z.string().max(64).optional().describe('Cursor: the last transaction of the page before.'),
         }),
+        response: jsonAnswer('Nodes and links.'),
       },
     },
     async (request) => {

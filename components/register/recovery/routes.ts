@@ -41,8 +41,9 @@ export function mountRecovery(app: App, deps: RecoveryRouteDeps): void {
     {
       config: { policy: 'Anonymous', optionalToken: true, rateLimit: 'Api' },
       schema: {
+        operationId: 'getSyncHealth',
         summary: 'Whether this service has every docket of its registers',
-        tags: ['health'],
+        tags: ['Health'],
         querystring: z.object({
           strict: z.enum(['0', '1']).default('0').describe('1: 503 when a register is stalled, for probes'),
         }),

@@ -3,7 +3,16 @@ import { isWalletAddress } from '#core/crypto/address.ts';
 import { AppError } from '#core/errors/errors.ts';
 import { decide } from '#core/identity/policies.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
+import {
+  type App,
+  callerOf,
+  emptyAnswer,
+  idempotencyHeaders,
+  jsonAnswer,
+  page,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import type { Validators } from '../clients.ts';
 import { sendAnswer } from '../control/answer.ts';
@@ -104,10 +113,15 @@ function mountChanges(app: App, deps: RegistersDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
+        operationId: 'updateRegister',
         tags,
         summary: 'Change title, description, metadata or advertisement',
         params: registerParams,
         body: updateBody,
+        response: {
+          ...jsonAnswer('The register as it is now.'),
+          ...jsonAnswer('The change waits to be sealed.', 202),
+        },
       },
     },
     async (request, reply) => {
@@ -123,9 +137,11 @@ function mountChanges(app: App, deps: RegistersDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
+        operationId: 'deleteRegister',
         tags,
         summary: 'Delete a register here, by a wallet of an Owner or Admin',
         params: registerParams,
+        response: emptyAnswer('The register is deleted here.'),
       },
     },
     async (request, reply) => {
@@ -142,7 +158,14 @@ function mountCreation(app: App, deps: RegistersDeps): void {
     '/api/registers/initiate',
     {
       config: { policy: 'CanManageRegisters', rateLimit: 'Strict' },
-      schema: { tags, summary: 'Begin a register: who must attest what', body: initiateBody },
+      schema: {
+        operationId: 'initiateRegister',
+        tags,
+        summary: 'Begin a register: who must attest what',
+        body: initiateBody,
+        headers: idempotencyHeaders,
+        response: jsonAnswer('What is to be attested.', 201),
+      },
     },
     async (request, reply) => {
       const caller = callerOf(request);
@@ -169,9 +192,11 @@ function mountCreation(app: App, deps: RegistersDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
+        operationId: 'finalizeRegister',
         tags,
         summary: 'Create the register: attestations in, genesis under way',
         body: finalizeBody,
+        response: jsonAnswer('The register.'),
       },
     },
     async (request, reply) => {
@@ -196,9 +221,11 @@ export function mountRegisters(app: App, deps: RegistersDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'listRegisters',
         tags,
         summary: 'Registers your organisation subscribes to, and system registers',
         querystring: listQuery,
+        response: jsonAnswer('A page of registers.'),
       },
     },
     async (request) => {
@@ -215,7 +242,12 @@ export function mountRegisters(app: App, deps: RegistersDeps): void {
     '/api/registers/stats/count',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'How many registers you see, by status and purpose' },
+      schema: {
+        operationId: 'countRegisters',
+        tags,
+        summary: 'How many registers you see, by status and purpose',
+        response: jsonAnswer('The counts.'),
+      },
     },
     async (request) => {
       const caller = callerOf(request);
@@ -234,7 +266,13 @@ export function mountRegisters(app: App, deps: RegistersDeps): void {
     '/api/registers/:registerId',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'One register', params: z.object({ registerId: z.string() }) },
+      schema: {
+        operationId: 'getRegister',
+        tags,
+        summary: 'One register',
+        params: z.object({ registerId: z.string() }),
+        response: jsonAnswer('The register.'),
+      },
     },
     async (request) => {
       const { registerId } = request.params;

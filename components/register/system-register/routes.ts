@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { scanJson, toValue } from '#core/encoding/json.ts';
 import { findTxId } from '#core/ledger/register-id.ts';
 import type { Reader } from '#kit/db/db.ts';
-import { type App, page, pageWindow, paging } from '#kit/http/http.ts';
+import { type App, jsonAnswer, page, pageWindow, paging } from '#kit/http/http.ts';
 import { definitionOf } from '../blueprints/publish.ts';
 import {
   findPayload,
@@ -79,9 +79,11 @@ function mountVersions(app: App, deps: SystemRegisterDeps): void {
     {
       config,
       schema: {
+        operationId: 'getBlueprintVersion',
         tags,
         summary: 'One version, by number, ordinal or publication',
         params: params.extend({ version: z.string().max(64) }),
+        response: jsonAnswer('The definition.'),
       },
     },
     async (request) => {
@@ -96,10 +98,12 @@ function mountVersions(app: App, deps: SystemRegisterDeps): void {
     {
       config,
       schema: {
+        operationId: 'listBlueprintVersions',
         tags,
         summary: 'Versions of a blueprint, newest first',
         params,
         querystring: paging({ defaultSize: 100 }),
+        response: jsonAnswer('The versions.'),
       },
     },
     async (request) => {
@@ -118,10 +122,12 @@ function mountClassification(app: App, deps: SystemRegisterDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
+        operationId: 'classifyBlueprintChange',
         tags,
         summary: 'What publishing a definition would change',
         params,
         body: z.strictObject({ newBlueprint: z.record(z.string(), z.unknown()) }),
+        response: jsonAnswer('The classification.'),
       },
     },
     async (request) => {
@@ -139,12 +145,29 @@ function mountClassification(app: App, deps: SystemRegisterDeps): void {
 export function mountSystemRegister(app: App, deps: SystemRegisterDeps): void {
   app.get(
     '/api/system-register',
-    { config, schema: { tags, summary: 'The system register and whether it is ready' } },
+    {
+      config,
+      schema: {
+        operationId: 'getSystemRegister',
+        tags,
+        summary: 'The system register and whether it is ready',
+        response: jsonAnswer('The system register.'),
+      },
+    },
     async () => presentState(await loadSystemRegister(deps.db, deps.registerId), deps),
   );
   app.get(
     '/api/system-register/blueprints',
-    { config, schema: { tags, summary: 'Blueprints of the system register', querystring: paging() } },
+    {
+      config,
+      schema: {
+        operationId: 'listBlueprints',
+        tags,
+        summary: 'Blueprints of the system register',
+        querystring: paging(),
+        response: jsonAnswer('A page of blueprints.'),
+      },
+    },
     async (request) => {
       const { query } = request;
       const register = await findRegister(deps.db, deps.registerId);
@@ -157,7 +180,16 @@ export function mountSystemRegister(app: App, deps: SystemRegisterDeps): void {
   );
   app.get(
     '/api/system-register/blueprints/:blueprintId',
-    { config, schema: { tags, summary: 'The latest version of a blueprint', params } },
+    {
+      config,
+      schema: {
+        operationId: 'getBlueprint',
+        tags,
+        summary: 'The latest version of a blueprint',
+        params,
+        response: jsonAnswer('The definition.'),
+      },
+    },
     async (request) => {
       const register = await getSystemRegister(deps);
       const version = await getVersion(deps, register, request.params.blueprintId, 'latest');

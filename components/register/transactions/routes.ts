@@ -2,7 +2,15 @@ import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
+import {
+  type App,
+  callerOf,
+  idempotencyHeaders,
+  jsonAnswer,
+  page,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import { refusal } from '../errors.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
@@ -114,11 +122,17 @@ function mountSubmit(app: App, deps: TransactionsDeps): void {
       bodyLimit: bodyLimitBytes,
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'submitTransaction',
         tags,
         summary: 'Submit a transaction, signed by the wallet service or by you',
         params: registerParams,
         querystring: submitQuery,
         body: submitBody,
+        headers: idempotencyHeaders,
+        response: {
+          ...jsonAnswer('The transaction is sealed (with wait=confirmed).'),
+          ...jsonAnswer('The transaction waits to be sealed.', 202),
+        },
       },
     },
     async (request, reply) => {
@@ -164,10 +178,12 @@ export function mountTransactions(app: App, deps: TransactionsDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'listTransactions',
         tags,
         summary: 'Sealed transactions, newest first, or those that wait, oldest first',
         params: registerParams,
         querystring: listQuery,
+        response: jsonAnswer('A page of transactions.'),
       },
     },
     async (request) => {
@@ -190,7 +206,13 @@ export function mountTransactions(app: App, deps: TransactionsDeps): void {
     '/api/registers/:registerId/transactions/:txId',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'One transaction, sealed or waiting', params: transactionParams },
+      schema: {
+        operationId: 'getTransaction',
+        tags,
+        summary: 'One transaction, sealed or waiting',
+        params: transactionParams,
+        response: jsonAnswer('The transaction.'),
+      },
     },
     async (request) => {
       const register = await getVisibleRegister(deps.db, callerOf(request), request.params.registerId);
@@ -205,9 +227,11 @@ export function mountTransactions(app: App, deps: TransactionsDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'getTransactionRecord',
         tags,
         summary: 'The sealed record, byte for byte as it was hashed',
         params: transactionParams,
+        response: jsonAnswer('The record.'),
       },
     },
     async (request, reply) => {

@@ -4,7 +4,7 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
 import type { LedgerRules } from '#core/ledger/governance/rules.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, callerOf, jsonAnswer } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import { sendAnswer } from '../control/answer.ts';
 import { forceQuery } from '../governance/operation.ts';
@@ -73,7 +73,13 @@ function mountOfRegister(app: App, deps: ValidatorsDeps): void {
     '/api/registers/:registerId/validators/approved',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'Validators the ledger has let in', params: registerParams },
+      schema: {
+        operationId: 'listApprovedValidators',
+        tags,
+        summary: 'Validators the ledger has let in',
+        params: registerParams,
+        response: jsonAnswer('The validators.'),
+      },
     },
     async (request) => {
       const { rules } = await see(deps, callerOf(request), request.params.registerId);
@@ -84,7 +90,13 @@ function mountOfRegister(app: App, deps: ValidatorsDeps): void {
     '/api/registers/:registerId/validators/operational',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'Which of them are alive', params: registerParams },
+      schema: {
+        operationId: 'listOperationalValidators',
+        tags,
+        summary: 'Which of them are alive',
+        params: registerParams,
+        response: jsonAnswer('The validators.'),
+      },
     },
     async (request) => {
       const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
@@ -97,7 +109,16 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
   const config = { policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
   app.get(
     '/api/validators/:registerId',
-    { config, schema: { tags, summary: 'Validators of a register in any status', params: registerParams } },
+    {
+      config,
+      schema: {
+        operationId: 'listRegisterValidators',
+        tags,
+        summary: 'Validators of a register in any status',
+        params: registerParams,
+        response: jsonAnswer('The validators.'),
+      },
+    },
     async (request) => {
       const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
       const validators = rules.validators.map(presentValidator);
@@ -106,7 +127,16 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
   );
   app.get(
     '/api/validators/:registerId/count',
-    { config, schema: { tags, summary: 'How many validators, by status', params: registerParams } },
+    {
+      config,
+      schema: {
+        operationId: 'countRegisterValidators',
+        tags,
+        summary: 'How many validators, by status',
+        params: registerParams,
+        response: jsonAnswer('The counts.'),
+      },
+    },
     async (request) => {
       const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
       const byStatus: Record<string, number> = {};
@@ -119,7 +149,16 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
   );
   app.get(
     '/api/validators/:registerId/pending',
-    { config, schema: { tags, summary: 'Validators that wait for approval', params: registerParams } },
+    {
+      config,
+      schema: {
+        operationId: 'listPendingValidators',
+        tags,
+        summary: 'Validators that wait for approval',
+        params: registerParams,
+        response: jsonAnswer('The validators.'),
+      },
+    },
     async (request) => {
       const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
       const waiting = rules.validators.filter(({ status }) => status === 'Pending');
@@ -130,9 +169,22 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
       };
     },
   );
+}
+
+function mountOne(app: App, deps: ValidatorsDeps): void {
+  const config = { policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
   app.get(
     '/api/validators/:registerId/:validatorId',
-    { config, schema: { tags, summary: 'One validator of a register', params: validatorParams } },
+    {
+      config,
+      schema: {
+        operationId: 'getRegisterValidator',
+        tags,
+        summary: 'One validator of a register',
+        params: validatorParams,
+        response: jsonAnswer('The validator.'),
+      },
+    },
     async (request) => {
       const { params } = request;
       const { register, rules } = await see(deps, callerOf(request), params.registerId);
@@ -142,7 +194,16 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
   );
   app.post(
     '/api/validators/:registerId/refresh',
-    { config, schema: { tags, summary: 'Ask the validators anew who is alive', params: registerParams } },
+    {
+      config,
+      schema: {
+        operationId: 'refreshOperationalValidators',
+        tags,
+        summary: 'Ask the validators anew who is alive',
+        params: registerParams,
+        response: jsonAnswer('The validators.'),
+      },
+    },
     async (request) => {
       const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
       const nowMs = deps.clock.nowMs();
@@ -157,7 +218,13 @@ function mountRegistration(app: App, deps: ValidatorsDeps): void {
     '/api/validators/register',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: { tags, summary: 'Bring a validator to a register', body: registerBody },
+      schema: {
+        operationId: 'registerValidator',
+        tags,
+        summary: 'Bring a validator to a register',
+        body: registerBody,
+        response: jsonAnswer('The transaction was submitted.', 202),
+      },
     },
     async (request, reply) => {
       const caller = callerOf(request);
@@ -178,7 +245,7 @@ interface ActBody {
 function mountAct<S extends z.ZodType>(
   app: App,
   deps: ValidatorsDeps,
-  act: { readonly name: SetAct; readonly summary: string; readonly body: S },
+  act: { readonly name: SetAct; readonly id: string; readonly summary: string; readonly body: S },
   read: (body: z.output<S>) => ActBody,
 ): void {
   app.post(
@@ -186,11 +253,13 @@ function mountAct<S extends z.ZodType>(
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
+        operationId: act.id,
         tags,
         summary: act.summary,
         params: validatorParams,
         querystring: forceQuery,
         body: act.body,
+        response: jsonAnswer('The transaction was submitted.', 202),
       },
     },
     async (request, reply) => {
@@ -211,24 +280,40 @@ function mountAct<S extends z.ZodType>(
 export function mountValidators(app: App, deps: ValidatorsDeps): void {
   mountOfRegister(app, deps);
   mountLists(app, deps);
+  mountOne(app, deps);
   mountRegistration(app, deps);
-  mountAct(app, deps, { name: 'approve', summary: 'Let a validator in', body: approveBody }, (body) => ({
-    did: body?.approvedBy,
-    reason: body?.approvalNotes,
-  }));
   mountAct(
     app,
     deps,
-    { name: 'reject', summary: 'Refuse or remove a validator', body: rejectBody },
+    { name: 'approve', id: 'approveValidator', summary: 'Let a validator in', body: approveBody },
+    (body) => ({
+      did: body?.approvedBy,
+      reason: body?.approvalNotes,
+    }),
+  );
+  mountAct(
+    app,
+    deps,
+    { name: 'reject', id: 'rejectValidator', summary: 'Refuse or remove a validator', body: rejectBody },
     (body) => ({ did: body?.rejectedBy, reason: body?.reason }),
   );
   mountAct(
     app,
     deps,
-    { name: 'suspend', summary: 'Take a validator out of the set', body: suspendBody },
+    {
+      name: 'suspend',
+      id: 'suspendValidator',
+      summary: 'Take a validator out of the set',
+      body: suspendBody,
+    },
     (body) => ({ did: body?.suspendedBy, reason: body?.reason }),
   );
-  const rotate = { name: 'rotate-key', summary: 'Give a validator another key', body: rotateBody } as const;
+  const rotate = {
+    name: 'rotate-key',
+    id: 'rotateValidatorKey',
+    summary: 'Give a validator another key',
+    body: rotateBody,
+  } as const;
   mountAct(app, deps, rotate, (body) => ({
     did: body?.rotatedBy,
     reason: body?.reason,

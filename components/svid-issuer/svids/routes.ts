@@ -32,7 +32,11 @@ export function mountSvidRoutes(app: App, { svids, events }: SvidRouteDeps): voi
     '/svid',
     {
       config: { policy: 'Anonymous', rateLimit: 'Strict' },
-      schema: { body: question, response: { 200: answer, '4xx': problemSchema, '5xx': problemSchema } },
+      schema: {
+        operationId: 'issueSvid',
+        body: question,
+        response: { 200: answer, '4xx': problemSchema, '5xx': problemSchema },
+      },
     },
     async (request, reply) => {
       const token = BEARER.exec(request.headers.authorization ?? '')?.[1];

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
-import { type App, callerOf, pageWindow, paging } from '#kit/http/http.ts';
+import { identifier } from '#core/identity/identifier.ts';
+import { type App, callerOf, emptyAnswer, pageWindow, paging } from '#kit/http/http.ts';
 import { refusal } from '../errors.ts';
 import { requireCallerOrganization } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
@@ -12,8 +13,7 @@ import { getRetention, setRetention } from './retention.ts';
 import { refusalShape } from './schema.ts';
 import { pageAudit, type StoredAuditEvent } from './store.ts';
 
-const id = z.guid().toLowerCase();
-const organizationParameter = z.object({ organizationId: id });
+const organizationParameter = z.object({ organizationId: identifier });
 const dayMs = 86_400_000;
 const instant = z.iso.datetime({ offset: true });
 const dateOrInstant = z.union([z.iso.date(), instant]);
@@ -22,7 +22,7 @@ const eventSchema = z.object({
   id: z.int(),
   timestamp: z.string().describe('ISO 8601, UTC.'),
   eventType: z.string(),
-  identityId: z.uuid().nullable(),
+  identityId: identifier.nullable(),
   ipAddress: z.string().nullable(),
   success: z.boolean(),
   details: z.record(z.string(), z.unknown()),
@@ -41,7 +41,7 @@ const querySchema = paging({ defaultSize: 50, maxSize: 200, outOfRange: 'clamp' 
       })
       .optional()
       .describe('As `Login`, in any case.'),
-    userId: id.optional().describe('Of the user in the organisation, or of the person.'),
+    userId: identifier.optional().describe('Of the user in the organisation, or of the person.'),
   })
   .refine(({ startDate, endDate }) => firstMsOf(startDate) < endMsOf(endDate), {
     message: 'begins after endDate',
@@ -76,7 +76,12 @@ export function mountAudit(app: App, deps: AuditDeps): void {
     {
       onRequest: requireScope('audit:write'),
       config: { policy: 'RequireService' },
-      schema: { tags: ['internal'], body: refusalSchema },
+      schema: {
+        operationId: 'reportRefusal',
+        tags: ['Internal'],
+        body: refusalSchema,
+        response: emptyAnswer('The refusal is reported.', 202),
+      },
     },
     async (request, reply) => {
       const { occurredAt, ...reported } = request.body;
@@ -95,7 +100,8 @@ function mountReading(app: App, deps: AuditDeps): void {
     {
       config: { policy: 'RequireAuditor', rateLimit: 'Api' },
       schema: {
-        tags: ['audit'],
+        operationId: 'listAuditEvents',
+        tags: ['Audit'],
         params: organizationParameter,
         querystring: querySchema,
         response: { 200: response },
@@ -123,17 +129,24 @@ function mountReading(app: App, deps: AuditDeps): void {
 
 function mountRetention(app: App, deps: AuditDeps): void {
   const url = '/api/organizations/:organizationId/audit/retention';
-  const schema = { tags: ['audit'], params: organizationParameter, response: { 200: retentionSchema } };
-  app.get(url, { config: { policy: 'RequireAdministrator', rateLimit: 'Api' }, schema }, async (request) => {
-    const { organizationId } = request.params;
-    requireCallerOrganization(callerOf(request), organizationId);
-    return { retentionMonths: await getRetention(deps.db.read, organizationId) };
-  });
+  const schema = { tags: ['Audit'], params: organizationParameter, response: { 200: retentionSchema } };
+  app.get(
+    url,
+    {
+      config: { policy: 'RequireAdministrator', rateLimit: 'Api' },
+      schema: { operationId: 'getAuditRetention', ...schema },
+    },
+    async (request) => {
+      const { organizationId } = request.params;
+      requireCallerOrganization(callerOf(request), organizationId);
+      return { retentionMonths: await getRetention(deps.db.read, organizationId) };
+    },
+  );
   app.put(
     url,
     {
       config: { policy: 'RequireAdministrator', rateLimit: 'Strict' },
-      schema: { ...schema, body: newRetentionSchema },
+      schema: { operationId: 'updateAuditRetention', ...schema, body: newRetentionSchema },
     },
     async (request) => {
       const { organizationId } = request.params;

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
+import { identifier } from '#core/identity/identifier.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
-import { type App, callerOf, pageWindow, paging } from '#kit/http/http.ts';
+import { type App, callerOf, emptyAnswer, pageWindow, paging } from '#kit/http/http.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { line } from '../requests/line.ts';
@@ -19,7 +20,7 @@ export interface InboxDeps {
 
 const nullableTime = z.string().nullable().describe('ISO 8601, UTC.');
 const entrySchema = z.object({
-  id: z.uuid(),
+  id: identifier,
   category: z.enum(CATEGORIES),
   severity: z.enum(SEVERITIES),
   correlationKey: z.string(),
@@ -27,7 +28,7 @@ const entrySchema = z.object({
   summary: z.string().nullable(),
   iconKey: z.string().nullable(),
   detailHref: z.string().nullable(),
-  sourceEventId: z.uuid(),
+  sourceEventId: identifier,
   occurredAt: z.string().describe('ISO 8601, UTC.'),
   readAt: nullableTime,
   dismissedAt: nullableTime,
@@ -65,7 +66,7 @@ const channelHints = z.union([
 ]);
 
 const newEntrySchema = z.object({
-  platformUserId: z.guid().toLowerCase(),
+  platformUserId: identifier,
   category: z.enum(CATEGORIES),
   severity: z.enum(SEVERITIES).default('Info'),
   correlationKey: line.min(1).max(256),
@@ -77,7 +78,7 @@ const newEntrySchema = z.object({
     .max(1024)
     .regex(/^\/api\/[^\s\\]*$/, 'expected a path that begins with /api/')
     .optional(),
-  sourceEventId: z.guid().toLowerCase(),
+  sourceEventId: identifier,
   occurredAt: z.iso.datetime({ offset: true }).optional(),
   channelHints: channelHints.optional(),
 });
@@ -89,7 +90,7 @@ export function mountInbox(app: App, deps: InboxDeps): void {
   mountWriting(app, deps);
 }
 
-const tags = ['inbox'];
+const tags = ['Inbox'];
 const config = { policy: 'RequirePlatformUser', rateLimit: 'Api' } as const;
 
 function mountReading(app: App, deps: InboxDeps): void {
@@ -102,7 +103,10 @@ function mountReading(app: App, deps: InboxDeps): void {
   });
   app.get(
     '/api/me/inbox',
-    { config, schema: { tags, querystring: querySchema, response: { 200: page } } },
+    {
+      config,
+      schema: { operationId: 'listInboxEntries', tags, querystring: querySchema, response: { 200: page } },
+    },
     async (request) => {
       const { page, pageSize, ...filter } = request.query;
       const person = requirePerson(callerOf(request));
@@ -113,12 +117,22 @@ function mountReading(app: App, deps: InboxDeps): void {
   );
   app.get(
     '/api/me/inbox/unread-count',
-    { config, schema: { tags, response: { 200: z.object({ unread: z.int() }) } } },
+    {
+      config,
+      schema: {
+        operationId: 'countUnreadInboxEntries',
+        tags,
+        response: { 200: z.object({ unread: z.int() }) },
+      },
+    },
     async (request) => ({ unread: await countUnread(deps.db.read, requirePerson(callerOf(request))) }),
   );
   app.get(
     '/api/me/inbox/:id',
-    { config, schema: { tags, params: idParameter, response: { 200: entrySchema } } },
+    {
+      config,
+      schema: { operationId: 'getInboxEntry', tags, params: idParameter, response: { 200: entrySchema } },
+    },
     async (request) => {
       const person = requirePerson(callerOf(request));
       const entry = await findEntry(deps.db.read, person, request.params.id);
@@ -129,13 +143,21 @@ function mountReading(app: App, deps: InboxDeps): void {
 }
 
 function mountStamping(app: App, deps: InboxDeps): void {
-  for (const [act, stamp] of [
-    ['read', 'read_at'],
-    ['dismiss', 'dismissed_at'],
+  for (const [act, stamp, operationId] of [
+    ['read', 'read_at', 'markInboxEntryRead'],
+    ['dismiss', 'dismissed_at', 'dismissInboxEntry'],
   ] as const) {
     app.post(
       `/api/me/inbox/:id/${act}`,
-      { config, schema: { tags, params: idParameter } },
+      {
+        config,
+        schema: {
+          operationId,
+          tags,
+          params: idParameter,
+          response: emptyAnswer('Done; again has no effect.'),
+        },
+      },
       async (request, reply) => {
         const platformUserId = requirePerson(callerOf(request));
         const at = { platformUserId, id: request.params.id, atMs: deps.clock.nowMs() };
@@ -147,7 +169,14 @@ function mountStamping(app: App, deps: InboxDeps): void {
   }
   app.post(
     '/api/me/inbox/mark-all-read',
-    { config, schema: { tags, response: { 200: z.object({ marked: z.int() }) } } },
+    {
+      config,
+      schema: {
+        operationId: 'markAllInboxEntriesRead',
+        tags,
+        response: { 200: z.object({ marked: z.int() }) },
+      },
+    },
     async (request) => {
       const person = requirePerson(callerOf(request));
       return { marked: await deps.db.transact((tx) => markAllRead(tx, person, deps.clock.nowMs())) };
@@ -157,7 +186,7 @@ function mountStamping(app: App, deps: InboxDeps): void {
 
 function mountWriting(app: App, deps: InboxDeps): void {
   const written = z.object({
-    entry: entrySchema.extend({ platformUserId: z.uuid() }),
+    entry: entrySchema.extend({ platformUserId: identifier }),
     idempotent: z.boolean().describe('The event was told before.'),
   });
   app.post(
@@ -165,7 +194,12 @@ function mountWriting(app: App, deps: InboxDeps): void {
     {
       onRequest: requireScope('inbox:write'),
       config: { policy: 'RequireService' },
-      schema: { tags: ['internal'], body: newEntrySchema, response: { 200: written, 201: written } },
+      schema: {
+        operationId: 'createInboxEntry',
+        tags: ['Internal'],
+        body: newEntrySchema,
+        response: { 200: written, 201: written },
+      },
     },
     async (request, reply) => {
       const { occurredAt, ...wanted } = request.body;

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { identifier } from '#core/identity/identifier.ts';
+import { type App, callerOf, emptyAnswer } from '#kit/http/http.ts';
 import { refusal } from '../errors.ts';
 import { branding, organizationName, organizationStatus, subdomain } from '../organizations/routes.ts';
 import type { StatusDeps } from '../organizations/status.ts';
@@ -11,12 +12,11 @@ import { deletionPolicies, releaseOrganization, setManagedStatus } from './relea
 import { findManaged, type ManagedKey } from './store.ts';
 import { upsertOrganization } from './upsert.ts';
 
-const id = z.guid().toLowerCase();
 const organizationTypes = z.enum(['Standard', 'Public']);
 
 const managedSchema = z.object({
-  organizationId: z.uuid(),
-  resourceUid: z.uuid().nullable(),
+  organizationId: identifier,
+  resourceUid: identifier.nullable(),
   state: z.enum(organizationStates),
   name: z.string(),
   subdomain: z.string(),
@@ -31,7 +31,7 @@ const managedSchema = z.object({
 });
 
 const wantedSchema = z.object({
-  resourceUid: id.describe('UID of the custom resource.'),
+  resourceUid: identifier.describe('UID of the custom resource.'),
   name: organizationName,
   subdomain,
   organizationType: organizationTypes.default('Standard'),
@@ -40,15 +40,15 @@ const wantedSchema = z.object({
     .transform((given) => given ?? undefined)
     .describe('Replaces what is there; absent or null leaves it.'),
   suspended: z.boolean().optional().describe('Absent leaves it.'),
-  organizationId: id.optional().describe('Adopts this organisation instead of making one.'),
+  organizationId: identifier.optional().describe('Adopts this organisation instead of making one.'),
 });
 
 const statusSchema = z.object({ status: organizationStatus });
-const resourceParameter = z.object({ resourceUid: id });
-const organizationParameter = z.object({ organizationId: id });
+const resourceParameter = z.object({ resourceUid: identifier });
+const organizationParameter = z.object({ organizationId: identifier });
 
 const base = '/api/internal/organizations';
-const tags = ['internal'];
+const tags = ['Internal'];
 
 /** Organisations of custom resources, for the operator alone. */
 export function mountManaged(app: App, deps: StatusDeps): void {
@@ -60,7 +60,12 @@ export function mountManaged(app: App, deps: StatusDeps): void {
     base,
     {
       ...guarded,
-      schema: { tags, body: wantedSchema, response: { 200: managedSchema, 201: managedSchema } },
+      schema: {
+        operationId: 'upsertManagedOrganization',
+        tags,
+        body: wantedSchema,
+        response: { 200: managedSchema, 201: managedSchema },
+      },
     },
     async (request, reply) => {
       const { organization, created } = await upsertOrganization(deps, request.body, actor(request));
@@ -69,19 +74,41 @@ export function mountManaged(app: App, deps: StatusDeps): void {
   );
   app.get(
     `${base}/:organizationId`,
-    { ...guarded, schema: { tags, params: organizationParameter, response: { 200: managedSchema } } },
+    {
+      ...guarded,
+      schema: {
+        operationId: 'getManagedOrganization',
+        tags,
+        params: organizationParameter,
+        response: { 200: managedSchema },
+      },
+    },
     async (request) => read(deps, { organizationId: request.params.organizationId }),
   );
   app.get(
     `${base}/by-uid/:resourceUid`,
-    { ...guarded, schema: { tags, params: resourceParameter, response: { 200: managedSchema } } },
+    {
+      ...guarded,
+      schema: {
+        operationId: 'getManagedOrganizationByUid',
+        tags,
+        params: resourceParameter,
+        response: { 200: managedSchema },
+      },
+    },
     async (request) => read(deps, { resourceUid: request.params.resourceUid }),
   );
   app.put(
     `${base}/by-uid/:resourceUid/status`,
     {
       ...guarded,
-      schema: { tags, params: resourceParameter, body: statusSchema, response: { 200: managedSchema } },
+      schema: {
+        operationId: 'updateManagedOrganizationStatus',
+        tags,
+        params: resourceParameter,
+        body: statusSchema,
+        response: { 200: managedSchema },
+      },
     },
     async (request) => {
       const wish = { resourceUid: request.params.resourceUid, status: request.body.status };
@@ -93,9 +120,11 @@ export function mountManaged(app: App, deps: StatusDeps): void {
     {
       ...guarded,
       schema: {
+        operationId: 'releaseManagedOrganization',
         tags,
         params: resourceParameter,
         querystring: z.object({ policy: z.enum(deletionPolicies) }),
+        response: emptyAnswer('The organisation is released.'),
       },
     },
     async (request, reply) => {

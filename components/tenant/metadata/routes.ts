@@ -14,17 +14,24 @@ const cacheControl = 'public, max-age=300';
 const jwksSchema = z.object({ keys: z.array(z.record(z.string(), z.string())) });
 
 export function mountMetadata(app: App, deps: MetadataDeps): void {
-  const tags = ['metadata'];
+  const tags = ['Metadata'];
   app.get(
     '/.well-known/jwks.json',
-    { config: { policy: 'Anonymous' }, schema: { tags, response: { 200: jwksSchema } } },
+    {
+      config: { policy: 'Anonymous' },
+      schema: { operationId: 'getJsonWebKeySet', tags, response: { 200: jwksSchema } },
+    },
     async (_request, reply) => reply.header('cache-control', cacheControl).send(deps.keys.jwks()),
   );
   app.get(
     '/.well-known/oauth-authorization-server/api/service-auth',
     {
       config: { policy: 'Anonymous' },
-      schema: { tags, response: { 200: z.looseObject({ issuer: z.string(), jwks_uri: z.string() }) } },
+      schema: {
+        operationId: 'getAuthorizationServerMetadata',
+        tags,
+        response: { 200: z.looseObject({ issuer: z.string(), jwks_uri: z.string() }) },
+      },
     },
     async (_request, reply) => reply.header('cache-control', cacheControl).send(describeServer(deps)),
   );

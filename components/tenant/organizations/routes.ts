@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
+import { identifier } from '#core/identity/identifier.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf } from '#kit/http/http.ts';
+import { type App, callerOf, idempotencyHeaders } from '#kit/http/http.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
@@ -32,7 +33,7 @@ export const subdomain = z
   .regex(subdomainPattern, '3 to 50 letters, digits and hyphens');
 
 const organizationSchema = z.object({
-  id: z.uuid(),
+  id: identifier,
   name: z.string(),
   subdomain: z.string(),
   status: organizationStatus,
@@ -46,7 +47,7 @@ const newOrganizationSchema = z.object({
   branding: branding.default({}),
 });
 
-const idParameter = z.object({ id: z.guid().toLowerCase() });
+const idParameter = z.object({ id: identifier });
 
 export interface OrganizationDeps extends CreateOrganizationDeps {
   readonly db: Database<TenantDatabase>;
@@ -54,12 +55,16 @@ export interface OrganizationDeps extends CreateOrganizationDeps {
 }
 
 export function mountOrganizations(app: App, deps: OrganizationDeps): void {
-  const tags = ['organizations'];
+  const tags = ['Organizations'];
   app.get(
     '/api/organizations',
     {
       config: { policy: 'RequireAdministrator', rateLimit: 'Api' },
-      schema: { tags, response: { 200: z.object({ organizations: z.array(organizationSchema) }) } },
+      schema: {
+        operationId: 'listOrganizations',
+        tags,
+        response: { 200: z.object({ organizations: z.array(organizationSchema) }) },
+      },
     },
     async (request) => {
       const organizations = await listVisibleOrganizations(deps.db.read, callerOf(request));
@@ -70,7 +75,12 @@ export function mountOrganizations(app: App, deps: OrganizationDeps): void {
     '/api/organizations/:id',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, params: idParameter, response: { 200: organizationSchema } },
+      schema: {
+        operationId: 'getOrganization',
+        tags,
+        params: idParameter,
+        response: { 200: organizationSchema },
+      },
     },
     async (request) =>
       present(await getVisibleOrganization(deps.db.read, callerOf(request), request.params.id)),
@@ -80,6 +90,7 @@ export function mountOrganizations(app: App, deps: OrganizationDeps): void {
     {
       config: { policy: 'Anonymous', rateLimit: 'Api' },
       schema: {
+        operationId: 'getOrganizationBySubdomain',
         tags,
         params: z.object({ subdomain: line.max(64) }),
         response: { 200: organizationSchema },
@@ -91,7 +102,13 @@ export function mountOrganizations(app: App, deps: OrganizationDeps): void {
     '/api/organizations',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      schema: { tags, body: newOrganizationSchema, response: { 201: organizationSchema } },
+      schema: {
+        operationId: 'createOrganization',
+        tags,
+        body: newOrganizationSchema,
+        headers: idempotencyHeaders,
+        response: { 201: organizationSchema },
+      },
     },
     async (request, reply) => {
       const caller = callerOf(request);

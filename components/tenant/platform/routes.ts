@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
-import { type App, callerOf, pageWindow, paging } from '#kit/http/http.ts';
+import { identifier } from '#core/identity/identifier.ts';
+import { type App, callerOf, emptyAnswer, pageWindow, paging } from '#kit/http/http.ts';
 import { refusal } from '../errors.ts';
 import { organizationStatus } from '../organizations/routes.ts';
 import { type StatusDeps, setStatus } from '../organizations/status.ts';
@@ -11,7 +12,7 @@ import { listUsers } from '../users/store.ts';
 import { type PlatformState, readPlatform, setMaxOrganizations, setPublicOrganization } from './settings.ts';
 
 const organizationSchema = z.object({
-  id: z.uuid(),
+  id: identifier,
   name: z.string(),
   subdomain: z.string(),
   status: organizationStatus,
@@ -24,7 +25,7 @@ const organizationSchema = z.object({
 const settingsSchema = z.object({
   publicOrgEnabled: z.boolean(),
   maxOrgsPerUser: z.int().describe('Organisations that a person may create.'),
-  publicOrgId: z.uuid(),
+  publicOrgId: identifier,
   publicOrgStatus: organizationStatus,
   updatedAt: z.string().describe('ISO 8601, UTC.'),
 });
@@ -32,10 +33,10 @@ const settingsSchema = z.object({
 const pages = paging({ defaultSize: 25, outOfRange: 'clamp' });
 const pageOf = <S extends z.ZodType>(item: S) =>
   z.object({ items: z.array(item), totalCount: z.int(), page: z.int(), pageSize: z.int() });
-const orgId = z.object({ orgId: z.guid().toLowerCase() });
+const orgId = z.object({ orgId: identifier });
 const reads = { policy: 'RequireSystemAdmin', rateLimit: 'Api' } as const;
 const writes = { policy: 'RequireSystemAdmin', rateLimit: 'Strict' } as const;
-const tags = ['platform'];
+const tags = ['Platform'];
 
 /** Platform governance (specification document 1, section 4). */
 export function mountPlatform(app: App, deps: StatusDeps): void {
@@ -49,7 +50,12 @@ function mountOrganizations(app: App, deps: StatusDeps): void {
     '/api/platform/organizations',
     {
       config: reads,
-      schema: { tags, querystring: pages.extend(filter), response: { 200: pageOf(organizationSchema) } },
+      schema: {
+        operationId: 'listPlatformOrganizations',
+        tags,
+        querystring: pages.extend(filter),
+        response: { 200: pageOf(organizationSchema) },
+      },
     },
     async (request) => {
       const { page, pageSize, status } = request.query;
@@ -62,7 +68,13 @@ function mountOrganizations(app: App, deps: StatusDeps): void {
     '/api/platform/organizations/:orgId/users',
     {
       config: reads,
-      schema: { tags, params: orgId, querystring: pages, response: { 200: pageOf(userSchema) } },
+      schema: {
+        operationId: 'listPlatformOrganizationUsers',
+        tags,
+        params: orgId,
+        querystring: pages,
+        response: { 200: pageOf(userSchema) },
+      },
     },
     async (request) => {
       const { orgId } = request.params;
@@ -74,7 +86,16 @@ function mountOrganizations(app: App, deps: StatusDeps): void {
   );
   app.put(
     '/api/platform/organizations/:orgId/status',
-    { config: writes, schema: { tags, params: orgId, body: z.object({ status: organizationStatus }) } },
+    {
+      config: writes,
+      schema: {
+        operationId: 'updateOrganizationStatus',
+        tags,
+        params: orgId,
+        body: z.object({ status: organizationStatus }),
+        response: emptyAnswer('The status is set.'),
+      },
+    },
     async (request, reply) => {
       await setStatus(deps, {
         organizationId: request.params.orgId,
@@ -89,12 +110,22 @@ function mountOrganizations(app: App, deps: StatusDeps): void {
 
 function mountSettings(app: App, deps: StatusDeps): void {
   const response = { 200: settingsSchema };
-  app.get('/api/platform/settings', { config: reads, schema: { tags, response } }, async () =>
-    presentSettings(await readPlatform(deps.db.read)),
+  app.get(
+    '/api/platform/settings',
+    { config: reads, schema: { operationId: 'getPlatformSettings', tags, response } },
+    async () => presentSettings(await readPlatform(deps.db.read)),
   );
   app.put(
     '/api/platform/settings/public-org',
-    { config: writes, schema: { tags, body: z.object({ enabled: z.boolean() }), response } },
+    {
+      config: writes,
+      schema: {
+        operationId: 'updatePublicOrganization',
+        tags,
+        body: z.object({ enabled: z.boolean() }),
+        response,
+      },
+    },
     async (request) => {
       const act = { by: callerOf(request), origin: originOf(request) };
       return presentSettings(await setPublicOrganization(deps, { ...request.body, ...act }));
@@ -104,7 +135,12 @@ function mountSettings(app: App, deps: StatusDeps): void {
     '/api/platform/settings/max-orgs',
     {
       config: writes,
-      schema: { tags, body: z.object({ maxOrgsPerUser: z.int().min(1).max(100) }), response },
+      schema: {
+        operationId: 'updateOrganizationLimit',
+        tags,
+        body: z.object({ maxOrgsPerUser: z.int().min(1).max(100) }),
+        response,
+      },
     },
     async (request) => {
       const act = { by: callerOf(request), origin: originOf(request) };

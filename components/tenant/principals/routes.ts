@@ -5,6 +5,7 @@ import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { unstored } from '../sign-in/routes.ts';
 import { acceptForms, parametersOf } from '../tokens/form-body.ts';
+import { clientForm, delegationForm, form, oauthErrors } from '../tokens/form-schemas.ts';
 import { oauthErrorHandler } from '../tokens/oauth-reply.ts';
 import { mintDelegatedToken } from './delegate.ts';
 import { type MintDeps, type MintRequest, mintServiceToken } from './mint.ts';
@@ -26,20 +27,32 @@ const answerSchema = z.object({
 
 /** The internal routes as the plain listener serves them: a client secret is required. */
 export function mountInternal(app: App, deps: InternalDeps): void {
-  const tags = ['internal'];
+  const tags = ['Internal'];
   const acts = [
-    [tokenPath, mintServiceToken],
-    [delegatedTokenPath, mintDelegatedToken],
+    { path: tokenPath, operationId: 'mintServiceToken', body: clientForm, mint: mintServiceToken },
+    {
+      path: delegatedTokenPath,
+      operationId: 'mintDelegatedToken',
+      body: delegationForm,
+      mint: mintDelegatedToken,
+    },
   ] as const;
   app.register((scope: App, _options, done) => {
     acceptForms(scope);
-    for (const [path, mint] of acts) {
+    for (const { path, operationId, body, mint } of acts) {
       scope.post(
         path,
         {
           config: { policy: 'Anonymous' },
           errorHandler: oauthErrorHandler(() => deps.log),
-          schema: { tags, body: z.unknown(), response: { 200: answerSchema } },
+          validatorCompiler: form.validatorCompiler,
+          schema: {
+            operationId,
+            tags,
+            consumes: form.consumes,
+            body,
+            response: { 200: answerSchema, ...oauthErrors },
+          },
         },
         async (request, reply) => {
           const wanted: MintRequest = {
@@ -68,7 +81,8 @@ function mountRotation(app: App, deps: InternalDeps): void {
     {
       config: { policy: 'Anonymous' },
       schema: {
-        tags: ['internal'],
+        operationId: 'rotateClientSecret',
+        tags: ['Internal'],
         querystring: z.object({ clientId: line.min(1).max(128).optional() }),
         body: rotationSchema,
         response: {

@@ -39,12 +39,12 @@ export interface SignInRouteDeps {
 }
 
 export function mountSignIn(app: App, deps: SignInRouteDeps): void {
-  const tags = ['sign-in'];
+  const tags = ['Sign-in'];
   app.post(
     '/api/auth/login',
     {
       config: { policy: 'Anonymous', rateLimit: 'Authentication' },
-      schema: { tags, body: loginSchema, response: { 200: tokenSchema } },
+      schema: { operationId: 'signInUser', tags, body: loginSchema, response: { 200: tokenSchema } },
     },
     async (request, reply) => {
       const tokens = await signIn(deps.signIn, { ...request.body, origin: originOf(request) });
@@ -53,12 +53,18 @@ export function mountSignIn(app: App, deps: SignInRouteDeps): void {
   );
   app.get(
     '/api/auth/me',
-    { config: { policy: 'RequireAuthenticated' }, schema: { tags, response: { 200: meSchema } } },
+    {
+      config: { policy: 'RequireAuthenticated' },
+      schema: { operationId: 'getCurrentUser', tags, response: { 200: meSchema } },
+    },
     async (request, reply) => unstored(reply).send(presentCaller(callerOf(request))),
   );
   app.post(
     '/api/auth/logout',
-    { config: { policy: 'RequireAuthenticated' }, schema: { tags, response: { 200: doneSchema } } },
+    {
+      config: { policy: 'RequireAuthenticated' },
+      schema: { operationId: 'signOutUser', tags, response: { 200: doneSchema } },
+    },
     async (request) => {
       await logOut(deps.revoke, callerOf(request), originOf(request));
       return { success: true, message: 'Signed out.' };

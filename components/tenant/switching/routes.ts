@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { identifier } from '#core/identity/identifier.ts';
 import { ROLES } from '#core/identity/roles.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
 import { originOf } from '../requests/origin.ts';
@@ -8,7 +9,7 @@ import { listOpenMemberships, presentMembership } from './memberships.ts';
 import { type SwitchDeps, switchOrganization } from './switch.ts';
 
 const membershipSchema = z.object({
-  organizationId: z.uuid(),
+  organizationId: identifier,
   organizationName: z.string(),
   subdomain: z.string(),
   role: z.enum(ROLES).describe('The highest one.'),
@@ -17,12 +18,16 @@ const membershipSchema = z.object({
 
 /** Organisation switching (specification document 1, section 4). */
 export function mountSwitching(app: App, deps: SwitchDeps): void {
-  const tags = ['sign-in'];
+  const tags = ['Sign-in'];
   app.get(
     '/api/auth/me/organizations',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, response: { 200: z.object({ items: z.array(membershipSchema) }) } },
+      schema: {
+        operationId: 'listCurrentUserOrganizations',
+        tags,
+        response: { 200: z.object({ items: z.array(membershipSchema) }) },
+      },
     },
     async (request, reply) => {
       const caller = callerOf(request);
@@ -35,8 +40,9 @@ export function mountSwitching(app: App, deps: SwitchDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Authentication' },
       schema: {
+        operationId: 'switchOrganization',
         tags,
-        body: z.object({ organizationId: z.guid().toLowerCase() }),
+        body: z.object({ organizationId: identifier }),
         response: { 200: tokenSchema },
       },
     },

@@ -127,6 +127,7 @@ describe('revocation and policies (identity.md A27, A30)', () => {
     const service = await serviceToken();
     const { access_token } = await grant(tenant);
     const answer = await post('/api/auth/token/introspect', service, { token: access_token });
+    expect(answer.headers['content-type']).toMatch(/^application\/json(?:;|$)/);
     expect(answer.json()).toMatchObject({
       active: true,
       token_type: 'user',

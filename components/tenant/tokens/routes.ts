@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { identifier } from '#core/identity/identifier.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { originOf } from '../requests/origin.ts';
 import { doneSchema, unstored } from '../sign-in/routes.ts';
 import { acceptForms, parametersOf } from './form-body.ts';
+import { form, grantForm, oauthErrors, tokenForm } from './form-schemas.ts';
 import { type GrantDeps, grantTokens } from './grant.ts';
 import { presentIntrospection } from './introspect.ts';
 import { oauthErrorHandler } from './oauth-reply.ts';
@@ -12,12 +14,10 @@ import { refresh } from './refresh.ts';
 import { type RevokeDeps, revokeOrganization, revokeToken, revokeUser } from './revoke.ts';
 import { presentTokens, tokenSchema } from './token-response.ts';
 
-const anyBody = z.unknown();
 const refreshSchema = z.object({
   refreshToken: z.string().min(1).max(512),
   tier: z.string().max(64).optional(),
 });
-const id = z.guid().toLowerCase();
 
 export interface TokenRouteDeps {
   readonly grant: GrantDeps;
@@ -31,14 +31,14 @@ export function mountTokens(app: App, deps: TokenRouteDeps): void {
   mountRevocations(app, deps);
 }
 
-const tags = ['tokens'];
+const tags = ['Tokens'];
 
 function mountGrants(app: App, deps: TokenRouteDeps): void {
   app.post(
     '/api/auth/token/refresh',
     {
       config: { policy: 'Anonymous', rateLimit: 'Authentication' },
-      schema: { tags, body: refreshSchema, response: { 200: tokenSchema } },
+      schema: { operationId: 'refreshToken', tags, body: refreshSchema, response: { 200: tokenSchema } },
     },
     async (request, reply) => {
       const tokens = await refresh(deps.grant.refresh, { ...request.body, origin: originOf(request) });
@@ -56,13 +56,13 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
       {
         config: { policy: 'Anonymous', rateLimit: 'Authentication' },
         errorHandler: oauthErrorHandler(() => deps.log),
+        validatorCompiler: form.validatorCompiler,
         schema: {
+          operationId: 'issueToken',
           tags,
-          consumes: ['application/x-www-form-urlencoded', 'application/json'],
-          description:
-            'grant_type password (username, password) or refresh_token (refresh_token); optional tier.',
-          body: anyBody,
-          response: { 200: tokenSchema },
+          consumes: form.consumes,
+          body: grantForm,
+          response: { 200: tokenSchema, ...oauthErrors },
         },
       },
       async (request, reply) => {
@@ -75,12 +75,21 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
       {
         config: { policy: 'RequireService' },
         errorHandler: oauthErrorHandler(() => deps.log),
-        schema: { tags, body: anyBody, response: { 200: z.looseObject({ active: z.boolean() }) } },
+        validatorCompiler: form.validatorCompiler,
+        schema: {
+          operationId: 'introspectToken',
+          tags,
+          consumes: form.consumes,
+          body: tokenForm,
+          response: { 200: z.looseObject({ active: z.boolean() }), ...oauthErrors },
+        },
       },
       async (request, reply) => {
         const token = getParameter(parametersOf(request.body), 'token');
         const caller = await deps.revoke.findCaller(token);
-        return unstored(reply).send(JSON.stringify(presentIntrospection(caller)));
+        return unstored(reply)
+          .type('application/json')
+          .send(JSON.stringify(presentIntrospection(caller)));
       },
     );
     scope.post(
@@ -88,7 +97,14 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
       {
         config: { policy: 'RequireAuthenticated' },
         errorHandler: oauthErrorHandler(() => deps.log),
-        schema: { tags, body: anyBody, response: { 200: doneSchema } },
+        validatorCompiler: form.validatorCompiler,
+        schema: {
+          operationId: 'revokeToken',
+          tags,
+          consumes: form.consumes,
+          body: tokenForm,
+          response: { 200: doneSchema, ...oauthErrors },
+        },
       },
       async (request) => {
         const token = getParameter(parametersOf(request.body), 'token');
@@ -105,7 +121,12 @@ function mountRevocations(app: App, deps: TokenRouteDeps): void {
     '/api/auth/token/revoke-user',
     {
       config: { policy: 'RequireAdministrator', rateLimit: 'Strict' },
-      schema: { tags, body: z.object({ userId: id }), response: { 200: doneSchema } },
+      schema: {
+        operationId: 'revokeUserTokens',
+        tags,
+        body: z.object({ userId: identifier }),
+        response: { 200: doneSchema },
+      },
     },
     async (request) => {
       await revokeUser(deps.revoke, callerOf(request), { ...request.body, origin: originOf(request) });
@@ -116,7 +137,12 @@ function mountRevocations(app: App, deps: TokenRouteDeps): void {
     '/api/auth/token/revoke-organization',
     {
       config: { policy: 'RequireAdministrator', rateLimit: 'Strict' },
-      schema: { tags, body: z.object({ organizationId: id }), response: { 200: doneSchema } },
+      schema: {
+        operationId: 'revokeOrganizationTokens',
+        tags,
+        body: z.object({ organizationId: identifier }),
+        response: { 200: doneSchema },
+      },
     },
     async (request) => {
       await revokeOrganization(deps.revoke, callerOf(request), {

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
+import { identifier } from '#core/identity/identifier.ts';
 import type { OrganizationUser } from './account.ts';
 
 /** A user as an organisation's lists show it. */
 export const userSchema = z.object({
-  id: z.uuid(),
+  id: identifier,
   email: z.string(),
   displayName: z.string(),
   roles: z.array(z.string()),

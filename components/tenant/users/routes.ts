@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Caller } from '#core/identity/claims.ts';
+import { identifier } from '#core/identity/identifier.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, pageWindow, paging } from '#kit/http/http.ts';
+import { type App, callerOf, emptyAnswer, idempotencyHeaders, pageWindow, paging } from '#kit/http/http.ts';
 import { refusal } from '../errors.ts';
 import { isSystemAdministrator, requireCallerOrganization } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
@@ -24,9 +25,8 @@ const newUserSchema = z.object({
   roles: z.array(roleName).max(16).default([]),
 });
 
-const id = z.guid().toLowerCase();
-const organizationParameter = z.object({ organizationId: id });
-const userParameters = z.object({ organizationId: id, userId: id });
+const organizationParameter = z.object({ organizationId: identifier });
+const userParameters = z.object({ organizationId: identifier, userId: identifier });
 
 export interface UserDeps extends CreateUserDeps, AdministerDeps {
   readonly idempotency: Idempotency;
@@ -42,12 +42,19 @@ const rolesSchema = z
   });
 
 export function mountUsers(app: App, deps: UserDeps): void {
-  const tags = ['users'];
+  const tags = ['Users'];
   app.post(
     '/api/organizations/:organizationId/users',
     {
       config: { policy: 'RequireAdministrator', rateLimit: 'Strict' },
-      schema: { tags, params: organizationParameter, body: newUserSchema, response: { 201: userSchema } },
+      schema: {
+        operationId: 'createOrganizationUser',
+        tags,
+        params: organizationParameter,
+        body: newUserSchema,
+        headers: idempotencyHeaders,
+        response: { 201: userSchema },
+      },
     },
     async (request, reply) => {
       const { organizationId } = request.params;
@@ -66,6 +73,7 @@ export function mountUsers(app: App, deps: UserDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'listOrganizationUsers',
         tags,
         params: organizationParameter,
         querystring: paging({ defaultSize: 25, outOfRange: 'clamp' }),
@@ -89,7 +97,12 @@ export function mountUsers(app: App, deps: UserDeps): void {
     '/api/organizations/:organizationId/users/:userId/unlock',
     {
       config: { policy: 'RequireAdministrator', rateLimit: 'Strict' },
-      schema: { tags, params: userParameters, response: { 200: z.object({ success: z.boolean() }) } },
+      schema: {
+        operationId: 'unlockOrganizationUser',
+        tags,
+        params: userParameters,
+        response: { 200: z.object({ success: z.boolean() }) },
+      },
     },
     async (request) => {
       await unlockUser(deps, callerOf(request), { ...request.params, origin: originOf(request) });
@@ -106,30 +119,51 @@ function actOf(request: FastifyRequest, parameters: z.output<typeof userParamete
 /** One user of an organisation (identity.md 4.9 and section 10). */
 function mountAdministration(app: App, deps: UserDeps): void {
   const url = '/api/organizations/:organizationId/users/:userId';
-  const tags = ['users'];
+  const tags = ['Users'];
   const schema = { tags, params: userParameters, response: { 200: userSchema } };
-  app.get(url, { config: { policy: 'RequireAuthenticated', rateLimit: 'Api' }, schema }, async (request) => {
-    const { params } = request;
-    requireUserReader(callerOf(request), params.organizationId);
-    const user = await findUser(deps.db.read, params.organizationId, params.userId);
-    if (user === undefined) throw refusal('USER_NOT_FOUND');
-    return presentUser(user);
-  });
-  app.post(`${url}/suspend`, { config: writes, schema }, async (request) =>
-    presentUser(await setUserStatus(deps, actOf(request, request.params), 'Suspended')),
+  const reads = { policy: 'RequireAuthenticated', rateLimit: 'Api' } as const;
+  app.get(
+    url,
+    { config: reads, schema: { operationId: 'getOrganizationUser', ...schema } },
+    async (request) => {
+      const { params } = request;
+      requireUserReader(callerOf(request), params.organizationId);
+      const user = await findUser(deps.db.read, params.organizationId, params.userId);
+      if (user === undefined) throw refusal('USER_NOT_FOUND');
+      return presentUser(user);
+    },
   );
-  app.post(`${url}/reactivate`, { config: writes, schema }, async (request) =>
-    presentUser(await setUserStatus(deps, actOf(request, request.params), 'Active')),
+  app.post(
+    `${url}/suspend`,
+    { config: writes, schema: { operationId: 'suspendOrganizationUser', ...schema } },
+    async (request) => presentUser(await setUserStatus(deps, actOf(request, request.params), 'Suspended')),
   );
-  app.put(`${url}/role`, { config: writes, schema: { ...schema, body: rolesSchema } }, async (request) => {
-    const { role, roles = [] } = request.body;
-    const names = role === undefined ? roles : [role];
-    return presentUser(await setUserRoles(deps, actOf(request, request.params), names));
-  });
-  app.delete(url, { config: writes, schema: { tags, params: userParameters } }, async (request, reply) => {
-    await removeUser(deps, actOf(request, request.params));
-    return reply.code(204).send();
-  });
+  app.post(
+    `${url}/reactivate`,
+    { config: writes, schema: { operationId: 'reactivateOrganizationUser', ...schema } },
+    async (request) => presentUser(await setUserStatus(deps, actOf(request, request.params), 'Active')),
+  );
+  app.put(
+    `${url}/role`,
+    { config: writes, schema: { operationId: 'updateOrganizationUserRoles', ...schema, body: rolesSchema } },
+    async (request) => {
+      const { role, roles = [] } = request.body;
+      const names = role === undefined ? roles : [role];
+      return presentUser(await setUserRoles(deps, actOf(request, request.params), names));
+    },
+  );
+  const response = emptyAnswer('The user is removed.');
+  app.delete(
+    url,
+    {
+      config: writes,
+      schema: { operationId: 'removeOrganizationUser', tags, params: userParameters, response },
+    },
+    async (request, reply) => {
+      await removeUser(deps, actOf(request, request.params));
+      return reply.code(204).send();
+    },
+  );
 }
 
 /** A member list shows e-mail addresses: only who administers, designs for or audits the organisation reads it. */

@@ -136,8 +136,9 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
       schema: {
+        operationId: 'getValidationStatus',
         summary: 'Validation of every register by every validator',
-        tags: ['administration'],
+        tags: ['Administration'],
         response: { 200: statusSchema },
       },
     },
@@ -148,8 +149,9 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'getConsensusMetrics',
         summary: 'What consensus did, over all validators and by register',
-        tags: ['metrics'],
+        tags: ['Metrics'],
         response: { 200: consensusSchema },
       },
     },
@@ -167,8 +169,9 @@ function mountAct(app: App, deps: AdminDeps, act: Act): void {
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
       schema: {
+        operationId: `${act}Validation`,
         summary: `${act} validation of a register at all its validators, or at one`,
-        tags: ['administration'],
+        tags: ['Administration'],
         params: z.object({ registerId: text }),
         querystring: z.object({
           validatorId: text.max(128).optional().describe('one validator; all when absent'),

@@ -27,8 +27,9 @@ export function mountBatch(app: App, deps: Answering): void {
         config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
         validatorCompiler: () => (data) => ({ value: data }),
         schema: {
+          operationId: 'submitTransactionBatch',
           summary: `Submit up to ${MAX_BATCH} signed transactions of one register`,
-          tags: ['transactions'],
+          tags: ['Transactions'],
           consumes: [mediaType],
           body: z.string().describe('One submission a line, each as in POST /api/v1/transactions/validate'),
           response: { 200: judgedSchema, 400: problemSchema, 413: problemSchema, 415: problemSchema },

@@ -38,8 +38,9 @@ export function mountAdmission(app: App, deps: Answering): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api', rawBody: 'only' },
       validatorCompiler: () => (data) => ({ value: data }),
       schema: {
+        operationId: 'submitSignedTransaction',
         summary: 'Submit a signed transaction',
-        tags: ['transactions'],
+        tags: ['Transactions'],
         body: submissionSchema,
         response: {
           200: acceptedSchema,

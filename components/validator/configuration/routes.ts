@@ -43,8 +43,9 @@ export function mountConfiguration(app: App, deps: ConfigurationDeps): void {
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
       schema: {
+        operationId: 'updateValidatorConfiguration',
         summary: 'Change the configuration of the validators that run',
-        tags: ['administration'],
+        tags: ['Administration'],
         querystring: z.object({
           validatorId: text.max(128).optional().describe('one validator; all when absent'),
         }),

@@ -63,8 +63,9 @@ export function mountEvidence(app: App, deps: CollectDeps): void {
     {
       config: { policy: 'RequireSystemAdmin', rateLimit: 'Api' },
       schema: {
+        operationId: 'listValidatorEvidence',
         summary: 'Conflicting signed messages of the validators of a register',
-        tags: ['administration'],
+        tags: ['Administration'],
         params: z.object({ registerId: text }),
         response: { 200: answerSchema, 404: problemSchema },
       },

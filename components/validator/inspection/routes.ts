@@ -31,7 +31,7 @@ export interface InspectionDeps extends Places, Answering {
 const text = z.string();
 const count = z.int().min(0);
 const optional = text.nullable();
-const tags = ['validation'];
+const tags = ['Validation'];
 const findingSchema = z.object({
   code: text,
   message: text,
@@ -76,8 +76,8 @@ const waitingSchema = z.object({
   senderAddress: text,
   recipients: z.array(text),
   timestamp: text,
-  docketId: z.null(),
-  docketNumber: z.null(),
+  docketId: text.nullable().describe('null until the transaction is sealed'),
+  docketNumber: count.nullable().describe('null until the transaction is sealed'),
   status: z.literal('pending'),
   previousTransactionId: optional,
   blueprintId: optional,
@@ -125,6 +125,7 @@ function mountBuild(app: App, deps: InspectionDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
+        operationId: 'buildDocket',
         summary: 'The docket that would be proposed now; with seal it is proposed',
         tags,
         body: z.strictObject({
@@ -178,6 +179,7 @@ function mountValidate(app: App, deps: InspectionDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
+        operationId: 'validateDocket',
         summary: 'Whether a docket is valid; nothing comes of it',
         tags,
         body: validateBody,
@@ -228,6 +230,7 @@ function mountAdd(app: App, deps: InspectionDeps): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api', rawBody: 'only' },
       validatorCompiler: () => (data) => ({ value: data }),
       schema: {
+        operationId: 'addTransaction',
         summary: 'Submit a signed transaction in the shape of the design',
         tags,
         body: addBody,
@@ -290,6 +293,7 @@ function mountWaiting(app: App, deps: InspectionDeps): void {
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
+        operationId: 'listWaitingTransactions',
         summary: 'What waits to be sealed, in the order in which it may be',
         tags,
         params: z.object({ registerId: text }),

@@ -64,18 +64,21 @@ type Present = (gathered: readonly Gathered[], audience: Audience) => object;
 export function mountMeasuring(app: App, deps: MeasuringDeps): void {
   mount(app, deps, {
     path: '/api/metrics/dockets',
+    operationId: 'getDocketMetrics',
     summary: 'Dockets that were built and validated, over all validators',
     schema: docketsSchema,
     present: presentDockets,
   });
   mount(app, deps, {
     path: '/api/metrics/transactions',
+    operationId: 'getTransactionMetrics',
     summary: 'Submissions that were taken and refused, over all validators',
     schema: transactionsSchema,
     present: presentTransactions,
   });
   mount(app, deps, {
     path: '/api/metrics/mempool',
+    operationId: 'getMempoolMetrics',
     summary: 'What waits to be sealed, by register',
     schema: mempoolSchema,
     present: presentMempool,
@@ -87,17 +90,18 @@ function mount(
   deps: MeasuringDeps,
   route: {
     readonly path: string;
+    readonly operationId: string;
     readonly summary: string;
     readonly schema: z.ZodType;
     readonly present: Present;
   },
 ): void {
-  const { path, summary, schema, present } = route;
+  const { path, operationId, summary, schema, present } = route;
   app.get(
     path,
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { summary, tags: ['metrics'], response: { 200: schema } },
+      schema: { operationId, summary, tags: ['Metrics'], response: { 200: schema } },
     },
     async (request) => {
       const gathered = await gather(deps, '');

@@ -18,7 +18,7 @@ export interface OperatingDeps extends ConsensusDeps, Pick<Self, 'actHere'> {
 const text = z.string();
 const count = z.int().min(0);
 const time = text.nullable();
-const tags = ['operator'];
+const tags = ['Operator'];
 const config = { policy: 'RequireOperator', rateLimit: 'Api' } as const;
 
 const drainSchema = z.object({
@@ -84,7 +84,12 @@ export function mountOperating(app: App, deps: OperatingDeps): void {
     '/api/internal/consensus',
     {
       config,
-      schema: { summary: 'What this validator says of itself', tags, response: { 200: memberSchema } },
+      schema: {
+        operationId: 'getValidatorConsensus',
+        summary: 'What this validator says of itself',
+        tags,
+        response: { 200: memberSchema },
+      },
     },
     async () => presentMember(deps) as z.output<typeof memberSchema>,
   );
@@ -93,6 +98,7 @@ export function mountOperating(app: App, deps: OperatingDeps): void {
     {
       config,
       schema: {
+        operationId: 'drainValidator',
         summary: 'Take nothing in, propose nothing, vote on; remembered',
         tags,
         response: { 200: drainSchema, 503: problemSchema },
@@ -105,6 +111,7 @@ export function mountOperating(app: App, deps: OperatingDeps): void {
     {
       config,
       schema: {
+        operationId: 'undrainValidator',
         summary: 'Work as before a drain',
         tags,
         response: { 200: drainSchema, 503: problemSchema },
@@ -117,6 +124,7 @@ export function mountOperating(app: App, deps: OperatingDeps): void {
     {
       config,
       schema: {
+        operationId: 'updateRegisterValidation',
         summary: 'Start, stop, pause or resume a register at this validator',
         tags,
         params: z.object({ registerId: text }),

@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
-import { identifier, plainText, WALLET_PREFIXES, walletParams } from '../wallets/schemas.ts';
+import {
+  identifier,
+  operationIdUnder,
+  plainText,
+  WALLET_PREFIXES,
+  type WalletPrefix,
+  walletParams,
+} from '../wallets/schemas.ts';
 import { type DecryptDeps, decryptAs, encryptFrom } from './encrypt.ts';
 
 const tags = ['Wallets'];
@@ -23,13 +30,14 @@ export function mountEncryptionRoutes(app: App, deps: DecryptDeps): void {
   for (const prefix of WALLET_PREFIXES) mountUnder(app, deps, prefix);
 }
 
-function mountUnder(app: App, deps: DecryptDeps, prefix: string): void {
+function mountUnder(app: App, deps: DecryptDeps, prefix: WalletPrefix): void {
   app.post(
     `${prefix}/:id/encrypt`,
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
         tags,
+        operationId: operationIdUnder(prefix, 'encryptText'),
         summary: 'Encrypt text for a wallet',
         params: walletParams,
         body: encryptBody,
@@ -50,6 +58,7 @@ function mountUnder(app: App, deps: DecryptDeps, prefix: string): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
         tags,
+        operationId: operationIdUnder(prefix, 'decryptText'),
         summary: 'Decrypt text encrypted for the wallet',
         params: walletParams,
         body: decryptBody,

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sha256 } from '#core/crypto/hash.ts';
 import { canonicalBytes } from '#core/encoding/jcs.ts';
 import type { Caller } from '#core/identity/claims.ts';
+import { DEFAULT_ADMIN_ID } from '#core/identity/well-known.ts';
 import type { App } from '#kit/http/http.ts';
 import { walletHandlers } from '../signing/rpc.ts';
 import {
@@ -76,6 +77,17 @@ describe('grants and organisation wallets', () => {
     });
     expect((await sign('creator', wallet.id)).status).toBe(200);
     expect((await call('creator', 'GET', '/api/wallets')).body.totalCount).toBe(1);
+  });
+
+  test('the administrator that every installation starts with is granted access by id', async () => {
+    callers.set('giver', person());
+    const { body: wallet } = await call('giver', 'POST', '/api/wallets', {
+      title: 'Own',
+      keyType: 'ED25519',
+    });
+    const body = { subject: DEFAULT_ADMIN_ID, accessRight: 'ReadOnly' };
+    const granted = await call('giver', 'POST', `/api/wallets/${wallet.id}/access`, body);
+    expect(granted).toMatchObject({ status: 201, body: { subject: DEFAULT_ADMIN_ID } });
   });
 
   test('A19: expired, unscoped, demoted, other context, no context, hybrid, other organisation: 403 and an audit line each', async () => {

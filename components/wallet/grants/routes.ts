@@ -1,11 +1,22 @@
 import { z } from 'zod';
 import { apiTimestamp, findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
-import { type App, callerOf, page, pageSchema, pageWindow, paging } from '#kit/http/http.ts';
+import { identifier as platformUserId } from '#core/identity/identifier.ts';
 import {
+  type App,
+  callerOf,
+  emptyAnswer,
   idempotencyHeaders,
+  page,
+  pageSchema,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
+import {
   identifier,
+  operationIdUnder,
   plainText,
   WALLET_PREFIXES,
+  type WalletPrefix,
   walletParams,
 } from '../wallets/schemas.ts';
 import { isActiveGrant } from './delegation.ts';
@@ -23,7 +34,7 @@ const timestamp = z.string().transform((text, context): number => {
 });
 
 const grantBody = z.object({
-  subject: z.uuid().toLowerCase().describe('Platform user.'),
+  subject: platformUserId.describe('Platform user.'),
   accessRight,
   reason: plainText(500).optional(),
   expiresAt: timestamp.optional(),
@@ -54,18 +65,20 @@ const checkSchema = z.object({
 
 export function mountGrantRoutes(app: App, deps: GrantDeps): void {
   for (const prefix of WALLET_PREFIXES) {
-    mountCollection(app, deps, `${prefix}/:id/access`);
-    mountSubject(app, deps, `${prefix}/:id/access/:subject`);
+    mountCollection(app, deps, prefix);
+    mountSubject(app, deps, prefix);
   }
 }
 
-function mountCollection(app: App, deps: GrantDeps, path: string): void {
+function mountCollection(app: App, deps: GrantDeps, prefix: WalletPrefix): void {
+  const path = `${prefix}/:id/access`;
   app.post(
     path,
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
         tags,
+        operationId: operationIdUnder(prefix, 'grantWalletAccess'),
         summary: 'Grant access to a wallet',
         params: walletParams,
         body: grantBody,
@@ -93,6 +106,7 @@ function mountCollection(app: App, deps: GrantDeps, path: string): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
         tags,
+        operationId: operationIdUnder(prefix, 'listWalletGrants'),
         summary: 'Grants of a wallet, newest first',
         params: walletParams,
         querystring: paging(),
@@ -109,12 +123,19 @@ function mountCollection(app: App, deps: GrantDeps, path: string): void {
   );
 }
 
-function mountSubject(app: App, deps: GrantDeps, path: string): void {
+function mountSubject(app: App, deps: GrantDeps, prefix: WalletPrefix): void {
+  const path = `${prefix}/:id/access/:subject`;
   app.delete(
     path,
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'Revoke the access of a subject', params: subjectParams },
+      schema: {
+        operationId: operationIdUnder(prefix, 'revokeWalletAccess'),
+        tags,
+        summary: 'Revoke the access of a subject',
+        params: subjectParams,
+        response: emptyAnswer('The subject has no access.'),
+      },
     },
     async (request, reply) => {
       await revokeAccess(deps, callerOf(request), request.params.id, request.params.subject);
@@ -128,6 +149,7 @@ function mountSubject(app: App, deps: GrantDeps, path: string): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
         tags,
+        operationId: operationIdUnder(prefix, 'checkWalletAccess'),
         summary: 'Whether a subject holds a right',
         params: subjectParams,
         querystring: z.object({ right: accessRight.default('ReadOnly') }),

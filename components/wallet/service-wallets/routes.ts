@@ -13,6 +13,7 @@ export function mountServiceWalletRoutes(app: App, deps: OwnDeps): void {
     {
       config: { policy: 'RequireOperator', rateLimit: 'Api' },
       schema: {
+        operationId: 'ensureServiceWallet',
         tags: ['Operator'],
         summary: 'The wallet of the caller under a name, made when there is none',
         params: z.object({ name }),

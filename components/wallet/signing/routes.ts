@@ -5,7 +5,7 @@ import { decodeBase64Any, encodeBase64 } from '#core/encoding/base64.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
 import { refuse } from '../errors.ts';
-import { WALLET_PREFIXES, walletParams } from '../wallets/schemas.ts';
+import { operationIdUnder, WALLET_PREFIXES, type WalletPrefix, walletParams } from '../wallets/schemas.ts';
 import { type SignDeps, signAs } from './sign.ts';
 
 export interface SigningRouteDeps extends SignDeps {
@@ -47,13 +47,14 @@ export function mountSigningRoutes(app: App, deps: SigningRouteDeps): void {
   }
 }
 
-function mountSign(app: App, deps: SigningRouteDeps, prefix: string): void {
+function mountSign(app: App, deps: SigningRouteDeps, prefix: WalletPrefix): void {
   app.post(
     `${prefix}/:id/sign`,
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
         tags,
+        operationId: operationIdUnder(prefix, 'signData'),
         summary: 'Sign as the owner or under a grant',
         params: walletParams,
         body: signBody,
@@ -81,13 +82,14 @@ function mountSign(app: App, deps: SigningRouteDeps, prefix: string): void {
   );
 }
 
-function mountVerify(app: App, deps: SigningRouteDeps, prefix: string): void {
+function mountVerify(app: App, deps: SigningRouteDeps, prefix: WalletPrefix): void {
   app.post(
     `${prefix}/verify`,
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
         tags,
+        operationId: operationIdUnder(prefix, 'verifySignature'),
         summary: 'Verify a signature of any key',
         body: verifyBody,
         response: { 200: z.object({ isValid: z.boolean() }) },

@@ -14,6 +14,7 @@ export function mountValidatorKeyRoutes(app: App, deps: ValidatorKeyDeps): void 
     {
       config: { policy: 'RequireOperator', rateLimit: 'Api' },
       schema: {
+        operationId: 'destroyValidatorKeys',
         tags: ['Operator'],
         summary: 'Destroys the keys of a validator that left for good',
         params: z.object({ validatorId }),

@@ -54,7 +54,8 @@ export async function startTenantDouble(): Promise<TenantDouble> {
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   const jwk = { ...(await exportJWK(publicKey)), kid: 'test', alg: 'ES256', use: 'sig' };
   const app = createHttpServer({ runtime, title: 'tenant', https: own });
-  app.get('/.well-known/jwks.json', { config: { policy: 'Anonymous' } }, async () => ({ keys: [jwk] }));
+  const open = { config: { policy: 'Anonymous' }, schema: { hide: true } } as const;
+  app.get('/.well-known/jwks.json', open, async () => ({ keys: [jwk] }));
   const token: TenantDouble['token'] = (tier, claims) => {
     const kind = tier === 'service' ? 'service' : 'user';
     const all = { token_type: kind, token_use: 'access', tier, client_id: 'first-party', ...claims };
@@ -72,7 +73,7 @@ export async function startTenantDouble(): Promise<TenantDouble> {
     { parseAs: 'string' },
     (_request, body, done) => done(null, body),
   );
-  app.post('/api/internal/service-auth/token', { config: { policy: 'Anonymous' } }, async (request) => {
+  app.post('/api/internal/service-auth/token', open, async (request) => {
     const form = new URLSearchParams(String(request.body));
     const accessToken = await token('service', { client_id: form.get('client_id') ?? '' });
     return { access_token: accessToken, token_type: 'Bearer', expires_in: 300 };

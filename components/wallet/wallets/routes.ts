@@ -1,13 +1,22 @@
-import { type App, callerOf, page, pageSchema, pageWindow, paging } from '#kit/http/http.ts';
+import {
+  type App,
+  callerOf,
+  idempotencyHeaders,
+  page,
+  pageSchema,
+  pageWindow,
+  paging,
+} from '#kit/http/http.ts';
 import { type AuthorityDeps, authorizeView, personOf } from '../grants/authority.ts';
 import { type CreateDeps, type CreatedWallet, createWallet, recoverWallet } from './create.ts';
 import {
   createBody,
   createdWalletSchema,
-  idempotencyHeaders,
+  operationIdUnder,
   presentWallet,
   recoverBody,
   WALLET_PREFIXES,
+  type WalletPrefix,
   walletParams,
   walletSchema,
 } from './schemas.ts';
@@ -21,13 +30,14 @@ export function mountWalletRoutes(app: App, deps: WalletRouteDeps): void {
   for (const prefix of WALLET_PREFIXES) mountUnder(app, deps, prefix);
 }
 
-function mountUnder(app: App, deps: WalletRouteDeps, prefix: string): void {
+function mountUnder(app: App, deps: WalletRouteDeps, prefix: WalletPrefix): void {
   app.post(
     prefix,
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
         tags,
+        operationId: operationIdUnder(prefix, 'createWallet'),
         summary: 'Create a wallet',
         body: createBody,
         headers: idempotencyHeaders,
@@ -50,6 +60,7 @@ function mountUnder(app: App, deps: WalletRouteDeps, prefix: string): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
       schema: {
         tags,
+        operationId: operationIdUnder(prefix, 'recoverWallet'),
         summary: 'Recover a wallet from its mnemonic',
         body: recoverBody,
         response: { 200: createdWalletSchema, 201: createdWalletSchema },
@@ -68,6 +79,7 @@ function mountUnder(app: App, deps: WalletRouteDeps, prefix: string): void {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
       schema: {
         tags,
+        operationId: operationIdUnder(prefix, 'listWallets'),
         summary: 'Wallets the caller owns, administers or was granted',
         querystring: paging(),
         response: { 200: pageSchema(walletSchema) },
@@ -91,7 +103,13 @@ function mountUnder(app: App, deps: WalletRouteDeps, prefix: string): void {
     `${prefix}/:id`,
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
-      schema: { tags, summary: 'One wallet', params: walletParams, response: { 200: walletSchema } },
+      schema: {
+        operationId: operationIdUnder(prefix, 'getWallet'),
+        tags,
+        summary: 'One wallet',
+        params: walletParams,
+        response: { 200: walletSchema },
+      },
     },
     async (request) => {
       const wallet = await getWallet(deps.db.read, request.params.id);

@@ -1,12 +1,19 @@
 import { z } from 'zod';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
+import { identifier as organizationIdentifier } from '#core/identity/identifier.ts';
 import { algorithmOf, type Wallet } from './wallet.ts';
 
 /** Both prefixes of the specification reach the same handlers (notes/workflow.md 10.3). */
 export const WALLET_PREFIXES = ['/api/wallets', '/api/v1/wallets'] as const;
+export type WalletPrefix = (typeof WALLET_PREFIXES)[number];
 
 const keyType = z.enum(['ED25519', 'NISTP256', 'RSA']);
+
+/** Operation ids are unique, so those of the second prefix end in `V1`. */
+export function operationIdUnder(prefix: WalletPrefix, operationId: string): string {
+  return prefix === '/api/wallets' ? operationId : `${operationId}V1`;
+}
 
 /** Text that PostgreSQL and canonical JSON can hold: well-formed, without NUL. */
 export function plainText(maxLength: number) {
@@ -22,7 +29,7 @@ export const createBody = z.object({
   title,
   description: description.optional(),
   keyType,
-  organizationId: z.guid().toLowerCase().optional().describe('Makes the wallet of this organisation.'),
+  organizationId: organizationIdentifier.optional().describe('Makes the wallet of this organisation.'),
   wordCount: z.union([z.literal(12), z.literal(24)]).default(24),
   passphrase: passphrase.default(''),
 });
@@ -39,15 +46,6 @@ export const recoverBody = z.object({
 export const identifier = z.string().regex(/^[A-Za-z0-9-]{1,128}$/);
 
 export const walletParams = z.object({ id: identifier.describe('Wallet id or address.') });
-
-/** RFC draft Idempotency-Key (decision D40). */
-export const idempotencyHeaders = z.object({
-  'idempotency-key': z
-    .string()
-    .regex(/^[\x21-\x7e]{1,255}$/)
-    .optional()
-    .describe('Same key and body within 24 h name the same resource.'),
-});
 
 export const walletSchema = z.object({
   id: z.string(),
