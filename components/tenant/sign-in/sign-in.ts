@@ -17,12 +17,12 @@ import { holdMembership } from '../users/hold.ts';
 import {
   addFailure,
   clearFailures,
-  findAccountByEmail,
   listMemberships,
   lockAccount,
   recordSignIn,
   setLock,
 } from '../users/store.ts';
+import { findAccount } from './find-account.ts';
 import type { GuessCap } from './guess-cap.ts';
 import { isLocked, type LockoutStep, lockAfter } from './lockout.ts';
 import { chooseMembership } from './membership.ts';
@@ -57,7 +57,7 @@ type Outcome = Session | 'wrong' | 'tier-refused';
 export async function signIn(deps: SignInDeps, attempt: Attempt): Promise<IssuedTokens> {
   const email = normalizeEmail(attempt.email);
   const outcome = await deps.guessCap.guard(email, async () => {
-    const known = await findAccountByEmail(deps.db.read, email);
+    const known = await findAccount(deps.db.read, attempt);
     const verdict = await deps.passwords.verify(attempt.password, known?.passwordHash);
     if (known === undefined) return 'wrong' as const;
     return deps.db.transact((tx) => conclude(deps, { tx, attempt, verdict, accountId: known.id }));

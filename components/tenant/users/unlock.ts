@@ -14,7 +14,13 @@ export interface UnlockRequest {
   readonly origin: Origin;
 }
 
-/** Opens a locked account and forgets its failures. Throws FOREIGN_ORGANIZATION, USER_NOT_FOUND. */
+/**
+ * Opens a locked account and forgets its failures. An account of other organisations whose person has never signed in to this one
+ * stays locked, or an organisation that adds an address would lift the bound on guesses at its password; the answer and the audit
+ * event are the same, since they would tell that the address has an account elsewhere.
+ *
+ * @throws FOREIGN_ORGANIZATION, USER_NOT_FOUND
+ */
 export async function unlockUser(
   deps: { readonly db: Database<TenantDatabase>; readonly clock: Clock },
   caller: Caller,
@@ -26,7 +32,8 @@ export async function unlockUser(
     const member = await findMembershipIn(tx, organizationId, request.userId);
     const account = member && (await lockAccount(tx, member.platformUserId));
     if (member === undefined || account === undefined) throw refusal('USER_NOT_FOUND');
-    await clearFailures(tx, account.id);
+    const isTheirs = account.homeOrganizationId === organizationId || member.lastLoginAtMs !== undefined;
+    if (isTheirs) await clearFailures(tx, account.id);
     await appendAudit(tx, {
       organizationId,
       occurredAtMs: deps.clock.nowMs(),
@@ -35,7 +42,7 @@ export async function unlockUser(
       platformUserId: account.id,
       origin: request.origin,
       success: true,
-      details: { failures: account.failedLoginCount, by: caller.subject },
+      details: { failures: isTheirs ? account.failedLoginCount : 0, by: caller.subject },
     });
   });
 }
