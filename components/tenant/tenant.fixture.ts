@@ -149,7 +149,7 @@ export function bearer(token: string) {
   return { authorization: `Bearer ${token}` };
 }
 
-/** What verification by mail leaves behind for the only account of an address. */
+/** Marks an address as verified; it has one account. */
 export async function verifyAddress(tenant: Pick<TestTenant, 'db'>, email: string): Promise<void> {
   await tenant.db.transact((tx) =>
     tx.updateTable('platform_users').set({ email_verified: true }).where('email', '=', email).execute(),

@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely';
+import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import { isRole, type Role } from '#core/identity/roles.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { PlatformUserTable, TenantDatabase, UserIdentityTable } from '../database/schema.ts';
@@ -141,6 +141,7 @@ export async function countActiveWith(db: Reader<DB>, organizationId: string, ro
     .where('i.organization_id', '=', organizationId)
     .where('i.status', '=', 'Active')
     .where('p.status', '=', 'Active')
+    .where(opensOrganization())
     .where(sql<boolean>`${role} = any(i.roles)`)
     .executeTakeFirstOrThrow();
   return total;
@@ -248,7 +249,14 @@ export async function countCreatedOrganization(tx: Transactor<DB>, accountId: st
     .execute();
 }
 
-/** An account whose address is not verified has one membership at most, whatever rows there are: that in its home. */
+/**
+ * Of a query with `platform_users` as p and `user_identities` as i: an account whose address is not verified opens its home
+ * organisation alone, whatever membership rows exist.
+ */
+export function opensOrganization(): RawBuilder<SqlBool> {
+  return sql<SqlBool>`(p.email_verified OR i.organization_id = p.home_organization_id)`;
+}
+
 function memberships(db: Reader<DB>) {
   return db
     .selectFrom('user_identities as i')
@@ -256,12 +264,7 @@ function memberships(db: Reader<DB>) {
     .innerJoin('platform_users as p', 'p.id', 'i.platform_user_id')
     .where('o.deleted_at', 'is', null)
     .where('i.status', '<>', 'Deleted')
-    .where((where) =>
-      where.or([
-        where('p.email_verified', '=', true),
-        where('p.home_organization_id', '=', where.ref('i.organization_id')),
-      ]),
-    )
+    .where(opensOrganization())
     .orderBy('i.created_at')
     .orderBy('i.id')
     .select([

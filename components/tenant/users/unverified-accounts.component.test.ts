@@ -78,7 +78,7 @@ describe('an address that is not verified identifies nobody across organisations
     beta = await found('beta');
   });
 
-  it('a password that another organisation chose before opens no door of this one', async () => {
+  it('a password that another organisation chose before does not sign in to this one', async () => {
     expect((await add(attack, first)).statusCode).toBe(201);
     const before = await signIn(email, first);
     expect((await add(beta, second)).statusCode).toBe(201);
@@ -105,7 +105,7 @@ describe('an address that is not verified identifies nobody across organisations
     expect(right['platform_user_id']).not.toBe(decodeJwt(inside.access_token)['platform_user_id']);
   });
 
-  it('a membership row that should not be there opens nothing either', async () => {
+  it('a membership outside the home organisation is ignored', async () => {
     await add(attack, first);
     const { access_token: token } = await signIn(email, first);
     const { platform_user_id: account } = decodeJwt(token);
@@ -130,9 +130,18 @@ describe('an address that is not verified identifies nobody across organisations
     expect(decodeJwt((await signIn(email, first)).access_token)).toMatchObject({ org_id: attack.id });
     const switched = await send('POST', '/api/auth/switch-org', token, { organizationId: beta.id });
     expect(codeOf(switched)).toEqual([403, 'NOT_A_MEMBER']);
+    const { organizations } = (await send('GET', '/api/organizations', token)).json();
+    expect(organizations).toMatchObject([{ id: attack.id }]);
+    expect((await send('GET', `/api/organizations/${beta.id}`, token)).statusCode).toBe(404);
+    // nor does it count as an administrator of beta: the founder has to stay
+    const { users } = (await send('GET', usersOf(beta), root)).json();
+    const others = users.filter((user: { email: string }) => user.email !== email);
+    const left = [];
+    for (const { id } of others) left.push((await send('DELETE', `${usersOf(beta)}/${id}`, root)).statusCode);
+    expect(left).toEqual([204, 409]);
   });
 
-  it('without a subdomain the only account is meant, and none of several', async () => {
+  it('sign-in without a subdomain takes the only account and refuses several', async () => {
     await add(attack, first, ['User']);
     expect(decodeJwt((await signIn(email, first)).access_token)).toMatchObject({ org_id: attack.id });
     await add(beta, second, ['User']);
@@ -143,13 +152,13 @@ describe('an address that is not verified identifies nobody across organisations
     });
     expect(new Set(bodies.map((body) => JSON.stringify(body))).size).toBe(1);
     expect(bodies[0]).toMatchObject({ status: 401, code: 'INVALID_CREDENTIALS' });
-    // whom an organisation has removed stands in nobody's way
+    // an account that was removed from its home is not counted
     const { id } = await listed(attack);
     expect((await send('DELETE', `${usersOf(attack)}/${id}`, attack.boss)).statusCode).toBe(204);
     expect(decodeJwt((await signIn(email, second)).access_token)).toMatchObject({ org_id: beta.id });
   });
 
-  it('the verified account is meant before others', async () => {
+  it('the verified account takes precedence', async () => {
     await add(attack, first, ['User']);
     await verifyAddress(tenant, email);
     await tenant.db.transact((tx) =>
@@ -235,7 +244,7 @@ describe('an address that is not verified identifies nobody across organisations
     await verifyAddress(tenant, email);
     await add(beta, second);
     expect((await login(email, second, beta.subdomain)).statusCode).toBe(401);
-    // the list tells that the address is verified once the person has come, no earlier
+    // an earlier answer would tell that the address has an account elsewhere
     expect(await listed(beta)).toMatchObject({ emailVerified: false });
     expect(await listed(attack)).toMatchObject({ emailVerified: true });
     const { access_token } = await signIn(email, first, beta.subdomain);
@@ -261,7 +270,7 @@ describe('an address that is not verified identifies nobody across organisations
     expect(codeOf(await add(beta, second))).toEqual([409, 'ALREADY_A_MEMBER']);
   });
 
-  it('who is removed and added again signs in with the new password, under the same id', async () => {
+  it('a user that is removed and added again has the new password and the same id', async () => {
     const { id } = (await add(beta, first)).json();
     await send('DELETE', `${usersOf(beta)}/${id}`, beta.boss);
     expect((await add(beta, second)).json()).toMatchObject({ id });

@@ -34,6 +34,8 @@ interface Member {
   readonly added?: number;
   readonly roles?: string;
   readonly status?: string;
+  /** Its session is used at the very time of the migration. */
+  readonly isInUse?: boolean;
 }
 
 async function insertAccount(db: Db, email: string, made: number, verified = false): Promise<string> {
@@ -60,7 +62,7 @@ async function insertMember(db: Db, member: Member): Promise<string> {
     );
     await sql`INSERT INTO refresh_families (id, generation, last_rotated_at, platform_user_id, identity_id, organization_id,
         tier, amr, auth_time, created_at, expires_at)
-      VALUES (${identity}, 0, now(), ${account}, ${identity}, ${organization}, 'platform', '{pwd}', now(), now(),
+      VALUES (${identity}, 0, now() + make_interval(hours => ${member.isInUse === true ? 1 : -1}), ${account}, ${identity}, ${organization}, 'platform', '{pwd}', now(), now(),
         now() + interval '1 day')`.execute(tx);
   });
   return identity;
@@ -107,7 +109,7 @@ describe('accounts of an earlier release', () => {
     const ceo = await insertAccount(before, 'ceo@x', 100);
     const chief = { account: ceo, email: 'ceo@x', roles: '{Administrator}' };
     await member('ceo in attack', { ...chief, organization: attack, made: 100, added: 900 });
-    await member('ceo in beta', { ...chief, organization: beta, made: 500 });
+    await member('ceo in beta', { ...chief, organization: beta, made: 500, isInUse: true });
     await member('ceo in gamma', { ...chief, organization: gamma, made: 600, status: 'Deleted' });
     // the organisation that made it is purged, its membership with it
     const left = await insertAccount(before, 'left@x', 100);
@@ -216,7 +218,7 @@ describe('accounts of an earlier release', () => {
     );
     const living = ended.filter((each) => each !== ids['ceo in gamma']);
     expect(revoked).toEqual([
-      ...ended.map((key) => ({ kind: 'family', key })),
+      { kind: 'family', key: ids['ceo in beta'] },
       ...living.map((key) => ({ kind: 'identity', key })),
     ]);
   });
@@ -290,7 +292,7 @@ describe('accounts of an earlier release', () => {
   });
 });
 
-it('a large installation is separated by statements over all rows', async () => {
+it('the number of statements does not grow with the number of accounts', async () => {
   const url = await testDatabase('tenant_homes_many');
   const before = await open(url, earlier);
   await before.transact(async (tx) => {
@@ -299,7 +301,7 @@ it('a large installation is separated by statements over all rows', async () => 
       FROM generate_series(1, 4) n`.execute(tx);
     await sql`INSERT INTO platform_users (id, email, display_name, password_hash, status, created_at)
       SELECT gen_random_uuid(), 'u' || n || '@x', 'U', 'h', 'Active', now() - n * interval '1 second'
-      FROM generate_series(1, 5000) n`.execute(tx);
+      FROM generate_series(1, 250) n`.execute(tx);
     await sql`INSERT INTO user_identities (id, organization_id, platform_user_id, email, display_name, roles, status,
         provisioned_via, created_at)
       SELECT gen_random_uuid(), o.id, p.id, p.email, 'U', '{User}', 'Active', 'AdminCreated',
@@ -318,7 +320,6 @@ it('a large installation is separated by statements over all rows', async () => 
     FROM platform_users`,
   );
   await after.close();
-  expect(accounts).toEqual({ total: 20_000, with_password: 5_000, pairs: 20_000 });
-  // none of them is run for each row
+  expect(accounts).toEqual({ total: 1_000, with_password: 250, pairs: 1_000 });
   expect(statements.length).toBeLessThan(50);
 });
