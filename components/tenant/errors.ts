@@ -23,6 +23,10 @@ const table = {
     'conflict',
     'The platform’s own organisations cannot be suspended, deleted or adopted.',
   ],
+  PUBLIC_ORG_DISABLED: [
+    'conflict',
+    'The platform settings keep the Public organisation closed; PUT /api/platform/settings/public-org opens it.',
+  ],
   IMMUTABLE_FIELD: ['conflict', 'The organisation of this resource cannot be changed so.'],
   ADOPTION_MISMATCH: ['conflict', 'The organisation to adopt differs from the resource.'],
   USER_OUTRANKS: ['forbidden', 'The user ranks above the caller.'],

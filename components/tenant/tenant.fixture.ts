@@ -149,6 +149,13 @@ export function bearer(token: string) {
   return { authorization: `Bearer ${token}` };
 }
 
+/** Marks an address as verified; it has one account. */
+export async function verifyAddress(tenant: Pick<TestTenant, 'db'>, email: string): Promise<void> {
+  await tenant.db.transact((tx) =>
+    tx.updateTable('platform_users').set({ email_verified: true }).where('email', '=', email).execute(),
+  );
+}
+
 /** Tokens by the password grant. */
 export async function grant(
   tenant: Pick<TestTenant, 'app'>,

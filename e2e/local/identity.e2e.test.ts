@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { createOrganization, createPerson } from '../harness/governance.ts';
 import { createWallet, signIn } from '../harness/journey.ts';
@@ -97,21 +98,36 @@ describe('identity, from outside', () => {
     const home = await createOrganization(here.api, root, 'switch-home');
     const away = await createOrganization(here.api, root, 'switch-away');
     const foreign = await createOrganization(here.api, root, 'switch-foreign');
-    const { email, token } = await createPerson(here.api, root, home, {
-      name: 'anna',
-      role: 'Administrator',
-    });
-    await here.api.expect(201, 'POST', `/api/organizations/${away.id}/users`, {
-      token: root,
-      json: { email, displayName: 'Anna', password: 'ignored: the account has one', roles: ['Auditor'] },
-    });
+    const users = (organizationId: string) => `/api/organizations/${organizationId}/users`;
+    // the seeded administrator, whose address is verified, founds all three
+    const founderOf = async (of: { readonly id: string; readonly subdomain: string }) => {
+      const boss = await createPerson(here.api, root, of, { name: 'boss', role: 'Administrator' });
+      const { body } = await here.api.expect(200, 'GET', users(of.id), { token: boss.token });
+      const { items } = body as { items: { id: string; email: string; emailVerified: boolean }[] };
+      const founder = items.find(({ email }) => email === here.state.adminEmail);
+      expect(founder).toMatchObject({ emailVerified: true });
+      return { path: `${users(of.id)}/${founder?.id}`, token: boss.token };
+    };
+    const { path, token: boss } = await founderOf(away);
+    await here.api.expect(200, 'PUT', `${path}/role`, { token: boss, json: { role: 'Auditor' } });
+    const left = await founderOf(foreign);
+    await here.api.expect(204, 'DELETE', left.path, { token: left.token });
+    const signInTo = async (organizationSubdomain: string) => {
+      const password = readFileSync(here.state.adminPasswordFile, 'utf8').trim();
+      const json = { email: here.state.adminEmail, password, organizationSubdomain };
+      const { body } = await here.api.expect(200, 'POST', '/api/auth/login', { json });
+      return (body as { access_token: string }).access_token;
+    };
+    const token = await signInTo(home.subdomain);
     const { body: open } = await here.api.expect(200, 'GET', '/api/auth/me/organizations', { token });
-    expect(open).toMatchObject({
-      items: [
-        { organizationId: away.id, role: 'Auditor', isCurrent: false },
-        { organizationId: home.id, role: 'Administrator', isCurrent: true },
-      ],
-    });
+    const { items: mine } = open as { items: { organizationId: string }[] };
+    expect(mine).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ organizationId: away.id, role: 'Auditor', isCurrent: false }),
+        expect.objectContaining({ organizationId: home.id, role: 'Administrator', isCurrent: true }),
+      ]),
+    );
+    expect(mine.map(({ organizationId }) => organizationId)).not.toContain(foreign.id);
     const switchTo = (organizationId: string) =>
       here.api.send('POST', '/api/auth/switch-org', { token, json: { organizationId } });
     const switched = await switchTo(away.id);
@@ -119,9 +135,8 @@ describe('identity, from outside', () => {
     const tokens = switched.body as { access_token: string; refresh_token: string };
     const { claims } = await verifyAccessToken(here.api, tokens.access_token, here.state.installation);
     expect(claims).toMatchObject({ org_id: away.id, roles: ['Auditor'], tier: 'platform' });
-    const users = (organizationId: string) => `/api/organizations/${organizationId}/users`;
-    const status = async (path: string, bearer: string) =>
-      (await here.api.send('GET', path, { token: bearer })).status;
+    const status = async (url: string, bearer: string) =>
+      (await here.api.send('GET', url, { token: bearer })).status;
     expect(await status(users(away.id), tokens.access_token)).toBe(200);
     expect(await status(users(home.id), tokens.access_token)).toBe(403);
     expect(await status('/api/wallets', tokens.access_token)).toBe(200);
@@ -133,9 +148,10 @@ describe('identity, from outside', () => {
       token: root,
     });
     const { items } = all as { items: { id: string; userCount: number }[] };
-    expect(items.filter(({ id }) => [home.id, away.id].includes(id)).map((one) => one.userCount)).toEqual([
-      2, 2,
-    ]);
+    const countOf = (id: string) => items.find((one) => one.id === id)?.userCount;
+    expect([home, away, foreign].map(({ id }) => countOf(id))).toEqual([1, 2, 1]);
+    // the next sign-in without an organisation goes to the one that was entered last
+    await signInTo('system');
   });
 
   test('identity A18: auditors read what happened, also what another service refused', async () => {

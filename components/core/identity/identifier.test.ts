@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { identifier } from './identifier.ts';
+import { listServices } from './services.ts';
 import * as wellKnown from './well-known.ts';
 
 describe('identifier', () => {
@@ -7,7 +8,7 @@ describe('identifier', () => {
     wellKnown.SYSTEM_ORGANIZATION_ID,
     wellKnown.PUBLIC_ORGANIZATION_ID,
     wellKnown.DEFAULT_ADMIN_ID,
-    ...Object.values(wellKnown.SEEDED_PRINCIPAL_IDS),
+    ...listServices().map(({ principalId }) => principalId),
     '0190a0a0-0000-7000-8000-000000000001',
     '00000000-0000-0000-0000-000000000000',
   ])('takes %s', (id) => {

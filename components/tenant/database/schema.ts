@@ -39,6 +39,8 @@ export interface PlatformUserTable {
   created_orgs_count: Generated<number>;
   status: string;
   default_organization_id: string | null;
+  /** The organisation that made the account: the only one that it opens while its address is not verified. */
+  home_organization_id: string | null;
   created_at: Date;
   last_login_at: Date | null;
 }

@@ -16,6 +16,7 @@ import {
   startTestTenant,
   type TestTenant,
   type TokenBody,
+  verifyAddress,
 } from '../tenant.fixture.ts';
 import { addMember, auditOf, base, memberPassword, operatorOf, wishFor } from './managed.fixture.ts';
 
@@ -111,12 +112,13 @@ describe('suspension, release and deletion of organisations', () => {
 
   it('somebody who is in two organisations goes on in the other one', async () => {
     const { wish, email } = await made('first-home');
+    await verifyAddress(tenant, email);
     const second = await made('second-home');
     await tenant.app.inject({
       method: 'POST',
       url: `/api/organizations/${second.organizationId}/users`,
       headers: bearer((await grant(tenant)).access_token),
-      payload: { email, displayName: 'Somebody', password: 'not looked at', roles: ['User'] },
+      payload: { email, displayName: 'Somebody', password: memberPassword, roles: ['User'] },
     });
     const there = (await signIn(email, 'second-home')).json<TokenBody>();
     await operator.setStatus(wish.resourceUid, 'Suspended');
@@ -173,7 +175,12 @@ describe('suspension, release and deletion of organisations', () => {
     expect((await signIn(email, 'public-route')).statusCode).toBe(200);
     expect((await setPublicStatus(organizationId, 'Deleted')).statusCode).toBe(400);
     expect((await setPublicStatus(randomUUID(), 'Active')).statusCode).toBe(404);
-    await setPublicStatus(PUBLIC_ORGANIZATION_ID, 'Active');
+    await tenant.app.inject({
+      method: 'PUT',
+      url: '/api/platform/settings/public-org',
+      headers: bearer((await grant(tenant)).access_token),
+      payload: { enabled: true },
+    });
     for (const platform of [SYSTEM_ORGANIZATION_ID, PUBLIC_ORGANIZATION_ID]) {
       const refused = await setPublicStatus(platform, 'Suspended');
       expect([refused.statusCode, refused.json().code]).toEqual([409, 'PLATFORM_ORG_PROTECTED']);

@@ -27,7 +27,10 @@ export interface CreateOrganizationDeps {
 }
 
 /**
- * Creates an organisation whose first administrator is the caller; the caller's token still names the old one.
+ * Creates an organisation whose first administrator is the caller; the caller's token still names the old one. A system
+ * administrator whose address is not verified administers it from the System organisation and does not become a member, since
+ * an unverified account opens its home alone.
+ *
  * Throws SUBDOMAIN_RESERVED, SUBDOMAIN_CONFLICT, EMAIL_NOT_VERIFIED, ORG_LIMIT_REACHED.
  */
 export async function createOrganization(
@@ -78,19 +81,21 @@ async function insert(
   creator: { readonly account: Account; readonly origin: Origin },
 ): Promise<void> {
   const { account, origin } = creator;
-  const identityId = randomUUIDv7();
+  const identityId = account.emailVerified ? randomUUIDv7() : undefined;
   const row = { ...organization, selfRegistrationEnabled: false, creatorIdentityId: identityId };
   if (!(await insertOrganization(tx, row))) throw refusal('SUBDOMAIN_CONFLICT');
-  await insertIdentity(tx, {
-    id: identityId,
-    organizationId: organization.id,
-    platformUserId: account.id,
-    email: account.email,
-    displayName: account.displayName,
-    roles: ['Administrator', 'Designer', 'User'],
-    provisionedVia: 'Local',
-    createdAtMs: organization.createdAtMs,
-  });
+  if (identityId !== undefined) {
+    await insertIdentity(tx, {
+      id: identityId,
+      organizationId: organization.id,
+      platformUserId: account.id,
+      email: account.email,
+      displayName: account.displayName,
+      roles: ['Administrator', 'Designer', 'User'],
+      provisionedVia: 'Local',
+      createdAtMs: organization.createdAtMs,
+    });
+  }
   await countCreatedOrganization(tx, account.id);
   await appendAudit(tx, {
     organizationId: organization.id,

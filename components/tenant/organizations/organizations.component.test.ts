@@ -3,7 +3,14 @@ import { decodeJwt } from 'jose';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PUBLIC_ORGANIZATION_ID, SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
-import { bearer, grant, startTestTenant, type TestTenant, type TokenBody } from '../tenant.fixture.ts';
+import {
+  bearer,
+  grant,
+  startTestTenant,
+  type TestTenant,
+  type TokenBody,
+  verifyAddress,
+} from '../tenant.fixture.ts';
 
 const password = 'copper violin under snow';
 
@@ -149,10 +156,15 @@ describe('organisations and users (identity.md A6)', () => {
     expect(answer.json().errors).toEqual({ password: ['too_short', 'breached'] });
   });
 
-  it('a person who has an account keeps its password in the next organisation', async () => {
-    const added = await addUser(other, { email: 'boss@acme.example', password: 'ignored', roles: ['User'] });
-    expect(added.statusCode).toBe(201);
-    expect(decodeJwt((await signIn('boss@acme.example', 'other')).access_token)).toMatchObject({
+  it('a person with a verified address keeps the password in the next organisation', async () => {
+    await verifyAddress(tenant, 'designer@acme.example');
+    const user = {
+      email: 'designer@acme.example',
+      password: 'another phrase of some length',
+      roles: ['User'],
+    };
+    expect((await addUser(other, user)).statusCode).toBe(201);
+    expect(decodeJwt((await signIn('designer@acme.example', 'other')).access_token)).toMatchObject({
       org_id: other,
     });
   });

@@ -1,10 +1,12 @@
 import type { Caller } from '#core/identity/claims.ts';
+import { PUBLIC_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { AuditEvent, AuditEventType, Origin } from '../audit/audit.ts';
 import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
+import { getSettings } from '../platform/store.ts';
 import { endTokens } from '../tokens/end.ts';
 import type { Organization } from './organization.ts';
 import { lockOrganization, updateOrganization } from './store.ts';
@@ -30,7 +32,7 @@ export interface StatusWish {
   readonly origin: Origin;
 }
 
-/** Suspends an organisation or opens it again. Throws ORGANIZATION_NOT_FOUND, PLATFORM_ORG_PROTECTED. */
+/** Suspends an organisation or opens it again. Throws ORGANIZATION_NOT_FOUND and what `applyStatus` throws. */
 export async function setStatus(deps: StatusDeps, wish: StatusWish): Promise<void> {
   const { by, origin } = wish;
   const ended = await deps.db.transact(async (tx) => {
@@ -49,7 +51,7 @@ export async function setStatus(deps: StatusDeps, wish: StatusWish): Promise<voi
  * opening it again brings none of them back.
  *
  * @returns whether tokens ended, which services are to be told after the commit.
- * @throws PLATFORM_ORG_PROTECTED
+ * @throws PLATFORM_ORG_PROTECTED; PUBLIC_ORG_DISABLED when the settings keep the Public organisation closed
  */
 export async function applyStatus(
   tx: Transactor<TenantDatabase>,
@@ -58,6 +60,10 @@ export async function applyStatus(
 ): Promise<boolean> {
   const suspends = change.status === 'Suspended' && organization.status !== 'Suspended';
   if (suspends && organization.isPlatformOrg) throw refusal('PLATFORM_ORG_PROTECTED');
+  const opens = change.status === 'Active' && organization.status !== 'Active';
+  if (opens && organization.id === PUBLIC_ORGANIZATION_ID && !(await getSettings(tx)).publicOrgEnabled) {
+    throw refusal('PUBLIC_ORG_DISABLED');
+  }
   return changeStatus(tx, organization, change);
 }
 

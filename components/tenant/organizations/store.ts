@@ -1,6 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { Branding, OrganizationTable, TenantDatabase } from '../database/schema.ts';
+import { opensOrganization } from '../users/store.ts';
 import type { Organization, StoredOrganization } from './organization.ts';
 
 type DB = TenantDatabase;
@@ -62,10 +63,12 @@ export async function listOrganizationsOf(db: Reader<DB>, platformUserId: string
   const rows = await living(db)
     .where('id', 'in', (from) =>
       from
-        .selectFrom('user_identities')
-        .select('organization_id')
-        .where('platform_user_id', '=', platformUserId)
-        .where('status', '=', 'Active'),
+        .selectFrom('user_identities as i')
+        .innerJoin('platform_users as p', 'p.id', 'i.platform_user_id')
+        .select('i.organization_id')
+        .where('p.id', '=', platformUserId)
+        .where('i.status', '=', 'Active')
+        .where(opensOrganization()),
     )
     .orderBy('name')
     .orderBy('id')
@@ -79,11 +82,13 @@ export async function isMember(
   platformUserId: string,
 ): Promise<boolean> {
   const row = await db
-    .selectFrom('user_identities')
-    .select('id')
-    .where('organization_id', '=', organizationId)
-    .where('platform_user_id', '=', platformUserId)
-    .where('status', '=', 'Active')
+    .selectFrom('user_identities as i')
+    .innerJoin('platform_users as p', 'p.id', 'i.platform_user_id')
+    .select('i.id')
+    .where('i.organization_id', '=', organizationId)
+    .where('p.id', '=', platformUserId)
+    .where('i.status', '=', 'Active')
+    .where(opensOrganization())
     .executeTakeFirst();
   return row !== undefined;
 }

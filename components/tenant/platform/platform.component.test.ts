@@ -104,6 +104,7 @@ describe('platform governance (specification document 1, section 4; identity.md 
         id: expect.any(String),
         email: 'citizen@acme.example',
         displayName: 'Somebody',
+        emailVerified: false,
         roles: ['User'],
         status: 'Active',
         createdAt: expect.any(String),
@@ -111,7 +112,11 @@ describe('platform governance (specification document 1, section 4; identity.md 
       },
     ]);
     const [maker] = (await get(`/api/platform/organizations/${acme}/users?pageSize=1`)).json().items;
-    expect(maker).toMatchObject({ email: adminEmail, roles: ['Administrator', 'Designer', 'User'] });
+    expect(maker).toMatchObject({
+      email: adminEmail,
+      emailVerified: true,
+      roles: ['Administrator', 'Designer', 'User'],
+    });
     const unknown = await get('/api/platform/organizations/00000000-0000-4000-8000-000000000000/users');
     expect([unknown.statusCode, unknown.json().code]).toEqual([404, 'ORGANIZATION_NOT_FOUND']);
   });
@@ -172,6 +177,48 @@ describe('platform governance (specification document 1, section 4; identity.md 
       status: 'Suspended',
     });
     expect([other.statusCode, other.json().code]).toEqual([409, 'PLATFORM_ORG_PROTECTED']);
+  });
+
+  it('the Public organisation opens by its setting alone', async () => {
+    const setStatus = (status: string) =>
+      put(`/api/platform/organizations/${PUBLIC_ORGANIZATION_ID}/status`, { status });
+    const state = async () => {
+      const { publicOrgEnabled, publicOrgStatus } = (await get('/api/platform/settings')).json();
+      return [publicOrgEnabled, publicOrgStatus];
+    };
+    await put('/api/platform/settings/public-org', { enabled: false });
+    const refused = await setStatus('Active');
+    expect([refused.statusCode, refused.json().code]).toEqual([409, 'PUBLIC_ORG_DISABLED']);
+    expect((await setStatus('Suspended')).statusCode).toBe(204);
+    expect(await state()).toEqual([false, 'Suspended']);
+    await put('/api/platform/settings/public-org', { enabled: true });
+    expect((await setStatus('Active')).statusCode).toBe(204);
+    const suspended = await setStatus('Suspended');
+    expect([suspended.statusCode, suspended.json().code]).toEqual([409, 'PLATFORM_ORG_PROTECTED']);
+    expect(await state()).toEqual([true, 'Active']);
+    await put('/api/platform/settings/public-org', { enabled: false });
+    // as a release left it that let the status be set past the setting
+    await tenant.db.transact((tx) =>
+      tx
+        .updateTable('organizations')
+        .set({ status: 'Active' })
+        .where('id', '=', PUBLIC_ORGANIZATION_ID)
+        .execute(),
+    );
+    await put('/api/platform/settings/public-org', { enabled: false });
+    expect(await state()).toEqual([false, 'Suspended']);
+  });
+
+  it('of the setting and the status that are set at once the setting decides', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      await put('/api/platform/settings/public-org', { enabled: true });
+      await Promise.all([
+        put('/api/platform/settings/public-org', { enabled: false }),
+        put(`/api/platform/organizations/${PUBLIC_ORGANIZATION_ID}/status`, { status: 'Active' }),
+      ]);
+      const settings = (await get('/api/platform/settings')).json();
+      expect(settings).toMatchObject({ publicOrgEnabled: false, publicOrgStatus: 'Suspended' });
+    }
   });
 
   it('bounds the organisations that a person creates', async () => {

@@ -25,7 +25,7 @@ export async function readPlatform(db: Reader<TenantDatabase>): Promise<Platform
 
 /**
  * Opens the Public organisation, and lets people register in it, or closes both; then all tokens of its members end. It is the
- * only way to suspend it: the route for the status of organisations refuses the platform's own (identity.md 4.16).
+ * only way to do either: the route for the status of organisations refuses both.
  */
 export async function setPublicOrganization(
   deps: StatusDeps,

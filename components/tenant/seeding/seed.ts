@@ -8,6 +8,7 @@ import {
 } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
+import { claimAccount } from '../accounts/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { insertOrganization } from '../organizations/store.ts';
 import type { Passwords } from '../passwords/queue.ts';
@@ -15,7 +16,7 @@ import { insertSettings } from '../platform/store.ts';
 import { hashSecret } from '../principals/principal.ts';
 import { insertPrincipal } from '../principals/store.ts';
 import { normalizeEmail } from '../users/account.ts';
-import { findAccountByEmail, insertAccount, insertIdentity } from '../users/store.ts';
+import { insertIdentity } from '../users/store.ts';
 import { hasIdentity, lockSeeding } from './store.ts';
 
 export interface Seed {
@@ -103,13 +104,20 @@ async function seedAdministrator(deps: SeedDeps, wanted: Seed): Promise<void> {
   const displayName = 'Administrator';
   await deps.db.transact(async (tx) => {
     await lockSeeding(tx);
-    const id = randomUUIDv7();
-    await insertAccount(tx, { id, email, displayName, passwordHash, emailVerified: true, createdAtMs });
-    const account = await findAccountByEmail(tx, email);
+    // whoever runs the installation says whose address it is
+    const account = await claimAccount(tx, {
+      id: randomUUIDv7(),
+      email,
+      displayName,
+      passwordHash,
+      emailVerified: true,
+      homeOrganizationId: SYSTEM_ORGANIZATION_ID,
+      createdAtMs,
+    });
     await insertIdentity(tx, {
       id: DEFAULT_ADMIN_ID,
       organizationId: SYSTEM_ORGANIZATION_ID,
-      platformUserId: account?.id ?? id,
+      platformUserId: account.id,
       email,
       displayName,
       roles: ROLES,

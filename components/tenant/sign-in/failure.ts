@@ -51,8 +51,8 @@ export interface FailedAttempt {
 }
 
 /**
- * The audit event of a failed sign-in, by one statement: of an account an event of its own in the organisation that the account
- * has belonged to longest; of an address without an account a count in one of a few events an hour of the System organisation.
+ * The audit event of a failed sign-in, by one statement: of an account an event of its own in the account's home
+ * organisation; of an address without an account a count in one of a few events an hour of the System organisation.
  */
 export async function recordFailure(tx: Tx, failed: FailedAttempt): Promise<void> {
   const { subject, nowMs } = failed;

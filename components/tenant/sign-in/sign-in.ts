@@ -12,8 +12,9 @@ import { type IssuedTokens, issueSession, type Session, type SessionIssuer } fro
 import { insertFamily, type NewFamily } from '../tokens/store.ts';
 import { type Account, type Membership, normalizeEmail } from '../users/account.ts';
 import { holdMembership } from '../users/hold.ts';
-import { findAccountByEmail, listMemberships, lockAccount, recordSignIn } from '../users/store.ts';
+import { listMemberships, lockAccount, recordSignIn } from '../users/store.ts';
 import { type FailureReason, recordFailure, requirePace, saveSettled } from './failure.ts';
+import { findAccount } from './find-account.ts';
 import type { GuessCap } from './guess-cap.ts';
 import { admit, isKnownNetwork, type Ladder, type Outcome } from './ladder.ts';
 import type { LockoutStep } from './lockout.ts';
@@ -60,7 +61,7 @@ export async function signIn(deps: SignInDeps, attempt: Attempt): Promise<Issued
 }
 
 async function judge(deps: SignInDeps, attempt: Attempt, email: string): Promise<Verdict> {
-  const account = await findAccountByEmail(deps.db.read, email);
+  const account = await findAccount(deps.db.read, attempt);
   const subject = account === undefined ? deps.findUnknown(email) : accountSubject(account.id);
   const network = networkOf(attempt.origin.ipAddress);
   const ladder = await readLadder(deps.db.read, subject);

@@ -73,18 +73,17 @@ export async function dropNetworks(
     .execute();
 }
 
-/** The organisation that the account has belonged to longest; undefined when it belongs to none. */
+/** The organisation that made the account, else the one that it has belonged to longest; undefined when there is none. */
 export async function findHomeOrganization(db: Reader<DB>, accountId: string): Promise<string | undefined> {
+  const oldestMembership = sql<string | null>`(
+    SELECT i.organization_id FROM user_identities i
+    WHERE i.platform_user_id = p.id AND i.status <> 'Deleted' ORDER BY i.created_at, i.id LIMIT 1)`;
   const row = await db
-    .selectFrom('user_identities')
-    .select('organization_id')
-    .where('platform_user_id', '=', accountId)
-    .where('status', '<>', 'Deleted')
-    .orderBy('created_at')
-    .orderBy('id')
-    .limit(1)
+    .selectFrom('platform_users as p')
+    .select((where) => where.fn.coalesce('p.home_organization_id', oldestMembership).as('organization_id'))
+    .where('p.id', '=', accountId)
     .executeTakeFirst();
-  return row?.organization_id;
+  return row?.organization_id ?? undefined;
 }
 
 export interface UnreportedLock {

@@ -9,6 +9,7 @@ import {
   startTestTenant,
   type TestTenant,
   type TokenBody,
+  verifyAddress,
 } from '../tenant.fixture.ts';
 
 const password = 'velvet harbour counts seven';
@@ -44,6 +45,7 @@ describe('organisation switching (identity.md A8)', () => {
     for (const [name, granted] of Object.entries(roles)) {
       const user = { email, displayName: 'Anna', password, roles: granted };
       await send('POST', `/api/organizations/${idOf(name)}/users`, admin, user);
+      await verifyAddress(tenant, email);
     }
     const citizen = { email, displayName: 'Anna', password, roles: ['User'] };
     await send('POST', `/api/organizations/${PUBLIC_ORGANIZATION_ID}/users`, admin, citizen);

@@ -1,7 +1,7 @@
 import type { Role } from '#core/identity/roles.ts';
 import type { OrganizationType } from '#core/identity/tiers.ts';
 
-/** A person, across all organisations. */
+/** A person: across all organisations when the address is verified, else of the organisation that made the account. */
 export interface Account {
   readonly id: string;
   readonly email: string;
@@ -11,6 +11,8 @@ export interface Account {
   readonly createdOrganizations: number;
   readonly isActive: boolean;
   readonly defaultOrganizationId: string | undefined;
+  /** The organisation that made the account. Without it an unverified account opens none. */
+  readonly homeOrganizationId: string | undefined;
 }
 
 /** A person in one organisation: the subject of tokens. */
@@ -29,6 +31,8 @@ export interface Membership {
   /** The person's oldest active wallet, as far as the wallet service's events have told; a hint (decision D31). */
   readonly walletAddress: string | undefined;
   readonly createdAtMs: number;
+  /** When the person last signed in to this organisation. */
+  readonly lastLoginAtMs: number | undefined;
 }
 
 export type UserStatus = 'Active' | 'Suspended' | 'Deleted';
@@ -39,6 +43,11 @@ export interface OrganizationUser {
   readonly platformUserId: string;
   readonly email: string;
   readonly displayName: string;
+  /**
+   * The address is verified, and the organisation may know: it made the account, or the person has signed in to it. Else adding
+   * an address would tell whether it has an account elsewhere.
+   */
+  readonly emailVerified: boolean;
   readonly roles: readonly Role[];
   readonly status: UserStatus;
   readonly createdAtMs: number;

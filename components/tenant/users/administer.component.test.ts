@@ -1,7 +1,14 @@
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_ADMIN_ID, SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
-import { bearer, grant, startTestTenant, type TestTenant, type TokenBody } from '../tenant.fixture.ts';
+import {
+  bearer,
+  grant,
+  startTestTenant,
+  type TestTenant,
+  type TokenBody,
+  verifyAddress,
+} from '../tenant.fixture.ts';
 
 const password = 'paper lantern on the river';
 
@@ -103,6 +110,7 @@ describe('users of an organisation, administered (identity.md 4.9, section 10)',
       subdomain: `other-${count}`,
     });
     const anna = await person('anna', ['User']);
+    await verifyAddress(tenant, emailOf('anna'));
     await add('anna', ['User'], root, made.json().id);
     await suspend(anna.id);
     const there = await login(emailOf('anna'), `other-${count}`);
@@ -226,6 +234,7 @@ describe('users of an organisation, administered (identity.md 4.9, section 10)',
       name: 'Second',
       subdomain: `second-${count}`,
     });
+    await verifyAddress(tenant, emailOf('anna'));
     await add('anna', ['User'], root, second.json().id);
     for (let round = 0; round < 6; round += 1) {
       const session = (await login(emailOf('anna'), `acme-${count}`)).json<TokenBody>();

@@ -3,7 +3,8 @@ import type { Caller } from '#core/identity/claims.ts';
 import type { Role } from '#core/identity/roles.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { Database, Transactor } from '#kit/db/db.ts';
+import { type Database, isUniqueViolation, type Transactor } from '#kit/db/db.ts';
+import { claimAccount, setPassword } from '../accounts/store.ts';
 import type { Origin } from '../audit/audit.ts';
 import { appendAuditEvent } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
@@ -16,7 +17,7 @@ import type { PasswordPolicy } from '../passwords/policy.ts';
 import type { Passwords } from '../passwords/queue.ts';
 import { normalizeEmail, type OrganizationUser } from './account.ts';
 import { mayGrant, parseRoles } from './roles.ts';
-import { findAccountByEmail, insertAccount, insertIdentity } from './store.ts';
+import { insertIdentity } from './store.ts';
 
 export interface NewUser {
   readonly organizationId: string;
@@ -36,8 +37,12 @@ export interface CreateUserDeps {
 }
 
 /**
- * Adds a person to an organisation. Somebody who has an account keeps it and its password. Throws
- * FOREIGN_ORGANIZATION, ORGANIZATION_NOT_FOUND, UNKNOWN_ROLE, ROLE_NOT_GRANTABLE, PASSWORD_REFUSED, ALREADY_A_MEMBER.
+ * Adds an address to an organisation. A verified account of the address becomes a member and keeps its password. Any other
+ * organisation's unverified account is left alone: this one gets an account of its own with the given password, also when the
+ * user was removed from it before. The password is judged and hashed in each case, and the answers are alike, so that the
+ * caller does not learn whether the address has an account.
+ *
+ * @throws FOREIGN_ORGANIZATION, ORGANIZATION_NOT_FOUND, UNKNOWN_ROLE, ROLE_NOT_GRANTABLE, PASSWORD_REFUSED, ALREADY_A_MEMBER
  */
 export async function createUser(
   deps: CreateUserDeps,
@@ -49,14 +54,16 @@ export async function createUser(
   if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
   const roles = grantedRoles(caller, wanted);
   const email = normalizeEmail(wanted.email);
-  // An account that exists keeps its password, so the given one is neither judged nor hashed.
-  const isNew = (await findAccountByEmail(deps.db.read, email)) === undefined;
-  const passwordHash = isNew ? await hashOf(deps, wanted, organization) : undefined;
+  const passwordHash = await hashOf(deps, wanted, organization);
   const user = { email, displayName: wanted.displayName, roles, createdAtMs: deps.clock.nowMs() };
-  const ids = await deps.db.transact((tx) =>
-    insert(tx, user, { passwordHash, wanted, caller, organization }),
-  );
-  return { ...user, ...ids, status: 'Active', lastLoginAtMs: undefined };
+  const ids = await deps.db
+    .transact((tx) => insert(tx, user, { passwordHash, wanted, caller, organization }))
+    .catch((cause: unknown) => {
+      throw isUniqueViolation(cause, 'user_identities_address')
+        ? refusal('ALREADY_A_MEMBER', { cause })
+        : cause;
+    });
+  return { ...user, ...ids, emailVerified: false, status: 'Active', lastLoginAtMs: undefined };
 }
 
 function grantedRoles(caller: Caller, wanted: NewUser): Role[] {
@@ -75,7 +82,7 @@ async function hashOf(deps: CreateUserDeps, wanted: NewUser, organization: Organ
 }
 
 interface Admission {
-  readonly passwordHash: string | undefined;
+  readonly passwordHash: string;
   readonly wanted: NewUser;
   readonly caller: Caller;
   readonly organization: Organization;
@@ -88,19 +95,15 @@ async function insert(
 ): Promise<Pick<OrganizationUser, 'id' | 'platformUserId'>> {
   const { passwordHash, wanted, caller } = admission;
   const { email, displayName, createdAtMs } = user;
-  if (passwordHash !== undefined) {
-    const account = {
-      id: randomUUIDv7(),
-      email,
-      displayName,
-      passwordHash,
-      emailVerified: false,
-      createdAtMs,
-    };
-    await insertAccount(tx, account);
-  }
-  const account = await findAccountByEmail(tx, email);
-  if (account === undefined) throw refusal('USER_NOT_FOUND');
+  const account = await claimAccount(tx, {
+    id: randomUUIDv7(),
+    email,
+    displayName,
+    passwordHash,
+    emailVerified: false,
+    homeOrganizationId: wanted.organizationId,
+    createdAtMs,
+  });
   const id = await insertIdentity(tx, {
     id: randomUUIDv7(),
     organizationId: wanted.organizationId,
@@ -112,6 +115,9 @@ async function insert(
     createdAtMs,
   });
   if (id === undefined) throw refusal('ALREADY_A_MEMBER');
+  if (!account.isNew && !account.emailVerified) {
+    await setPassword(tx, account.id, { hash: passwordHash, atMs: createdAtMs });
+  }
   const eventId = await appendAuditEvent(tx, {
     organizationId: wanted.organizationId,
     occurredAtMs: createdAtMs,

@@ -8,6 +8,9 @@ export const userSchema = z.object({
   id: identifier,
   email: z.string(),
   displayName: z.string(),
+  emailVerified: z
+    .boolean()
+    .describe('The address is verified; shown once the person has signed in to the organisation.'),
   roles: z.array(z.string()),
   status: z.string(),
   createdAt: z.string().describe('ISO 8601, UTC.'),
@@ -15,11 +18,12 @@ export const userSchema = z.object({
 });
 
 export function presentUser(user: OrganizationUser): z.output<typeof userSchema> {
-  const { email, displayName, status } = user;
+  const { email, displayName, emailVerified, status } = user;
   return {
     id: user.id,
     email,
     displayName,
+    emailVerified,
     roles: [...user.roles],
     status,
     createdAt: apiTimestamp(user.createdAtMs),

@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely';
+import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import { isRole, type Role } from '#core/identity/roles.ts';
 import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { PlatformUserTable, TenantDatabase, UserIdentityTable } from '../database/schema.ts';
@@ -6,11 +6,6 @@ import { oldestWalletOf } from '../wallets/store.ts';
 import type { Account, Membership, OrganizationUser, UserStatus } from './account.ts';
 
 type DB = TenantDatabase;
-
-export async function findAccountByEmail(db: Reader<DB>, email: string): Promise<Account | undefined> {
-  const row = await db.selectFrom('platform_users').selectAll().where('email', '=', email).executeTakeFirst();
-  return row && toAccount(row);
-}
 
 export async function accountExists(db: Reader<DB>, id: string): Promise<boolean> {
   const row = await db.selectFrom('platform_users').select('id').where('id', '=', id).executeTakeFirst();
@@ -26,37 +21,6 @@ export async function lockAccount(tx: Transactor<DB>, id: string): Promise<Accou
     .forUpdate()
     .executeTakeFirst();
   return row && toAccount(row);
-}
-
-export interface NewAccountRow {
-  readonly id: string;
-  readonly email: string;
-  readonly displayName: string;
-  readonly passwordHash: string;
-  readonly emailVerified: boolean;
-  readonly createdAtMs: number;
-}
-
-/** False when the e-mail address has an account. */
-export async function insertAccount(tx: Transactor<DB>, row: NewAccountRow): Promise<boolean> {
-  const inserted = await tx
-    .insertInto('platform_users')
-    .values({
-      id: row.id,
-      email: row.email,
-      display_name: row.displayName,
-      password_hash: row.passwordHash,
-      password_changed_at: new Date(row.createdAtMs),
-      email_verified: row.emailVerified,
-      status: 'Active',
-      default_organization_id: null,
-      created_at: new Date(row.createdAtMs),
-      last_login_at: null,
-    })
-    .onConflict((conflict) => conflict.doNothing())
-    .returning('id')
-    .executeTakeFirst();
-  return inserted !== undefined;
 }
 
 export interface NewIdentityRow {
@@ -134,14 +98,26 @@ export async function listUsers(
   const { total } = await inOrganization
     .select(sql<number>`count(*)::int`.as('total'))
     .executeTakeFirstOrThrow();
-  const rows = await inOrganization
-    .selectAll()
-    .orderBy('created_at')
-    .orderBy('id')
+  const rows = await users(db, organizationId)
+    .orderBy('i.created_at')
+    .orderBy('i.id')
     .offset(window.offset)
     .limit(window.limit)
     .execute();
   return { users: rows.map(toUser), totalCount: total };
+}
+
+function users(db: Reader<DB>, organizationId: string) {
+  return db
+    .selectFrom('user_identities as i')
+    .innerJoin('platform_users as p', 'p.id', 'i.platform_user_id')
+    .where('i.organization_id', '=', organizationId)
+    .where('i.status', '<>', 'Deleted')
+    .selectAll('i')
+    .select(
+      sql<boolean>`p.email_verified AND (i.organization_id IS NOT DISTINCT FROM p.home_organization_id
+        OR i.provisioned_via = 'Local' OR i.last_login_at IS NOT NULL)`.as('email_verified'),
+    );
 }
 
 /** By identity id or by platform user id; not one who was removed. */
@@ -150,12 +126,8 @@ export async function findUser(
   organizationId: string,
   userId: string,
 ): Promise<OrganizationUser | undefined> {
-  const row = await db
-    .selectFrom('user_identities')
-    .selectAll()
-    .where('organization_id', '=', organizationId)
-    .where('status', '<>', 'Deleted')
-    .where((where) => where.or([where('id', '=', userId), where('platform_user_id', '=', userId)]))
+  const row = await users(db, organizationId)
+    .where((where) => where.or([where('i.id', '=', userId), where('i.platform_user_id', '=', userId)]))
     .executeTakeFirst();
   return row && toUser(row);
 }
@@ -169,6 +141,7 @@ export async function countActiveWith(db: Reader<DB>, organizationId: string, ro
     .where('i.organization_id', '=', organizationId)
     .where('i.status', '=', 'Active')
     .where('p.status', '=', 'Active')
+    .where(opensOrganization())
     .where(sql<boolean>`${role} = any(i.roles)`)
     .executeTakeFirstOrThrow();
   return total;
@@ -241,6 +214,14 @@ export async function countCreatedOrganization(tx: Transactor<DB>, accountId: st
     .execute();
 }
 
+/**
+ * Of a query with `platform_users` as p and `user_identities` as i: an account whose address is not verified opens its home
+ * organisation alone, whatever membership rows exist.
+ */
+export function opensOrganization(): RawBuilder<SqlBool> {
+  return sql<SqlBool>`(p.email_verified OR i.organization_id = p.home_organization_id)`;
+}
+
 function memberships(db: Reader<DB>) {
   return db
     .selectFrom('user_identities as i')
@@ -248,6 +229,7 @@ function memberships(db: Reader<DB>) {
     .innerJoin('platform_users as p', 'p.id', 'i.platform_user_id')
     .where('o.deleted_at', 'is', null)
     .where('i.status', '<>', 'Deleted')
+    .where(opensOrganization())
     .orderBy('i.created_at')
     .orderBy('i.id')
     .select([
@@ -259,6 +241,7 @@ function memberships(db: Reader<DB>) {
       'i.roles',
       'i.status',
       'i.created_at',
+      'i.last_login_at',
       'o.name as org_name',
       'o.subdomain as org_subdomain',
       'o.status as org_status',
@@ -284,15 +267,17 @@ function toMembership(row: MembershipRow): Membership {
     roles: row.roles.filter(isRole),
     walletAddress: row.wallet_address ?? undefined,
     createdAtMs: row.created_at.getTime(),
+    lastLoginAtMs: row.last_login_at?.getTime(),
   };
 }
 
-function toUser(row: Selectable<UserIdentityTable>): OrganizationUser {
+function toUser(row: Selectable<UserIdentityTable> & { readonly email_verified: boolean }): OrganizationUser {
   return {
     id: row.id,
     platformUserId: row.platform_user_id,
     email: row.email,
     displayName: row.display_name,
+    emailVerified: row.email_verified,
     roles: row.roles.filter(isRole),
     status: row.status === 'Active' ? 'Active' : row.status === 'Suspended' ? 'Suspended' : 'Deleted',
     createdAtMs: row.created_at.getTime(),
@@ -300,7 +285,7 @@ function toUser(row: Selectable<UserIdentityTable>): OrganizationUser {
   };
 }
 
-function toAccount(row: Selectable<PlatformUserTable>): Account {
+export function toAccount(row: Selectable<PlatformUserTable>): Account {
   return {
     id: row.id,
     email: row.email,
@@ -310,5 +295,6 @@ function toAccount(row: Selectable<PlatformUserTable>): Account {
     createdOrganizations: row.created_orgs_count,
     isActive: row.status === 'Active',
     defaultOrganizationId: row.default_organization_id ?? undefined,
+    homeOrganizationId: row.home_organization_id ?? undefined,
   };
 }

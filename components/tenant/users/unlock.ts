@@ -20,8 +20,11 @@ export interface UnlockRequest {
 
 /**
  * Opens a locked account to every network and lets it be tried again at once. Its failures stay counted until a right
- * password: otherwise an organisation that adds a person could lift the ceiling on guesses at their password.
- * Throws FOREIGN_ORGANIZATION, USER_NOT_FOUND.
+ * password: otherwise an organisation that adds a person could lift the ceiling on guesses at their password. An account
+ * of other organisations whose person has never signed in to this one stays locked for the same reason; the answer and
+ * the audit event are the same, since they would tell that the address has an account elsewhere.
+ *
+ * @throws FOREIGN_ORGANIZATION, USER_NOT_FOUND
  */
 export async function unlockUser(
   deps: { readonly db: Database<TenantDatabase>; readonly clock: Clock },
@@ -40,7 +43,8 @@ export async function unlockUser(
     const account = await lockAccount(tx, member.platformUserId);
     if (account === undefined) throw refusal('USER_NOT_FOUND');
     const networks = [...ladder.networks.keys()];
-    await saveLadder(tx, subject, unlocked(ladder), networks);
+    const isTheirs = account.homeOrganizationId === organizationId || member.lastLoginAtMs !== undefined;
+    if (isTheirs) await saveLadder(tx, subject, unlocked(ladder), networks);
     await appendAudit(tx, {
       organizationId,
       occurredAtMs: nowMs,
@@ -49,9 +53,10 @@ export async function unlockUser(
       platformUserId: account.id,
       origin: request.origin,
       success: true,
-      details: { failures: ladder.failures, by: caller.subject },
+      details: { failures: isTheirs ? ladder.failures : 0, by: caller.subject },
     });
+    if (!isTheirs) return undefined;
     return { email: account.email, known: networks.filter((each) => isKnownNetwork(ladder, each, nowMs)) };
   });
-  await liftGuessCaps(deps.db, opened.email, opened.known);
+  if (opened !== undefined) await liftGuessCaps(deps.db, opened.email, opened.known);
 }

@@ -3,6 +3,7 @@ import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { WalletFact } from '#core/events/wallet-events.ts';
 import { waitFor } from '#kit/testing/wait.ts';
+import { findAccount } from '../sign-in/find-account.ts';
 import {
   adminEmail,
   adminPassword,
@@ -12,7 +13,7 @@ import {
   startTestTenant,
   type TestTenant,
 } from '../tenant.fixture.ts';
-import { findAccountByEmail, listMemberships } from '../users/store.ts';
+import { listMemberships } from '../users/store.ts';
 import { consumePage, type EventPage, type EventSource } from './consumer.ts';
 import { findCursor } from './store.ts';
 import { factOf, openWalletLog, type WalletLog } from './wallets.fixture.ts';
@@ -25,7 +26,7 @@ describe('wallets in tokens', () => {
 
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_wallets');
-    const account = await findAccountByEmail(tenant.db.read, adminEmail);
+    const account = await findAccount(tenant.db.read, { email: adminEmail });
     if (account === undefined) throw new Error('no administrator');
     admin = account.id;
   });

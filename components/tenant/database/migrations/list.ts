@@ -7,6 +7,7 @@ import { idempotencyAge } from './0005-idempotency-age.ts';
 import { organizationResources } from './0006-organization-resources.ts';
 import { refusals } from './0007-refusals.ts';
 import { inbox } from './0008-inbox.ts';
+import { accountHomes } from './0009-account-homes.ts';
 import { signInNetworks } from './0010-sign-in-networks.ts';
 
 export const migrations: readonly Migration[] = [
@@ -18,5 +19,6 @@ export const migrations: readonly Migration[] = [
   organizationResources,
   refusals,
   inbox,
+  accountHomes,
   signInNetworks,
 ];
