@@ -8,7 +8,7 @@ import {
   WALLET_PREFIXES,
   walletParams,
 } from '../wallets/schemas.ts';
-import { isActiveGrant } from './delegation.ts';
+import { isActiveGrant, openContexts } from './delegation.ts';
 import { checkAccess, type GrantDeps, grantAccess, listAccess, revokeAccess } from './grant.ts';
 import type { Grant } from './store.ts';
 
@@ -27,7 +27,13 @@ const grantBody = z.object({
   accessRight,
   reason: plainText(500).optional(),
   expiresAt: timestamp.optional(),
-  allowedDerivationContexts: z.array(z.string().max(100)).max(32).default([]),
+  allowedDerivationContexts: z
+    .array(z.string().max(100))
+    .max(32)
+    .default([])
+    .describe(
+      'platform:register-attestation or platform:payload-encryption; other contexts are not granted.',
+    ),
 });
 
 const grantSchema = z.object({
@@ -38,7 +44,7 @@ const grantSchema = z.object({
   grantedBy: z.string(),
   grantedAt: z.string(),
   expiresAt: z.string().nullable(),
-  allowedDerivationContexts: z.array(z.string()),
+  allowedDerivationContexts: z.array(z.string()).describe('Contexts that the grant opens.'),
   isActive: z.boolean(),
 });
 
@@ -142,7 +148,7 @@ function mountSubject(app: App, deps: GrantDeps, path: string): void {
         ...question,
         hasAccess: answer.hasAccess,
         expiresAt: grant?.expiresAtMs === undefined ? null : apiTimestamp(grant.expiresAtMs),
-        allowedDerivationContexts: [...(grant?.allowedContexts ?? [])],
+        allowedDerivationContexts: grant === undefined ? [] : [...openContexts(grant)],
       };
     },
   );
@@ -157,7 +163,7 @@ function presentGrant(grant: Grant, nowMs: number): z.input<typeof grantSchema> 
     grantedBy: grant.grantedBy,
     grantedAt: apiTimestamp(grant.grantedAtMs),
     expiresAt: grant.expiresAtMs === undefined ? null : apiTimestamp(grant.expiresAtMs),
-    allowedDerivationContexts: [...grant.allowedContexts],
+    allowedDerivationContexts: [...openContexts(grant)],
     isActive: isActiveGrant(grant, nowMs),
   };
 }
