@@ -41,6 +41,20 @@ it('takes the client from the body or from HTTP Basic', () => {
   expect(refused(() => parseClient(parseForm(''), `Basic ${btoa('%:x')}`))).toBe('invalid_request');
 });
 
+it('reads HTTP Basic as base64 alone', () => {
+  const text = Buffer.from('service-x:ab').toString('base64');
+  for (const changed of [
+    `${text}=`,
+    `${text} `,
+    ` ${text}x`,
+    `${text.slice(0, 4)} ${text.slice(4)}`,
+    '/w==',
+    '!',
+  ]) {
+    expect(refused(() => parseClient(parseForm(''), `Basic ${changed}`))).toBe('invalid_request');
+  }
+});
+
 it('refuses the character that no parameter holds, wherever it stands', () => {
   expect(refused(() => parseForm('client_id=a%00'))).toBe('invalid_request');
   expect(refused(() => parametersOfJson({ clientId: 'a\u0000' }))).toBe('invalid_request');

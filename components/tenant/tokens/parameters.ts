@@ -1,3 +1,6 @@
+import { decodeBase64Any } from '#core/encoding/base64.ts';
+import { fromUtf8 } from '#core/encoding/text.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import { OAuthError } from './oauth.ts';
 
 /** Parameters of a token request, one value each; a parameter without a value counts as omitted (RFC 6749, 3.2). */
@@ -48,7 +51,7 @@ export function parseClient(
     return { clientId: getParameter(parameters, 'client_id'), secret: parameters.get('client_secret') };
   }
   if (parameters.has('client_secret')) throw invalid('two client credentials are present');
-  const [clientId = '', ...rest] = Buffer.from(basic, 'base64').toString('utf8').split(':');
+  const [clientId = '', ...rest] = credentialsOf(basic).split(':');
   const named = parameters.get('client_id');
   const id = formDecoded(clientId);
   if (named !== undefined && named !== id) throw invalid('client_id contradicts the authorization header');
@@ -56,11 +59,25 @@ export function parseClient(
   return { clientId: id, secret: secret === '' ? undefined : secret };
 }
 
+function credentialsOf(basic: string): string {
+  try {
+    const text = fromUtf8(decodeBase64Any(basic));
+    if (text !== undefined) return text;
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+  }
+  throw malformedHeader();
+}
+
+function malformedHeader(): OAuthError {
+  return invalid('the authorization header is malformed');
+}
+
 function formDecoded(text: string): string {
   try {
     return storable(decodeURIComponent(text.replaceAll('+', ' ')));
   } catch {
-    throw invalid('the authorization header is malformed');
+    throw malformedHeader();
   }
 }
 
