@@ -15,6 +15,7 @@ import type { Caller } from '#core/identity/claims.ts';
 import type { PolicyName } from '#core/identity/policies.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
+import { decimal } from './decimal.ts';
 import { createObserver, inTrace, type Observation, traceIdOf } from './observe.ts';
 import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
 import { createOpsServer, judgeChecks, type ReadinessCheck, runChecks } from './ops.ts';
@@ -40,6 +41,7 @@ export type { Problem } from './problem.ts';
 export type { TlsMaterial, TlsSource } from './tls.ts';
 export {
   createOpsServer,
+  decimal,
   elsewhereHeader,
   kindStatus,
   page,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isWalletAddress } from '#core/crypto/address.ts';
 import { apiTimestamp, findTimestamp, ticksToMicros } from '#core/encoding/timestamp.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
-import { type App, callerOf, page, pageWindow, paging } from '#kit/http/http.ts';
+import { type App, callerOf, decimal, page, pageWindow, paging } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
 import { refusal } from '../errors.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
@@ -48,7 +48,9 @@ const submitBody = z.object({
 
 const submitQuery = z.object({
   wait: z.enum(['confirmed']).optional(),
-  timeout: z.coerce.number().min(0).max(60).default(10).describe('Seconds to wait for the confirmation.'),
+  timeout: decimal({ max: 60 })
+    .default(10)
+    .describe('Whole seconds to wait for the confirmation; 10 when absent.'),
 });
 
 const acceptedBody = z.object({ txId: z.string() });
