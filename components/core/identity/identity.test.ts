@@ -11,7 +11,7 @@ import {
   parseServiceName,
   SERVICE_NAMES,
 } from './scopes.ts';
-import { audiencesOf, findHumanTier, isEntitledToPlatform, issuerOf } from './tiers.ts';
+import { audiencesOf, isEntitledToPlatform, issuerOf } from './tiers.ts';
 import {
   INSTALLATION_NAME,
   SEEDED_PRINCIPAL_IDS,
@@ -168,9 +168,6 @@ describe('tiers, roles, scopes, ids', () => {
     expect(audiencesOf('acme', 'consumer')).toEqual(['acme:consumer', 'platform:citizen-wallet']);
     expect(audiencesOf('acme', 'service')).toEqual(['acme:service']);
     expect(issuerOf('acme')).toBe('urn:platform:acme');
-    expect(findHumanTier(' Platform ')).toBe('platform');
-    expect(findHumanTier('service')).toBeUndefined();
-    expect(findHumanTier(undefined)).toBeUndefined();
     expect(isEntitledToPlatform('Standard', ['User'])).toBe(true);
     expect(isEntitledToPlatform('Standard', [])).toBe(false);
     expect(isEntitledToPlatform('Public', ['Administrator'])).toBe(false);

@@ -27,6 +27,11 @@ it('reads JSON in both spellings', () => {
     ['user_name', 'x'],
   ]);
   expect(refused(() => parametersOfJson({ clientId: 'a', client_id: 'b' }))).toBe('invalid_request');
+  for (const value of [5, true, ['consumer'], { tier: 'consumer' }]) {
+    expect(refused(() => parametersOfJson({ tier: value }))).toBe('invalid_request');
+    expect(refused(() => parametersOfJson({ organizationSubdomain: value }))).toBe('invalid_request');
+  }
+  expect([...parametersOfJson({ tier: null, scope: '' })]).toEqual([]);
   expect(refused(() => parametersOfJson([]))).toBe('invalid_request');
   expect(refused(() => parametersOfJson(undefined))).toBe('invalid_request');
 });

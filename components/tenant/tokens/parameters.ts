@@ -21,7 +21,13 @@ export function parseForm(text: string): Parameters {
   return parameters;
 }
 
-/** The same parameters as members of a JSON object, also in camelCase; other members are ignored. */
+/** Optional parameters that change what is granted: a value that is no text must not count as left out. */
+const decisive: readonly string[] = ['tier', 'organization_subdomain', 'scope'];
+
+/**
+ * The same parameters as members of a JSON object, also in camelCase; members that are no text are ignored.
+ * Throws invalid_request for one of the decisive parameters that is neither text nor null.
+ */
 export function parametersOfJson(body: unknown): Parameters {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw invalid('the body is no object');
@@ -30,6 +36,8 @@ export function parametersOfJson(body: unknown): Parameters {
     const name = member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     if (parameters.has(name)) throw invalid(`parameter ${quoted(name)} is repeated`);
     if (typeof value === 'string' && value !== '') parameters.set(name, storable(value));
+    const isGiven = typeof value !== 'string' && value !== null;
+    if (isGiven && decisive.includes(name)) throw invalid(`parameter ${name} is no text`);
   }
   return parameters;
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { type App, callerOf } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { originOf } from '../requests/origin.ts';
+import { tier } from '../requests/tier.ts';
 import { doneSchema, unstored } from '../sign-in/routes.ts';
 import { acceptForms, parametersOf } from './form-body.ts';
 import { type GrantDeps, grantTokens } from './grant.ts';
@@ -15,7 +16,7 @@ import { presentTokens, tokenSchema } from './token-response.ts';
 const anyBody = z.unknown();
 const refreshSchema = z.object({
   refreshToken: z.string().min(1).max(512),
-  tier: z.string().max(64).optional(),
+  tier: tier.optional(),
 });
 const id = z.guid().toLowerCase();
 
@@ -60,7 +61,7 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
           tags,
           consumes: ['application/x-www-form-urlencoded', 'application/json'],
           description:
-            'grant_type password (username, password) or refresh_token (refresh_token); optional tier.',
+            'grant_type password (username, password) or refresh_token (refresh_token); optional tier, platform or consumer.',
           body: anyBody,
           response: { 200: tokenSchema },
         },
