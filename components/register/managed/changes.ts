@@ -17,19 +17,20 @@ import { vote } from '../governance/vote.ts';
 import { type ChangeDeps, disableDevMode, updatePolicy } from '../policy/change.ts';
 import type { Subject } from '../registers/roster.ts';
 import type { Register } from '../registers/store.ts';
+import { descriptionText, metadataMap, reasonText, titleText } from '../registers/texts.ts';
 import { loadRules } from '../rules/load.ts';
 import { assertStaysOperational } from '../validators/operational.ts';
 import { addEntry, nextEntry } from '../validators/register.ts';
 import { listOutstanding } from './outstanding.ts';
 import { saveChange } from './store.ts';
-import { address, descriptionText, metadataMap, titleText, validatorIdText } from './wish.ts';
+import { address, validatorIdText } from './wish.ts';
 
 export interface ManagedChangeDeps extends ChangeDeps {
   readonly wallets: Wallets;
   readonly validators: Validators;
 }
 
-const justification = z.string().max(500).optional();
+const justification = reasonText.optional();
 
 export const changeBody = z.discriminatedUnion('change', [
   z.strictObject({

@@ -3,16 +3,9 @@ import { isWalletAddress } from '#core/crypto/address.ts';
 import { sha256 } from '#core/crypto/hash.ts';
 import { canonicalJson } from '#core/encoding/jcs.ts';
 import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
-import { storable } from '../database/text.ts';
+import { descriptionText, metadataMap, titleText } from '../registers/texts.ts';
 
 export const address = z.string().refine(isWalletAddress, 'expected a wallet address');
-export const titleText = storable(128)
-  .min(1)
-  .regex(/^[^\p{Cc}]*$/u, 'holds control characters');
-export const descriptionText = storable(2048);
-export const metadataMap = z
-  .record(storable(64).min(1), storable(512))
-  .refine((value) => Object.keys(value).length <= 32, 'at most 32 members');
 export const validatorIdText = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
 export const registerIdText = z
   .string()

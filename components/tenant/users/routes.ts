@@ -1,12 +1,12 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { readableName } from '#core/encoding/readable.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import { type App, callerOf, pageWindow, paging } from '#kit/http/http.ts';
 import { refusal } from '../errors.ts';
 import { isSystemAdministrator, requireCallerOrganization } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
-import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { repeatable } from '../requests/repeatable.ts';
 import { type AdministerDeps, removeUser, setUserRoles, setUserStatus, type UserAct } from './administer.ts';
@@ -19,7 +19,7 @@ const roleName = z.string().max(64);
 
 const newUserSchema = z.object({
   email: z.string().trim().max(254).pipe(z.email()),
-  displayName: z.string().trim().pipe(line.min(1).max(200)),
+  displayName: z.string().trim().pipe(readableName.max(200)),
   password: z.string().max(1024),
   roles: z.array(roleName).max(16).default([]),
 });

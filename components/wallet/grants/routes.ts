@@ -1,13 +1,8 @@
 import { z } from 'zod';
+import { readableText } from '#core/encoding/readable.ts';
 import { apiTimestamp, findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
 import { type App, callerOf, page, pageSchema, pageWindow, paging } from '#kit/http/http.ts';
-import {
-  idempotencyHeaders,
-  identifier,
-  plainText,
-  WALLET_PREFIXES,
-  walletParams,
-} from '../wallets/schemas.ts';
+import { idempotencyHeaders, identifier, WALLET_PREFIXES, walletParams } from '../wallets/schemas.ts';
 import { isActiveGrant, openContexts } from './delegation.ts';
 import { checkAccess, type GrantDeps, grantAccess, listAccess, revokeAccess } from './grant.ts';
 import type { Grant } from './store.ts';
@@ -25,7 +20,7 @@ const timestamp = z.string().transform((text, context): number => {
 const grantBody = z.object({
   subject: z.uuid().toLowerCase().describe('Platform user.'),
   accessRight,
-  reason: plainText(500).optional(),
+  reason: readableText.max(500).optional(),
   expiresAt: timestamp.optional(),
   allowedDerivationContexts: z
     .array(z.string().max(100))
