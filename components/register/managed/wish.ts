@@ -3,7 +3,7 @@ import { isWalletAddress } from '#core/crypto/address.ts';
 import { sha256 } from '#core/crypto/hash.ts';
 import { canonicalJson } from '#core/encoding/jcs.ts';
 import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
-import { descriptionText, metadataMap, titleText } from '../registers/texts.ts';
+import { knownDescription, knownMetadata, knownTitle } from '../registers/texts.ts';
 
 export const address = z.string().refine(isWalletAddress, 'expected a wallet address');
 export const validatorIdText = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
@@ -29,8 +29,8 @@ export type GivenAttestation = z.output<typeof attestationBody>;
 
 /** What a custom resource asks for. */
 export const wishBody = z.strictObject({
-  title: titleText,
-  description: descriptionText.optional(),
+  title: knownTitle,
+  description: knownDescription.optional(),
   purpose: z.enum(['General', 'System']).default('General'),
   organizationId: uidText.optional(),
   owners: z
@@ -47,7 +47,7 @@ export const wishBody = z.strictObject({
     .max(24)
     .default([]),
   devMode: z.boolean().default(false),
-  metadata: metadataMap.default({}),
+  metadata: knownMetadata.default({}),
   policy: z.record(z.string(), z.unknown()).default({}),
   validators: z
     .array(validatorIdText)

@@ -15,7 +15,14 @@ import { type FinalizeDeps, finalize } from './finalize.ts';
 import { type InitiateDeps, initiate } from './initiate.ts';
 import { presentRegister } from './present.ts';
 import { countRegisters, listRegisters } from './store.ts';
-import { descriptionText, metadataMap, titleText } from './texts.ts';
+import {
+  descriptionText,
+  knownDescription,
+  knownMetadata,
+  knownTitle,
+  metadataMap,
+  titleText,
+} from './texts.ts';
 import { type UpdateDeps, updateRegister } from './update.ts';
 
 export interface RegistersDeps extends InitiateDeps, FinalizeDeps, UpdateDeps, DeleteDeps {
@@ -85,9 +92,9 @@ const listQuery = paging().extend({
 const immutable = ['id', 'registerId', 'status', 'purpose', 'devMode', 'height', 'createdAt'] as const;
 
 const updateBody = z.looseObject({
-  title: titleText.optional(),
-  description: descriptionText.optional(),
-  metadata: metadataMap.optional(),
+  title: knownTitle.optional(),
+  description: knownDescription.optional(),
+  metadata: knownMetadata.optional(),
   advertise: z.boolean().optional(),
 });
 
