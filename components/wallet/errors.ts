@@ -12,7 +12,10 @@ const REFUSALS = {
   ALGORITHM_MISMATCH: ['invalid', 'the algorithm is not the one of the wallet'],
   ALGORITHM_UNKNOWN: ['invalid', 'the algorithm is not ED25519, NISTP256 or RSA-4096'],
   UNKNOWN_DERIVATION_CONTEXT: ['invalid', 'the derivation context is unknown'],
-  DERIVATION_CONTEXT_RESERVED: ['forbidden', 'the derivation context is not for signing by callers'],
+  DERIVATION_CONTEXT_RESERVED: [
+    'forbidden',
+    'the key of this derivation context signs through the routes of its purpose alone',
+  ],
   HYBRID_UNSUPPORTED: ['not_implemented', 'hybrid signatures are not supported'],
   PREHASH_LENGTH: ['invalid', 'pre-hashed data must be exactly 32 bytes'],
   PERSON_REQUIRED: ['forbidden', 'wallets belong to people and organisations; this token is neither'],

@@ -161,15 +161,17 @@ describe('policies and validators of a register, from outside', () => {
     for (const path of ['/policy/history', '/governance/history', '/governance/proposals']) {
       expect((await get(path)).status, path).toBe(200);
     }
-    const justification = 'because\u0000 \u2028 "\\"';
-    const wish = {
-      operationType: 'add-member',
-      targetDid: second.did,
-      targetRole: 'Designer',
-      justification,
-    };
-    expect(await register.decide(owner, wish)).toBeUndefined();
-    await sealAction({ after: 'strange justification' });
+  });
+
+  test('a justification that would be shown otherwise than it is written is refused', async () => {
+    const add = { operationType: 'add-member', targetDid: second.did, targetRole: 'Designer' };
+    for (const justification of ['because\u0000', 'because\u202e', 'because\u2028']) {
+      const refused = await post('/governance/propose', { ...add, justification });
+      expect(codeOf(refused)).toEqual([400, 'INVALID_REQUEST']);
+    }
+    const justification = 'because \n "\\" €';
+    expect(await register.decide(owner, { ...add, justification })).toBeUndefined();
+    await sealAction({ after: 'a justification' });
   });
 
   test('ledger A10: from public to consent only with a transition mode', async () => {

@@ -1,3 +1,4 @@
+import type { FastifySchema } from 'fastify';
 import { type App, createHttpServer } from '#kit/http/http.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
 import { exists } from './repository.ts';
@@ -10,6 +11,7 @@ export interface MountedRoute {
   /** With `:name` for parameters. */
   readonly path: string;
   readonly policy: string;
+  readonly schema: FastifySchema | undefined;
 }
 
 type Mount = (app: App, deps: object) => void;
@@ -26,7 +28,8 @@ export async function mountedRoutes(component: Component): Promise<MountedRoute[
     app.addHook('onRoute', (route) => {
       for (const method of [route.method].flat()) {
         const policy = route.config?.policy ?? 'none';
-        if (method !== 'HEAD') recorded.push({ component, method, path: route.url, policy });
+        const { url: path, schema } = route;
+        if (method !== 'HEAD') recorded.push({ component, method, path, policy, schema });
       }
     });
     mount(app, {});

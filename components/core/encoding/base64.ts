@@ -51,6 +51,14 @@ export function encodeBase64Url(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
 }
 
+/**
+ * Whether text is URL-safe base64 as `encodeBase64Url` writes it (RFC 7515 section 2): no padding, no white space, no bits
+ * beyond the last byte. So two texts that pass never stand for the same bytes.
+ */
+export function isBase64Url(text: string): boolean {
+  return Buffer.from(text, 'base64url').toString('base64url') === text;
+}
+
 /** The standard padded spelling of any accepted spelling; throws like decodeBase64Any. */
 export function normaliseBase64(text: string): string {
   return encodeBase64(decodeBase64Any(text));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeBase64Any, encodeBase64, encodeBase64Url, normaliseBase64 } from './base64.ts';
+import { decodeBase64Any, encodeBase64, encodeBase64Url, isBase64Url, normaliseBase64 } from './base64.ts';
 import { decodeHex, encodeHex, isLowerHex } from './hex.ts';
 import { compareCodeUnits, equalBytes, fromUtf8, utf8 } from './text.ts';
 import {
@@ -50,6 +50,29 @@ describe('base64', () => {
     'Zm9ä',
   ])('refuses %j', (text) => {
     expect(() => decodeBase64Any(text)).toThrow(expect.objectContaining({ code: 'INVALID_BASE64' }));
+  });
+
+  it('base64url has one spelling', () => {
+    fc.assert(
+      fc.property(bytes, (data) => {
+        const text = encodeBase64Url(data);
+        expect(isBase64Url(text)).toBe(true);
+        for (const other of [
+          `${text}=`,
+          `${text}==`,
+          ` ${text}`,
+          `${text}\n`,
+          `${text}.`,
+          `${text}\0`,
+          `${text}é`,
+        ]) {
+          expect(isBase64Url(other)).toBe(false);
+        }
+      }),
+    );
+    expect(['Zg', 'Zm8', 'Zm9v', '-_-_', ''].filter(isBase64Url)).toHaveLength(5);
+    const others = ['A', 'Zh', 'Zm9', 'Zg==', 'Zm8=', '+_-_', '-/-_', 'Z g', 'Zm9v ', 'Zm9v\u2028', 'Ａg'];
+    expect(others.filter(isBase64Url)).toEqual([]);
   });
 
   it('every spelling of bytes reads back, and has one normal form', () => {

@@ -4,7 +4,7 @@ import { type Decision, decide, mayActFor, POLICY_NAMES, type PolicyName } from 
 import { findRole, highestRole, isRole } from './roles.ts';
 import { isScope, parseScopeClaim } from './scopes.ts';
 import { findServiceName, listServices, parseServiceName } from './services.ts';
-import { audiencesOf, findHumanTier, isEntitledToPlatform, issuerOf } from './tiers.ts';
+import { audiencesOf, isEntitledToPlatform, issuerOf } from './tiers.ts';
 import { INSTALLATION_NAME, SYSTEM_ORGANIZATION_ID, serviceSpiffeUri } from './well-known.ts';
 
 const installation = 'acme';
@@ -156,9 +156,6 @@ describe('tiers, roles, scopes, ids', () => {
     expect(audiencesOf('acme', 'consumer')).toEqual(['acme:consumer', 'platform:citizen-wallet']);
     expect(audiencesOf('acme', 'service')).toEqual(['acme:service']);
     expect(issuerOf('acme')).toBe('urn:platform:acme');
-    expect(findHumanTier(' Platform ')).toBe('platform');
-    expect(findHumanTier('service')).toBeUndefined();
-    expect(findHumanTier(undefined)).toBeUndefined();
     expect(isEntitledToPlatform('Standard', ['User'])).toBe(true);
     expect(isEntitledToPlatform('Standard', [])).toBe(false);
     expect(isEntitledToPlatform('Public', ['Administrator'])).toBe(false);

@@ -4,7 +4,8 @@ import type { Role } from './roles.ts';
 export const TIERS = ['platform', 'consumer', 'service'] as const;
 export type Tier = (typeof TIERS)[number];
 /** Tiers a person can ask for. */
-export type HumanTier = Exclude<Tier, 'service'>;
+export const HUMAN_TIERS = ['platform', 'consumer'] as const satisfies readonly Tier[];
+export type HumanTier = (typeof HUMAN_TIERS)[number];
 export type OrganizationType = 'Standard' | 'Public';
 
 /** The literal second audience of consumer tokens (specification document 1). */
@@ -24,12 +25,6 @@ export function audiencesOf(installation: string, tier: Tier): string[] {
 /** `iss` of every token of an installation (decision D45). */
 export function issuerOf(installation: string): string {
   return `urn:platform:${installation}`;
-}
-
-/** The tier a text asks for, trimmed and in any case; other texts do not count (notes/identity.md 3.4). */
-export function findHumanTier(text: string | undefined): HumanTier | undefined {
-  const wanted = text?.trim().toLowerCase();
-  return wanted === 'platform' || wanted === 'consumer' ? wanted : undefined;
 }
 
 /**

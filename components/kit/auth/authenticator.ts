@@ -1,4 +1,5 @@
 import { errors, type JWTVerifyResult, jwtVerify } from 'jose';
+import { isBase64Url } from '#core/encoding/base64.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { type Caller, callerOf, parseAccessClaims } from '#core/identity/claims.ts';
 import { issuerOf } from '#core/identity/tiers.ts';
@@ -31,13 +32,16 @@ export interface AuthenticatorOptions {
 /**
  * Verifies access tokens of an installation (notes/identity.md 3.1): ES256 only, `typ` at+jwt, issuer and audience of
  * the installation, 30 s of skew, not revoked (RFC 9068, RFC 8725). Verified tokens are remembered by their text;
- * expiry and revocation are judged at every call.
+ * expiry and revocation are judged at every call. Each segment is read as base64url without padding, white space or
+ * trailing bits (RFC 7515, section 2). A signature still has a second form, (r, n - s) of ECDSA; revocation goes by
+ * `jti`, never by the bytes of a token.
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const { keys, revocations, clock, installation } = options;
   const verified = new Map<string, Caller>();
 
   const verify = async (token: string): Promise<Caller> => {
+    if (!isCompact(token)) throw refused('it is malformed');
     const { payload } = await verifySignature(token, { keys, clock, issuer: issuerOf(installation) });
     const caller = callerOf(parseAccessClaims(payload), installation);
     if (caller.issuedAtMs > clock.nowMs() + SKEW_SECONDS * 1000) throw refused('it was issued in the future');
@@ -59,6 +63,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       return caller;
     },
   };
+}
+
+function isCompact(token: string): boolean {
+  const segments = token.split('.');
+  return segments.length === 3 && segments.every((segment) => segment !== '' && isBase64Url(segment));
 }
 
 /** The oldest entry makes room: a Map iterates in the order of insertion. */

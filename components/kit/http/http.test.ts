@@ -244,13 +244,27 @@ describe('bad input', () => {
     expect(answer.json().code).toBe('METHOD_NOT_ALLOWED');
   });
 
-  it.each(['page=0', 'pageSize=101', 'pageSize=0', 'page=x', 'page=1.5'])(
-    'refuses paging %s',
-    async (query) => {
-      const { app } = openApp(mountThings);
-      expect((await app.inject(`/things?${query}`)).statusCode).toBe(400);
-    },
-  );
+  it.each([
+    'page=0',
+    'pageSize=101',
+    'pageSize=0',
+    'page=x',
+    'page=1.5',
+    'page=0x10',
+    'page=1e3',
+    'page=1%0a',
+    'page=%201',
+    'page=%2B1',
+    'page=+1',
+    'page=1.0',
+    'page=01',
+    'page=%D9%A3',
+    'page=',
+    'page=1&page=2',
+  ])('refuses paging %s', async (query) => {
+    const { app } = openApp(mountThings);
+    expect((await app.inject(`/things?${query}`)).statusCode).toBe(400);
+  });
 });
 
 describe('raw bodies', () => {

@@ -17,6 +17,7 @@ import type { PolicyName } from '#core/identity/policies.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
 import { emptyAnswer, errorAnswer, jsonAnswer, mediaAnswer, textAnswer } from './answers.ts';
+import { decimal } from './decimal.ts';
 import { idempotencyHeaders } from './headers.ts';
 import { createObserver, inTrace, type Observation, traceIdOf } from './observe.ts';
 import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
@@ -43,6 +44,7 @@ export type { Problem } from './problem.ts';
 export type { TlsMaterial, TlsSource } from './tls.ts';
 export {
   createOpsServer,
+  decimal,
   elsewhereHeader,
   emptyAnswer,
   errorAnswer,

@@ -20,6 +20,15 @@ describe('paging', () => {
     expect(clamped.safeParse({ page: 'x' }).success).toBe(false);
   });
 
+  it('takes decimal digits only, whether it refuses or clamps', () => {
+    for (const query of [paging(), paging({ outOfRange: 'clamp' })]) {
+      for (const text of ['0x10', '1e3', '1\n', ' 1', '+1', '-1', '1.0', '01', '٣', '']) {
+        expect(query.safeParse({ page: text }).success).toBe(false);
+        expect(query.safeParse({ pageSize: text }).success).toBe(false);
+      }
+    }
+  });
+
   it('can be extended with filters', () => {
     const query = paging().extend({ sender: z.string().optional() });
     expect(query.parse({ sender: 'a', page: '2' })).toEqual({ sender: 'a', page: 2, pageSize: 20 });

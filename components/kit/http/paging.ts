@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clampedDecimal, decimal } from './decimal.ts';
 
 export interface PagingOptions {
   /** Size when the client names none; 20 when absent. */
@@ -29,18 +30,15 @@ export interface Page<T> {
 /** Largest page number: keeps offsets inside safe integers. */
 const maxPage = 10_000_000;
 
-/** zod object of the query members `page` and `pageSize`; extend it with the filters of a route. */
+/** zod object of the query members `page` and `pageSize`, decimal digits; extend it with the filters of a route. */
 export function paging(options: PagingOptions = {}) {
   const { defaultSize = 20, maxSize = 100, outOfRange = 'refuse' } = options;
-  const bounded = (max: number) => {
-    const integer = z.coerce.number().int();
-    return outOfRange === 'refuse'
-      ? integer.min(1).max(max)
-      : integer.transform((value) => Math.min(Math.max(value, 1), max));
-  };
+  const bounded = outOfRange === 'refuse' ? decimal : clampedDecimal;
   return z.object({
-    page: bounded(maxPage).default(1).describe('Page, from 1.'),
-    pageSize: bounded(maxSize).default(defaultSize).describe(`Items per page, 1 to ${maxSize}.`),
+    page: bounded({ min: 1, max: maxPage }).default(1).describe('Page, from 1; the first when absent.'),
+    pageSize: bounded({ min: 1, max: maxSize })
+      .default(defaultSize)
+      .describe(`Items per page, 1 to ${maxSize}; ${defaultSize} when absent.`),
   });
 }
 

@@ -1,5 +1,10 @@
 import { nextVersion, versionText } from '#core/blueprint/changes.ts';
-import { type Definition, MAX_BLUEPRINT_BYTES, readDefinition } from '#core/blueprint/members.ts';
+import {
+  type Definition,
+  type DefinitionFault,
+  MAX_BLUEPRINT_BYTES,
+  readDefinition,
+} from '#core/blueprint/members.ts';
 import { buildPublication, PUBLISH_ACTION, type Publication } from '#core/blueprint/publication.ts';
 import { canonicalJson } from '#core/encoding/jcs.ts';
 import { isJsonObject } from '#core/encoding/json.ts';
@@ -12,6 +17,7 @@ import { refusal } from '../errors.ts';
 import type { Register } from '../registers/store.ts';
 import type { Confirmations } from '../transactions/confirmations.ts';
 import { findVersion, type PublishedVersion } from './store.ts';
+import { unreadableTexts } from './texts.ts';
 
 export interface PublishDeps extends ControlDeps {
   readonly database: Database<RegisterSchema>;
@@ -37,10 +43,24 @@ export function definitionOf(blueprintId: string, value: unknown): Definition {
     if (Buffer.byteLength(canonicalJson(read)) <= MAX_BLUEPRINT_BYTES) return read;
     throw refusal('TRANSACTION_TOO_LARGE', { message: 'A definition may have 524288 bytes at most.' });
   }
-  const faults = 'id' in read ? [{ location: '/id', message: 'is not blueprintId' }] : read;
+  throw refusedFor('id' in read ? [{ location: '/id', message: 'is not blueprintId' }] : read);
+}
+
+/**
+ * A definition to be published: as `definitionOf`, with texts that people can read as they are written.
+ * @throws AppError as definitionOf does
+ */
+export function publishableDefinition(blueprintId: string, value: unknown): Definition {
+  const definition = definitionOf(blueprintId, value);
+  const faults = unreadableTexts(definition);
+  if (faults.length > 0) throw refusedFor(faults);
+  return definition;
+}
+
+function refusedFor(faults: readonly DefinitionFault[]): AppError {
   const violations = faults.map(({ location, message }) => violation('VAL_SCHEMA_001', message, location));
   const [first] = violations;
-  throw new AppError('unprocessable', 'VAL_SCHEMA_001', `${first?.field} ${first?.message}`, { violations });
+  return new AppError('unprocessable', 'VAL_SCHEMA_001', `${first?.field} ${first?.message}`, { violations });
 }
 
 async function findPublished(

@@ -11,7 +11,7 @@ import { refusal } from '../errors.ts';
 import { getRegister, getWritableRegister } from '../registers/access.ts';
 import type { SeenRegister } from '../registers/store.ts';
 import { loadRules, type RulesDeps } from '../rules/load.ts';
-import { definitionOf, type PublishDeps, publishDefinition } from './publish.ts';
+import { type PublishDeps, publishableDefinition, publishDefinition } from './publish.ts';
 
 export interface BlueprintsDeps extends PublishDeps, RulesDeps {
   readonly database: PublishDeps['database'];
@@ -54,7 +54,7 @@ async function assertMayPublish(deps: BlueprintsDeps, register: SeenRegister, ca
 
 function definitionIn({ blueprintId, blueprint, blueprintJson }: z.output<typeof publishBody>) {
   const value = blueprintJson === undefined ? blueprint : toValue(scanJson(blueprintJson));
-  return definitionOf(blueprintId, value);
+  return publishableDefinition(blueprintId, value);
 }
 
 /** Publication of blueprints on a register, for services that judged them (notes/ledger.md L-175). */

@@ -4,7 +4,7 @@ import { AppError } from '#core/errors/errors.ts';
 import { decide } from '#core/identity/policies.ts';
 import { findDocketHash } from '#core/ledger/register-id.ts';
 import type { Database } from '#kit/db/db.ts';
-import { type App, callerOf, jsonAnswer, page, paging } from '#kit/http/http.ts';
+import { type App, callerOf, decimal, jsonAnswer, page, paging } from '#kit/http/http.ts';
 import type { Validators } from '../clients.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { FindMembers } from '../directory/ask.ts';
@@ -32,8 +32,8 @@ const docketParams = z.object({ registerId: z.string(), docketId: z.string() });
 const tags = ['Dockets'];
 
 const listQuery = paging().extend({
-  from: z.coerce.number().int().min(0).optional().describe('First docket number.'),
-  to: z.coerce.number().int().min(0).optional().describe('Last docket number, inclusive.'),
+  from: decimal().optional().describe('First docket number.'),
+  to: decimal().optional().describe('Last docket number, inclusive.'),
   order: z.enum(['asc', 'desc']).default('desc'),
 });
 

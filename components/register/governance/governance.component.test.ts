@@ -3,7 +3,11 @@ import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { memberDid } from '#core/ledger/did.ts';
 import { buildOperation, governanceDraft } from '#core/ledger/governance/build.ts';
-import { approvalDigest, type Operation } from '#core/ledger/governance/operation.ts';
+import {
+  approvalDigest,
+  GOVERNANCE_PAYLOAD_VERSION,
+  type Operation,
+} from '#core/ledger/governance/operation.ts';
 import { parseRules } from '#core/ledger/governance/rules-json.ts';
 import { boundTxId, payloadHash, signingDigest } from '#core/ledger/transaction.ts';
 import { waitFor } from '#kit/testing/wait.ts';
@@ -227,34 +231,33 @@ describe('governance', () => {
     expect([denied.status, denied.body.code]).toEqual([403, 'VAL_PERM_003']);
   });
 
+  /** A governance transaction that a wallet elsewhere has signed. */
+  function signedBy(key: TestKey, actionId: string, payload: object) {
+    const createdAt = new Date().toISOString();
+    const { blueprintId, metadata } = governanceDraft(actionId, payload);
+    const hash = payloadHash(payload);
+    const envelope = { registerId, blueprintId, actionId, payloadHash: hash, createdAt, metadata };
+    const transactionId = boundTxId({ ...envelope, type: 'Control' }, [key.publicKey]);
+    const signatureValue = encodeBase64(key.signer.signDigest(signingDigest(transactionId, hash)));
+    const signatures = [{ publicKey: key.publicKey, signatureValue, algorithm: 'ED25519' }];
+    return { transactionId, actionId, payload, createdAt, metadata, signatures };
+  }
+
+  /** The payload of an operation that the owner proposes now. */
+  async function payloadOf(operation: object) {
+    const { rules, height } = await register.state(registerId);
+    if (rules === undefined) throw new Error('no rules');
+    const proposedAt = new Date().toISOString();
+    const proposed = { ...operation, proposerDid: didOf(owner), proposedAt } as Operation;
+    const verifier = createVerifier(nodeEd25519());
+    return buildOperation(rules, proposed, { docketNumber: height, timestamp: proposedAt, verifier });
+  }
+
   it('takes what a wallet elsewhere has signed', async () => {
     const roster = (await get('/roster')).body;
-    const rules = (await register.state(registerId)).rules;
-    if (rules === undefined) throw new Error('no rules');
-    const createdAt = new Date().toISOString();
-    const operation = {
-      ...addOf(second),
-      proposerDid: didOf(owner),
-      proposedAt: createdAt,
-    };
-    const context = { docketNumber: 1, timestamp: createdAt, verifier: createVerifier(nodeEd25519()) };
-    const payload = buildOperation(rules, operation as Operation, context);
-    const { blueprintId, metadata } = governanceDraft('add-member', payload);
-    const hash = payloadHash(payload);
-    const envelope = {
-      registerId,
-      blueprintId,
-      actionId: 'add-member',
-      payloadHash: hash,
-      createdAt,
-      metadata,
-    };
-    const transactionId = boundTxId({ ...envelope, type: 'Control' }, [owner.publicKey]);
-    const signatureValue = encodeBase64(owner.signer.signDigest(signingDigest(transactionId, hash)));
-    const signatures = [{ publicKey: owner.publicKey, signatureValue, algorithm: 'ED25519' }];
-    const transaction = { transactionId, actionId: 'add-member', payload, createdAt, metadata, signatures };
+    const transaction = signedBy(owner, 'add-member', await payloadOf(addOf(second)));
     const answer = await propose({ transaction }, 'user');
-    expect([answer.status, answer.body.txId]).toEqual([202, transactionId]);
+    expect([answer.status, answer.body.txId]).toEqual([202, transaction.transactionId]);
     await sealed();
     expect((await get('/roster')).body.rosterHash).not.toBe(roster.rosterHash);
   });
@@ -279,20 +282,39 @@ describe('governance', () => {
     expect(dockets).toEqual([3, 2, 1, 0]);
   });
 
-  it('keeps what text columns cannot hold', async () => {
+  it('keeps what text columns cannot hold, and what nobody may write here, as it was signed', async () => {
     await add(second);
-    const justification = 'a\u0000b';
-    const opened = await propose({ ...addOf(third), justification });
-    expect(opened.status).toBe(202);
+    const justification = 'a\u0000b\u202e';
+    const payload = await payloadOf({ ...addOf(third), justification });
+    const opening = signedBy(owner, 'control.governance.propose', payload);
+    expect((await propose({ transaction: opening }, 'user')).status).toBe(202);
     await sealed();
-    const { proposalId } = opened.body;
-    expect((await vote(proposalId, { decision: 'reject', comment: justification }, 'second')).status).toBe(
-      202,
-    );
+    const proposalId = opening.transactionId;
+    const ballot = { version: GOVERNANCE_PAYLOAD_VERSION, proposalId, decision: 'reject' };
+    const rejection = signedBy(second, 'control.governance.approve', { ...ballot, comment: justification });
+    expect((await vote(proposalId, { transaction: rejection }, 'user')).status).toBe(202);
     await sealed();
     const shown = (await get(`/proposals/${proposalId}`)).body;
     expect([shown.operation.justification, shown.votes[1].comment]).toEqual([justification, justification]);
-    expect((await get('/history')).body.items[0].operation.justification).toBe('a\ufffdb');
+    expect((await get('/history')).body.items[0].operation.justification).toBe('a\ufffdb\u202e');
+  });
+
+  it.each(['a\u0000b', 'a\u202eb', 'a\u00adb', 'a\rb'])('writes no reason like %j itself', async (text) => {
+    await threeVoters();
+    const opened = await propose({ operationType: 'remove-member', targetDid: didOf(third) }, 'second');
+    await sealed();
+    const { proposalId } = opened.body;
+    const approval = { approverDid: didOf(third), signature: 'AA==', isApproval: true, comment: text };
+    const refused = [
+      await propose({ ...addOf(fourth), justification: text }),
+      await propose({ ...addOf(fourth), approvals: [approval] }),
+      await vote(proposalId, { decision: 'reject', comment: text }, 'admin'),
+      await vote(proposalId, { approvals: [approval] }, 'admin'),
+    ];
+    expect(refused.map(({ status, body }) => [status, body.code])).toEqual(
+      Array(4).fill([400, 'INVALID_REQUEST']),
+    );
+    expect(register.validators.pooled(registerId)).toEqual([]);
   });
 
   it('answers a repeated proposal by Idempotency-Key with the first answer', async () => {

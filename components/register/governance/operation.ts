@@ -12,6 +12,10 @@ import {
 } from '#core/ledger/governance/operation.ts';
 import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
 import type { Wallets } from '../clients.ts';
+import { reasonText } from '../registers/texts.ts';
+
+/** A vote that comes along with a request. Its comment is no part of what is signed, so it can be put right. */
+export const submittedApproval = approvalSchema.extend({ comment: reasonText.optional() });
 
 /** Words in any case, with `-` or `_` or neither (notes/ledger.md H9). */
 export function word<const T extends readonly string[]>(words: T): z.ZodType<T[number], unknown> {
@@ -38,10 +42,10 @@ export const wishBody = z.object({
   policy: z.record(z.string(), z.unknown()).optional(),
   cryptoPolicy: z.record(z.string(), z.unknown()).optional(),
   transitionMode: word(TRANSITION_MODES).optional(),
-  justification: z.string().max(500).optional(),
+  justification: reasonText.optional(),
   proposedAt: z.string().max(64).optional().describe('As the approvals that come along have signed it.'),
   expiresAt: z.string().max(64).optional(),
-  approvals: z.array(approvalSchema).max(50).optional(),
+  approvals: z.array(submittedApproval).max(50).optional(),
 });
 export type OperationWish = z.output<typeof wishBody>;
 

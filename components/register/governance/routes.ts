@@ -2,11 +2,7 @@ import { z } from 'zod';
 import { ALGORITHMS } from '#core/crypto/algorithm.ts';
 import { formatLedgerTimestamp } from '#core/encoding/timestamp.ts';
 import { GOVERNANCE_BLUEPRINT } from '#core/ledger/governance/control.ts';
-import {
-  approvalSchema,
-  operationPayloadSchema,
-  PROPOSAL_STATUSES,
-} from '#core/ledger/governance/operation.ts';
+import { operationPayloadSchema, PROPOSAL_STATUSES } from '#core/ledger/governance/operation.ts';
 import { findTxId } from '#core/ledger/register-id.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import {
@@ -27,10 +23,11 @@ import { refusal } from '../errors.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
 import type { Subject } from '../registers/roster.ts';
 import type { Register } from '../registers/store.ts';
+import { reasonText } from '../registers/texts.ts';
 import { loadRules, type RulesDeps } from '../rules/load.ts';
 import { assertStaysOperational, mayForce } from '../validators/operational.ts';
 import { type DecideDeps, decide } from './decide.ts';
-import { forceQuery, operationOf, wishBody, word } from './operation.ts';
+import { forceQuery, operationOf, submittedApproval, wishBody, word } from './operation.ts';
 import { presentBallot, presentOperation, presentProposal, presentRoster } from './present.ts';
 import { findProposal, listOperations, listProposals } from './store.ts';
 import { enact, vote } from './vote.ts';
@@ -85,8 +82,8 @@ const voteBody = z.union([
   z.object({
     decision: z.enum(['approve', 'reject']).optional(),
     approverDid: z.string().max(255).optional().describe('Your own DID; the weightiest one when absent.'),
-    comment: z.string().max(500).optional(),
-    approvals: z.array(approvalSchema).min(1).max(50).optional().describe('Votes that others signed.'),
+    comment: reasonText.optional(),
+    approvals: z.array(submittedApproval).min(1).max(50).optional().describe('Votes that others signed.'),
   }),
 ]);
 

@@ -17,26 +17,33 @@ import { vote } from '../governance/vote.ts';
 import { type ChangeDeps, disableDevMode, updatePolicy } from '../policy/change.ts';
 import type { Subject } from '../registers/roster.ts';
 import type { Register } from '../registers/store.ts';
+import {
+  assertReadable,
+  knownDescription,
+  knownMetadata,
+  knownTitle,
+  reasonText,
+} from '../registers/texts.ts';
 import { loadRules } from '../rules/load.ts';
 import { assertStaysOperational } from '../validators/operational.ts';
 import { addEntry, nextEntry } from '../validators/register.ts';
 import { listOutstanding } from './outstanding.ts';
 import { saveChange } from './store.ts';
-import { address, descriptionText, metadataMap, titleText, validatorIdText } from './wish.ts';
+import { address, validatorIdText } from './wish.ts';
 
 export interface ManagedChangeDeps extends ChangeDeps {
   readonly wallets: Wallets;
   readonly validators: Validators;
 }
 
-const justification = z.string().max(500).optional();
+const justification = reasonText.optional();
 
 export const changeBody = z.discriminatedUnion('change', [
   z.strictObject({
     change: z.literal('metadata'),
-    title: titleText.optional(),
-    description: descriptionText.optional(),
-    metadata: metadataMap.optional().describe('Added to what there is.'),
+    title: knownTitle.optional(),
+    description: knownDescription.optional(),
+    metadata: knownMetadata.optional().describe('Added to what there is.'),
   }),
   z.strictObject({
     change: z.literal('policy'),
@@ -119,6 +126,7 @@ async function changeMetadata(deps: ManagedChangeDeps, at: At, wish: Of<'metadat
   if (title === undefined && description === undefined && wish.metadata === undefined)
     throw new AppError('invalid', 'INVALID_REQUEST', 'Give a title, a description or metadata.');
   await assertGoverns(deps, at);
+  assertReadable(wish, rules);
   const metadata = wish.metadata && { ...rules.metadata, ...wish.metadata };
   const { registerId } = register;
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, registerId, title, description, metadata };

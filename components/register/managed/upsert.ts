@@ -13,6 +13,7 @@ import { type Draft, type RosterWish, requestAttestations } from '../registers/d
 import { firstPolicy } from '../registers/initiate.ts';
 import { resolveRoster, type Subject } from '../registers/roster.ts';
 import { findRegisterEver } from '../registers/store.ts';
+import { assertReadable } from '../registers/texts.ts';
 import { type CollectDeps, collect, isSameDraft, missingOf } from './attestations.ts';
 import {
   clearDraft,
@@ -197,6 +198,7 @@ export async function upsertRegister(
   const known = await findRegisterEver(deps.database.read, registerId);
   if (known?.deletion !== undefined) throw refusal('REGISTER_DELETED');
   if (known !== undefined) return registerId;
+  assertReadable(wish);
   for (let attempt = 0; attempt < mostAttempts; attempt += 1) {
     const drafted = await draftOf(deps, subject, managed, wish);
     const from = { given: wish.attestations, token: subject.token };

@@ -4,16 +4,9 @@ import { sha256 } from '#core/crypto/hash.ts';
 import { canonicalJson } from '#core/encoding/jcs.ts';
 import { identifier } from '#core/identity/identifier.ts';
 import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
-import { storable } from '../database/text.ts';
+import { knownDescription, knownMetadata, knownTitle } from '../registers/texts.ts';
 
 export const address = z.string().refine(isWalletAddress, 'expected a wallet address');
-export const titleText = storable(128)
-  .min(1)
-  .regex(/^[^\p{Cc}]*$/u, 'holds control characters');
-export const descriptionText = storable(2048);
-export const metadataMap = z
-  .record(storable(64).min(1), storable(512))
-  .refine((value) => Object.keys(value).length <= 32, 'at most 32 members');
 export const validatorIdText = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
 export const registerIdText = z
   .string()
@@ -37,8 +30,8 @@ export type GivenAttestation = z.output<typeof attestationBody>;
 
 /** What a custom resource asks for. */
 export const wishBody = z.strictObject({
-  title: titleText,
-  description: descriptionText.optional(),
+  title: knownTitle,
+  description: knownDescription.optional(),
   purpose: z.enum(['General', 'System']).default('General'),
   organizationId: uidText.optional(),
   owners: z
@@ -55,7 +48,7 @@ export const wishBody = z.strictObject({
     .max(24)
     .default([]),
   devMode: z.boolean().default(false),
-  metadata: metadataMap.default({}),
+  metadata: knownMetadata.default({}),
   policy: z.record(z.string(), z.unknown()).default({}),
   validators: z
     .array(validatorIdText)

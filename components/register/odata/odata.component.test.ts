@@ -251,6 +251,26 @@ describe('OData', () => {
     expect([seen.length, new Set(seen).size]).toEqual([26, 26]);
   });
 
+  it('ignores a preferred size that is not written in decimal digits', async () => {
+    const sizeFor = async (prefer: string) =>
+      (await register.call('GET', '/odata/Transactions', { token: 'admin', headers: { prefer } })).body.value
+        .length;
+    expect(await sizeFor('odata.maxpagesize="4"; x, y')).toBe(4);
+    for (const size of ['4e1', '4x', '0x4', '4.5', '+4', '4 4']) {
+      expect(await sizeFor(`maxpagesize=${size}`)).toBe(20);
+    }
+    for (const [option, text] of [
+      ['$top', '1e1'],
+      ['$top', '0x1'],
+      ['$skip', '1%0a'],
+      ['$skip', '%2B1'],
+      ['$top', '%D9%A3'],
+    ]) {
+      const path = `/odata/Transactions?${option}=${text}`;
+      expect((await register.call('GET', path, { token: 'admin' })).status, path).toBe(400);
+    }
+  });
+
   it.each([
     "x' or '1'='1",
     "'; drop table transactions; --",

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isBase64Url } from '#core/encoding/base64.ts';
 import type { EntitySet, Property } from './model.ts';
 import { findProperty } from './model.ts';
 import { parseFilter, parseKey, parseOrderBy, parseSelect } from './parse.ts';
@@ -76,6 +77,7 @@ export function printStart({ after, offset }: Start): string {
 export function parseStart(text: string, option: QueryOption = '$skiptoken'): Start {
   const refuse = () => malformedQuery({ option, position: 0 }, 'not a token of this service');
   let value: unknown;
+  if (!isBase64Url(text)) throw refuse();
   try {
     value = JSON.parse(Buffer.from(text, 'base64url').toString());
   } catch {

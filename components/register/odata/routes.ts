@@ -99,7 +99,7 @@ const nowMicros = (deps: ODataDeps) => deps.clock.nowMicros();
 /** Rows in a page where the client names none: `Prefer: odata.maxpagesize`. */
 function preferredSize(request: FastifyRequest): number | undefined {
   const header = String(request.headers['prefer'] ?? '');
-  const found = /(?:^|[,;\s])(?:odata\.)?maxpagesize\s*=\s*"?(\d{1,6})/i.exec(header);
+  const found = /(?:^|[,;\s])(?:odata\.)?maxpagesize\s*=\s*"?(\d{1,6})"?\s*(?:[,;]|$)/i.exec(header);
   const size = found === null ? 0 : Number(found[1]);
   return size === 0 ? undefined : Math.min(size, largestPage);
 }

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isAppError } from '#core/errors/errors.ts';
-import { approvalSchema, TRANSITION_MODES } from '#core/ledger/governance/operation.ts';
+import { TRANSITION_MODES } from '#core/ledger/governance/operation.ts';
 import { isDefaultPolicy } from '#core/ledger/policy.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
 import {
@@ -16,9 +16,10 @@ import {
 import { bearerOf } from '../bearer.ts';
 import { type Answer, isAccepted, sendAnswer } from '../control/answer.ts';
 import { refusal } from '../errors.ts';
-import { word } from '../governance/operation.ts';
+import { submittedApproval, word } from '../governance/operation.ts';
 import { presentTime } from '../governance/present.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
+import { reasonText } from '../registers/texts.ts';
 import { loadRules } from '../rules/load.ts';
 import type { PolicyKind, PolicyVersion } from '../rules/store.ts';
 import { type Change, type ChangeDeps, disableDevMode, updateCryptoPolicy, updatePolicy } from './change.ts';
@@ -36,17 +37,17 @@ const updateBody = z.object({
   policy: json.describe('The next policy; members left out stay as they are, null takes one away.'),
   updatedBy: z.string().min(1).max(255).describe('Your own DID, of the roster.'),
   transitionMode: word(TRANSITION_MODES).optional().describe('Required from public to consent.'),
-  justification: z.string().max(500).optional(),
+  justification: reasonText.optional(),
   proposedAt: z.string().max(64).optional(),
-  approvals: z.array(approvalSchema).max(50).optional(),
+  approvals: z.array(submittedApproval).max(50).optional(),
 });
 
 const cryptoBody = z.object({
   cryptoPolicy: json,
   updatedBy: z.string().min(1).max(255).optional(),
-  justification: z.string().max(500).optional(),
+  justification: reasonText.optional(),
   proposedAt: z.string().max(64).optional(),
-  approvals: z.array(approvalSchema).max(50).optional(),
+  approvals: z.array(submittedApproval).max(50).optional(),
 });
 
 function presentVersion(member: 'policy' | 'cryptoPolicy', row: PolicyVersion) {

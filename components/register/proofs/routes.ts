@@ -7,7 +7,7 @@ import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Certificate } from '#core/ledger/certificate.ts';
 import { parseCheckpoint } from '#core/ledger/checkpoint.ts';
-import { type App, callerOf, jsonAnswer, textAnswer } from '#kit/http/http.ts';
+import { type App, callerOf, decimal, jsonAnswer, textAnswer } from '#kit/http/http.ts';
 import { memberOf } from '../dockets/chain.ts';
 import { attestationsOf, findDocket, type StoredDocket } from '../dockets/store.ts';
 import { getRegister, getVisibleRegister } from '../registers/access.ts';
@@ -204,8 +204,8 @@ function mountConsistency(app: App, deps: ProofsDeps): void {
         summary: 'Proof that the log of from dockets is the beginning of the log of to dockets',
         params: registerParams,
         querystring: z.object({
-          from: z.coerce.number().int().min(1),
-          to: z.coerce.number().int().min(1).optional().describe('The height when absent.'),
+          from: decimal({ min: 1 }),
+          to: decimal({ min: 1 }).optional().describe('The height when absent.'),
         }),
         response: jsonAnswer('The proof.'),
       },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
-import { type App, callerOf, jsonAnswer } from '#kit/http/http.ts';
+import { type App, callerOf, decimal, jsonAnswer } from '#kit/http/http.ts';
 import { storable } from '../database/text.ts';
 import { withinTime } from '../odata/store.ts';
 import { textTerm } from '../odata/terms.ts';
@@ -118,7 +118,7 @@ function mountGraph(app: App, deps: QueriesDeps): void {
         summary: 'Transactions as nodes with their links, newest first',
         params: z.object({ registerId: z.string() }),
         querystring: z.object({
-          limit: z.coerce.number().int().min(1).max(1_000).default(200),
+          limit: decimal({ min: 1, max: 1_000 }).default(200).describe('Nodes, 1 to 1000; 200 when absent.'),
           before: z.string().max(64).optional().describe('Cursor: the last transaction of the page before.'),
         }),
         response: jsonAnswer('Nodes and links.'),

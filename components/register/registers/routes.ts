@@ -24,6 +24,14 @@ import { type FinalizeDeps, finalize } from './finalize.ts';
 import { type InitiateDeps, initiate } from './initiate.ts';
 import { presentRegister } from './present.ts';
 import { countRegisters, listRegisters } from './store.ts';
+import {
+  descriptionText,
+  knownDescription,
+  knownMetadata,
+  knownTitle,
+  metadataMap,
+  titleText,
+} from './texts.ts';
 import { type UpdateDeps, updateRegister } from './update.ts';
 
 export interface RegistersDeps extends InitiateDeps, FinalizeDeps, UpdateDeps, DeleteDeps {
@@ -32,8 +40,6 @@ export interface RegistersDeps extends InitiateDeps, FinalizeDeps, UpdateDeps, D
 }
 
 const address = z.string().refine(isWalletAddress, 'expected a wallet address');
-const controlFree = /^[^\p{Cc}]*$/u;
-const title = storable(128).min(1).regex(controlFree, 'holds control characters');
 
 /** A wallet of the wallet service by id or address, or the address of a key elsewhere (L-23). */
 const member = z.object({
@@ -46,15 +52,12 @@ const isNamed = (one: z.output<typeof member>) =>
 const onlyOne = 'walletAddress or walletId, one of them';
 
 const initiateBody = z.object({
-  title,
-  description: storable(2048).optional(),
+  title: titleText,
+  description: descriptionText.optional(),
   purpose: z.enum(['General', 'System']).default('General'),
   devMode: z.boolean().default(false),
   advertise: z.boolean().default(false),
-  metadata: z
-    .record(storable(64).min(1), storable(512))
-    .refine((value) => Object.keys(value).length <= 32, 'at most 32 members')
-    .default({}),
+  metadata: metadataMap.default({}),
   policy: z.record(z.string(), z.unknown()).optional(),
   owners: z.array(member.refine(isNamed, onlyOne)).max(25).optional(),
   additionalAdmins: z
@@ -98,9 +101,9 @@ const listQuery = paging().extend({
 const immutable = ['id', 'registerId', 'status', 'purpose', 'devMode', 'height', 'createdAt'] as const;
 
 const updateBody = z.looseObject({
-  title: title.optional(),
-  description: storable(2048).optional(),
-  metadata: initiateBody.shape.metadata.unwrap().optional(),
+  title: knownTitle.optional(),
+  description: knownDescription.optional(),
+  metadata: knownMetadata.optional(),
   advertise: z.boolean().optional(),
 });
 

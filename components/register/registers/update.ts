@@ -17,6 +17,7 @@ import { getRegister, getWritableRegister } from './access.ts';
 import { presentRegister } from './present.ts';
 import type { Subject } from './roster.ts';
 import { type SeenRegister, setAdvertise } from './store.ts';
+import { assertReadable } from './texts.ts';
 
 export interface UpdateDeps extends ControlDeps {
   readonly database: Database<RegisterSchema>;
@@ -78,6 +79,7 @@ export async function updateRegister(
   const { read } = deps.database;
   const register = await getWritableRegister(read, subject.caller, id);
   await assertMayUpdate(deps, register, subject);
+  assertReadable(wish, register);
   const { advertise } = wish;
   if (advertise !== undefined && advertise !== register.advertise) {
     const { registerNo, registerId } = register;

@@ -5,6 +5,7 @@ import type { Idempotency } from '#kit/db/idempotency.ts';
 import {
   type App,
   callerOf,
+  decimal,
   idempotencyHeaders,
   jsonAnswer,
   page,
@@ -56,7 +57,9 @@ const submitBody = z.object({
 
 const submitQuery = z.object({
   wait: z.enum(['confirmed']).optional(),
-  timeout: z.coerce.number().min(0).max(60).default(10).describe('Seconds to wait for the confirmation.'),
+  timeout: decimal({ max: 60 })
+    .default(10)
+    .describe('Whole seconds to wait for the confirmation; 10 when absent.'),
 });
 
 const acceptedBody = z.object({ txId: z.string() });

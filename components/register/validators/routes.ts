@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readableLine, readableText } from '#core/encoding/readable.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
@@ -10,6 +11,7 @@ import { sendAnswer } from '../control/answer.ts';
 import { forceQuery } from '../governance/operation.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
 import type { Register } from '../registers/store.ts';
+import { reasonText } from '../registers/texts.ts';
 import { loadRules } from '../rules/load.ts';
 import { mayForce, viewsOf } from './operational.ts';
 import { presentApproved, presentOperational, presentValidator } from './present.ts';
@@ -29,27 +31,23 @@ const registerBody = z.object({
   publicKey: text(1024).optional(),
   proofOfPossession: text(1024).optional().describe('With publicKey; asked of the validator when absent.'),
   grpcEndpoint: text(255).optional().describe('Directory data: the validator announces it itself.'),
-  metadata: z.record(z.string(), z.string()).optional(),
+  metadata: z.record(readableLine, readableText).optional(),
 });
 const approveBody = z
-  .object({ approvedBy: text(255).optional(), approvalNotes: z.string().max(500).optional() })
+  .object({ approvedBy: text(255).optional(), approvalNotes: reasonText.optional() })
   .nullish();
-const rejectBody = z
-  .object({ rejectedBy: text(255).optional(), reason: z.string().max(500).optional() })
-  .nullish();
+const rejectBody = z.object({ rejectedBy: text(255).optional(), reason: reasonText.optional() }).nullish();
 const rotateBody = z
   .object({
     rotatedBy: text(255).optional(),
-    reason: z.string().max(500).optional(),
+    reason: reasonText.optional(),
     publicKey: text(1024).optional(),
     proofOfPossession: text(1024)
       .optional()
       .describe('With publicKey; the validator is asked for its next key when absent.'),
   })
   .nullish();
-const suspendBody = z
-  .object({ suspendedBy: text(255).optional(), reason: z.string().max(500).optional() })
-  .nullish();
+const suspendBody = z.object({ suspendedBy: text(255).optional(), reason: reasonText.optional() }).nullish();
 
 /** Services, and people who manage registers (L-109). */
 function assertManages(caller: Caller): void {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readableName } from '#core/encoding/readable.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { identifier } from '#core/identity/identifier.ts';
 import type { Clock } from '#kit/clock/clock.ts';
@@ -70,7 +71,7 @@ const newEntrySchema = z.object({
   category: z.enum(CATEGORIES),
   severity: z.enum(SEVERITIES).default('Info'),
   correlationKey: line.min(1).max(256),
-  title: line.min(1).max(200),
+  title: readableName.min(1).max(200),
   summary: line.max(1000).optional(),
   iconKey: line.max(64).optional(),
   detailHref: z

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readableName } from '#core/encoding/readable.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { identifier } from '#core/identity/identifier.ts';
 import type { Database } from '#kit/db/db.ts';
@@ -25,7 +26,7 @@ export const branding = z.object({
 });
 
 export const organizationStatus = z.enum(['Active', 'Suspended']);
-export const organizationName = line.min(3).max(100);
+export const organizationName = readableName.min(3).max(100);
 export const subdomain = z
   .string()
   .trim()

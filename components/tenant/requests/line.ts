@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { readableLine } from '#core/encoding/readable.ts';
 
-/** Text without control characters: one line, and nothing that PostgreSQL cannot keep. */
-export const line = z.string().regex(/^\P{Cc}*$/u, 'write one line, without control characters');
+/** One line that people read: names, titles, addresses, reasons. */
+export const line = readableLine;

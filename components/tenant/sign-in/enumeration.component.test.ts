@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { liftCap } from '#kit/rate-limit/security-cap.ts';
-import { bearer, grant, startTestTenant, type TestTenant } from '../tenant.fixture.ts';
+import { bearer, grant, startTestTenant, type TestTenant, verifyAddress } from '../tenant.fixture.ts';
 import { recordStatements, type SentStatement } from './statements.fixture.ts';
 import { unknownAuditLanes, unknownRecords } from './unknown-address.ts';
 
@@ -139,8 +139,9 @@ describe('an attempt tells nobody who has an account', () => {
     expect(unknownRecords).toBe(8_192);
   });
 
-  it('counts failures in the organisation that the person has belonged to longest, wherever they switched to', async () => {
+  it('counts failures in the home organisation of the account, wherever the person switched to', async () => {
     await addUser('mover');
+    await verifyAddress(tenant, emailOf('mover'));
     const admin = bearer((await grant(tenant)).access_token);
     const made = await tenant.app.inject({
       method: 'POST',

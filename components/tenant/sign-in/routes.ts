@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { type App, callerOf } from '#kit/http/http.ts';
 import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
+import { tier } from '../requests/tier.ts';
 import { logOut, type RevokeDeps } from '../tokens/revoke.ts';
 import { presentTokens, tokenSchema } from '../tokens/token-response.ts';
 import { presentCaller } from './me.ts';
@@ -12,7 +13,7 @@ const loginSchema = z.object({
   email: line.min(1).max(254),
   password: z.string().min(1).max(1024),
   organizationSubdomain: z.string().max(64).optional(),
-  tier: z.string().max(64).optional(),
+  tier: tier.optional(),
   returnTo: z.string().max(2048).optional(),
 });
 

@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
+import type { HumanTier } from '#core/identity/tiers.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { Origin } from '../audit/audit.ts';
@@ -30,7 +31,7 @@ export interface Attempt {
   readonly email: string;
   readonly password: string;
   readonly organizationSubdomain?: string | undefined;
-  readonly tier?: string | undefined;
+  readonly tier?: HumanTier | undefined;
   readonly returnTo?: string | undefined;
   readonly origin: Origin;
 }

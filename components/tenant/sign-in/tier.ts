@@ -1,14 +1,9 @@
 import type { Role } from '#core/identity/roles.ts';
-import {
-  findHumanTier,
-  type HumanTier,
-  isEntitledToPlatform,
-  type OrganizationType,
-} from '#core/identity/tiers.ts';
+import { type HumanTier, isEntitledToPlatform, type OrganizationType } from '#core/identity/tiers.ts';
 
 export interface TierQuestion {
-  /** The explicit wish; values other than consumer and platform are ignored. */
-  readonly tier?: string | undefined;
+  /** The explicit wish. */
+  readonly tier?: HumanTier | undefined;
   /** Where the caller goes afterwards: a path or an allowed external address. */
   readonly returnTo?: string | undefined;
   readonly roles: readonly Role[];
@@ -18,9 +13,9 @@ export interface TierQuestion {
 /** 'refused' only for an explicit wish beyond the entitlement; everything else is lowered silently. */
 export function resolveTier(question: TierQuestion): HumanTier | 'refused' {
   const entitled = isEntitledToPlatform(question.orgType, question.roles);
-  const wish = findHumanTier(question.tier);
-  if (wish === 'consumer') return 'consumer';
-  if (wish === 'platform') return entitled ? 'platform' : 'refused';
+  const { tier } = question;
+  if (tier === 'consumer') return 'consumer';
+  if (tier === 'platform') return entitled ? 'platform' : 'refused';
   const destination = question.returnTo === undefined ? 'platform' : tierOfDestination(question.returnTo);
   return entitled ? destination : 'consumer';
 }

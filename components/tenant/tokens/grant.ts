@@ -1,4 +1,6 @@
+import { HUMAN_TIERS, type HumanTier } from '#core/identity/tiers.ts';
 import type { Origin } from '../audit/audit.ts';
+import { tier as tierSchema } from '../requests/tier.ts';
 import { type SignInDeps, signIn } from '../sign-in/sign-in.ts';
 import { OAuthError } from './oauth.ts';
 import { getParameter, type Parameters } from './parameters.ts';
@@ -11,6 +13,12 @@ export interface GrantDeps {
   readonly passwordGrantEnabled: boolean;
 }
 
+function tierOf(parameters: Parameters): HumanTier | undefined {
+  const wish = tierSchema.optional().safeParse(parameters.get('tier'));
+  if (wish.success) return wish.data;
+  throw new OAuthError(400, 'invalid_request', `tier is none of ${HUMAN_TIERS.join(', ')}`);
+}
+
 const maxPasswordLength = 1024;
 
 /** The public token endpoint: password and refresh_token. Throws OAuthError and the refusals of both use cases. */
@@ -20,7 +28,7 @@ export async function grantTokens(
   origin: Origin,
 ): Promise<IssuedTokens> {
   const grantType = getParameter(parameters, 'grant_type');
-  const tier = parameters.get('tier');
+  const tier = tierOf(parameters);
   if (grantType === 'refresh_token') {
     return refresh(deps.refresh, { refreshToken: getParameter(parameters, 'refresh_token'), tier, origin });
   }

@@ -27,6 +27,11 @@ it('reads JSON in both spellings', () => {
     ['user_name', 'x'],
   ]);
   expect(refused(() => parametersOfJson({ clientId: 'a', client_id: 'b' }))).toBe('invalid_request');
+  for (const value of [5, true, ['consumer'], { tier: 'consumer' }]) {
+    expect(refused(() => parametersOfJson({ tier: value }))).toBe('invalid_request');
+    expect(refused(() => parametersOfJson({ organizationSubdomain: value }))).toBe('invalid_request');
+  }
+  expect([...parametersOfJson({ tier: null, scope: '' })]).toEqual([]);
   expect(refused(() => parametersOfJson([]))).toBe('invalid_request');
   expect(refused(() => parametersOfJson(undefined))).toBe('invalid_request');
 });
@@ -39,6 +44,20 @@ it('takes the client from the body or from HTTP Basic', () => {
   expect(refused(() => parseClient(parseForm('client_secret=y'), basic))).toBe('invalid_request');
   expect(refused(() => parseClient(parseForm(''), undefined))).toBe('invalid_request');
   expect(refused(() => parseClient(parseForm(''), `Basic ${btoa('%:x')}`))).toBe('invalid_request');
+});
+
+it('reads HTTP Basic as base64 alone', () => {
+  const text = Buffer.from('service-x:ab').toString('base64');
+  for (const changed of [
+    `${text}=`,
+    `${text} `,
+    ` ${text}x`,
+    `${text.slice(0, 4)} ${text.slice(4)}`,
+    '/w==',
+    '!',
+  ]) {
+    expect(refused(() => parseClient(parseForm(''), `Basic ${changed}`))).toBe('invalid_request');
+  }
 });
 
 it('refuses the character that no parameter holds, wherever it stands', () => {

@@ -1,3 +1,6 @@
+import { decodeBase64Any } from '#core/encoding/base64.ts';
+import { fromUtf8 } from '#core/encoding/text.ts';
+import { isAppError } from '#core/errors/errors.ts';
 import { OAuthError } from './oauth.ts';
 
 /** Parameters of a token request, one value each; a parameter without a value counts as omitted (RFC 6749, 3.2). */
@@ -18,7 +21,13 @@ export function parseForm(text: string): Parameters {
   return parameters;
 }
 
-/** The same parameters as members of a JSON object, also in camelCase; other members are ignored. */
+/** Optional parameters that change what is granted: a value that is no text must not count as left out. */
+const decisive: readonly string[] = ['tier', 'organization_subdomain', 'scope'];
+
+/**
+ * The same parameters as members of a JSON object, also in camelCase; members that are no text are ignored.
+ * Throws invalid_request for one of the decisive parameters that is neither text nor null.
+ */
 export function parametersOfJson(body: unknown): Parameters {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw invalid('the body is no object');
@@ -27,6 +36,8 @@ export function parametersOfJson(body: unknown): Parameters {
     const name = member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     if (parameters.has(name)) throw invalid(`parameter ${quoted(name)} is repeated`);
     if (typeof value === 'string' && value !== '') parameters.set(name, storable(value));
+    const isGiven = typeof value !== 'string' && value !== null;
+    if (isGiven && decisive.includes(name)) throw invalid(`parameter ${name} is no text`);
   }
   return parameters;
 }
@@ -48,7 +59,7 @@ export function parseClient(
     return { clientId: getParameter(parameters, 'client_id'), secret: parameters.get('client_secret') };
   }
   if (parameters.has('client_secret')) throw invalid('two client credentials are present');
-  const [clientId = '', ...rest] = Buffer.from(basic, 'base64').toString('utf8').split(':');
+  const [clientId = '', ...rest] = credentialsOf(basic).split(':');
   const named = parameters.get('client_id');
   const id = formDecoded(clientId);
   if (named !== undefined && named !== id) throw invalid('client_id contradicts the authorization header');
@@ -56,11 +67,25 @@ export function parseClient(
   return { clientId: id, secret: secret === '' ? undefined : secret };
 }
 
+function credentialsOf(basic: string): string {
+  try {
+    const text = fromUtf8(decodeBase64Any(basic));
+    if (text !== undefined) return text;
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+  }
+  throw malformedHeader();
+}
+
+function malformedHeader(): OAuthError {
+  return invalid('the authorization header is malformed');
+}
+
 function formDecoded(text: string): string {
   try {
     return storable(decodeURIComponent(text.replaceAll('+', ' ')));
   } catch {
-    throw invalid('the authorization header is malformed');
+    throw malformedHeader();
   }
 }
 

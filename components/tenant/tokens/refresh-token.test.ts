@@ -24,5 +24,8 @@ it('refuses every single changed character, another key, and other spellings of 
   expect(parseRefreshToken(token, Buffer.alloc(32, 8))).toBeUndefined();
   expect(parseRefreshToken(`${token}=`, key)).toBeUndefined();
   expect(parseRefreshToken(` ${token}`, key)).toBeUndefined();
+  for (const added of ['==', ' ', '\n', '.', '\u200b', '+']) {
+    expect(parseRefreshToken(token + added, key)).toBeUndefined();
+  }
   expect(parseRefreshToken('', key)).toBeUndefined();
 });

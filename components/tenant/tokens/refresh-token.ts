@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { isBase64Url } from '#core/encoding/base64.ts';
 
 /** What a refresh token says: the family it belongs to and which rotation of it this is. */
 export interface RefreshToken {
@@ -26,8 +27,9 @@ export function formatRefreshToken(token: RefreshToken, key: Uint8Array): string
 export function parseRefreshToken(text: string, key: Uint8Array): RefreshToken | undefined {
   if (!looksLikeRefreshToken(text)) return undefined;
   const body = text.slice(prefix.length);
+  if (!isBase64Url(body)) return undefined;
   const bytes = Buffer.from(body, 'base64url');
-  if (bytes.length !== totalBytes || bytes.toString('base64url') !== body) return undefined;
+  if (bytes.length !== totalBytes) return undefined;
   const head = bytes.subarray(0, familyBytes + 4);
   if (!timingSafeEqual(mac(head, key), bytes.subarray(familyBytes + 4))) return undefined;
   return { familyId: formatUuid(head.subarray(0, familyBytes)), generation: head.readUInt32BE(familyBytes) };

@@ -1,4 +1,4 @@
-import { findHumanTier } from '#core/identity/tiers.ts';
+import type { HumanTier } from '#core/identity/tiers.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import type { AuditEvent, Origin } from '../audit/audit.ts';
@@ -24,7 +24,7 @@ export interface RefreshDeps extends SessionIssuer {
 
 export interface RefreshRequest {
   readonly refreshToken: string;
-  readonly tier?: string | undefined;
+  readonly tier?: HumanTier | undefined;
   readonly origin: Origin;
 }
 
@@ -68,7 +68,7 @@ async function renew(deps: RefreshDeps, rotation: Rotation): Promise<Outcome> {
   const membership = await findMembership(tx, family.identityId);
   if (account?.isActive !== true || membership?.isActive !== true) return 'dead';
   // Without a wish the tier stays, lowered when the entitlement is gone.
-  const wish = findHumanTier(request.tier) ?? (family.tier === 'consumer' ? 'consumer' : undefined);
+  const wish = request.tier ?? (family.tier === 'consumer' ? 'consumer' : undefined);
   const tier = resolveTier({ tier: wish, roles: membership.roles, orgType: membership.orgType });
   if (tier === 'refused') return 'tier-refused';
   const generation = family.generation + (rotation.rotates ? 1 : 0);

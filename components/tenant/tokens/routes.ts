@@ -3,6 +3,7 @@ import { identifier } from '#core/identity/identifier.ts';
 import { type App, callerOf } from '#kit/http/http.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { originOf } from '../requests/origin.ts';
+import { tier } from '../requests/tier.ts';
 import { doneSchema, unstored } from '../sign-in/routes.ts';
 import { acceptForms, parametersOf } from './form-body.ts';
 import { form, grantForm, oauthErrors, tokenForm } from './form-schemas.ts';
@@ -16,7 +17,7 @@ import { presentTokens, tokenSchema } from './token-response.ts';
 
 const refreshSchema = z.object({
   refreshToken: z.string().min(1).max(512),
-  tier: z.string().max(64).optional(),
+  tier: tier.optional(),
 });
 
 export interface TokenRouteDeps {
@@ -60,6 +61,8 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
         schema: {
           operationId: 'issueToken',
           tags,
+          description:
+            'grant_type password (username, password) or refresh_token (refresh_token); optional tier, platform or consumer.',
           consumes: form.consumes,
           body: grantForm,
           response: { 200: tokenSchema, ...oauthErrors },

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { readableName } from '#core/encoding/readable.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { identifier } from '#core/identity/identifier.ts';
 import type { Idempotency } from '#kit/db/idempotency.ts';
@@ -7,7 +8,6 @@ import { type App, callerOf, emptyAnswer, idempotencyHeaders, pageWindow, paging
 import { refusal } from '../errors.ts';
 import { isSystemAdministrator, requireCallerOrganization } from '../organizations/authority.ts';
 import { findOrganization } from '../organizations/store.ts';
-import { line } from '../requests/line.ts';
 import { originOf } from '../requests/origin.ts';
 import { repeatable } from '../requests/repeatable.ts';
 import { type AdministerDeps, removeUser, setUserRoles, setUserStatus, type UserAct } from './administer.ts';
@@ -20,7 +20,7 @@ const roleName = z.string().max(64);
 
 const newUserSchema = z.object({
   email: z.string().trim().max(254).pipe(z.email()),
-  displayName: z.string().trim().pipe(line.min(1).max(200)),
+  displayName: z.string().trim().pipe(readableName.max(200)),
   password: z.string().max(1024),
   roles: z.array(roleName).max(16).default([]),
 });

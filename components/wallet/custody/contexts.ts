@@ -1,20 +1,24 @@
 /**
  * Names of derivation contexts and their slots (notes/workflow.md 10.3). This is the only list: a misspelt name
- * would derive a valid key that nobody expects. `use` says who may ask for a key of the slot.
+ * would derive a valid key that nobody expects. `use` says what a key of the slot does:
+ * `signing` signs any bytes for its owner, and for others under a grant that names the context;
+ * `dedicated` signs only the statements that its own routes build, because a signature over chosen bytes would be a
+ * certificate, a credential or a status list of the caller's making; `system` signs for the signing component;
+ * `encryption` only decrypts; `reserved` signs nothing.
  */
 const CONTEXTS = {
   'platform:register-attestation': { slot: 100, use: 'signing' },
   'platform:register-control': { slot: 101, use: 'system' },
   'platform:docket-signing': { slot: 102, use: 'system' },
-  'platform:blueprint-publish': { slot: 103, use: 'signing' },
+  'platform:blueprint-publish': { slot: 103, use: 'dedicated' },
   'platform:persona-vault': { slot: 104, use: 'reserved' },
-  'platform:credential-holder-binding': { slot: 105, use: 'signing' },
-  'platform:haip-issuer-signing': { slot: 106, use: 'signing' },
-  'platform:tenant-ca-signing': { slot: 107, use: 'signing' },
-  'platform:citizen-holder': { slot: 108, use: 'signing' },
-  'platform:citizen-status-signing': { slot: 109, use: 'signing' },
+  'platform:credential-holder-binding': { slot: 105, use: 'dedicated' },
+  'platform:haip-issuer-signing': { slot: 106, use: 'dedicated' },
+  'platform:tenant-ca-signing': { slot: 107, use: 'dedicated' },
+  'platform:citizen-holder': { slot: 108, use: 'dedicated' },
+  'platform:citizen-status-signing': { slot: 109, use: 'dedicated' },
   'platform:payload-encryption': { slot: 110, use: 'encryption' },
-  'platform:status-list-signing': { slot: 111, use: 'signing' },
+  'platform:status-list-signing': { slot: 111, use: 'dedicated' },
 } as const;
 
 export type ContextName = keyof typeof CONTEXTS;
@@ -31,6 +35,21 @@ export function findContext(name: string): { name: ContextName; slot: number; us
   if (!Object.hasOwn(CONTEXTS, name)) return undefined;
   const known = name as ContextName;
   return { name: known, ...CONTEXTS[known] };
+}
+
+/** Whether a grant may name the context; a grant of an earlier release may name others, which open nothing. */
+export function isGrantableContext(name: string): boolean {
+  const use = findContext(name)?.use;
+  return use === 'signing' || use === 'encryption';
+}
+
+/** The context whose key a path of `parseRawPath` names, or one derived from that key. */
+export function findContextOfPath(path: string): { name: ContextName; use: ContextUse } | undefined {
+  for (const name of Object.keys(CONTEXTS) as ContextName[]) {
+    const { slot, use } = CONTEXTS[name];
+    if (`${path}/`.startsWith(`${slotPath(slot)}/`)) return { name, use };
+  }
+  return undefined;
 }
 
 export function contextSlot(name: ContextName): number {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { findContext, parseRawPath } from './contexts.ts';
+import { findContext, isGrantableContext, parseRawPath } from './contexts.ts';
+import { resolveDerivation } from './derivation.ts';
 import { openSecret, type SecretOwner, sealSecret } from './envelope.ts';
 import { fileKek } from './kek.ts';
 
@@ -69,6 +70,50 @@ describe('derivation contexts', () => {
       '__proto__',
     ]) {
       expect(findContext(name)).toBeUndefined();
+    }
+  });
+
+  const usesOfSlots = [
+    [0, 'raw'],
+    [99, 'raw'],
+    [100, 'raw'],
+    [101, 'system'],
+    [102, 'system'],
+    [103, 'dedicated'],
+    [104, 'reserved'],
+    [105, 'dedicated'],
+    [106, 'dedicated'],
+    [107, 'dedicated'],
+    [108, 'dedicated'],
+    [109, 'dedicated'],
+    [110, 'encryption'],
+    [111, 'dedicated'],
+    [112, 'raw'],
+  ] as const;
+
+  test.each(usesOfSlots)(
+    'a raw path to slot %d, or below it, has the use %s in every spelling',
+    (slot, use) => {
+      for (const mark of ["'", 'h', 'H']) {
+        const path = `m/${[44, 0, 0, 0, slot].map((level) => `${level}${mark}`).join('/')}`;
+        for (const text of [path, `${path}/0${mark}`]) {
+          expect(resolveDerivation(text)).toMatchObject({ use, context: undefined });
+        }
+      }
+    },
+  );
+
+  test('a raw path beside the slots of contexts stays raw', () => {
+    for (const path of ["m/44'/0'/0'/106'", "m/44'/0'/1'/0'/106'", "m/44'/0'/0'/0'/1060'", "m/106'"]) {
+      expect(resolveDerivation(path)).toMatchObject({ use: 'raw' });
+    }
+  });
+
+  test('grants name the contexts of chosen bytes and of decryption alone', () => {
+    const names = ['platform:register-attestation', 'platform:payload-encryption'];
+    expect(names.filter(isGrantableContext)).toEqual(names);
+    for (const name of ['platform:haip-issuer-signing', 'platform:docket-signing', "m/44'", 'toString']) {
+      expect(isGrantableContext(name)).toBe(false);
     }
   });
 

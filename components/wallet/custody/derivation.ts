@@ -2,6 +2,7 @@ import {
   type ContextName,
   type ContextUse,
   findContext,
+  findContextOfPath,
   PRIMARY_SLOT,
   parseRawPath,
   slotPath,
@@ -15,7 +16,10 @@ export interface Derivation {
   readonly use: ContextUse | 'primary' | 'raw';
 }
 
-/** Empty or absent is the primary key, then a name of the list, then a raw path; `undefined` when it is neither. */
+/**
+ * Empty or absent is the primary key, then a name of the list, then a raw path; `undefined` when it is neither.
+ * A raw path to the key of a context has the use of that context, unless that is `signing`.
+ */
 export function resolveDerivation(text: string | undefined): Derivation | undefined {
   if (text === undefined || text === '') {
     return { path: slotPath(PRIMARY_SLOT), context: undefined, use: 'primary' };
@@ -23,5 +27,7 @@ export function resolveDerivation(text: string | undefined): Derivation | undefi
   const context = findContext(text);
   if (context !== undefined) return { path: slotPath(context.slot), context: context.name, use: context.use };
   const path = parseRawPath(text);
-  return path === undefined ? undefined : { path, context: undefined, use: 'raw' };
+  if (path === undefined) return undefined;
+  const use = findContextOfPath(path)?.use ?? 'raw';
+  return { path, context: undefined, use: use === 'signing' ? 'raw' : use };
 }

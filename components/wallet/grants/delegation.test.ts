@@ -36,6 +36,14 @@ describe('judgeDelegatedUse', () => {
     ['demoted', { callerIsAdministrator: false }, 'ADMINISTRATOR_REQUIRED'],
     ['unscoped grant', { grant: { ...GRANT, allowedContexts: [] } }, 'CONTEXT_NOT_GRANTED'],
     ['other context', { context: 'platform:blueprint-publish' }, 'CONTEXT_NOT_GRANTED'],
+    [
+      'a context that an old grant names, whose key signs through its own routes',
+      {
+        context: 'platform:haip-issuer-signing',
+        grant: { ...GRANT, allowedContexts: ['platform:haip-issuer-signing', CONTEXT] },
+      },
+      'CONTEXT_NOT_GRANTED',
+    ],
     ['default key', { context: undefined }, 'CONTEXT_NOT_GRANTED'],
     ['hybrid', { hybridMode: true }, 'HYBRID_MODE_REFUSED'],
   ] as const)('refuses: %s', (_name, change, expected) => {

@@ -1,3 +1,4 @@
+import { isGrantableContext } from '../custody/contexts.ts';
 import type { AccessRight } from '../database/schema.ts';
 
 /** A grant as the rules see it; times in milliseconds since the epoch. */
@@ -43,8 +44,16 @@ export function judgeDelegatedUse(use: DelegatedUse): DelegationRefusal | undefi
     if (use.callerOrganizationId !== use.owningOrganizationId) return 'ORGANIZATION_MISMATCH';
     if (!use.callerIsAdministrator) return 'ADMINISTRATOR_REQUIRED';
   }
-  const granted = use.context !== undefined && grant.allowedContexts.includes(use.context);
+  const granted = use.context !== undefined && openContexts(grant).includes(use.context);
   return granted ? undefined : 'CONTEXT_NOT_GRANTED';
+}
+
+/**
+ * The contexts that a grant opens. A grant of an earlier release may name keys that are no longer granted: its row stays
+ * the record of what was granted, and those names open nothing.
+ */
+export function openContexts(grant: Pick<GrantFacts, 'allowedContexts'>): readonly string[] {
+  return grant.allowedContexts.filter(isGrantableContext);
 }
 
 /** A grant ends by revocation or at the instant it expires. */

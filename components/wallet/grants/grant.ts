@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import { claimKey } from '#kit/db/idempotency.ts';
-import { findContext } from '../custody/contexts.ts';
+import { findContext, isGrantableContext } from '../custody/contexts.ts';
 import type { AccessRight, WalletDatabase } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
 import { getWallet } from '../wallets/store.ts';
@@ -125,14 +125,12 @@ async function governedWallet(deps: GrantDeps, caller: Caller, idOrAddress: stri
 function assertGrantable(wallet: Wallet, request: NewGrant, nowMs: number): void {
   const refusal = judgeGrant({ ...request, ownedByOrganization: wallet.kind === 'Organization' });
   if (refusal !== undefined) throw refuse(refusal);
-  const unknown = request.allowedContexts.filter((name) => !isGrantable(name));
+  const { allowedContexts } = request;
+  const unknown = allowedContexts.filter((name) => findContext(name) === undefined);
   if (unknown.length > 0) throw refuse('UNKNOWN_DERIVATION_CONTEXT', { contexts: unknown });
+  const reserved = allowedContexts.filter((name) => !isGrantableContext(name));
+  if (reserved.length > 0) throw refuse('DERIVATION_CONTEXT_RESERVED', { contexts: reserved });
   if (request.expiresAtMs !== undefined && request.expiresAtMs <= nowMs) throw refuse('GRANT_EXPIRY_PAST');
-}
-
-function isGrantable(name: string): boolean {
-  const use = findContext(name)?.use;
-  return use === 'signing' || use === 'encryption';
 }
 
 function auditGrant(

@@ -18,6 +18,16 @@ import {
 } from '../testing/fixture.ts';
 
 const ATTESTATION = 'platform:register-attestation';
+/** Contexts whose keys sign through routes of their own alone. */
+const DEDICATED = [
+  'platform:blueprint-publish',
+  'platform:credential-holder-binding',
+  'platform:haip-issuer-signing',
+  'platform:tenant-ca-signing',
+  'platform:citizen-holder',
+  'platform:citizen-status-signing',
+  'platform:status-list-signing',
+];
 const DAY_MS = 24 * 3_600_000;
 
 describe('grants and organisation wallets', () => {
@@ -183,7 +193,12 @@ describe('grants and organisation wallets', () => {
       [{ allowedDerivationContexts: [] }, 403, 'SCOPE_REQUIRED'],
       [{ allowedDerivationContexts: ['platform:nothing'] }, 400, 'UNKNOWN_DERIVATION_CONTEXT'],
       [{ allowedDerivationContexts: ["m/44'/0'"] }, 400, 'UNKNOWN_DERIVATION_CONTEXT'],
-      [{ allowedDerivationContexts: ['platform:docket-signing'] }, 400, 'UNKNOWN_DERIVATION_CONTEXT'],
+      [{ allowedDerivationContexts: ["m/44'/0'/0'/0'/106'"] }, 400, 'UNKNOWN_DERIVATION_CONTEXT'],
+      [{ allowedDerivationContexts: ['platform:docket-signing'] }, 403, 'DERIVATION_CONTEXT_RESERVED'],
+      ...DEDICATED.map(
+        (name) =>
+          [{ allowedDerivationContexts: [ATTESTATION, name] }, 403, 'DERIVATION_CONTEXT_RESERVED'] as const,
+      ),
       [{ expiresAt: new Date(replica.clock.nowMs()).toISOString() }, 400, 'GRANT_EXPIRY_PAST'],
       [{ expiresAt: 'tomorrow' }, 400, 'INVALID_REQUEST'],
       [{ subject: 'me' }, 400, 'INVALID_REQUEST'],
@@ -278,6 +293,34 @@ describe('grants and organisation wallets', () => {
       body: { code: 'GRANT_NOT_FOUND' },
     });
     expect((await call('revoking', 'GET', `/api/v1/wallets/${randomUUID()}/access`)).status).toBe(404);
+  });
+
+  test('a grant of an earlier release that names dedicated contexts opens none of them, and shows none', async () => {
+    const { wallet, creator } = await organization('legacy');
+    const named = [...DEDICATED, ATTESTATION];
+    await replica.db.pool.query('UPDATE wallet_grants SET allowed_contexts = $2 WHERE wallet_id = $1', [
+      wallet.id,
+      named,
+    ]);
+    const denied = { status: 403, body: { code: 'WALLET_ACCESS_DENIED' } };
+    const subject = rpcContext('service-register', { subject: creator });
+    for (const name of DEDICATED) {
+      expect(await sign('legacy', wallet.id, { derivationPath: name })).toMatchObject(denied);
+      const request = {
+        walletAddress: wallet.walletAddress,
+        digest: new Uint8Array(32),
+        derivationContext: name,
+      };
+      await expect(walletHandlers(replica.deps).signDigest(request as never, subject)).rejects.toMatchObject({
+        code: 'WALLET_ACCESS_DENIED',
+      });
+    }
+    expect((await sign('legacy', wallet.id)).status).toBe(200);
+    const access = `/api/wallets/${wallet.id}/access`;
+    const listed = await call('legacy', 'GET', access);
+    expect(listed.body.items).toMatchObject([{ allowedDerivationContexts: [ATTESTATION] }]);
+    const check = await call('legacy', 'GET', `${access}/${creator.platformUserId}/check?right=ReadWrite`);
+    expect(check.body).toMatchObject({ hasAccess: true, allowedDerivationContexts: [ATTESTATION] });
   });
 
   test('a person shares their own wallet: reading, and signing under a named context', async () => {

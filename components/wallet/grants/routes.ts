@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readableText } from '#core/encoding/readable.ts';
 import { apiTimestamp, findTimestamp, ticksToMs } from '#core/encoding/timestamp.ts';
 import { identifier as platformUserId } from '#core/identity/identifier.ts';
 import {
@@ -14,12 +15,11 @@ import {
 import {
   identifier,
   operationIdUnder,
-  plainText,
   WALLET_PREFIXES,
   type WalletPrefix,
   walletParams,
 } from '../wallets/schemas.ts';
-import { isActiveGrant } from './delegation.ts';
+import { isActiveGrant, openContexts } from './delegation.ts';
 import { checkAccess, type GrantDeps, grantAccess, listAccess, revokeAccess } from './grant.ts';
 import type { Grant } from './store.ts';
 
@@ -36,9 +36,15 @@ const timestamp = z.string().transform((text, context): number => {
 const grantBody = z.object({
   subject: platformUserId.describe('Platform user.'),
   accessRight,
-  reason: plainText(500).optional(),
+  reason: readableText.max(500).optional(),
   expiresAt: timestamp.optional(),
-  allowedDerivationContexts: z.array(z.string().max(100)).max(32).default([]),
+  allowedDerivationContexts: z
+    .array(z.string().max(100))
+    .max(32)
+    .default([])
+    .describe(
+      'platform:register-attestation or platform:payload-encryption; other contexts are not granted.',
+    ),
 });
 
 const grantSchema = z.object({
@@ -49,7 +55,7 @@ const grantSchema = z.object({
   grantedBy: z.string(),
   grantedAt: z.string(),
   expiresAt: z.string().nullable(),
-  allowedDerivationContexts: z.array(z.string()),
+  allowedDerivationContexts: z.array(z.string()).describe('Contexts that the grant opens.'),
   isActive: z.boolean(),
 });
 
@@ -164,7 +170,7 @@ function mountSubject(app: App, deps: GrantDeps, prefix: WalletPrefix): void {
         ...question,
         hasAccess: answer.hasAccess,
         expiresAt: grant?.expiresAtMs === undefined ? null : apiTimestamp(grant.expiresAtMs),
-        allowedDerivationContexts: [...(grant?.allowedContexts ?? [])],
+        allowedDerivationContexts: grant === undefined ? [] : [...openContexts(grant)],
       };
     },
   );
@@ -179,7 +185,7 @@ function presentGrant(grant: Grant, nowMs: number): z.input<typeof grantSchema> 
     grantedBy: grant.grantedBy,
     grantedAt: apiTimestamp(grant.grantedAtMs),
     expiresAt: grant.expiresAtMs === undefined ? null : apiTimestamp(grant.expiresAtMs),
-    allowedDerivationContexts: [...grant.allowedContexts],
+    allowedDerivationContexts: [...openContexts(grant)],
     isActive: isActiveGrant(grant, nowMs),
   };
 }

@@ -153,9 +153,17 @@ describe('wallets of services', () => {
 
   test('their owner gets no key of the system, and grants nothing', async () => {
     const { walletAddress } = (await put('registers')).json();
-    await expect(sign(walletAddress, 'operator', 'platform:register-control')).rejects.toMatchObject({
-      code: 'DERIVATION_CONTEXT_RESERVED',
-    });
+    for (const path of [
+      'platform:register-control',
+      'platform:blueprint-publish',
+      'platform:haip-issuer-signing',
+      "m/44'/0'/0'/0'/101'",
+      'm/44h/0h/0h/0h/106h',
+    ]) {
+      await expect(sign(walletAddress, 'operator', path)).rejects.toMatchObject({
+        code: 'DERIVATION_CONTEXT_RESERVED',
+      });
+    }
     const refused = await app.inject({
       method: 'POST',
       url: `/api/wallets/${walletAddress}/access`,

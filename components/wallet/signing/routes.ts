@@ -18,7 +18,14 @@ const tags = ['Wallets'];
 const signBody = z.object({
   data: BASE64_TEXT,
   algorithm: z.string().max(20),
-  derivationPath: z.string().max(200).optional().describe('Context name; raw paths for owners only.'),
+  derivationPath: z
+    .string()
+    .max(200)
+    .optional()
+    .describe(
+      'Context name, platform:register-attestation; raw paths for owners only. The keys of all other contexts sign ' +
+        'through the routes of their purpose alone: 403 DERIVATION_CONTEXT_RESERVED, by name and by raw path.',
+    ),
   isPreHashed: z.boolean().default(false),
   hybridMode: z.boolean().default(false),
 });

@@ -1,7 +1,7 @@
 import { walletAddress } from '#core/crypto/address.ts';
 import type { Algorithm } from '#core/crypto/algorithm.ts';
 import type { Caller } from '#core/identity/claims.ts';
-import { resolveDerivation } from '../custody/derivation.ts';
+import { type Derivation, resolveDerivation } from '../custody/derivation.ts';
 import type { Keyring } from '../custody/keyring.ts';
 import { refuse } from '../errors.ts';
 import { type AuthorityDeps, authorizeUse } from '../grants/authority.ts';
@@ -31,6 +31,9 @@ export interface Signed {
   readonly keyAddress: string;
 }
 
+/** Uses of keys that sign the bytes a caller chooses. */
+const SIGNABLE: readonly Derivation['use'][] = ['primary', 'raw', 'signing'];
+
 /**
  * Signs as the caller with a wallet by id or address (notes/workflow.md 10.4, decision D31).
  * Order of judgement: existence, authority, shape of the request, state of the wallet.
@@ -50,7 +53,7 @@ export async function signAs(
     hybridMode: request.hybridMode,
   });
   if (derivation === undefined) throw refuse('UNKNOWN_DERIVATION_CONTEXT');
-  if (!['primary', 'raw', 'signing'].includes(derivation.use)) throw refuse('DERIVATION_CONTEXT_RESERVED');
+  if (!SIGNABLE.includes(derivation.use)) throw refuse('DERIVATION_CONTEXT_RESERVED');
   assertSignable(wallet, request);
   const signer = await deps.keyring.signer(wallet, derivation.path);
   const signature = request.preHashed ? signer.signDigest(request.data) : signer.sign(request.data);

@@ -207,6 +207,55 @@ describe('signing and encryption', () => {
     });
   });
 
+  test('keys of dedicated contexts sign no chosen bytes: by name, by raw path, over HTTP and gRPC', async () => {
+    const names = [
+      'platform:blueprint-publish',
+      'platform:persona-vault',
+      'platform:credential-holder-binding',
+      'platform:haip-issuer-signing',
+      'platform:tenant-ca-signing',
+      'platform:citizen-holder',
+      'platform:citizen-status-signing',
+      'platform:payload-encryption',
+      'platform:status-list-signing',
+    ];
+    const slots = names.map((_name, index) => 103 + index);
+    const paths = slots.flatMap((slot) => [
+      `m/44'/0'/0'/0'/${slot}'`,
+      `m/44h/0h/0h/0h/${slot}h`,
+      `m/44H/0'/0h/0'/${slot}H`,
+      `m/44'/0'/0'/0'/${slot}'/0'`,
+    ]);
+    for (const keyType of ['ED25519', 'NISTP256']) {
+      const wallet = await client.made('alice', keyType);
+      const subject = rpcContext('service-register', { subject: alice });
+      for (const derivationPath of [...names, ...paths]) {
+        const body = { data: randomBytes(32).toString('base64'), algorithm: keyType, derivationPath };
+        for (const prefix of ['/api/wallets', '/api/v1/wallets']) {
+          expect(await client.call('alice', `POST ${prefix}/${wallet.id}/sign`, { body })).toMatchObject({
+            status: 403,
+            body: { code: 'DERIVATION_CONTEXT_RESERVED' },
+          });
+        }
+        const request = {
+          walletAddress: wallet.walletAddress,
+          digest: randomBytes(32),
+          derivationContext: derivationPath,
+        };
+        await expect(
+          walletHandlers(replica.deps).signDigest(request as never, subject),
+        ).rejects.toMatchObject({ code: 'DERIVATION_CONTEXT_RESERVED' });
+      }
+      const data = randomBytes(8).toString('base64');
+      for (const derivationPath of [ATTESTATION, "m/44'/0'/0'/0'/100'", "m/44'/0'/0'/0'/7'"]) {
+        const body = { data, algorithm: keyType, derivationPath };
+        expect((await client.call('alice', `POST /api/wallets/${wallet.id}/sign`, { body })).status).toBe(
+          200,
+        );
+      }
+    }
+  });
+
   test('a locked wallet neither signs nor decrypts, though its key is in memory', async () => {
     const wallet = await client.made('alice');
     const body = { data: 'AAAA', algorithm: 'ED25519' };

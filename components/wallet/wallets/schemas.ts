@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { encodeBase64 } from '#core/encoding/base64.ts';
+import { readableName, readableText } from '#core/encoding/readable.ts';
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { identifier as organizationIdentifier } from '#core/identity/identifier.ts';
 import { algorithmOf, type Wallet } from './wallet.ts';
@@ -21,8 +22,8 @@ export function plainText(maxLength: number) {
   return z.string().max(maxLength).refine(storable, 'not storable text');
 }
 
-const title = plainText(100).trim().min(1);
-const description = plainText(500);
+const title = readableName.max(100).trim().min(1);
+const description = readableText.max(500);
 const passphrase = z.string().max(256).describe('BIP-39 passphrase; never stored.');
 
 export const createBody = z.object({
