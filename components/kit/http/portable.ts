@@ -16,6 +16,7 @@ const typedFormats: ReadonlySet<unknown> = new Set(['uuid', 'date', 'date-time']
  * - The bounds of a safe integer become `format: int64`, and integers of a narrower range keep their bounds.
  * - `propertyNames: {type: string}` says nothing in JSON and is left out.
  * - A request body that may be null is one that may be absent.
+ * - A boolean that has one value is a boolean: generated clients compare such an enum with the text of a value.
  */
 export function portableDocument(document: object): object {
   return jsonObject.parse(portableValue(document));
@@ -62,7 +63,7 @@ function portableProperties(value: unknown): unknown {
 }
 
 function portableSchema(schema: JsonObject): JsonObject {
-  return portableNames(portableInteger(portablePattern(schema)));
+  return portableNames(portableBoolean(portableInteger(portablePattern(schema))));
 }
 
 function portablePattern(schema: JsonObject): JsonObject {
@@ -71,6 +72,11 @@ function portablePattern(schema: JsonObject): JsonObject {
   if (typedFormats.has(schema['format']) || /\\[pP]\{/.test(pattern)) return others;
   const unescaped = pattern.replaceAll(/\\(.)/gsu, (pair, character) => (character === '/' ? '/' : pair));
   return { ...schema, pattern: unescaped };
+}
+
+function portableBoolean(schema: JsonObject): JsonObject {
+  const { enum: _values, const: _value, ...others } = schema;
+  return schema['type'] === 'boolean' ? others : schema;
 }
 
 function portableInteger(schema: JsonObject): JsonObject {
