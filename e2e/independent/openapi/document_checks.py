@@ -5,9 +5,10 @@
 
 The document is valid OpenAPI 3.1; every operation has an id of its own and a documented success; every pattern
 compiles in Python; values that stand beside a pattern match it; identifiers of every installation match each pattern
-that is one of identifiers.
+that is one of identifiers. Then the document is spoilt in one place for each of these checks, which has to find it.
 """
 import argparse
+import json
 import re
 import uuid
 
@@ -92,21 +93,58 @@ def success_faults(operations):
             yield f"{operation.name} documents {', '.join(operation.value['responses'])}"
 
 
+def validity_faults(document):
+    for error in OpenAPIV31SpecValidator(document).iter_errors():
+        yield f"{error.message[:300]}, at #/{'/'.join(map(str, error.absolute_path))}"
+
+
+JUDGES = {
+    "openapi-spec-validator accepts the document": validity_faults,
+    "every operation has an id of its own": lambda document: operation_id_faults(operations_of(document)),
+    "every operation documents a success": lambda document: success_faults(operations_of(document)),
+    "every pattern compiles in Python": pattern_faults,
+    "examples, defaults and enumerated values match their patterns": example_faults,
+    "the identifiers of every installation match the patterns of identifiers": identifier_faults,
+}
+
+
+def spoilt_documents(document):
+    """The document with one fault for each check: (which check has to find it, a part of its words, the document)."""
+    validity, ids, success, compiles, examples, identifiers = JUDGES
+
+    def spoilt(judge, words, change):
+        copy = json.loads(json.dumps(document))
+        change(copy, operations_of(copy))
+        return judge, words, copy
+
+    def with_pattern(pattern, **others):
+        parameter = {"name": "spoilt", "in": "query", "schema": {"type": "string", "pattern": pattern, **others}}
+        return lambda _, operations: operations[0].value.setdefault("parameters", []).append(parameter)
+
+    strict = "^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+    yield spoilt(validity, "'info' is a required property", lambda copy, _: copy.pop("info"))
+    yield spoilt(ids, "no operationId", lambda _, operations: operations[0].value.pop("operationId", None))
+    yield spoilt(ids, "both called same", lambda _, two: [one.value.update(operationId="same") for one in two[:2]])
+    yield spoilt(ids, "is not a name", lambda _, operations: operations[0].value.update(operationId="get /a"))
+    yield spoilt(success, "documents default", lambda _, operations: operations[0].value.update(responses={"default": {}}))
+    yield spoilt(compiles, r"bad escape \P", with_pattern(r"^\P{Cc}*$"))
+    yield spoilt(examples, "'A' does not match ^[a-z]$", with_pattern("^[a-z]$", examples=["A"]))
+    yield spoilt(identifiers, "System organisation", with_pattern(strict))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("base_url")
     document = load(fetch_document(parser.parse_args().base_url))
-    checks, operations = Checks(), operations_of(document)
-    errors = [f"{error.message[:300]}, at #/{'/'.join(map(str, error.absolute_path))}"
-              for error in OpenAPIV31SpecValidator(document).iter_errors()]
-    checks.outcome(f"the document has operations ({len(operations)})", len(operations) > 100)
-    checks.nothing("openapi-spec-validator accepts the document", errors)
-    checks.nothing("every operation has an id of its own", list(operation_id_faults(operations)))
-    checks.nothing("every operation documents a success", list(success_faults(operations)))
-    checks.nothing("every pattern compiles in Python", pattern_faults(document))
-    checks.nothing("examples, defaults and enumerated values match their patterns", list(example_faults(document)))
-    checks.nothing("the identifiers of every installation match the patterns of identifiers", identifier_faults(document))
+    checks = Checks()
+    checks.outcome(f"the document has operations ({len(operations_of(document))})", len(operations_of(document)) > 100)
+    for what, judge in JUDGES.items():
+        checks.nothing(what, list(judge(document)))
+    for what, words, copy in spoilt_documents(document):
+        found = list(JUDGES[what](copy))
+        checks.outcome(f"finds a document with a fault ({words})", any(words in fault for fault in found), found[:3])
     checks.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -7,7 +7,6 @@ No 5xx but 501 and 503, no undocumented status or media type, no body against it
 signed in. Changes the installation: run it against one that is thrown away.
 """
 import argparse
-import glob
 import json
 import os
 import pathlib
@@ -32,6 +31,7 @@ def parse_options():
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=17)
     parser.add_argument("--examples", type=int, default=15, help="at most so many of an operation in one round")
+    parser.add_argument("--phases", default="coverage,fuzzing", help="of schemathesis; fuzzing fills the time that is left")
     parser.add_argument("--log", help="log of the services, searched for the traces of failed calls")
     parser.add_argument("--document", help="a file instead of the document that the gateway serves")
     parser.add_argument("--keep", help="folder that keeps what schemathesis wrote")
@@ -45,19 +45,28 @@ def token_of(options):
         return sign_in(options.base_url, options.email, file.read().strip())
 
 
-def run_schemathesis(options, folder, document_file):
-    """Runs the program; returns the file of its events and what it printed."""
+def call_operations(options, folder, document, token):
+    """Runs schemathesis over a document; returns its report, or None with what it printed."""
+    operations = operations_of(document)
+    document_file, settings_file = os.path.join(folder, "openapi.json"), os.path.join(folder, "schemathesis.toml")
     events = os.path.join(folder, "events.ndjson")
+    pathlib.Path(document_file).write_text(json.dumps(document), encoding="utf-8")
+    settings = settings_text(operations, known_values(options.base_url, token), token, str(HOOKS))
+    with open(os.open(settings_file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(settings)
     program = os.path.join(os.path.dirname(sys.executable), "schemathesis")
-    arguments = [program, "--config-file", os.path.join(folder, "schemathesis.toml")]
-    arguments += ["run", document_file, "--url", options.base_url, "--phases", "coverage,fuzzing", "--checks", CHECKS]
-    arguments += ["--seed", str(options.seed), "--max-time", str(options.seconds), "-n", str(options.examples)]
-    arguments += ["--no-shrink", "--continue-on-failure", "--generation-database", "none", "--request-timeout", "30"]
-    arguments += ["--warnings", "off", "--report-ndjson-path", events]
+    arguments = [program, "--config-file", settings_file, "run", document_file, "--url", options.base_url]
+    arguments += ["--phases", options.phases, "--checks", CHECKS, "--seed", str(options.seed)]
+    arguments += ["--max-time", str(options.seconds), "-n", str(options.examples), "--request-timeout", "30"]
+    arguments += ["--no-shrink", "--continue-on-failure", "--generation-database", "none", "--warnings", "off"]
     done = subprocess.run(
-        arguments, cwd=folder, capture_output=True, text=True, timeout=options.seconds + 120, check=False
+        [*arguments, "--report-ndjson-path", events],
+        cwd=folder, capture_output=True, text=True, timeout=options.seconds + 120, check=False,
     )
-    return events, done.stdout + done.stderr
+    if not os.path.exists(events):
+        return None, done.stdout + done.stderr
+    with open(events, encoding="utf-8") as file:
+        return read_events(file, operations), done.stdout
 
 
 def judge(checks, report, selected, log):
@@ -79,27 +88,16 @@ def judge(checks, report, selected, log):
 
 def fuzz(options, folder):
     checks = Checks()
-    data = pathlib.Path(options.document).read_bytes() if options.document else fetch_document(options.base_url)
-    operations = operations_of(load(data))
-    names = {operation.name for operation in operations}
-    checks.nothing("every row of operations left out names one of the document", sorted(set(LEFT_OUT) - names))
+    document = load(pathlib.Path(options.document).read_bytes() if options.document else fetch_document(options.base_url))
+    operations = operations_of(document)
+    unknown = sorted(set(LEFT_OUT) - {operation.name for operation in operations})
+    checks.nothing("every row of operations left out names one of the document", unknown)
     for name, reason in LEFT_OUT.items():
         print(f"left out: {name}: {reason}")
-    document_file = os.path.join(folder, "openapi.json")
-    pathlib.Path(document_file).write_text(json.dumps(load(data)), encoding="utf-8")
-    token = token_of(options)
-    known = known_values(options.base_url, token)
-    settings = settings_text(operations, known, token, str(HOOKS))
-    pathlib.Path(folder, "schemathesis.toml").write_text(settings, encoding="utf-8")
-    os.chmod(os.path.join(folder, "schemathesis.toml"), 0o600)
     print(f"seed {options.seed}, {options.seconds} s, as {options.email or 'nobody'}", flush=True)
-    events, printed = run_schemathesis(options, folder, document_file)
-    if not glob.glob(events):
-        checks.outcome("schemathesis runs", False, f"\n{printed[-3000:]}")
-        checks.close()
-    with open(events, encoding="utf-8") as file:
-        report = read_events(file, operations)
-    judge(checks, report, [one for one in operations if one.name not in LEFT_OUT], options.log)
+    report, printed = call_operations(options, folder, document, token_of(options))
+    if checks.outcome("schemathesis runs", report is not None, f"\n{printed[-3000:]}"):
+        judge(checks, report, [one for one in operations if one.name not in LEFT_OUT], options.log)
     checks.close()
 
 

@@ -31,6 +31,7 @@ export async function fuzzInstallation(): Promise<Counts[]> {
     const common = [gatewayUrl, '--log', join(dataDir, 'logs', 'chancery.log')];
     const account = ['--email', adminEmail, '--password-file', adminPasswordFile];
     const counts = [
+      await script('openapi/fuzz_self_check.py', []),
       await script('openapi/fuzz.py', [...common, ...account, '--seconds', full ? '300' : '60']),
     ];
     if (full) {

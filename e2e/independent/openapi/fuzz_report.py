@@ -1,6 +1,7 @@
 """Reads the events of a run of schemathesis (NDJSON) and tells a person what went wrong where."""
 import base64
 import json
+import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass, field
@@ -57,10 +58,19 @@ def read_events(file, operations):
         if kind == "ScenarioFinished" and event.get("recorder"):
             read_scenario(report, event["recorder"], by_name)
         elif kind == "NonFatalError":
-            report.add(Fault(event["label"], "generation", event["value"]["message"]))
+            read_error(report, event)
         elif kind == "EngineFinished":
             report.stop_reason = event["stop_reason"]
     return report
+
+
+def read_error(report, event):
+    """A request that could not be made, or that was never answered; the latter stands among the exchanges, too."""
+    error = event["value"]
+    is_connection = re.search("Connection|Timeout|ChunkedEncoding|IncompleteRead", error["type"])
+    if is_connection and any(fault.check == "answer" and fault.operation == event["label"] for fault in report.faults.values()):
+        return
+    report.add(Fault(event["label"], "answer" if is_connection else "generation", f"{error['type']}: {error['message']}"))
 
 
 def read_scenario(report, recorder, by_name):
@@ -134,7 +144,7 @@ def print_fault(fault, log):
 
 def reasons(message):
     """What a check found; the schemas that schemathesis appends are in the document."""
-    lines = [line.strip() for line in message.partition("Schema:")[0].splitlines()]
+    lines = [line.strip() for line in re.split(r"\n\s*Schema(?: at [^\n]*)?:", message)[0].splitlines()]
     return [line for line in lines if line][:6]
 
 
