@@ -122,7 +122,7 @@ def spoilt_documents(document):
         return lambda _, operations: operations[0].value.setdefault("parameters", []).append(parameter)
 
     strict = "^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
-    yield spoilt(validity, "'info' is a required property", lambda copy, _: copy.pop("info"))
+    yield spoilt(validity, "is a required property", lambda copy, _: copy.pop("info"))
     yield spoilt(ids, "no operationId", lambda _, operations: operations[0].value.pop("operationId", None))
     yield spoilt(ids, "both called same", lambda _, two: [one.value.update(operationId="same") for one in two[:2]])
     yield spoilt(ids, "is not a name", lambda _, operations: operations[0].value.update(operationId="get /a"))

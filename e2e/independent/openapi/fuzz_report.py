@@ -59,6 +59,8 @@ def read_events(file, operations):
             read_scenario(report, event["recorder"], by_name)
         elif kind == "NonFatalError":
             read_error(report, event)
+        elif kind == "FatalError":
+            report.stop_reason = f"{event['exception']['type']}: {event['exception']['message']}"
         elif kind == "EngineFinished":
             report.stop_reason = event["stop_reason"]
     return report
@@ -133,13 +135,18 @@ def curl(request):
 def print_fault(fault, log):
     print(f"NOT {fault.operation}: {fault.check} ({fault.times} times)")
     print(f"      expected  {EXPECTED.get(fault.check, fault.check)}")
-    print(f"      came      {'' if fault.status is None else fault.status} {fault.answer[:400]}")
+    print(f"      came      {'' if fault.status is None else fault.status} {one_line(fault.answer)[:800]}")
     for line in reasons(fault.message):
         print(f"      because   {line[:240]}")
     if fault.request:
         print(f"      sent      {curl(fault.request)[:1200]}")
     for line in log_lines(log, fault):
         print(f"      log       {line[:1500]}")
+
+
+def one_line(text):
+    """A body as one line of a report: control characters are escaped."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def reasons(message):

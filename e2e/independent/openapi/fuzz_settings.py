@@ -4,6 +4,7 @@ import re
 import urllib.error
 import urllib.parse
 import urllib.request
+from dataclasses import dataclass
 
 # Operations that would end the run for itself, or change the installation under it. A row that names no operation of
 # the document is an error.
@@ -22,7 +23,7 @@ LEFT_OUT = {
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
-# Every request of an operation has a path; one with a value that exists gets past 404 and reaches the code behind it.
+# Values that exist take calls past 404, to the code behind it.
 SHARE_OF_KNOWN_VALUES = 0.6
 
 
@@ -64,31 +65,54 @@ def sign_in(base_url, email, password):
         return json.loads(response.read())["access_token"]
 
 
+@dataclass(frozen=True)
+class Known:
+    """Values that exist, for parameters of paths and members of bodies of these names.
+
+    `operations`: a regular expression of `METHOD /path`.
+    """
+
+    names: tuple
+    values: list
+    operations: str = ".*"
+
+    def bindings(self, operation):
+        """The parameters of an operation that may have such a value, as schemathesis names them."""
+        if not self.values or not re.fullmatch(self.operations, operation.name):
+            return []
+        in_path = [f"path.{name}" for name in self.names if f"{{{name}}}" in operation.path]
+        return in_path + [f"body.{name}" for name in self.names if name in body_members(operation)]
+
+
+def body_members(operation):
+    """The members of a body of JSON, where its schema names them."""
+    content = operation.value.get("requestBody", {}).get("content", {})
+    return content.get("application/json", {}).get("schema", {}).get("properties", {})
+
+
 def known_values(base_url, token):
-    """Values of parameters of paths by a regular expression of `METHOD /path` and the parameter's name."""
+    """What the caller of the run finds in the installation."""
     reader = Reader(base_url, token)
     registers = reader.values("/api/registers?pageSize=5", "id", "registerId")[:3]
     organisations = reader.values("/api/organizations", "id")[:3]
     users = [one for each in organisations[:1] for one in reader.values(f"/api/organizations/{each}/users", "userId", "id")]
     wallets = reader.values("/api/wallets?pageSize=5", "id", "walletAddress")[:6]
+    addresses = reader.values("/api/wallets?pageSize=5", "walletAddress")
     transactions = [one for each in registers for one in reader.values(f"/api/registers/{each}/transactions?pageSize=3", "txId")]
     validators = [one for each in registers for one in reader.values(f"/api/validators/{each}", "validatorId")]
-    blueprints = reader.values("/api/system-register/blueprints", "blueprintId", "id")
-    found = [
-        (r".*", "registerId", registers),
-        (r".*", "organizationId", organisations),
-        (r".*", "orgId", organisations),
-        (r".*", "userId", users),
-        (r".*", "txId", transactions),
-        (r".*", "docketId", ["0", "1", "latest"]),
-        (r".*", "validatorId", validators),
-        (r".*", "blueprintId", blueprints),
-        (r".*", "address", reader.values("/api/wallets?pageSize=5", "walletAddress")),
-        (r".* /api/organizations/\{id\}", "id", organisations),
-        (r".* /api(/v1)?/wallets/\{id\}.*", "id", wallets),
-        (r".* /api/me/inbox/\{id\}.*", "id", reader.values("/api/me/inbox", "id")),
+    return [
+        Known(("registerId", "RegisterId"), registers),
+        Known(("organizationId", "orgId"), organisations),
+        Known(("userId",), users),
+        Known(("txId", "transactionId", "previousTransactionId", "PreviousTransactionId"), transactions),
+        Known(("docketId",), ["0", "1", "latest"]),
+        Known(("validatorId",), validators),
+        Known(("blueprintId",), reader.values("/api/system-register/blueprints", "blueprintId", "id")),
+        Known(("address", "senderAddress", "walletAddress"), addresses),
+        Known(("id",), organisations, r".* /api/organizations/\{id\}"),
+        Known(("id",), wallets, r".* /api(/v1)?/wallets/\{id\}.*"),
+        Known(("id",), reader.values("/api/me/inbox", "id"), r".* /api/me/inbox/\{id\}.*"),
     ]
-    return [(pattern, name, values) for pattern, name, values in found if values]
 
 
 def settings_text(operations, known, token, hooks):
@@ -96,6 +120,9 @@ def settings_text(operations, known, token, hooks):
     lines = [
         "color = false",
         f"hooks = {quoted(hooks)}",
+        # the run has its caller: without this, schemathesis would make an account of its own when it has no token
+        "[auth]",
+        "auto-signup = false",
         "[generation]",
         "allow-x00 = true",
         "[checks.not_a_server_error]",
@@ -106,19 +133,20 @@ def settings_text(operations, known, token, hooks):
         lines += ["[headers]", f"Authorization = {quoted(f'Bearer {token}')}"]
     for operation in operations:
         lines += operation_lines(operation, known)
-    for index, (_, _, values) in enumerate(known):
-        lines += [f"[dictionaries.known{index}]", f"values = {json.dumps(values)}"]
+    for index, one in enumerate(known):
+        if one.values:
+            lines += [f"[dictionaries.known{index}]", f"values = {json.dumps(one.values)}"]
     return "\n".join(lines) + "\n"
 
 
 def operation_lines(operation, known):
-    """What one operation is told: nothing, that it is left out, or which values its path may have."""
+    """What one operation is told: nothing, that it is left out, or which values exist for it."""
     if operation.name in LEFT_OUT:
         return ["[[operations]]", f"include-name = {quoted(operation.name)}", "enabled = false"]
     bound = [
-        f"{quoted(f'path.{name}')} = {{ dictionary = {quoted(f'known{index}')}, probability = {SHARE_OF_KNOWN_VALUES} }}"
-        for index, (pattern, name, _) in enumerate(known)
-        if re.fullmatch(pattern, operation.name) and f"{{{name}}}" in operation.path
+        f"{quoted(name)} = {{ dictionary = {quoted(f'known{index}')}, probability = {SHARE_OF_KNOWN_VALUES} }}"
+        for index, one in enumerate(known)
+        for name in one.bindings(operation)
     ]
     return ["[[operations]]", f"include-name = {quoted(operation.name)}", "[operations.parameters]", *bound] if bound else []
 

@@ -38,8 +38,9 @@ def generate(checks, generator, document_file, folder, options):
 
 
 def shortened(output, lines=40, width=240):
-    """The end of a generator's output: what stopped it stands there."""
-    return "\n".join(f"      {line[:width]}" for line in output.splitlines() if line.strip())[-lines * width:]
+    """The last lines of a generator's output: what stopped it stands there."""
+    told = [line[:width] for line in output.splitlines() if line.strip()]
+    return "\n".join(f"      {line}" for line in told[-lines:])
 
 
 def modules_of(package):
