@@ -28,6 +28,7 @@ export async function fuzzInstallation(): Promise<Counts[]> {
     const api = createApi(gatewayUrl);
     const { access_token: token } = await signIn(api, system.state);
     await sealInNewRegister(api, token);
+    const user = await accountOfUser(api, token, dataDir); // before the calls, which change limits and settings
     const common = [gatewayUrl, '--log', join(dataDir, 'logs', 'chancery.log')];
     const account = ['--email', adminEmail, '--password-file', adminPasswordFile];
     const counts = [
@@ -35,7 +36,6 @@ export async function fuzzInstallation(): Promise<Counts[]> {
       await script('openapi/fuzz.py', [...common, ...account, '--seconds', full ? '300' : '60']),
     ];
     if (full) {
-      const user = await accountOfUser(api, token, dataDir);
       counts.push(await script('openapi/fuzz.py', [...common, ...user, '--seconds', '120']));
       counts.push(await script('openapi/fuzz.py', [...common, '--seconds', '60']));
     }
