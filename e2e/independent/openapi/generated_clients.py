@@ -21,7 +21,7 @@ import traceback
 from api_document import fetch_document, load, operations_of
 from checks import Checks
 from client_walk import walk
-from openapi_generator import OpenApiGeneratorClient
+from openapi_generator_adapter import OpenApiGeneratorClient
 from openapi_python_client_adapter import OpenApiPythonClient
 
 GENERATORS = (OpenApiPythonClient, OpenApiGeneratorClient)
