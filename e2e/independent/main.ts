@@ -1,5 +1,5 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,49 +19,17 @@ import { type LocalState, startSystem } from '../harness/system.ts';
 import { inParallel, until } from '../harness/wait.ts';
 import { createGovernedRegister } from './governed-register.ts';
 import { historiesText } from './histories.ts';
+import { readDocument } from './openapi/document.ts';
+import { fuzzInstallation } from './openapi/fuzz.ts';
+import { type Counts, closeSuite, countsOf, execute, script } from './programs.ts';
 import { proofsText } from './proofs.ts';
 
 /** Runs programs that share no code with the product against a running installation, and counts their checks. */
-
-interface Counts {
-  readonly passed: number;
-  readonly failed: number;
-}
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const stepsInHistory = 80;
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const command = fileURLToPath(new URL('../../components/cli/main.ts', import.meta.url));
-const ownPython = fileURLToPath(new URL('../../dist/venv/bin/python3', import.meta.url));
-const python = existsSync(ownPython) ? ownPython : 'python3';
-
-function execute(
-  command: string,
-  args: readonly string[],
-  input = '',
-): Promise<{ code: number | null; output: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-    child.stdin.on('error', reject);
-    child.stdin.end(input);
-    const chunks: Buffer[] = [];
-    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-    child.once('error', reject);
-    child.once('exit', (code) => resolve({ code, output: Buffer.concat(chunks).toString() }));
-  });
-}
-
-async function script(name: string, args: readonly string[]): Promise<Counts> {
-  return countsOf(name, await execute(python, ['-B', join(folder, name), ...args]));
-}
-
-/** What a program counted; one that ends with an error and counted none has failed. */
-function countsOf(name: string, { code, output }: Awaited<ReturnType<typeof execute>>): Counts {
-  process.stdout.write(`\n${name}\n${output}`);
-  const counted = /^(\d+) passed, (\d+) failed$/m.exec(output);
-  const counts = { passed: Number(counted?.[1] ?? 0), failed: Number(counted?.[2] ?? 1) };
-  return code === 0 || counts.failed > 0 ? counts : { ...counts, failed: 1 };
-}
 
 /** The export of a register, judged offline by two programs; a sample of its bytes is changed, too. */
 async function exported(state: LocalState, token: string, registerId: string, dir: string): Promise<Counts> {
@@ -208,16 +176,10 @@ async function main(): Promise<void> {
         `spiffe://${installation}/service/service-register`,
       ]),
       await certificates(system.state, dataDir),
+      ...(await readDocument(gatewayUrl, account)),
+      ...(await fuzzInstallation()),
     ];
-    const passed = all.reduce((sum, counts) => sum + counts.passed, 0);
-    const failed = all.reduce((sum, counts) => sum + counts.failed, 0);
-    const reports = process.env['CHANCERY_TEST_REPORTS'];
-    if (reports !== undefined) {
-      mkdirSync(reports, { recursive: true });
-      writeFileSync(join(reports, 'independent.json'), JSON.stringify({ passed, failed }));
-    }
-    process.stdout.write(`\nindependent: ${passed} passed, ${failed} failed\n`);
-    process.exitCode = failed > 0 || passed === 0 ? 1 : 0;
+    closeSuite('independent', all);
   } finally {
     await system.stop();
     rmSync(dataDir, { recursive: true, force: true });
