@@ -173,6 +173,11 @@ describe('schemas in other languages', () => {
     expect(await read(z.int().min(1).max(9))).toEqual({ type: 'integer', minimum: 1, maximum: 9 });
   });
 
+  it('have a boolean without its values, also where only one of them is sent', async () => {
+    expect(await read(z.literal(true))).toEqual({ type: 'boolean' });
+    expect(await read(z.literal('true'))).toEqual({ type: 'string', enum: ['true'] });
+  });
+
   it('keep properties that have the names of keywords', async () => {
     const shape = { pattern: z.string(), propertyNames: z.string(), format: z.int().max(2).min(1) };
     const { properties } = await read(z.object(shape));
