@@ -14,7 +14,8 @@ export type ServiceName = (typeof services)[number];
 
 /**
  * One line of the routing table. Segments of `path`: a literal, `{name}` (one segment), `{name:hex32}` (a register id),
- * `**` at the end (this path and everything below it). `webSocket` allows an upgrade; `rewrite` replaces the path.
+ * `**` at the end (this path and everything below it). `rewrite` replaces the path. `webSocket` allows an upgrade: only for a
+ * service that answers handshakes itself, and none does yet.
  */
 export interface RouteRule {
   readonly path: string;
@@ -52,7 +53,7 @@ const register: readonly RouteRule[] = [
   { path: '/api/validators/**', service: 'register' },
   { path: '/odata/**', service: 'register' },
   { path: '/health/sync', service: 'register' },
-  { path: '/hubs/register/**', service: 'register', webSocket: true },
+  { path: '/hubs/register/**', service: 'register' },
 ];
 
 const validator: readonly RouteRule[] = [
@@ -81,7 +82,7 @@ const tenant: readonly RouteRule[] = [
   { path: '/auth/social/callback', service: 'tenant' },
   { path: '/.well-known/jwks.json', service: 'tenant' },
   { path: '/.well-known/oauth-authorization-server/api/service-auth', service: 'tenant' },
-  { path: '/hubs/tenant/**', service: 'tenant', webSocket: true },
+  { path: '/hubs/tenant/**', service: 'tenant' },
 ];
 
 const wallet: readonly RouteRule[] = [
@@ -89,7 +90,7 @@ const wallet: readonly RouteRule[] = [
   { path: '/api/v1/wallets/**', service: 'wallet' },
   { path: '/api/v1/wallet/**', service: 'wallet' },
   { path: '/api/v1/ethereum/**', service: 'wallet' },
-  { path: '/hubs/wallet/**', service: 'wallet', webSocket: true },
+  { path: '/hubs/wallet/**', service: 'wallet' },
 ];
 
 const blueprint: readonly RouteRule[] = [
@@ -101,8 +102,8 @@ const blueprint: readonly RouteRule[] = [
   { path: '/api/instances/**', service: 'blueprint' },
   { path: '/api/operations/**', service: 'blueprint' },
   { path: '/api/workflows/**', service: 'blueprint' },
-  { path: '/hubs/blueprint/**', service: 'blueprint', webSocket: true },
-  { path: '/hubs/chat/**', service: 'blueprint', webSocket: true },
+  { path: '/hubs/blueprint/**', service: 'blueprint' },
+  { path: '/hubs/chat/**', service: 'blueprint' },
 ];
 
 const credential: readonly RouteRule[] = [
