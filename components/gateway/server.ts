@@ -44,7 +44,8 @@ const limits = {
   requestTimeout: 120_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 5000,
-  requireHostHeader: true,
+  // judged with the target, so that the refusal is a problem like any other
+  requireHostHeader: false,
   insecureHTTPParser: false,
 } as const;
 
@@ -76,7 +77,11 @@ export function createListener(options: ListenerOptions): Server {
   server.on('checkContinue', handle);
   server.on('checkExpectation', handle);
   server.on('upgrade', (request, socket, head) => void openTunnel(options, { request, socket, head }));
-  server.on('clientError', (error, socket) => refuseConnection(options, error, socket));
+  server.on('clientError', (error, socket) => {
+    // bytes behind a request whose answer is the last one of its connection
+    if (socket instanceof Socket && connections.isEnding(socket)) return;
+    refuseConnection(options, error, socket);
+  });
   return server;
 }
 
@@ -204,7 +209,7 @@ function refuse(
     code,
     detail,
     path,
-    close: !response.req.complete || !response.shouldKeepAlive,
+    close: code === 'INVALID_REQUEST' || !response.req.complete || !response.shouldKeepAlive,
     traceId: trace.traceId,
     nowMs: options.clock.nowMs(),
     ...(allow !== undefined && { allow }),
