@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { handshakeTo, openRawClient, sampleKey } from '#kit/testing/raw-client.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { acceptOf } from './forwarding/handshake.ts';
 import { type RouteRule, routingTable } from './routing/table.ts';
-import { handshakeTo, openRawClient, sampleKey } from './testing/client.ts';
 import { agreement, type RawService, type Script, startRawService } from './testing/raw-service.ts';
 import {
   call,

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 
-/** A client of the gateway that writes bytes and keeps what comes back. */
+/** A client that writes bytes and keeps what comes back. */
 export interface RawClient {
   readonly socket: Socket;
   /** Everything that has come, as latin1. */
@@ -9,6 +9,7 @@ export interface RawClient {
   isClosed(): boolean;
 }
 
+/** Connects to a port of loopback. */
 export function openRawClient(port: number): RawClient {
   const socket = connect(port, '127.0.0.1');
   const chunks: Buffer[] = [];
@@ -22,6 +23,7 @@ export function openRawClient(port: number): RawClient {
   };
 }
 
+/** The key of RFC 6455 1.3. */
 export const sampleKey = 'dGhlIHNhbXBsZSBub25jZQ==';
 
 /** An opening handshake as a browser sends it; `changes` replaces headers, adds them, or removes them. */
