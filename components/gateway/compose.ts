@@ -20,13 +20,16 @@ import { createDocuments } from './openapi/documents.ts';
 import { createReference, type Reference, referencePolicy } from './openapi/reference.ts';
 import { createMatcher } from './routing/match.ts';
 import { createIsRouted } from './routing/public.ts';
-import { routingTable, type ServiceName } from './routing/table.ts';
+import { type RouteRule, routingTable, type ServiceName } from './routing/table.ts';
 import { createListener } from './server.ts';
 
 /** Largest request body. */
 const bodyLimitBytes = 10 * 1024 * 1024;
 
 const maxTunnels = 10_000;
+
+/** Longest time a service has to answer a WebSocket handshake. */
+const maxHandshakeMs = 10_000;
 
 /** Time that requests in flight get when the gateway stops. */
 const drainMs = 3000;
@@ -38,26 +41,33 @@ export const createGateway: Create<GatewayConfig> = async (config, runtime) => {
     const { log, clock } = runtime;
     const workload = await connectWorkload({ ...workloadOf(config), log, clock });
     cleanup.add('workload', () => workload.stop());
-    return await openGateway(config, runtime, workload, cleanup);
+    return await openGateway(config, runtime, { identity: workload }, cleanup);
   } catch (error) {
     await cleanup.run(runtime.log);
     throw error;
   }
 };
 
+export interface Given {
+  readonly identity: IdentitySource;
+  /** Every public path; that of the installation when absent. */
+  readonly table?: readonly RouteRule[];
+}
+
 /** The same with an identity in hand, as tests have it. */
 export async function openGateway(
   config: GatewayConfig,
   runtime: Runtime,
-  identity: IdentitySource,
+  { identity, table = routingTable }: Given,
   cleanup: Cleanup,
 ): Promise<Component> {
+  const answerTimeoutMs = config.CHANCERY_GATEWAY_ANSWER_SECONDS * 1000;
   const upstreams = createUpstreams({
     endpoints: endpointsOf(config),
     identity,
     expect: (service) => expectedPeer(config.CHANCERY_INSTALLATION, service),
     connections: config.CHANCERY_GATEWAY_CONNECTIONS,
-    answerTimeoutMs: config.CHANCERY_GATEWAY_ANSWER_SECONDS * 1000,
+    answerTimeoutMs,
     log: runtime.log,
   });
   cleanup.add('upstreams', () => upstreams.close());
@@ -65,8 +75,13 @@ export async function openGateway(
   const app = await openOwnPages(runtime, upstreams, cleanup);
   const reference = createReference();
   cleanup.add('reference', () => reference.close());
-  const tunnels = createTunnels({ log: runtime.log, nowMs: () => runtime.clock.nowMs(), maxTunnels });
-  const server = openListener(config, runtime, { upstreams, app, reference, tunnels });
+  const tunnels = createTunnels({
+    log: runtime.log,
+    nowMs: () => runtime.clock.nowMs(),
+    maxTunnels,
+    deadlineMs: Math.min(answerTimeoutMs, maxHandshakeMs),
+  });
+  const server = openListener(config, runtime, { upstreams, app, reference, tunnels, table });
   const port = await listen(server, config.CHANCERY_LISTEN_HOST, config.CHANCERY_GATEWAY_PORT);
   cleanup.add('listener', () => closeListener(server, tunnels));
   const ops = await createOpsServer({
@@ -119,6 +134,7 @@ interface Parts {
   readonly app: App;
   readonly reference: Reference;
   readonly tunnels: Tunnels;
+  readonly table: readonly RouteRule[];
 }
 
 function openListener(config: GatewayConfig, runtime: Runtime, parts: Parts): Server {
@@ -131,7 +147,7 @@ function openListener(config: GatewayConfig, runtime: Runtime, parts: Parts): Se
   });
   const traced = config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined;
   return createListener({
-    match: createMatcher(routingTable),
+    match: createMatcher(parts.table),
     readClient: createClientReader(config.CHANCERY_TRUSTED_PROXIES),
     stepTrace: traced ? createSpanStepper(telemetry.tracer) : createTraceStepper(),
     observe: createObserve(runtime),
@@ -139,9 +155,7 @@ function openListener(config: GatewayConfig, runtime: Runtime, parts: Parts): Se
     destinations: {
       forward,
       serve: (request, response, target) => servePage(parts, request, response, target),
-      tunnel: (handshake) => {
-        void parts.tunnels.open(handshake, parts.upstreams.find(handshake.service));
-      },
+      tunnel: (handshake) => parts.tunnels.open(handshake, parts.upstreams.find(handshake.service)),
     },
   });
 }

@@ -37,6 +37,7 @@ describe('forwarding', () => {
   const answers: Record<string, RequestListener> = {
     plain: (_request, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end('plain'),
     nothing: (_request, response) => response.writeHead(204).end(),
+    'read-only': (_request, response) => response.writeHead(405, { allow: 'GET, HEAD' }).end(),
     large: (_request, response) => response.end(Buffer.alloc(8 * megabyte, 'x')),
     reset: (request) => request.socket.destroy(),
     echo: (request, response) => void echo(request, response).catch(() => response.destroy()),
@@ -167,6 +168,11 @@ describe('forwarding', () => {
     expect(seen.headers['x-drop']).toBeUndefined();
     expect(seen.headers['authorization']).toBe('Bearer kept');
     expect(seen.headers['host']).toBeDefined();
+  });
+
+  it('passes Allow of a 405 through', async () => {
+    const answer = await call(gateway.port, '/api/registers/read-only', { method: 'POST' });
+    expect([answer.status, answer.headers.allow]).toEqual([405, 'GET, HEAD']);
   });
 
   it('answers HEAD and 204 without a body', async () => {

@@ -1,8 +1,19 @@
 import type { RequestListener } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { waitFor } from '#kit/testing/wait.ts';
 import { call, createTestWorld, type TestGateway, type TestWorld } from './testing/world.ts';
 
 const okay: RequestListener = (_request, response) => response.writeHead(404).end();
+
+/** A port of loopback that was free a moment ago. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
 
 function serving(document: unknown): RequestListener {
   return (request, response) => {
@@ -62,7 +73,6 @@ describe('pages of the gateway', () => {
     gateway = await world.startGateway({
       tenant: tenant.address,
       register: register.address,
-      wallet: '127.0.0.1:9',
     });
   });
 
@@ -75,7 +85,12 @@ describe('pages of the gateway', () => {
   });
 
   it('is degraded when an inessential service is down, and does not say where it is', async () => {
-    const answer = await call(gateway.port, '/api/health');
+    const [tenant, register] = [
+      await world.startService('tenant', okay),
+      await world.startService('register', okay),
+    ];
+    const addresses = { tenant: tenant.address, register: register.address, wallet: '127.0.0.1:9' };
+    const answer = await call((await world.startGateway(addresses)).port, '/api/health');
     expect(answer.status).toBe(200);
     expect(answer.json()).toMatchObject({
       status: 'degraded',
@@ -131,9 +146,50 @@ describe('pages of the gateway', () => {
     const register = await call(gateway.port, '/openapi/register.json');
     expect(register.status).toBe(200);
     expect(Object.keys(register.json()['paths'] as object)).toEqual(['/api/registers/{id}']);
-    for (const name of ['wallet', 'blueprint', 'nobody', '..', 'register.yaml']) {
+    for (const name of ['blueprint', 'nobody', '..', 'register.yaml']) {
       expect((await call(gateway.port, `/openapi/${name}.json`)).status, name).toBe(404);
     }
+  });
+
+  it('serves no document of a part of the services: 503 until each has been fetched once', async () => {
+    const port = await freePort();
+    const tenant = await world.startService('tenant', serving(tenantDocument));
+    const other = await world.startGateway({ tenant: tenant.address, register: `127.0.0.1:${port}` });
+    for (const path of ['/openapi.json', '/openapi/all.json', '/openapi/register.json']) {
+      const answer = await call(other.port, path);
+      expect(answer.status, path).toBe(503);
+      expect(answer.headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' });
+      expect(answer.json()['code']).toBe('SERVICE_UNAVAILABLE');
+    }
+    const whole = await call(other.port, '/openapi/tenant.json');
+    expect([whole.status, whole.headers['cache-control']]).toEqual([200, 'public, max-age=30']);
+    const register = await world.startService('register', serving(registerDocument), { port });
+    const merged = await waitFor(async () => {
+      const answer = await call(other.port, '/openapi.json');
+      return answer.status === 200 && answer;
+    });
+    expect(Object.keys(merged.json()['paths'] as object)).toContain('/api/registers/{id}');
+    expect(merged.headers['cache-control']).toBe('public, max-age=30');
+    await register.stop();
+    expect((await call(other.port, '/openapi.json')).status).toBe(200);
+  });
+
+  it('have their own methods: anything else is 405 with Allow', async () => {
+    for (const path of [
+      '/health',
+      '/api/health',
+      '/openapi.json',
+      '/openapi/tenant.json',
+      '/docs',
+      '/docs/x.js',
+    ])
+      for (const method of ['POST', 'DELETE', 'OPTIONS', 'TRACE']) {
+        const answer = await call(gateway.port, path, { method });
+        expect(answer.status, `${method} ${path}`).toBe(405);
+        expect(answer.headers.allow).toBe('GET, HEAD');
+        expect(answer.json()).toMatchObject({ code: 'METHOD_NOT_ALLOWED', path });
+      }
+    expect((await call(gateway.port, '/health', { method: 'HEAD' })).status).toBe(200);
   });
 
   it('serves the reference page from its own files, with a policy that allows no other', async () => {

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { discardBody } from './forwarding/request-body.ts';
 import { securityHeaders } from './forwarding/response-headers.ts';
+import { rawHead } from './raw-answer.ts';
 
 /** What the gateway itself answers instead of a service; code -> status and title. */
 export const gatewayProblems = {
@@ -9,6 +10,7 @@ export const gatewayProblems = {
   METHOD_NOT_ALLOWED: { status: 405, title: 'Method not allowed' },
   REQUEST_TIMEOUT: { status: 408, title: 'Request timeout' },
   PAYLOAD_TOO_LARGE: { status: 413, title: 'Payload too large' },
+  UPGRADE_REQUIRED: { status: 426, title: 'Upgrade required' },
   HEADERS_TOO_LARGE: { status: 431, title: 'Request header fields too large' },
   INTERNAL_ERROR: { status: 500, title: 'Internal error' },
   BAD_GATEWAY: { status: 502, title: 'Bad gateway' },
@@ -27,6 +29,8 @@ export interface Problem {
   readonly nowMs: number;
   /** Ends the connection after the answer, because the rest of the request is not wanted. */
   readonly close?: boolean;
+  /** `Allow` of a 405. */
+  readonly allow?: readonly string[];
 }
 
 /** The problem+json text of specification 1, section 7, with the members of RFC 9457. */
@@ -58,7 +62,14 @@ export function problemHeaders(problem: Problem, body: string): string[] {
     ...securityHeaders,
   ];
   if (problem.code === 'SERVICE_UNAVAILABLE') headers.push('retry-after', '1');
-  if (problem.close === true) headers.push('connection', 'close');
+  if (problem.allow !== undefined) headers.push('allow', problem.allow.join(', '));
+  const options = problem.close === true ? ['close'] : [];
+  if (problem.code === 'UPGRADE_REQUIRED') {
+    // RFC 6455 4.2.2 and RFC 9110 15.5.22
+    headers.push('sec-websocket-version', '13', 'upgrade', 'websocket');
+    options.push('upgrade');
+  }
+  if (options.length > 0) headers.push('connection', options.join(', '));
   return headers;
 }
 
@@ -82,12 +93,9 @@ export function sendProblem(response: ServerResponse, problem: Problem): number 
   return status;
 }
 
-/** The same answer as raw bytes, for sockets that have no response object. */
-export function rawProblem(problem: Problem): string {
-  const { status, title } = gatewayProblems[problem.code];
+/** The same answer as raw bytes, the last ones of a connection. */
+export function rawProblem(problem: Problem): Buffer {
   const body = problemBody(problem);
   const headers = problemHeaders({ ...problem, close: true }, body);
-  const lines = [`HTTP/1.1 ${status} ${title}`];
-  for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
-  return `${lines.join('\r\n')}\r\n\r\n${body}`;
+  return Buffer.concat([rawHead(gatewayProblems[problem.code].status, headers), Buffer.from(body)]);
 }

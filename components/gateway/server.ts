@@ -1,12 +1,15 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '#kit/clock/clock.ts';
+import { type Connections, createConnections } from './connections.ts';
 import type { ReadClient } from './forwarding/client-address.ts';
 import type { Exchange } from './forwarding/exchange.ts';
+import { asksForWebSocket, type HandshakeFault, judgeHandshake } from './forwarding/handshake.ts';
 import type { StepTrace, TraceStep } from './forwarding/trace.ts';
 import type { Handshake } from './forwarding/upgrade.ts';
 import type { Observe } from './observe.ts';
-import { type ProblemCode, rawProblem, sendProblem } from './problem.ts';
+import { gatewayProblems, type ProblemCode, rawProblem, sendProblem } from './problem.ts';
 import type { Matcher } from './routing/match.ts';
 import type { RouteRule, ServiceName } from './routing/table.ts';
 import { judgeTarget } from './routing/target.ts';
@@ -16,7 +19,8 @@ export interface Destinations {
   forward(exchange: Exchange): void;
   /** Answers one of the gateway's own pages; `target` is what the page is called inside. */
   serve(request: IncomingMessage, response: ServerResponse, target: string): void;
-  tunnel(handshake: Handshake): void;
+  /** Answers a handshake; resolves with the status. */
+  tunnel(handshake: Handshake): Promise<number>;
 }
 
 export interface ListenerOptions {
@@ -29,7 +33,10 @@ export interface ListenerOptions {
 }
 
 /** Methods that are carried. TRACE would echo credentials; CONNECT is for proxies of another kind. */
-const allowedMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+const carriedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+/** Methods of the gateway's own pages. */
+const ownMethods = ['GET', 'HEAD'];
 
 const limits = {
   maxHeaderSize: 16 * 1024,
@@ -37,42 +44,94 @@ const limits = {
   requestTimeout: 120_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 5000,
-  requireHostHeader: true,
+  // judged with the target, so that the refusal is a problem like any other
+  requireHostHeader: false,
   insecureHTTPParser: false,
 } as const;
 
+interface Refused {
+  readonly code: ProblemCode;
+  readonly detail: string;
+  readonly path: string;
+  readonly allow?: readonly string[];
+}
+
 type Verdict =
   | { readonly kind: 'route'; readonly rule: RouteRule; readonly path: string; readonly target: string }
-  | { readonly kind: 'refuse'; readonly code: ProblemCode; readonly detail: string; readonly path: string };
+  | ({ readonly kind: 'refuse' } & Refused);
 
 /** The public listener: judges the target, finds the route, hands over. Nothing of the body is read here. */
 export function createListener(options: ListenerOptions): Server {
-  const { match, destinations } = options;
+  const connections = createConnections();
   const server = createServer({
     ...limits,
-    shouldUpgradeCallback: (request) => {
-      const verdict = judgeRequest(request, match);
-      return verdict.kind === 'route' && verdict.rule.webSocket === true && isWebSocket(request);
-    },
+    shouldUpgradeCallback: (request) => judgeUpgrade(options, connections, request) === 'upgrade',
   });
-  const handle = (request: IncomingMessage, response: ServerResponse) => receive(options, request, response);
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
+    // an answer under way is the last of its connection
+    if (connections.isEnding(request.socket)) return;
+    connections.hold(request.socket, response);
+    receive(options, connections, request, response);
+  };
   server.on('request', handle);
   server.on('checkContinue', handle);
   server.on('checkExpectation', handle);
-  server.on('upgrade', (request, socket, head) => {
-    const verdict = judgeRequest(request, match);
-    const service = verdict.kind === 'route' ? serviceOf(verdict.rule) : undefined;
-    if (verdict.kind !== 'route' || service === undefined) return socket.destroy();
-    const trace = options.stepTrace('GET', request.headers['traceparent']);
-    const client = options.readClient(request);
-    const { target, path } = verdict;
-    return destinations.tunnel({ request, socket, head, target, path, service, client, trace });
+  server.on('upgrade', (request, socket, head) => void openTunnel(options, { request, socket, head }));
+  server.on('clientError', (error, socket) => {
+    // bytes behind a request whose answer is the last one of its connection
+    if (socket instanceof Socket && connections.isEnding(socket)) return;
+    refuseConnection(options, error, socket);
   });
-  server.on('clientError', (error, socket) => refuseConnection(options, error, socket));
   return server;
 }
 
-function receive(options: ListenerOptions, request: IncomingMessage, response: ServerResponse): void {
+/**
+ * `ignore`: an ordinary request, or one to a route without WebSockets, which is answered as if it had asked for none
+ * (RFC 9110 7.8). `upgrade`: a handshake that the service is asked about. Otherwise why it is refused.
+ */
+function judgeUpgrade(
+  options: ListenerOptions,
+  connections: Connections,
+  request: IncomingMessage,
+): 'ignore' | 'upgrade' | HandshakeFault {
+  if (!asksForWebSocket(request.headers)) return 'ignore';
+  const verdict = judgeRequest(request, options.match);
+  if (verdict.kind !== 'route' || verdict.rule.webSocket !== true) return 'ignore';
+  const fault = judgeHandshake(request);
+  if (fault !== undefined) return fault;
+  const { socket } = request;
+  if (!connections.isBusy(socket) && !connections.isEnding(socket)) return 'upgrade';
+  return { code: 'INVALID_REQUEST', detail: 'A WebSocket handshake must wait for the answers before it.' };
+}
+
+async function openTunnel(
+  options: ListenerOptions,
+  { request, socket, head }: Pick<Handshake, 'request' | 'socket' | 'head'>,
+): Promise<void> {
+  const startedAt = performance.now();
+  const verdict = judgeRequest(request, options.match);
+  const service = verdict.kind === 'route' ? serviceOf(verdict.rule) : undefined;
+  if (verdict.kind !== 'route' || service === undefined) {
+    socket.destroy();
+    return;
+  }
+  const trace = options.stepTrace('GET', request.headers['traceparent']);
+  const client = options.readClient(request);
+  const { target, path } = verdict;
+  const handshake = { request, socket, head, target, path, service, client, trace };
+  const status = await options.destinations.tunnel(handshake);
+  trace.end(status);
+  const { clientAddress } = client;
+  const { traceId } = trace;
+  options.observe({ method: 'GET', path, peer: service, status, clientAddress, traceId, startedAt });
+}
+
+function receive(
+  options: ListenerOptions,
+  connections: Connections,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
   const startedAt = performance.now();
   const method = request.method ?? '';
   const verdict = judgeRequest(request, options.match);
@@ -83,23 +142,22 @@ function receive(options: ListenerOptions, request: IncomingMessage, response: S
     const status = response.headersSent ? response.statusCode : 499;
     trace.end(status);
     const { clientAddress } = client;
-    options.observe({
-      method,
-      path: verdict.path,
-      peer,
-      status,
-      clientAddress,
-      traceId: trace.traceId,
-      startedAt,
-    });
+    const { traceId } = trace;
+    options.observe({ method, path: verdict.path, peer, status, clientAddress, traceId, startedAt });
   });
+  const upgrade = judgeUpgrade(options, connections, request);
+  if (asksForWebSocket(request.headers)) {
+    connections.end(request.socket);
+    response.shouldKeepAlive = false;
+  }
   if (verdict.kind === 'refuse') {
     refuse(options, response, verdict, trace);
     return;
   }
-  const service = serviceOf(verdict.rule);
-  const { target, path } = verdict;
-  if (service === undefined) options.destinations.serve(request, response, target);
+  const { target, path, rule } = verdict;
+  const service = serviceOf(rule);
+  if (typeof upgrade === 'object') refuse(options, response, { ...upgrade, path }, trace);
+  else if (service === undefined) options.destinations.serve(request, response, target);
   else options.destinations.forward({ request, response, target, path, service, client, trace });
 }
 
@@ -113,8 +171,15 @@ function judgeRequest(request: IncomingMessage, match: Matcher): Verdict {
   if (target.kind !== 'clean' || rule === undefined) {
     return { kind: 'refuse', code: 'NOT_FOUND', detail: 'The resource does not exist.', path };
   }
-  if (!allowedMethods.has(request.method ?? '')) {
-    return { kind: 'refuse', code: 'METHOD_NOT_ALLOWED', detail: 'The method is not allowed here.', path };
+  const allow = rule.service === 'gateway' ? ownMethods : carriedMethods;
+  if (!allow.includes(request.method ?? '')) {
+    return {
+      kind: 'refuse',
+      code: 'METHOD_NOT_ALLOWED',
+      detail: 'The method is not allowed here.',
+      path,
+      allow,
+    };
   }
   return { kind: 'route', rule, path, target: (rule.rewrite ?? path) + target.search };
 }
@@ -133,19 +198,22 @@ function serviceOf(rule: RouteRule): ServiceName | undefined {
   return rule.service === 'gateway' ? undefined : rule.service;
 }
 
-function isWebSocket(request: IncomingMessage): boolean {
-  return request.method === 'GET' && request.headers.upgrade?.toLowerCase() === 'websocket';
-}
-
 function refuse(
   options: ListenerOptions,
   response: ServerResponse,
-  verdict: { readonly code: ProblemCode; readonly detail: string; readonly path: string },
+  refused: Refused,
   trace: TraceStep,
 ): void {
-  const { code, detail, path } = verdict;
-  const close = !response.req.complete;
-  sendProblem(response, { code, detail, path, close, traceId: trace.traceId, nowMs: options.clock.nowMs() });
+  const { code, detail, path, allow } = refused;
+  sendProblem(response, {
+    code,
+    detail,
+    path,
+    close: code === 'INVALID_REQUEST' || !response.req.complete || !response.shouldKeepAlive,
+    traceId: trace.traceId,
+    nowMs: options.clock.nowMs(),
+    ...(allow !== undefined && { allow }),
+  });
 }
 
 const connectionProblems: Readonly<Record<string, { readonly code: ProblemCode; readonly detail: string }>> =
@@ -160,9 +228,14 @@ function refuseConnection(options: ListenerOptions, error: NodeJS.ErrnoException
     socket.destroy();
     return;
   }
+  const startedAt = performance.now();
   const known = connectionProblems[error.code ?? ''];
   const problem = known ?? { code: 'INVALID_REQUEST' as const, detail: 'The request is malformed.' };
-  const trace = options.stepTrace('', undefined);
+  const { traceId, end } = options.stepTrace('', undefined);
+  const clientAddress = socket instanceof Socket ? (socket.remoteAddress ?? '') : '';
   socket.once('finish', () => socket.destroy());
-  socket.end(rawProblem({ ...problem, path: '/', traceId: trace.traceId, nowMs: options.clock.nowMs() }));
+  socket.end(rawProblem({ ...problem, path: '/', traceId, nowMs: options.clock.nowMs() }));
+  const { status } = gatewayProblems[problem.code];
+  end(status);
+  options.observe({ method: '', path: '', peer: 'none', status, clientAddress, traceId, startedAt });
 }

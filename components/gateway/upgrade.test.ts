@@ -1,83 +1,205 @@
-import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { handshakeTo, openRawClient, sampleKey } from '#kit/testing/raw-client.ts';
 import { waitFor } from '#kit/testing/wait.ts';
+import { acceptOf } from './forwarding/handshake.ts';
+import { type RouteRule, routingTable } from './routing/table.ts';
+import { agreement, type RawService, type Script, startRawService } from './testing/raw-service.ts';
 import {
+  call,
   createTestWorld,
   sendRaw,
   spiffeId,
   type TestGateway,
-  type TestService,
   type TestWorld,
 } from './testing/world.ts';
 
-const handshake = (path: string) =>
-  `GET ${path} HTTP/1.1\r\nhost: h\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\nx-forwarded-for: 6.6.6.6\r\n\r\n`;
+const hubs: readonly RouteRule[] = [
+  { path: '/hubs/register/**', service: 'register', webSocket: true },
+  { path: '/hubs/tenant/**', service: 'tenant', webSocket: true },
+  { path: '/hubs/wallet/**', service: 'wallet', webSocket: true },
+  ...routingTable,
+];
+const hub = '/hubs/register/x';
+
+/** Agrees, and gives every byte behind the handshake back. */
+const echo: Script = (connection) => {
+  connection.socket.write(agreement(connection));
+  connection.socket.on('data', (chunk: Buffer) => connection.socket.write(`echo:${chunk}`));
+};
 
 describe('WebSocket pass-through', () => {
   let world: TestWorld;
-  let register: TestService;
   let gateway: TestGateway;
-  const upgrades: { url: string; headers: Record<string, unknown>; destroyed: () => boolean }[] = [];
+  let service: RawService;
+  let script: Script = echo;
 
   beforeAll(async () => {
     world = await createTestWorld();
-    register = await world.startService('register', (_request, response) => response.end('no upgrade'));
-    register.server.on('upgrade', (request, socket, head) => {
-      upgrades.push({ url: request.url ?? '', headers: request.headers, destroyed: () => socket.destroyed });
-      socket.on('error', () => undefined);
-      if (request.url?.startsWith('/hubs/register/refuse')) {
-        socket.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
-        return;
-      }
-      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n');
-      if (head.length > 0) socket.write(`echo:${head}`);
-      socket.on('data', (chunk: Buffer) => socket.write(`echo:${chunk}`));
-    });
-    gateway = await world.startGateway({ register: register.address, tenant: '127.0.0.1:9' });
+    const identity = await world.authority.issue(spiffeId('service-register'));
+    service = await startRawService(identity, (connection) => script(connection));
+    const services = { register: service.address, tenant: '127.0.0.1:9' };
+    gateway = await world.startGateway(services, { CHANCERY_GATEWAY_ANSWER_SECONDS: '1' }, hubs);
   });
 
-  afterAll(() => world.stop());
+  afterAll(async () => {
+    await world.stop();
+    await service.stop();
+  });
 
-  function open() {
-    const socket = connect(gateway.port, '127.0.0.1');
-    const received = { text: '' };
-    socket.on('data', (chunk: Buffer) => {
-      received.text += chunk.toString('latin1');
-    });
-    socket.on('error', () => undefined);
-    return { socket, received };
+  function open(bytes: string, answer: Script = echo) {
+    script = answer;
+    const client = openRawClient(gateway.port);
+    onTestFinished(() => void client.socket.destroy());
+    client.write(bytes);
+    return client;
   }
 
-  it('carries bytes both ways, the early ones too', async () => {
-    const { socket, received } = open();
-    socket.write(`${handshake('/hubs/register?access_token=secret')}early`);
-    await waitFor(() => received.text.includes('echo:early'));
-    expect(received.text).toMatch(/^HTTP\/1\.1 101 /);
-    socket.write('hello');
-    await waitFor(() => received.text.includes('echo:hello'));
-    const upgrade = upgrades.at(-1);
-    expect(upgrade?.url).toBe('/hubs/register?access_token=secret');
-    expect(upgrade?.headers).toMatchObject({
-      upgrade: 'websocket',
-      'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
-      'x-forwarded-for': '127.0.0.1',
-      host: 'h',
-    });
-    expect(upgrade?.headers['traceparent']).toMatch(/^00-/);
-    socket.destroy();
-    await waitFor(() => upgrade?.destroyed() === true, { what: 'the service to see the end' });
+  const opened = async (bytes: string, answer: Script = echo) => {
+    const client = open(bytes, answer);
+    await waitFor(() => client.text().includes('\r\n\r\n'), { what: 'the answer to the handshake' });
+    return client;
+  };
+  const observed = (path: string) =>
+    waitFor(() => world.runtime.lines.find((line) => line['path'] === path && line['msg'] === 'request'));
+
+  it('carries bytes both ways behind an agreement', async () => {
+    const client = await opened(
+      handshakeTo(`${hub}?access_token=secret`, {
+        'x-forwarded-for': '6.6.6.6',
+        'sec-websocket-protocol': 'chat',
+        connection: 'keep-alive, Upgrade, sec-websocket-protocol, sec-websocket-key',
+      }),
+      (connection) => {
+        connection.socket.write(`${agreement(connection, { 'sec-websocket-protocol': 'chat' })}first`);
+        connection.socket.on('data', (chunk: Buffer) => connection.socket.write(`echo:${chunk}`));
+      },
+    );
+    await waitFor(() => client.text().endsWith('first'));
+    expect(client.text()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
+    expect(client.text()).toContain(`sec-websocket-accept: ${acceptOf(sampleKey)}\r\n`);
+    expect(client.text()).toContain('sec-websocket-protocol: chat\r\n');
+    expect(client.text()).toContain('x-api-version: 1\r\n');
+    client.write('hello');
+    await waitFor(() => client.text().endsWith('echo:hello'));
+    const connection = service.connections.at(-1);
+    expect(connection?.received).toMatch(/^GET \/hubs\/register\/x\?access_token=secret HTTP\/1\.1\r\n/);
+    expect(connection?.received).toMatch(/\r\nx-forwarded-for: 127\.0\.0\.1\r\n/);
+    expect(connection?.received).toMatch(/\r\ntraceparent: 00-/);
+    expect(connection?.received.match(/\r\nsec-websocket-key: /g)).toHaveLength(1);
+    expect(connection?.received.match(/\r\nsec-websocket-protocol: chat\r\n/g)).toHaveLength(1);
+    client.socket.destroy();
+    await waitFor(() => connection?.socket.destroyed === true, { what: 'the service to see the end' });
     expect(JSON.stringify(world.runtime.lines)).not.toContain('access_token=secret');
   });
 
-  it('passes a refused handshake on', async () => {
-    expect(await sendRaw(gateway.port, handshake('/hubs/register/refuse'))).toMatch(/^HTTP\/1\.1 401 /);
+  it('joins on an agreement that comes in pieces', async () => {
+    const client = await opened(handshakeTo(hub), (connection) => {
+      const bytes = agreement(connection);
+      const { socket } = connection;
+      socket.write(bytes.slice(0, 20), () =>
+        socket.write(bytes.slice(20, 60), () => socket.write(bytes.slice(60))),
+      );
+    });
+    expect(client.text()).toMatch(/^HTTP\/1\.1 101 /);
+  });
+
+  it('passes the end of either side on', async () => {
+    const client = await opened(handshakeTo(hub), (connection) => {
+      connection.socket.write(agreement(connection));
+      connection.socket.end('last words');
+    });
+    await waitFor(() => client.isClosed());
+    expect(client.text()).toMatch(/last words$/);
+  });
+
+  it("gives a client the service's refusal as the last answer of its connection", async () => {
+    const body = '{"code":"UNAUTHORIZED"}';
+    const client = open(handshakeTo(hub), ({ socket }) =>
+      socket.write(
+        `HTTP/1.1 401 Unauthorized\r\ncontent-type: application/problem+json\r\nwww-authenticate: Bearer\r\nserver: leaky\r\nconnection: keep-alive\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      ),
+    );
+    await waitFor(() => client.isClosed());
+    expect(client.text()).toMatch(/^HTTP\/1\.1 401 Unauthorized\r\n/);
+    expect(client.text()).toMatch(/\r\nwww-authenticate: Bearer\r\n/);
+    expect(client.text()).toMatch(/\r\nx-frame-options: DENY\r\n.*\r\nconnection: close\r\n/s);
+    expect(client.text()).not.toContain('leaky');
+    expect(client.text().endsWith(`\r\n\r\n${body}`)).toBe(true);
+    await waitFor(() => service.connections.at(-1)?.socket.destroyed === true);
+  });
+
+  it('gives a client nothing that the service sends behind its answer', async () => {
+    for (const behind of ['TRAILING', 'HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nTRAILING']) {
+      const client = open(handshakeTo(hub), ({ socket }) =>
+        socket.write(`HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno${behind}`),
+      );
+      await waitFor(() => client.isClosed());
+      expect(client.text()).toMatch(/^HTTP\/1\.1 (404|502) /);
+      expect(client.text()).not.toContain('TRAILING');
+      expect(client.text().match(/HTTP\/1\.1/g)).toHaveLength(1);
+    }
+  });
+
+  it('answers 502 for an answer without end or bound', async () => {
+    const long = 'x'.repeat(17 * 1024);
+    const broken: Record<string, string> = {
+      'a head over 16 KiB': `HTTP/1.1 401 Unauthorized\r\nx: ${long}\r\n\r\n`,
+      'a body over 64 KiB': `HTTP/1.1 401 Unauthorized\r\ncontent-length: 70000\r\n\r\n${'x'.repeat(70_000)}`,
+      'no HTTP': 'HELLO\r\n\r\n',
+      'two lengths': 'HTTP/1.1 401 Unauthorized\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx',
+    };
+    for (const [name, bytes] of Object.entries(broken)) {
+      const client = open(handshakeTo(hub), ({ socket }) => socket.write(bytes));
+      await waitFor(() => client.isClosed(), { what: name });
+      expect(client.text(), name).toMatch(/^HTTP\/1\.1 502 .*"code":"BAD_GATEWAY"/s);
+    }
+  });
+
+  it('answers 504 when the agreement does not come in time, and leaves no connection', async () => {
+    const client = open(handshakeTo(hub), (connection) => {
+      connection.socket.write(agreement(connection).slice(0, -2));
+    });
+    await waitFor(() => client.isClosed());
+    expect(client.text()).toMatch(/^HTTP\/1\.1 504 .*connection: close/s);
+    await waitFor(() => service.connections.at(-1)?.socket.destroyed === true);
+  });
+
+  it('ends the connection of a client that keeps its side open after a refusal', async () => {
+    const client = open(handshakeTo(hub, { 'sec-websocket-key': 'short' }));
+    await waitFor(() => client.text().includes('400'));
+    const serving = open(handshakeTo(hub), ({ socket }) =>
+      socket.write('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n'),
+    );
+    await waitFor(() => client.isClosed() && serving.isClosed());
+  });
+
+  it('ends the call to the service when the client leaves before the answer', async () => {
+    const path = '/hubs/register/left';
+    const client = open(handshakeTo(path), () => undefined);
+    const connection = await waitFor(() =>
+      service.connections.find(({ received }) => received.includes(path)),
+    );
+    client.socket.destroy();
+    await waitFor(() => connection.socket.destroyed);
+    expect(await observed(path)).toMatchObject({ status: 499, peer: 'register' });
+  });
+
+  it('refuses a handshake behind a request that is not answered yet', async () => {
+    const http = await world.startService('register', (request, response) => {
+      if (request.url === '/api/registers/held') setImmediate(() => response.end('held'));
+      else response.end('reached');
+    });
+    const other = await world.startGateway({ register: http.address }, {}, hubs);
+    const first = 'GET /api/registers/held HTTP/1.1\r\nhost: h\r\n\r\n';
+    const text = await sendRaw(other.port, `${first}${handshakeTo(hub)}`);
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400']);
+    expect(http.seen.map(({ url }) => url)).toEqual(['/api/registers/held']);
   });
 
   it('answers 503 when the service is down or absent', async () => {
-    for (const path of ['/hubs/tenant', '/hubs/wallet']) {
-      const answer = await sendRaw(gateway.port, handshake(path));
-      expect(answer).toMatch(/^HTTP\/1\.1 503 /);
-      expect(answer).toContain('"code":"SERVICE_UNAVAILABLE"');
+    for (const path of ['/hubs/tenant/x', '/hubs/wallet/x']) {
+      const answer = await sendRaw(gateway.port, handshakeTo(path));
+      expect(answer).toMatch(/^HTTP\/1\.1 503 .*connection: close.*"code":"SERVICE_UNAVAILABLE"/s);
     }
   });
 
@@ -86,33 +208,99 @@ describe('WebSocket pass-through', () => {
     const impostor = await world.startService('register', (_request, response) => response.end(), {
       identity,
     });
-    const other = await world.startGateway({ register: impostor.address });
-    expect(await sendRaw(other.port, handshake('/hubs/register'))).toMatch(/^HTTP\/1\.1 502 /);
+    const other = await world.startGateway({ register: impostor.address }, {}, hubs);
+    expect(await sendRaw(other.port, handshakeTo(hub))).toMatch(/^HTTP\/1\.1 502 /);
   });
 
-  it('upgrades hubs only, and nothing internal', async () => {
-    const before = upgrades.length;
-    const ordinary = handshake('/api/registers').replace('connection: Upgrade', 'connection: close, Upgrade');
-    expect(await sendRaw(gateway.port, ordinary)).toMatch(/^HTTP\/1\.1 200 /);
-    const internal = handshake('/hubs/%2e%2e/api/internal/x').replace(
-      'connection: Upgrade',
-      'connection: close, Upgrade',
-    );
-    expect(await sendRaw(gateway.port, internal)).toMatch(/^HTTP\/1\.1 404 /);
-    expect(upgrades.length).toBe(before);
-  });
-
-  it('ends tunnels when the gateway stops', async () => {
-    const other = await world.startGateway({ register: register.address });
-    const socket = connect(other.port, '127.0.0.1');
-    socket.on('error', () => undefined);
-    let text = '';
-    socket.on('data', (chunk: Buffer) => {
-      text += chunk.toString('latin1');
+  it('logs and counts tunnels and refusals with method, path, peer and status, without a query', async () => {
+    await opened(handshakeTo('/hubs/register/logged?token=hidden'));
+    await opened(handshakeTo('/hubs/register/refused?token=hidden', { 'sec-websocket-version': '8' }));
+    await sendRaw(gateway.port, 'NO HTTP\r\n\r\n');
+    const joined = await observed('/hubs/register/logged');
+    expect(joined).toMatchObject({
+      method: 'GET',
+      peer: 'register',
+      status: 101,
+      clientAddress: '127.0.0.1',
     });
-    socket.write(handshake('/hubs/register'));
-    await waitFor(() => text.includes('101'));
+    expect(joined['traceId']).toMatch(/^[0-9a-f]{32}$/);
+    expect(await observed('/hubs/register/refused')).toMatchObject({
+      method: 'GET',
+      peer: 'register',
+      status: 426,
+    });
+    expect(await observed('')).toMatchObject({ peer: 'none', status: 400 });
+    expect(JSON.stringify(world.runtime.lines)).not.toContain('hidden');
+  });
+
+  it('ends tunnels and handshakes under way when the gateway stops', async () => {
+    const other = await world.startGateway({ register: service.address }, {}, hubs);
+    script = (connection) => {
+      if (connection.received.includes('/hubs/register/slow')) return;
+      echo(connection);
+    };
+    const joined = openRawClient(other.port);
+    joined.write(handshakeTo(hub));
+    await waitFor(() => joined.text().includes('101'));
+    const waiting = openRawClient(other.port);
+    waiting.write(handshakeTo('/hubs/register/slow'));
+    await waitFor(() => service.connections.some(({ received }) => received.includes('/hubs/register/slow')));
     await other.component.stop();
-    await waitFor(() => socket.destroyed);
+    await waitFor(() => joined.isClosed() && waiting.isClosed());
+  });
+});
+
+describe('the routes of the installation', () => {
+  let world: TestWorld;
+  let gateway: TestGateway;
+  let upgrades = 0;
+  const seen: string[] = [];
+
+  const held: (() => void)[] = [];
+
+  beforeAll(async () => {
+    world = await createTestWorld();
+    const tenant = await world.startService('tenant', (request, response) => {
+      seen.push(`${request.method} ${request.url} ${request.headers.upgrade ?? 'no upgrade'}`);
+      held.push(() => response.writeHead(404).end());
+    });
+    tenant.server.on('upgrade', (_request, socket) => {
+      upgrades += 1;
+      socket.destroy();
+    });
+    gateway = await world.startGateway({ tenant: tenant.address });
+  });
+
+  afterAll(() => world.stop());
+
+  it('serve no WebSockets: a handshake is an ordinary request, and the last one of its connection', async () => {
+    expect(routingTable.filter((rule) => rule.webSocket === true)).toEqual([]);
+    for (const path of ['/hubs/tenant/x', '/api/me/x']) {
+      const client = openRawClient(gateway.port);
+      client.write(handshakeTo(path));
+      await waitFor(() => held.length > 0);
+      client.write('POST /api/me/behind HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n');
+      // by then the gateway has read what came before
+      await call(gateway.port, '/health');
+      held.pop()?.();
+      await waitFor(() => client.isClosed());
+      expect(client.text().match(/HTTP\/1\.1 \d+/g), path).toEqual(['HTTP/1.1 404']);
+      expect(client.text()).toMatch(/\r\nconnection: close\r\n/i);
+    }
+    const internal = await sendRaw(gateway.port, handshakeTo('/hubs/%2e%2e/api/internal/x'));
+    expect(internal).toMatch(/^HTTP\/1\.1 404 .*connection: close/is);
+    const own = await sendRaw(gateway.port, handshakeTo('/health'));
+    expect(own).toMatch(/^HTTP\/1\.1 200 .*connection: close/is);
+    expect(seen).toEqual(['GET /hubs/tenant/x no upgrade', 'GET /api/me/x no upgrade']);
+    expect(upgrades).toBe(0);
+  });
+
+  it('ignore other protocols, and keep the connection', async () => {
+    const client = openRawClient(gateway.port);
+    client.write(handshakeTo('/health', { upgrade: 'h2c', connection: 'Upgrade, HTTP2-Settings' }));
+    await waitFor(() => client.text().includes('"healthy"'));
+    client.write('GET /health HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n');
+    await waitFor(() => client.isClosed());
+    expect(client.text().match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200']);
   });
 });

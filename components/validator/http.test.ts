@@ -43,8 +43,17 @@ describe('HTTP', () => {
       added: false,
       code: 'VAL_HASH_001',
       path: '/api/v1/transactions/validate',
+      instance: '/api/v1/transactions/validate',
       errors: [{ code: 'VAL_HASH_001', field: 'PayloadHash', severity: 'Error' }],
     });
+    const batch = await app.inject({
+      method: 'POST',
+      url: '/api/v1/transactions/batch',
+      headers: { 'content-type': 'application/x-ndjson' },
+      payload: `${world.sign({ tamper: { PayloadHash: '00'.repeat(32) } }).text}\n`,
+    });
+    const place = { instance: '/api/v1/transactions/batch', path: '/api/v1/transactions/batch' };
+    expect(batch.json()).toMatchObject({ refused: 1, results: [{ code: 'VAL_HASH_001', ...place }] });
     expect((await post('/api/v1/transactions/validate', 'not json')).statusCode).toBe(400);
     expect((await post('/api/v1/transactions/validate')).statusCode).toBe(400);
   });

@@ -1,7 +1,7 @@
 /**
  * One path that the public reaches at a service. Segments of `path`: a literal, `{name}` (one segment), `{name:hex32}` (a
- * register id), `**` at the end (this path and everything below it). `webSocket` allows an upgrade; `rewrite` replaces the
- * path.
+ * register id), `**` at the end (this path and everything below it). `rewrite` replaces the path. `webSocket`
+ * allows an upgrade: only for a service that answers handshakes itself, and none does yet.
  */
 export interface RouteRule {
   readonly path: string;
@@ -31,14 +31,14 @@ export const ROUTES = {
     { path: '/auth/social/callback' },
     { path: '/.well-known/jwks.json' },
     { path: '/.well-known/oauth-authorization-server/api/service-auth' },
-    { path: '/hubs/tenant/**', webSocket: true },
+    { path: '/hubs/tenant/**' },
   ],
   wallet: [
     { path: '/api/wallets/**' },
     { path: '/api/v1/wallets/**' },
     { path: '/api/v1/wallet/**' },
     { path: '/api/v1/ethereum/**' },
-    { path: '/hubs/wallet/**', webSocket: true },
+    { path: '/hubs/wallet/**' },
   ],
   peer: [
     { path: '/api/registers/available' },
@@ -59,7 +59,7 @@ export const ROUTES = {
     { path: '/api/validators/**' },
     { path: '/odata/**' },
     { path: '/health/sync' },
-    { path: '/hubs/register/**', webSocket: true },
+    { path: '/hubs/register/**' },
   ],
   validator: [
     { path: '/api/v1/transactions/**' },
@@ -78,8 +78,8 @@ export const ROUTES = {
     { path: '/api/instances/**' },
     { path: '/api/operations/**' },
     { path: '/api/workflows/**' },
-    { path: '/hubs/blueprint/**', webSocket: true },
-    { path: '/hubs/chat/**', webSocket: true },
+    { path: '/hubs/blueprint/**' },
+    { path: '/hubs/chat/**' },
   ],
   credential: [
     { path: '/.well-known/openid-credential-issuer' },

@@ -33,16 +33,35 @@ export function serviceHeaders(request: IncomingMessage, client: ClientFacts, tr
   return flat;
 }
 
-/** The same for a WebSocket handshake, which keeps its upgrade. */
+/**
+ * The same for a WebSocket handshake, whose own headers are written anew: what the client named in `Connection` takes none
+ * of them away.
+ */
 export function handshakeHeaders(
   request: IncomingMessage,
   client: ClientFacts,
   traceparent: string,
 ): string[] {
-  const kept = serviceHeaders(request, client, traceparent);
-  kept.push('connection', 'Upgrade', 'upgrade', 'websocket');
-  return kept;
+  const { headers } = request;
+  const flat = ['connection', 'Upgrade', 'upgrade', 'websocket'];
+  for (const name of handshakeNames) {
+    const value = headers[name];
+    if (value !== undefined) flat.push(name, String(value));
+  }
+  const others = serviceHeaders(request, client, traceparent);
+  for (let i = 0; i + 1 < others.length; i += 2) {
+    const name = others[i] ?? '';
+    if (!name.startsWith('sec-websocket-')) flat.push(name, others[i + 1] ?? '');
+  }
+  return flat;
 }
+
+const handshakeNames = [
+  'sec-websocket-key',
+  'sec-websocket-version',
+  'sec-websocket-protocol',
+  'sec-websocket-extensions',
+] as const;
 
 function keptHeaders(raw: readonly string[], connection: string | undefined): string[] {
   const named = namedByConnection(connection);

@@ -1,18 +1,25 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
-import { gatewayProblems, rawProblem } from '../problem.ts';
+import { gatewayProblems, type ProblemCode, rawProblem } from '../problem.ts';
+import { endConnection, rawHead } from '../raw-answer.ts';
 import type { ServiceName } from '../routing/table.ts';
 import type { ClientFacts } from './client-address.ts';
+import type { CallFailure } from './exchange.ts';
 import { judgeFailure } from './failure.ts';
+import { judgeSwitch, switchHeaders } from './handshake.ts';
 import { handshakeHeaders } from './request-headers.ts';
+import { requestUpgrade, type UpgradeAnswer } from './request-upgrade.ts';
+import { clientHeaders, securityHeaders } from './response-headers.ts';
 import type { TraceStep } from './trace.ts';
 import type { Upstream } from './upstreams.ts';
 
+/** An opening handshake that `judgeHandshake` found to be one, with the connection it came over. */
 export interface Handshake {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
-  /** Bytes that came after the request's head. */
+  /** Bytes that came with the request's head, behind it. */
   readonly head: Buffer;
   readonly target: string;
   readonly path: string;
@@ -22,42 +29,44 @@ export interface Handshake {
 }
 
 export interface Tunnels {
-  /** Carries a WebSocket handshake and everything after it to the service, byte by byte. */
-  open(handshake: Handshake, upstream: Upstream | undefined): Promise<void>;
-  /** Ends every open tunnel. */
+  /**
+   * Sends an opening handshake to the service and joins the two connections once the service has agreed to WebSocket.
+   * Whatever else it answers goes to the client as the last answer of its connection.
+   *
+   * @returns the status that the client got; 499 when it left before.
+   */
+  open(handshake: Handshake, upstream: Upstream | undefined): Promise<number>;
+  /** Ends every open tunnel and every handshake under way. */
   closeAll(): void;
 }
 
 export interface TunnelOptions {
   readonly log: Logger;
   readonly nowMs: () => number;
-  /** Open tunnels at a time; more are refused with 503. */
+  /** Open tunnels at a time, handshakes included; more are refused with 503. */
   readonly maxTunnels: number;
+  /** Time from the handshake to the end of the service's answer. */
+  readonly deadlineMs: number;
 }
 
-/** WebSocket pass-through: the service answers the handshake itself, on a connection of its own. */
+/** Status in logs of a request whose client left before the answer. */
+const clientGone = 499;
+
+/** WebSocket pass-through. No byte of a client reaches a service outside of a request or an agreed WebSocket. */
 export function createTunnels(options: TunnelOptions): Tunnels {
   const open = new Set<Duplex>();
   return {
     open: async (handshake, upstream) => {
-      const { socket, request } = handshake;
-      if (upstream === undefined || open.size >= options.maxTunnels)
-        return refuse(handshake, options, undefined);
+      const { socket } = handshake;
+      const isFull = open.size >= options.maxTunnels;
       open.add(socket);
       socket.once('close', () => open.delete(socket));
       socket.on('error', () => socket.destroy());
-      try {
-        const service = await upstream.current().openSocket();
-        const lines = [`${request.method} ${handshake.target} HTTP/1.1`];
-        const headers = handshakeHeaders(request, handshake.client, handshake.trace.traceparent);
-        for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
-        service.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
-        if (handshake.head.length > 0) service.write(handshake.head);
-        join(socket, service);
-        handshake.trace.end(101);
-      } catch (error) {
-        refuse(handshake, options, error instanceof Error ? error : undefined);
-      }
+      if (upstream === undefined || isFull)
+        return refuse(handshake, options, 'SERVICE_UNAVAILABLE', 'The service is not available.');
+      if (handshake.head.length > 0) return refuseEarlyBytes(handshake, options);
+      const outcome = await ask(handshake, upstream, options.deadlineMs);
+      return settle(handshake, options, outcome);
     },
     closeAll: () => {
       for (const socket of open) socket.destroy();
@@ -65,24 +74,132 @@ export function createTunnels(options: TunnelOptions): Tunnels {
   };
 }
 
-function join(client: Duplex, service: Duplex): void {
-  service.on('error', () => client.destroy());
-  service.once('close', () => client.destroy());
-  client.once('close', () => service.destroy());
-  if (client.destroyed) service.destroy();
-  service.pipe(client);
-  client.pipe(service);
+type Outcome = UpgradeAnswer | ({ readonly kind: 'failed' } & CallFailure);
+
+/** The service's answer, or why there is none: the service failed, or the client did not wait for it. */
+async function ask(handshake: Handshake, upstream: Upstream, deadlineMs: number): Promise<Outcome> {
+  const { request, socket, client, trace, target } = handshake;
+  const abort = new AbortController();
+  const stop = (error: Error) => abort.abort(error);
+  const timer = setTimeout(() => stop(noAnswer()), deadlineMs);
+  const unwatch = watchClient(socket, stop);
+  let stage: CallFailure['stage'] = 'connect';
+  try {
+    const service = await upstream.current().openSocket();
+    stage = 'request';
+    const headers = handshakeHeaders(request, client, trace.traceparent);
+    return await requestUpgrade(service, { target, headers, signal: abort.signal });
+  } catch (thrown) {
+    const error = thrown instanceof Error ? thrown : new Error('the handshake failed', { cause: thrown });
+    return { kind: 'failed', stage, error };
+  } finally {
+    clearTimeout(timer);
+    unwatch();
+  }
 }
 
-function refuse(handshake: Handshake, options: TunnelOptions, error: Error | undefined): void {
-  const verdict =
-    error === undefined
-      ? ({ code: 'SERVICE_UNAVAILABLE', detail: 'The service is not available.' } as const)
-      : judgeFailure({ stage: 'connect', error });
-  if (error !== undefined) {
-    options.log.warn({ err: error, peer: handshake.service, code: verdict.code }, 'opening a tunnel failed');
+function noAnswer(): AppError {
+  return new AppError('timeout', 'GATEWAY_TIMEOUT', 'the service did not answer the handshake in time');
+}
+
+/**
+ * Calls back when a client sends anything before its handshake is answered (RFC 6455 4.1: it must wait), or leaves.
+ * The returned function ends that, and stops reading.
+ */
+function watchClient(socket: Duplex, stop: (error: Error) => void): () => void {
+  const early = () =>
+    stop(new AppError('invalid', 'INVALID_REQUEST', 'bytes before the answer to the handshake'));
+  const gone = () => stop(new AppError('gone', 'CLIENT_GONE', 'the client closed the connection'));
+  socket.on('data', early);
+  socket.on('end', gone);
+  socket.on('close', gone);
+  return () => {
+    socket.off('data', early);
+    socket.off('end', gone);
+    socket.off('close', gone);
+    socket.pause();
+  };
+}
+
+function settle(handshake: Handshake, options: TunnelOptions, outcome: Outcome): number {
+  const { request, socket } = handshake;
+  if (outcome.kind === 'failed') return answerFailure(handshake, options, outcome);
+  if (outcome.kind === 'answered') return passOn(handshake, outcome);
+  const fault = judgeSwitch(outcome.headers, request.headers);
+  if (fault !== undefined) {
+    outcome.socket.destroy();
+    const error = new AppError('bad_gateway', 'BAD_GATEWAY', `no agreement to WebSocket: ${fault}`);
+    return answerFailure(handshake, options, { stage: 'request', error });
   }
-  const { path, trace } = handshake;
-  trace.end(gatewayProblems[verdict.code].status);
-  handshake.socket.end(rawProblem({ ...verdict, path, traceId: trace.traceId, nowMs: options.nowMs() }));
+  if (socket.destroyed) {
+    outcome.socket.destroy();
+    return clientGone;
+  }
+  socket.write(rawHead(101, [...switchHeaders(outcome.headers), ...securityHeaders]));
+  if (outcome.head.length > 0) socket.write(outcome.head);
+  join(socket, outcome.socket);
+  return 101;
+}
+
+/** Statuses whose answers have no body (RFC 9110 15.3.5, 15.4.5). */
+const bodiless = new Set([204, 304]);
+
+/** The service's refusal, framed anew: it names what is missing (a token, a subprotocol) better than we could. */
+function passOn({ client, socket }: Handshake, answer: Extract<UpgradeAnswer, { kind: 'answered' }>): number {
+  const { status } = answer;
+  const { 'content-length': _length, ...kept } = answer.headers;
+  const headers = clientHeaders(kept, client.secure);
+  const body = bodiless.has(status) ? Buffer.alloc(0) : answer.body;
+  if (!bodiless.has(status)) headers.push('content-length', String(body.length));
+  headers.push('connection', 'close');
+  endConnection(socket, Buffer.concat([rawHead(status, headers), body]));
+  return status;
+}
+
+/** Time the second direction of a tunnel has to end after the first. */
+const halfClosedMs = 5000;
+
+function join(client: Duplex, service: Duplex): void {
+  const destroy = () => {
+    client.destroy();
+    service.destroy();
+  };
+  for (const [from, to] of [
+    [client, service],
+    [service, client],
+  ] as const) {
+    from.on('error', destroy);
+    from.once('end', () => setTimeout(destroy, halfClosedMs).unref());
+    // what came before an orderly end is still on its way
+    from.once('close', () => {
+      if (!from.readableEnded) destroy();
+    });
+    from.pipe(to);
+  }
+  if (client.destroyed || service.destroyed) destroy();
+}
+
+function answerFailure(handshake: Handshake, options: TunnelOptions, failure: CallFailure): number {
+  const { error } = failure;
+  if (isAppError(error, 'gone')) {
+    handshake.socket.destroy();
+    return clientGone;
+  }
+  if (isAppError(error, 'invalid')) return refuseEarlyBytes(handshake, options);
+  const { code, detail } = judgeFailure(failure);
+  const { traceId } = handshake.trace;
+  options.log.warn({ err: error, peer: handshake.service, traceId, code }, 'opening a tunnel failed');
+  return refuse(handshake, options, code, detail);
+}
+
+function refuseEarlyBytes(handshake: Handshake, options: TunnelOptions): number {
+  const detail = 'Nothing may follow a WebSocket handshake before its answer.';
+  return refuse(handshake, options, 'INVALID_REQUEST', detail);
+}
+
+function refuse(handshake: Handshake, options: TunnelOptions, code: ProblemCode, detail: string): number {
+  const { path, socket } = handshake;
+  const { traceId } = handshake.trace;
+  endConnection(socket, rawProblem({ code, detail, path, traceId, nowMs: options.nowMs() }));
+  return gatewayProblems[code].status;
 }

@@ -1,3 +1,4 @@
+import { AppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { ServiceName } from '../routing/table.ts';
 import {
@@ -20,13 +21,24 @@ export interface DocumentsOptions {
 }
 
 export interface Documents {
-  /** The public document of one service; undefined when it is not configured or has never answered. */
+  /**
+   * The public document of one service; undefined when it is not configured.
+   *
+   * Errors: unavailable/SERVICE_UNAVAILABLE while it has never been fetched.
+   */
   find(service: string): Promise<OpenApiDocument | undefined>;
-  /** The documents of every service that has ever answered, as one. */
+  /**
+   * The documents of all configured services as one.
+   *
+   * Errors: unavailable/SERVICE_UNAVAILABLE while one of them has never been fetched.
+   */
   merged(): Promise<OpenApiDocument>;
 }
 
 const freshMs = 30_000;
+
+/** A document that could not be fetched is not asked for again within this time. */
+const retryMs = 1000;
 
 /** Release of the interface (specification 1, section 9). */
 const info = {
@@ -40,7 +52,10 @@ interface Held {
   readonly fetchedMs: number;
 }
 
-/** Documents are fetched when asked for, kept for half a minute, and kept on while their service is down. */
+/**
+ * Documents are fetched when asked for, kept for half a minute, and kept on while their service is down. Requests at the same
+ * time share a fetch.
+ */
 export function createDocuments(options: DocumentsOptions): Documents {
   const held = new Map<string, Held>();
   const underWay = new Map<string, Promise<OpenApiDocument | undefined>>();
@@ -59,25 +74,28 @@ export function createDocuments(options: DocumentsOptions): Documents {
 
   const load = (service: ServiceName | 'gateway'): Promise<OpenApiDocument | undefined> => {
     const known = held.get(service);
-    if (known?.document !== undefined && options.nowMs() - known.fetchedMs < freshMs) {
-      return Promise.resolve(known.document);
+    if (known !== undefined) {
+      const keptMs = known.document === undefined ? retryMs : freshMs;
+      if (options.nowMs() - known.fetchedMs < keptMs) return Promise.resolve(known.document);
     }
     const running = underWay.get(service) ?? refresh(service).finally(() => underWay.delete(service));
     underWay.set(service, running);
     return running;
   };
 
+  const get = async (service: ServiceName | 'gateway'): Promise<OpenApiDocument> => {
+    const document = await load(service);
+    if (document !== undefined) return document;
+    const options = { retryAfterSeconds: retryMs / 1000 };
+    const message = `The document of the ${service} service has not been fetched yet.`;
+    throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', message, options);
+  };
+
   return {
     find: async (name) => {
       const service = options.services.find((known) => known === name);
-      return service === undefined ? undefined : load(service);
+      return service === undefined ? undefined : get(service);
     },
-    merged: async () => {
-      const documents = await Promise.all(options.services.map(load));
-      return mergeDocuments(
-        documents.filter((document) => document !== undefined),
-        info,
-      );
-    },
+    merged: async () => mergeDocuments(await Promise.all(options.services.map(get)), info),
   };
 }

@@ -8,7 +8,7 @@ import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/ru
 import { openGateway } from '../compose.ts';
 import { gatewaySettings } from '../config.ts';
 import type { Identity } from '../forwarding/connector.ts';
-import type { ServiceName } from '../routing/table.ts';
+import { type RouteRule, routingTable, type ServiceName } from '../routing/table.ts';
 import { createTestAuthority, type TestAuthority } from './certificates.ts';
 
 export const clientIds: Readonly<Record<ServiceName, string>> = {
@@ -47,6 +47,7 @@ export interface TestWorld {
   startGateway(
     services: Partial<Record<ServiceName, string>>,
     env?: Record<string, string>,
+    table?: readonly RouteRule[],
   ): Promise<TestGateway>;
   stop(): Promise<void>;
 }
@@ -74,7 +75,7 @@ export async function createTestWorld(): Promise<TestWorld> {
       cleanup.add(service, () => started.stop());
       return started;
     },
-    startGateway: async (services, env = {}) => {
+    startGateway: async (services, env = {}, table = routingTable) => {
       const config = loadConfig(gatewaySettings, {
         CHANCERY_INSTALLATION: testInstallation,
         CHANCERY_LISTEN_HOST: '127.0.0.1',
@@ -98,7 +99,12 @@ export async function createTestWorld(): Promise<TestWorld> {
           return () => void listeners.delete(listener);
         },
       };
-      const component = await openGateway(config, testRuntimeOf(runtime), source, new Cleanup());
+      const component = await openGateway(
+        config,
+        testRuntimeOf(runtime),
+        { identity: source, table },
+        new Cleanup(),
+      );
       cleanup.add('gateway', () => component.stop());
       return {
         component,

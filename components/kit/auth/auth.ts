@@ -63,10 +63,11 @@ export function createRevocationView(options: RevocationViewOptions): Revocation
 }
 
 /**
- * Enforces `config.policy` of every route before its body is read and sets `request.caller`; `RequireOperator` also
- * wants the connection to be the token owner's own, by its certificate. 401 with
+ * Enforces `config.policy` of every route before its body is read and sets `request.caller`. `RequireOperator`, and every
+ * route below `/api/internal` and `/api/{any}/internal` whatever its policy, also demands that the connection is the token
+ * owner's own, by its certificate; the gateway's certificate is refused there with any token and with none. 401 with
  * `WWW-Authenticate: Bearer realm="platform"` (and `error="invalid_token"` when a token was sent), 403, 503 while
- * revocations are stale. Anonymous routes and unknown paths pass.
+ * revocations are stale. Other anonymous routes and unknown paths pass.
  */
 export function authPlugin(app: App, authenticator: Authenticator): void {
   enforcePolicies(app, authenticator);

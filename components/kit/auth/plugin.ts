@@ -1,25 +1,32 @@
 import { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import type { FastifyRequest } from 'fastify';
 import { AppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
 import { type App, peerSpiffeId } from '#kit/http/http.ts';
+import { clientIdOfName, parseSpiffeId } from '#kit/workload/svid.ts';
 import type { Authenticator } from './authenticator.ts';
 
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
+
+/** Paths that never leave the private network: the gateway answers 404 for them. */
+const INTERNAL_ROUTE = /^\/api\/(?:[^/]+\/)?internal(?:\/|$)/;
+const GATEWAY_CLIENT_ID = 'service-gateway';
 
 /** Implements authPlugin of auth.ts. */
 export function enforcePolicies(app: App, authenticator: Authenticator): void {
   app.addHook('onRequest', async (request) => {
     const { policy, optionalToken = false } = request.routeOptions.config;
+    const isInternal = INTERNAL_ROUTE.test(request.routeOptions.url ?? '');
+    if (isInternal) assertNotGateway(request);
     const { authorization } = request.headers;
     // paths that nothing serves have no policy; they are answered 404
     const isAnonymous = policy === undefined || policy === 'Anonymous';
     if (isAnonymous && !(optionalToken && authorization !== undefined)) return;
     request.caller = await identify(authenticator, authorization);
-    if (isAnonymous) return;
-    if (decide(policy, request.caller) !== 'allow') throw forbidden();
-    if (policy === 'RequireOperator') assertOwnConnection(request, request.caller);
+    if (!isAnonymous && decide(policy, request.caller) !== 'allow') throw forbidden();
+    if (isInternal || policy === 'RequireOperator') assertOwnConnection(request, request.caller);
   });
 }
 
@@ -27,10 +34,24 @@ function forbidden(): AppError {
   return new AppError('forbidden', 'FORBIDDEN', 'You may not do this.');
 }
 
-/** Internal routes take a token from nobody but its owner: whoever forwards or finds one cannot use it (D29). */
+/**
+ * The gateway has no business on internal routes. Whatever is sent through it there has found a way around its routing, so
+ * no token makes up for it.
+ */
+function assertNotGateway(request: FastifyRequest): void {
+  if (!(request.raw.socket instanceof TLSSocket)) return;
+  if (peerClientId(request) === GATEWAY_CLIENT_ID) throw forbidden();
+}
+
+/** Internal routes take a token over its owner's own connection alone: who forwards or finds one cannot use it. */
 function assertOwnConnection(request: FastifyRequest, { clientId }: Caller): void {
   const isReal: boolean = request.raw.socket instanceof Socket;
-  if (isReal && !peerSpiffeId(request).endsWith(`/service/${clientId}`)) throw forbidden();
+  if (isReal && peerClientId(request) !== clientId) throw forbidden();
+}
+
+/** `{client id}` of `spiffe://{installation}/service/{client id}`; undefined for an SVID of another kind. */
+function peerClientId(request: FastifyRequest): string | undefined {
+  return clientIdOfName(parseSpiffeId(peerSpiffeId(request)));
 }
 
 // the challenge of a 401 is the business of kit/http

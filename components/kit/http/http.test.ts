@@ -240,7 +240,7 @@ describe('bad input', () => {
     const { app } = openApp(mountThings);
     const answer = await app.inject({ method: 'DELETE', url: '/things?x=1' });
     expect(answer.statusCode).toBe(405);
-    expect(answer.headers.allow).toBe('POST, GET');
+    expect(answer.headers.allow).toBe('POST, GET, HEAD');
     expect(answer.json().code).toBe('METHOD_NOT_ALLOWED');
   });
 

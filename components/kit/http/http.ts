@@ -25,6 +25,7 @@ import { createOpsServer, judgeChecks, type ReadinessCheck, runChecks } from './
 import { page, pageSchema, pageWindow, paging } from './paging.ts';
 import {
   elsewhereHeader,
+  InputError,
   inputError,
   kindStatus,
   malformed,
@@ -36,7 +37,14 @@ import {
   refusalOf,
 } from './problem.ts';
 import { allowedMethods } from './routes.ts';
-import { mutualTlsServer, peerSpiffeId, plainServer, serverTlsServer, type TlsSource } from './tls.ts';
+import {
+  listenerLimits,
+  mutualTlsServer,
+  peerSpiffeId,
+  plainServer,
+  serverTlsServer,
+  type TlsSource,
+} from './tls.ts';
 
 export type { OpsServer, ReadinessCheck } from './ops.ts';
 export type { Page, PageQuery } from './paging.ts';
@@ -133,7 +141,8 @@ export function createHttpServer(options: HttpServerOptions): App {
     trustProxy: options.trustForwarded === true && ((_address: string, hop: number) => hop === 0),
     exposeHeadRoutes: true,
     return503OnClosing: false,
-    routerOptions: { maxParamLength: 512 },
+    // no head carries a longer one, so the router refuses none before the hooks have run
+    routerOptions: { maxParamLength: listenerLimits.maxHeaderSize },
     frameworkErrors: (error, request, reply) =>
       sendRefusal(options.runtime, refusalOf(error), request, reply),
     clientErrorHandler: refuseConnection,
@@ -147,6 +156,7 @@ export function createHttpServer(options: HttpServerOptions): App {
   const routes = collectRoutes(app);
   addParsers(app);
   addObservation(app, options.runtime);
+  addParameterLimit(app);
   addClosing(app);
   addRefusals(app, options.runtime, routes);
   let document: Promise<object> | undefined;
@@ -305,6 +315,21 @@ function addObservation(app: App, runtime: Runtime): void {
       observer.end(request, reply, request.observation);
     }
     done();
+  });
+}
+
+const maxParameterCharacters = 512;
+
+/**
+ * A longer path parameter names no resource. Who may call the route is judged before, in onRequest, so that such a path
+ * is answered like that of any other unknown resource.
+ */
+function addParameterLimit(app: App): void {
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    const values = Object.entries(request.params as Readonly<Record<string, string>>);
+    const isLong = values.some(([name, value]) => name !== '*' && value.length > maxParameterCharacters);
+    if (isLong) done(new InputError(notFound));
+    else done(null, payload);
   });
 }
 

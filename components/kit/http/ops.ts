@@ -1,6 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
+import { serveWithoutUpgrades } from './upgrades.ts';
 
 /** Something that must work for the component to serve. A throw says that it does not. */
 export interface ReadinessCheck {
@@ -45,7 +46,7 @@ export interface CheckResult {
  */
 export async function createOpsServer(options: OpsServerOptions): Promise<OpsServer> {
   const { runtime } = options;
-  const server = createServer((request, response) => {
+  const server = serveWithoutUpgrades(createServer(), (request, response) => {
     const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
     answer(options, path, response).catch((error: unknown) => {
       runtime.log.error({ err: error, path }, 'operations request failed');

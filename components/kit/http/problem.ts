@@ -156,8 +156,6 @@ function refusalOfFramework(thrown: unknown): Refusal | undefined {
     case 400:
       return { status: 400, code: genericCode('invalid'), message: 'The request is malformed.' };
     case 404:
-    // a path parameter longer than the router takes names no resource
-    case 414:
       return notFound;
     case 413:
       return { status: 413, code: genericCode('too_large'), message: 'The request body is too large.' };

@@ -12,12 +12,12 @@ const routes = [
 
 describe('allowedMethods', () => {
   it.each([
-    ['/a', ['GET', 'POST']],
-    ['/a?x=/b', ['GET', 'POST']],
-    ['/a/7', ['GET']],
-    ['/a/7.json/b', ['GET']],
+    ['/a', ['GET', 'HEAD', 'POST']],
+    ['/a?x=/b', ['GET', 'HEAD', 'POST']],
+    ['/a/7', ['GET', 'HEAD']],
+    ['/a/7.json/b', ['GET', 'HEAD']],
     ['/files/x/y', ['PUT']],
-    ['/a/', ['GET']],
+    ['/a/', ['GET', 'HEAD']],
     ['/b', []],
     ['/a/7/8', []],
     ['/', []],

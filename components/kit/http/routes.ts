@@ -4,11 +4,14 @@ export interface ServedRoute {
   readonly url: string;
 }
 
-/** Methods that routes serve at the path of a URL, in order of registration; empty when nothing serves it. */
+/**
+ * Methods that routes serve at the path of a URL, in order of registration, HEAD with each GET; empty when nothing serves
+ * it.
+ */
 export function allowedMethods(routes: readonly ServedRoute[], url: string): string[] {
   const path = segments(url.split('?', 1)[0] ?? '/');
   const methods = routes.filter((route) => matches(segments(route.url), path)).map((route) => route.method);
-  return [...new Set(methods)];
+  return [...new Set(methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))];
 }
 
 function segments(path: string): string[] {

@@ -4,6 +4,7 @@ import { TLSSocket } from 'node:tls';
 import type { FastifyRequest } from 'fastify';
 import { AppError, genericCode } from '#core/errors/errors.ts';
 import { readSvid, type SvidFacts } from '#kit/workload/svid.ts';
+import { type Handler, serveWithoutUpgrades } from './upgrades.ts';
 
 /** Certificate material of a listener, PEM. `ca` is what client certificates are verified against. */
 export interface TlsMaterial {
@@ -19,8 +20,6 @@ export interface TlsSource {
   onRotate(callback: () => void): () => void;
 }
 
-type Handler = Parameters<typeof createServer>[1];
-
 /** Bounds of every listener: requests that exceed them are refused before any handler sees them. */
 export const listenerLimits = {
   maxHeaderSize: 16 * 1024,
@@ -31,7 +30,7 @@ export const listenerLimits = {
 
 /** A plain listener. */
 export function plainServer(handler: Handler): Server {
-  return createServer(listenerLimits, handler);
+  return serveWithoutUpgrades(createServer(listenerLimits), handler);
 }
 
 /**
@@ -55,7 +54,7 @@ function tlsServer(source: TlsSource, handler: Handler, clients: ServerOptions):
     minVersion: 'TLSv1.3',
     ALPNProtocols: ['http/1.1'],
   };
-  const server = createTlsServer(options, handler);
+  const server = serveWithoutUpgrades(createTlsServer(options), handler);
   const stopListening = source.onRotate(() =>
     server.setSecureContext({ ...material(source), minVersion: 'TLSv1.3' }),
   );

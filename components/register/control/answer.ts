@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { SubmitAnswer } from '../clients.ts';
 
@@ -25,10 +25,21 @@ export function answerOf(answer: SubmitAnswer, accepted: object): Answer {
   return answer.status < 300 ? { status: 202, body: accepted } : answer;
 }
 
-/** Sends what was decided; refusals of validators go through as they came. */
+/** A validator's refusal as the answer of the route that was called: the validator knows neither its path nor its trace. */
+function passedOn(body: unknown, { url, traceId }: FastifyRequest): unknown {
+  const parsed = coded.safeParse(body);
+  if (!parsed.success) return body;
+  const path = url.split('?', 1)[0] ?? '/';
+  return { ...parsed.data, instance: path, path, traceId };
+}
+
+/** Sends what was decided; refusals of validators go through but for the place that they name. */
 export function sendAnswer(reply: FastifyReply, answer: Answer & { readonly retryAfterSeconds?: number }) {
   if (answer.status < 300) return reply.code(answer.status).send(answer.body);
   const { retryAfterSeconds = 0 } = answer;
   if (retryAfterSeconds > 0) reply.header('retry-after', String(retryAfterSeconds));
-  return reply.code(answer.status).type('application/problem+json').send(JSON.stringify(answer.body));
+  return reply
+    .code(answer.status)
+    .type('application/problem+json')
+    .send(JSON.stringify(passedOn(answer.body, reply.request)));
 }

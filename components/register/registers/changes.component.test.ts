@@ -75,6 +75,8 @@ describe('changing and deleting a register', () => {
     expect((await put('a'.repeat(32), { title: 'x' })).status).toBe(404);
     register.validators.refuseNext({ status: 429, body: { code: 'MEMPOOL_FULL' }, retryAfterSeconds: 3 });
     const full = await put(id, { title: 'x' });
+    const place = { instance: `/api/registers/${id}`, path: `/api/registers/${id}` };
+    expect(full.body).toMatchObject({ ...place, traceId: expect.any(String) });
     expect([full.status, full.body.code, full.headers['retry-after']]).toEqual([429, 'MEMPOOL_FULL', '3']);
   });
 

@@ -13,6 +13,7 @@ import {
   paging,
 } from '#kit/http/http.ts';
 import { bearerOf } from '../bearer.ts';
+import { sendAnswer } from '../control/answer.ts';
 import { refusal } from '../errors.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
 import type { Register } from '../registers/store.ts';
@@ -150,11 +151,7 @@ function mountSubmit(app: App, deps: TransactionsDeps): void {
         () => accept(deps, register, { body, token }),
         ({ status }) => status < 300,
       );
-      if (answer.status >= 300) {
-        if (answer.retryAfterSeconds !== undefined)
-          reply.header('retry-after', String(answer.retryAfterSeconds));
-        return reply.code(answer.status).type('application/problem+json').send(JSON.stringify(answer.body));
-      }
+      if (answer.status >= 300) return sendAnswer(reply, answer);
       const { txId } = acceptedBody.parse(answer.body);
       const row =
         query.wait === undefined ? undefined : await confirmed(deps, register, txId, query.timeout * 1000);

@@ -109,11 +109,16 @@ describe('transactions', () => {
     ).toBe('VAL_SIG_001');
   });
 
-  it("passes a validator's refusal through, status and body", async () => {
-    const body = { isValid: false, added: false, code: 'MEMPOOL_FULL', errors: [{ code: 'MEMPOOL_FULL' }] };
+  it("passes a validator's refusal through, status and body, as one of the route that was called", async () => {
+    const elsewhere = '/api/v1/transactions/validate';
+    const facts = { isValid: false, added: false, code: 'MEMPOOL_FULL', errors: [{ code: 'MEMPOOL_FULL' }] };
+    const body = { ...facts, instance: elsewhere, path: elsewhere };
     register.validators.refuseNext({ status: 429, body, retryAfterSeconds: 7 });
     const refused = await submit({}, { headers: { 'idempotency-key': 'refused' } });
-    expect([refused.status, refused.body, refused.headers['retry-after']]).toEqual([429, body, '7']);
+    const path = `/api/registers/${registerId}/transactions`;
+    const traceId = expect.stringMatching(/^[0-9a-f]{32}$/);
+    const expected = { ...facts, instance: path, path, traceId };
+    expect([refused.status, refused.body, refused.headers['retry-after']]).toEqual([429, expected, '7']);
     const again = await submit({}, { headers: { 'idempotency-key': 'refused' } });
     expect(again.status).toBe(202);
     register.validators.take(registerId, 10);

@@ -5,6 +5,7 @@ import type { Answer } from './answer.ts';
 import { type Answering, originOf } from './answering.ts';
 import { answerBatch, MAX_BATCH, parseBatch } from './batch.ts';
 
+const path = '/api/v1/transactions/batch';
 const mediaType = 'application/x-ndjson';
 
 const judgedSchema = z.object({
@@ -22,7 +23,7 @@ export function mountBatch(app: App, deps: Answering): void {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser(mediaType, { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     scope.post(
-      '/api/v1/transactions/batch',
+      path,
       {
         config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
         validatorCompiler: () => (data) => ({ value: data }),
@@ -54,5 +55,7 @@ function bodyOf(body: unknown): Buffer {
 }
 
 function resultOf({ status, body, retryAfterSeconds }: Answer): { status: number } {
-  return { ...body, status, ...(retryAfterSeconds > 0 && { retryAfterSeconds }) };
+  // a refusal names the route that was called
+  const place = status === 200 ? {} : { instance: path, path };
+  return { ...body, ...place, status, ...(retryAfterSeconds > 0 && { retryAfterSeconds }) };
 }

@@ -59,7 +59,8 @@ export function mountAdmission(app: App, deps: Answering): void {
       reply.type(answer.status === 200 ? 'application/json' : 'application/problem+json');
       reply.headers(answerHeaders(answer));
       if (answer.status === 200) return reply.send(JSON.stringify(answer.body));
-      const problem = { ...answer.body, traceId: request.traceId };
+      const path = request.url.split('?', 1)[0] ?? '/';
+      const problem = { ...answer.body, instance: path, path, traceId: request.traceId };
       return reply
         .code(answer.status as 400)
         .type('application/problem+json')

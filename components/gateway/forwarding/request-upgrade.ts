@@ -1,0 +1,93 @@
+import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import { AppError } from '#core/errors/errors.ts';
+
+/** What a service answered to an opening handshake. */
+export type UpgradeAnswer =
+  | {
+      readonly kind: 'switched';
+      readonly headers: IncomingHttpHeaders;
+      readonly socket: Duplex;
+      /** Bytes of the next protocol that came with the answer. */
+      readonly head: Buffer;
+    }
+  | {
+      readonly kind: 'answered';
+      readonly status: number;
+      readonly headers: IncomingHttpHeaders;
+      readonly body: Buffer;
+    };
+
+export interface UpgradeRequest {
+  /** Path and query. */
+  readonly target: string;
+  /** Flat list of names and values. */
+  readonly headers: readonly string[];
+  /** Ends the request, with its reason as the error. */
+  readonly signal: AbortSignal;
+}
+
+const headLimitBytes = 16 * 1024;
+const bodyLimitBytes = 64 * 1024;
+
+/**
+ * Sends an opening handshake over a connection of its own and reads the answer with Node's parser. A connection that was
+ * not upgraded has ended when this resolves or rejects: bytes of the service behind its answer are not read.
+ */
+export async function requestUpgrade(socket: TLSSocket, request: UpgradeRequest): Promise<UpgradeAnswer> {
+  const { signal } = request;
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason);
+  signal.addEventListener('abort', abort);
+  try {
+    signal.throwIfAborted();
+    const answer = await Promise.race([send(socket, request), aborted]);
+    if (answer.kind === 'answered') socket.destroy();
+    return answer;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function send(socket: TLSSocket, { target, headers }: UpgradeRequest): Promise<UpgradeAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<UpgradeAnswer>();
+  socket.on('error', reject);
+  const outgoing = httpRequest({
+    createConnection: () => socket,
+    method: 'GET',
+    path: target,
+    headers,
+    maxHeaderSize: headLimitBytes,
+    insecureHTTPParser: false,
+  });
+  outgoing.on('error', reject);
+  outgoing.once('upgrade', (answer, stream, head) => {
+    resolve({ kind: 'switched', headers: answer.headers, socket: stream, head });
+  });
+  outgoing.once('response', (answer) => readAnswer(answer).then(resolve, reject));
+  outgoing.end();
+  return promise;
+}
+
+async function readAnswer(answer: IncomingMessage): Promise<UpgradeAnswer> {
+  const { statusCode: status = 0, headers } = answer;
+  // Node upgrades a 101 that names its protocol; another one has no meaning to a client.
+  if (status < 200 || status > 599) throw unusable(`status ${status} answers no handshake`);
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of answer) {
+    const bytes: Buffer = chunk;
+    sizeBytes += bytes.length;
+    if (sizeBytes > bodyLimitBytes) throw unusable(`the body of the answer exceeds ${bodyLimitBytes} bytes`);
+    chunks.push(bytes);
+  }
+  return { kind: 'answered', status, headers, body: Buffer.concat(chunks) };
+}
+
+function unusable(message: string): AppError {
+  return new AppError('bad_gateway', 'BAD_GATEWAY', message);
+}
