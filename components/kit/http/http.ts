@@ -1,34 +1,22 @@
-import { isUtf8 } from 'node:buffer';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type FastifyTypeProvider,
-  type RouteOptions,
-} from 'fastify';
+import fastify, { type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify';
 import { z } from 'zod';
-import { scanJson } from '#core/encoding/json.ts';
-import { AppError, genericCode, isAppError } from '#core/errors/errors.ts';
+import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
-import type { PolicyName } from '#core/identity/policies.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
-import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
 import { emptyAnswer, errorAnswer, jsonAnswer, mediaAnswer, textAnswer } from './answers.ts';
+import type { App } from './app.ts';
+import { addBodies } from './bodies.ts';
 import { decimal } from './decimal.ts';
 import { idempotencyHeaders } from './headers.ts';
-import { createObserver, inTrace, type Observation, traceIdOf } from './observe.ts';
+import { createObserver, inTrace, traceIdOf } from './observe.ts';
 import { buildOpenApi, type DocumentedRoute } from './openapi.ts';
 import { createOpsServer, judgeChecks, type ReadinessCheck, runChecks } from './ops.ts';
 import { page, pageSchema, pageWindow, paging } from './paging.ts';
 import {
   elsewhereHeader,
   InputError,
-  inputError,
   kindStatus,
-  malformed,
   methodNotAllowed,
   notFound,
   problemOf,
@@ -46,6 +34,7 @@ import {
   type TlsSource,
 } from './tls.ts';
 
+export type { App } from './app.ts';
 export type { OpsServer, ReadinessCheck } from './ops.ts';
 export type { Page, PageQuery } from './paging.ts';
 export type { Problem } from './problem.ts';
@@ -70,48 +59,6 @@ export {
   textAnswer,
 };
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Who may call the route. Every route has one. */
-    policy?: PolicyName;
-    /** On an anonymous route: a token that is presented is judged, and says who calls. */
-    optionalToken?: boolean;
-    /** Throughput limit of the route. */
-    rateLimit?: RateLimitPolicy;
-    /** Keeps the JSON text in `request.rawBody`; `only` also skips parsing it into `request.body`. */
-    rawBody?: boolean | 'only';
-  }
-
-  interface FastifyRequest {
-    /** Who calls, once the authenticator has looked; undefined for anonymous requests. */
-    caller: Caller | undefined;
-    /** Text of a JSON body, exactly as sent, for routes that ask for it. */
-    rawBody: string | undefined;
-    /** W3C trace id of the request. */
-    readonly traceId: string;
-    observation: Observation | undefined;
-  }
-}
-
-/**
- * Connects zod schemas of a route with the types of its request and answer. Text and bytes may be sent in any case;
- * so may a handler return the reply itself.
- */
-interface ZodTypes extends FastifyTypeProvider {
-  validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown;
-  serializer: this['schema'] extends z.ZodType
-    ? z.output<this['schema']> | string | Uint8Array | SentReply
-    : unknown;
-}
-
-/** What a FastifyReply is to a handler's return type. */
-interface SentReply {
-  then(fulfilled: () => void, rejected: (error: Error) => void): void;
-}
-
-/** An HTTP application of a component. Routes declare `config: { policy }` and zod schemas. */
-export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, ZodTypes>;
-
 export interface HttpServerOptions {
   readonly runtime: Runtime;
   /** Title of the OpenAPI document at `/openapi.json`. */
@@ -130,7 +77,7 @@ export interface HttpServerOptions {
 
 /**
  * Builds the HTTP application of a component: validation by zod, answers by JSON.stringify, refusals as
- * `application/problem+json` (D38), traces, metrics, request log, OpenAPI 3.1 at `/openapi.json`.
+ * `application/problem+json`, traces, metrics, request log, OpenAPI 3.1 at `/openapi.json`.
  * Registering a route without a policy throws, and so does one without an operation id of its own unless it is hidden
  * from the reference (`schema.hide`).
  */
@@ -154,7 +101,7 @@ export function createHttpServer(options: HttpServerOptions): App {
     },
   }).withTypeProvider<ZodTypes>();
   const routes = collectRoutes(app);
-  addParsers(app);
+  addBodies(app);
   addObservation(app, options.runtime);
   addParameterLimit(app);
   addClosing(app);
@@ -257,41 +204,6 @@ function judgeOperationId(routes: readonly DocumentedRoute[], route: RouteOption
   if (operationId === undefined) throw new Error(`${name} declares no operation id`);
   const other = routes.find(({ schema }) => schema?.operationId === operationId);
   if (other !== undefined) throw new Error(`${name} has the operation id of ${other.method} ${other.url}`);
-}
-
-function addParsers(app: App): void {
-  const parseJson = app.getDefaultJsonParser('error', 'error');
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
-    if (!isUtf8(body)) {
-      done(malformed('The body is not valid UTF-8.'));
-      return;
-    }
-    const text = body.toString('utf8');
-    const { rawBody } = request.routeOptions.config;
-    if (rawBody !== undefined && rawBody !== false) {
-      request.rawBody = text;
-    }
-    if (rawBody === 'only' || text === '') {
-      done(null, undefined);
-      return;
-    }
-    try {
-      // What JSON.parse lets through: duplicate members, deep nesting, lone surrogates.
-      scanJson(text);
-    } catch (error) {
-      done(malformed(isAppError(error) ? error.message : 'The body is not valid JSON.'));
-      return;
-    }
-    void parseJson(request, text, (error, value) =>
-      error === null ? done(null, value) : done(malformed('The body is not valid JSON.')),
-    );
-  });
-  app.setValidatorCompiler<z.ZodType>(({ schema, httpPart }) => (data) => {
-    const result = schema.safeParse(data);
-    return result.success ? { value: result.data } : { error: inputError(result.error, httpPart) };
-  });
-  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
 }
 
 function addObservation(app: App, runtime: Runtime): void {

@@ -1,0 +1,49 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { FastifyBaseLogger, FastifyInstance, FastifyTypeProvider } from 'fastify';
+import type { z } from 'zod';
+import type { Caller } from '#core/identity/claims.ts';
+import type { PolicyName } from '#core/identity/policies.ts';
+import type { RateLimitPolicy } from '#kit/rate-limit/policies.ts';
+import type { Observation } from './observe.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Who may call the route. Every route has one. */
+    policy?: PolicyName;
+    /** On an anonymous route: a token that is presented is judged, and says who calls. */
+    optionalToken?: boolean;
+    /** Throughput limit of the route. */
+    rateLimit?: RateLimitPolicy;
+    /** Keeps the JSON text in `request.rawBody`; `only` also skips parsing it into `request.body`. */
+    rawBody?: boolean | 'only';
+  }
+
+  interface FastifyRequest {
+    /** Who calls, once the authenticator has looked; undefined for anonymous requests. */
+    caller: Caller | undefined;
+    /** Text of a JSON body, exactly as sent, for routes that ask for it. */
+    rawBody: string | undefined;
+    /** W3C trace id of the request. */
+    readonly traceId: string;
+    observation: Observation | undefined;
+  }
+}
+
+/**
+ * Connects zod schemas of a route with the types of its request and answer. Text and bytes may be sent in any case;
+ * so may a handler return the reply itself.
+ */
+interface ZodTypes extends FastifyTypeProvider {
+  validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown;
+  serializer: this['schema'] extends z.ZodType
+    ? z.output<this['schema']> | string | Uint8Array | SentReply
+    : unknown;
+}
+
+/** What a FastifyReply is to a handler's return type. */
+interface SentReply {
+  then(fulfilled: () => void, rejected: (error: Error) => void): void;
+}
+
+/** An HTTP application of a component. Routes declare `config: { policy }` and zod schemas. */
+export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, ZodTypes>;
