@@ -33,7 +33,7 @@ declare module 'fastify' {
  * Connects zod schemas of a route with the types of its request and answer. Text and bytes may be sent in any case;
  * so may a handler return the reply itself.
  */
-interface ZodTypes extends FastifyTypeProvider {
+export interface ZodTypes extends FastifyTypeProvider {
   validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown;
   serializer: this['schema'] extends z.ZodType
     ? z.output<this['schema']> | string | Uint8Array | SentReply

@@ -5,7 +5,7 @@ import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 import { emptyAnswer, errorAnswer, jsonAnswer, mediaAnswer, textAnswer } from './answers.ts';
-import type { App } from './app.ts';
+import type { App, ZodTypes } from './app.ts';
 import { addBodies } from './bodies.ts';
 import { decimal } from './decimal.ts';
 import { idempotencyHeaders } from './headers.ts';
