@@ -23,28 +23,44 @@ export interface RevocationPage {
   readonly complete: boolean;
 }
 
-/** What came after the cursor and is still in force; only below the snapshot's xmin, so a late commit is never skipped. */
+/** Most revocations that are given again while an older transaction is still open. */
+const maxUnsettled = 10_000;
+
+/**
+ * Revocations in force after the cursor. The cursor moves over settled ones alone, those before the oldest transaction that
+ * is still open, so that it passes no transaction that commits late. The ones behind that edge are given too, in each page
+ * until they are settled: they take effect at once, however long another transaction of the cluster stays open.
+ */
 export async function listRevocations(
   db: Reader<DB>,
   after: RevocationCursor,
   query: { readonly limit: number; readonly nowMs: number },
 ): Promise<RevocationPage> {
+  const columns = sql`transaction_id, sequence, kind, key, not_before_ms, expires_at_ms`;
   const { rows } = await sql<RevocationRow>`
-    SELECT transaction_id::text, sequence::text, kind, key, not_before_ms, expires_at_ms
-    FROM revocations
-    WHERE transaction_id < pg_snapshot_xmin(pg_current_snapshot())
-      AND (transaction_id, sequence) > (${String(after.transactionId)}::xid8, ${String(after.sequence)}::bigint)
-      AND expires_at_ms > ${query.nowMs}
-    ORDER BY transaction_id, sequence
-    LIMIT ${query.limit}`.execute(db);
-  const last = rows.at(-1);
+    WITH edge AS MATERIALIZED (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS oldest_open),
+    settled AS (
+      SELECT ${columns} FROM revocations
+      WHERE transaction_id < (SELECT oldest_open FROM edge)
+        AND (transaction_id, sequence) > (${String(after.transactionId)}::xid8, ${String(after.sequence)}::bigint)
+        AND expires_at_ms > ${query.nowMs}
+      ORDER BY transaction_id, sequence LIMIT ${query.limit}),
+    unsettled AS (
+      SELECT ${columns} FROM revocations
+      WHERE transaction_id >= (SELECT oldest_open FROM edge) AND expires_at_ms > ${query.nowMs}
+      ORDER BY transaction_id DESC, sequence DESC LIMIT ${maxUnsettled})
+    SELECT transaction_id::text, sequence::text, kind, key, not_before_ms, expires_at_ms, is_settled
+    FROM (SELECT *, true AS is_settled FROM settled UNION ALL SELECT *, false FROM unsettled) listed
+    ORDER BY listed.transaction_id, listed.sequence`.execute(db);
+  const settled = rows.filter(({ is_settled }) => is_settled);
+  const last = settled.at(-1);
   return {
     revocations: rows.map(toRevocation),
     next:
       last === undefined
         ? after
         : { transactionId: BigInt(last.transaction_id), sequence: BigInt(last.sequence) },
-    complete: rows.length < query.limit,
+    complete: settled.length < query.limit,
   };
 }
 
@@ -75,6 +91,7 @@ interface RevocationRow {
   readonly key: string;
   readonly not_before_ms: number;
   readonly expires_at_ms: number;
+  readonly is_settled: boolean;
 }
 
 function toRevocation(row: RevocationRow): Revocation {
