@@ -84,7 +84,7 @@ function beginningsOf({ runtime, bus }: LedgerParts, genesis: GenesisDispatcher)
   return {
     networkId: runtime.installation,
     onCreated: () => {
-      genesis.kick();
+      genesis.wake();
       bus.publish(SUBJECTS.registerEvents);
     },
   };
@@ -123,7 +123,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   const reads = { db: database.read, validators, findMembers, segments };
   const idempotency = createIdempotency({ database, clock, log });
   const control = { database, wallets, validators, findMembers, verifier, clock, idempotency };
-  const ring = () => bus.publish(SUBJECTS.registerEvents);
+  const notify = () => bus.publish(SUBJECTS.registerEvents);
   const cosign: Validators['cosign'] = (at, request) => validators.cosign(at, request);
   const named = { database, validators, verifier, clock, log };
   const cosigners = createCosigners({ db: database.read, findMembers, verifier, log, cosign });
@@ -137,8 +137,8 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       maxOpenRegistrations: settings.CHANCERY_MAX_OPEN_REGISTRATIONS,
       defaultSet: createDefaultSet({ ...named, freshMs: freshMsOf(parts) }),
       farewells,
-      onUpdated: ring,
-      onDeleted: ring,
+      onUpdated: notify,
+      onDeleted: notify,
     },
     transactions: { ...reads, database, wallets, clock, idempotency, confirmations },
     dockets: {
@@ -153,7 +153,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
     governance: control,
     policy: control,
     validators: control,
-    conflicts: { database, clock, log, onStatusChanged: ring },
+    conflicts: { database, clock, log, onStatusChanged: notify },
     managed: {
       ...control,
       ...beginning,
@@ -161,7 +161,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       systemRegisterId: registerId,
       change: createChangeManaged(control),
       farewells,
-      onDeleted: ring,
+      onDeleted: notify,
     },
     odata: { database, clock },
     queries: { ...reads, database },
@@ -199,10 +199,10 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     judges: { verifier, verifySignatures: signaturesByPool(parts.pool) },
     onStored: (registerId, txIds) => {
       confirmations.confirmed(registerId, txIds);
-      if (registerId === systemId) bootstrap.kick();
+      if (registerId === systemId) bootstrap.wake();
       bus.publish(SUBJECTS.registerEvents);
     },
-    onRulesChanged: () => enactments.kick(),
+    onRulesChanged: () => enactments.wake(),
     onHalted: (registerId, docketNumber) => {
       log.error({ registerId, docketNumber }, 'two certificates for one height: the register is halted');
       bus.publish(SUBJECTS.registerEvents);
@@ -227,9 +227,9 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     confirmations,
     recovery,
     onAnnounced: () => {
-      genesis.kick();
-      bootstrap.kick();
-      recovery.kick();
+      genesis.wake();
+      bootstrap.wake();
+      recovery.wake();
       bus.publish(SUBJECTS.validatorDirectory);
     },
     stop: async () => {

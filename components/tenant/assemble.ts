@@ -89,7 +89,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     append: (events) => db.transact((tx) => appendAudit(tx, ...events)),
   });
   const limiter = createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock });
-  const ringPrincipals = () => bus.publish(SUBJECTS.tenantEvents);
+  const notifyPrincipals = () => bus.publish(SUBJECTS.tenantEvents);
   const sharedSecretsDisabled = config.ServiceAuth__DisableSharedSecrets;
   const mint: MintDeps = {
     db,
@@ -107,8 +107,8 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     db,
     clock,
     principals,
-    ring: ringPrincipals,
-    ringRevocations: () => bus.publish(SUBJECTS.tenantRevocations),
+    notify: notifyPrincipals,
+    notifyRevocations: () => bus.publish(SUBJECTS.tenantRevocations),
   };
   const rotate = { ...keepPrincipals, sharedSecretsDisabled };
   const { refreshKey } = protection;
@@ -144,7 +144,7 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
   const { parts, issuer, refreshKey, passwords } = wiring;
   const { config, runtime, db, bus } = parts;
   const { clock, log, installation } = runtime;
-  const ring = () => bus.publish(SUBJECTS.tenantRevocations);
+  const notify = () => bus.publish(SUBJECTS.tenantRevocations);
   const idempotency = createIdempotency({ database: db, clock, log: runtime.log });
   const signIn = {
     db,
@@ -157,18 +157,18 @@ function publicDeps(wiring: Wiring): Omit<Deps, 'internal'> {
     refreshKey,
   };
   const findTokenCaller = (token: string) => findCaller(wiring.authenticator, token);
-  const revoke: RevokeDeps = { db, clock, refreshKey, ring, findCaller: findTokenCaller };
+  const revoke: RevokeDeps = { db, clock, refreshKey, notify, findCaller: findTokenCaller };
   const passwordPolicy = createPasswordPolicy(config.CHANCERY_PASSWORD_MIN_LENGTH);
   const grant = {
     signIn,
-    refresh: { db, clock, issuer, refreshKey, ring },
+    refresh: { db, clock, issuer, refreshKey, notify },
     passwordGrantEnabled: config.CHANCERY_PASSWORD_GRANT_ENABLED,
   };
   return {
     metadata: { keys: wiring.keys, installation, baseUrl: config.CHANCERY_BASE_URL },
     organizations: { db, clock, idempotency },
-    governance: { db, clock, ring },
-    users: { db, clock, ring, passwords, passwordPolicy, idempotency },
+    governance: { db, clock, notify },
+    users: { db, clock, notify, passwords, passwordPolicy, idempotency },
     audit: { db, clock },
     inbox: { db, clock },
     signIn: { signIn, revoke },

@@ -1,6 +1,6 @@
 import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
-import { startRounds } from '#kit/clock/bell.ts';
+import { startPollLoop } from '#kit/clock/poll-loop.ts';
 import type { RpcServer } from '#kit/rpc/rpc.ts';
 import {
   createService,
@@ -47,7 +47,7 @@ export const createWallet = createService<WalletConfig, Parts>({
   rpc: addServices,
   routes: (app, { deps }) => mountRoutes(app, deps),
   // Readers of the event log that did not reach this service before read it now.
-  listening: (_base, { deps }) => deps.ring(),
+  listening: (_base, { deps }) => deps.notify(),
 });
 
 async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
@@ -61,7 +61,7 @@ async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
     kek,
     keyring: new Keyring({ kek, clock, load: (walletId) => findSecret(db.read, walletId) }),
     rsa: new RsaGenerator(),
-    ring: () => bus.publish(SUBJECTS.walletEvents),
+    notify: () => bus.publish(SUBJECTS.walletEvents),
     clock,
     log,
     refusals: startRefusalLog(base, token),
@@ -85,7 +85,7 @@ function startRefusalLog(
   const audit = connectAudit(config.CHANCERY_TENANT_GRPC, { runtime, workload, token });
   cleanup.add('audit', () => audit.close());
   const refusals = new RefusalLog({ clock, log, report: audit.report });
-  const reports = startRounds(async () => {
+  const reports = startPollLoop(async () => {
     await refusals.flush();
     return reportEveryMs;
   });

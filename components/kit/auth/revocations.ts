@@ -2,8 +2,8 @@ import { AppError } from '#core/errors/errors.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { Bus } from '#kit/bus/bus.ts';
-import { createBell } from '#kit/clock/bell.ts';
 import type { Clock } from '#kit/clock/clock.ts';
+import { createWakeSignal } from '#kit/clock/poll-loop.ts';
 import type { Logger } from '#kit/log/log.ts';
 
 const POLL_MS = 500;
@@ -91,7 +91,7 @@ class PolledView implements RevocationView {
   #freshAtMs: number | undefined;
   #prunedAtMs = 0;
   #following = false;
-  readonly #bell = createBell();
+  readonly #wake = createWakeSignal();
   #unsubscribe: (() => void) | undefined;
   #failing = false;
 
@@ -102,7 +102,7 @@ class PolledView implements RevocationView {
   async start(): Promise<void> {
     if (!this.#following) {
       this.#following = true;
-      this.#unsubscribe = this.#options.bus?.subscribe(SUBJECTS.tenantRevocations, () => this.#bell.ring());
+      this.#unsubscribe = this.#options.bus?.subscribe(SUBJECTS.tenantRevocations, () => this.#wake.notify());
       this.#follow().catch((error: unknown) =>
         this.#options.log.error({ err: error }, 'revocations stopped'),
       );
@@ -119,7 +119,7 @@ class PolledView implements RevocationView {
   stop(): void {
     this.#following = false;
     this.#unsubscribe?.();
-    this.#bell.ring();
+    this.#wake.notify();
   }
 
   assertFresh(): void {
@@ -148,7 +148,7 @@ class PolledView implements RevocationView {
   async #follow(): Promise<void> {
     while (this.#following) {
       await this.#readAll();
-      await this.#bell.rest(this.#options.pollMs ?? POLL_MS);
+      await this.#wake.wait(this.#options.pollMs ?? POLL_MS);
     }
   }
 

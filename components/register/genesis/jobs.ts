@@ -1,8 +1,8 @@
 import { isAlgorithm } from '#core/crypto/algorithm.ts';
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import { AppError } from '#core/errors/errors.ts';
-import { type Rounds, startRounds } from '#kit/clock/bell.ts';
 import type { Clock } from '#kit/clock/clock.ts';
+import { type PollLoop, startPollLoop } from '#kit/clock/poll-loop.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { ValidatorAddress, Validators, Wallets } from '../clients.ts';
@@ -20,8 +20,8 @@ export interface DispatchDeps {
   readonly log: Logger;
 }
 
-/** To be kicked when new work was committed. */
-export type GenesisDispatcher = Rounds;
+/** Woken when new work was committed. */
+export type GenesisDispatcher = PollLoop;
 
 const leaseMs = 30_000;
 const firstRetryMs = 500;
@@ -113,7 +113,7 @@ export function startGenesisDispatcher(deps: DispatchDeps): GenesisDispatcher {
     await Promise.all(claimed.map((one) => dispatch(deps, one)));
   }
 
-  return startRounds(async () => {
+  return startPollLoop(async () => {
     await round().catch((error: unknown) => deps.log.warn({ err: error }, 'genesis round failed'));
     return idleMs;
   });

@@ -1,5 +1,5 @@
 import { buildEnactment } from '#core/ledger/governance/build.ts';
-import { type Rounds, startRounds } from '#kit/clock/bell.ts';
+import { type PollLoop, startPollLoop } from '#kit/clock/poll-loop.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { refusedWith } from '../control/answer.ts';
 import { type ControlDeps, submitControl } from '../control/submit.ts';
@@ -11,8 +11,8 @@ export interface EnactmentDeps extends ControlDeps, RulesDeps {
   readonly log: Logger;
 }
 
-/** To be kicked when rules changed: a proposal may have been approved. */
-export type EnactmentDispatcher = Rounds;
+/** Woken when rules changed: a proposal may have been approved. */
+export type EnactmentDispatcher = PollLoop;
 
 const idleMs = 30_000;
 const firstRetryMs = 2_000;
@@ -64,7 +64,7 @@ export function startEnactments(deps: EnactmentDeps): EnactmentDispatcher {
     for (const { registerId, proposalId } of approved) await attempt(registerId, proposalId);
   }
 
-  return startRounds(async () => {
+  return startPollLoop(async () => {
     await round().catch((error: unknown) => deps.log.warn({ err: error }, 'round of enactments failed'));
     const isTrying = [...attempts.values()].some((one) => Number.isFinite(one.notBeforeMs));
     return isTrying ? firstRetryMs : idleMs;

@@ -1,4 +1,4 @@
-import { startRounds } from '#kit/clock/bell.ts';
+import { startPollLoop } from '#kit/clock/poll-loop.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { type RecoverDeps, recover } from './recover.ts';
@@ -34,7 +34,7 @@ export interface Recovery {
 
 export interface RecoveryJob extends Recovery {
   /** A source may have come. */
-  kick(): void;
+  wake(): void;
   stop(): Promise<void>;
 }
 
@@ -186,17 +186,17 @@ export function startRecovery(deps: Omit<RecoveryDeps, 'within' | 'settle'>): Re
     },
   });
 
-  const rounds = startRounds(async () => {
+  const loop = startPollLoop(async () => {
     await recovery.round();
     return everyMs;
   });
   return {
     ...recovery,
-    kick: rounds.kick,
+    wake: loop.wake,
     async stop() {
       stopped = true;
       waits.end();
-      await rounds.stop();
+      await loop.stop();
     },
   };
 }

@@ -36,7 +36,7 @@ function hold(registerId: string, held: readonly DocketBundle[]): void {
   const { heights, dockets: all } = register.validators.history;
   heights.set(registerId, (held.at(-1)?.header.docketNumber ?? -1) + 1);
   all.splice(0, all.length, ...held);
-  register.ledger.recovery.kick();
+  register.ledger.recovery.wake();
 }
 
 async function until(registerId: string, status: string) {
@@ -52,7 +52,7 @@ async function until(registerId: string, status: string) {
 describe('GET /health/sync', () => {
   it('tells everybody that nothing is missing, when nothing is', async () => {
     const registerId = await register.createRegister();
-    register.ledger.recovery.kick();
+    register.ledger.recovery.wake();
     const entry = await until(registerId, 'synced');
     expect(entry).toEqual({
       registerId,
@@ -150,11 +150,11 @@ describe('GET /health/sync', () => {
     expect([strict.status, strict.body.status]).toEqual([503, 'stalled']);
     expect((await health()).status).toBe(200);
     register.validators.readDockets = given;
-    register.ledger.recovery.kick();
+    register.ledger.recovery.wake();
     await waitFor(async () => (await health()).body.checkedAt !== null);
     expect((await entryOf(registerId))?.status).toBe('stalled');
     clock.advance(30_000);
-    register.ledger.recovery.kick();
+    register.ledger.recovery.wake();
     expect(await until(registerId, 'synced')).toMatchObject({ currentDocket: 3, lastError: null });
     expect((await health()).body.status).toBe('synced');
   });
@@ -183,10 +183,10 @@ describe('GET /health/sync', () => {
     heights.set('ff'.repeat(16), 9);
     register.validators.heights = async ({ validatorId }) =>
       validatorId === stranger.validatorId ? new Map([[registerId, 9]]) : heights;
-    register.ledger.recovery.kick();
+    register.ledger.recovery.wake();
     await until(registerId, 'synced');
     const before = (await health()).body;
-    register.ledger.recovery.kick();
+    register.ledger.recovery.wake();
     clock.advance(1_000);
     await waitFor(async () => (await health()).body.checkedAt !== before.checkedAt);
     expect((await health()).body).toMatchObject({ status: 'synced', registerCount: before.registerCount });

@@ -1,4 +1,4 @@
-import { type Rounds, startRounds } from '#kit/clock/bell.ts';
+import { type PollLoop, startPollLoop } from '#kit/clock/poll-loop.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { type PublishDeps, publishDefinition } from '../blueprints/publish.ts';
@@ -23,8 +23,8 @@ export interface BootstrapDeps extends BeginSystemDeps, PublishDeps {
   readonly onState: (isReady: boolean) => void;
 }
 
-/** To be kicked when something happened that it may wait for: a validator announced itself, a docket was stored. */
-export type Bootstrap = Rounds;
+/** Woken when something happened that it may wait for: a validator announced itself, a docket was stored. */
+export type Bootstrap = PollLoop;
 
 type Target = Pick<SeenRegister, 'registerNo' | 'registerId'>;
 
@@ -89,7 +89,7 @@ export function startBootstrap(deps: BootstrapDeps): Bootstrap {
     }
   }
 
-  return startRounds(async () => {
+  return startPollLoop(async () => {
     const result = await tried();
     const restMs = result === 'waiting' ? longestRetryMs : retryMs;
     retryMs = result === 'waiting' ? firstRetryMs : Math.min(retryMs * 2, longestRetryMs);

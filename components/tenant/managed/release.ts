@@ -31,7 +31,7 @@ export async function releaseOrganization(
       ? remove(tx, organization, act)
       : release(tx, organization, { ...act, policy });
   });
-  if (ended) deps.ring();
+  if (ended) deps.notify();
 }
 
 async function release(
@@ -72,6 +72,6 @@ export async function setManagedStatus(
     return { organization: await findManaged(tx, { resourceUid }), ended: tokensEnded };
   });
   if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
-  if (ended) deps.ring();
+  if (ended) deps.notify();
   return organization;
 }

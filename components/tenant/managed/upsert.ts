@@ -60,7 +60,7 @@ export async function upsertOrganization(
     if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
     return { organization, created: known === undefined, ended: tokensEnded };
   });
-  if (ended) deps.ring();
+  if (ended) deps.notify();
   return upserted;
 }
 

@@ -15,7 +15,7 @@ export interface StatusDeps {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
   /** Tells every service that there are new revocations. */
-  readonly ring: () => void;
+  readonly notify: () => void;
 }
 
 /** Who changes an organisation, when, and from where. */
@@ -43,7 +43,7 @@ export async function setStatus(deps: StatusDeps, wish: StatusWish): Promise<voi
     // read after the lock: tokens of sign-ins that came before it were issued before this instant
     return applyStatus(tx, organization, { status: wish.status, by, origin, atMs: deps.clock.nowMs() });
   });
-  if (ended) deps.ring();
+  if (ended) deps.notify();
 }
 
 /**

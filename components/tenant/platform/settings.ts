@@ -43,13 +43,13 @@ export async function setPublicOrganization(
       await updateOrganization(tx, organization.id, { selfRegistrationEnabled: enabled });
     return changeStatus(tx, organization, { ...act, status: enabled ? 'Active' : 'Suspended' });
   });
-  if (ended) deps.ring();
+  if (ended) deps.notify();
   return readPlatform(deps.db.read);
 }
 
 /** @param wish.maxOrgsPerUser 1 to 100; organisations that exist stay */
 export async function setMaxOrganizations(
-  deps: Omit<StatusDeps, 'ring'>,
+  deps: Omit<StatusDeps, 'notify'>,
   wish: Wish & { readonly maxOrgsPerUser: number },
 ): Promise<PlatformState> {
   const { maxOrgsPerUser, by, origin } = wish;

@@ -9,7 +9,7 @@ import type { UpsertDeps } from './upsert.ts';
 
 export interface RevokePrincipalDeps extends UpsertDeps {
   /** Tells every service that there are new revocations. */
-  readonly ringRevocations: () => void;
+  readonly notifyRevocations: () => void;
 }
 
 /** Clocks of replicas differ by less. */
@@ -47,8 +47,8 @@ export async function revokePrincipal(
   });
   if (revoked) {
     deps.principals.invalidate();
-    deps.ring();
-    deps.ringRevocations();
+    deps.notify();
+    deps.notifyRevocations();
   }
   return revoked;
 }

@@ -15,7 +15,7 @@ export interface RotateDeps {
   readonly principals: PrincipalDirectory;
   readonly sharedSecretsDisabled: boolean;
   /** Tells the other replicas that a principal changed. */
-  readonly ring: () => void;
+  readonly notify: () => void;
 }
 
 /** A new secret for who knows the current one, which dies at once. Throws SHARED_SECRETS_DISABLED, INVALID_CLIENT. */
@@ -44,6 +44,6 @@ export async function rotateSecret(
   });
   if (!replaced) throw refusal('INVALID_CLIENT');
   deps.principals.invalidate();
-  deps.ring();
+  deps.notify();
   return newSecret;
 }

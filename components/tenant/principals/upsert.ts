@@ -24,7 +24,7 @@ export interface UpsertDeps {
   readonly clock: Clock;
   readonly principals: PrincipalDirectory;
   /** Tells the other replicas that a principal changed. */
-  readonly ring: () => void;
+  readonly notify: () => void;
 }
 
 /**
@@ -50,7 +50,7 @@ export async function upsert(deps: UpsertDeps, wish: PrincipalWish, by: string):
   });
   if (changed) {
     deps.principals.invalidate();
-    deps.ring();
+    deps.notify();
   }
   return principalId;
 }

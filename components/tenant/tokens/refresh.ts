@@ -19,7 +19,7 @@ export interface RefreshDeps extends SessionIssuer {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
   /** Tells every service that there are new revocations. */
-  readonly ring: () => void;
+  readonly notify: () => void;
 }
 
 export interface RefreshRequest {
@@ -47,7 +47,7 @@ export async function refresh(deps: RefreshDeps, request: RefreshRequest): Promi
     if (verdict === 'reuse') return endReusedFamily(deps, { tx, family, origin: request.origin });
     return renew(deps, { tx, family, request, rotates: verdict === 'rotate' });
   });
-  if (outcome === 'reuse') deps.ring();
+  if (outcome === 'reuse') deps.notify();
   if (outcome === 'dead' || outcome === 'reuse') throw refusal('INVALID_REFRESH_TOKEN');
   if (outcome === 'tier-refused') throw refusal('TIER_NOT_ENTITLED');
   return issueSession(deps, outcome);

@@ -21,7 +21,7 @@ export interface RevokeDeps {
   /** The caller of a token of ours that is alive, undefined for any other text. */
   readonly findCaller: (token: string) => Promise<Caller | undefined>;
   /** Tells every service that there are new revocations. */
-  readonly ring: () => void;
+  readonly notify: () => void;
 }
 
 interface Ending {
@@ -91,7 +91,7 @@ export async function logOut(deps: RevokeDeps, by: Caller, origin: Origin): Prom
     }
     await audit(tx, deps, { type: 'Logout', reason: 'logout', by, origin });
   });
-  deps.ring();
+  deps.notify();
 }
 
 /** All tokens of one user of the caller's organisation. */
@@ -150,7 +150,7 @@ async function end(deps: RevokeDeps, ending: Ending): Promise<void> {
     await record(tx, deps, ending);
     await audit(tx, deps, { type: 'TokenRevoked', ...ending });
   });
-  deps.ring();
+  deps.notify();
 }
 
 function record(tx: Transactor<TenantDatabase>, deps: RevokeDeps, ending: Ending): Promise<void> {

@@ -19,7 +19,7 @@ export interface AdministerDeps {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
   /** Tells every service that there are new revocations. */
-  readonly ring: () => void;
+  readonly notify: () => void;
 }
 
 /** What somebody does to a user of an organisation. */
@@ -92,7 +92,7 @@ async function change(deps: AdministerDeps, act: UserAct, wanted: Change): Promi
     await record(tx, deps, { act, user, wanted, organizationName: organization.name });
     return { before: user, after: next };
   });
-  if (after !== before) deps.ring();
+  if (after !== before) deps.notify();
   return after;
 }
 

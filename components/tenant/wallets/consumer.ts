@@ -2,7 +2,7 @@ import { isAppError } from '#core/errors/errors.ts';
 import { SUBJECTS } from '#core/events/subjects.ts';
 import { parseWalletEvent } from '#core/events/wallet-events.ts';
 import type { Bus } from '#kit/bus/bus.ts';
-import { createBell } from '#kit/clock/bell.ts';
+import { createWakeSignal } from '#kit/clock/poll-loop.ts';
 import type { Database } from '#kit/db/db.ts';
 import { formatCursor, type OutboxCursor, type OutboxEvent } from '#kit/db/outbox.ts';
 import type { Logger } from '#kit/log/log.ts';
@@ -89,24 +89,24 @@ class Follower {
   readonly #options: ConsumerOptions;
   readonly #ending = new AbortController();
   readonly #unsubscribe: () => void;
-  readonly #bell = createBell();
+  readonly #wake = createWakeSignal();
   #failing = false;
 
   constructor(options: ConsumerOptions) {
     this.#options = options;
-    this.#unsubscribe = options.bus.subscribe(SUBJECTS.walletEvents, () => this.#bell.ring());
+    this.#unsubscribe = options.bus.subscribe(SUBJECTS.walletEvents, () => this.#wake.notify());
   }
 
   end(): void {
     this.#ending.abort();
     this.#unsubscribe();
-    this.#bell.ring();
+    this.#wake.notify();
   }
 
   async follow(): Promise<void> {
     while (!this.#ending.signal.aborted) {
       await this.#readAll();
-      await this.#bell.rest(this.#options.pollMs ?? POLL_MS);
+      await this.#wake.wait(this.#options.pollMs ?? POLL_MS);
     }
   }
 

@@ -62,7 +62,7 @@ export async function openReplica(options: ReplicaOptions): Promise<Replica> {
     kek,
     keyring,
     rsa: new RsaGenerator(),
-    ring: () => {
+    notify: () => {
       rings += 1;
     },
     clock,

@@ -22,7 +22,7 @@ export interface CreateDeps {
   readonly clock: Clock;
   readonly rsa: RsaGenerator;
   /** Tells the readers of the event log that there is something new. */
-  readonly ring: () => void;
+  readonly notify: () => void;
 }
 
 export interface NewWallet {
@@ -67,7 +67,7 @@ export async function createWallet(
     await storeWallet(tx, wallet, keys, person);
     return { wallet, mnemonic, replayed: false };
   });
-  if (!created.replayed) deps.ring();
+  if (!created.replayed) deps.notify();
   return created;
 }
 
@@ -100,7 +100,7 @@ export async function recoverWallet(
     if (present?.ownerUserId !== person) throw refuse('WALLET_EXISTS');
     return { wallet: present, mnemonic: undefined, replayed: true };
   });
-  if (!recovered.replayed) deps.ring();
+  if (!recovered.replayed) deps.notify();
   return recovered;
 }
 

@@ -1,35 +1,35 @@
 import { describe, expect, it } from 'vitest';
-import { createBell, startRounds } from './bell.ts';
+import { createWakeSignal, startPollLoop } from './poll-loop.ts';
 
 const long = 60_000;
 
-describe('a bell', () => {
-  it('ends a rest when it is rung, and when the time is up', async () => {
-    const bell = createBell();
-    const rest = bell.rest(long);
-    bell.ring();
-    await rest;
-    await bell.rest(1);
+describe('a wake signal', () => {
+  it('ends a wait at a notification, and when the time is up', async () => {
+    const signal = createWakeSignal();
+    const wait = signal.wait(long);
+    signal.notify();
+    await wait;
+    await signal.wait(1);
   });
 
-  it('lets no rest begin after a ring that came before it, and counts several as one', async () => {
-    const bell = createBell();
-    bell.ring();
-    bell.ring();
-    await bell.rest(long);
+  it('ends the next wait for a notification before it, and counts several as one', async () => {
+    const signal = createWakeSignal();
+    signal.notify();
+    signal.notify();
+    await signal.wait(long);
     let over = false;
-    const next = bell.rest(long).then(() => {
+    const next = signal.wait(long).then(() => {
       over = true;
     });
     await Promise.resolve();
     expect(over).toBe(false);
-    bell.ring();
+    signal.notify();
     await next;
   });
 });
 
-describe('rounds', () => {
-  it('follow each other when they are kicked, and end with the one under way', async () => {
+describe('a poll loop', () => {
+  it('repeats its pass when it is woken, and ends with the one under way', async () => {
     const begun: PromiseWithResolvers<void>[] = [];
     const ends: PromiseWithResolvers<void>[] = [];
     const at = (list: PromiseWithResolvers<void>[], n: number) => {
@@ -37,7 +37,7 @@ describe('rounds', () => {
       return list[n];
     };
     let count = 0;
-    const rounds = startRounds(async () => {
+    const loop = startPollLoop(async () => {
       const n = count;
       count += 1;
       at(begun, n).resolve();
@@ -45,10 +45,10 @@ describe('rounds', () => {
       return long;
     });
     at(ends, 0).resolve();
-    rounds.kick();
+    loop.wake();
     await at(begun, 1).promise;
     let isOver = false;
-    const stopped = rounds.stop().then(() => {
+    const stopped = loop.stop().then(() => {
       isOver = true;
     });
     await Promise.resolve();
