@@ -26,7 +26,7 @@ const outcomes: Readonly<Record<WireOutcome, WriteOutcome | undefined>> = {
   [WireOutcome.INVALID]: 'invalid',
 };
 
-/** The register service behind the port that sealing and admission know. */
+/** The register service behind the port of sealing and admission. */
 export function createLedger(client: RpcClient<typeof LedgerService.method>): Ledger {
   return {
     async lookup(items) {
@@ -40,7 +40,7 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
       });
       const outcome = outcomes[answer.outcome];
       if (outcome === undefined)
-        throw new AppError('bad_gateway', 'BAD_GATEWAY', 'The register service gave no outcome');
+        throw new AppError('bad_gateway', 'BAD_GATEWAY', 'The register service returned no write outcome');
       const refusals = answer.refusals.map(({ code, message, field }) => `${code} ${field} ${message}`);
       return { outcome, height: Number(answer.height), refusals };
     },
@@ -51,7 +51,7 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
     },
     async findRegister(registerId) {
       const state = await client.getRegisterState({ registerId }, { timeoutMs: stateTimeoutMs });
-      // before docket 0 is stored there are no rules
+      // a register has no rules before docket 0 is stored
       return state.found && state.rulesJson !== '' ? registerFacts(state) : undefined;
     },
     async listMemberRegisters() {
@@ -66,7 +66,7 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
   };
 }
 
-/** Asks again where the service went away: who is being replaced ends the calls under way, and the one in its place answers. */
+/** Retries once when the service is unavailable: a pod that is being replaced ends its calls, and its successor answers. */
 export async function onceMore<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
@@ -90,7 +90,7 @@ function registerFacts(state: GetRegisterStateResponse): RegisterFacts {
   };
 }
 
-/** A docket as it travels. */
+/** A sealed docket as a protobuf message. */
 export function wireDocket({ docket, certificate }: SealedDocket, attestations: readonly ConsensusVote[]) {
   const { header, transactions } = docket;
   return {

@@ -39,12 +39,12 @@ import { buildState } from './sealing/state.ts';
 import { connectServices, type Services, verifyWorkers } from './services.ts';
 
 const version = '0.1.0';
-/** A round that this validator has begun gets so long to end before it stops; what is not stored then is in the log. */
+/** Grace period in which a round in progress may end before the validator stops; unstored dockets remain in the log. */
 const stopWithinMs = 2_500;
-/** A transaction of the largest size that a policy allows, with room for its envelope. */
+/** Fits a transaction of the largest size that a policy allows, with its envelope. */
 const bodyLimitBytes = 10 * 1024 * 1024;
 
-/** Builds and starts one validator: identity, signing stream, log, listeners; then it announces where it is. */
+/** Builds and starts one validator: identity, signing stream, log, listeners. Then it announces its endpoint. */
 export const createValidator = createService<ValidatorConfig, Parts>({
   service: 'validator',
   member: (config) => config.CHANCERY_VALIDATOR_ID,
@@ -87,7 +87,7 @@ async function assemble(base: ServiceBase<ValidatorConfig>): Promise<Parts> {
   };
 }
 
-/** What this validator announces: its name, its key, and where the others reach it. */
+/** The identity that this validator announces: its name, its key and its endpoint. */
 function identityOf({ config, signer }: Pick<Parts, 'config' | 'signer'>, grpc: string) {
   const port = grpc.slice(grpc.lastIndexOf(':') + 1);
   return {
@@ -98,7 +98,7 @@ function identityOf({ config, signer }: Pick<Parts, 'config' | 'signer'>, grpc: 
   } as const satisfies MemberIdentity;
 }
 
-/** A name for a listener on every address. */
+/** A resolvable name for a listener on all addresses. */
 function reachable(host: string): string {
   return host === '0.0.0.0' || host === '::' ? hostname() : host;
 }
@@ -158,11 +158,11 @@ type Parts = Whole &
   ReturnType<typeof answerForAll> &
   ServiceParts & {
     readonly services: Services;
-    /** All checks of the readiness. */
+    /** All readiness checks. */
     readonly checks: readonly ReadinessCheck[];
   };
 
-/** What lets this validator take submissions and answer questions for the others too (D21). */
+/** The parts that accept submissions and answer requests on behalf of all members of a set. */
 function answerForAll(parts: Whole, cleanup: Cleanup) {
   const { config, runtime, engine, ledger, workload, session, whereabouts: directory } = parts;
   const { clock } = runtime;
@@ -219,18 +219,19 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
     subscriptions: createSubscriptionCheck(ledger, clock),
     findMembers: async (registerId) => (await findSet(registerId))?.members,
   });
-  const onFault = (error: unknown) => runtime.log.error({ err: error }, 'a submission could not be judged');
+  const onFault = (error: unknown) =>
+    runtime.log.error({ err: error }, 'a submission failed with an internal error');
   return { self, forward, onFault, colleagues, inspecting };
 }
 
-/** Registers whose dockets this validator takes in, as a member. */
+/** The registers in which this validator votes, with the contact times of their members. */
 function placesOf({ registers, peering }: Engine, validatorId: string): readonly Place[] {
   return [...registers.all()]
     .filter(({ isOpen, state }) => isOpen && state.members.some((each) => each.validatorId === validatorId))
     .map(({ id, facts }) => ({
       registerId: id,
       quorum: facts.quorum,
-      // who has just begun has heard nobody yet
+      // after a start no member has been heard yet
       members: peering.operational(id).map(({ heardAtMs }) => ({
         heardAtMs: Math.max(heardAtMs, facts.startedAtMs),
       })),

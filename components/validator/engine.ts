@@ -42,15 +42,15 @@ export interface EngineOptions {
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
   /** `algorithm:publicKey` of the installation's register-control key. */
   systemKey(): Promise<string>;
-  /** What of the machine the simulator replaces; the real thing when absent. */
+  /** Replacements of the simulator; the real environment when absent. */
   readonly world?: EngineWorld | undefined;
 }
 
-/** The ways in which a validator touches the machine it runs on, beside signer, ledger and peers. */
+/** The environment of the process, beside signer, ledger and peers. */
 export interface EngineWorld {
   readonly storage?: Storage | undefined;
   readonly timers?: Timers | undefined;
-  /** The rules of one register. */
+  /** The consensus functions of one register. */
   readonly consensus?: ((registerId: string) => Consensus) | undefined;
 }
 
@@ -61,9 +61,9 @@ export interface Engine {
   readonly scheduler: Scheduler;
   readonly peering: Peering;
   readonly drain: Drain;
-  /** What all pools hold together. */
+  /** Memory budget of all pools together. */
   readonly budget: Budget;
-  /** What holds at run time; a change counts at once. */
+  /** Limits that may be changed at runtime and apply at once. */
   readonly bounds: PoolBounds;
   readonly pace: Pace;
   /** Sets the mode of a register once the change is on disk. */
@@ -72,11 +72,11 @@ export interface Engine {
   assertWorking(): void;
   /** Throws AppError unavailable VALIDATOR_PAUSED while the volume of the log is full. */
   assertRoom(): void;
-  /** What keeps this validator from its work; empty when nothing does. */
+  /** Conditions that keep this validator from sealing; empty when there are none. */
   conditions(): readonly Condition[];
-  /** What the log still holds of a register from one docket on. */
+  /** The dockets of a register that the log still holds, from one number on. */
   readonly readHeld: (registerId: string, range: HeldRange) => Promise<Held>;
-  /** How far the volume was behind the chain of a register when this process started; undefined when it was not. */
+  /** How far the volume was behind the register's chain when this process started; undefined when it was not. */
   volumeGap(registerId: string): VolumeGap | undefined;
   stop(): Promise<void>;
 }
@@ -84,7 +84,7 @@ export interface Engine {
 const sweepMs = 60_000;
 const retryMs = 500;
 
-/** Opens the log, takes up what it says, and goes on from there. Waits for the register service when there is a need. */
+/** Opens the log and resumes from its contents. Waits for the register service when it is needed and unavailable. */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { runtime, ledger } = options;
   const { log, clock } = runtime;
@@ -118,7 +118,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   volume.onRoom(() => goOn(registers, parts.peering, clock.nowMs()));
   const sweep = () => {
     void sweepExpired(registers, clock.nowMs(), parts.append).catch((error: unknown) =>
-      log.warn({ err: error }, 'expiries not logged'),
+      log.warn({ err: error }, 'expired transactions could not be written to the log'),
     );
     scheduler.set('sweep', sweepMs, sweep);
   };
@@ -150,7 +150,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 
 type LogParts = Pick<JournalOptions, 'volume' | 'later' | 'carry'> & { rest(): Promise<void> };
 
-/** Opens the log and reads it. A volume without room for the little that this writes is waited for. */
+/** Opens and reads the log. Retries while the volume has no room for the small writes of opening. */
 function openLog(options: EngineOptions, { rest, ...parts }: LogParts) {
   const { segmentBytes, retainBytes, runtime, world } = options;
   const directory = join(options.directory, 'log');
@@ -164,10 +164,10 @@ function openLog(options: EngineOptions, { rest, ...parts }: LogParts) {
   }, rest);
 }
 
-/** A validator heard within that time is there. */
+/** A validator heard within this time counts as connected. */
 const heardMs = 5_000;
 
-/** The volume has room again: what waits here may be proposed, and the others say what was missed meanwhile. */
+/** After disk space was freed: wakes the registers and requests missed messages from connected peers. */
 function goOn(registers: Registers, peering: Peering, nowMs: number): void {
   for (const register of registers.all()) register.wake();
   for (const { validatorId, heardAtMs } of peering.sightings) {
@@ -179,11 +179,11 @@ interface Foundation {
   readonly journal: Journal;
   readonly volume: Volume;
   readonly scheduler: Scheduler;
-  /** Since when the log says that this validator drains. */
+  /** Start of a drain that the log recorded. */
   readonly drainingSinceMs: number | undefined;
 }
 
-/** What shares the log: the registers and the way into them. */
+/** Builds the parts that share the log: registers, admission, peering. */
 function assemble(options: EngineOptions, foundation: Foundation) {
   const { journal, volume, scheduler } = foundation;
   const { runtime, ledger } = options;
@@ -259,7 +259,7 @@ function assemble(options: EngineOptions, foundation: Foundation) {
   return { registers, admission, peering, drain, budget, append, health, gaps, bounds, pace };
 }
 
-/** What the log still holds of a register from one docket on. */
+/** The dockets of a register that the log still holds, from one number on. */
 function readHeld(journal: Journal, registerId: string, range: HeldRange): Promise<Held> {
   const replay = (take: Parameters<Parameters<typeof readLog>[0]>[0]) =>
     journal.replay((entry, segment) => take(decodeRecord(entry), segment));
@@ -273,7 +273,7 @@ interface Taking extends Told {
   assertTaking(): void;
 }
 
-/** The way in. */
+/** Builds the admission of submissions. */
 function createAdmission(
   { runtime: { clock }, ledger, ...options }: EngineOptions,
   { scheduler, volume }: Foundation,
@@ -301,7 +301,7 @@ interface Told extends Pick<Engine, 'registers' | 'peering'> {
   append(...records: LogRecord[]): Promise<number>;
 }
 
-/** What a drain asks of the rest. */
+/** Builds the drain of this validator. */
 function createDrain(
   { validatorId: self, runtime: { clock } }: EngineOptions,
   { scheduler, volume, drainingSinceMs }: Foundation,
@@ -322,7 +322,7 @@ function createDrain(
   );
 }
 
-/** What must outlive a segment of the log, on its way into another one. */
+/** Log entries of a segment about to be deleted that must be written again into another segment. */
 function carried(
   registers: Registers,
   { peering, drain }: Pick<Engine, 'peering' | 'drain'>,
@@ -335,7 +335,7 @@ function carried(
   return [...drain.carry(), ...ofRegisters].map(encodeRecord);
 }
 
-/** Registers of the directory and of the log. An unreachable register service is waited for, anything else is fatal. */
+/** Restores the registers of the directory and of the log. Retries while the register service is unreachable; other errors are fatal. */
 async function restoreAll(
   registers: Registers,
   recovery: Recovery,
@@ -363,7 +363,7 @@ function pause(scheduler: Scheduler, ms: number): Promise<void> {
   return new Promise((resolve) => scheduler.set('restore', ms, resolve));
 }
 
-/** Expired and ruled-out transactions become tombstones; a minute's grace lets a docket that holds one be decided first. */
+/** Turns expired and inadmissible transactions into tombstones. A minute of grace lets a docket with an expired one be decided first. */
 async function sweepExpired(
   registers: Registers,
   nowMs: number,

@@ -12,7 +12,7 @@ import { mountOperating, type OperatingDeps } from './operating/routes.ts';
 
 export interface Deps extends AdminDeps, CollectDeps, InspectionDeps, ConfigurationDeps {
   readonly operating: OperatingDeps;
-  /** What must work for the validator to serve. */
+  /** Checks that must pass for the validator to be ready. */
   readonly checks: readonly ReadinessCheck[];
   readonly colleagues: AdminDeps['colleagues'] &
     CollectDeps['colleagues'] &
@@ -23,7 +23,7 @@ export interface Deps extends AdminDeps, CollectDeps, InspectionDeps, Configurat
   readonly onFault: Answering['onFault'];
 }
 
-/** Every HTTP route of the validator. Registering them touches nothing of deps. */
+/** Mounts all HTTP routes. Registering them reads nothing from deps. */
 export function mountRoutes(app: App, deps: Deps): void {
   const answering: Answering = {
     get admission() {

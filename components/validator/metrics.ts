@@ -8,18 +8,18 @@ export interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
   judged(outcome: string): void;
   /** A proposal to suspend another validator was opened here. */
   suspensionProposed(): void;
-  /** The volume lacked so many dockets of a register when the process started. */
+  /** The volume lacked this many dockets of a register when the process started. */
   volumeBehind(dockets: number): void;
 }
 
-/** A count of nothing is said too. */
+/** Every kind starts at zero, so that the series exists before the first event. */
 const evidenceKinds: readonly PeerEvidence['kind'][] = [
   'duplicate-proposal',
   'duplicate-vote',
   'conflicting-certificate',
 ];
 
-/** What is measured when the metrics are read. */
+/** Values that are read when the metrics are scraped. */
 export interface Measured {
   registers(): Iterable<Register>;
   clockAheadMs(): number | undefined;
@@ -27,7 +27,7 @@ export interface Measured {
   evidenceHeld(): number;
 }
 
-/** The validator's counters; the pools are measured when the metrics are read. */
+/** The validator's metrics. Gauges are computed when the metrics are scraped. */
 export function createMetrics(telemetry: Telemetry, measured: Measured): ValidatorMetrics {
   const submissions = telemetry.counter('submissions_total', 'Submissions answered', ['outcome']);
   const dockets = telemetry.counter('dockets_decided_total', 'Dockets decided');

@@ -12,7 +12,7 @@ export interface ActDeps extends GatherDeps {
   findSet(registerId: string): Promise<RegisterSet | undefined>;
 }
 
-/** V(height) of a register. */
+/** The validator set of a register at its current height. */
 export interface RegisterSet {
   readonly members: readonly string[];
   readonly quorum: number;
@@ -24,11 +24,11 @@ export interface ActRequest {
   /** One member; undefined for all. */
   readonly validatorId: string | undefined;
   readonly force: boolean;
-  /** Access token of the system administrator who asks. */
+  /** Access token of the system administrator who made the request. */
   readonly subjectToken: string;
 }
 
-/** What became of the act at one member. */
+/** The result of the mode change at one member. */
 interface Outcome {
   readonly validatorId: string;
   readonly acted: Acted | undefined;
@@ -36,9 +36,9 @@ interface Outcome {
 }
 
 /**
- * Starts, stops, pauses or resumes a register at all its members, or at one of them (D21, L-75). What cannot be reached
- * is named in the answer. Throws AppError not_found REGISTER_NOT_FOUND or VALIDATOR_NOT_FOUND, conflict
- * QUORUM_WOULD_BREAK, unavailable VALIDATOR_UNAVAILABLE when nobody can be reached, and what every member refused.
+ * Starts, stops, pauses or resumes a register at all its members, or at one of them. The answer names the members that
+ * cannot be reached. Throws AppError not_found REGISTER_NOT_FOUND or VALIDATOR_NOT_FOUND, conflict QUORUM_WOULD_BREAK,
+ * unavailable VALIDATOR_UNAVAILABLE when no member can be reached, and the first refusal when every member refused.
  */
 export async function actOnSet(deps: ActDeps, request: ActRequest) {
   const { registerId, act, validatorId } = request;
@@ -71,7 +71,7 @@ export async function actOnSet(deps: ActDeps, request: ActRequest) {
   };
 }
 
-/** Members that vote and are not chosen must be a quorum; a set of one is stopped by its only member. */
+/** The voting members that are not stopped must still form a quorum. A set of one is stopped by its only member. */
 function assertQuorumStays(gathered: readonly Gathered[], set: RegisterSet, request: ActRequest): void {
   const { members, quorum } = set;
   if (members.length === 1) return;
@@ -84,7 +84,7 @@ function assertQuorumStays(gathered: readonly Gathered[], set: RegisterSet, requ
   throw new AppError(
     'conflict',
     'QUORUM_WOULD_BREAK',
-    'The members that go on are no quorum; use force=true to stop',
+    'Without these members no quorum remains; repeat the request with force=true to stop them all the same',
   );
 }
 

@@ -3,26 +3,26 @@ import type { Gathered } from './gather.ts';
 import type { RegisterReport } from './report.ts';
 import { type SetView, viewSets } from './sets.ts';
 
-/** What consensus did in a register or in all, as its members counted it since their starts (L-77). */
+/** Consensus counters of one register or of all, summed from what the members counted since their starts. */
 interface ConsensusNumbers {
   readonly rounds: number;
   readonly roundsFailed: number;
-  /** Rounds a docket took. */
+  /** Average number of rounds until a docket was decided. */
   readonly averageRounds: number;
   readonly proposalsMade: number;
   readonly proposalsReceived: number;
   readonly votesCast: number;
   readonly votesNil: number;
   readonly evidenceCount: number;
-  /** Rounds that ended in a docket, 0 to 1; 1 before the first one. */
+  /** Share of rounds that ended in a docket, 0 to 1; 1 before the first round. */
   readonly consensusSuccessRate: number;
-  /** Milliseconds from the beginning of work on a docket to its decision. */
+  /** Milliseconds from the start of a docket's first round to its decision. */
   readonly averageConsensusTime: number;
 }
 
 /**
- * The answer of `GET /api/metrics/consensus` for the registers that the caller may see. Rounds and their time are those
- * of the member that counted most of them; messages are added up over all members, each counts its own.
+ * The answer of `GET /api/metrics/consensus` for the registers that the caller may see. Rounds and their time come from
+ * the member that counted most of them. Messages are summed over all members, since each member counts its own.
  */
 export function presentConsensus(
   gathered: readonly Gathered[],
@@ -58,7 +58,7 @@ function presentRegister({ registerId, status, furthest, members, quorum, operat
   };
 }
 
-/** One register: all members go through the same rounds, so the one that saw most speaks for them. */
+/** All members go through the same rounds, so the member that counted the most rounds represents the register. */
 function sum(reports: readonly RegisterReport[]): Counts {
   const total = add(reports.map(({ counts }) => counts));
   const [most] = reports.map(({ counts }) => counts).toSorted((a, b) => b.rounds - a.rounds);

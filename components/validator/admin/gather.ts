@@ -4,30 +4,30 @@ import type { ValidatorReport } from './report.ts';
 
 export interface GatherDeps {
   readonly validatorId: string;
-  /** What this validator says of itself. @param registerId empty for every register */
+  /** The report of this validator. @param registerId empty for every register */
   report(registerId: string): ValidatorReport;
   readonly directory: Pick<Directory, 'all'>;
   readonly colleagues: Pick<Colleagues, 'report'>;
 }
 
-/** What became of asking one validator. */
+/** One validator and its report. */
 export interface Gathered {
   readonly validatorId: string;
   /** Undefined when it could not be reached. */
   readonly report: ValidatorReport | undefined;
 }
 
-/** More validators than a set may have are not asked. */
+/** Upper bound of validators that one request contacts. */
 const mostAsked = 200;
 
-/** Ids of every validator of the installation, and of every member of the registers here. Sorted; never throws. */
+/** Ids of all validators of the installation and of all members of the local registers. Sorted; never throws. */
 export function listValidators(deps: Omit<GatherDeps, 'colleagues'>): Promise<readonly string[]> {
   return idsOf(deps, deps.report(''));
 }
 
 /**
- * Asks every validator of the installation, and every member of the registers here, at the same time; this one answers
- * for itself. Whoever cannot be reached is in the result too. Sorted by id; never throws.
+ * Requests a report from every validator of the installation and every member of the local registers, concurrently. The
+ * result contains unreachable validators too. Sorted by id; never throws.
  * @param registerId empty for every register
  */
 export async function gather(deps: GatherDeps, registerId: string): Promise<readonly Gathered[]> {

@@ -5,7 +5,7 @@ import type { RegisterStatus } from '../sealing/status.ts';
 export const acts = ['start', 'stop', 'pause', 'resume'] as const;
 export type Act = (typeof acts)[number];
 
-/** Where each act leads. */
+/** The mode that each command leads to. */
 export const targets: Readonly<Record<Act, Mode>> = {
   start: 'Running',
   stop: 'Stopped',
@@ -14,8 +14,8 @@ export const targets: Readonly<Record<Act, Mode>> = {
 };
 
 /**
- * The mode an act leads to (L-75). Repeating an act changes nothing; a stopped register is started, not resumed, and not
- * paused. Throws AppError conflict for what the mode does not allow.
+ * The mode that a command leads to. Repeating a command changes nothing. A stopped register must be started; it can be
+ * neither resumed nor paused. Throws AppError conflict for a command that the mode does not allow.
  */
 export function nextMode(status: RegisterStatus, act: Act): Mode {
   if (status === 'Halted') {
@@ -31,7 +31,7 @@ export function nextMode(status: RegisterStatus, act: Act): Mode {
   return targets[act];
 }
 
-/** Whether a text names an act. */
+/** Whether a text is a mode command. */
 export function isAct(text: string): text is Act {
   return acts.some((act) => act === text);
 }

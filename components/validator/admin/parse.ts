@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import type { ValidatorReport } from './report.ts';
 
-/** The last instant that a Date can write. */
+/** The latest instant that a Date can represent. */
 const instant = z.number().min(0).max(8.64e15);
 const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
 const name = z.string().max(128);
@@ -85,11 +85,16 @@ const reportSchema = z.looseObject({
 });
 
 /**
- * A report of another validator, when everything in it is within bounds: it is shown to people and counted with others.
+ * Checks the bounds of a report from another validator, since it is shown to people and added to other reports.
  * @throws AppError bad_gateway INVALID_REPORT
  */
 export function assertReport(report: ValidatorReport): ValidatorReport {
   const { success, error: cause } = reportSchema.safeParse(report);
   if (success) return report;
-  throw new AppError('bad_gateway', 'INVALID_REPORT', 'A validator reports what cannot be', { cause });
+  throw new AppError(
+    'bad_gateway',
+    'INVALID_REPORT',
+    'The report of another validator has fields out of bounds',
+    { cause },
+  );
 }

@@ -4,10 +4,10 @@ import type { RejectedProposal } from '#protos/gen/chancery/validator/v1/admin_p
 import type { Rejection } from '../sealing/rejections.ts';
 import type { RegisterReport } from './report.ts';
 
-/** Of one register, in a report and in an answer. */
+/** Bound of the rejections of one register, in a report and in an answer. */
 const mostShown = 32;
 
-/** The latest of them, as they travel in a report. */
+/** The latest rejections as protobuf messages. */
 export function wireRejections(rejections: readonly Rejection[]) {
   return rejections.slice(-mostShown).map(({ docketNumber, vote }) => ({
     docketNumber: BigInt(docketNumber),
@@ -15,7 +15,7 @@ export function wireRejections(rejections: readonly Rejection[]) {
   }));
 }
 
-/** What another validator says that members said; a vote that is none is left out. */
+/** Parses rejections from another validator's report. A malformed or approving vote is dropped. */
 export function rejectionsOf(wire: readonly RejectedProposal[]): Rejection[] {
   return wire.slice(-mostShown).flatMap(({ docketNumber, vote }) => {
     if (vote === undefined || vote.approved || !isAlgorithm(vote.algorithm)) return [];
@@ -27,8 +27,8 @@ export function rejectionsOf(wire: readonly RejectedProposal[]): Rejection[] {
 }
 
 /**
- * Rejected proposals as some validators know them, each said once, the newest docket first, with the vote in the
- * specification's own shape. A docket that was never sealed is no history of the register, so this is where they show.
+ * Merges the rejected proposals of several reports, without duplicates, newest docket first, each with its vote in the
+ * specification's shape. Rejected dockets are not part of the register's history, so only this answer shows them.
  */
 export function presentRejections(reports: readonly Pick<RegisterReport, 'rejections'>[]) {
   const known = new Map<string, Rejection>();

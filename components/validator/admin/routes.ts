@@ -127,7 +127,7 @@ const consensusSchema = z.object({
 
 /**
  * `POST /api/admin/validation/{start|stop|pause|resume}/{registerId}`, `GET /api/admin/validation/status` and
- * `GET /api/metrics/consensus`. Each answers for the whole set (D21).
+ * `GET /api/metrics/consensus`. Each covers all members of the set, whichever validator receives the request.
  */
 export function mountAdmin(app: App, deps: AdminDeps): void {
   for (const act of acts) mountAct(app, deps, act);

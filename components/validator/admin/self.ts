@@ -19,18 +19,18 @@ export interface SelfOptions {
   allRegisters(): Iterable<Register>;
   getRegister(registerId: string): Register | undefined;
   findRegister(registerId: string): Promise<Register | undefined>;
-  /** A register as the register service knows it; undefined when it knows none. */
+  /** The validator set as the register service stores it; undefined for an unknown register. */
   findSet(registerId: string): Promise<RegisterSet | undefined>;
   setMode(registerId: string, mode: Mode): Promise<void>;
   heard(): readonly Heard[];
   conditions(): readonly Condition[];
   volumeGap(registerId: string): VolumeGap | undefined;
   evidence(registerId: string): readonly KnownEvidence[];
-  /** The rules of a register as the register service knows it. */
+  /** The rules of a register as the register service stores them. */
   findRules(registerId: string): Promise<LedgerRules | undefined>;
 }
 
-/** What this validator says and does for itself. */
+/** The operations of this validator on its own registers. */
 export interface Self {
   getRegister(registerId: string): Register | undefined;
   report(registerId: string): ValidatorReport;

@@ -2,29 +2,29 @@ import { compareCodeUnits } from '#core/encoding/text.ts';
 import type { Gathered } from './gather.ts';
 import type { RegisterReport } from './report.ts';
 
-/** One member of a register and what it says; undefined when it cannot be reached or does not know the register. */
+/** One member of a register and its report; undefined when it is unreachable or does not run the register. */
 export interface MemberView {
   readonly validatorId: string;
   readonly reachable: boolean;
   readonly report: RegisterReport | undefined;
 }
 
-/** A register as its whole set sees it. */
+/** A register as the reports of all its members show it. */
 export interface SetView {
   readonly registerId: string;
   readonly members: readonly MemberView[];
   readonly quorum: number;
-  /** Members that can be reached and vote. */
+  /** Members that are reachable and vote. */
   readonly operational: number;
   readonly status: SetStatus;
-  /** The furthest report: the highest docket, there the highest round. */
+  /** The most advanced report: the highest docket, and of those the highest round. */
   readonly furthest: RegisterReport;
 }
 
-/** WaitingForValidators: too few members can be reached and vote; nothing is sealed until they come back (L-113). */
+/** WaitingForValidators: too few members are reachable and vote. Nothing is sealed until a quorum is back. */
 export type SetStatus = 'Running' | 'Paused' | 'Stopped' | 'Halted' | 'WaitingForValidators';
 
-/** What the gathered reports say of each register, by register id. The validator's own view of a set comes first. */
+/** Combines the reports by register, sorted by register id. The membership in this validator's own report takes precedence. */
 export function viewSets(gathered: readonly Gathered[], self: string): readonly SetView[] {
   const ordered = [
     ...gathered.filter(({ validatorId }) => validatorId === self),
@@ -62,8 +62,8 @@ function viewSet(known: RegisterReport, gathered: readonly Gathered[]): SetView 
 }
 
 /**
- * Paused members vote so that the others make progress, stopped and halted ones do not (L-75), and neither do those that
- * paused by themselves, which have a reason.
+ * Paused members vote so that the others make progress. Stopped and halted members do not vote, nor do members that
+ * paused themselves, which have a reason.
  */
 export function votes({ status, reason }: Pick<RegisterReport, 'status' | 'reason'>): boolean {
   if (status === 'Paused') return reason === '';

@@ -4,7 +4,7 @@ import { presentRejections } from './rejections.ts';
 import type { RegisterReport } from './report.ts';
 import { type MemberView, type SetView, viewSets, votes } from './sets.ts';
 
-/** `d.hh:mm:ss` (L-76). */
+/** Formats a duration as `d.hh:mm:ss`, the form of the specification's status answer. */
 export function uptimeText(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   const two = (value: number) => String(value).padStart(2, '0');
@@ -12,13 +12,13 @@ export function uptimeText(ms: number): string {
   return `${days}.${two(Math.floor(seconds / 3600) % 24)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
 }
 
-/** Who answers, and when. */
+/** The answering validator and the time of the answer. */
 export interface Asked {
   readonly self: string;
   readonly nowMs: number;
 }
 
-/** The answer of `GET /api/admin/validation/status`: every register and every validator, reached or not. */
+/** The answer of `GET /api/admin/validation/status`: every register and every validator, reachable or not. */
 export function presentStatus(gathered: readonly Gathered[], { self, nowMs }: Asked) {
   return {
     registers: viewSets(gathered, self).map((set) => presentSet(set, { self, nowMs })),
@@ -36,7 +36,7 @@ export function presentStatus(gathered: readonly Gathered[], { self, nowMs }: As
   };
 }
 
-/** When a validator was last heard by anybody: now when it answers. */
+/** The latest time at which any validator heard this one: now when it answers. */
 function lastHeardAt(gathered: readonly Gathered[], validatorId: string, nowMs: number): string | null {
   const isHere = gathered.some((one) => one.validatorId === validatorId && one.report !== undefined);
   const heard = gathered.flatMap(({ report }) => report?.heard ?? []);

@@ -13,7 +13,7 @@ function seesAll(caller: Caller): boolean {
   return caller.kind === 'service' || decide('RequireSystemAdmin', caller) === 'allow';
 }
 
-/** Of the registers that were told of, those that a caller may know of: of people those of their organisation. */
+/** The registers in the reports that the caller may see: a user sees those of their organisation. */
 export async function visibleTo(
   deps: Visibility,
   caller: Caller,
@@ -26,8 +26,7 @@ export async function visibleTo(
 }
 
 /**
- * Whether a caller may know of a register. Members tell of a deleted one until they are started anew; to everybody else
- * it is gone.
+ * Whether a caller may see a register. Members report a deleted register until they restart; to users it no longer exists.
  */
 export async function sees(deps: Visibility, caller: Caller, registerId: string): Promise<boolean> {
   if (seesAll(caller)) return true;

@@ -28,16 +28,16 @@ import { parseSubmission, type Submission } from './submission.ts';
 import type { SubscriptionCheck } from './subscriptions.ts';
 import { UnderWay } from './under-way.ts';
 
-/** Where a submission comes from: only the register service may begin a register. */
+/** The source of a submission. Only the register service may begin a register. */
 export interface Origin {
   readonly isRegisterService: boolean;
-  /** Another validator handed it on. */
+  /** Another validator forwarded the submission. */
   readonly isForwarded?: boolean;
-  /** Another validator has accepted it and tells of it: it is not told of again. */
+  /** Another validator has accepted and announced the transaction; it is not announced again. */
   readonly isPeer?: boolean;
-  /** Set for people: their organisation must subscribe to the register. Services are trusted. */
+  /** Set for users, whose organisation must subscribe to the register. Services are trusted. */
   readonly person?: { readonly organizationId: string | undefined };
-  /** Throws AppError for a register that it may not speak of. */
+  /** Throws AppError for a register that the source may not name. */
   readonly assertRegister?: (registerId: string) => void;
 }
 
@@ -47,25 +47,25 @@ export interface AdmissionOptions {
   readonly serials: Serials;
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
   append(...records: LogRecord[]): Promise<number>;
-  /** Acts once everything that has arrived is queued. */
+  /** Runs the callback once all messages that have arrived are queued. */
   soon(act: () => void): void;
-  /** A register of this validator that is at hand. */
+  /** A register that this validator has already loaded. */
   getRegister(registerId: string): Register | undefined;
   /** Undefined when this validator has no such register. */
   findRegister(registerId: string): Promise<Register | undefined>;
   /** `algorithm:publicKey` of the installation's register-control key. */
   systemKey(): Promise<string>;
-  /** Begins a register from its genesis transaction, or gives the one that has begun. */
+  /** Begins a register from its genesis transaction, or returns the register that has begun. */
   beginRegister(registerId: string, genesis: Genesis): Promise<Register>;
-  /** They are verified and on their way to the disk here. */
+  /** Called once transactions are verified and their write has been requested. */
   accepted(registerId: string, transactions: readonly PooledTransaction[]): void;
   readonly subscriptions: SubscriptionCheck;
   judged(outcome: string): void;
-  /** Throws AppError unavailable once nothing can be sealed here any more, and while there is no room on the disk. */
+  /** Throws AppError unavailable once this validator has stopped sealing, and while the disk is full. */
   assertWorking(): void;
-  /** Throws AppError unavailable VALIDATOR_DRAINING while what clients send goes to other validators. */
+  /** Throws AppError unavailable VALIDATOR_DRAINING while this validator drains. */
   assertTaking(): void;
-  /** What a write comes to, or AppError unavailable VALIDATOR_PAUSED as soon as it must wait for room on the disk. */
+  /** Resolves with the write, or rejects with AppError unavailable VALIDATOR_PAUSED as soon as the write must wait for disk space. */
   unlessFull<T>(writing: Promise<T>): Promise<T>;
 }
 
@@ -78,19 +78,19 @@ interface Coming {
 interface Waiting extends Coming {
   readonly checks: readonly VerifyItem[];
   readonly isPeer: boolean;
-  /** In which order they came. */
+  /** Sequence number in the order of arrival. */
   readonly place: number;
 }
 
-/** At the same time. Nobody waits for the answer to a hint: one after the other, the batches grow by themselves. */
+/** Concurrent batches. No client waits for announced transactions, so they are admitted one batch at a time and batches grow. */
 const mostBatches = { own: 2, hinted: 1 } as const;
 const mostWaiting = 20_000;
 const hinted: Origin = { isRegisterService: false, isPeer: true };
 const largestGenesis = 524_288;
 
 /**
- * Takes submissions in. What can be judged alone is judged on arrival; the rest goes on in batches: signatures on the
- * verify pool, one question to the register service, one forced write, then all the answers (L-52 gives the order).
+ * Accepts submissions. Checks that need one submission alone run on arrival. The rest runs in batches: signatures on the
+ * verify pool, one lookup at the register service, one forced write, then all answers.
  */
 export class Admission {
   readonly #options: AdmissionOptions;
@@ -108,20 +108,20 @@ export class Admission {
     this.#hinted = line(mostBatches.hinted);
   }
 
-  /** Resolves once the transaction is verified and on disk; rejects with AppError with the answer's status otherwise. */
+  /** Resolves once the transaction is verified and on disk; otherwise rejects with an AppError that carries the status. */
   submit(text: string, origin: Origin): Promise<Admitted> {
     return this.#receive(() => parseSubmission(text, this.#addressOf), origin);
   }
 
-  /** What another validator has accepted and tells of; as submit, but it is not told of again. */
+  /** Submits a transaction that another validator has accepted and announced. It is not announced again. */
   take(given: GivenTransaction): Promise<Admitted> {
     return this.#receive(() => readGiven(given, this.#addressOf), hinted);
   }
 
   /**
-   * Batches are read one after the other: read side by side, each would be whole only when all are, and their signatures
-   * and lookups would begin as late as those of the last one.
-   * @param read gives what it reads to `submit`; it waits for nothing outside
+   * Reads batches sequentially. Read concurrently, every batch would be complete only when all are, and its signature checks
+   * and lookups would start as late as those of the last batch.
+   * @param read passes what it reads to `submit`; it must not wait for external events
    */
   readInTurn(read: () => Promise<void>): Promise<void> {
     const reading = this.#reading.then(read);
@@ -139,7 +139,7 @@ export class Admission {
     return arrival.promise;
   }
 
-  /** What needs to ask nobody is queued at once. */
+  /** Queues the submission synchronously when the register is loaded and the subscription is cached. */
   #begin(read: () => Submission, origin: Origin, arrival: Arrival): void {
     const { assertWorking, assertTaking, getRegister, subscriptions } = this.#options;
     assertWorking();
@@ -147,7 +147,7 @@ export class Admission {
     const { registerId, type } = submission.envelope;
     origin.assertRegister?.(registerId);
     const isGenesis = type === 'Genesis';
-    // Genesis comes to each member, and a proposal may need what others have accepted.
+    // The register service sends genesis to each member, and a proposal may need transactions that peers have accepted.
     if (origin.isPeer !== true && !isGenesis) assertTaking();
     const register = isGenesis ? undefined : getRegister(registerId);
     const { person } = origin;
@@ -174,7 +174,7 @@ export class Admission {
     this.#queue(register, submission, origin, arrival);
   }
 
-  /** What waits is the candidate and its signatures: nothing else of the submission is kept. */
+  /** The queue keeps the candidate and its signature checks only, to bound memory. */
   #queue(register: Register, submission: Submission, origin: Origin, arrival: Arrival): void {
     if (!register.isOpen) throw notReady(register.id, register.status);
     const candidate = buildCandidate(submission, register.state.rules);
@@ -201,12 +201,12 @@ export class Admission {
     arrival.refuse(error);
   }
 
-  /** Resolves once those of the transactions that are on their way in here are on disk or refused. */
+  /** Resolves once those of the transactions that are in flight here are on disk or refused. */
   settled(registerId: string, transactionIds: Iterable<string>): Promise<void> {
     return this.#underWay.settled(registerId, transactionIds);
   }
 
-  /** Genesis: from the register service, signed by the register-control key of the installation (D13, L-53). */
+  /** Genesis must come from the register service and be signed by the register-control key of the installation. */
   async #beginRegister(submission: Submission, origin: Origin): Promise<Register> {
     const systemKey = await this.#options.systemKey();
     const [signature] = submission.signatures;
@@ -224,7 +224,7 @@ export class Admission {
     return this.#options.beginRegister(submission.envelope.registerId, genesis);
   }
 
-  /** What is known is answered only once it is on disk, also when another submission has brought it. */
+  /** A duplicate is answered only once the transaction is on disk, even when another submission delivered it. */
   async #onDisk(register: Register, known: Admitted): Promise<Admitted> {
     const { unlessFull, append } = this.#options;
     if (register.pool.find(known.transactionId)?.segment === 0) await unlessFull(append());
@@ -257,7 +257,7 @@ export class Admission {
     });
   }
 
-  /** The register's answer and the pool together say what is known; from there to the insertion nothing awaits. */
+  /** The lookup answer and the pool together tell what is known. No await separates this check from the insertion. */
   async #link(batch: readonly Waiting[]): Promise<void> {
     const candidates = batch.map(({ candidate }) => candidate);
     await this.#underWay.predecessors(candidates, batch[0]?.place ?? 0);
@@ -276,8 +276,8 @@ export class Admission {
   }
 
   /**
-   * What the rules of the register refuse may be right by dockets that this member has not decided yet. Then it is not this
-   * member's to refuse: whoever asks shall ask again, or somebody else.
+   * A refusal by register rules may be wrong when this member has not decided the latest dockets yet. It then answers with a
+   * retryable error instead.
    */
   async #refuse(waiting: Waiting, error: unknown): Promise<void> {
     const { id, state } = waiting.register;
@@ -335,8 +335,7 @@ export class Admission {
   }
 
   /**
-   * Without room on the disk they stay in front of what is said of them, and are written when there is room: whoever asks
-   * is told to ask again, not that they are taken.
+   * While the disk is full, the transactions stay queued for writing. The client is told to retry, not that they are accepted.
    */
   async #force(added: readonly { waiting: Waiting; transaction: PooledTransaction }[]): Promise<void> {
     const forced = this.#options.append(
@@ -366,8 +365,8 @@ export class Admission {
   }
 
   /**
-   * Others may know at once, and a proposal may be made: whatever this member says of them goes into the log behind them and
-   * leaves only when it is on disk.
+   * Announces the transactions and allows proposals before the write completes. Messages of this member that refer to them
+   * follow them in the log and are sent only once they are on disk.
    */
   #tell(added: readonly { waiting: Waiting; transaction: PooledTransaction }[]): void {
     for (const register of new Set(added.map(({ waiting }) => waiting.register))) {
@@ -380,6 +379,6 @@ export class Admission {
 }
 
 function behind(registerId: string): AppError {
-  const message = `Dockets of register ${registerId} are stored that this validator has not decided yet`;
+  const message = `Register ${registerId} has stored dockets that this validator has not decided yet; retry`;
   return new AppError('unavailable', 'REGISTER_BEHIND', message, { retryAfterSeconds: 1 });
 }

@@ -3,12 +3,12 @@ import { AppError, isAppError, type Violation } from '#core/errors/errors.ts';
 import { elsewhereHeader, kindStatus } from '#kit/http/http.ts';
 import type { Full } from '../pool/pool.ts';
 
-/** The answer to a submission: status and body are the same over HTTP and gRPC (D38). */
+/** The answer to a submission. Status and body are the same over HTTP and gRPC. */
 export interface Answer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
   readonly retryAfterSeconds: number;
-  /** Nothing was done here, and another validator may take the submission. */
+  /** This validator did nothing, and another validator may accept the submission. */
   readonly elsewhere?: true;
 }
 
@@ -41,7 +41,7 @@ export function answerHeaders({ retryAfterSeconds, elsewhere }: Answer): Record<
   };
 }
 
-/** Only what a client may see: the text of internal errors stays inside. */
+/** Shows only what a client may see: the text of internal errors is withheld. */
 export function refusalAnswer(error: unknown, nowMs: number): Answer {
   const refusal = isAppError(error) && error.kind !== 'internal' ? error : undefined;
   const status = refusal === undefined ? 500 : kindStatus[refusal.kind];

@@ -4,27 +4,27 @@ import type { Admission, Origin } from './admission.ts';
 import { type Answer, admittedAnswer, refusalAnswer } from './answer.ts';
 import type { Forward } from './forward.ts';
 
-/** What answering a submission needs. */
+/** Dependencies of answering a submission. */
 export interface Answering {
   readonly admission: Pick<Admission, 'submit' | 'readInTurn'>;
-  /** Absent: nobody to hand anything on to. */
+  /** Absent when there is no validator to forward to. */
   readonly forward?: Forward | undefined;
-  /** A fault of ours: its text stays inside, so it must be told here. */
+  /** Called for an internal error, whose text clients do not see. */
   readonly onFault?: ((error: unknown) => void) | undefined;
   nowMs(): number;
 }
 
-/** Where a submission that came over HTTP comes from. */
+/** The origin of a submission that arrived over HTTP. */
 export function originOf({ kind, organizationId }: Caller): Origin {
   return { isRegisterService: false, ...(kind === 'user' && { person: { organizationId } }) };
 }
 
-/** Judges one submission into the answer that both surfaces give: our own, or that of a member of its register. */
+/** Answers one submission for HTTP and gRPC: with this validator's own answer, or with that of a member it was forwarded to. */
 export function answerSubmission(options: Answering, text: string, origin: Origin): Promise<Answer> {
   return answerText(options, () => text, origin);
 }
 
-/** As answerSubmission, of a text that is not kept: it is read once more where it is handed on. */
+/** As answerSubmission, for a text that is not kept in memory; it is decoded again when it is forwarded. */
 export function answerText(options: Answering, textOf: () => string, origin: Origin): Promise<Answer> {
   return options.admission
     .submit(textOf(), origin)

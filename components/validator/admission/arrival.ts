@@ -3,8 +3,8 @@ import type { Work } from '../measuring/work.ts';
 import type { Admitted } from './answer.ts';
 
 /**
- * One submission on its way in, until it is on disk or refused. Thousands are at the same time, so there is one promise of
- * each, and nothing that waits for another one in between.
+ * One submission until it is on disk or refused. Thousands are in flight at once, so each has exactly one promise and no
+ * intermediate ones.
  */
 export class Arrival {
   /** Rejects with the AppError that refuses it. */
@@ -24,13 +24,13 @@ export class Arrival {
     this.#judged = judged;
   }
 
-  /** From now on it is work of a register. */
+  /** Attributes the submission to the statistics of a register. */
   countIn(work: Work): void {
     this.#work = work;
     this.#sinceMicros = work.received();
   }
 
-  /** What was settled before stays as it is. */
+  /** Has no effect once the submission is settled. */
   admit(admitted: Admitted): void {
     if (this.#isSettled) return;
     this.#isSettled = true;

@@ -9,22 +9,22 @@ import type { Forward } from './forward.ts';
 /** Submissions of one batch. */
 export const MAX_BATCH = 1_000;
 
-/** So many are read before anything else gets its turn: a vote does not wait for a whole batch. */
+/** Number of submissions read before the event loop gets a turn, so that a vote does not wait for a whole batch. */
 const readAtOnce = 64;
-/** So many of one batch are on their way to other validators. */
+/** Number of submissions of one batch that are being forwarded at the same time. */
 const forwardedAtOnce = 64;
 
 const newline = 0x0a;
 
-/** Texts of submissions, each decoded when it is asked for: a thousand of them are not kept while they wait. */
+/** Texts of submissions, decoded on access so that a thousand of them are not held in memory. */
 export interface Texts {
   readonly count: number;
   at(index: number): string;
 }
 
 /**
- * The lines of a body (NDJSON), the last newline left out.
- * @throws AppError invalid INVALID_REQUEST for no line and for what is no UTF-8; too_large BATCH_TOO_LARGE
+ * Splits a body into lines (NDJSON), ignoring the last newline.
+ * @throws AppError invalid INVALID_REQUEST for an empty body and for invalid UTF-8; too_large BATCH_TOO_LARGE
  */
 export function parseBatch(body: Buffer): Texts {
   if (!isUtf8(body)) throw new AppError('invalid', 'INVALID_REQUEST', 'The body is not valid UTF-8.');
@@ -52,8 +52,8 @@ export function assertSize(count: number): void {
 }
 
 /**
- * Judges each submission of a batch as if it had come alone, in their order: one may follow another one of the batch. The
- * register of the first that can be read is that of all: others are refused, so that a batch asks about one register.
+ * Judges each submission of a batch as if it had been sent alone, in order, so that one may follow another of the batch.
+ * All must be for the register of the first readable one, so that a batch needs one lookup.
  */
 export async function answerBatch(
   options: Answering,
@@ -82,7 +82,7 @@ function oneRegister(): (registerId: string) => void {
   };
 }
 
-/** At most so many at the same time; the others wait for their turn. */
+/** Limits the number of concurrent calls; further calls are queued. */
 function bounded(forward: Forward, most: number): Forward {
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -92,7 +92,7 @@ function bounded(forward: Forward, most: number): Forward {
     try {
       return await forward(text, origin, refusal);
     } finally {
-      // whose turn it is now takes this place
+      // the next queued call takes over this slot
       const next = waiting.shift();
       if (next === undefined) running -= 1;
       else next();

@@ -11,7 +11,7 @@ import type { Register } from '../sealing/register.ts';
 import { buildCandidate, type Candidate, judgeSignatures, judgeTimes, signatureChecks } from './judge.ts';
 import { type Submission, submissionOf } from './submission.ts';
 
-/** A transaction as another validator gives it. */
+/** A transaction as another validator sends it. */
 export interface GivenTransaction {
   readonly record: Uint8Array;
   readonly payload: Uint8Array;
@@ -22,13 +22,13 @@ export interface ExamineOptions {
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
 }
 
-/** In which docket the transactions stand. */
+/** The docket that the transactions belong to. */
 export interface Placing {
-  /** The docket's own time: what a proposal is judged by, so that every member judges alike. */
+  /** The docket's own timestamp, which a proposal is judged by so that every member reaches the same verdict. */
   readonly atMs: number;
-  /** Type of every transaction of the docket that is known, by id. */
+  /** Types of the docket's known transactions, by id. */
   readonly types: Map<string, string>;
-  /** A quorum has sealed it: what it says of state and chain was judged by then. */
+  /** A quorum has sealed the docket, so its state and chain were already judged. */
   readonly certified: boolean;
 }
 
@@ -38,9 +38,9 @@ interface Examined {
 }
 
 /**
- * The submission that another validator gives: it goes the way of what clients send.
- * @throws AppError invalid VAL_STRUCT_012 when the record is none or the payload is no unambiguous JSON, or with what
- * else is wrong with it
+ * Parses a transaction from another validator into a submission, which then passes the same checks as a client's.
+ * @throws AppError invalid VAL_STRUCT_012 when the record is malformed or the payload is ambiguous JSON, or with the other
+ * findings
  */
 export function readGiven(
   { record, payload }: GivenTransaction,
@@ -49,7 +49,7 @@ export function readGiven(
   const parsed = parseRecord(record);
   const text = fromUtf8(payload);
   if (text === undefined) throw new AppError('invalid', 'VAL_STRUCT_012', 'The payload is not UTF-8');
-  // a list, so that it stands as deep as in what clients send
+  // wrapped in an array so that the nesting depth equals that of a client's submission
   const list = scanJson(`[${text}]`);
   const [only, ...others] = list.kind === 'array' ? list.items : [];
   if (only === undefined || others.length > 0) {
@@ -59,9 +59,9 @@ export function readGiven(
 }
 
 /**
- * Verifies transactions of another member's docket with the stages of admission that need more than the docket and the
- * state: shape, hashes, signatures, chain. The pool is only read. 'invalid' when one of them may not be sealed there.
- * @throws AppError unavailable when the register service cannot answer, or has dockets that are not known here yet
+ * Verifies the transactions of another member's docket with the admission stages that need more than docket and state:
+ * shape, hashes, signatures, chain. The pool is not changed. 'invalid' when one of them may not be in that docket.
+ * @throws AppError unavailable when the register service cannot answer, or has stored dockets that are not known here yet
  */
 export async function examine(
   options: ExamineOptions,
@@ -81,7 +81,7 @@ export async function examine(
   }
 }
 
-/** What the transaction itself is to blame for. */
+/** Whether the error is the fault of the transaction itself. */
 export function isRefusal(error: unknown): boolean {
   const kinds = ['invalid', 'unprocessable', 'forbidden', 'conflict', 'not_found'] as const;
   return kinds.some((kind) => isAppError(error, kind));
@@ -93,9 +93,14 @@ function read(register: Register, given: GivenTransaction, placing: Placing): Ex
   const isSame = equalBytes(candidate.record, given.record) && equalBytes(candidate.payload, given.payload);
   const isHere = candidate.registerId === register.id && (placing.certified || candidate.type !== 'Genesis');
   if (!isSame || !isHere)
-    throw new AppError('invalid', 'VAL_STRUCT_012', 'The record is not what was sealed');
+    throw new AppError(
+      'invalid',
+      'VAL_STRUCT_012',
+      'The record differs from the sealed one or belongs to another register',
+    );
   const late = placing.certified ? [] : judgeTimes(submission, placing.atMs);
-  if (late.length > 0) throw new AppError('invalid', 'VAL_TIME_002', 'The transaction is out of its time');
+  if (late.length > 0)
+    throw new AppError('invalid', 'VAL_TIME_002', 'The transaction is outside its validity period');
   return { submission, candidate };
 }
 
@@ -115,7 +120,8 @@ async function link(
   const transactions: PooledTransaction[] = [];
   for (const [index, each] of examined.entries()) {
     const answer = answers[index];
-    if (answer === undefined) throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'No whole answer');
+    if (answer === undefined)
+      throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service answered partly');
     const transaction = place(register, each, answer, placing);
     if (transaction === undefined) {
       await assertUpToDate(options, register, placing);
@@ -126,7 +132,7 @@ async function link(
   return transactions;
 }
 
-/** While others have stored a docket of this height, what it sealed speaks against no proposal of this height. */
+/** When other members have stored a docket of this height, its transactions do not count against a proposal of this height. */
 async function assertUpToDate({ ledger }: ExamineOptions, { id, state }: Register, { certified }: Placing) {
   if (certified) return;
   const stored = (await ledger.findRegister(id))?.height ?? 0;
@@ -134,12 +140,12 @@ async function assertUpToDate({ ledger }: ExamineOptions, { id, state }: Registe
     throw new AppError(
       'unavailable',
       'VAL_CHAIN_TRANSIENT',
-      'The register service is further than this validator',
+      'The register service has dockets that this validator has not decided yet; retry',
     );
   }
 }
 
-/** The place of a transaction in the chain of its predecessors; undefined when it has none. */
+/** Resolves the predecessor of a transaction; undefined when the transaction may not be sealed here. */
 function place(
   register: Register,
   { candidate }: Examined,
@@ -158,7 +164,7 @@ function place(
   return isSecond && !certified ? undefined : transaction;
 }
 
-/** Type of the predecessor: in the docket, decided, or stored. */
+/** Type of the predecessor: in the same docket, decided, or stored. */
 function previousType(
   { pool }: Register,
   { previousTransactionId: previous }: Candidate,
@@ -171,7 +177,7 @@ function previousType(
   return types.get(previous) ?? decided ?? (answer.previousKnown ? answer.previousType : undefined);
 }
 
-/** Whether its predecessor has another successor for good; one that only waits here gives way. */
+/** Whether a decided or stored transaction already succeeds the predecessor; a merely waiting one is superseded. */
 function isFork({ pool }: Register, transaction: PooledTransaction, answer: LookupAnswer): boolean {
   const { txId, previousTransactionId: previous, exclusivePredecessor } = transaction;
   if (previous === undefined || !exclusivePredecessor) return false;
@@ -181,7 +187,7 @@ function isFork({ pool }: Register, transaction: PooledTransaction, answer: Look
   return taken !== undefined && taken !== txId;
 }
 
-/** Whether a decided transaction has the replay key; one that only waits here gives way. */
+/** Whether a decided or stored transaction has the same replay key; a merely waiting one is superseded. */
 function isRepeated({ pool }: Register, transaction: PooledTransaction, answer: LookupAnswer): boolean {
   const { txId, replayKey } = transaction;
   if (replayKey === undefined) return false;

@@ -12,18 +12,19 @@ export interface ForwardOptions {
   readonly clock: Clock;
   readonly subscriptions: Pick<SubscriptionCheck, 'assertSubscribed'>;
   readonly colleagues: Pick<Colleagues, 'submit'>;
-  /** V(height) of a register as the register service knows it; undefined when it knows none. */
+  /** Validator set of a register as the register service stores it; undefined for an unknown register. */
   findMembers(registerId: string): Promise<readonly string[] | undefined>;
 }
 
 /**
- * Hands a submission that cannot be taken here to a member of its register. The answer of a member, or undefined when
- * nobody else may take it: then the refusal stands.
- * Throws AppError what the origin says of the register, forbidden SUBSCRIPTION_REQUIRED, unavailable VALIDATOR_UNAVAILABLE when no member can be reached.
+ * Forwards a submission that this validator cannot accept to a member of its register. Resolves with the member's answer,
+ * or undefined when no other member may accept it; the original refusal then applies.
+ * Throws the AppError of the origin for the register, forbidden SUBSCRIPTION_REQUIRED, unavailable VALIDATOR_UNAVAILABLE
+ * when no member can be reached.
  */
 export type Forward = (text: string, origin: Origin, refusal: unknown) => Promise<Answer | undefined>;
 
-/** This validator is no member, or one that does not take anything in now; another one may be better off. */
+/** Refusals for which another member may accept the submission: this validator is no member, or accepts nothing now. */
 const elsewhere: readonly string[] = [
   'REGISTER_NOT_FOUND',
   'REGISTER_NOT_READY',
@@ -40,13 +41,12 @@ interface Known {
 }
 
 /**
- * Any validator accepts a submission for any register and hands it on once (D21): what came from another validator is
- * not handed on again, so that a submission takes two steps at most. Genesis is brought to each member by the register
- * service itself.
+ * Any validator accepts a submission for any register and forwards it once. A forwarded submission is not forwarded again,
+ * so it takes two hops at most. The register service itself sends genesis to each member.
  */
 export function createForward(options: ForwardOptions): Forward {
   const known = new Map<string, Known>();
-  /** Who answered last, by register: the next submission begins there. */
+  /** The member that answered last, by register; the next submission tries it first. */
   const preferred = new Map<string, string>();
 
   function membersOf(registerId: string): Promise<readonly string[] | undefined> {
@@ -101,7 +101,7 @@ export function createForward(options: ForwardOptions): Forward {
   return async (text, origin, refusal) => {
     if (origin.isForwarded || !isAppError(refusal) || !elsewhere.includes(refusal.code)) return undefined;
     const { registerId, type } = parseSubmission(text).envelope;
-    // a validator that takes nothing in has not looked at it yet
+    // a validator that refuses submissions has not checked the register yet
     origin.assertRegister?.(registerId);
     if (type === 'Genesis') return undefined;
     const members = await membersOf(registerId);

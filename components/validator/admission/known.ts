@@ -6,7 +6,7 @@ import type { Register } from '../sealing/register.ts';
 import { type Admitted, conflict } from './answer.ts';
 import type { Candidate, Predecessor } from './judge.ts';
 
-/** An identical resubmission is answered as known, another record under the same id is a conflict (L-49). */
+/** The pooled transaction with the same record. Throws a conflict for a different record under the same id. */
 export function findKnown(register: Register, candidate: Candidate): Admitted | undefined {
   const known = register.pool.find(candidate.txId);
   if (known === undefined) return undefined;
@@ -15,7 +15,7 @@ export function findKnown(register: Register, candidate: Candidate): Admitted | 
   return { transactionId, registerId, addedAtMs, added: false };
 }
 
-/** As findKnown, of what the register has stored. */
+/** As findPooledDuplicate, for what the register has stored. */
 export function findSealed(
   candidate: Candidate,
   answer: LookupAnswer | undefined,
@@ -27,7 +27,7 @@ export function findSealed(
   return { transactionId, registerId, addedAtMs: nowMs, added: false };
 }
 
-/** Who has the replay key already, here or in a docket. */
+/** The transaction that already has the replay key, pooled or sealed. */
 export function findReplay(
   register: Register,
   replayKey: string | undefined,
@@ -37,7 +37,7 @@ export function findReplay(
   return register.pool.findReplay(replayKey) ?? (answer?.sealedReplay || undefined);
 }
 
-/** What the pool and the register know of the predecessor; undefined when there is none. */
+/** The state of the predecessor in the pool and the register; undefined when there is none. */
 export function findPredecessor(
   register: Register,
   candidate: Candidate,

@@ -1,7 +1,7 @@
 export interface LineOptions<T> {
-  /** Batches at the same time. */
+  /** Concurrent batches. */
   readonly most: number;
-  /** Acts once everything that has arrived is queued. */
+  /** Runs the callback once all messages that have arrived are queued. */
   soon(act: () => void): void;
   /** Never rejects. */
   admit(batch: readonly T[]): Promise<void>;
@@ -9,7 +9,7 @@ export interface LineOptions<T> {
 
 const largestBatch = 256;
 
-/** What waits to be admitted, in the order of its arrival; it is taken in batches that grow while others are under way. */
+/** Submissions waiting for admission, in order of arrival. They are taken in batches, which grow while others are in flight. */
 export class Line<T> {
   readonly #options: LineOptions<T>;
   readonly #waiting: T[] = [];

@@ -12,8 +12,8 @@ import { type Candidate, judgeChain, judgeLabel, judgeReplay, refuseIf } from '.
 import { findPredecessor, findReplay } from './known.ts';
 
 /**
- * What waits of a candidate that is new, by its register and by what the register service has answered. Throws AppError
- * for what may not wait.
+ * Builds the pooled transaction of a new candidate from the register's state and the lookup answer. Throws AppError when
+ * the candidate may not enter the pool.
  */
 export function linked(
   register: Register,
@@ -38,7 +38,7 @@ export function linked(
   return { ...candidate, exclusivePredecessor, replayKey, addedAtMs: clock.nowMs() };
 }
 
-/** A register has one genesis transaction; until it is here, nothing else is: the log would not say what it belongs to. */
+/** A register has one genesis transaction. Nothing else is admitted before it, since the log could not tell the register's rules. */
 function judgeBeginning(register: Register, { type }: Candidate): void {
   if (register.state.height > 0) return;
   const [first] = register.pool.waiting();

@@ -4,7 +4,7 @@ import { answerHeaders } from './answer.ts';
 import { type Answering, answerSubmission, originOf } from './answering.ts';
 
 const text = z.string();
-/** Documentation of the body; the text itself is read by `parseSubmission`, which keeps what was written. */
+/** Documentation of the body only; `parseSubmission` parses the raw text, which the payload hash covers. */
 const submissionSchema = z.object({
   TransactionId: text.describe('64 hexadecimal characters'),
   RegisterId: text.describe('32 hexadecimal characters'),

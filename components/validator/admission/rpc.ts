@@ -29,7 +29,7 @@ const sealOutcomes: Readonly<Record<SealResult['outcome'], SealOutcome>> = {
   timeout: SealOutcome.TIMEOUT,
 };
 
-/** What the register service asks: submissions of any kind, what waits, and to seal now. */
+/** The RPCs of the register service: submit, list pending transactions, seal now. Validators may only submit. */
 export function submissionHandlers(
   options: SubmissionRpcOptions,
 ): RpcHandlers<typeof SubmissionService.method> {
@@ -79,7 +79,7 @@ export function submissionHandlers(
   };
 }
 
-/** What is no UTF-8 is no submission either. */
+/** Invalid UTF-8 becomes an empty text, which is refused as a submission. */
 function textOf(bytes: Uint8Array | undefined): string {
   return (bytes && fromUtf8(bytes)) ?? '';
 }
@@ -92,10 +92,10 @@ function wireAnswer({ status, body, retryAfterSeconds }: Answer) {
   return { status, bodyJson: utf8(JSON.stringify(body)), retryAfterSeconds };
 }
 
-/** Other validators hand submissions on; what waits here and when it is sealed is no business of theirs. */
+/** Other validators may forward submissions; pending transactions and sealing are for the register service only. */
 function assertRegisterService({ peer }: RpcContext): void {
   if (peer.clientId === registerService) return;
-  throw new AppError('forbidden', 'FORBIDDEN', 'Only the register service may ask this');
+  throw new AppError('forbidden', 'FORBIDDEN', 'Only the register service may call this method');
 }
 
 async function registerOf(registers: Pick<Registers, 'find'>, text: string): Promise<Register> {

@@ -21,14 +21,14 @@ import {
   type TransactionType,
 } from '#core/ledger/transaction.ts';
 
-/** A submission whose shape is right; nothing of it is verified yet. */
+/** A submission of valid shape; nothing of it is verified yet. */
 export interface Submission {
   readonly txId: string;
   readonly envelope: TransactionEnvelope;
   readonly payload: JsonNode;
   readonly signatures: readonly TransactionSignature[];
   readonly keys: readonly SubmittedKey[];
-  /** Address of the key of signature 0 (L-55). */
+  /** Wallet address of the key of signature 0. */
   readonly senderAddress: string;
   readonly createdAtTicks: bigint;
   readonly expiresAtTicks: bigint | undefined;
@@ -39,7 +39,7 @@ export interface SubmittedKey {
   readonly signature: Uint8Array;
 }
 
-/** A value of a submission as it is read: what a JSON text holds, without the place where it stands. */
+/** A JSON value without its position in the text. */
 type Value =
   | { readonly kind: 'object'; readonly members: readonly Member[] }
   | { readonly kind: 'array'; readonly items: readonly Value[] }
@@ -83,7 +83,7 @@ const maxMetadata = { members: 64, nameLength: 128, valueLength: 4096 } as const
 const hashPattern = /^[0-9a-f]{64}$/;
 const priorities = ['low', 'normal', 'high'];
 
-/** Collects findings while a shape is read. */
+/** Collects violations while a shape is read. */
 class Findings {
   readonly list: Violation[] = [];
 
@@ -94,8 +94,8 @@ class Findings {
 }
 
 /**
- * Reads the specification's submitted transaction, names in the specification's PascalCase or in camelCase (D14).
- * @throws AppError invalid with every finding; VAL_STRUCT_012 alone when the text is no unambiguous JSON
+ * Parses the specification's submitted transaction. Member names may be PascalCase, as in the specification, or camelCase.
+ * @throws AppError invalid with every violation; VAL_STRUCT_012 alone when the text is not unambiguous JSON
  */
 export function parseSubmission(text: string, addressOf = signerAddress): Submission {
   const node = scanJson(text);
@@ -108,8 +108,8 @@ export function parseSubmission(text: string, addressOf = signerAddress): Submis
 }
 
 /**
- * The submission that a sealed record was made of: what another validator gives is read like what clients send.
- * @throws AppError invalid with every finding
+ * Rebuilds the submission of a sealed record, so that a peer's transaction passes the same checks as a client's.
+ * @throws AppError invalid with every violation
  */
 export function submissionOf(record: SealedRecord, payload: JsonNode, addressOf = signerAddress): Submission {
   const findings = new Findings();
@@ -219,7 +219,7 @@ function readSubmission({ members, payload, addressOf }: Parts, findings: Findin
   };
 }
 
-/** What the transaction claims to be; whether its signer may claim it is decided later (L-53). */
+/** The type that the transaction claims; whether its signer may claim it is judged later. */
 function declaredType(
   blueprintId: string | undefined,
   metadata: Readonly<Record<string, string>> | undefined,

@@ -3,16 +3,16 @@ import type { PooledTransaction } from '../pool/transaction.ts';
 export interface DocketLimits {
   readonly maxTransactions: number;
   readonly maxBytes: number;
-  /** Nothing that expires at or before this instant is taken (L-46: expiry is judged by the docket's timestamp). */
+  /** Transactions that expire at or before this instant are skipped: expiry is judged by the docket's timestamp. */
   readonly atMs: number;
-  /** Whether the register's rules take these too, in this order behind those chosen so far. */
+  /** Whether the register's rules accept these too, in this order behind those chosen so far. */
   take(line: readonly PooledTransaction[]): boolean;
 }
 
 /**
- * Chooses the transactions of the next docket from those that wait, oldest first and control before action, parents
- * before children (L-57), no two that repeat each other (L-39). A parent that waits behind its child is pulled forward; whatever does not fit ends the choice, so
- * that a large transaction is never overtaken for ever.
+ * Chooses the transactions of the next docket from the waiting ones: oldest first, control before action, parents before
+ * children, and no two with the same replay key. A parent that waits behind its child is moved forward. The first
+ * transaction that does not fit ends the selection, so that a large transaction is not overtaken forever.
  */
 export function chooseTransactions(
   waiting: Iterable<PooledTransaction>,
@@ -36,7 +36,7 @@ export function chooseTransactions(
   return [...chosen];
 }
 
-/** What waits and is not chosen yet, each behind its ancestors. */
+/** The waiting transactions that are not chosen yet, each behind its ancestors. */
 function* lines(
   waiting: Iterable<PooledTransaction>,
   find: (txId: string) => PooledTransaction | undefined,
@@ -54,7 +54,7 @@ function take(line: readonly PooledTransaction[], chosen: Set<PooledTransaction>
   }
 }
 
-/** Expired, or the same that was chosen already. */
+/** Whether the transaction has expired, or repeats a chosen one. */
 function isOut({ expiresAtMs, replayKey }: PooledTransaction, atMs: number, replays: ReadonlySet<string>) {
   return expiresAtMs <= atMs || (replayKey !== undefined && replays.has(replayKey));
 }
@@ -76,7 +76,7 @@ function ancestry(
   return line.reverse();
 }
 
-/** A line too long for one docket: as much of its beginning as fits. */
+/** The longest prefix that fits, of an ancestry too long for one docket. */
 function trimmed(line: readonly PooledTransaction[], limits: DocketLimits): PooledTransaction[] {
   const fitting: PooledTransaction[] = [];
   let bytes = 0;

@@ -3,14 +3,14 @@ import type { PoolBounds } from '../pool/pool.ts';
 import { freePace, type Pace } from '../sealing/cadence.ts';
 import { type Changes, parsePatch, type Ranges, type RuntimeSettings } from './settings.ts';
 
-/** What a running validator is set by. */
+/** The parts of a running validator that the settings change. */
 export interface Controls {
   readonly pace: Pace;
   readonly bounds: Pick<PoolBounds, 'maxTransactions' | 'maxBytes'> & {
     readonly budget: { readonly maxBytes: number };
   };
   readonly verifying: { readonly workers: number; limit(threads: number): void };
-  /** Undefined where throughput is not limited. */
+  /** Undefined where no rate limit applies. */
   readonly rate: { readonly perMinute: number; limit(perMinute: number): void } | undefined;
   readonly log: Pick<Logger, 'level' | 'info'>;
 }
@@ -18,8 +18,8 @@ export interface Controls {
 const mebibyte = 1024 * 1024;
 
 /**
- * What may be changed while the validator runs. A change counts at once and is forgotten at the next start, which takes the
- * settings of its environment again (L-78).
+ * The settings that may be changed at runtime. A change applies at once and is lost at the next start, which reads the
+ * environment again.
  */
 export class Configuration {
   readonly #controls: Controls;
@@ -45,7 +45,7 @@ export class Configuration {
     return this.#effective;
   }
 
-  /** Throws AppError invalid, like parsePatch; then nothing has changed. */
+  /** Throws AppError invalid, like parsePatch; nothing has changed then. */
   parse(patch: unknown): Changes {
     return parsePatch(patch, this.#ranges());
   }
@@ -55,7 +55,10 @@ export class Configuration {
     const values = [...changes].map(([name, value]) => [name, value ?? this.#atStart[name]] as const);
     this.#effective = { ...before, ...Object.fromEntries(values) };
     this.#set(this.#effective);
-    this.#controls.log.info({ settings: this.#effective }, 'the configuration was changed');
+    this.#controls.log.info(
+      { settings: this.#effective },
+      'the configuration was changed until the next start',
+    );
   }
 
   #set(settings: RuntimeSettings): void {

@@ -24,7 +24,7 @@ const effectiveSchema = z.object({
   rateLimit: z.object({ perMinute: number.nullable().describe('null where throughput is not limited') }),
   logLevel: z.enum([...logLevels, 'silent']),
 });
-/** The names are judged by `parsePatch`, so that each of them can be refused as what it is. */
+/** `parsePatch` judges the names, so that each of them is refused with its own code. */
 const patchSchema = z.looseObject({
   build: z.unknown().optional().describe('intervalMs, maxTransactions: numbers, or null as policies say'),
   mempool: z.unknown().optional().describe('maxSize, maxBytes of each register'),
@@ -34,8 +34,8 @@ const patchSchema = z.looseObject({
 });
 
 /**
- * `PUT /api/admin/config`: a JSON merge patch over what may be changed while validators run (L-78). It holds at all of
- * them, or at the one that is named, at once and until their next start.
+ * `PUT /api/admin/config`: a JSON merge patch over the settings that may be changed at runtime. It applies at all
+ * validators, or at the named one, at once and until their next start.
  */
 export function mountConfiguration(app: App, deps: ConfigurationDeps): void {
   app.put(
@@ -82,11 +82,11 @@ interface Order {
 interface Configured {
   readonly validatorId: string;
   readonly reachable: boolean;
-  /** Why it refused. */
+  /** Error code of the refusal. */
   readonly code?: string;
 }
 
-/** What this validator refuses goes to nobody; what another one refuses, or does not hear, is in the answer. */
+/** A patch that this validator refuses is sent to no other. The answer names the validators that refuse or cannot be reached. */
 async function configureAll(deps: ConfigurationDeps, order: Order): Promise<Configured[]> {
   const changes = deps.configuration.parse(order.patch);
   const known = await listValidators(deps);
@@ -118,7 +118,7 @@ async function configureOther(
   }
 }
 
-/** Settings as members of members. */
+/** Turns dotted names into nested objects. */
 function nested(settings: RuntimeSettings): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(settings)) {

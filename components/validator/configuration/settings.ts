@@ -1,7 +1,7 @@
 import { AppError, type Violation, violation } from '#core/errors/errors.ts';
 import { defaultPolicy } from '#core/ledger/policy.ts';
 
-/** What may be changed while a validator runs, by name; null where nothing is set (L-78). */
+/** The settings that may be changed at runtime, by name; null where nothing is set. */
 export interface RuntimeSettings {
   readonly 'build.intervalMs': number | null;
   readonly 'build.maxTransactions': number | null;
@@ -18,7 +18,7 @@ export type Changes = ReadonlyMap<SettingName, SettingValue>;
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
-/** A whole number within bounds, both included; a validator in whose bounds nothing lies cannot change it. */
+/** A whole number within inclusive bounds; an empty range means that this validator cannot change the setting. */
 export interface Range {
   readonly least: number;
   readonly most: number;
@@ -27,7 +27,7 @@ export interface Range {
 /** The bounds of the numbers at one validator. */
 export type Ranges = Readonly<Record<Exclude<SettingName, 'logLevel'>, Range>>;
 
-/** Settings of the start, by the name they would have here. */
+/** Settings that are fixed at start, by the name they would have here. */
 const fixed: Readonly<Record<string, string>> = {
   'mempool.maxControlTransactions': 'CHANCERY_POOL_MAX_CONTROL_TRANSACTIONS',
   'mempool.maxBytesTotal': 'CHANCERY_POOL_MAX_BYTES_TOTAL',
@@ -41,10 +41,10 @@ const fixed: Readonly<Record<string, string>> = {
 const mostMembers = 64;
 
 /**
- * Reads a JSON merge patch (RFC 7386): the names it changes and their values, null where the setting goes back to that of
- * the start. Nothing is taken unless all of it can be.
- * @throws AppError invalid with every finding: POLICY_CONTROLLED for what the policy of a register decides, IMMUTABLE_FIELD
- * for a setting of the start, INVALID_REQUEST for other names and values
+ * Reads a JSON merge patch (RFC 7386) into changed names and values; null restores the setting of the start. The patch is
+ * applied as a whole or not at all.
+ * @throws AppError invalid with every violation: POLICY_CONTROLLED for a value of the register's policy, IMMUTABLE_FIELD
+ * for a setting fixed at start, INVALID_REQUEST for other names and values
  */
 export function parsePatch(patch: unknown, ranges: Ranges): Changes {
   const found: Violation[] = [];
@@ -66,7 +66,7 @@ interface Leaf {
   readonly value: unknown;
 }
 
-/** Members by their dotted names; one level is enough for every name there is. */
+/** Members by their dotted names; one level suffices for all names. */
 function flatten(patch: unknown): Leaf[] {
   if (!isObject(patch)) return [{ name: '', value: patch }];
   return Object.entries(patch)
@@ -93,7 +93,7 @@ function judge(name: string, value: unknown, ranges: Ranges): Violation | undefi
     return violation('POLICY_CONTROLLED', message, name);
   }
   if (Object.hasOwn(fixed, name)) {
-    const message = `${name} is set at the start (${fixed[name]}) and cannot be changed while the validator runs`;
+    const message = `${name} is set at the start (${fixed[name]}) and needs a restart`;
     return violation('IMMUTABLE_FIELD', message, name);
   }
   return violation('INVALID_REQUEST', `${name.slice(0, 128)} is no setting`, name.slice(0, 128));
@@ -108,7 +108,7 @@ function judgeNumber(name: string, value: unknown, { least, most }: Range): Viol
   return violation('INVALID_REQUEST', `${name} is a whole number from ${least} to ${most}`, name);
 }
 
-/** `consensus`, `consensus.x`, and the bare names of what policies decide. */
+/** Whether the name is `consensus`, `consensus.x`, or the bare name of a policy field. */
 function isOfPolicy(name: string): boolean {
   const policy: Readonly<Record<string, unknown>> = { ...defaultPolicy(), policy: {}, quorum: {} };
   const [area = '', ...rest] = name.split('.');

@@ -2,7 +2,7 @@ import type { Machine } from './machine.ts';
 import type { Message, Proposal, Vote } from './messages.ts';
 import { newRound, type Round } from './round.ts';
 
-/** What one member has heard of the height it works on, small enough to be told often. */
+/** The round state of one member at its current height, small enough to be sent often. */
 export interface Heard {
   readonly height: number;
   readonly round: number;
@@ -11,12 +11,12 @@ export interface Heard {
   readonly lockedRound: number;
   readonly validRound: number;
   readonly hasProposal: boolean;
-  /** Members heard in `round`, as places of the sorted set. */
+  /** Members whose vote in `round` was received, as indexes into the sorted set. */
   readonly prevotes: readonly number[];
   readonly precommits: readonly number[];
 }
 
-/** What a machine has heard. */
+/** The round state of a machine. */
 export function heardBy(machine: Readonly<Machine>): Heard {
   const { rules, round, step, locked, valid } = machine;
   const current = machine.rounds.get(round) ?? newRound();
@@ -35,8 +35,8 @@ export function heardBy(machine: Readonly<Machine>): Heard {
 }
 
 /**
- * What another member of the same height lacks, as far as this one has it: the messages of this member's round when that is
- * later or the same, the polka that its valid value rests on, and the precommits of rounds that the other has left.
+ * The messages that another member of the same height lacks and this one has: those of this member's round when that is
+ * later or equal, the polka of its valid value, and the precommits of rounds that the other has left.
  */
 export function missingAt(machine: Readonly<Machine>, other: Heard): Message[] {
   if (other.height !== machine.rules.height) return [];
@@ -69,7 +69,7 @@ function lacking(machine: Readonly<Machine>, round: Round, other: Heard): Messag
   });
 }
 
-/** The proposal and the prevotes of a round whose value may be proposed again. */
+/** The proposal and prevotes of a round whose value may be proposed again. */
 function polkaOf(machine: Readonly<Machine>, number: number): Message[] {
   const round = machine.rounds.get(number);
   if (round === undefined) return [];

@@ -24,7 +24,7 @@ import {
   votesOf,
 } from './round.ts';
 
-/** idle: nothing to propose and nothing heard; decided: waits for the rules of the next height. */
+/** idle: nothing to propose and nothing received; decided: waits for the rules of the next height. */
 export type Step = 'idle' | 'propose' | 'prevote' | 'precommit' | 'decided';
 
 export interface Held {
@@ -33,10 +33,10 @@ export interface Held {
 }
 
 /**
- * One register's consensus "bft-1" at one height (notes/ledger.md 4.3): Tendermint with locking, proposer rotation and
- * proposer-based timestamps. Plain data; every change goes through `advance`, which is deterministic and does no I/O.
- * Messages must be authentic (signature, membership, register) before they come here; own messages come back as inputs
- * once they are signed and on disk, so that one member and a hundred take the same way.
+ * One register's consensus "bft-1" at one height: Tendermint with locking, proposer rotation and proposer-based
+ * timestamps. The machine is plain data; `advance` makes every change, is deterministic and does no I/O.
+ * Messages must be authenticated (signature, membership, register) before they are passed in. Own messages come back as
+ * inputs once they are signed and on disk, so that a set of one and a set of a hundred follow the same path.
  */
 export interface Machine {
   rules: HeightRules;
@@ -49,7 +49,7 @@ export interface Machine {
   ahead: Message[];
 }
 
-/** Where a height is taken up after a restart. */
+/** The round state with which a height is resumed after a restart. */
 export interface ResumePoint {
   readonly round: number;
   readonly step: TimedStep;
@@ -63,7 +63,7 @@ export function createMachine(rules: HeightRules): Machine {
   return { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, rounds: new Map(), ahead: [] };
 }
 
-/** Begins the next height; what was heard of it early is taken in. */
+/** Begins the next height and replays the messages that were received early. */
 export function beginHeight(machine: Machine, rules: HeightRules): Effect[] {
   const early = machine.ahead;
   Object.assign(machine, { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, ahead: [] });
@@ -72,8 +72,8 @@ export function beginHeight(machine: Machine, rules: HeightRules): Effect[] {
 }
 
 /**
- * Takes up a height after a restart at the round and with the locks that were on disk. Own messages of that height must
- * then be fed back as inputs; timers of the current step are set anew.
+ * Resumes a height after a restart with the round and locks that were on disk. The caller must then feed the own messages
+ * of that height back as inputs. Timers of the current step are scheduled again.
  */
 export function resume(machine: Machine, at: ResumePoint): Effect[] {
   Object.assign(machine, at);
@@ -149,7 +149,7 @@ function propose(machine: Machine, value: Value, polRound: number, effects: Effe
   effects.push({ kind: 'sign', message: { kind: 'proposal', height: rules.height, round, polRound, value } });
 }
 
-/** Begins to work, or builds what could not be built when the round began; a proposal is never built twice. */
+/** Starts the round, or builds what could not be built when the round began. A proposal is never built twice. */
 function onWork(machine: Machine, effects: Effect[]): void {
   const { rules, round } = machine;
   if (machine.step === 'idle') startRound(machine, round, effects);
@@ -237,7 +237,7 @@ function onJudged(
   if (judged.verdict === 'unavailable' && isCurrent) vote(machine, 'prevote', undefined, effects);
 }
 
-/** The signer said no (it signed something else here before a crash): go on without the vote, never around the guard. */
+/** The signer refused, since it signed another message before a crash. The machine continues without the vote; it never bypasses the guard. */
 function onRefused(machine: Machine, round: number, kind: Message['kind'], effects: Effect[]): void {
   if (round !== machine.round || kind === 'proposal') return;
   schedule(machine, kind, effects);
@@ -270,7 +270,7 @@ function vote(machine: Machine, kind: Vote['kind'], value: Value | undefined, ef
   effects.push({ kind: 'sign', message });
 }
 
-/** The "upon" rules, until none applies any more. */
+/** The "upon" rules of Tendermint, until none applies any more. */
 function applyRules(machine: Machine, effects: Effect[]): void {
   if (machine.step === 'idle') return;
   let before = -1;
@@ -309,7 +309,7 @@ function decide(machine: Machine, effects: Effect[]): void {
   }
 }
 
-/** A proposer that equivocates may leave a member with the wrong half of its proposals. */
+/** After a proposer equivocates, a member may hold a proposal other than the decided one; it requests the committed docket. */
 function askForCommit(machine: Machine, effects: Effect[]): void {
   for (const round of machine.rounds.values()) {
     if (round.commitAsked || round.precommits.size < machine.rules.quorum) continue;

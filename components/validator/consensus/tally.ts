@@ -3,9 +3,9 @@ import type { Machine } from './machine.ts';
 import type { Effect, Input, Message } from './messages.ts';
 import { isProposal, votesOf } from './round.ts';
 
-/** What one member counted in one register since its start; units last, everything else is a number of things. */
+/** The counters of one member in one register since its start. */
 export interface Counts {
-  /** Rounds that ended: by a decision or without one. */
+  /** Rounds that ended, with or without a decision. */
   rounds: number;
   roundsFailed: number;
   proposalsMade: number;
@@ -14,11 +14,11 @@ export interface Counts {
   votesNil: number;
   evidenceCount: number;
   decided: number;
-  /** From the beginning of work on a docket to its decision, over all decided ones. */
+  /** Total time from the start of work on a docket to its decision, over all decided dockets. */
   decidingMs: number;
 }
 
-/** Where counting begins. */
+/** Counters at zero. */
 export function noCounts(): Counts {
   return {
     rounds: 0,
@@ -33,7 +33,7 @@ export function noCounts(): Counts {
   };
 }
 
-/** Counts what a machine goes through. It sees every input and effect and changes none. */
+/** Counts the inputs and effects of a machine without changing them. */
 export class Tally {
   readonly #counts = noCounts();
   readonly #self: string;
@@ -50,7 +50,7 @@ export class Tally {
     return this.#counts;
   }
 
-  /** The same rules, counted. */
+  /** Wraps the consensus functions with counters. */
   watch(consensus: Consensus): Consensus {
     return {
       create: (rules) => consensus.create(rules),
@@ -58,7 +58,7 @@ export class Tally {
         const effects = consensus.begin(machine, rules);
         this.#round = 0;
         this.#sinceMs = undefined;
-        // what came early is taken in by the beginning itself
+        // messages that were received early are replayed within `begin`
         for (const { proposal } of machine.rounds.values())
           if (proposal !== undefined) this.#onProposal(proposal);
         this.#after(machine, effects);
@@ -116,7 +116,7 @@ export class Tally {
   }
 }
 
-/** Whether nothing of that kind by that member was heard in that round yet; repetitions are not counted. */
+/** Whether the message is the first of its kind by that member in that round; repetitions are not counted. */
 function isFirst(machine: Machine, input: Input): boolean {
   if (input.kind !== 'message') return false;
   const { message } = input;

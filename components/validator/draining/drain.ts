@@ -10,23 +10,23 @@ export interface DrainOptions {
   readonly scheduler: Scheduler;
   registers(): Iterable<Register>;
   append(record: LogRecord): Promise<number>;
-  /** Throws AppError unavailable VALIDATOR_PAUSED while the log has no room. */
+  /** Throws AppError unavailable VALIDATOR_PAUSED while the disk is full. */
   assertRoom(): void;
-  /** Others learn at once whether this validator takes its turns. */
+  /** Tells the peers at once whether this validator proposes. */
   tell(): void;
-  /** Names what waits in a register to its other members. */
+  /** Announces the waiting transactions of a register to its other members again. */
   remind(register: Register): void;
 }
 
-/** How far a validator is on its way out. */
+/** The progress of a drain. */
 export interface DrainFacts {
   readonly state: 'None' | 'Draining' | 'Drained';
   readonly sinceMs: number | undefined;
-  /** Transactions that were here before the drain and are neither sealed nor dropped. */
+  /** Transactions that were accepted before the drain and are neither sealed nor dropped. */
   readonly waiting: number;
-  /** Dockets that are proposed here and undecided, or decided and not stored. */
+  /** Dockets that this member proposed and that are undecided, or that are decided and not stored. */
   readonly inFlight: number;
-  /** Registers with something that nobody else can take: this validator is their only member. It stays in the log. */
+  /** Registers with waiting transactions whose only member is this validator. The transactions stay in its log. */
   readonly alone: readonly string[];
 }
 
@@ -34,16 +34,16 @@ const remindMs = 1_000;
 const lookMs = 50;
 
 /**
- * A validator that drains takes in nothing from clients and proposes nothing. It goes on voting, so that what it holds is
- * sealed by the others. Proposers rotate, so there is no office to hand over: its turns are skipped, which the others
- * know from its heartbeats, and a round that it has begun ends. A drain that was asked for is remembered in the log.
+ * A draining validator accepts nothing from clients and proposes nothing. It still votes, so that the other members seal
+ * its pending transactions. Heartbeats announce the drain and peers skip its proposer turns at once; a round that it has
+ * begun ends. A requested drain is persisted in the log.
  */
 export class Drain {
   readonly #options: DrainOptions;
   #sinceMs: number | undefined;
   #isStopping = false;
 
-  /** @param sinceMs what the log says of a drain that has not ended */
+  /** @param sinceMs start of a drain that the log recorded and that has not ended */
   constructor(options: DrainOptions, sinceMs: number | undefined) {
     this.#options = options;
     this.#sinceMs = sinceMs;
@@ -54,15 +54,15 @@ export class Drain {
     return this.#sinceMs !== undefined || this.#isStopping;
   }
 
-  /** Throws AppError unavailable VALIDATOR_DRAINING while nothing is taken in. */
+  /** Throws AppError unavailable VALIDATOR_DRAINING during a drain. */
   assertTaking(): void {
     if (!this.isDraining) return;
-    const message = 'This validator is drained: another one takes transactions in';
+    const message = 'This validator is drained; submit the transaction to another validator';
     const options = { retryAfterSeconds: 1, elsewhere: true } as const;
     throw new AppError('unavailable', 'VALIDATOR_DRAINING', message, options);
   }
 
-  /** Begins to drain; a second time changes nothing. Throws AppError unavailable VALIDATOR_PAUSED. */
+  /** Starts the drain. Idempotent. Throws AppError unavailable VALIDATOR_PAUSED. */
   async begin(): Promise<DrainFacts> {
     if (this.#sinceMs === undefined) {
       this.#options.assertRoom();
@@ -79,7 +79,7 @@ export class Drain {
     return this.facts;
   }
 
-  /** Works as before. Throws AppError unavailable VALIDATOR_PAUSED. */
+  /** Ends the drain. Throws AppError unavailable VALIDATOR_PAUSED. */
   async end(): Promise<DrainFacts> {
     const sinceMs = this.#sinceMs;
     if (sinceMs !== undefined) {
@@ -98,7 +98,7 @@ export class Drain {
     return this.facts;
   }
 
-  /** The process is about to end: resolves when nothing is in flight, or after that time. Nothing is remembered. */
+  /** For shutdown: resolves when nothing is in flight, or after that time. Nothing is persisted. */
   async stop(withinMs: number): Promise<void> {
     const { clock, scheduler, tell } = this.#options;
     this.#isStopping = true;
@@ -123,7 +123,7 @@ export class Drain {
     return { state, sinceMs, waiting, inFlight, alone };
   }
 
-  /** What a new segment of the log must say. */
+  /** The record that a new segment of the log must contain. */
   *carry(): Iterable<LogRecord> {
     if (this.#sinceMs !== undefined) yield { kind: 'drain', value: { sinceMs: this.#sinceMs } };
   }

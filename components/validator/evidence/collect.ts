@@ -8,14 +8,14 @@ import type { HeldEvidence } from './wire.ts';
 export interface CollectDeps {
   readonly validatorId: string;
   readonly verifier: Verifier;
-  /** What this validator holds of a register. */
+  /** The evidence that this validator holds for a register. */
   evidence(registerId: string): readonly KnownEvidence[];
-  /** The rules of a register, here or at the register service; undefined when there is no such register. */
+  /** The rules of a register, from here or from the register service; undefined for an unknown register. */
   findRules(registerId: string): Promise<LedgerRules | undefined>;
   readonly colleagues: Pick<Colleagues, 'evidence'>;
 }
 
-/** One piece of evidence and who holds it. */
+/** One piece of evidence and the members that hold it. */
 export interface Collected {
   readonly held: HeldEvidence;
   readonly id: string;
@@ -33,8 +33,8 @@ export interface Collection {
 }
 
 /**
- * The evidence that the members of a register hold, each piece once. What others say counts when its signatures verify
- * with keys that the register knows: nobody is accused on somebody's word.
+ * Merges the evidence that the members of a register hold, without duplicates. Evidence from another member counts only when
+ * its signatures verify with keys that the register knows, so that no claim convicts a member without proof.
  * @throws AppError not_found REGISTER_NOT_FOUND
  */
 export async function collectEvidence(deps: CollectDeps, registerId: string): Promise<Collection> {
@@ -65,7 +65,7 @@ function heightOf({ held }: Collected): number {
   return held.evidence.first.height;
 }
 
-/** Undefined when it cannot be reached, or answers with what is none. */
+/** Undefined when the member is unreachable or its answer is malformed. */
 async function ask(
   { colleagues }: CollectDeps,
   validatorId: string,
@@ -89,7 +89,7 @@ function add(
   found.set(id, { id, held: earlier?.held ?? held, heldBy, firstSeenAtMs });
 }
 
-/** Whether it proves a fault of validators of this register, by their keys. */
+/** Whether the evidence proves a fault of validators of this register, by their keys. */
 function isSound({ verifier }: CollectDeps, rules: LedgerRules, held: HeldEvidence): boolean {
   const { evidence, signers, networkId, validatorSetHash: membersHash } = held;
   const isKnown = signers.every((signer) =>

@@ -39,7 +39,7 @@ describe('EquivocationDetected', () => {
       type: 'EquivocationDetected',
       status: 'True',
       reason: 'DuplicateVote',
-      message: 'validator-2 signed two messages for one place at docket 3',
+      message: 'validator-2 signed two conflicting messages at docket 3',
       since: '1970-01-01T00:00:05.000Z',
     };
     expect(register).toEqual([{ ...condition, validatorIds: ['validator-2'] }]);

@@ -2,7 +2,7 @@ import { faultTolerance } from '#core/ledger/consensus.ts';
 import type { KnownEvidence } from '../peering/evidence.ts';
 import type { PeerEvidence } from '../peering/transport.ts';
 
-/** What a validator says of the evidence that it holds. */
+/** A piece of evidence as a status report contains it. */
 export interface EvidenceSummary {
   readonly kind: PeerEvidence['kind'];
   readonly validatorIds: readonly string[];
@@ -10,14 +10,14 @@ export interface EvidenceSummary {
   readonly seenAtMs: number;
 }
 
-/** Evidence of one register in short. */
+/** Summarises the evidence of one register. */
 export function summarise(known: readonly KnownEvidence[]): readonly EvidenceSummary[] {
   return known.map(({ evidence, validatorIds, height, seenAtMs }) => {
     return { kind: evidence.kind, validatorIds, height, seenAtMs };
   });
 }
 
-/** What one member says, and whether that is this validator itself. */
+/** The evidence in one member's report, and whether that member is this validator. */
 export interface Testimony {
   readonly isOwn: boolean;
   readonly evidence: readonly EvidenceSummary[];
@@ -37,8 +37,8 @@ interface Equivocation {
 }
 
 /**
- * Who of a register is convicted, each once, by its earliest evidence. Others' word for it counts from more members than
- * the set tolerates to be faulty: one of them is honest.
+ * The members with proven equivocations, each once, by its earliest evidence. Summaries of other members count when more
+ * members report them than the set tolerates to be faulty, so that one of them is honest.
  */
 function equivocations(testimonies: readonly Testimony[], setSize: number): readonly Equivocation[] {
   const said = new Map<string, { by: number; isOwn: boolean; first: Equivocation }>();
@@ -68,7 +68,7 @@ function earlier(a: Equivocation | undefined, b: Equivocation): Equivocation {
   return b.height === a.height && b.sinceMs < a.sinceMs ? b : a;
 }
 
-/** The condition EquivocationDetected of a register and of each member that it is about. */
+/** The condition EquivocationDetected of a register and of each member concerned. */
 export function equivocationConditions(testimonies: readonly Testimony[], setSize: number) {
   const found = equivocations(testimonies, setSize);
   const [first] = found.toSorted((a, b) => a.height - b.height);
@@ -83,7 +83,7 @@ export function equivocationConditions(testimonies: readonly Testimony[], setSiz
 
 function conditionOf({ validatorId, kind, height, sinceMs }: Equivocation) {
   const reason = reasons[kind];
-  const what = kind === 'conflicting-certificate' ? 'two certificates' : 'two messages for one place';
+  const what = kind === 'conflicting-certificate' ? 'two certificates' : 'two conflicting messages';
   return {
     type: 'EquivocationDetected',
     status: 'True',

@@ -54,7 +54,7 @@ function presentPair(registerId: string, held: HeldEvidence) {
   };
 }
 
-/** A message with the very bytes that its signature is over, and everything they are made of. */
+/** A message with its exact sign-bytes and all fields that they are made of. */
 function presentMessage(registerId: string, held: HeldEvidence, message: Message) {
   const { networkId, validatorSetHash: membersHash, signers: members } = held;
   const timestamp = message.kind === 'proposal' ? message.value.timestamp : message.timestamp;

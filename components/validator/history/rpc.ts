@@ -10,15 +10,15 @@ import type { Register } from '../sealing/register.ts';
 
 export interface HistoryDeps {
   registers(): Iterable<Pick<Register, 'id' | 'facts'>>;
-  /** What the log still holds of a register from one docket on. */
+  /** The dockets of a register that the log still holds, from one number on. */
   readHeld(registerId: string, range: HeldRange): Promise<Held>;
-  /** Bytes of transactions that are held in memory at a time, about; 64 MiB when absent. */
+  /** Approximate bound of transaction bytes in memory; 64 MiB when absent. */
   readonly mostBytes?: number;
 }
 
 const mebibyte = 1024 * 1024;
 
-/** What a register service that lost dockets asks: how far it was, and what the log here holds of it. */
+/** The RPCs by which a register service that lost dockets gets back those that the log still holds. */
 export function historyHandlers({
   registers: allRegisters,
   readHeld,
@@ -36,8 +36,8 @@ export function historyHandlers({
     async *readDockets({ registerId: text, from }, { signal }) {
       const registerId = findRegisterId(text);
       if (registerId === undefined || from > BigInt(Number.MAX_SAFE_INTEGER))
-        throw new AppError('invalid', 'INVALID_REQUEST', 'A register and a docket number are needed');
-      // One call reads the whole log: a second one would not be sooner done.
+        throw new AppError('invalid', 'INVALID_REQUEST', 'registerId or from is malformed');
+      // One call reads the whole log, so a concurrent second one would only slow both down.
       if (isReading) throw busy();
       isReading = true;
       try {
@@ -50,7 +50,7 @@ export function historyHandlers({
   };
 }
 
-/** Dockets in their order until the log has no further one whole. */
+/** Yields consecutive dockets until one is not completely in the log. */
 async function* docketsHeld(read: (from: number) => Promise<Held>, from: number, signal: AbortSignal) {
   for (let next = from; !signal.aborted; ) {
     const first = next;
@@ -64,7 +64,7 @@ async function* docketsHeld(read: (from: number) => Promise<Held>, from: number,
   }
 }
 
-/** Undefined when the log does not hold it whole. */
+/** Undefined when the log does not hold the docket completely. */
 function docketOf({ decided, transactions }: Held, number: number) {
   const known = decided.get(number);
   const docket =
@@ -77,7 +77,7 @@ function docketOf({ decided, transactions }: Held, number: number) {
 }
 
 function busy(): AppError {
-  return new AppError('unavailable', 'HISTORY_BUSY', 'The log is being read for somebody else', {
+  return new AppError('unavailable', 'HISTORY_BUSY', 'Another call is reading the log; retry', {
     retryAfterSeconds: 5,
   });
 }

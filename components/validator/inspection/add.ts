@@ -5,7 +5,7 @@ import { AppError, isAppError } from '#core/errors/errors.ts';
 import { validationError, validationViolation } from '#core/errors/validation-codes.ts';
 import { parseSubmission } from '../admission/submission.ts';
 
-/** The members of the design's transaction, and what each is called in the generic submission. */
+/** Member names of the earlier transaction shape and their names in the generic submission. */
 const names: Readonly<Record<string, string>> = {
   txId: 'TransactionId',
   registerId: 'RegisterId',
@@ -21,18 +21,18 @@ const names: Readonly<Record<string, string>> = {
   recipients: 'Recipients',
 };
 
-/** A transaction of the design's shape as the generic submission. */
+/** A transaction of the earlier shape, rewritten as the generic submission. */
 export interface Rewritten {
-  /** JSON text of the submission; the payload is written as it came. */
+  /** JSON text of the submission; the payload keeps its original text. */
   readonly text: string;
   readonly registerId: string;
 }
 
 /**
- * Rewrites `{transaction: {txId, registerId, senderAddress, payload, timestamp, signature, previousTxId}}` (L-68). The
- * signature is `{publicKey, signatureValue, algorithm}`: an address is the hash of a key, so nothing else can be verified.
- * Without `payloadHash` it is that of the payload's canonical JSON.
- * @throws AppError invalid with the findings, forbidden SENDER_NOT_AUTHORIZED when the key is not the sender's
+ * Rewrites `{transaction: {txId, registerId, senderAddress, payload, timestamp, signature, previousTxId}}`, the earlier
+ * shape of a submission. The signature is `{publicKey, signatureValue, algorithm}`, since an address is only the hash of a
+ * key and could not verify it. An absent `payloadHash` is computed over the payload's canonical JSON.
+ * @throws AppError invalid with the violations, forbidden SENDER_NOT_AUTHORIZED when the key is not the sender's
  */
 export function rewrite(body: string): Rewritten {
   const transaction = transactionOf(body);

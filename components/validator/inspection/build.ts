@@ -13,29 +13,29 @@ import { durationText } from './durations.ts';
 export interface BuildOrder {
   /** 0: as many as the policy allows */
   readonly maxTransactions: number;
-  /** Address of a member; empty: of the validator that builds */
+  /** Address of a member; empty: this validator's address */
   readonly validatorAddress: string;
   readonly seal: boolean;
 }
 
 export interface Built {
-  /** Undefined when nothing waits that may be sealed. */
+  /** Undefined when no waiting transaction may be sealed. */
   readonly header: DocketHeader | undefined;
-  /** Transactions that waited. */
+  /** Number of transactions that waited. */
   readonly processed: number;
-  /** Of those, the ones that will never be sealed. */
+  /** Number of waiting transactions that can no longer be sealed. */
   readonly rejected: number;
   readonly buildMicros: number;
   readonly sealed: boolean;
 }
 
-/** As long as the specification lets a vote take. */
+/** The specification's upper bound of a vote. */
 const longestSealMs = 30_000;
 
 /**
- * The docket that would be proposed now. Nothing comes of it unless the order says `seal`: then it is proposed, and what
- * the members seal is waited for and given instead (L-68, L-63).
- * @throws AppError invalid when the address is no member's, conflict NO_PENDING_TRANSACTIONS, unavailable
+ * Builds the docket that would be proposed now. Without `seal` this is a preview only. With `seal` the docket is proposed,
+ * and the docket that the members seal is awaited and returned instead.
+ * @throws AppError invalid when the address is not a member's, conflict NO_PENDING_TRANSACTIONS, unavailable
  * REGISTER_NOT_READY or QUORUM_UNAVAILABLE, timeout CONSENSUS_TIMEOUT
  */
 export async function buildHere(register: Register, order: BuildOrder, clock: Clock): Promise<Built> {
@@ -50,17 +50,17 @@ export async function buildHere(register: Register, order: BuildOrder, clock: Cl
   return { header: await sealNow(register, most), ...counted, buildMicros, sealed: true };
 }
 
-/** Sealing at a chosen time is for those who manage registers, and for services. */
+/** Only register managers and services may trigger sealing. */
 export function assertMaySeal(caller: Caller | undefined): void {
   if (caller?.kind === 'service' || decide('CanManageRegisters', caller) === 'allow') return;
-  throw new AppError('forbidden', 'FORBIDDEN', 'Only who manages registers may seal a docket here');
+  throw new AppError('forbidden', 'FORBIDDEN', 'Sealing a docket needs the permission to manage registers');
 }
 
 async function sealNow(register: Register, most: number | undefined): Promise<DocketHeader> {
   const { outcome, header } = await register.seal(most, longestSealMs);
   if (header !== undefined) return header;
   if (outcome === 'nothing-pending')
-    throw new AppError('conflict', 'NO_PENDING_TRANSACTIONS', 'Nothing waits to be sealed');
+    throw new AppError('conflict', 'NO_PENDING_TRANSACTIONS', 'No transaction is pending');
   if (outcome === 'not-running') {
     const later = { retryAfterSeconds: 1 };
     throw new AppError('unavailable', 'QUORUM_UNAVAILABLE', 'Validation is not running here', later);
@@ -84,7 +84,7 @@ function assertMember({ state }: Register, address: string): void {
   });
 }
 
-/** What is expired, and what the rules of the register no longer let in. */
+/** Counts expired transactions and those that the register's rules no longer admit. */
 function countRejected({ state, pool }: Register, nowMs: number): number {
   const gone = new Set(pool.expired(nowMs).map(({ txId }) => txId));
   for (const { txId } of ruledOut(state, pool.waiting(), nowMs)) gone.add(txId);
@@ -106,7 +106,7 @@ export function presentBuilt({ header, processed, rejected, buildMicros, sealed 
   };
 }
 
-/** A docket in the shape of L-59, before or after it is sealed. */
+/** A docket in the shape of the specification, before or after it is sealed. */
 function presentDocket(header: DocketHeader, sealed: boolean) {
   return {
     docketId: String(header.docketNumber),

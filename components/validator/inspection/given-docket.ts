@@ -52,7 +52,7 @@ const certificateSchema = z.object({
     .max(100),
 });
 
-/** Body of `POST /api/validation/dockets/validate`: a docket as the register service gives it. */
+/** Body of `POST /api/validation/dockets/validate`: a docket as the register service returns it. */
 export const validateBody = z.object({
   docket: z.object({
     registerId: text(64).default(''),
@@ -78,12 +78,12 @@ export const validateBody = z.object({
       )
       .max(10_000)
       .optional()
-      .describe('the Merkle root and signatures are judged when they are there'),
+      .describe('the Merkle root and the signatures are judged when transactions are given'),
   }),
   previousDocket: z
     .object({ docketNumber: count, hash, timestamp: text(64) })
     .optional()
-    .describe('the docket before it; the last one of the register when absent'),
+    .describe('the preceding docket; the last one of the register when absent'),
 });
 
 export type GivenDocket = z.output<typeof validateBody>['docket'];

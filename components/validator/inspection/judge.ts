@@ -24,11 +24,11 @@ import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import type { GivenDocket } from './given-docket.ts';
 
-/** What a docket is judged against. */
+/** The context in which a docket is judged. */
 export interface Against {
-  /** The register after its last docket; undefined before there is one. */
+  /** The register after its last docket; undefined before docket 0. */
   readonly state: RegisterState | undefined;
-  /** The docket before, as the caller gives it. */
+  /** The preceding docket, as the caller gives it. */
   readonly previous: DocketHead | undefined;
   readonly verifier: Verifier;
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
@@ -41,15 +41,14 @@ const critical: readonly string[] = [
   'CERTIFICATE_INVALID',
 ];
 
-/** Whether findings leave a docket valid: warnings say what was not judged. */
+/** Whether the violations leave the docket valid: warnings only name parts that were not judged. */
 export function isFine(found: readonly Violation[]): boolean {
   return found.every(({ severity }) => severity === 'Warning');
 }
 
 /**
- * Judges a docket that somebody holds (specification document 2, section 4, pipeline rule 4; codes of L-68): a function
- * of the docket, the docket before it and the set of its register. What cannot be judged for want of members is a
- * warning `NOT_JUDGED`.
+ * Judges a docket that a caller submits (specification document 2, section 4, pipeline rule 4): a function of the docket,
+ * the preceding docket and the register's validator set. Absent parts yield a warning `NOT_JUDGED`.
  */
 export async function judgeGiven(docket: GivenDocket, against: Against): Promise<Violation[]> {
   const header = headerOf(docket);
@@ -71,7 +70,7 @@ function headerOf({ certificate, consensusVotes, transactions, ...docket }: Give
   return { ...rest, isGenesis, ...(genesisConfig !== undefined && { genesisConfig }) };
 }
 
-/** The register's own last docket for what follows it, what the caller gives for the others. */
+/** The register's own last docket for the next one; otherwise the docket that the caller gives. */
 function headOf({ docketNumber }: DocketHeader, { state, previous }: Against): DocketHead | undefined {
   const height = state?.height ?? 0;
   const isNext = docketNumber === height || (previous === undefined && docketNumber > height);
@@ -81,7 +80,7 @@ function headOf({ docketNumber }: DocketHeader, { state, previous }: Against): D
 
 function judgeHash(header: DocketHeader): Violation[] {
   if (docketHash(header) === header.hash) return [];
-  return [violation('HASH_MISMATCH', 'The hash does not recompute', 'hash')];
+  return [violation('HASH_MISMATCH', 'The hash differs from the recomputed one', 'hash')];
 }
 
 function judgeVotes({ consensusVotes }: GivenDocket, { hash }: DocketHeader, against: Against): Violation[] {
@@ -89,11 +88,15 @@ function judgeVotes({ consensusVotes }: GivenDocket, { hash }: DocketHeader, aga
   return consensusVotes.flatMap((vote, index) =>
     isAttestation(vote, hash, members, against.verifier)
       ? []
-      : violation('SIGNATURE_INVALID', 'The vote is not that of a validator', `consensusVotes[${index}]`),
+      : violation(
+          'SIGNATURE_INVALID',
+          'The vote is not signed by a validator of the register',
+          `consensusVotes[${index}]`,
+        ),
   );
 }
 
-/** By the set that holds now: of an earlier set this validator cannot say whose certificate it is, and refuses it. */
+/** Judges the certificate by the current set. A certificate of an earlier set is refused, since that set is not known here. */
 function judgeCertificate(
   { certificate }: GivenDocket,
   header: DocketHeader,
@@ -127,7 +130,7 @@ async function judgeTransactions(
     read.every((each) => each?.record.registerId === header.registerId);
   const records = read.flatMap((each) => each ?? []);
   if (!isWhole) {
-    const message = 'The transactions are not those that the docket names';
+    const message = 'The transactions differ from those that the docket lists';
     return [violation('MERKLE_MISMATCH', message, 'transactions')];
   }
   const sizeBytes = transactions.reduce((sum, { record }) => sum + record.length, 0);
@@ -139,7 +142,7 @@ async function judgeTransactions(
   ];
 }
 
-/** The root of the register's log is judged for the docket that comes next. */
+/** The log root is judged for the next docket only. */
 function judgeRoots(
   header: DocketHeader,
   records: readonly Read[],
@@ -147,13 +150,13 @@ function judgeRoots(
 ): Violation[] {
   const merkleRoot = encodeHex(root(records.map(({ leaf }) => leaf)));
   if (merkleRoot !== header.merkleRoot)
-    return [violation('MERKLE_MISMATCH', 'The Merkle root does not recompute', 'merkleRoot')];
+    return [violation('MERKLE_MISMATCH', 'The Merkle root differs from the recomputed one', 'merkleRoot')];
   if (state === undefined || state.height !== header.docketNumber || header.logRoot === '') return [];
   const log = state.log.clone();
   log.append(logLeaf(header));
   return encodeHex(log.root()) === header.logRoot
     ? []
-    : [violation('MERKLE_MISMATCH', 'The log root does not recompute', 'logRoot')];
+    : [violation('MERKLE_MISMATCH', 'The log root differs from the recomputed one', 'logRoot')];
 }
 
 function judgeOne(
@@ -168,7 +171,9 @@ function judgeOne(
   const payload = transactions[index]?.payload ?? new Uint8Array();
   const isHashed = judgePayload(record, payload).length === 0;
   const context = { docketNumber, timestamp, requireBoundTxId: false, addressOf: signerAddress };
-  const hashed = isHashed ? [] : [violation('HASH_MISMATCH', 'The payload is not the hashed one', 'payload')];
+  const hashed = isHashed
+    ? []
+    : [violation('HASH_MISMATCH', 'The payload does not match its hash', 'payload')];
   return [...hashed, ...judgeRecord(record, payload, context)].map(place);
 }
 
@@ -197,7 +202,7 @@ function badSignature(index: number): Violation {
   );
 }
 
-/** Undefined for a key or a signature that is malformed. */
+/** Undefined for a malformed key or signature. */
 function checkOf(
   { txId, payloadHash }: SealedRecord,
   { algorithm, publicKey, signatureValue }: SealedRecord['signatures'][number],

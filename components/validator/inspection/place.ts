@@ -5,7 +5,7 @@ import type { ActDeps } from '../admin/act.ts';
 import { sees, type Visibility } from '../admin/visibility.ts';
 import type { Register } from '../sealing/register.ts';
 
-/** Where a register is looked at: here, or at one of its members (D21). */
+/** Access to a register: at this validator, or at one of the register's members. */
 export interface Places extends Visibility, Pick<ActDeps, 'findSet'> {
   readonly validatorId: string;
   getRegister(registerId: string): Register | undefined;
@@ -16,27 +16,27 @@ export function noRegister(): AppError {
   return new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register does not exist');
 }
 
-/** The id of a register that a caller may know of. @throws AppError not_found REGISTER_NOT_FOUND */
+/** The id of a register that the caller may see. @throws AppError not_found REGISTER_NOT_FOUND */
 export async function visibleRegister(deps: Visibility, caller: Caller, text: string): Promise<string> {
   const registerId = findRegisterId(text);
   if (registerId === undefined || !(await sees(deps, caller, registerId))) throw noRegister();
   return registerId;
 }
 
-/** The register, when this validator is one of its members. */
+/** The register, if this validator is one of its members. */
 export function findOwn(deps: Pick<Places, 'validatorId' | 'getRegister'>, registerId: string) {
   const register = deps.getRegister(registerId);
   const isMember = register?.state.members.some(({ validatorId }) => validatorId === deps.validatorId);
   return isMember === true ? register : undefined;
 }
 
-/** A member was reached and says that it cannot; another one may. */
+/** Refusals of a reachable member after which another member is tried. */
 const refusals: readonly string[] = ['REGISTER_NOT_READY', 'QUORUM_UNAVAILABLE'];
 
 /**
- * Asks here when this validator is a member of the register, else its members one after the other until one answers.
- * @throws AppError not_found REGISTER_NOT_FOUND, what the first member that can be reached refuses with, unavailable
- * VALIDATOR_UNAVAILABLE when none can be
+ * Runs the request here when this validator is a member of the register; otherwise at its members in turn until one answers.
+ * @throws AppError not_found REGISTER_NOT_FOUND, the first refusal of a reachable member, unavailable
+ * VALIDATOR_UNAVAILABLE when no member is reachable
  */
 export async function atMember<T>(
   deps: Places,

@@ -111,7 +111,7 @@ const addedSchema = z.object({
   estimatedInclusionTime: text.describe('hh:mm:ss'),
 });
 
-/** The specification's earlier routes of the validator (L-68): they look at what the others do. */
+/** The specification's earlier validator routes, implemented on top of the current ones. */
 export function mountInspection(app: App, deps: InspectionDeps): void {
   mountBuild(app, deps);
   mountValidate(app, deps);
@@ -159,7 +159,7 @@ function mountBuild(app: App, deps: InspectionDeps): void {
   );
 }
 
-/** A docket may be on its way where the answer does not come in time: it is not ordered from another member too. */
+/** A timeout may leave a docket in progress at that member, so sealing is not requested from another member too. */
 async function buildThere(
   { colleagues }: Pick<InspectionDeps, 'colleagues'>,
   validatorId: string,
@@ -259,8 +259,8 @@ function mountAdd(app: App, deps: InspectionDeps): void {
 }
 
 /**
- * How much waits, and how long that takes at the pace of the register's policy. What was accepted stays accepted when
- * nobody says so: then it is nothing.
+ * Counts the waiting transactions and estimates their sealing time by the register's policy. Falls back to zero, since the
+ * submission is accepted even when this information is unavailable.
  */
 async function outlook(deps: InspectionDeps, registerId: string) {
   const waiting = atMember(deps, registerId, {
@@ -310,7 +310,7 @@ function mountWaiting(app: App, deps: InspectionDeps): void {
   );
 }
 
-/** The caller's own token: the validator that has the register judges again what it may see. */
+/** The caller's own token, with which the remote member checks visibility again. */
 function tokenOf(request: { readonly headers: { readonly authorization?: string | undefined } }): string {
   return (request.headers.authorization ?? '').replace(/^Bearer /i, '');
 }

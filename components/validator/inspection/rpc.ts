@@ -17,7 +17,7 @@ export interface InspectionRpcDeps extends Pick<Places, 'validatorId' | 'getRegi
 const mostListed = 100;
 const mostOffset = 1_000_000;
 
-/** Validators that are no members pass on what somebody asks, with that caller's token: this one judges it. */
+/** A validator that is no member passes on the caller's token; this member authorises the caller itself. */
 export function inspectionHandlers(deps: InspectionRpcDeps): RpcHandlers<Methods> {
   const registerFor = async (registerId: string, caller: Caller) => {
     const id = await visibleRegister(deps, caller, registerId);
@@ -50,5 +50,5 @@ export function inspectionHandlers(deps: InspectionRpcDeps): RpcHandlers<Methods
 
 function subjectOf({ subject }: RpcContext): Caller {
   if (subject !== undefined) return subject;
-  throw new AppError('unauthenticated', 'UNAUTHORIZED', 'The token of the caller is missing');
+  throw new AppError('unauthenticated', 'UNAUTHORIZED', 'The access token of the caller is missing');
 }

@@ -1,7 +1,7 @@
 import { parseRecord } from '#core/ledger/record.ts';
 import type { Register } from '../sealing/register.ts';
 
-/** A transaction that waits, as one validator gives it. */
+/** A waiting transaction as one validator reports it. */
 export interface WaitingTransaction {
   /** JCS bytes of the record */
   readonly record: Uint8Array;
@@ -19,7 +19,7 @@ export interface WaitingWindow {
   readonly limit: number;
 }
 
-/** What waits for a register here, in the order in which it may be sealed. */
+/** The waiting transactions of a register, in the order in which they may be sealed. */
 export function listWaiting({ pool }: Pick<Register, 'pool'>, { offset, limit }: WaitingWindow): Waiting {
   const transactions: WaitingTransaction[] = [];
   let at = 0;
@@ -31,7 +31,7 @@ export function listWaiting({ pool }: Pick<Register, 'pool'>, { offset, limit }:
   return { transactions, total: pool.size };
 }
 
-/** One transaction of `GET /api/validation/transactions/{registerId}`. Throws AppError for a record that is none. */
+/** One transaction of `GET /api/validation/transactions/{registerId}`. Throws AppError for a malformed record. */
 export function presentWaiting({ record, addedAtMs, expiresAtMs }: WaitingTransaction) {
   const { txId, type, previousTransactionId, blueprintId, actionId, ...sealed } = parseRecord(record);
   return {
@@ -52,7 +52,7 @@ export function presentWaiting({ record, addedAtMs, expiresAtMs }: WaitingTransa
     payloadSize: sealed.payloadSize,
     metadata: sealed.metadata,
     addedAt: new Date(addedAtMs).toISOString(),
-    // Genesis waits as long as it takes.
+    // Genesis does not expire.
     expiresAt: type === 'Genesis' ? null : new Date(expiresAtMs).toISOString(),
   };
 }

@@ -31,10 +31,10 @@ const builtSchema = z.object({
   buildMicros: count,
   sealed: z.boolean(),
 });
-/** Later than that no Date is; genesis waits for ever. */
+/** The latest instant that a Date can represent; genesis never expires. */
 const latestMs = 8.64e15;
 
-/** A built docket as it travels. */
+/** A built docket as a protobuf message. */
 export function wireBuilt({ header, processed, rejected, buildMicros, sealed }: Built) {
   return {
     ...(header && { header: wireHeader(header) }),
@@ -55,7 +55,7 @@ function wireHeader(header: DocketHeader) {
   };
 }
 
-/** What another validator built. @throws AppError bad_gateway BAD_GATEWAY for what cannot be */
+/** Parses the docket that another validator built. @throws AppError bad_gateway BAD_GATEWAY for a malformed one */
 export function builtOf(wire: BuildDocketResponse): Built {
   const { processed, rejected, sealed } = wire;
   const buildMicros = Number(wire.buildMicros);
@@ -74,7 +74,7 @@ function headerOf({ $typeName: _, genesisConfig, ...header }: WireHeader) {
   };
 }
 
-/** What waits at another validator. @throws AppError bad_gateway BAD_GATEWAY for what cannot be */
+/** Parses another validator's waiting transactions. @throws AppError bad_gateway BAD_GATEWAY for malformed ones */
 export function waitingOf({ transactions, total }: ListWaitingResponse): Waiting {
   return {
     total,
@@ -95,5 +95,5 @@ function instantOf(ms: bigint): number {
 }
 
 function noAnswer(cause: unknown): AppError {
-  return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator answered with something else', { cause });
+  return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator returned a malformed answer', { cause });
 }

@@ -200,7 +200,7 @@ describe('a log on a disk that is full', () => {
       held.push(watched(journal.append(large)));
       await settle();
     }
-    expect(journal.failure?.message).toContain('too much waits');
+    expect(journal.failure?.message).toContain('too many entries wait');
     expect(new Set(held.map(({ outcome }) => outcome))).toEqual(new Set(['refused']));
   });
 });
@@ -222,7 +222,7 @@ describe('a log whose disk fails', () => {
     expect([first.outcome, second.outcome]).toEqual(['refused', 'refused']);
     expect(journal.failure).toMatchObject({ code: 'EIO' });
     expect(stand.isToRetry).toBe(false);
-    expect(stand.lines.join()).toContain('until the validator is started again');
+    expect(stand.lines.join()).toContain('until it is restarted');
   });
 
   test('what a start reads stays, although a failed force left it in memory alone', async () => {

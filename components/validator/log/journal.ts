@@ -8,20 +8,20 @@ import { isNoRoom, type Volume } from './volume.ts';
 export interface JournalOptions {
   readonly directory: string;
   readonly segmentBytes: number;
-  /** Oldest segments go when all of them together are larger; the newest one always stays. */
+  /** The oldest segments are deleted when all together are larger; the newest is always kept. */
   readonly retainBytes: number;
   readonly log: Logger;
-  /** The file system of the machine when absent. */
+  /** The local file system when absent. */
   readonly storage?: Storage | undefined;
-  /** Told when there is no room for a write, and when there is again. */
+  /** Notified when a write finds the disk full, and when space is available again. */
   readonly volume: Volume;
-  /** Acts once after that many milliseconds: a write that found no room is tried again. */
+  /** Runs the callback after that many milliseconds, to retry a write that found the disk full. */
   later(ms: number, act: () => void): void;
-  /** What of a segment that is about to go must live on, in segment `into`; undefined when nothing may go yet. */
+  /** Entries of a segment about to be deleted that must be written to segment `into`; undefined when nothing may be deleted yet. */
   carry(segment: number, into: number): Entry[] | undefined;
 }
 
-/** The number of the segment an entry went to, known once it is on disk. */
+/** The number of the segment that holds the entry, known once it is on disk. */
 export type Appended = Promise<number>;
 
 interface Waiting {
@@ -31,25 +31,25 @@ interface Waiting {
 }
 
 const largestBatchBytes = 8 * 1024 * 1024;
-/** A validator that is paused says next to nothing; one that has so much to say is not. */
+/** Bound of entries that wait for disk space. A paused validator writes little, so a larger backlog is a fault. */
 const mostHeldBytes = 64 * 1024 * 1024;
 const retryMs = { first: 250, last: 5_000 } as const;
 
 /**
- * The append-only log of one validator (decision D16). Appends made while a write is under way share the next one: one
- * write and one fdatasync for all of them, after which their promises resolve. A write without room waits, and all others
- * behind it, until it succeeds. A write that fails otherwise closes the log for good: what is on disk is then unknown, and
- * only a restart reads it.
+ * The append-only log of one validator. Appends during a write share the next one: one write and one fdatasync for all of
+ * them, after which their promises resolve. A write that finds the disk full waits until it succeeds, and all later writes
+ * wait behind it. Any other write error closes the log for good: the content of the disk is then unknown until a restart
+ * reads it.
  */
 export class Journal {
   readonly #options: JournalOptions;
   readonly #segments: Segments;
   #waiting: Waiting[] = [];
-  /** What is being written, or was when there was no room. */
+  /** The batch that is being written, or that waits for disk space. */
   #taken: Waiting[] | undefined;
-  /** The current segment is full, another one must begin. */
+  /** The current segment is full and the next one must begin. */
   #isRotating = false;
-  /** What must live on of a segment that goes: gathered once, because gathering it moves it. */
+  /** Carried-over entries of the segment to delete. They are collected once, because collecting them moves their transactions. */
   #carried: { readonly oldest: number; readonly entries: readonly Entry[] } | undefined;
   #writing: Promise<void> | undefined;
   #failure: Error | undefined;
@@ -63,9 +63,9 @@ export class Journal {
   }
 
   /**
-   * Opens the log of a directory and hands every whole batch to `replay`, oldest first. A tail that a crash cut short is
-   * removed; damage anywhere else is refused.
-   * @throws AppError internal JOURNAL_DAMAGED naming file and position, unavailable JOURNAL_UNAVAILABLE without room
+   * Opens the log of a directory and passes every valid entry to `replay`, oldest first. A tail that a crash cut short is
+   * truncated; damage anywhere else is an error.
+   * @throws AppError internal JOURNAL_DAMAGED naming file and position, unavailable JOURNAL_UNAVAILABLE on a full disk
    */
   static async open(options: JournalOptions, replay: Replay): Promise<Journal> {
     const journal = new Journal(options);
@@ -81,7 +81,7 @@ export class Journal {
     return journal;
   }
 
-  /** Hands every entry that is on disk to `take`, oldest first. For the time before the first append. */
+  /** Passes every entry on disk to the callback, oldest first. Only allowed before the first append. */
   replay(take: Replay): Promise<void> {
     return this.#segments.replay(take);
   }
@@ -90,7 +90,7 @@ export class Journal {
     return this.#segments.sizeBytes;
   }
 
-  /** Forced writes so far. */
+  /** Number of forced writes. */
   get forces(): number {
     return this.#forces;
   }
@@ -99,7 +99,7 @@ export class Journal {
     return this.#failure;
   }
 
-  /** Resolves when the entries, and all entries appended before them, are on disk. */
+  /** Resolves when the entries and all earlier ones are on disk. */
   append(...entries: Entry[]): Appended {
     if (this.#failure !== undefined) return Promise.reject(unusable(this.#failure));
     return new Promise((resolve, reject) => {
@@ -111,12 +111,13 @@ export class Journal {
 
   async close(): Promise<void> {
     while (this.#writing !== undefined) await this.#writing;
-    if (this.#isHeld) this.#fail(new Error('the log was closed without room for its last entries'));
+    if (this.#isHeld)
+      this.#fail(new Error('the log was closed while its last entries waited for disk space'));
     this.#failure ??= new Error('the log is closed');
     await this.#segments.close();
   }
 
-  /** What is appended in the same turn shares the write. */
+  /** Appends of the same event-loop turn share the write. */
   #start(): void {
     this.#writing ??= Promise.resolve().then(() => this.#drain());
   }
@@ -154,7 +155,7 @@ export class Journal {
     this.#isRotating = this.#segments.position >= this.#options.segmentBytes;
   }
 
-  /** Everything that waits, up to a size that keeps one batch readable at once. */
+  /** All waiting appends up to a size limit, so that a batch fits into memory when it is read. */
   #take(): Waiting[] {
     let size = 0;
     let count = 0;
@@ -171,7 +172,7 @@ export class Journal {
     this.#forces += 1;
   }
 
-  /** Nothing of the write counts; it is tried again, later each time. */
+  /** The write does not count and is retried with a growing delay. */
   #hold(error: Error): void {
     this.#isHeld = true;
     this.#options.volume.filled(error);
@@ -186,7 +187,7 @@ export class Journal {
   #boundHeld(): void {
     let size = 0;
     for (const { entries } of this.#waiting) size += sizeOf(entries);
-    if (size > mostHeldBytes) this.#fail(new Error('too much waits for room on the disk'));
+    if (size > mostHeldBytes) this.#fail(new Error('too many entries wait for disk space'));
   }
 
   #fail(error: Error): void {
@@ -194,7 +195,7 @@ export class Journal {
     this.#isHeld = false;
     this.#options.log.error(
       { err: error, segment: this.#segments.current },
-      'the log cannot be written: nothing more is signed here until the validator is started again',
+      'the log cannot be written; this validator signs nothing more until it is restarted',
     );
     for (const waiting of [...(this.#taken ?? []), ...this.#waiting]) waiting.reject(unusable(error));
     this.#taken = undefined;

@@ -15,18 +15,18 @@ export interface Placed {
   readonly segment: number;
 }
 
-/** What the log says of one register after the last start. */
+/** The state of one register as the log records it. */
 export interface Recovered {
   /** Accepted and not known to be stored. */
   readonly transactions: Map<string, Placed>;
-  /** Other records under ids of those: what a proposal needed while another one waited here. */
+  /** Different records under the same ids, which a proposal needed while another record waited here. */
   readonly others: Placed[];
   /** Decided and not known to be stored, by docket number. */
   readonly decided: Map<number, DecidedDocket>;
   /** Own messages of the latest height, in order. */
   own: OwnMessage[];
   readonly tombstones: Map<string, Tombstone>;
-  /** How many dockets the register service was known to have stored. */
+  /** Number of dockets that the register service was known to have stored. */
   storedHeight: number;
   mode: Mode;
   readonly evidence: LoggedEvidence[];
@@ -45,13 +45,13 @@ function emptyRecovery(): Recovered {
   };
 }
 
-/** A record that is about one register. */
+/** A log record of one register. */
 type RegisterRecord = Exclude<ReadRecord, { readonly kind: 'drain' }>;
 
-/** Folds the records of the log, oldest first, into what is still of interest. */
+/** Folds the log records, oldest first, into the state that is still needed. */
 export class Recovery {
   readonly registers = new Map<string, Recovered>();
-  /** Since when the validator drains; undefined when it does not. */
+  /** Start of the drain; undefined when the validator does not drain. */
   drainingSinceMs: number | undefined;
 
   take(record: ReadRecord, segment: number): void {
@@ -105,7 +105,7 @@ function registerOf(record: RegisterRecord): string {
   return record.kind === 'decided' ? record.value.header.registerId : record.value.registerId;
 }
 
-/** What came last counts; a segment that is carried on brings the same record again. */
+/** The latest record wins. A carried-over segment repeats records. */
 function takeTransaction({ transactions, others }: Recovered, placed: Placed): void {
   const { txId, body } = placed.transaction;
   const known = transactions.get(txId);
@@ -135,22 +135,22 @@ function forgetStored(register: Recovered, docketNumber: number): void {
   }
 }
 
-/** What the log still holds of a register from one docket on, stored or not: to give it back to a register service that lost it. */
+/** Dockets of a register in the log, stored or not, with which a register service that lost them can be restored. */
 export interface Held {
   readonly decided: ReadonlyMap<number, DecidedDocket>;
   readonly transactions: ReadonlyMap<string, Placed>;
-  /** False when the log holds later dockets that were not taken. */
+  /** False when the log holds later dockets that were not read. */
   readonly isAll: boolean;
 }
 
-/** Which dockets of a register are read. */
+/** The range of dockets to read. */
 export interface HeldRange {
   readonly from: number;
-  /** Bytes of transactions behind which no further docket is taken; without end when absent. */
+  /** Bytes of transactions after which no further docket is read; unlimited when absent. */
   readonly mostBytes?: number;
 }
 
-/** Reads the log of a register twice: which dockets it holds from `from` on, then their transactions. */
+/** Reads the log twice: first the dockets of the register from `from` on, then their transactions. */
 export async function readHeld(
   replay: (take: (record: ReadRecord, segment: number) => void) => Promise<void>,
   registerId: string,
@@ -168,10 +168,10 @@ export async function readHeld(
   };
   await replay((record) => {
     if (record.kind === 'drain' || registerOf(record) !== registerId) return;
-    // what a docket names is logged before it
+    // the transactions of a docket are logged before it
     if (record.kind === 'transaction' && decided.size > 0) bytes += record.value.body.length;
     if (record.kind !== 'decided') return;
-    // a segment that is carried on brings a docket again, behind later ones
+    // a carried-over segment repeats a docket behind later ones
     if (record.value.header.docketNumber > last && bytes >= mostBytes) isAll = false;
     else take(record.value);
   });
@@ -186,7 +186,7 @@ export async function readHeld(
   return { decided, transactions, isAll };
 }
 
-/** The first docket from `from` to below `to` that cannot be given back whole; undefined when all of them can. */
+/** The first docket from `from` to below `to` that is not completely in the log; undefined when all are. */
 export function findGap(held: Held, from: number, to: number): number | undefined {
   for (let number = from; number < to; number += 1) {
     const ids = held.decided.get(number)?.header.transactionIds;

@@ -3,13 +3,13 @@ import type { RegisterReport } from '../admin/report.ts';
 import { type SetView, viewSets } from '../admin/sets.ts';
 import { addWork, type WorkCounts } from './work.ts';
 
-/** Whose registers are counted, and who answers. */
+/** The visible registers and the answering validator. */
 export interface Audience {
   readonly self: string;
   isVisible(registerId: string): boolean;
 }
 
-/** What the members of one register counted. */
+/** The period of the counters. */
 type Of = 'total' | 'lastDay';
 
 /** `GET /api/metrics/dockets` over the registers that the caller may see (specification document 2, section 4). */
@@ -37,7 +37,7 @@ export function presentDockets(gathered: readonly Gathered[], audience: Audience
   };
 }
 
-/** `GET /api/metrics/transactions` (L-77). */
+/** `GET /api/metrics/transactions` over the registers that the caller may see. */
 export function presentTransactions(gathered: readonly Gathered[], audience: Audience) {
   const sets = visible(gathered, audience);
   const total = sumOf(sets, 'total');
@@ -59,7 +59,7 @@ export function presentTransactions(gathered: readonly Gathered[], audience: Aud
   };
 }
 
-/** `GET /api/metrics/mempool` (L-77). Of each register the member speaks at which most waits. */
+/** `GET /api/metrics/mempool`. The member with the most waiting transactions represents a register. */
 export function presentMempool(gathered: readonly Gathered[], audience: Audience) {
   return {
     registers: visible(gathered, audience).map(presentPool),
@@ -75,9 +75,9 @@ function presentPool(set: SetView) {
   return {
     registerId: set.registerId,
     pending,
-    // Nothing waits before it is verified.
+    // Only verified transactions enter the pool.
     verified: pending,
-    // The control lane goes first; the other one has no order but that of arrival (D26).
+    // The control lane has priority; within a lane the order is that of arrival.
     highPriority: control,
     normalPriority: action,
     lowPriority: 0,
@@ -85,7 +85,7 @@ function presentPool(set: SetView) {
     fillPercentage: maxSize === 0 ? 0 : Math.min(100, Math.floor((action * 100) / maxSize)),
     bytes,
     oldestTransaction: oldestAtMs === 0 ? null : new Date(oldestAtMs).toISOString(),
-    // What was taken in is never given up for something else (D26).
+    // An accepted transaction is never evicted for another one.
     totalEvictions: 0,
     totalExpired: Math.max(0, ...reports.map(({ work }) => work.total.expired)),
   };
@@ -99,7 +99,7 @@ function reportsOf({ members }: SetView): readonly RegisterReport[] {
   return members.flatMap(({ report }) => report ?? []);
 }
 
-/** What members do each for themselves is added up; what all of them see is what the one that saw most of it says. */
+/** Sums counters of each member's own work. For events that all members see, the member with the most represents them. */
 function sumOf(sets: readonly SetView[], of: Of): WorkCounts {
   return addWork(
     sets.map((set) => {

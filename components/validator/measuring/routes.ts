@@ -58,8 +58,8 @@ const mempoolSchema = z.object({
 type Present = (gathered: readonly Gathered[], audience: Audience) => object;
 
 /**
- * `GET /api/metrics/{dockets,transactions,mempool}`: what the validators of the registers that the caller may see have
- * counted since their starts (L-77, D21).
+ * `GET /api/metrics/{dockets,transactions,mempool}`: counters of the validators since their starts, for the registers that
+ * the caller may see.
  */
 export function mountMeasuring(app: App, deps: MeasuringDeps): void {
   mount(app, deps, {

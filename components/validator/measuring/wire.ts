@@ -6,7 +6,7 @@ import type {
 import type { PoolReport } from '../admin/report.ts';
 import { noWork, type WorkCounts, type WorkReport, workNames } from './work.ts';
 
-/** Counts as they travel. */
+/** Counters as a protobuf message. */
 export function wireWork({ total, lastDay, errorsByCode }: WorkReport) {
   const codes = Object.entries(errorsByCode).map(([code, count]) => [code, BigInt(count)] as const);
   return {
@@ -16,7 +16,7 @@ export function wireWork({ total, lastDay, errorsByCode }: WorkReport) {
   };
 }
 
-/** Counts that came from another validator; none of one that sends none. */
+/** Parses another validator's counters; zeros when it sends none. */
 export function workOf(wire: WorkTally | undefined): WorkReport {
   const codes = Object.entries(wire?.errorsByCode ?? {}).map(([code, count]) => [code, Number(count)]);
   return {
@@ -39,12 +39,12 @@ function countsOf(wire: WireCounts | undefined): WorkCounts {
   return counts;
 }
 
-/** What waits, as it travels. */
+/** Pool statistics as a protobuf message. */
 export function wirePool({ oldestAtMs, bytes, ...pool }: PoolReport) {
   return { ...pool, bytes: BigInt(bytes), oldestAtMs: BigInt(Math.round(oldestAtMs)) };
 }
 
-/** What waits at another validator; nothing at one that says nothing. */
+/** Parses another validator's pool statistics; zeros when it sends none. */
 export function poolOf(wire: PoolView | undefined): PoolReport {
   return {
     control: wire?.control ?? 0,

@@ -1,6 +1,6 @@
 import type { Clock } from '#kit/clock/clock.ts';
 
-/** What a validator counts in one register. */
+/** The counters of one validator in one register. */
 export const workNames = [
   'received',
   'validated',
@@ -18,7 +18,7 @@ export const workNames = [
 export type WorkName = (typeof workNames)[number];
 export type WorkCounts = Record<WorkName, number>;
 
-/** Counts of one validator in one register: since its start, and within the last 24 hours. */
+/** Counters of one validator in one register: since its start, and within the last 24 hours. */
 export interface WorkReport {
   readonly total: Readonly<WorkCounts>;
   readonly lastDay: Readonly<WorkCounts>;
@@ -28,35 +28,35 @@ export interface WorkReport {
 
 const hourMs = 3_600_000;
 const hoursKept = 24;
-/** Codes are a table of ours; what else refuses is counted under its generic code. */
+/** Bound of distinct codes; further codes are counted in the total only. */
 const mostCodes = 128;
 const times = { built: 'buildingMicros', judged: 'judgingMicros' } as const;
 
-/** Where counting begins. */
+/** Counters at zero. */
 export function noWork(): WorkCounts {
   const counts: Partial<WorkCounts> = {};
   for (const name of workNames) counts[name] = 0;
   return counts as WorkCounts;
 }
 
-/** The sum of counts, name by name. */
+/** Sums counters name by name. */
 export function addWork(all: readonly Readonly<WorkCounts>[]): WorkCounts {
   const sum = noWork();
   for (const counts of all) for (const name of workNames) sum[name] += counts[name];
   return sum;
 }
 
-/** What nobody has done anything in. */
+/** A report without any counted event. */
 export function noWorkReport(): WorkReport {
   return { total: noWork(), lastDay: noWork(), errorsByCode: {} };
 }
 
-/** Counts what one validator does in one register. The last 24 hours are this hour and the 23 before it. */
+/** Counts the work of one validator in one register. The last 24 hours are the current hour and the 23 before it. */
 export class Work {
   readonly startedAtMs: number;
   readonly #clock: Clock;
   readonly #total = noWork();
-  /** By hours since the epoch, the oldest first. */
+  /** By hour since the epoch, oldest first. */
   readonly #hours = new Map<number, WorkCounts>();
   readonly #codes = new Map<string, number>();
 
@@ -86,7 +86,7 @@ export class Work {
     else counts[name] += by;
   }
 
-  /** Counts an act that leads to something, and its time; one that leads to nothing is not counted. */
+  /** Counts a call and its duration, unless it returns undefined. */
   timed<T>(name: keyof typeof times, act: () => T): T {
     const since = this.#nowMicros;
     const result = act();
@@ -96,19 +96,19 @@ export class Work {
     return result;
   }
 
-  /** Counts the arrival of one submission; gives its time for what is counted of it later, microseconds. */
+  /** Counts a received submission and returns its time in microseconds, which later counters refer to. */
   received(): number {
     this.count('received');
     return this.#nowMicros;
   }
 
-  /** Counts a submission that is taken in. */
+  /** Counts an accepted submission. */
   validated(sinceMicros: number): void {
     this.count('validated');
     this.count('validatingMicros', this.#nowMicros - sinceMicros);
   }
 
-  /** Counts a submission that is refused, and why. */
+  /** Counts a refused submission and the code of its refusal. */
   rejected(sinceMicros: number, code: string): void {
     this.count('rejected');
     this.#refused(code);

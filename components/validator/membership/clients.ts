@@ -17,35 +17,35 @@ import type { Waiting, WaitingWindow } from '../inspection/waiting.ts';
 import { builtOf, waitingOf } from '../inspection/wire.ts';
 import type { Directory } from './directory.ts';
 
-/** What one validator asks of another one. An outage is an AppError of kind unavailable or timeout. */
+/** The calls of one validator to another. An outage is an AppError of kind unavailable or timeout. */
 export interface Colleagues {
-  /** Hands a submission on; the other one does not hand it on again. */
+  /** Forwards a submission; the receiver does not forward it again. */
   submit(validatorId: string, submission: Uint8Array): Promise<Answer>;
   /** @param registerId empty for every register */
   report(validatorId: string, registerId: string): Promise<ValidatorReport>;
-  /** What the other one holds of a register, not verified. */
+  /** The peer's evidence for a register, unverified. */
   evidence(validatorId: string, registerId: string): Promise<readonly HeldEvidence[]>;
-  /** What waits there for a register, for the caller whose token it is. */
+  /** The peer's waiting transactions of a register, authorised by the caller's token. */
   listWaiting(validatorId: string, asked: Asked & WaitingWindow): Promise<Waiting>;
-  /** The docket that would be proposed there, for the caller whose token it is. */
+  /** The docket that the peer would propose, authorised by the caller's token. */
   buildDocket(validatorId: string, asked: Asked & BuildOrder): Promise<Built>;
-  /** Changes the configuration there in the name of a system administrator. */
+  /** Changes the peer's configuration in the name of a system administrator. */
   configure(
     validatorId: string,
     order: { readonly patch: Uint8Array; readonly subjectToken: string },
   ): Promise<void>;
-  /** Starts, stops, pauses or resumes a register there in the name of a system administrator. */
+  /** Starts, stops, pauses or resumes a register at the peer in the name of a system administrator. */
   act(validatorId: string, request: ActOrder): Promise<Acted>;
 }
 
 export interface ActOrder {
   readonly registerId: string;
   readonly act: Act;
-  /** The system administrator's own access token: no validator stops another one by its own word. */
+  /** The system administrator's access token: no validator may stop another one by itself. */
   readonly subjectToken: string;
 }
 
-/** A question about a register, with the token of who asks it. */
+/** A request about a register, with the caller's token. */
 export interface Asked {
   readonly registerId: string;
   readonly subjectToken: string;
@@ -53,7 +53,7 @@ export interface Asked {
 
 export interface Acted {
   readonly status: string;
-  /** False when it was so already. */
+  /** False when the register had that status already. */
   readonly changed: boolean;
 }
 
@@ -62,7 +62,7 @@ export interface ColleagueOptions {
   readonly runtime: Runtime;
   readonly workload: Workload;
   readonly token: () => Promise<string>;
-  /** Another validator answered with what is no answer. */
+  /** Called when a peer's answer is malformed. */
   onFault?(validatorId: string): void;
 }
 
@@ -72,13 +72,13 @@ interface Connection {
   readonly admin: RpcClient<typeof ValidatorAdminService.method>;
 }
 
-/** A person waits for the answer of all: one that does not answer in this time is named as unreachable. */
+/** A person waits for the combined answer, so a slower peer is reported as unreachable. */
 const questionTimeoutMs = 2_000;
 const submitTimeoutMs = 5_000;
-/** As long as a vote may take, with room for the answer. */
+/** The upper bound of a vote, with time for the answer. */
 const sealTimeoutMs = 32_000;
 
-/** One connection a validator; an endpoint that moved replaces it. Each must prove the identity it is called by. */
+/** One connection per validator, replaced when its endpoint changes. Each peer must prove its SPIFFE identity. */
 export function connectColleagues(options: ColleagueOptions): Colleagues & { close(): void } {
   const { directory, ...peer } = options;
   const connections = new Map<string, Connection>();
@@ -107,7 +107,7 @@ export function connectColleagues(options: ColleagueOptions): Colleagues & { clo
     return connection;
   }
 
-  /** What an answer comes to; that it is none is its sender's fault. */
+  /** Turns a malformed answer into bad_gateway and reports its sender. */
   async function judged<T>(validatorId: string, ask: () => Promise<T>): Promise<T> {
     try {
       return await ask();
@@ -173,10 +173,10 @@ const answerSchema = z.object({
   retryAfterSeconds: z.int().min(0).max(86_400),
 });
 const actedSchema = z.object({ status: z.string().max(64), changed: z.boolean() });
-/** A refusal with all of its findings, or a record's acknowledgement. */
+/** Fits a refusal with all of its violations. */
 const mostAnswerBytes = 256 * 1024;
 
-/** What another validator answered goes to our client: it must be an answer. */
+/** Parses a peer's answer, which is passed on to the client. */
 export function answerOf(given: {
   readonly status: number;
   readonly bodyJson: Uint8Array;
@@ -189,7 +189,7 @@ export function answerOf(given: {
   throw noAnswer(parsed.error);
 }
 
-/** Undefined for what is no JSON of ours. */
+/** Undefined for malformed JSON. */
 function bodyOf(bytes: Uint8Array): unknown {
   try {
     return toValue(scanJson(bytes));
@@ -200,5 +200,5 @@ function bodyOf(bytes: Uint8Array): unknown {
 }
 
 function noAnswer(cause: unknown): AppError {
-  return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator answered with something else', { cause });
+  return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator returned a malformed answer', { cause });
 }

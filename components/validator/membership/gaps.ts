@@ -1,11 +1,11 @@
 import type { Logger } from '#kit/log/log.ts';
 import type { Recovered } from '../log/recovery.ts';
 
-/** The volume of a validator was behind the chain of a register when the process started. */
+/** How far the volume of a validator was behind a register's chain when the process started. */
 export interface VolumeGap {
-  /** Dockets that the log on the volume knew of. */
+  /** Number of dockets that the log on the volume knew. */
   readonly held: number;
-  /** Dockets that the register service had. */
+  /** Number of dockets that the register service had. */
   readonly chain: number;
   readonly atMs: number;
 }
@@ -13,14 +13,14 @@ export interface VolumeGap {
 export interface VolumeGapsOptions {
   readonly log: Logger;
   nowMs(): number;
-  /** So many dockets of one register are not on the volume. */
+  /** Counts the dockets of one register that the volume lacked. */
   counted(dockets: number): void;
 }
 
 /**
- * What was found at the start: volumes that know less of a register than is sealed of it. The validator was away, or an
- * older copy of its volume was put back; the log cannot tell which. Either way it goes on from where the register service
- * is, and what it said before on heights that it does not remember, the signing component remembers.
+ * The registers whose chain was ahead of the volume at start. The validator was down, or an older copy of its volume was
+ * restored; the log cannot tell which. Either way it resumes from the register service's state, and the signing component
+ * remembers what the validator signed at heights that the log no longer knows.
  */
 export class VolumeGaps {
   readonly #options: VolumeGapsOptions;
@@ -30,7 +30,7 @@ export class VolumeGaps {
     this.#options = options;
   }
 
-  /** Compares what a log said of a register with the chain that was taken up. */
+  /** Compares the log's state of a register with the chain it resumes from. */
   compare(registerId: string, recovered: Recovered | undefined, chain: number): void {
     const held = heldHeight(recovered);
     if (held >= chain) return;
@@ -39,7 +39,7 @@ export class VolumeGaps {
     counted(chain - held);
     log.warn(
       { registerId, held, chain, missing: chain - held, from: 'register service' },
-      `The volume of this validator is behind the chain: it lacks dockets ${held} to ${chain - 1}, which are taken from the register service. It was away, or an older copy of its volume was put back`,
+      `The volume of this validator is behind the chain of register ${registerId}: it lacks dockets ${held} to ${chain - 1}, which are read from the register service. The validator was down, or an older copy of its volume was restored`,
     );
   }
 

@@ -17,12 +17,12 @@ import { type Genesis, genesisConfigOf, genesisState, judgeGenesis, readControlR
 
 export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig' | 'append' | 'consensus'> {
   append(...records: LogRecord[]): Promise<number>;
-  /** The installation: network of the registers that begin here. */
+  /** The installation: the network of registers that begin here. */
   readonly networkId: string;
   readonly verifier: Verifier;
-  /** The rules of a register; those of bft-1 when absent. */
+  /** The consensus functions of a register; bft-1 when absent. */
   readonly consensusOf?: ((registerId: string) => Consensus) | undefined;
-  /** What the log still holds of a register from one docket on; asked only before anything is appended. */
+  /** The dockets of a register that the log holds, from one number on. Only allowed before anything is appended. */
   readHeld(registerId: string, from: number): Promise<Held>;
   readonly gaps: VolumeGaps;
 }
@@ -30,7 +30,7 @@ export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig' 
 const unknownForMs = 1_000;
 const mostUnknown = 10_000;
 const lookupBatch = 500;
-/** No admission takes longer. */
+/** Upper bound of the duration of an admission. */
 const admissionMs = 10_000;
 
 interface Logged {
@@ -39,7 +39,7 @@ interface Logged {
 }
 
 interface Pending extends Logged {
-  /** The sealed transaction that it repeats, else empty. */
+  /** The sealed transaction with the same replay key; empty when there is none. */
   readonly sealedReplay: string;
 }
 
@@ -66,13 +66,13 @@ export class Registers {
     return this.#registers.size;
   }
 
-  /** A register that this validator is a member of, as far as it knows. */
+  /** The register, if this validator is a member by its own state. */
   getOwn(registerId: string): Register | undefined {
     const known = this.#registers.get(registerId);
     return known !== undefined && isMember(known, this.#options.self) ? known : undefined;
   }
 
-  /** As getOwn; asks the register service for one that is not known here, at most once a second. */
+  /** As getOwn; also asks the register service for an unknown register, at most once a second. */
   async find(registerId: string): Promise<Register | undefined> {
     const own = this.getOwn(registerId);
     if (own !== undefined) return own;
@@ -84,7 +84,7 @@ export class Registers {
     return register;
   }
 
-  /** A validator that has left the set decides nothing there any more, unless it was let in again. */
+  /** A validator that left the set no longer decides dockets, so the register service's state shows whether it was admitted again. */
   #rejoin(register: Register): Promise<Register | undefined> {
     return this.#once(register.id, async () => {
       await this.jump(register.id);
@@ -92,10 +92,10 @@ export class Registers {
     });
   }
 
-  /** Begins a register, or gives the one that has begun. Throws AppError for a record that may not begin one. */
+  /** Begins a register, or returns the one that has begun. Throws AppError for an inadmissible control record. */
   async begin(registerId: string, genesis: Genesis): Promise<Register> {
     const known = this.#registers.get(registerId);
-    // One that never got its genesis transaction begins anew, with the record that comes now.
+    // A register that never got its genesis transaction is begun again with the new record.
     const isEmpty = known !== undefined && known.state.height === 0 && known.pool.isEmpty;
     if (known !== undefined && !isEmpty) return known;
     const { self, verifier, networkId } = this.#options;
@@ -110,15 +110,15 @@ export class Registers {
     return sealed ?? this.#registers.get(registerId) ?? this.#add(genesisState(genesis, networkId, verifier));
   }
 
-  /** Takes up a register after a start, with what the log said of it. */
+  /** Restores a register after a start from the log's state. */
   async restore(registerId: string, recovered: Recovered | undefined): Promise<void> {
     const register = await this.#load(registerId, recovered);
     if (register !== undefined) this.#options.gaps.compare(registerId, recovered, register.state.height);
   }
 
   /**
-   * Takes a register on to where the register service is, when that is further; false when it is not. What waited here and
-   * was sealed meanwhile is looked up, and looked up again for what was on its way in.
+   * Fast-forwards a register to the register service's state when that is ahead; false when it is not. Waiting transactions
+   * that were sealed meanwhile are looked up, and looked up again after the admissions in flight have ended.
    */
   async jump(registerId: string): Promise<boolean> {
     const register = this.#registers.get(registerId);
@@ -129,14 +129,14 @@ export class Registers {
       register.forgetSealed(await this.#sealedOf(register));
       this.#bury(register, await this.#shutOut([...register.pool.waiting()]));
     };
-    // Until the register service has answered: what should be gone would be proposed here and refused by all others.
+    // Retried until the register service answers: otherwise sealed transactions would be proposed here and refused by all peers.
     const later = () =>
       this.#options.scheduler.set(`jump/${registerId}`, admissionMs, () => void again().catch(later));
     later();
     return true;
   }
 
-  /** Of what waits here, the ids that the register service has sealed. */
+  /** The ids of waiting transactions that the register service has sealed. */
   async #sealedOf(register: Register): Promise<string[]> {
     const waiting = [...register.pool.waiting()].map((transaction) => ({ transaction, segment: 0 }));
     const pending = await this.#stillPending(register.id, waiting);
@@ -196,9 +196,9 @@ export class Registers {
   }
 
   /**
-   * A register service that stands behind what it had stored was restored from an older state. What this log still holds
-   * of the missing dockets goes back among those that are decided and not stored; the register service verifies each of
-   * them like any other. Answers why the register cannot go on when a docket is missing here too.
+   * A register service that is behind what it had stored was restored from an older state. Missing dockets that this log
+   * still holds become decided and not stored again; the register service verifies them like any other. Returns the reason
+   * why the register must halt when the log lacks one of them.
    */
   async #takeBack(registerId: string, recovered: Recovered): Promise<string | undefined> {
     const { ledger, log } = this.#options;
@@ -207,30 +207,30 @@ export class Registers {
     if (height !== undefined && height >= storedHeight) return undefined;
     if (storedHeight === 0) return undefined;
     if (height === undefined)
-      return `the register service knew docket ${storedHeight - 1} of this register and does not know the register now`;
+      return `the register service had docket ${storedHeight - 1} of this register and no longer knows the register; restore its database`;
     const held = await this.#options.readHeld(registerId, height);
     const gap = findGap(held, height, storedHeight);
     if (gap !== undefined) {
-      return `the register service lost dockets ${height} to ${storedHeight - 1}, and the log here lacks docket ${gap}`;
+      return `the register service lost dockets ${height} to ${storedHeight - 1}, and the log of this validator lacks docket ${gap}; restore its database`;
     }
     for (const [number, docket] of held.decided) recovered.decided.set(number, docket);
     for (const [txId, placed] of held.transactions) recovered.transactions.set(txId, placed);
     log.warn(
       { registerId, height, storedHeight },
-      'the register service lost dockets; they are stored again',
+      'the register service lost dockets; this validator stores them again from its log',
     );
     return undefined;
   }
 
-  /** What the register service holds; before docket 0 is stored, what the genesis transaction in the log says. */
+  /** The register service's state; before docket 0 is stored, the state that the logged genesis transaction defines. */
   async #stateOf(registerId: string, recovered: Recovered | undefined): Promise<RegisterState | undefined> {
     const { self, networkId, ledger, verifier } = this.#options;
     const facts = await ledger.findRegister(registerId);
-    // Nothing of a deleted register is taken up again, whatever the log still holds of it (L-19).
+    // A deleted register is not resumed, whatever the log still holds.
     if (facts?.status === 'Deleted') return undefined;
     if (facts !== undefined && facts.height > 0) {
       const isOurs = activeMembers(facts.ledger).some((member) => member.validatorId === self);
-      // What was accepted here before this validator left the set is still to be given to those who stay.
+      // Transactions accepted before this validator left the set must still be transferred to the remaining members.
       const mayOwe = recovered !== undefined && recovered.transactions.size > 0;
       return isOurs || mayOwe ? buildState(facts, verifier) : undefined;
     }
@@ -257,7 +257,7 @@ export class Registers {
     return register;
   }
 
-  /** Of these transactions, those that the register service has not sealed. Fails as a whole. */
+  /** The transactions that the register service has not sealed. Fails as a whole. */
   async #stillPending(registerId: string, logged: readonly Logged[]): Promise<Pending[]> {
     const pending: Pending[] = [];
     for (let at = 0; at < logged.length; at += lookupBatch) {
@@ -277,7 +277,7 @@ export class Registers {
     return pending;
   }
 
-  /** Of what waits, that which follows a transaction whose one successor is another by now. Fails as a whole. */
+  /** The waiting transactions whose predecessor has another exclusive successor by now. Fails as a whole. */
   async #shutOut(waiting: readonly PooledTransaction[]): Promise<PooledTransaction[]> {
     const exclusive = waiting.filter(({ exclusivePredecessor }) => exclusivePredecessor);
     const shut: PooledTransaction[] = [];
@@ -296,7 +296,7 @@ export class Registers {
     return shut;
   }
 
-  /** They will never be sealed: whoever asks for them is told. */
+  /** Turns conflicting transactions into tombstones, so that their status can be queried. */
   #bury(register: Register, shut: readonly PooledTransaction[]): void {
     const { clock, append, onFailed } = this.#options;
     const tombstones = shut.flatMap((each) => register.drop(shutOut(each, clock.nowMs())));
@@ -304,8 +304,8 @@ export class Registers {
   }
 
   /**
-   * Puts back what waits. A log that is older than the rule may hold Actions that repeat each other (L-39): one of them
-   * stays, the one of a docket under way before others, because the register would refuse the docket of a second one.
+   * Restores the pool. The log of an earlier version may hold Actions with the same replay key. One of them stays, preferably
+   * that of a docket in progress, because the register service would refuse a docket with the second one.
    */
   async #fillPool(register: Register, recovered: Recovered, pending: readonly Pending[]): Promise<void> {
     const { clock, append } = this.#options;
@@ -362,8 +362,8 @@ function loggedOf({ transactions }: Recovered): Logged[] {
 }
 
 /**
- * The log also holds what a proposal needed and the pool had no room for: second successors of one transaction, and what
- * follows them. What came first waits, as it did before; the others are at hand for a docket that is decided or locked.
+ * The log also holds transactions that a proposal needed and the pool could not take: second successors of one transaction,
+ * and their descendants. The first successor waits as before; the others are kept for a docket that is decided or locked.
  */
 function besideOf(pending: readonly Logged[]): Map<string, PooledTransaction> {
   const successors = new Map<string, string>();

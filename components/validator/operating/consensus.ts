@@ -11,9 +11,9 @@ import type { OperationalMember } from '../peering/presence.ts';
 import type { Budget } from '../pool/budget.ts';
 import type { Register } from '../sealing/register.ts';
 
-/** The version of what validators say to one another. */
+/** Version of the protocol between validators. */
 export const protocolVersion = 1;
-/** So many of the latest log roots are told: enough to compare members that stand a little apart. */
+/** Number of latest log roots in the answer, so that members at slightly different heights can be compared. */
 const mostRoots = 16;
 
 export interface MemberIdentity {
@@ -30,7 +30,7 @@ export interface ConsensusDeps {
   readonly drain: { readonly facts: DrainFacts };
   report(registerId: string): ValidatorReport;
   getRegister(registerId: string): Register | undefined;
-  /** The members of a register and when each was heard. */
+  /** The members of a register and when each was last heard. */
   operational(registerId: string): readonly OperationalMember[];
 }
 
@@ -43,8 +43,8 @@ export function presentDrain({ sinceMs, alone, ...facts }: DrainFacts) {
 }
 
 /**
- * How many decided dockets a member lacks that others have. Of what others say only so much counts as one honest member
- * at least must have said: whoever lies alone holds nobody up.
+ * The number of decided dockets that a member lacks. Of the heights that peers report, the highest that at least one honest
+ * member must have confirmed counts, so that faulty peers alone cannot make this member appear behind.
  */
 export function docketsBehind(own: number, others: readonly number[]): number {
   const tolerated = faultTolerance(others.length + 1);
@@ -108,7 +108,7 @@ function presentRegister(deps: ConsensusDeps, report: ValidatorReport['registers
   };
 }
 
-/** What one member says of itself to the operator, from memory: nobody else is asked. */
+/** The status of this member for the operator, from memory and without requests to peers. */
 export function presentMember(deps: ConsensusDeps) {
   const { validatorId, publicKey, algorithm, endpoint } = deps.identity;
   const report = deps.report('');

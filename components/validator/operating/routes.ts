@@ -76,8 +76,8 @@ const memberSchema = z.object({
 });
 
 /**
- * What the operator asks of one validator, for itself alone: its consensus, to drain and to take part again, and to start
- * or stop a register here. Never reachable through the gateway.
+ * The operator API of one validator: consensus status, drain and undrain, starting and stopping a register here. The gateway
+ * does not expose it.
  */
 export function mountOperating(app: App, deps: OperatingDeps): void {
   app.get(

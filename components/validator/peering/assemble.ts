@@ -20,18 +20,18 @@ export interface AssembleOptions extends ExamineOptions {
   append(...records: LogRecord[]): Promise<number>;
 }
 
-/** Which docket is put together, and who may have what is missing. */
+/** The docket to assemble and the validators that may have its missing records. */
 export interface Assembly {
   readonly offer: Pick<CommitBundle, 'header' | 'recordHashes'>;
   readonly sources: readonly string[];
-  /** A quorum has sealed it. */
+  /** A quorum has sealed the docket. */
   readonly certified: boolean;
 }
 
 /**
- * Puts a docket together from what waits here and from what others give, which goes the way of admission. 'invalid' when one
- * of its transactions may not be sealed there, undefined when not all can be had or judged now. What was fetched for a
- * proposal is on disk when this resolves.
+ * Assembles a docket from pooled transactions and from records fetched from peers, which pass the admission checks. 'invalid'
+ * when one of its transactions may not be in it; undefined when a record is unavailable or cannot be judged now. Records
+ * fetched for a proposal are on disk when this resolves.
  */
 export async function assemble(
   options: AssembleOptions,
@@ -42,7 +42,7 @@ export async function assemble(
   const here = await atHandSoon(options, register, assembly);
   if (here === 'invalid') return 'invalid';
   if (here.missing.size === 0) return whole(register, offer, here.found, certified);
-  // The genesis transaction comes from the register service and from nobody else (D13).
+  // Only the register service provides the genesis transaction.
   if (offer.header.docketNumber === 0 && !certified) return undefined;
   const serial = options.serials.begin();
   try {
@@ -56,7 +56,10 @@ export async function assemble(
     return whole(register, offer, here.found, certified);
   } catch (error) {
     if (!isAppError(error, 'unavailable') && !isAppError(error, 'timeout')) throw error;
-    options.log.debug({ err: error, registerId: register.id }, 'a docket cannot be judged now');
+    options.log.debug(
+      { err: error, registerId: register.id },
+      'a docket cannot be judged now; it is retried',
+    );
     return undefined;
   } finally {
     options.serials.end(serial);
@@ -70,14 +73,14 @@ interface AtHand {
   readonly missing: ReadonlyMap<string, string>;
 }
 
-/** The docket at once, when all of its transactions wait here. */
+/** Assembles the docket synchronously when all of its transactions are pooled. */
 export function assembleAtHand(register: Register, offer: Assembly['offer']): Docket | 'invalid' | undefined {
   const here = atHand(register, offer, false);
   if (here === 'invalid') return 'invalid';
   return here.missing.size === 0 ? whole(register, offer, here.found, false) : undefined;
 }
 
-/** What is on its way in here already is waited for, not fetched and verified once more. */
+/** Transactions in flight are awaited rather than fetched and verified again. */
 async function atHandSoon(
   { admission }: AssembleOptions,
   register: Register,
@@ -89,7 +92,7 @@ async function atHandSoon(
   return atHand(register, offer, certified);
 }
 
-/** What of a docket waits here; one that names what is sealed already is invalid, unless it is what sealed it. */
+/** Splits a docket into pooled and missing transactions. A proposal that repeats a sealed transaction is invalid. */
 function atHand(register: Register, offer: Assembly['offer'], certified: boolean): AtHand | 'invalid' {
   const found = new Map<string, PooledTransaction>();
   const missing = new Map<string, string>();
@@ -116,7 +119,7 @@ async function judge(
   return await examine(options, register, [...given.values()], { atMs, types, certified });
 }
 
-/** Into the log before anything is said of it, and into the pool where it fits: the docket may not be decided. */
+/** Logs fetched transactions before any vote refers to them, and pools those that fit, since the docket may not be decided. */
 async function keep(
   options: AssembleOptions,
   register: Register,
@@ -124,7 +127,7 @@ async function keep(
 ): Promise<void> {
   const left = new Set<string>();
   const fitting = fetched.filter((each) => {
-    // What follows something that does not fit would wait without its predecessor.
+    // A descendant of a transaction that does not fit would wait without its predecessor.
     const isOrphan = left.has(each.previousTransactionId ?? '');
     if (isOrphan || !fits(register, each)) left.add(each.txId);
     else register.pool.add(each);
@@ -134,7 +137,7 @@ async function keep(
   for (const { txId } of fitting) register.pool.place(txId, segment);
 }
 
-/** Parents before children, as the docket has them. */
+/** In docket order: parents before children. */
 function inOrder({ header }: Assembly['offer'], fetched: readonly PooledTransaction[]): PooledTransaction[] {
   const places = new Map(header.transactionIds.map((txId, place) => [txId, place]));
   return fetched.toSorted((a, b) => (places.get(a.txId) ?? 0) - (places.get(b.txId) ?? 0));
@@ -150,7 +153,7 @@ function fits({ pool }: Register, transaction: PooledTransaction): boolean {
   return !transaction.exclusivePredecessor || rival === undefined;
 }
 
-/** In the docket's order. Nothing may follow what only waits: its predecessor is sealed, or stands in the docket too. */
+/** Orders the transactions as in the docket. Each predecessor must be sealed or be in the docket; a merely waiting one makes it invalid. */
 function whole(
   { pool }: Register,
   { header }: Assembly['offer'],

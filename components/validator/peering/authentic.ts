@@ -10,7 +10,7 @@ import type { Message } from '../consensus/messages.ts';
 import { signable, type Voters } from '../sealing/sign-bytes.ts';
 import type { CommitBundle, ProposalEnvelope } from './transport.ts';
 
-/** Whether a message is signed by the member of V(h) that it names, for this register and this very set. */
+/** Whether the message is signed by the set member that it names, for this register and exactly this set. */
 export function isAuthentic(state: Voters, message: Message, verifier: Verifier): boolean {
   const member = state.members.find(({ validatorId }) => validatorId === message.validatorId);
   if (member === undefined) return false;
@@ -25,7 +25,7 @@ export function isAuthentic(state: Voters, message: Message, verifier: Verifier)
   );
 }
 
-/** Whether the header that came with a proposal is the one that its signature covers, and the record hashes are its. */
+/** Whether header and record hashes are those that the proposal's signature covers. */
 export function isProposed({ registerId, proposal, header, recordHashes }: ProposalEnvelope): boolean {
   const { value, height } = proposal;
   return (
@@ -39,7 +39,7 @@ export function isProposed({ registerId, proposal, header, recordHashes }: Propo
   );
 }
 
-/** Whether hash and Merkle root of a header recompute from what came with it. */
+/** Whether hash and Merkle root of a header equal those recomputed from its contents. */
 export function isWhole({ header, recordHashes }: Pick<CommitBundle, 'header' | 'recordHashes'>): boolean {
   if (recordHashes.length !== header.transactionIds.length) return false;
   return answers(
@@ -49,7 +49,7 @@ export function isWhole({ header, recordHashes }: Pick<CommitBundle, 'header' | 
   );
 }
 
-/** Malformed input is an answer too. */
+/** Malformed input counts as false. */
 function answers(judge: () => boolean): boolean {
   try {
     return judge();

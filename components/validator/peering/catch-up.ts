@@ -15,33 +15,33 @@ export interface CatchUpOptions {
   readonly scheduler: Scheduler;
   readonly log: Logger;
   readonly fetcher: Fetcher;
-  /** The docket of a verified commit; undefined when its records cannot be had. */
+  /** The docket of a verified commit; undefined when its records are unavailable. */
   assemble(register: Register, bundle: CommitBundle, sources: readonly string[]): Promise<Docket | undefined>;
-  /** Goes on from where the register service is, when that is further; false when it is not. */
+  /** Fast-forwards to the register service's state when that is ahead; false when it is not. */
   jump(register: Register): Promise<boolean>;
   charge(validatorId: string, reason: string): void;
 }
 
 interface Job {
-  /** Height that somebody has come to. */
+  /** Height that a peer claims to have reached. */
   target: number;
-  /** Who says so, the latest first. */
+  /** Peers that claim it, most recent first. */
   sources: string[];
   attempts: number;
   isRunning: boolean;
 }
 
-/** A docket that another member has decided a moment ago is most often decided here in the next one. */
+/** Grace period: a docket that a peer has just decided is usually decided here a moment later. */
 const patienceMs = 150;
 const retryMs = { first: 250, last: 4_000 } as const;
 const mostAttempts = 10;
 const mostSources = 8;
-/** Registers that are brought up to date at the same time: whoever claims to be ahead everywhere costs no more than that. */
+/** Registers caught up concurrently, which bounds the cost of a peer that claims to be ahead everywhere. */
 const mostAtOnce = 8;
 
 /**
- * Brings a register that has fallen behind to where the others are: docket by docket from any of them, each with its
- * certificate and all records verified; from the register service when nobody keeps them any more.
+ * Brings a register that fell behind up to date: docket by docket from any peer, each with its certificate and all records
+ * verified; from the register service when no peer keeps them any more.
  */
 export class CatchUp {
   readonly #options: CatchUpOptions;
@@ -52,7 +52,7 @@ export class CatchUp {
     this.#options = options;
   }
 
-  /** Somebody has decided `target` dockets of a register. `isSure`: this height cannot be decided here any more. */
+  /** A peer has decided `target` dockets of a register. `isSure`: this height can no longer be decided here. */
   request(register: Register, from: string, target: number, isSure = false): void {
     const { height } = register.state;
     if (target <= height || isStill(register)) return;
@@ -85,7 +85,10 @@ export class CatchUp {
         job.attempts = 0;
       }
     } catch (error) {
-      this.#options.log.warn({ err: error, registerId: register.id }, 'not caught up');
+      this.#options.log.warn(
+        { err: error, registerId: register.id },
+        'catching up with the register failed; it is retried',
+      );
     }
     job.isRunning = false;
     this.#running -= 1;
@@ -98,7 +101,7 @@ export class CatchUp {
     this.#schedule(register, job, Math.min(retryMs.first * 2 ** (job.attempts - 1), retryMs.last));
   }
 
-  /** One docket further, or as far as the register service; false when nobody could help. */
+  /** Advances by one docket, or to the register service's state; false when no source could help. */
   async #step(register: Register, job: Job): Promise<boolean> {
     const { height } = register.state;
     const members = register.state.members.map((member) => member.validatorId);
@@ -132,7 +135,7 @@ export class CatchUp {
         verifier: this.#options.verifier,
         docket: header,
       }).length === 0;
-    // What was asked for is this height's: whatever else it is, it is no answer.
+    // The request named this height, so any other content is a faulty answer.
     if (!isProven) this.#options.charge(from, 'commit');
     return isProven;
   }

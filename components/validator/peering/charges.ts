@@ -3,7 +3,7 @@ import type { Logger } from '#kit/log/log.ts';
 
 const windowMs = 10_000;
 const mostFaults = 50;
-/** More than any installation has; the accounts of identities that come and go are bounded too. */
+/** Bound of tracked validators, above any installation's size. */
 const mostAccounts = 1_024;
 
 interface Account {
@@ -12,8 +12,8 @@ interface Account {
 }
 
 /**
- * Counts what validators send that no honest one sends. Who sends too much of it is not listened to for a while: a fault
- * costs its sender, not the ones who have to look at it.
+ * Counts protocol violations by validator. A validator with too many of them in a window is ignored until the window ends, so
+ * that a faulty peer cannot exhaust the others.
  */
 export class Charges {
   readonly #clock: Clock;
@@ -31,8 +31,12 @@ export class Charges {
     this.#count(reason);
     const account = this.#account(validatorId);
     account.faults += 1;
-    if (account.faults === 1) this.#log.warn({ validatorId, reason }, 'faulty message of a validator');
-    if (account.faults === mostFaults) this.#log.error({ validatorId }, 'a validator is not listened to');
+    if (account.faults === 1) this.#log.warn({ validatorId, reason }, 'a validator sent a faulty message');
+    if (account.faults === mostFaults)
+      this.#log.error(
+        { validatorId },
+        'a validator sent too many faulty messages and is ignored for a while',
+      );
   }
 
   isBarred(validatorId: string): boolean {

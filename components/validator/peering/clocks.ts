@@ -1,19 +1,18 @@
 const kept = 16;
 
 interface Samples {
-  /** Milliseconds by which a heartbeat's time was ahead of ours when it came, the latest ones. */
+  /** Differences between a heartbeat's time and the local time on arrival, in milliseconds; the latest ones. */
   readonly leads: number[];
 }
 
 /**
- * How the clocks of other validators stand to ours, from the times in their heartbeats. A heartbeat comes late by its way,
- * so the largest of the latest leads is nearest to the truth; of several validators the median counts, so that one with a
- * wrong clock does not accuse the others.
+ * Estimates the clock offset to other validators from their heartbeats. Network delay makes heartbeats late, so the largest
+ * of a peer's recent differences is the best estimate. The median over peers makes one wrong clock harmless.
  */
 export class PeerClocks {
   readonly #peers = new Map<string, Samples>();
 
-  /** A heartbeat that says `atMs` has come at `nowMs` of ours. */
+  /** Records a heartbeat with time `atMs` that arrived at local time `nowMs`. */
   take(validatorId: string, atMs: number, nowMs: number): void {
     const samples = this.#peers.get(validatorId) ?? { leads: [] };
     this.#peers.set(validatorId, samples);
@@ -25,7 +24,7 @@ export class PeerClocks {
     this.#peers.delete(validatorId);
   }
 
-  /** Milliseconds by which ours is ahead of the others'; undefined while nobody was heard. */
+  /** Milliseconds by which the local clock is ahead of the peers' clocks; undefined before the first heartbeat. */
   get aheadMs(): number | undefined {
     const behind = [...this.#peers.values()].map(({ leads }) => -Math.max(...leads));
     behind.sort((a, b) => a - b);

@@ -10,10 +10,10 @@ interface Kept {
 }
 
 const mostBytes = 32 * 1024 * 1024;
-/** What a docket and each of its transactions cost beside their bytes. */
+/** Estimated memory overhead of a docket and of each transaction. */
 const overheadBytes = { docket: 2_048, transaction: 512 } as const;
 
-/** The latest decided dockets of all registers, for members that missed them; bounded, the oldest go first. */
+/** The latest decided dockets of all registers, for members that missed them; bounded, oldest evicted first. */
 export class Commits {
   readonly #kept = new Map<string, Kept>();
   readonly #transactions = new Map<string, PooledTransaction>();
@@ -54,7 +54,7 @@ export class Commits {
   }
 }
 
-/** A decided docket as it travels. */
+/** A decided docket as a commit bundle. */
 export function bundleOf({ docket, certificate }: SealedDocket): CommitBundle {
   const recordHashes = docket.transactions.map((transaction) => encodeHex(transaction.leaf));
   return { header: docket.header, certificate, recordHashes };

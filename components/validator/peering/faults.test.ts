@@ -87,7 +87,7 @@ describe('a proposer that says two things', { timeout: 40_000 }, () => {
         validatorIds: [liar.id],
         evidence: { kind: 'duplicate-proposal' },
       });
-      expect(member.messages).toContain('equivocation');
+      expect(member.messages).toContain('a validator signed conflicting messages; the evidence is stored');
       expect(member.register.status).toBe('Running');
     }
   });
@@ -145,7 +145,7 @@ describe('what other validators make up', { timeout: 40_000 }, () => {
     tell(second);
     for (const { register } of cluster.members) {
       await waitFor(() => register.status === 'Halted');
-      expect(register.facts.haltedBecause).toBe('two certificates were made for docket 1');
+      expect(register.facts.haltedBecause).toBe('two certificates exist for docket 1');
     }
     const metrics = await cluster.member(3).runtime.telemetry.registry.metrics();
     expect(metrics).toMatch(/consensus_equivocations_total\{kind="conflicting-certificate"\} 1\b/);
@@ -181,12 +181,12 @@ describe('what other validators make up', { timeout: 40_000 }, () => {
     expect(honest.register.machine.step).toBe('idle');
     peering.receive('validator-9', { kind: 'vote', registerId, vote: good });
     expect(honest.register.machine.step).toBe('idle');
-    expect(honest.messages).toContain('faulty message of a validator');
+    expect(honest.messages).toContain('a validator sent a faulty message');
     // Who goes on like that is not listened to for a while, also when it tells the truth.
     for (let index = 0; index < 60; index += 1) {
       for (const vote of forged) peering.receive(liar.id, { kind: 'vote', registerId, vote });
     }
-    expect(honest.messages).toContain('a validator is not listened to');
+    expect(honest.messages).toContain('a validator sent too many faulty messages and is ignored for a while');
     peering.receive(liar.id, { kind: 'vote', registerId, vote: good });
     expect(honest.register.machine.step).toBe('idle');
     peering.receive('validator-2', { kind: 'vote', registerId, vote: good });

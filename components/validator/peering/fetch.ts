@@ -9,24 +9,24 @@ export interface FetchOptions {
   readonly transport: Pick<Transport, 'fetchRecords' | 'fetchCommit'>;
   readonly scheduler: Scheduler;
   readonly log: Logger;
-  /** It answered with what is no answer. */
+  /** The peer's answer is malformed. */
   charge(validatorId: string, reason: string): void;
 }
 
-/** Records of one register by the leaf hash that they must have. */
+/** Records of one register, by their expected leaf hash. */
 export interface Wanted {
   readonly registerId: string;
   /** Leaf hash in lower hex by transaction id. */
   readonly hashes: ReadonlyMap<string, string>;
 }
 
-/** Ids in one question. */
+/** Bound of ids in one request. */
 const mostAsked = 1_000;
 const answerWithinMs = 5_000;
-/** What no honest validator answers: no message, or one that is not within its bounds. */
+/** Error codes of answers that are malformed or out of bounds. */
 const noAnswers: readonly string[] = ['INVALID_ENVELOPE', 'UNDECODABLE_MESSAGE'];
 
-/** Asks other validators, one after the other, each with a deadline; that one cannot answer is not an error. */
+/** Requests records and commits from other validators in turn, each with a deadline. A peer without an answer is not an error. */
 export class Fetcher {
   readonly #options: FetchOptions;
   #calls = 0;
@@ -35,7 +35,7 @@ export class Fetcher {
     this.#options = options;
   }
 
-  /** The records that somebody had, by transaction id; only such as have the leaf hash that is wanted. */
+  /** The records that any source had, by transaction id; only those with the expected leaf hash. */
   async records(wanted: Wanted, sources: Iterable<string>): Promise<Map<string, SealedTransaction>> {
     const found = new Map<string, SealedTransaction>();
     const byHash = new Map([...wanted.hashes].map(([txId, hash]) => [hash, txId]));
@@ -55,8 +55,8 @@ export class Fetcher {
   }
 
   /**
-   * What a validator gives for transaction ids: each of them once at most, and nothing else. Of one id it may have another
-   * record than is known here.
+   * The records that a peer returns for transaction ids: each at most once, and no others. The record of an id may differ from
+   * the local one.
    */
   async given(
     from: string,
@@ -97,7 +97,7 @@ export class Fetcher {
       return await Promise.race([ask(controller.signal), late]);
     } catch (error) {
       if (isAppError(error) && noAnswers.includes(error.code)) this.#options.charge(from, 'envelope');
-      log.debug({ err: error, from }, 'a validator did not answer');
+      log.debug({ err: error, from }, 'a validator did not answer in time');
       return undefined;
     } finally {
       scheduler.clear(key);

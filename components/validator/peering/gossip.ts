@@ -12,12 +12,12 @@ export interface GossipOptions {
   tellAll(register: Register, state: RoundState): void;
   pass(register: Register, to: string, message: Message): void;
   find(registerId: string): Register | undefined;
-  /** The height does not move: what waits here may be unknown to the others. */
+  /** The height does not advance: peers may lack the transactions that wait here. */
   onStalled(register: Register): void;
 }
 
 const tickMs = { first: 1_000, last: 4_000 } as const;
-/** Shortest time between two answers to the same validator about the same register. */
+/** Minimum interval between two answers to the same validator about the same register. */
 const answerMs = 100;
 const mostAnswers = 10_000;
 
@@ -27,9 +27,9 @@ interface Watched {
 }
 
 /**
- * Says again what may have been lost. A register that does not get on tells the others, now and then, what it has heard; who
- * has more of it sends that, and who lacks something says so in turn. Every message that one honest member has thus comes
- * to all of them, which is what Tendermint's progress rests on. A register that gets on, or rests, says nothing.
+ * Repeats consensus messages that may have been lost. A register whose height does not advance broadcasts its round state
+ * periodically; a peer that has more sends it, and a peer that lacks messages asks in turn. Every message of one correct
+ * member thus reaches all of them, which Tendermint's liveness requires. Idle and advancing registers send nothing.
  */
 export class Gossip {
   readonly #options: GossipOptions;
@@ -40,7 +40,7 @@ export class Gossip {
     this.#options = options;
   }
 
-  /** Something was said or heard of a register: unless its height moves on, that is said again. */
+  /** A message of the register was sent or received: its round state is broadcast unless the height advances. */
   watch(register: Register): void {
     const { height } = register.state;
     if (this.#watched.get(register.id)?.height === height) return;
@@ -48,7 +48,7 @@ export class Gossip {
     this.#schedule(register.id, tickMs.first);
   }
 
-  /** Says at once to one validator how far a register is. */
+  /** Sends the round state of a register to one validator at once. */
   tell(register: Register, to: string): void {
     const nowMs = this.#options.clock.nowMs();
     const name = `${to}/${register.id}`;
@@ -60,7 +60,7 @@ export class Gossip {
     this.#options.tell(register, to, stateOf(register));
   }
 
-  /** Takes what another validator has heard of the same height. */
+  /** Handles another validator's round state of the same height. */
   take(register: Register, from: string, theirs: Heard): void {
     for (const message of missingAt(register.machine, theirs)) this.#options.pass(register, from, message);
     if (hasMore(theirs, heardBy(register.machine))) this.tell(register, from);
@@ -96,7 +96,7 @@ function stateOf(register: Register): RoundState {
   return { kind: 'round-state', registerId: register.id, headHash, ...heardBy(register.machine) };
 }
 
-/** Whether another one has heard what this one has not. */
+/** Whether the other member has received messages that this one has not. */
 function hasMore(theirs: Heard, ours: Heard): boolean {
   if (theirs.height !== ours.height) return theirs.height > ours.height;
   if (theirs.round !== ours.round) return theirs.round > ours.round;

@@ -8,17 +8,17 @@ export interface HandoverOptions {
   readonly scheduler: Scheduler;
   readonly log: Logger;
   find(registerId: string): Register | undefined;
-  /** Goes on from where the register service is, so that what was sealed meanwhile waits here no more. */
+  /** Fast-forwards to the register service's state, so that sealed transactions no longer wait here. */
   jump(registerId: string): Promise<unknown>;
-  /** Names what waits here to those who decide now. */
+  /** Announces the waiting transactions to the current members. */
   remind(register: Register): void;
 }
 
 const retryMs = { first: 250, last: 30_000 } as const;
 
 /**
- * A validator that has left the set of a register may hold transactions that were accepted here and that nobody else
- * knows: it offers them to those who decide now until all of them are sealed.
+ * Transfers the pool of a register whose set this validator has left: transactions that it accepted and that the current
+ * members may not know are announced to them until all are sealed.
  */
 export class Handover {
   readonly #options: HandoverOptions;
@@ -28,7 +28,7 @@ export class Handover {
     this.#options = options;
   }
 
-  /** The set of a register has changed, or something was accepted: there is work when this validator is outside. */
+  /** The set has changed or a transaction was accepted: starts the transfer if this validator is no member. */
   watch(registerId: string): void {
     if (this.#watched.has(registerId) || !this.#isDue(registerId)) return;
     this.#watched.add(registerId);
@@ -53,7 +53,10 @@ export class Handover {
     try {
       await jump(registerId);
     } catch (error) {
-      log.debug({ err: error, registerId }, 'the register service does not say what is sealed');
+      log.debug(
+        { err: error, registerId },
+        'the register service did not answer; the transfer of transactions continues without it',
+      );
     }
     const register = find(registerId);
     if (register === undefined || !this.#isDue(registerId)) {

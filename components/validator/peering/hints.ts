@@ -11,27 +11,27 @@ export interface HintsOptions {
   readonly fetcher: Fetcher;
   readonly log: Logger;
   send(to: string, envelope: Envelope): void;
-  /** Admission, as for what clients send; what was hinted is not hinted again. */
+  /** Admits a transaction like a client's; it is not announced again. */
   take(given: SealedTransaction): Promise<unknown>;
   charge(validatorId: string, reason: string): void;
   rest(ms: number): Promise<void>;
 }
 
 const mostIds = 256;
-/** Transactions of such a size travel with the hint: that saves a question and an answer. */
+/** Transactions up to this size are sent with the announcement, which saves a round trip. */
 const inlineBytes = 64 * 1024;
 const envelopeBytes = 512 * 1024;
-/** Hinted transactions of one validator that may be on their way in. */
+/** Bounds of a validator's announced transactions in admission. */
 const mostUnderWay = 4_096;
 const mostUnderWayBytes = 32 * 1024 * 1024;
-/** What one that is to be fetched may take, about. */
+/** Estimated size of a transaction that has to be fetched. */
 const fetchedBytes = 16 * 1024;
 const retryMs = 250;
 const mostAttempts = 4;
-/** Of a register that does not get on, the oldest that wait. */
+/** Bound of transactions that are announced again for a stalled register, oldest first. */
 const mostReminded = 256;
 
-/** Accepted transactions become known to all members, and on disk there too, before anybody proposes them (D17). */
+/** Announces accepted transactions, so that all members log them before one of them proposes them. */
 export class Hints {
   readonly #options: HintsOptions;
   readonly #underWay = new Map<string, { count: number; bytes: number }>();
@@ -40,7 +40,7 @@ export class Hints {
     this.#options = options;
   }
 
-  /** Tells every other member of what was accepted here. Genesis comes to each of them from the register service (D13). */
+  /** Announces accepted transactions to the other members. The register service sends genesis to each member itself. */
   spread(register: Register, transactions: readonly PooledTransaction[]): void {
     for (const envelope of envelopes(
       register.id,
@@ -52,7 +52,7 @@ export class Hints {
     }
   }
 
-  /** Names what waits here to one validator, or to all of them. */
+  /** Announces the waiting transactions again, to one validator or to all members. */
   remind(register: Register, to?: string): void {
     const transactionIds: string[] = [];
     for (const { txId, type } of register.pool.waiting()) {
@@ -67,7 +67,7 @@ export class Hints {
     }
   }
 
-  /** Takes a hint: what is not known here is taken in, from the hint itself or from who gave it. */
+  /** Handles an announcement: admits unknown transactions, from the envelope or fetched from its sender. */
   async take(register: Register, from: string, hint: Hint): Promise<void> {
     const isUnknown = (txId: string) =>
       register.pool.find(txId) === undefined && register.tombstones.find(txId) === undefined;
@@ -98,19 +98,19 @@ export class Hints {
     try {
       await this.#options.take(given);
     } catch (error) {
-      // Its predecessor may be on its way in, in another hint.
+      // The predecessor may still be in admission, from another announcement.
       if (isAppError(error) && error.code === 'VAL_CHAIN_001' && attempt < mostAttempts) {
         await this.#options.rest(retryMs);
         await this.#admit(from, register, given, attempt + 1);
         return;
       }
-      // Time, authority and chain may be judged differently a moment later or elsewhere; shape and signatures may not.
+      // Time, authority and chain may be judged differently later or by another member; shape and signatures may not.
       const isFault = isAppError(error) && /^VAL_(STRUCT|HASH|SIG)_/.test(error.code);
       if (isFault) this.#options.charge(from, 'hint');
       if (!isRefusal(error)) {
         this.#options.log.debug(
           { err: error, registerId: register.id, from },
-          'hinted transaction not taken',
+          'an announced transaction was not admitted',
         );
       }
     }
@@ -135,7 +135,7 @@ function envelopes(registerId: string, transactions: readonly PooledTransaction[
   return hints;
 }
 
-/** Small ones first: those that travel with the hint are the first of its ids. */
+/** Small transactions come first, since the inline ones must be the first of the ids. */
 function hintOf(registerId: string, batch: readonly PooledTransaction[]): Hint {
   const small = batch.filter(({ sizeBytes }) => sizeBytes <= inlineBytes);
   const large = batch.filter(({ sizeBytes }) => sizeBytes > inlineBytes);
@@ -147,7 +147,7 @@ function hintOf(registerId: string, batch: readonly PooledTransaction[]): Hint {
   };
 }
 
-/** A transaction as it travels. */
+/** The transferable form of a pooled transaction. */
 export function sealedOf({ record, payload, payloadHashForm }: PooledTransaction): SealedTransaction {
   return { record, payload, payloadHashForm };
 }

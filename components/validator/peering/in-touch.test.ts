@@ -18,11 +18,11 @@ describe('a member', () => {
 
   it('that heard fewer says of which register it may tell what is old', () => {
     expect(() => judge(place('four', 3, [0, 900, 5_001, nowMs]))).toThrow(
-      'stale: of register four 2 of 4 members were heard in the last 5 s and 3 must agree',
+      'stale: 2 of 4 members of register four were heard in the last 5 s, a quorum is 3',
     );
     const cut = place('cut', 2, [0, 6_000]);
     expect(() => judge(place('alone', 1, [0]), cut, place('cut too', 2, [0, 7_000]))).toThrow(
-      'stale: of register cut 1 of 2 members were heard in the last 5 s and 2 must agree; 1 more like it',
+      'stale: 1 of 2 members of register cut were heard in the last 5 s, a quorum is 2; 1 more registers without a quorum',
     );
   });
 });

@@ -1,26 +1,26 @@
-/** A register at one of its members, and who of the set was heard when. */
+/** A register that this validator is a member of, with the contact times of the set. */
 export interface Place {
   readonly registerId: string;
   readonly quorum: number;
-  /** Every member with the time when it was heard last; this one is heard now. */
+  /** When each member was last heard; this validator itself counts as heard now. */
   readonly members: readonly { readonly heardAtMs: number }[];
 }
 
-/** Five heartbeats that did not come. */
+/** Five missed heartbeats. */
 const silentMs = 5_000;
 
 /**
- * A member that hears no quorum may be behind a cut: others may go on without it, and what it tells may be old.
- * @throws Error with the first register of which no quorum was heard lately, and the number of the others
+ * A member that hears no quorum may be partitioned: the others may advance without it, so its answers may be stale.
+ * @throws Error naming the first register without a recently heard quorum, and the number of further ones
  */
 export function assertInTouch(places: readonly Place[], nowMs: number): void {
   const heard = ({ members }: Place) =>
     members.filter(({ heardAtMs }) => nowMs - heardAtMs <= silentMs).length;
   const [first, ...more] = places.filter((place) => heard(place) < place.quorum);
   if (first === undefined) return;
-  const others = more.length === 0 ? '' : `; ${more.length} more like it`;
+  const others = more.length === 0 ? '' : `; ${more.length} more registers without a quorum`;
   const { registerId, quorum, members } = first;
   throw new Error(
-    `stale: of register ${registerId} ${heard(first)} of ${members.length} members were heard in the last ${silentMs / 1_000} s and ${quorum} must agree${others}`,
+    `stale: ${heard(first)} of ${members.length} members of register ${registerId} were heard in the last ${silentMs / 1_000} s, a quorum is ${quorum}${others}`,
   );
 }

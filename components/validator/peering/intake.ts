@@ -35,13 +35,13 @@ export interface IntakeOptions {
   readonly strangers: Strangers;
   readonly suspicions: Suspicions;
   find(registerId: string): Register | undefined;
-  /** Gives one validator a message, whoever it is of. */
+  /** Sends a message to one validator, whichever member signed it. */
   pass(register: Register, to: string, message: Message): void;
-  /** The sender did what no honest validator does. */
+  /** Records a protocol violation of the sender. */
   charge(validatorId: string, reason: string): void;
 }
 
-/** What other validators say, as far as it is authentic, to those whom it concerns. */
+/** Authenticates messages of other validators and dispatches them. */
 export class Intake {
   readonly #options: IntakeOptions;
 
@@ -69,7 +69,7 @@ export class Intake {
     }
   }
 
-  /** One that has left the set may not know it, and what it accepted before is not lost with it. */
+  /** A former member may not know that it left the set, and its accepted transactions must not be lost. */
   #onOutsider(register: Register, from: string, envelope: Exclude<Envelope, { kind: 'heartbeat' }>): void {
     if (envelope.kind === 'round-state') this.#onHead(from, envelope);
     if (envelope.kind !== 'hint') return;
@@ -77,7 +77,7 @@ export class Intake {
     void this.#options.hints.take(register, from, envelope);
   }
 
-  /** A register has begun here. */
+  /** A register has begun here: replays the messages that were buffered for it. */
   begin(registerId: string): void {
     for (const { from, envelope } of this.#options.strangers.takeEarly(registerId)) this.take(from, envelope);
   }
@@ -135,7 +135,7 @@ export class Intake {
     }
   }
 
-  /** Decided by now; it still counts when it contradicts what its proposer said here. */
+  /** A proposal of a decided height counts only as evidence, when it contradicts what its proposer sent here. */
   #onOldProposal(register: Register, from: string, proposal: Proposal): void {
     const { suspicions, voters, witness, verifier, charge } = this.#options;
     if (!suspicions.isNews(register.id, proposal)) return;
@@ -147,7 +147,7 @@ export class Intake {
     else witness.take(from, register.id, found);
   }
 
-  /** Messages of a later height may be of a set that is not known here; they say only that this member is behind. */
+  /** A message of a later height may be of an unknown set; it only shows that this member is behind. */
   #onMessage(register: Register, from: string, message: Message): void {
     const { height } = register.state;
     if (message.height < height) return;
@@ -167,7 +167,7 @@ export class Intake {
     if (message.validatorId === from) {
       const { height, round } = message;
       presence.placed(from, { registerId: register.id, height, round, headHash: '' });
-      // Once would be evidence enough; each one has to be verified, and is its sender's.
+      // One contradiction is enough evidence; further ones still cost verification and count against their sender.
       if (contradicts(register, message)) this.#options.charge(from, 'equivocation');
     }
     register.receive(message, docket);
@@ -185,7 +185,7 @@ export class Intake {
     else if (state.height === register.state.height) gossip.take(register, from, state);
   }
 
-  /** Where a register stands at another validator. */
+  /** Handles the head of a register at another validator. */
   #onHead(from: string, { registerId, height, round, headHash }: Head): void {
     const { presence, strangers, catchUp, find, self, gossip } = this.#options;
     const register = find(registerId);
@@ -206,7 +206,7 @@ export class Intake {
     }
   }
 
-  /** Another validator has another head at this height: two certificates of one height, or a lie. */
+  /** The peer has another head at this height: either two certificates of one height exist, or the peer is faulty. */
   async #compareCommits(register: Register, from: string, height: number): Promise<void> {
     const { commits, strangers, fetcher, witness, charge } = this.#options;
     const own = commits.find(register.id, height);
@@ -229,7 +229,7 @@ export class Intake {
     else if (member !== undefined) register.hearAttestation(docketNumber, vote);
   }
 
-  /** News of the docket that is worked on, or was just decided; older and later ones are of no use, and cost nothing. */
+  /** Only rejections of the current and the previous docket count; others are dropped without penalty. */
   #onRejection(register: Register, from: string, docketNumber: number, vote: ConsensusVote): void {
     const { voters, verifier, charge } = this.#options;
     const { height } = register.state;
@@ -249,7 +249,7 @@ export class Intake {
   }
 }
 
-/** Whether the sender of a message has said something else in its place. */
+/** Whether the sender has signed a conflicting message before. */
 function contradicts({ machine }: Register, message: Message): boolean {
   const round = machine.rules.height === message.height ? machine.rounds.get(message.round) : undefined;
   if (round === undefined) return false;
@@ -263,7 +263,7 @@ function isProposer({ machine }: Register, { height, round, validatorId }: Propo
   return proposerOf(machine.rules.members, height, round) === validatorId;
 }
 
-/** Whether a validator decides the next docket of a register. */
+/** Whether a validator decides the register's next docket. */
 export function isMember(register: Register, validatorId: string): boolean {
   return register.state.members.some((member) => member.validatorId === validatorId);
 }

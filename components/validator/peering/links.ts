@@ -12,9 +12,9 @@ export interface LinksOptions {
   readonly runtime: Runtime;
   readonly workload: Workload;
   readonly token?: (() => Promise<string>) | undefined;
-  /** host:port that a validator announced; undefined when it did not. */
+  /** host:port that a validator announced; undefined when it has not. */
   findEndpoint(validatorId: string): Promise<string | undefined>;
-  /** A stream to the validator stands. */
+  /** A stream to the validator is open. */
   onConnected(validatorId: string): void;
 }
 
@@ -24,10 +24,10 @@ const reconnectMs = { first: 250, last: 5_000 } as const;
 const questionMs = 5_000;
 const mostQueued = 1_024;
 const mostQueuedBytes = 16 * 1024 * 1024;
-/** A validator that nothing was sent to for so long is no peer any more. */
+/** A stream that was unused for this long is closed. */
 const unusedMs = 60_000;
 
-/** The wire of a validator: one stream of its own to each of the others, opened when there is something to say (4.2). */
+/** The gRPC transport of a validator: one outgoing stream to each peer, opened with the first message. */
 export class Links implements Transport {
   readonly #options: LinksOptions;
   readonly #links = new Map<string, Link>();
@@ -63,7 +63,7 @@ export class Links implements Transport {
     return parseCommit(await client.getCommit(request, { timeoutMs: questionMs, signal }));
   }
 
-  /** The other has come to us, so it can be reached: no need to wait. */
+  /** The peer has connected here and is reachable, so the reconnect delay is skipped. */
   nudge(validatorId: string): void {
     this.#links.get(validatorId)?.nudge();
   }
@@ -106,12 +106,12 @@ interface Queued {
   readonly sizeBytes: number;
 }
 
-/** The stream to one other validator, opened again whenever it ends. What does not get through is lost. */
+/** The stream to one peer, reopened whenever it ends. Undelivered messages are lost. */
 class Link {
   readonly #id: string;
   readonly #options: LinksOptions;
   #queue: Queued[] = [];
-  /** Hints are large and can wait; votes do not wait behind them. */
+  /** Announcements are large and less urgent than votes, so they have a queue of their own. */
   #later: Queued[] = [];
   #queuedBytes = 0;
   #connection: { readonly endpoint: string; readonly client: Client } | undefined;
@@ -138,7 +138,7 @@ class Link {
     this.#wake?.();
   }
 
-  /** Undefined when the other has not announced itself. */
+  /** Undefined when the peer has not announced itself. */
   async client(): Promise<Client | undefined> {
     this.usedAtMs = this.#options.runtime.clock.nowMs();
     const endpoint = await this.#options.findEndpoint(this.#id);
@@ -163,7 +163,7 @@ class Link {
     this.#wake?.();
   }
 
-  /** What a proposal names goes before it, or it would be asked for. */
+  /** Announcements of a proposal's register are sent before it, which saves the receiver from fetching. */
   #advance(registerId: string): void {
     const isNamed = ({ envelope }: Queued) => envelope.registerId === registerId;
     this.#queue.push(...this.#later.filter(isNamed));
@@ -176,7 +176,7 @@ class Link {
     return first;
   }
 
-  /** What is lost first when there is no room: the oldest, of hints before the rest. */
+  /** Drops the oldest message when the queue is full, announcements first. */
   #drop(): void {
     const first = this.#later.shift() ?? this.#queue.shift();
     this.#queuedBytes -= first?.sizeBytes ?? 0;
@@ -190,7 +190,7 @@ class Link {
       } catch (error) {
         if (!this.#stopped) log.debug({ err: error, validatorId: this.#id }, 'stream to a validator lost');
       }
-      // What was not sent is old by then; the exchange after a reconnection makes up for it.
+      // Unsent messages are outdated; the exchange after reconnecting replaces them.
       this.#queue = [];
       this.#later = [];
       this.#queuedBytes = 0;
@@ -211,7 +211,7 @@ class Link {
     this.#wake = undefined;
   }
 
-  /** One stream, from its opening until it ends. */
+  /** Runs one stream from its opening until it ends. */
   async #follow(): Promise<void> {
     const client = await this.client();
     if (client === undefined) return;
@@ -227,7 +227,7 @@ class Link {
       if (first.done === true) return;
       this.#delayMs = reconnectMs.first;
       this.#options.onConnected(this.#id);
-      // Nothing follows the acknowledgement; the iteration ends when the stream does.
+      // The peer sends nothing after the acknowledgement; the iteration ends with the stream.
       responses.next().then(end, end);
       while (!ended && !this.#stopped) {
         const next = this.#shift();
@@ -248,7 +248,7 @@ class Link {
   }
 }
 
-/** About how many bytes an envelope takes in memory. */
+/** Approximate memory size of an envelope in bytes. */
 function weigh(envelope: Envelope): number {
   const base = 512;
   if (envelope.kind === 'proposal') return base + 200 * envelope.recordHashes.length;

@@ -3,22 +3,22 @@ import type { Value } from '../consensus/messages.ts';
 import { identity } from '../sealing/sign-bytes.ts';
 import type { ProposalEnvelope } from './transport.ts';
 
-/** The content of a proposal: its header and the hashes of its records, authentic by the proposal's signature. */
+/** The content of a proposal: its header and record hashes, authenticated by the proposal's signature. */
 export interface Offer {
   readonly header: DocketHeader;
   readonly recordHashes: readonly string[];
   readonly proposer: string;
-  /** Who has sent it, and so may have the records. */
+  /** Peers that sent it and so may have the records. */
   readonly sources: Set<string>;
 }
 
-/** Of one proposer, in all registers: who proposes too much pushes out its own. */
+/** Bound per proposer over all registers; a proposer that exceeds it evicts its own proposals. */
 const mostTransactions = 50_000;
-/** What a transaction of an offer takes, about: so much of other text counts as one. */
+/** Approximate size of a transaction's entry, by which other text is counted too. */
 const transactionBytes = 256;
 const mostOffers = 4_096;
 
-/** What was proposed and is not decided, bounded for each proposer. */
+/** Proposals that are not decided yet, bounded per proposer. */
 export class Offers {
   readonly #offers = new Map<string, Offer>();
   readonly #registers = new Map<string, Set<string>>();
@@ -51,7 +51,7 @@ export class Offers {
     return this.#offers.get(nameOf(registerId, value));
   }
 
-  /** The register has come to a height. */
+  /** Drops the proposals below a register's height. */
   forgetBelow(registerId: string, height: number): void {
     for (const name of this.#registers.get(registerId) ?? []) {
       if ((this.#offers.get(name)?.header.docketNumber ?? 0) < height) this.#remove(name);
@@ -74,7 +74,7 @@ export class Offers {
   }
 }
 
-/** In transactions. */
+/** Size of a proposal in transactions. */
 function weigh({ header, recordHashes }: Offer): number {
   return recordHashes.length + Math.ceil((header.genesisConfig?.length ?? 0) / transactionBytes);
 }

@@ -9,13 +9,13 @@ const mostMembers = 128;
 const mostTransactions = 10_000;
 const mostHinted = 512;
 const mostHeads = 512;
-/** A transaction that travels with a hint is small. */
+/** Bound of a transaction that is sent with an announcement. */
 const inlineBytes = 128 * 1024;
 
 const registerId = z.string().regex(/^[0-9a-f]{32}$/);
 const hex64 = z.string().regex(/^[0-9a-f]{64}$/);
 const validatorId = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
-/** Kept verbatim and stored by the register service: nothing in it that a database or a log cannot hold. */
+/** Kept verbatim and stored by the register service, so it must not contain characters that a database or a log cannot hold. */
 const timestamp = z.string().regex(/^[\x20-\x7e]{1,64}$/);
 const address = z.string().regex(/^[A-Za-z0-9:._-]{1,128}$/);
 const words = z.string().regex(/^[^\p{Cc}\p{Cs}]*$/u);
@@ -47,7 +47,7 @@ const headerSchema = z
   })
   .refine(
     ({ genesisConfig, docketNumber }) => genesisConfig === '' || docketNumber === 0,
-    'only docket 0 says what it begins',
+    'only docket 0 has a genesis configuration',
   )
   .transform(({ genesisConfig, ...header }) =>
     genesisConfig === '' ? header : { ...header, genesisConfig },
@@ -101,7 +101,7 @@ const voteSchema = z
   .refine(
     ({ docketHash, merkleRoot, logRoot }) =>
       new Set([docketHash, merkleRoot, logRoot].map(isNone)).size === 1,
-    'a vote names a docket whole or not at all',
+    'a vote has either all three hashes of a docket or none',
   )
   .transform(({ type, docketHash, merkleRoot, logRoot, ...rest }) => ({
     kind: type === 2 ? ('prevote' as const) : ('precommit' as const),
@@ -204,7 +204,7 @@ const envelopeSchema = z.object({
 type Parsed = z.output<typeof envelopeSchema>;
 
 /**
- * What another validator says, from the decoded message: every member within its bounds, nothing of it verified.
+ * Parses another validator's envelope from the decoded protobuf message: every field within bounds, nothing verified.
  * @throws AppError invalid INVALID_ENVELOPE
  */
 export function parseEnvelope(message: unknown): Envelope {
@@ -252,7 +252,7 @@ function evidenceOf(evidence: z.output<typeof evidenceSchema>): PeerEvidence {
 const heldSchema = z.object({ evidence: evidenceSchema });
 
 /**
- * Evidence from the decoded message, nothing of it verified.
+ * Parses evidence from the decoded message, unverified.
  * @throws AppError invalid INVALID_ENVELOPE
  */
 export function parseEvidence(message: unknown): PeerEvidence {
@@ -261,7 +261,7 @@ export function parseEvidence(message: unknown): PeerEvidence {
 
 const commitSchema = z.object({ header: headerSchema, certificate: certificateSchema, recordHashes });
 
-/** Undefined when the other has none. Throws AppError invalid INVALID_ENVELOPE. */
+/** Undefined when the peer has no such commit. Throws AppError invalid INVALID_ENVELOPE. */
 export function parseCommit(message: { header?: unknown }): CommitBundle | undefined {
   return message.header === undefined ? undefined : parse(commitSchema, message);
 }
@@ -293,5 +293,5 @@ function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
 }
 
 function refused(cause?: unknown): AppError {
-  return new AppError('invalid', 'INVALID_ENVELOPE', 'A validator sent what is no message', { cause });
+  return new AppError('invalid', 'INVALID_ENVELOPE', 'A validator sent a malformed message', { cause });
 }

@@ -55,24 +55,24 @@ export interface PeeringOptions extends ExamineOptions {
   registers(): Pick<Registers, 'get' | 'all' | 'find' | 'jump'>;
   admission(): Pick<Admission, 'take' | 'settled'>;
   append(...records: LogRecord[]): Promise<number>;
-  /** Whether this validator proposes nothing. */
+  /** Whether this validator is draining. */
   isDraining(): boolean;
-  /** There is evidence of a register: its roster may have to be asked to suspend a validator. */
+  /** Called when evidence of a register is held, so that a suspension can be proposed. */
   accuse(registerId: string): void;
 }
 
 export interface PeeringMetrics {
-  /** Proven conflicting messages that were not known before. */
+  /** Newly proven conflicting messages. */
   equivocation(kind: PeerEvidence['kind']): void;
-  /** Something arrived that no honest validator sends. */
+  /** A peer sent a message that a correct validator would not send. */
   peerFault(reason: string): void;
 }
 
 const retryMs = { first: 100, last: 2_000 } as const;
 
 /**
- * Plain logic between the wire and the registers: what arrives counts only when it is authentic, what is missing is asked
- * for, what was lost is said again. It has no timers but those of the scheduler.
+ * The peer-to-peer logic between the transport and the registers: authenticates messages, fetches missing data, repeats lost
+ * messages. All timers are those of the scheduler.
  */
 export class Peering implements Inbox, Peers {
   readonly #options: PeeringOptions;
@@ -173,12 +173,12 @@ export class Peering implements Inbox, Peers {
     this.#presence.stop();
   }
 
-  /** Others need not wait for the next heartbeat. */
+  /** Sends a heartbeat to all peers at once. */
   tellAll(): void {
     this.#presence.greetAll();
   }
 
-  /** Names what waits in a register to its other members. */
+  /** Announces the waiting transactions of a register to its other members again. */
   remind(register: Register): void {
     this.#hints.remind(register);
   }
@@ -188,17 +188,17 @@ export class Peering implements Inbox, Peers {
     return this.#presence.peers;
   }
 
-  /** When each of them was heard last. */
+  /** When each peer was last heard. */
   get sightings(): readonly Sighting[] {
     return this.#presence.peers.map((id) => this.#presence.sighting(id));
   }
 
-  /** Milliseconds by which the clock here is ahead of the others'; undefined while none was heard. */
+  /** Milliseconds by which the local clock is ahead of the peers' clocks; undefined before the first heartbeat. */
   get clockAheadMs(): number | undefined {
     return this.#presence.clockAheadMs;
   }
 
-  /** The members of a register and when each was heard (L-112); empty for a register that is not validated here. */
+  /** The members of a register and when each was last heard; empty for a register that this validator does not run. */
   operational(registerId: string): readonly OperationalMember[] {
     const register = this.#options.registers().get(registerId);
     if (register === undefined) return [];
@@ -226,12 +226,12 @@ export class Peering implements Inbox, Peers {
     return this.#witness.list(registerId);
   }
 
-  /** Pieces of evidence that are held, of all registers. */
+  /** Number of pieces of evidence held, over all registers. */
   get evidenceHeld(): number {
     return this.#witness.size;
   }
 
-  // What other validators say.
+  // Messages from other validators.
 
   receive(from: string, envelope: Envelope): void {
     if (from === this.#options.self || this.charges.isBarred(from)) return;
@@ -257,7 +257,7 @@ export class Peering implements Inbox, Peers {
     return this.#serving.commit(from, registerId, height);
   }
 
-  // What the own registers say.
+  // Calls of the local registers.
 
   follow(registerId: string, members: readonly string[]): void {
     this.#presence.follow(registerId, members);
@@ -344,7 +344,7 @@ export class Peering implements Inbox, Peers {
     return this.operational(registerId).filter((member) => member.isOperational).length;
   }
 
-  /** A validator that had been silent counts again: what waited for it may go on. */
+  /** A silent validator was heard again: registers that waited for a quorum may continue. */
   #onReturn(peer: string): void {
     for (const register of this.#options.registers().all()) {
       if (isMember(register, peer)) register.wake();

@@ -9,15 +9,15 @@ export interface PresenceOptions {
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   send(to: string, envelope: Envelope): void;
-  /** Where a register stands here; undefined when it is not validated here. */
+  /** The head of a register here; undefined when this validator does not run it. */
   head(registerId: string): Head | undefined;
-  /** Whether this validator proposes nothing. */
+  /** Whether this validator is draining. */
   isDraining(): boolean;
-  /** A validator was heard that had been silent. */
+  /** A validator that had been silent was heard. */
   onReturn(peer: string): void;
 }
 
-/** What was last heard of a validator. */
+/** The latest contact with a validator. */
 export interface Sighting {
   readonly validatorId: string;
   /** 0 for never. */
@@ -28,7 +28,7 @@ export interface Sighting {
 /** A member of a register as this validator sees it. */
 export interface OperationalMember {
   readonly validatorId: string;
-  /** 0 for never; now for this validator itself. */
+  /** 0 for never; the current time for this validator itself. */
   readonly heardAtMs: number;
   /** Heard within the policy's operationalTtlSeconds. */
   readonly isOperational: boolean;
@@ -41,11 +41,11 @@ interface Peer {
   readonly metAtMs: number;
   heardAtMs: number;
   version: string;
-  /** It proposes nothing, in its own words. */
+  /** The peer reports that it drains. */
   draining: boolean;
-  /** Where its registers stand, as far as they are validated here too. */
+  /** Heads of the registers that this validator runs too. */
   readonly heads: Map<string, Head>;
-  /** Registers it must be told of, and how often it was. */
+  /** Registers to report to the peer, with the number of times each was reported. */
   readonly news: Map<string, number>;
 }
 
@@ -53,21 +53,21 @@ const everyMs = 1_000;
 const mostHeads = 256;
 const mostTold = 5;
 const mostStrangers = 256;
-/** A validator that is heard after such a silence has been away. */
+/** A longer silence counts as an absence. */
 const awayMs = 5_000;
-/** Three heartbeats that did not come. */
+/** Three missed heartbeats. */
 const silentMs = 3_000;
 
 /**
- * Who is there: heartbeats between validators, one a second for each pair whatever the number of their registers (D24). A
- * heartbeat names the registers that have moved since the other was told, so that one that missed everything learns it.
+ * Failure detection by heartbeats, one a second for each pair of validators whatever the number of shared registers. A
+ * heartbeat reports the registers that advanced since the last one, so that a peer that missed everything catches up.
  */
 export class Presence {
   readonly #options: PresenceOptions;
   readonly #peers = new Map<string, Peer>();
   readonly #members = new Map<string, readonly string[]>();
   readonly #clocks = new PeerClocks();
-  /** When others were heard that share no register with this one yet; bounded. */
+  /** Contact times of validators that do not share a register with this one yet; bounded. */
   readonly #strangers = new Map<string, number>();
 
   constructor(options: PresenceOptions) {
@@ -95,7 +95,7 @@ export class Presence {
     for (const id of this.#peers.keys()) if (!known.has(id)) this.#part(id);
   }
 
-  /** Something authentic came from a validator. */
+  /** An authenticated message of a validator arrived. */
   heard(validatorId: string): void {
     const peer = this.#peers.get(validatorId);
     const nowMs = this.#options.clock.nowMs();
@@ -111,7 +111,7 @@ export class Presence {
     if (wasAway) this.#options.onReturn(validatorId);
   }
 
-  /** What a heartbeat says beside its heads. */
+  /** Handles the fields of a heartbeat other than its heads. */
   greeted(validatorId: string, { version, atMs, draining }: Heartbeat): void {
     const peer = this.#peers.get(validatorId);
     if (peer === undefined) return;
@@ -120,7 +120,7 @@ export class Presence {
     this.#clocks.take(validatorId, atMs, this.#options.clock.nowMs());
   }
 
-  /** Where a register of another validator stands, in its own words. */
+  /** Records the head of a register that another validator reports. */
   placed(validatorId: string, head: Head): void {
     const peer = this.#peers.get(validatorId);
     const own = this.#options.head(head.registerId);
@@ -130,12 +130,12 @@ export class Presence {
     else if (!peer.news.has(head.registerId)) peer.news.set(head.registerId, 0);
   }
 
-  /** A register has moved here. */
+  /** A register has advanced here. */
   moved(registerId: string): void {
     for (const id of this.#members.get(registerId) ?? []) this.#peers.get(id)?.news.set(registerId, 0);
   }
 
-  /** The other must be told of everything: it may have been away. */
+  /** Reports all shared registers to the peer, since it may have missed heartbeats. */
   connected(validatorId: string): void {
     const peer = this.#peers.get(validatorId);
     if (peer === undefined) return;
@@ -145,7 +145,7 @@ export class Presence {
     this.#greet(validatorId, peer);
   }
 
-  /** Whether nothing will be proposed by a validator: it is silent, or drains. Who is wrong about it only votes nil early. */
+  /** Whether the validator is silent or drains, so that its proposal is not awaited. A wrong guess only causes an early nil prevote. */
   isAway(validatorId: string): boolean {
     if (validatorId === this.#options.self) return this.#options.isDraining();
     const peer = this.#peers.get(validatorId);
@@ -164,7 +164,7 @@ export class Presence {
     };
   }
 
-  /** Milliseconds by which the clock here is ahead of the others'; undefined while none was heard. */
+  /** Milliseconds by which the local clock is ahead of the peers' clocks; undefined before the first heartbeat. */
   get clockAheadMs(): number | undefined {
     return this.#clocks.aheadMs;
   }
@@ -183,7 +183,7 @@ export class Presence {
     this.#greet(validatorId, peer);
   }
 
-  /** Says at once what the next heartbeat would say. */
+  /** Sends a heartbeat to all peers at once. */
   greetAll(): void {
     for (const [id, peer] of this.#peers) this.#greet(id, peer);
   }

@@ -1,7 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 
 const windowMs = 1_000;
-/** A member that catches up asks for a few dockets a second; one that asks for more gets it in the next second. */
+/** A member that catches up requests a few dockets a second; larger demands are served in later windows. */
 const most = { questions: 500, bytes: 32 * 1024 * 1024 } as const;
 
 const mostAsking = 1_024;
@@ -13,13 +13,13 @@ interface Asked {
 }
 
 /**
- * What each validator may ask for in a second: answers are made for it and wait in memory until it reads them, and nothing
- * but this keeps it from asking for all of them again and again.
+ * Limits the answers that each validator may request per second. Answers stay in memory until the requester reads them, so
+ * unlimited requests could exhaust it.
  */
 export class Questions {
   readonly #asked = new Map<string, Asked>();
 
-  /** Throws AppError rate_limited TOO_MANY_QUESTIONS when the second's share is used up. */
+  /** Throws AppError rate_limited TOO_MANY_QUESTIONS when the limit of the current second is reached. */
   answer<T>(from: string, make: () => { readonly answer: T; readonly sizeBytes: number }): T {
     const nowMs = performance.now();
     let asked = this.#asked.get(from);
@@ -30,7 +30,12 @@ export class Questions {
     }
     if (asked.questions >= most.questions || asked.bytes >= most.bytes) {
       const options = { retryAfterSeconds: 1 };
-      throw new AppError('rate_limited', 'TOO_MANY_QUESTIONS', 'asked for too much in a second', options);
+      throw new AppError(
+        'rate_limited',
+        'TOO_MANY_QUESTIONS',
+        'too many requests or bytes in one second; retry later',
+        options,
+      );
     }
     asked.questions += 1;
     const { answer, sizeBytes } = make();

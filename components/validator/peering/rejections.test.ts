@@ -99,7 +99,7 @@ describe('a proposal that breaks the rules', { timeout: 40_000 }, () => {
     tell({ ...good, publicKey: testKey(22).publicKey });
     const { reason: _reason, ...silent } = good;
     tell(silent);
-    expect(hearer.messages.filter((text) => text === 'faulty message of a validator')).toHaveLength(2);
+    expect(hearer.messages.filter((text) => text === 'a validator sent a faulty message')).toHaveLength(2);
     tell(good, 'validator-1', height + 1);
     tell(good, 'validator-9');
     expect(register.rejections.all).toEqual([]);

@@ -11,19 +11,19 @@ import { wireCommit } from './wire.ts';
 export interface ConsensusRpcOptions {
   readonly inbox: Inbox;
   readonly charges: Pick<Charges, 'charge' | 'isBarred'>;
-  /** Another validator has connected: it can be reached again. */
+  /** Another validator has connected and is reachable again. */
   onStream(from: string): void;
 }
 
-/** A proposal of the largest docket, or a genesis record, with room. */
+/** Fits a proposal of the largest docket, or a genesis record. */
 const mostRequestBytes = 4 * 1024 * 1024;
 
-/** Whether a client may speak as a validator at all; for which one its certificate says. */
+/** Whether a client is a validator; its certificate names which one. */
 export function isValidator({ clientId }: { readonly clientId: string }): boolean {
   return clientId.startsWith('validator-');
 }
 
-/** Who may call the service, and what bytes that are no message cost. */
+/** Authorisation and limits of the service; undecodable requests count against their sender. */
 export function consensusRules(charges: Pick<Charges, 'charge'>): RpcRules {
   return {
     allow: isValidator,
@@ -32,7 +32,7 @@ export function consensusRules(charges: Pick<Charges, 'charge'>): RpcRules {
   };
 }
 
-/** What other validators say and ask. The sender is who the connection's certificate names. */
+/** The RPCs of other validators. The sender is the identity in the connection's certificate. */
 export function consensusHandlers(options: ConsensusRpcOptions): RpcHandlers<typeof ConsensusService.method> {
   const { inbox } = options;
   const streams = new Streams();
@@ -43,7 +43,7 @@ export function consensusHandlers(options: ConsensusRpcOptions): RpcHandlers<typ
       const line = streams.open(clientId);
       options.onStream(clientId);
       yield {};
-      // Whichever comes first ends the call: its end, its fault, or newer ones of the same validator.
+      // The call ends with the stream, with an error, or when newer streams of the same validator replace it.
       await Promise.race([line.isOver, hear(options, clientId, { requests, isOpen: line.isOpen })]).finally(
         line.close,
       );
@@ -75,16 +75,20 @@ interface Line {
 async function hear(options: ConsensusRpcOptions, from: string, { requests, isOpen }: Line): Promise<void> {
   for await (const request of requests) {
     if (!isOpen()) return;
-    // One that is not listened to has no stream either: its messages would have to be read to be dropped.
+    // A banned validator's stream is closed, since dropping its messages would still mean reading them.
     assertHeard(options, from);
     take(options, from, request);
   }
 }
 
-/** Throws AppError unavailable VALIDATOR_BARRED for one that sent too much of what no honest validator sends. */
+/** Throws AppError unavailable VALIDATOR_BARRED for a validator that sent too many faulty messages. */
 function assertHeard({ charges }: ConsensusRpcOptions, from: string): void {
   if (!charges.isBarred(from)) return;
-  throw new AppError('unavailable', 'VALIDATOR_BARRED', `${from} is not listened to for a while`);
+  throw new AppError(
+    'unavailable',
+    'VALIDATOR_BARRED',
+    `${from} sent too many faulty messages and is ignored for a while`,
+  );
 }
 
 function take({ inbox, charges }: ConsensusRpcOptions, from: string, request: unknown): void {
@@ -96,7 +100,7 @@ function take({ inbox, charges }: ConsensusRpcOptions, from: string, request: un
     charges.charge(from, 'envelope');
     return;
   }
-  // A heartbeat says who it is of; that is nobody but its sender.
+  // The validator id of a heartbeat must be that of its sender.
   if (envelope.kind === 'heartbeat' && envelope.validatorId !== from) charges.charge(from, 'envelope');
   else inbox.receive(from, envelope);
 }

@@ -7,7 +7,7 @@ import type { CommitBundle, SealedTransaction } from './transport.ts';
 const mostRecords = 2_000;
 const mostRecordBytes = 8 * 1024 * 1024;
 
-/** What members of a register ask one another for; nobody else gets anything of it. */
+/** Serves records and commits to members of a register; other validators get nothing. */
 export class Serving {
   readonly #commits: Commits;
   readonly #find: (registerId: string) => Register | undefined;
@@ -17,7 +17,7 @@ export class Serving {
     this.#find = find;
   }
 
-  /** As many of the transactions as are here and one answer holds. */
+  /** Returns the available transactions, up to the size of one answer. */
   records(from: string, registerId: string, transactionIds: readonly string[]): readonly SealedTransaction[] {
     const register = this.#find(registerId);
     if (register === undefined || !isMember(register, from)) return [];

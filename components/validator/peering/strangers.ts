@@ -4,11 +4,11 @@ import type { Envelope } from './transport.ts';
 
 const windowMs = 1_000;
 const mostPerWindow = 20;
-/** A little more than the time for which an answer that a register is not this validator's is remembered. */
+/** Slightly longer than the negative cache of unknown registers. */
 const againMs = 1_100;
-/** Messages about docket 0 of registers that have not begun here. */
+/** Bound of messages about docket 0 of registers that have not begun here. */
 const mostEarly = 256;
-/** Nothing of them is verified: whoever sends too much of it pushes out its own. */
+/** Unverified messages are bounded per sender; a sender that exceeds the bound evicts its own. */
 const mostEarlyOfOne = { messages: 64, bytes: 2 * 1024 * 1024 } as const;
 const mostSenders = 16;
 
@@ -18,12 +18,12 @@ interface Early {
   readonly sizeBytes: number;
 }
 
-/** Acts once after that many milliseconds; a key that is set again replaces what it stood for. */
+/** Runs the callback once after that many milliseconds; setting the same key again replaces it. */
 type Later = (key: string, afterMs: number, act: () => void) => void;
 
 /**
- * Registers that others speak of and that are not known here, and questions to others that cost something: both are asked
- * about a bounded number of times a second, whoever makes them up.
+ * Discovers registers that peers mention and this validator does not know. Lookups, and requests to peers that cost
+ * something, are limited per second, so that invented registers cannot cause load.
  */
 export class Strangers {
   readonly #clock: Clock;
@@ -40,15 +40,15 @@ export class Strangers {
     this.#later = later;
   }
 
-  /** Another validator speaks of a register: this one may have become a member of it. */
+  /** A peer mentioned a register: this validator may have become a member of it. */
   meet(from: string, registerId: string): void {
     if (findRegisterId(registerId) !== registerId || !this.mayAsk(from, registerId)) return;
     this.#ask(registerId, true);
   }
 
   /**
-   * A register that rests is not spoken of again. The docket that lets this validator in may be stored a moment after others
-   * tell of it, and the register service may be away: what was not found is asked once more, what was not answered until it is.
+   * Looks the register up. Idle registers are not mentioned again, and the docket that admits this validator may be stored a
+   * moment later. A negative answer is therefore checked once more, and a failed lookup is retried until it is answered.
    */
   #ask(registerId: string, isFirst: boolean): void {
     const again = () => {
@@ -64,7 +64,7 @@ export class Strangers {
     }, again);
   }
 
-  /** Another member may have got the genesis transaction first: what it says of docket 0 is kept until it comes here. */
+  /** Another member may have received genesis first: its messages about docket 0 are buffered until the register begins here. */
   keepEarly(from: string, envelope: Envelope): void {
     if (heightOf(envelope) !== 0) return;
     const senders = new Set(this.#early.map((each) => each.from));
@@ -81,12 +81,12 @@ export class Strangers {
     this.#early = this.#early.filter((each) => !tooMany.has(each)).slice(-mostEarly);
   }
 
-  /** About how many bytes the messages that are kept take. */
+  /** Approximate size of the buffered messages in bytes. */
   get earlyBytes(): number {
     return this.#early.reduce((sum, each) => sum + each.sizeBytes, 0);
   }
 
-  /** What was kept for a register. */
+  /** Removes and returns the messages buffered for a register. */
   takeEarly(registerId: string): readonly Early[] {
     const found = this.#early.filter(({ envelope }) => envelope.registerId === registerId);
     for (const each of found) this.#early.splice(this.#early.indexOf(each), 1);
@@ -114,7 +114,7 @@ function heightOf(envelope: Envelope): number | undefined {
   return isDocket0 ? proposal.height : undefined;
 }
 
-/** About how many bytes an envelope takes in memory. */
+/** Approximate memory size of an envelope in bytes. */
 function weigh(envelope: Envelope): number {
   const base = 4_096;
   return envelope.kind === 'proposal' ? base + 2 * (envelope.header.genesisConfig?.length ?? 0) : base;

@@ -1,4 +1,4 @@
-/** An honest validator has one; more for a moment, when the network lost one and nobody has noticed. */
+/** A correct validator has one stream, and briefly more when a lost one has not timed out yet. */
 const mostOpen = 4;
 
 interface Open {
@@ -6,11 +6,11 @@ interface Open {
   isOpen: boolean;
 }
 
-/** The streams that stand from each validator, bounded: a new one ends the oldest. */
+/** The open streams of each validator, bounded: a new one closes the oldest. */
 export class Streams {
   readonly #open = new Map<string, Open[]>();
 
-  /** @returns `isOver` resolves when newer streams have taken the place of this one */
+  /** @returns `isOver` resolves when newer streams have replaced this one */
   open(from: string): { readonly isOver: Promise<void>; isOpen(): boolean; close(): void } {
     const { promise: isOver, resolve } = Promise.withResolvers<void>();
     const own: Open = { end: resolve, isOpen: true };
@@ -23,7 +23,7 @@ export class Streams {
     return { isOver, isOpen: () => own.isOpen, close: () => this.#close(from, own) };
   }
 
-  /** How many stand. */
+  /** Number of open streams. */
   get size(): number {
     let size = 0;
     for (const streams of this.#open.values()) size += streams.length;

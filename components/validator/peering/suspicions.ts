@@ -6,14 +6,14 @@ const mostSeen = 64;
 const mostTold = 256;
 
 /**
- * Finds out that a proposer said different things to different members: who votes for something else than this member was
- * proposed is shown the proposal that came here, and compares it with its own, also when it has decided meanwhile.
+ * Detects a proposer that sent different proposals to different members. A member that votes for another value is sent the
+ * proposal received here and compares it with its own, even after it has decided.
  */
 export class Suspicions {
   readonly #seen = new Map<string, Map<string, Proposal>>();
   readonly #told = new Map<string, Set<string>>();
 
-  /** A proposal that is authentic. Evidence when it contradicts one that was seen before. */
+  /** Records an authentic proposal. Returns evidence when it contradicts an earlier one. */
   note(registerId: string, proposal: Proposal): Evidence | undefined {
     const seen = this.#seen.get(registerId) ?? new Map<string, Proposal>();
     this.#seen.set(registerId, seen);
@@ -28,13 +28,13 @@ export class Suspicions {
     return undefined;
   }
 
-  /** Whether a proposal contradicts what was seen, before anything of it is verified. */
+  /** Whether a proposal, not yet verified, contradicts a recorded one. */
   isNews(registerId: string, proposal: Proposal): boolean {
     const first = this.#seen.get(registerId)?.get(nameOf(proposal));
     return first !== undefined && !agrees(first, proposal);
   }
 
-  /** Members that voted in the round of a message for something else than was proposed here; each is named once. */
+  /** Members that voted in the message's round for a value other than the local proposal; each is returned once. */
   contradicted({ id, machine }: Register, { height, round: number }: Message): readonly string[] {
     const round = machine.rules.height === height ? machine.rounds.get(number) : undefined;
     if (round?.proposal === undefined) return [];
@@ -50,7 +50,7 @@ export class Suspicions {
     return found;
   }
 
-  /** The register goes on with another height. */
+  /** The register has moved to another height. */
   decided(registerId: string): void {
     this.#told.delete(registerId);
   }

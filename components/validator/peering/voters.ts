@@ -15,8 +15,8 @@ interface Term {
 const mostTerms = 16;
 
 /**
- * The first docket that the present set decides. The policy may have asked for another number of votes then; that matters
- * only to certificates, which need a quorum of the set in any case.
+ * The first docket that the current set decides. The policy's threshold may have differed then, which matters only to
+ * certificates, and those need a quorum of the set in any case.
  */
 function setSince({ ledger, height }: RegisterState): number {
   const changes = ledger.validators.flatMap(({ status, effectiveFromDocket }) =>
@@ -25,11 +25,11 @@ function setSince({ ledger, height }: RegisterState): number {
   return Math.min(height, Math.max(0, ...changes));
 }
 
-/** Who voted in the latest heights of each register, so that what was signed then can still be judged. */
+/** The validator sets of each register's latest heights, so that messages of those heights can still be verified. */
 export class VoterHistory {
   readonly #registers = new Map<string, Term[]>();
 
-  /** The set that decides the register's next docket. */
+  /** Records the set that decides the register's next docket. */
   note({ id, state }: Register): void {
     const terms = this.#registers.get(id) ?? [];
     const { registerId, networkId, members, membersHash, rules, height } = state;
@@ -41,7 +41,7 @@ export class VoterHistory {
     this.#registers.set(id, terms.slice(-mostTerms));
   }
 
-  /** Undefined for heights before the ones that are remembered. */
+  /** Undefined for heights before the recorded ones. */
   find(registerId: string, height: number): PastVoters | undefined {
     return this.#registers.get(registerId)?.findLast(({ from }) => from <= height)?.voters;
   }

@@ -34,7 +34,7 @@ describe('evidence that another member gives', { timeout: 40_000 }, () => {
     await cluster.submit(cluster.member(1));
     await cluster.sealed(2);
     await waitFor(() => peering.evidence(registerId).length === 1);
-    expect(member.messages).not.toContain('faulty message of a validator');
+    expect(member.messages).not.toContain('a validator sent a faulty message');
     expect(peering.evidence(registerId)).toMatchObject([{ height: 2, validatorIds: ['validator-3'] }]);
   });
 

@@ -15,14 +15,14 @@ export interface WitnessOptions {
   append(...records: LogRecord[]): Promise<number>;
   find(registerId: string): Register | undefined;
   counted(kind: PeerEvidence['kind']): void;
-  /** To all other members of a register. */
+  /** Sends to all other members of a register. */
   tellAll(register: Register, evidence: PeerEvidence): void;
   tell(to: string, registerId: string, evidence: PeerEvidence): void;
-  /** There is evidence of a register that was not there before. */
+  /** The register has new evidence. */
   held(registerId: string): void;
 }
 
-/** Evidence of heights that this member has not reached: it cannot be judged yet, and is not given again by itself. */
+/** Bounds of evidence of heights that this member has not reached. It cannot be verified yet, and peers do not resend it. */
 const mostEarlyOfOne = 4;
 const mostEarly = 64;
 
@@ -32,8 +32,8 @@ interface Early {
 }
 
 /**
- * Keeps what proves a fault: in the log, so that it outlives a restart, and at every other member. A register of which
- * there are two certificates of one height halts.
+ * Stores proven faults in the log, so that they survive a restart, and sends them to every other member. Two certificates of
+ * one height halt the register.
  */
 export class Witness {
   readonly #options: WitnessOptions;
@@ -48,14 +48,14 @@ export class Witness {
     return this.#pool.list(registerId);
   }
 
-  /** Pieces that are held, of all registers. */
+  /** Number of pieces of evidence held, over all registers. */
   get size(): number {
     return this.#pool.size;
   }
 
   /**
-   * False when it proves nothing. What is known already, or cannot be judged any more, is not looked at again.
-   * @param from who gave it; this validator itself when it saw both messages
+   * False when the evidence proves nothing. Known evidence, and evidence of heights whose set is forgotten, is not verified.
+   * @param from the sender; this validator's id when it received both messages itself
    */
   take(from: string, registerId: string, evidence: PeerEvidence): boolean {
     const { clock, verifier, voters, find } = this.#options;
@@ -73,7 +73,7 @@ export class Witness {
     return taken !== 'false';
   }
 
-  /** The register goes on with another height. */
+  /** The register has moved to another height. */
   decided(registerId: string): void {
     const early = this.#early.get(registerId);
     this.#early.delete(registerId);
@@ -81,7 +81,7 @@ export class Witness {
     if (this.#pool.list(registerId).length > 0) this.#options.held(registerId);
   }
 
-  /** What was proven before a restart. A register that halted for it stays halted. */
+  /** Restores evidence from the log. A register that halted for it stays halted. */
   recall(registerId: string, logged: readonly LoggedEvidence[]): void {
     for (const { evidence, proof } of logged) {
       if (proof !== undefined) this.#pool.recall(registerId, evidence, proof);
@@ -90,7 +90,7 @@ export class Witness {
     if (this.#pool.list(registerId).length > 0) this.#options.held(registerId);
   }
 
-  /** Another member may have been away when it was told to all. */
+  /** Sends all evidence to a member that may have missed the broadcast. */
   share(to: string, { id }: Register): void {
     for (const { evidence } of this.#pool.list(id)) this.#options.tell(to, id, evidence);
   }
@@ -110,23 +110,26 @@ export class Witness {
     const { kind } = evidence;
     const registerId = register.id;
     counted(kind);
-    log.error({ registerId, height, kind, validatorIds, evidence }, 'equivocation');
-    // The log reports its own failure.
+    log.error(
+      { registerId, height, kind, validatorIds, evidence },
+      'a validator signed conflicting messages; the evidence is stored',
+    );
+    // The journal reports its own failure.
     append(logged(registerId, known)).catch(() => {});
     tellAll(register, evidence);
     this.#haltFor(registerId, evidence);
     held(registerId);
   }
 
-  /** Two certificates of one height: more members failed than the set tolerates, and nothing decides which one counts. */
+  /** Two certificates of one height: more members failed than the set tolerates, and no rule can choose between them. */
   #haltFor(registerId: string, evidence: PeerEvidence): void {
     if (evidence.kind !== 'conflicting-certificate') return;
-    const reason = `two certificates were made for docket ${evidence.first.height}`;
+    const reason = `two certificates exist for docket ${evidence.first.height}`;
     this.#options.find(registerId)?.halt(reason);
   }
 }
 
-/** Evidence as it stands in the log. */
+/** Evidence as a log record. */
 export function logged(registerId: string, known: KnownEvidence): LogRecord {
   const { evidence, networkId, validatorSetHash, signers, seenAtMs } = known;
   const proof = { networkId, validatorSetHash, signers, seenAtMs };

@@ -2,47 +2,46 @@ import { equalBytes } from '#core/encoding/text.ts';
 import type { Budget } from './budget.ts';
 import type { Lane, PooledTransaction } from './transaction.ts';
 
-/** Bounds of every pool of a validator. An operator may change the first two at run time. */
+/** Bounds of every pool of a validator. An operator may change the first two at runtime. */
 export interface PoolBounds {
   maxTransactions: number;
   maxBytes: number;
   readonly maxControlTransactions: number;
-  /** What all registers of the validator may hold together. */
+  /** Shared budget of all registers of the validator. */
   readonly budget: Budget;
 }
 
 export type Full = 'count' | 'bytes' | 'sender' | 'total';
 
-/** waiting: may be proposed; sealing: in a docket that is decided and not stored; leaving: stored, still remembered. */
+/** waiting: may be proposed; sealing: in a decided docket that is not stored; leaving: stored, kept for duplicate detection. */
 type Stage = 'waiting' | 'sealing' | 'leaving';
 
 interface Slot {
   readonly transaction: PooledTransaction;
   stage: Stage;
-  /** The log segment that holds it; 0 until it is on disk. */
+  /** The log segment that holds the transaction; 0 until it is on disk. */
   segment: number;
 }
 
-/** A sealed or waiting transaction as a predecessor or duplicate. */
+/** A pooled transaction, looked up as a predecessor or duplicate. */
 export interface Known {
   readonly transaction: PooledTransaction;
   readonly stage: Stage;
-  /** 0 while it is on its way to the disk. */
+  /** 0 until it is on disk. */
   readonly segment: number;
 }
 
-/** What a decided docket does to a pool. */
+/** The effect of a decided docket on a pool. */
 export interface Sealing {
-  /** Waited here and can no longer be sealed, each in front of its descendants. */
+  /** Waiting transactions that can no longer be sealed, each followed by its descendants. */
   readonly dropped: readonly (readonly PooledTransaction[])[];
-  /** Of the docket's transactions, those that were not known here. */
+  /** The docket's transactions that were not in this pool. */
   readonly fresh: readonly PooledTransaction[];
 }
 
 /**
- * What one register waits to seal: two lanes, first in first out, bounded by count, bytes and sender. Transactions stay
- * known after they were stored until every admission that began before has ended, because the answer such an admission
- * got from the register may be older than the docket.
+ * The mempool of one register: two lanes, first in first out, bounded by count, bytes and sender. Stored transactions are kept
+ * until every admission that began earlier has ended, because its lookup may have been answered before the docket was stored.
  */
 export class Pool {
   readonly #bounds: Readonly<PoolBounds>;
@@ -67,28 +66,28 @@ export class Pool {
     return this.#lanes.control.size + this.#lanes.action.size;
   }
 
-  /** Of those, genesis and control transactions. */
+  /** Number of waiting genesis and control transactions. */
   get controlSize(): number {
     return this.#lanes.control.size;
   }
 
-  /** Most Action transactions that may wait. */
+  /** Bound of waiting Action transactions. */
   get maxSize(): number {
     return this.#bounds.maxTransactions;
   }
 
-  /** When the oldest transaction that waits came; undefined when none does. */
+  /** Arrival of the oldest waiting transaction; undefined when the pool is empty. */
   get oldestAtMs(): number | undefined {
     const heads = Object.values(this.#lanes).flatMap((lane) => lane.values().next().value?.addedAtMs ?? []);
     return heads.length === 0 ? undefined : Math.min(...heads);
   }
 
-  /** Bytes of what may be proposed. */
+  /** Bytes of waiting transactions. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Bytes of what may be proposed and of what is being sealed. */
+  /** Bytes of waiting transactions and of those being sealed. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
@@ -101,17 +100,17 @@ export class Pool {
     return this.#slots.get(txId);
   }
 
-  /** The successor that a predecessor has here, when it may have only one. */
+  /** The pooled successor of a predecessor that may have only one. */
   findSuccessor(txId: string): string | undefined {
     return this.#successors.get(txId);
   }
 
-  /** The transaction here that has a replay key. */
+  /** The pooled transaction with a replay key. */
   findReplay(replayKey: string): string | undefined {
     return this.#replays.get(replayKey);
   }
 
-  /** Why a transaction does not fit; undefined when it does. Genesis and control count against their own bound. */
+  /** The bound that a transaction would exceed; undefined when it fits. Genesis and control have a bound of their own. */
   isFullFor(lane: Lane, sender: string, sizeBytes: number): Full | undefined {
     const { maxTransactions, maxControlTransactions, maxBytes, budget } = this.#bounds;
     if (lane === 'control') {
@@ -134,13 +133,13 @@ export class Pool {
     if (replayKey !== undefined && !this.#replays.has(replayKey)) this.#replays.set(replayKey, txId);
   }
 
-  /** Remembers in which log segment a transaction lives. */
+  /** Records the log segment that holds a transaction. */
   place(txId: string, segment: number): void {
     const slot = this.#slots.get(txId);
     if (slot !== undefined) slot.segment = segment;
   }
 
-  /** What lives in a log segment that goes; from now on it lives in another one. */
+  /** The transactions in a log segment about to be deleted, which move to another segment. */
   *moveSegment(segment: number, into: number): Iterable<PooledTransaction> {
     for (const slot of this.#slots.values()) {
       if (slot.segment !== segment || slot.stage === 'leaving') continue;
@@ -156,8 +155,9 @@ export class Pool {
   }
 
   /**
-   * They are in a decided docket, whether they waited here or not. What waited in the place of one of them, another record
-   * of that id, another successor, or a repetition, gives way. Returns what can no longer be sealed, and what was not known here.
+   * Marks the transactions of a decided docket, whether they waited here or not. A conflicting waiting transaction is removed:
+   * a different record of the same id, another exclusive successor, or the same replay key. Returns the removed ones and those
+   * that were not in this pool.
    */
   seal(transactions: readonly PooledTransaction[]): Sealing {
     const dropped: PooledTransaction[][] = [];
@@ -176,7 +176,7 @@ export class Pool {
     return { dropped: dropped.filter((line) => line.length > 0), fresh };
   }
 
-  /** Makes it the one successor of its predecessor; another one that waits goes. */
+  /** Makes the transaction the exclusive successor of its predecessor and removes a waiting conflicting one. */
   #succeed({ txId, previousTransactionId: previous, exclusivePredecessor }: PooledTransaction) {
     if (!exclusivePredecessor || previous === undefined) return [];
     const rival = this.#successors.get(previous);
@@ -185,7 +185,7 @@ export class Pool {
     return removed;
   }
 
-  /** Makes it the one that has its replay key; another one that waits goes. */
+  /** Makes the transaction the holder of its replay key and removes a waiting conflicting one. */
   #repeat({ txId, replayKey }: PooledTransaction) {
     if (replayKey === undefined) return [];
     const rival = this.#replays.get(replayKey);
@@ -194,7 +194,7 @@ export class Pool {
     return removed;
   }
 
-  /** They are stored; remembered until admissions up to `serial` have ended. */
+  /** Marks transactions as stored; they are kept until admissions up to this epoch have ended. */
   markStored(txIds: readonly string[], serial: number): void {
     for (const txId of txIds) {
       const slot = this.#slots.get(txId);
@@ -206,14 +206,14 @@ export class Pool {
     this.#leaving.push({ serial, txIds });
   }
 
-  /** Forgets what was stored before every admission that is still under way. */
+  /** Forgets transactions that were stored before every admission still in progress. */
   forgetStored(oldestActiveSerial: number): void {
     while ((this.#leaving[0]?.serial ?? Number.POSITIVE_INFINITY) < oldestActiveSerial) {
       for (const txId of this.#leaving.shift()?.txIds ?? []) this.#forget(txId);
     }
   }
 
-  /** Takes a waiting transaction out; what descends from it goes too and is returned with it. */
+  /** Removes a waiting transaction together with its descendants, which are returned with it. */
   remove(txId: string): PooledTransaction[] {
     const removed: PooledTransaction[] = [];
     const open = [txId];
@@ -229,7 +229,7 @@ export class Pool {
     return removed;
   }
 
-  /** Waiting transactions whose time is over. */
+  /** Waiting transactions that have expired. */
   expired(nowMs: number): PooledTransaction[] {
     return [...this.waiting()].filter((transaction) => transaction.expiresAtMs <= nowMs);
   }

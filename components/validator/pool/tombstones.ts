@@ -3,7 +3,7 @@ import type { Tombstone } from '../log/entries.ts';
 const keptMs = 24 * 60 * 60 * 1000;
 const mostKept = 10_000;
 
-/** Rejected and expired transactions of one register for 24 h, bounded; the oldest go first (D17). */
+/** Rejected and expired transactions of one register, kept for 24 h; bounded, oldest evicted first. */
 export class Tombstones {
   readonly #byId = new Map<string, Tombstone>();
 

@@ -5,7 +5,7 @@ import type { Pool } from '../pool/pool.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { RegisterState } from './state.ts';
 
-/** Tombstones of a transaction that will never be sealed and of its descendants, which go the same way. */
+/** Tombstones of a transaction that can no longer be sealed, and of its descendants. */
 export function buried(tombstone: Tombstone, removed: readonly PooledTransaction[]): Tombstone[] {
   return removed.map(({ txId }) =>
     txId === tombstone.txId
@@ -20,13 +20,13 @@ export function buried(tombstone: Tombstone, removed: readonly PooledTransaction
   );
 }
 
-/** What a decided docket has shut out: it repeats a sealed transaction. */
+/** Tombstone of a transaction whose replay key a sealed transaction has. */
 export function repeated({ registerId, txId }: PooledTransaction, holder: string, atMs: number): Tombstone {
   const message = `The transaction repeats ${holder}`;
   return { registerId, txId, status: 'rejected', code: 'VAL_REPLAY_001', message, atMs };
 }
 
-/** What a decided docket has shut out: it follows a transaction that has another successor now. */
+/** Tombstone of a transaction whose predecessor has another successor now. */
 export function shutOut({ registerId, txId }: PooledTransaction, atMs: number): Tombstone {
   return {
     registerId,
@@ -38,7 +38,7 @@ export function shutOut({ registerId, txId }: PooledTransaction, atMs: number): 
   };
 }
 
-/** A transaction in whose place another one was sealed, and its descendants. */
+/** Tombstones of a transaction that a sealed one supersedes, and of its descendants. */
 export function outdone(line: readonly PooledTransaction[], pool: Pool, atMs: number): Tombstone[] {
   const [first] = line;
   if (first === undefined) return [];
@@ -46,7 +46,7 @@ export function outdone(line: readonly PooledTransaction[], pool: Pool, atMs: nu
   return buried(holder === undefined ? shutOut(first, atMs) : repeated(first, holder, atMs), line);
 }
 
-/** What waits and the rules of the register no longer let in, each with the reason. */
+/** Tombstones of waiting transactions that the register's rules no longer admit, with the reason. */
 export function ruledOut(
   state: RegisterState,
   waiting: Iterable<PooledTransaction>,
@@ -65,7 +65,7 @@ export function ruledOut(
   return tombstones;
 }
 
-/** Dockets that only the end of a transition fills have no room for another change of the set. */
+/** A change of the set that only lacks room in a docket at the end of a transition may fit a later docket. */
 function mayFitLater(code: string): boolean {
   return code === 'VAL_PERM_016';
 }

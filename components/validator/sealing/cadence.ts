@@ -1,39 +1,39 @@
 import type { Rules } from './rules.ts';
 import type { RegisterState } from './state.ts';
 
-/** Decided dockets that may wait to be stored before no further one is decided (D19). */
+/** Decided dockets that may wait to be stored; no further one is decided above that. */
 export const mostUnstored = 16;
 
-/** Each further member after the one whose task it is waits so much longer before it stores a docket (D19). */
+/** Fallback writers: each further member in the set's order waits this much longer before it stores a docket. */
 const followMs = { step: 1_000, longest: 10_000 } as const;
 
-/** What an operator may set at run time: both only keep within what the policy of a register allows. */
+/** Limits that an operator may set at runtime; they can only tighten the policy. */
 export interface Pace {
-  /** Longest wait for more transactions; infinite: as long as the policy says. */
+  /** Longest wait for more transactions; infinite: the policy's value. */
   intervalMs: number;
-  /** Most transactions of a docket that is proposed here; infinite: as many as the policy allows. */
+  /** Most transactions of a docket that this member proposes; infinite: the policy's value. */
   maxTransactions: number;
 }
 
-/** What holds while nobody sets anything. */
+/** The limits when an operator has set none. */
 export const freePace: Readonly<Pace> = {
   intervalMs: Number.POSITIVE_INFINITY,
   maxTransactions: Number.POSITIVE_INFINITY,
 };
 
-/** What could be proposed now. */
+/** The input of the batch delay. */
 interface Waiting {
   /** Decided dockets that are not stored. */
   readonly inFlight: number;
-  /** Transactions, and their bytes. */
+  /** Number of waiting transactions. */
   readonly waiting: number;
   readonly waitingBytes: number;
   readonly sinceDecidedMs: number;
 }
 
 /**
- * How long to wait for more transactions; 0 when nothing is on its way to the store, or a whole docket waits (D18): a docket
- * costs the same signatures and writes however few transactions it has.
+ * How long to wait for more transactions, since a docket costs the same signatures and writes however few it has. 0 when no
+ * docket is being stored, or when the waiting transactions fill a docket.
  */
 export function lingerMs(rules: Rules, now: Waiting, pace: Readonly<Pace>): number {
   const isWhole =
@@ -45,15 +45,14 @@ export function lingerMs(rules: Rules, now: Waiting, pace: Readonly<Pace>): numb
 }
 
 /**
- * Members that must have been heard lately for this one to propose. `minValidators` gates that and nothing else (L-113): who
- * was heard never changes the quorum. A set that is smaller than the policy asks for is held to its own size, or nothing
- * could ever change it.
+ * Number of operational members that this one needs to propose. `minValidators` gates proposing only and never changes the
+ * quorum. It is capped by the size of the set, since a smaller set could otherwise never be extended.
  */
 export function neededMembers({ members, policy }: RegisterState, quorum: number): number {
   return Math.max(quorum, Math.min(policy.validators.minValidators, members.length));
 }
 
-/** How long a member leaves the storing of a docket to others: the set's order, from the one whose task it is. */
+/** Delay before a member stores a docket itself, by its distance from the designated writer in the set's order. */
 export function storeAfterMs(members: readonly string[], self: string, writer: string): number {
   const own = members.indexOf(self);
   if (own === -1) return followMs.longest;

@@ -38,25 +38,25 @@ export interface ConductorOptions {
   /** "bft-1" when absent. */
   readonly consensus?: Consensus | undefined;
   append(record: LogRecord): Promise<number>;
-  /** The next docket, or undefined when there is nothing to propose. */
+  /** The next docket; undefined when there is nothing to propose. */
   build(): Docket | undefined;
-  /** What is wrong with a docket that is to follow a state. */
+  /** The violations of a docket that is to follow a state. */
   judge(state: RegisterState, docket: Docket): readonly Violation[];
   onDecided(docket: Docket, certificate: Certificate): void;
   onEvidence(evidence: Evidence): void;
-  /** A proposal breaks the rules, and was not merely late. Without violations: one of its transactions may not be sealed. */
+  /** A proposal is invalid, not merely late. Without violations: one of its transactions may not be sealed. */
   onInvalid(proposal: Proposal, violations: readonly Violation[]): void;
-  /** The log or the signing component failed for good; nothing more is signed. */
+  /** The log or the signing component failed permanently; nothing more is signed. */
   onFailed(error: unknown): void;
 }
 
 const awayProposerMs = 250;
-/** Refusals that silence a member at one position, or where a register names a key that is none of its own. */
+/** Refusals of the signer that silence this member at one position, or where the register names an unknown key. */
 const silencing: readonly string[] = ['DOUBLE_SIGN_REFUSED', 'SIGNING_KEY_UNKNOWN'];
 
 /**
- * Drives the consensus machine of one register: builds, judges, signs, schedules, and gives back what comes of it. Every
- * own message is on disk and signed before it leaves or counts (notes/ledger.md 4.3, durability).
+ * Drives the consensus machine of one register: builds, judges, signs, schedules, and feeds the results back as inputs. Every
+ * own message is on disk and signed before it is sent or counted.
  */
 export class Conductor {
   readonly #options: ConductorOptions;
@@ -66,9 +66,9 @@ export class Conductor {
   readonly #dockets = new Map<string, Docket>();
   readonly #inputs: Input[] = [];
   #own: OwnMessage[] = [];
-  /** Resolves when it is on disk. */
+  /** Resolves when the latest signature is on disk. */
   #lastSignature: Promise<unknown> = Promise.resolve();
-  /** Round of the latest polka that is in the log. */
+  /** Round of the latest polka that the log contains. */
   #polkaRound = -1;
   readonly #timers = new Set<string>();
   #state: RegisterState;
@@ -102,33 +102,33 @@ export class Conductor {
     return this.#machine.step === 'idle';
   }
 
-  /** Own messages of this height, as they are on disk. */
+  /** Own messages of this height, as logged. */
   get own(): readonly OwnMessage[] {
     return this.#own;
   }
 
-  /** There is something to propose. */
+  /** Signals that there is something to propose. */
   work(): void {
     this.#feed({ kind: 'work' });
   }
 
-  /** What was heard and said of this height. */
+  /** The state of the machine at this height. */
   get machine(): Readonly<Machine> {
     return this.#machine;
   }
 
-  /** The docket of this height that a value names, when it is at hand. */
+  /** The docket of this height with a given value, if available. */
   findDocket(value: Omit<Value, 'timestamp'>): Docket | undefined {
     return this.#dockets.get(identity(value));
   }
 
-  /** Takes an authentic message of another member; a proposal comes with its docket when that is at hand. */
+  /** Handles an authentic message of another member, with the docket of a proposal if it is available. */
   receive(message: Message, docket: Docket | undefined): void {
     if (docket !== undefined && docket.header.docketNumber === this.height) this.#keep(docket);
     this.#feed({ kind: 'message', message });
   }
 
-  /** Takes a decision that others made; the certificate is verified and the docket is what it certifies. */
+  /** Accepts another member's decision. The caller has verified that the certificate certifies this docket. */
   commit(docket: Docket, certificate: Certificate): void {
     if (docket.header.docketNumber !== this.height) return;
     this.#keep(docket);
@@ -141,7 +141,7 @@ export class Conductor {
     this.#dockets.set(identity(docketValue(docket.header)), docket);
   }
 
-  /** Goes on after a decided docket. */
+  /** Begins the next height after a decided docket. */
   begin(state: RegisterState): void {
     this.#state = state;
     this.#dockets.clear();
@@ -151,7 +151,7 @@ export class Conductor {
     this.#act(this.#consensus.begin(this.#machine, heightRules(state, this.#options.self)));
   }
 
-  /** Takes up the current height after a restart with the own messages that were on disk. */
+  /** Resumes the current height after a restart with the logged own messages. */
   async resume(own: readonly OwnMessage[], dockets: readonly Docket[]): Promise<void> {
     const last = own.at(-1);
     if (last === undefined) return;
@@ -162,7 +162,7 @@ export class Conductor {
     this.#act(this.#consensus.resume(this.#machine, { round: message.round, step, locked, valid }));
     for (const vote of own.flatMap(loggedPolka)) this.#feed({ kind: 'message', message: vote });
     this.#polkaRound = valid?.round ?? -1;
-    // All of them are asked for at once: a timer that rings meanwhile must not have a later message signed before them.
+    // All signatures are requested at once, so that a timer firing meanwhile cannot get a later message signed before them.
     const signing = own.map(async (each) => {
       if (each.signature === undefined) await this.#sign(each.message, each);
       else this.#send(each.message, each.timestamp, each.signature);
@@ -180,7 +180,7 @@ export class Conductor {
     this.#timers.clear();
   }
 
-  /** Inputs that arise while one is worked on wait their turn. */
+  /** Inputs that arise during an advance are queued. */
   #feed(input: Input): void {
     if (this.#stopped) return;
     this.#inputs.push(input);
@@ -225,7 +225,7 @@ export class Conductor {
     }
   }
 
-  /** A validator that left the set follows until it is told to stop, and says nothing. */
+  /** A validator that left the set still follows dockets until it is stopped, but signs nothing. */
   get #isMember(): boolean {
     return this.#machine.rules.members.includes(this.#options.self);
   }
@@ -246,7 +246,7 @@ export class Conductor {
     else this.#judged(proposal, this.#verdict(proposal, docket));
   }
 
-  /** A docket is not judged until all its transactions are known here: fail closed. */
+  /** A docket is judged only once all its transactions are available: fail closed. */
   async #fetchAndJudge(proposal: Proposal): Promise<void> {
     const { peers } = this.#options;
     const docket = await peers.findDocket(this.#state.registerId, proposal);
@@ -280,7 +280,7 @@ export class Conductor {
     });
   }
 
-  /** A proposer that is known to be away is not waited for; who is wrong about that only votes nil early. */
+  /** Shortens the timeout for an absent proposer. A wrong guess only causes an early nil prevote. */
   #proposeMs(round: number, afterMs: number): number {
     const { members, height } = this.#machine.rules;
     const isAway = this.#options.peers.isAway(proposerOf(members, height, round));
@@ -290,13 +290,13 @@ export class Conductor {
   #decide(effect: Extract<Effect, { kind: 'decide' }>): void {
     const docket = this.#dockets.get(identity(effect.value));
     if (docket === undefined) {
-      this.#options.onFailed(new Error(`docket ${effect.height} was decided and is not here`));
+      this.#options.onFailed(new Error(`docket ${effect.height} was decided but is missing here`));
       return;
     }
     this.#options.onDecided(docket, certificateOf(this.#state, effect));
   }
 
-  /** `logged` is set when the message is on disk since before a restart. */
+  /** `logged` is the own message that was on disk before a restart. */
   async #sign(message: UnsignedMessage, logged: OwnMessage | undefined): Promise<void> {
     const { clock } = this.#options;
     const timestamp =
@@ -306,7 +306,7 @@ export class Conductor {
     const request = { kind: 'consensus', message: signable(this.#state, message, timestamp) } as const;
     try {
       const onDisk = logged === undefined ? this.#append(message, timestamp) : Promise.resolve();
-      // Bytes that follow from the docket alone can be signed again after a crash: they wait for the last signature only.
+      // A vote for a docket is reproducible from the docket and can be signed again after a crash: it waits for the last signature only.
       const isFree = message.kind !== 'proposal' && message.value === undefined;
       const before = isFree && logged === undefined ? onDisk : this.#lastSignature;
       const [bytes] = await Promise.all([before.then(() => this.#signer.sign(request)), onDisk]);
@@ -339,7 +339,7 @@ export class Conductor {
     await this.#options.append({ kind: 'own', value });
   }
 
-  /** The next message is signed when this is on disk: the signer gives only the last of its signatures again. */
+  /** The next message is signed only once this is on disk, since the signer repeats only its latest signature. */
   #keepSignature(message: UnsignedMessage, signature: string): void {
     const place = this.#own.findIndex((each) => each.message === message);
     const unsigned = this.#own[place];
@@ -350,7 +350,7 @@ export class Conductor {
     this.#lastSignature.catch((error: unknown) => this.#options.onFailed(error));
   }
 
-  /** A lock on another member's docket is worth nothing after a restart without the docket. */
+  /** After a restart, a lock on another member's docket is useless without the docket. */
   #lockedHeader(message: Exclude<UnsignedMessage, { kind: 'proposal' }>): Docket['header'] | undefined {
     if (message.kind !== 'precommit' || message.value === undefined) return undefined;
     const docket = this.#dockets.get(identity(message.value));
@@ -362,7 +362,7 @@ export class Conductor {
     return valid && this.#dockets.get(identity(valid.value))?.header;
   }
 
-  /** The prevotes behind a valid value that the log does not have yet; own ones are in it. */
+  /** The prevotes behind a valid value that are not logged yet; own prevotes already are. */
   #newPolka(): OwnMessage['polka'] {
     const { valid, rounds } = this.#machine;
     const round = valid && rounds.get(valid.round);
@@ -393,7 +393,7 @@ export class Conductor {
     const { registerId } = this.#state;
     const { kind, height, round } = message;
     const what = { registerId, height, round, message: kind, code: error.code };
-    this.#options.log.warn(what, 'the signer has signed something else here, or holds another key');
+    this.#options.log.warn(what, 'the signer refused: conflicting earlier signature, or unknown key');
     if (height === this.height) this.#feed({ kind: 'refused', round, message: kind });
   }
 }

@@ -4,9 +4,8 @@ import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { Signer } from './ports.ts';
 
 /**
- * The signer with the key that a set names for this validator (notes/ledger.md L-114): each register rotates for itself, so
- * what signs follows from the set of the height that is worked on, after a restart like before it. For who is not in the
- * set it is the signer as it is.
+ * The signer with the key that a set names for this validator. Keys rotate per register, so the signing key follows from the
+ * set of the current height, before and after a restart. Outside the set the signer is returned unchanged.
  */
 export function signerIn(members: readonly ValidatorMember[], self: string, signer: Signer): Signer {
   const own = members.find(({ validatorId }) => validatorId === self);

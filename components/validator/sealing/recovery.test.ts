@@ -202,7 +202,7 @@ describe('after a restart', () => {
     await world.open();
     expect(world.register.status).toBe('Halted');
     expect(world.register.facts.haltedBecause).toBe(
-      `the register service lost dockets 1 to ${stored - 1}, and the log here lacks docket 1`,
+      `the register service lost dockets 1 to ${stored - 1}, and the log of this validator lacks docket 1; restore its database`,
     );
     const answer = await world.submit(world.sign({ payload: { after: true } }).text);
     expect(answer.status).toBe(503);

@@ -37,7 +37,7 @@ export interface RegisterOptions
   readonly bounds: PoolBounds;
   readonly pace: Pace;
   readonly metrics: SealingMetrics;
-  /** JSON text of docket 0, from its transaction. */
+  /** JSON text of docket 0's configuration, from its transaction. */
   genesisConfig(genesis: PooledTransaction): string;
   onFailed(error: unknown): void;
 }
@@ -47,7 +47,7 @@ export interface SealingMetrics {
   stored(transactions: number): void;
 }
 
-/** One register at this validator: what waits, what is decided, what is being stored, and whether it may go on. */
+/** One register at this validator: its pool, its consensus, the storing of its dockets, and its mode. */
 export class Register {
   readonly id: string;
   readonly pool: Pool;
@@ -117,7 +117,7 @@ export class Register {
     return statusOf(this.#mode, this.#haltedBecause !== undefined, this.#options.isFull());
   }
 
-  /** Paused registers take transactions in, stopped, halted and full ones do not. */
+  /** Paused registers accept transactions; stopped, halted and full ones do not. */
   get isOpen(): boolean {
     return this.status === 'Running' || this.status === 'Paused';
   }
@@ -139,7 +139,7 @@ export class Register {
     };
   }
 
-  /** What must outlive a log segment, on its way into another one. */
+  /** Log records of a segment about to be deleted that must be written to another segment. */
   *carry(segment: number, into: number): Iterable<LogRecord> {
     const { height, headHash } = this.#state;
     const storedHash = height === this.#storedHeight ? headHash : '';
@@ -155,8 +155,8 @@ export class Register {
   }
 
   /**
-   * Something may have become possible: transactions came, a docket was stored, a mode changed, a member was heard again.
-   * A member that is not the proposer begins too: its timer skips a proposer that is silent.
+   * Starts work if possible: called when transactions arrive, a docket is stored, the mode changes, or a member is heard again.
+   * Members other than the proposer start too, so that their timers skip a silent proposer.
    */
   wake(): void {
     if (this.status !== 'Running' || this.pool.size === 0 || !this.#mayPropose) return;
@@ -178,39 +178,39 @@ export class Register {
     return !this.#options.isDraining() && this.#writer.size < mostUnstored && !this.#lacksMembers;
   }
 
-  /** The proposer stays silent (L-113). */
+  /** Too few members are operational, so this member does not propose. */
   get #lacksMembers(): boolean {
     return this.#options.peers.countOperational(this.id) < neededMembers(this.#state, this.#conductor.quorum);
   }
 
-  /** Takes an authentic message of another member. */
+  /** Handles an authentic message of another member. */
   receive(message: Message, docket: Docket | undefined): void {
     if (this.status === 'Running' || this.status === 'Paused') this.#conductor.receive(message, docket);
   }
 
-  /** What was heard and said of the height that is worked on. */
+  /** The state of the consensus machine at the current height. */
   get machine(): Readonly<Machine> {
     return this.#conductor.machine;
   }
 
-  /** The docket of this height that a value names, when it is at hand. */
+  /** The docket of this height with a given value, if available. */
   findDocket(value: Omit<Value, 'timestamp'>): Docket | undefined {
     return this.#conductor.findDocket(value);
   }
 
-  /** Takes a docket that others decided; certificate, hashes and records are verified. */
+  /** Accepts a docket that other members decided. The caller has verified certificate, hashes and records. */
   commit({ docket, certificate }: SealedDocket): void {
     const { docketNumber } = docket.header;
     if (this.status === 'Halted' || docketNumber !== this.#state.height) return;
     const violations = judgeDocket(this.#state, docket);
     if (violations.length > 0) {
-      this.halt(`a quorum sealed docket ${docketNumber}, which may not follow here: ${violations[0]?.code}`);
+      this.halt(`a quorum sealed docket ${docketNumber}, which is invalid here: ${violations[0]?.code}`);
       return;
     }
     this.#conductor.commit(docket, certificate);
   }
 
-  /** Goes on from where the register service is; `sealed` names what waited here and is in it. */
+  /** Fast-forwards to the register service's state; `sealed` names the waiting transactions that it contains. */
   jump(state: RegisterState, sealed: readonly string[]): void {
     if (this.status === 'Halted' || state.height <= this.#state.height) return;
     const { registerId, height, headHash } = state;
@@ -225,12 +225,12 @@ export class Register {
     this.wake();
   }
 
-  /** What waited here and is stored although it was not decided here. */
+  /** Removes transactions that are stored although they were not decided here. */
   forgetSealed(txIds: readonly string[]): void {
     this.pool.markStored(txIds, this.#options.serials.latest);
   }
 
-  /** Another member says how far the register service is. */
+  /** Another member reports the height of the register service. */
   hearStored(height: number, attested: readonly string[]): void {
     this.#attestations.hear(height - 1, attested);
     this.#writer.hear(height);
@@ -238,7 +238,7 @@ export class Register {
     else this.wake();
   }
 
-  /** Another member's vote of the specification, verified. */
+  /** Another member's attestation; the caller has verified it. */
   hearAttestation(docketNumber: number, vote: ConsensusVote): void {
     this.#writer.attest(docketNumber, vote);
   }
@@ -248,16 +248,16 @@ export class Register {
     return this.#writer.sealed;
   }
 
-  /** Nothing is signed here any more until an operator has looked (W-19: there is no reorganisation). */
+  /** Stops signing until an operator intervenes: dockets are final, so there is no reorganisation. */
   halt(reason: string): void {
     if (this.#haltedBecause !== undefined) return;
     this.#haltedBecause = reason;
-    this.#options.log.error({ registerId: this.id, reason }, 'register halted');
+    this.#options.log.error({ registerId: this.id, reason }, 'register halted; an operator must act');
     this.#conductor.stop();
     this.#writer.stop();
   }
 
-  /** Proposes now and waits until what that decides is stored. */
+  /** Proposes now and waits until the decided docket is stored. */
   async seal(maxTransactions: number | undefined, timeoutMs: number): Promise<SealResult> {
     if (this.status !== 'Running') return { outcome: 'not-running', docketNumber: 0 };
     const hasWork = this.pool.size > 0 || !this.#conductor.isIdle;
@@ -276,14 +276,14 @@ export class Register {
     this.wake();
   }
 
-  /** What has been accepted and will never be sealed; its descendants go the same way. */
+  /** Drops an accepted transaction that can no longer be sealed, and its descendants. */
   drop(tombstone: Tombstone): Tombstone[] {
     const tombstones = buried(tombstone, this.pool.remove(tombstone.txId));
     for (const each of tombstones) this.tombstones.add(each, this.#options.clock.nowMs());
     return tombstones;
   }
 
-  /** Puts back what the log held when the process started, before anything else happens here. */
+  /** Restores the state that the log held at start. Must precede all other calls. */
   async restore(recovered: RestoredRegister): Promise<void> {
     this.#mode = recovered.mode;
     for (const sealed of recovered.decided) {
@@ -302,7 +302,7 @@ export class Register {
     this.#options.scheduler.clear(`build/${this.id}`);
   }
 
-  /** Drops what waits and the rules of the register no longer let in. */
+  /** Drops waiting transactions that the register's rules no longer admit. */
   ruleOut(): Tombstone[] {
     const out = ruledOut(this.#state, this.pool.waiting(), this.#options.clock.nowMs());
     return out.flatMap((tombstone) => this.drop(tombstone));
@@ -315,7 +315,7 @@ export class Register {
     return this.preview(limit);
   }
 
-  /** The docket that would be proposed now, here or by the member of an address; nothing comes of it. */
+  /** The docket that would be proposed now, by this member or by the one with that address. Has no effect. */
   preview(most: number | undefined, address?: string): Docket | undefined {
     const { self, clock, signer, genesisConfig, pace } = this.#options;
     const walletAddress = address ?? signerIn(this.#state.members, self, signer).key.walletAddress;
@@ -344,7 +344,7 @@ export class Register {
     this.wake();
   }
 
-  /** A decided docket, on its way to the store. */
+  /** Applies a decided docket and queues it for storing. */
   #take(sealed: SealedDocket, writer: string, afterMs: number): void {
     const { header } = sealed.docket;
     const { membersHash: before, members } = this.#state;
@@ -393,7 +393,7 @@ export class Register {
     this.halt(`docket ${docketNumber} was refused by the register service: ${answer.outcome}`);
   }
 
-  /** Losing one of these costs a repetition after a restart, not safety; the log reports its own failure. */
+  /** A lost record costs a repetition after a restart, not safety. The log reports its own failure. */
   #append(record: LogRecord): void {
     this.#options.append(record).catch((error: unknown) => this.#options.onFailed(error));
   }

@@ -12,29 +12,28 @@ export interface RejectionsOptions extends VoteSigning {
   readonly peers: Pick<Peers, 'attest'>;
 }
 
-/** A member's word, with its reason, that a proposed docket was invalid. */
+/** A member's signed statement, with a reason, that a proposed docket was invalid. */
 export interface Rejection {
   readonly docketNumber: number;
   readonly vote: ConsensusVote;
 }
 
-/** What one member may say of one height, what is kept of one member, and how many members are kept. */
+/** Bounds: rejections of one member at one height, rejections kept of one member, members kept. */
 const mostOfHeight = 4;
 const mostOfMember = 8;
 const mostMembers = 128;
 const mostReasonLength = 500;
 
 /**
- * Rejected proposals of one register: the specification's vote with `approved` false, signed by a member that judged a
- * proposal invalid (notes/ledger.md 4.1, 4.3). They are news for operators and nothing else: the machine never sees them,
- * no docket holds them, and a restart forgets them.
+ * Rejected proposals of one register: attestations with `approved` false, signed by a member that judged a proposal invalid.
+ * They inform operators only: consensus never sees them, no docket contains them, and they are lost at a restart.
  */
 export class Rejections {
   readonly #registerId: string;
   readonly #options: RejectionsOptions;
-  /** By member; who was heard last stands last. */
+  /** By member, the most recently heard last. */
   readonly #kept = new Map<string, readonly Rejection[]>();
-  /** What this member is about to say: the signer takes its time. */
+  /** Docket hashes whose rejection is being signed. */
   readonly #saying = new Set<string>();
 
   constructor(registerId: string, options: RejectionsOptions) {
@@ -47,18 +46,18 @@ export class Rejections {
     return [...this.#kept.values()].flat().toSorted((one, other) => one.docketNumber - other.docketNumber);
   }
 
-  /** Says to all members that a proposal was invalid. Only who is in the set speaks, and of one docket once. */
+  /** Sends a rejection of a proposal to all members: only as a member of the set, and once per docket. */
   reject(proposal: Proposal, found: readonly Violation[], members: readonly ValidatorMember[]): void {
     const { self, log } = this.#options;
     const { height: docketNumber, round, value } = proposal;
     const place = { registerId: this.#registerId, docketNumber, round, proposer: proposal.validatorId };
-    log.warn({ ...place, violations: found }, 'proposal refused');
+    log.warn({ ...place, violations: found }, 'a proposal was judged invalid');
     const news = { docketNumber, docketHash: value.hash, validatorId: self };
     const isMember = members.some(({ validatorId }) => validatorId === self);
     if (isMember && this.isNews(news)) void this.#say(news, reasonOf(found), members);
   }
 
-  /** Whether a rejection would be kept: new, and not one too many of its member. Asked before anything is verified. */
+  /** Whether a rejection is new and within its member's bounds. Checked before the signature is verified. */
   isNews({ docketNumber, docketHash, validatorId }: Named): boolean {
     if (validatorId === this.#options.self && this.#saying.has(docketHash)) return false;
     const same = (this.#kept.get(validatorId) ?? []).filter((each) => each.docketNumber === docketNumber);
@@ -66,7 +65,7 @@ export class Rejections {
     return same.length + own < mostOfHeight && same.every(({ vote }) => vote.docketHash !== docketHash);
   }
 
-  /** Another member's rejection, verified. */
+  /** Adds another member's rejection; the caller has verified it. */
   hear(docketNumber: number, vote: ConsensusVote): void {
     this.#keep({ docketNumber, vote });
   }
@@ -87,7 +86,7 @@ export class Rejections {
         if (validatorId !== self) peers.attest(registerId, validatorId, docketNumber, vote);
       }
     } catch (error) {
-      log.warn({ err: error, registerId, docketNumber }, 'rejection not signed');
+      log.warn({ err: error, registerId, docketNumber }, 'the rejection of a proposal could not be signed');
     } finally {
       this.#saying.delete(docketHash);
     }
@@ -109,9 +108,11 @@ interface Named {
   readonly validatorId: string;
 }
 
-/** Code and message of the first thing that is wrong. */
+/** Code and message of the first violation. */
 function reasonOf([first]: readonly Violation[]): string {
   const reason =
-    first === undefined ? 'A transaction may not be sealed there' : `${first.code}: ${first.message}`;
+    first === undefined
+      ? 'A transaction may not be sealed in this docket'
+      : `${first.code}: ${first.message}`;
   return reason.slice(0, mostReasonLength);
 }

@@ -1,10 +1,10 @@
 import type { Clock } from '#kit/clock/clock.ts';
 
-/** Where time passes: the process, or a simulated world. */
+/** The timers of the process, or those of a simulation. */
 export interface Timers {
-  /** Acts once after that many milliseconds, unless the returned function is called before. */
+  /** Runs the callback once after that many milliseconds, unless the returned function is called before. */
   start(afterMs: number, act: () => void): () => void;
-  /** Acts as soon as what is under way has had its turn. */
+  /** Runs the callback once the events already queued are handled. */
   soon(act: () => void): void;
 }
 
@@ -26,8 +26,8 @@ interface Alarm {
 }
 
 /**
- * Every timer of the process behind one: a heap ordered by time. Setting a key again replaces its alarm; idle registers
- * have none. Alarms that throw are the caller's fault and are not caught here.
+ * Multiplexes all timers of the process over one: a heap ordered by time. Setting a key again replaces its timer; idle
+ * registers have none. Errors thrown by callbacks are not caught.
  */
 export class Scheduler {
   readonly #clock: Clock;
@@ -43,7 +43,7 @@ export class Scheduler {
     this.#timers = timers;
   }
 
-  /** Alarms that are set. */
+  /** Number of active timers. */
   get size(): number {
     return this.#current.size;
   }
@@ -57,7 +57,7 @@ export class Scheduler {
     this.#arm();
   }
 
-  /** Acts as soon as what is under way has had its turn, also when the scheduler is stopped. */
+  /** Runs the callback once the events already queued are handled, even after the scheduler has stopped. */
   soon(act: () => void): void {
     this.#timers.soon(act);
   }
@@ -74,7 +74,7 @@ export class Scheduler {
     this.#stopTimer = undefined;
   }
 
-  /** Rings what is due; also what tests with a manual clock call. */
+  /** Fires the timers that are due. Tests with a manual clock call it directly. */
   run(): void {
     const nowMs = this.#clock.nowMs();
     for (let next = this.#heap[0]; next !== undefined && next.atMs <= nowMs; next = this.#heap[0]) {

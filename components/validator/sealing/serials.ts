@@ -1,4 +1,4 @@
-/** Counts admissions that are under way, so that stored transactions are remembered as long as one may need them. */
+/** Epochs of admissions in progress: stored transactions are kept for duplicate detection while an older admission runs. */
 export class Serials {
   readonly #active = new Set<number>();
   #next = 1;
@@ -14,12 +14,12 @@ export class Serials {
     this.#active.delete(serial);
   }
 
-  /** The serial of the latest admission that has begun. */
+  /** The epoch of the latest admission. */
   get latest(): number {
     return this.#next - 1;
   }
 
-  /** Serials below it have ended. */
+  /** All earlier epochs have ended. */
   get oldestActive(): number {
     const [oldest] = this.#active;
     return oldest ?? this.#next;

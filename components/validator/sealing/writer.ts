@@ -10,9 +10,9 @@ export interface WriterOptions {
   readonly scheduler: Scheduler;
   readonly log: Logger;
   nowMs(): number;
-  /** It is stored, by this member or another one; `attested` names the attestations it was stored with when this one did. */
+  /** The docket is stored. `attested` names the attestations stored with it when this member stored it. */
   onStored(sealed: SealedDocket, attested: readonly string[] | undefined): void;
-  /** The register service holds another docket there, or calls ours invalid: a safety violation or a broken store. */
+  /** The register service has another docket at that height or judges this one invalid: a safety violation or a damaged store. */
   onRefused(sealed: SealedDocket, answer: WriteAnswer): void;
 }
 
@@ -21,30 +21,30 @@ interface Queued {
   readonly attestation: Promise<ConsensusVote | undefined>;
   /** Attestations of other members, by member. */
   readonly others: Map<string, ConsensusVote>;
-  /** When this member stores it although that is another one's task; 0 when it is its own. */
+  /** When this member stores the docket in place of the designated writer; 0 when it is the writer. */
   dueAtMs: number;
-  /** It has been given to the register service, or is on its way there. */
+  /** The docket has been sent to the register service. */
   isHanded: boolean;
-  /** What comes of handing it over while the one before it is being stored; undefined when that must be done again. */
+  /** The result of sending the docket while the previous one is being stored; undefined when it must be sent again. */
   ahead?: Promise<Handed | undefined>;
 }
 
-/** What the register service said of a docket, and the attestations that it was given with it. */
+/** The register service's answer about a docket, and the attestations sent with it. */
 interface Handed {
   readonly answer: WriteAnswer;
   readonly attested: readonly ConsensusVote[];
 }
 
 const retryMs = { first: 100, last: 5000 } as const;
-/** A rumour that nobody waits for is looked into so much later, with others that come in the meantime. */
+/** An unverified height is checked after this delay, together with later ones, unless a caller waits for it. */
 const rumourMs = 500;
-/** So many dockets whose fate is not known are worth a question. */
+/** A queue of this length is checked at the register service at once. */
 const manyUnknown = 8;
 
 /**
- * Sees to it that the decided dockets of one register are stored, in order (D19). The member whose task it is hands its
- * docket over as soon as the ones before are said to be stored, or while it is storing the one before itself. The others
- * wait, ask the register service when their time has come, and hand over what it still lacks.
+ * Stores the decided dockets of one register in order. The designated writer sends its docket as soon as the previous ones are
+ * reported stored, or while it is storing the previous one itself. The other members wait, check the register service after
+ * their delay, and store what is still missing.
  */
 export class DocketWriter {
   readonly #options: WriterOptions;
@@ -54,9 +54,9 @@ export class DocketWriter {
   #stopped = false;
   #delayMs: number = retryMs.first;
   #retryAtMs = 0;
-  /** Dockets that the register service holds, as others say. */
+  /** Number of dockets that the register service holds, as peers report; unverified. */
   #rumour = 0;
-  /** When the register service is asked whether a rumour is true. */
+  /** When the register service is asked to verify the reported height. */
   #askAtMs = Number.POSITIVE_INFINITY;
 
   constructor(options: WriterOptions) {
@@ -68,7 +68,7 @@ export class DocketWriter {
     return this.#queue.length;
   }
 
-  /** Of those, the ones that nobody says are stored. */
+  /** Of those, the ones that no peer reports as stored. */
   get inFlight(): number {
     return this.#queue.filter((queued) => numberOf(queued) >= this.#rumour).length;
   }
@@ -77,7 +77,7 @@ export class DocketWriter {
     return this.#queue.map((queued) => queued.sealed);
   }
 
-  /** `afterMs` is 0 when storing it is this member's own task. */
+  /** `afterMs` is 0 when this member is the designated writer. */
   enqueue(sealed: SealedDocket, attestation: Promise<ConsensusVote | undefined>, afterMs: number): void {
     const dueAtMs = afterMs === 0 ? 0 : this.#options.nowMs() + afterMs;
     this.#queue.push({ sealed, attestation, others: new Map(), dueAtMs, isHanded: false });
@@ -85,14 +85,14 @@ export class DocketWriter {
     this.#go();
   }
 
-  /** Another member's attestation of a docket that is not stored yet. */
+  /** Adds another member's attestation of a docket that is not stored yet. */
   attest(docketNumber: number, vote: ConsensusVote): void {
     const queued = this.#queue.find((each) => numberOf(each) === docketNumber);
     if (queued?.dueAtMs !== 0 || queued.sealed.docket.header.hash !== vote.docketHash) return;
     queued.others.set(vote.validatorId, vote);
   }
 
-  /** Somebody says that the register service holds that many dockets. What rests on a lie is put right by the answer. */
+  /** A peer reports the register service's height. A false report is corrected by the register service's answer. */
   hear(height: number): void {
     if (height <= this.#rumour) return;
     this.#rumour = height;
@@ -100,14 +100,14 @@ export class DocketWriter {
     this.#go();
   }
 
-  /** Somebody here waits for the answer. */
+  /** Verifies the stored height at once, because a caller waits for it. */
   ask(): void {
     if (this.#queue.length === 0) return;
     this.#askAtMs = 0;
     this.#go();
   }
 
-  /** The register service holds that many dockets, as it says itself. */
+  /** The register service itself has confirmed this height. */
   settle(height: number): void {
     for (let next = this.#queue[0]; next !== undefined && numberOf(next) < height; next = this.#queue[0]) {
       this.#queue.shift();
@@ -124,7 +124,7 @@ export class DocketWriter {
     return `write/${this.#options.registerId}`;
   }
 
-  /** Does what can be done now, one thing at a time, or sets the alarm for what comes first. */
+  /** Runs the next possible step, one at a time, or schedules the earliest later one. */
   #go(): void {
     if (this.#busy || this.#stopped) return;
     const step = this.#next();
@@ -176,12 +176,15 @@ export class DocketWriter {
       if (isDue) head.dueAtMs = 0;
       else this.#rest();
     } catch (error) {
-      log.warn({ err: error, registerId, retryInMs: this.#delayMs }, 'the register service does not answer');
+      log.warn(
+        { err: error, registerId, retryInMs: this.#delayMs },
+        'the register service did not answer; the check of stored dockets is repeated',
+      );
       this.#rest();
     }
   }
 
-  /** The docket behind the one that is being stored goes on its way too: the register service judges it meanwhile. */
+  /** Sends the next docket while the current one is being stored, so that the register service judges it meanwhile. */
   #sendAhead(): void {
     const writing = this.#writing;
     if (writing?.isHanded !== true || this.#stopped) return;
@@ -213,9 +216,12 @@ export class DocketWriter {
     try {
       handed = (await queued.ahead) ?? (await this.#hand(queued));
     } catch (error) {
-      // What others attested must not be what the register service stumbles over, either.
+      // The error may be caused by a peer's attestation, so the retry omits them.
       if (!isAppError(error, 'unavailable') && !isAppError(error, 'timeout')) queued.others.clear();
-      log.warn({ err: error, registerId, docketNumber, retryInMs: this.#delayMs }, 'docket not stored yet');
+      log.warn(
+        { err: error, registerId, docketNumber, retryInMs: this.#delayMs },
+        'a docket could not be stored; it is sent again',
+      );
       this.#rest();
       return;
     } finally {
@@ -224,13 +230,16 @@ export class DocketWriter {
     const { answer, attested } = handed;
     if (this.#stopped) return;
     if (answer.outcome === 'out-of-order' && answer.height < docketNumber) {
-      log.warn({ registerId, docketNumber, height: answer.height }, 'the register service is behind');
+      log.warn(
+        { registerId, docketNumber, height: answer.height },
+        'the register service lacks earlier dockets; they are sent again',
+      );
       this.#rumour = answer.height;
       this.#rest();
       return;
     }
     if (answer.outcome === 'invalid' && queued.others.size > 0) {
-      // What others attested must not be what keeps the docket out.
+      // A peer's invalid attestation must not keep the docket out, so the retry omits them.
       queued.others.clear();
       return;
     }
@@ -240,7 +249,7 @@ export class DocketWriter {
     }
     this.#delayMs = retryMs.first;
     this.settle(docketNumber);
-    // the register service may have said it of this one while the answer was on its way
+    // the register service may have confirmed this docket in another answer meanwhile
     if (this.#queue[0] !== queued) return;
     this.#queue.shift();
     this.#rumour = Math.max(this.#rumour, docketNumber + 1);

@@ -23,7 +23,7 @@ function signedOf(message: Message, validatorSetHash: string): DoubleSign['first
   };
 }
 
-/** Evidence as a proposal carries it; undefined for two certificates, which convict nobody of one act. */
+/** Evidence in the shape of a suspension proposal; undefined for two certificates, which do not convict one validator of one act. */
 export function doubleSignOf({
   evidence,
   networkId,
@@ -42,7 +42,7 @@ export function doubleSignOf({
   };
 }
 
-/** Where a register stands. */
+/** The rules and height of a register. */
 export interface Standing {
   readonly ledger: LedgerRules;
   /** Number of the next docket. */
@@ -50,8 +50,8 @@ export interface Standing {
 }
 
 /**
- * Of the evidence about a validator, the first that its roster can be asked about now; undefined when there is nothing to
- * ask: it is no member any more, the roster was asked, or what it did was before its present term.
+ * The first evidence against a validator for which its suspension can be proposed now. Undefined when the validator is no longer
+ * active, a suspension was already proposed, or all evidence is from before its current term.
  */
 export function findAccusation(
   { ledger, height }: Standing,
@@ -81,7 +81,7 @@ export function accusedBy(known: readonly KnownEvidence[]): readonly string[] {
   return [...new Set(ids)].toSorted();
 }
 
-/** Whether a waiting transaction asks to suspend a validator for two signed messages. */
+/** Whether a waiting transaction proposes to suspend a validator for a double sign. */
 export function asksToSuspend(transaction: PooledTransaction, validatorId: string): boolean {
   if (transaction.type !== 'Control') return false;
   const { actionId, payload } = controlOf(transaction);
@@ -96,8 +96,8 @@ export function asksToSuspend(transaction: PooledTransaction, validatorId: strin
 }
 
 /**
- * Milliseconds that a member leaves to those before it: the innocent ones in the order of the set, beginning with the one
- * that proposes the next docket.
+ * Delay by which members take turns in proposing: the unaccused ones in the order of the set, starting with the proposer of
+ * the next docket.
  */
 export function turnMs(
   members: readonly string[],
@@ -109,10 +109,10 @@ export function turnMs(
   return Math.max(0, innocent.indexOf(self)) * turnStepMs;
 }
 
-/** Longer than a docket takes when nothing is wrong. */
+/** Longer than a docket takes in normal operation. */
 const turnStepMs = 3_000;
 
-/** The text of a submission of which only the signature is missing. @param signature standard base64 */
+/** The text of a submission from its parts and the signature. @param signature standard base64 */
 export function submissionText(
   { envelope, txId, payloadText }: UnsignedProposal,
   publicKey: string,

@@ -31,16 +31,15 @@ export interface ProsecutorOptions {
   find(registerId: string): Register | undefined;
   evidence(registerId: string): readonly KnownEvidence[];
   submit(text: string): ReturnType<Admission['submit']>;
-  /** This validator has opened a proposal. */
+  /** This validator has submitted a suspension proposal. */
   opened(): void;
 }
 
 const retryMs = { first: 5_000, last: 300_000 } as const;
 
 /**
- * Asks the roster of a register to suspend a validator that signed two messages where one is allowed (notes/ledger.md
- * 4.3, L-116). All members see the fault: they take turns, and the rules of the register let one proposal in. What comes of
- * it is the roster's to decide.
+ * Proposes to a register's roster to suspend a validator that signed conflicting messages. All members hold the evidence, so
+ * they take turns, and the register's rules admit one proposal. The roster decides on it.
  */
 export class Prosecutor {
   readonly #options: ProsecutorOptions;
@@ -50,7 +49,7 @@ export class Prosecutor {
     this.#options = options;
   }
 
-  /** There is evidence of a register, or the register has moved on. */
+  /** Called when evidence of a register exists or the register has advanced. */
   consider(registerId: string): void {
     const { find, evidence, self, scheduler } = this.#options;
     const register = find(registerId);
@@ -93,16 +92,22 @@ export class Prosecutor {
       this.#delays.delete(name);
       return;
     }
-    // Set before anything is awaited: once the roster is asked, considering it again takes this back.
+    // Scheduled before any await; once the proposal is open, the next call of `consider` cancels it.
     this.#schedule(registerId, validatorId, this.#delays.get(name) ?? retryMs.first);
     if (isUnderWay(register, validatorId)) return;
     try {
       const { added, transactionId } = await this.#open(register, validatorId, evidence);
       if (added) opened();
-      log.warn({ registerId, validatorId, txId: transactionId }, 'suspension proposed');
+      log.warn(
+        { registerId, validatorId, txId: transactionId },
+        'proposed to suspend a validator that signed conflicting messages',
+      );
     } catch (error) {
       const code = isAppError(error) ? error.code : 'INTERNAL_ERROR';
-      log.warn({ registerId, validatorId, code, err: error }, 'suspension not proposed');
+      log.warn(
+        { registerId, validatorId, code, err: error },
+        'the proposal to suspend a validator was refused; it is repeated',
+      );
     }
   }
 
@@ -129,7 +134,7 @@ function nameOf(registerId: string, validatorId: string): string {
 
 function isUnderWay(register: Register, validatorId: string): boolean {
   for (const transaction of register.pool.waiting()) {
-    // Control transactions are the first.
+    // Control transactions come first.
     if (transaction.lane !== 'control') return false;
     if (asksToSuspend(transaction, validatorId)) return true;
   }

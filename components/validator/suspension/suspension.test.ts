@@ -143,8 +143,14 @@ describe('a member that votes twice', { timeout: 90_000 }, () => {
       lieTo(cluster, liar, witness, { fills: ['aa', index.toString(16).padStart(2, '0')] });
     }
     expect(evidenceOf(witness)).toHaveLength(8);
-    expect(witness.messages).toContain('a validator is not listened to');
-    expect(witness.messages.filter((message) => message === 'equivocation')).toHaveLength(8);
+    expect(witness.messages).toContain(
+      'a validator sent too many faulty messages and is ignored for a while',
+    );
+    expect(
+      witness.messages.filter(
+        (message) => message === 'a validator signed conflicting messages; the evidence is stored',
+      ),
+    ).toHaveLength(8);
     lieTo(cluster, second, witness);
     expect(evidenceOf(witness)).toHaveLength(9);
     await holds(cluster.member(1), 9);
