@@ -6,7 +6,7 @@ import { four, registerId, registerReport, validatorReport } from './reports.fix
 
 type Status = 'Running' | 'Paused' | 'Stopped' | 'Halted';
 
-/** Four validators in memory; `away` ones do not answer. */
+/** Four validators in memory; those in `away` do not answer. */
 function set(
   over: { size?: number; away?: readonly string[]; statuses?: Partial<Record<string, Status>> } = {},
 ) {
@@ -45,7 +45,7 @@ function set(
 }
 
 describe('start, stop, pause and resume of a set', () => {
-  it('act on every member', async () => {
+  it('apply to every member', async () => {
     const { act, statuses } = set();
     expect(await act('pause')).toMatchObject({ status: 'Paused', message: 'Validation is Paused' });
     expect(statuses()).toEqual(['Paused', 'Paused', 'Paused', 'Paused']);
@@ -54,7 +54,7 @@ describe('start, stop, pause and resume of a set', () => {
     expect(statuses()).toEqual(['Running', 'Running', 'Running', 'Running']);
   });
 
-  it('name who did not answer', async () => {
+  it('name the members that did not answer', async () => {
     const { act } = set({ away: ['validator-2'] });
     const answer = await act('pause');
     expect(answer.message).toBe('Validation is Paused at 3 of 4 validators; validator-2 did not answer');
@@ -62,7 +62,7 @@ describe('start, stop, pause and resume of a set', () => {
     expect(answer.members[1]).toEqual({ validatorId: 'validator-1', reachable: true, status: 'Paused' });
   });
 
-  it('name who refused, and refuse as a whole when everybody does', async () => {
+  it('name the members that refused, and fail as a whole when all refuse', async () => {
     const { act } = set({ statuses: { 'validator-3': 'Stopped' } });
     const answer = await act('pause');
     expect(answer.message).toContain('at 3 of 4 validators; validator-3 refused');
@@ -71,7 +71,7 @@ describe('start, stop, pause and resume of a set', () => {
     await expect(stopped.act('resume')).rejects.toMatchObject({ code: 'VALIDATION_STOPPED' });
   });
 
-  it('stop one member as long as the others are a quorum', async () => {
+  it('stop one member while the others form a quorum', async () => {
     const { act, statuses } = set();
     await act('stop', { validatorId: 'validator-1' });
     expect(statuses()).toEqual(['Running', 'Stopped', 'Running', 'Running']);
@@ -83,21 +83,21 @@ describe('start, stop, pause and resume of a set', () => {
     expect(statuses()).toEqual(['Running', 'Stopped', 'Stopped', 'Running']);
   });
 
-  it('do not count who is away among those that go on', async () => {
+  it('do not count unreachable members among the remaining quorum', async () => {
     const { act } = set({ away: ['validator-3'] });
     await expect(act('stop', { validatorId: 'validator-1' })).rejects.toMatchObject({
       code: 'QUORUM_WOULD_BREAK',
     });
   });
 
-  it('stop a whole set of several only by force, a set of one at once', async () => {
+  it('stop a set of several members only by force, and a set of one at once', async () => {
     const several = set();
     await expect(several.act('stop')).rejects.toMatchObject({ code: 'QUORUM_WOULD_BREAK' });
     expect(await several.act('stop', { force: true })).toMatchObject({ status: 'Stopped' });
     expect(await set({ size: 1 }).act('stop')).toMatchObject({ message: 'Validation is Stopped' });
   });
 
-  it('refuse what they do not know', async () => {
+  it('refuse unknown registers and validators', async () => {
     const { act } = set();
     await expect(act('pause', { registerId: 'ff'.repeat(16) })).rejects.toMatchObject({ kind: 'not_found' });
     await expect(act('pause', { validatorId: 'validator-9' })).rejects.toMatchObject({
@@ -105,7 +105,7 @@ describe('start, stop, pause and resume of a set', () => {
     });
   });
 
-  it('say so when nobody can be reached', async () => {
+  it('report when no member can be reached', async () => {
     const { act } = set({ away: four });
     await expect(act('pause')).rejects.toMatchObject({ kind: 'unavailable', code: 'VALIDATOR_UNAVAILABLE' });
   });

@@ -37,7 +37,7 @@ export function validatorReport(validatorId: string, registers: readonly Registe
   return { validatorId, version: '1', startedAtMs: 1_000, registers, heard: [], conditions: [] };
 }
 
-/** What asking all gave: members that are not named could not be reached. */
+/** The collected reports; members without an entry are unreachable. */
 export function gathered(reports: Readonly<Record<string, RegisterReport | undefined>>): Gathered[] {
   return four.map((validatorId) => {
     const register = reports[validatorId];

@@ -53,8 +53,8 @@ const handlers = adminHandlers({
 });
 const stop = create(ActRequestSchema, { registerId, act: 'stop' });
 
-describe('what one validator may ask of another', () => {
-  it('is how it is doing', async () => {
+describe('requests of one validator to another', () => {
+  it('return its status', async () => {
     const request = create(GetStatusRequestSchema, { registerId });
     const status = await handlers.getStatus(request, contextOf('validator-1'));
     expect(status.registers?.[0]).toMatchObject({ registerId, quorum: 3 });
@@ -66,7 +66,7 @@ describe('what one validator may ask of another', () => {
       'another validator in the name of a person who is no system administrator',
       contextOf('validator-1', somebody),
     ],
-  ])('is not to stop a register: %s', async (_who, context) => {
+  ])('may not stop a register: %s', async (_who, context) => {
     acted.length = 0;
     await expect(handlers.act(stop, context)).rejects.toMatchObject({ kind: 'forbidden' });
     expect(acted).toEqual([]);
@@ -75,13 +75,13 @@ describe('what one validator may ask of another', () => {
   it.each([
     ['a system administrator through another validator', contextOf('validator-1', administrator)],
     ['the register service', contextOf('service-register')],
-  ])('%s may stop one', async (_who, context) => {
+  ])('may stop a register: %s', async (_who, context) => {
     acted.length = 0;
     expect(await handlers.act(stop, context)).toEqual({ status: 'Stopped', changed: true });
     expect(acted).toEqual([`stop ${registerId}`]);
   });
 
-  it('is not what waits, or a docket, for somebody who may not know of the register', async () => {
+  it('refuse the mempool and dockets to callers that may not see the register', async () => {
     const waiting = create(ListWaitingRequestSchema, { registerId, limit: 10 });
     const building = create(BuildDocketRequestSchema, { registerId });
     const context = contextOf('validator-1', somebody);
@@ -92,7 +92,7 @@ describe('what one validator may ask of another', () => {
     await expect(handlers.buildDocket(building, nobody)).rejects.toMatchObject({ kind: 'unauthenticated' });
   });
 
-  it('is to change the configuration for a system administrator alone', async () => {
+  it('change the configuration for a system administrator only', async () => {
     const request = create(ConfigureRequestSchema, { patchJson: Buffer.from('{"logLevel":"warn"}') });
     for (const context of [contextOf('validator-1', somebody), contextOf('service-register')])
       await expect(handlers.configure(request, context)).rejects.toMatchObject({ kind: 'forbidden' });
@@ -101,7 +101,7 @@ describe('what one validator may ask of another', () => {
     expect(configured).toEqual([['logLevel', '{"logLevel":"warn"}']]);
   });
 
-  it('has names', async () => {
+  it('refuse unknown commands', async () => {
     const request = create(ActRequestSchema, { registerId, act: 'destroy' });
     await expect(handlers.act(request, contextOf('service-register'))).rejects.toMatchObject({
       kind: 'invalid',

@@ -13,7 +13,7 @@ describe('a proposal with a transaction that the register service has stored', (
   });
   afterAll(() => cluster.remove());
 
-  /** What a member whose state is of height 2 finds while the register service holds that many dockets. */
+  /** The verdict of a member with a state of height 2 while the register service holds that many dockets. */
   async function found(storedHeight: number) {
     const { ledger } = cluster;
     const { register } = cluster.member(0);
@@ -35,11 +35,11 @@ describe('a proposal with a transaction that the register service has stored', (
     );
   }
 
-  test('is invalid when that was in an earlier docket', async () => {
+  test('is invalid when an earlier docket contains it', async () => {
     expect(await found(2)).toBe('invalid');
   });
 
-  test('is not judged by who is behind: it may have been sealed by this very proposal', async () => {
+  test('is not judged by a member that is behind, since this very proposal may have sealed it', async () => {
     await expect(found(3)).rejects.toMatchObject({ kind: 'unavailable', code: 'VAL_CHAIN_TRANSIENT' });
   });
 });

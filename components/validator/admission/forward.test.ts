@@ -52,8 +52,8 @@ function begin(
   return { forward, asked, clock, unsubscribe, questions: () => questions };
 }
 
-describe('handing a submission on', () => {
-  it('goes to a member, and begins there the next time', async () => {
+describe('forwarding a submission', () => {
+  it('tries the member that answered last first', async () => {
     const { forward, asked } = begin({ b: ok });
     expect(await forward(text, service, notHere)).toBe(ok);
     expect(asked).toEqual(['a', 'b']);
@@ -61,20 +61,20 @@ describe('handing a submission on', () => {
     expect(asked).toEqual(['a', 'b', 'b']);
   });
 
-  it('gives the refusal of a member as it is', async () => {
+  it("returns a member's refusal unchanged", async () => {
     const refusal: Answer = { status: 422, body: { code: 'VAL_CHAIN_001' }, retryAfterSeconds: 0 };
     const { forward, asked } = begin({ a: refusal, b: ok });
     expect(await forward(text, service, notHere)).toBe(refusal);
     expect(asked).toEqual(['a']);
   });
 
-  it('tries the others when a member cannot take it now', async () => {
+  it('tries other members when one is unavailable', async () => {
     const { forward } = begin({ a: busy, b: ok });
     expect(await forward(text, service, notHere)).toBe(ok);
     expect(await begin({ a: busy, b: busy }).forward(text, service, notHere)).toBe(busy);
   });
 
-  it('is unavailable when no member can be reached', async () => {
+  it('fails as unavailable when no member is reachable', async () => {
     const { forward } = begin({});
     await expect(forward(text, service, notHere)).rejects.toMatchObject({
       kind: 'unavailable',
@@ -89,7 +89,7 @@ describe('handing a submission on', () => {
     expect(asked).toEqual([]);
   });
 
-  it('lets every other refusal stand', async () => {
+  it('keeps every other refusal', async () => {
     const { forward, asked } = begin({ a: ok });
     for (const code of ['VAL_SIG_002', 'VAL_CHAIN_TRANSIENT', 'MEMPOOL_FULL'])
       expect(await forward(text, service, new AppError('unavailable', code, code))).toBeUndefined();
@@ -97,7 +97,7 @@ describe('handing a submission on', () => {
     expect(asked).toEqual([]);
   });
 
-  it('goes nowhere for a register that nobody knows, or that only this validator has', async () => {
+  it('does nothing for an unknown register or one that only this validator has', async () => {
     const nobody = createForward({
       validatorId: 'c',
       clock: manualClock(0),
@@ -109,7 +109,7 @@ describe('handing a submission on', () => {
     expect(await begin({ a: ok }, ['c']).forward(text, service, stopped)).toBeUndefined();
   });
 
-  it('asks for the subscription of a person before anybody else sees the transaction', async () => {
+  it('checks the subscription of a user before another validator sees the transaction', async () => {
     const { forward, asked, unsubscribe } = begin({ a: ok });
     expect(await forward(text, person, notHere)).toBe(ok);
     unsubscribe();
@@ -117,7 +117,7 @@ describe('handing a submission on', () => {
     expect(asked).toEqual(['a']);
   });
 
-  it('keeps to the register that its origin may speak of', async () => {
+  it('is limited to the register that its origin may name', async () => {
     const { forward, asked, questions } = begin({ a: ok });
     const assertRegister = () => {
       throw new AppError('invalid', 'BATCH_REGISTER', 'another register');
@@ -128,7 +128,7 @@ describe('handing a submission on', () => {
     expect([asked, questions()]).toEqual([[], 0]);
   });
 
-  it('never hands genesis on', async () => {
+  it('never applies to genesis', async () => {
     const { forward, asked } = begin({ a: ok });
     const genesis = genesisSubmission({
       registerId,
@@ -142,7 +142,7 @@ describe('handing a submission on', () => {
     expect(asked).toEqual([]);
   });
 
-  it('asks who the members are at most once a second', async () => {
+  it('looks the members up at most once a second', async () => {
     const { forward, clock, questions } = begin({ a: ok });
     await forward(text, service, notHere);
     await forward(text, service, notHere);

@@ -27,8 +27,8 @@ function scene(most: number) {
   return { line, under, turn };
 }
 
-describe('a line', () => {
-  test('takes what has arrived together, in its order', async () => {
+describe('the admission queue', () => {
+  test('takes what has arrived together, in order', async () => {
     const { line, under, turn } = scene(1);
     for (const n of [1, 2, 3]) line.push(n);
     expect(under).toEqual([]);
@@ -37,7 +37,7 @@ describe('a line', () => {
     expect(line.size).toBe(0);
   });
 
-  test('lets the next batch grow while as many as may are under way', async () => {
+  test('lets the next batch grow while the maximum is in progress', async () => {
     const { line, under, turn } = scene(2);
     for (const n of [1, 2, 3, 4]) {
       line.push(n);

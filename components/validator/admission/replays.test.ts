@@ -33,8 +33,8 @@ function repeated(world: World, draft: object = {}) {
 }
 const refusal = { status: 422, body: { code: 'VAL_REPLAY_001', errors: [{ field: 'PayloadHash' }] } };
 
-describe('L-39: an Action that repeats another one', () => {
-  it('is refused while the first one waits, is being sealed, and when it is sealed', async () => {
+describe('an Action with the replay key of another one', () => {
+  it('is refused while the first one waits, is being sealed, and after it is sealed', async () => {
     const world = await beginWorld();
     await world.engine.setMode(world.register.id, 'Paused');
     const first = repeated(world);
@@ -55,7 +55,7 @@ describe('L-39: an Action that repeats another one', () => {
     expect(world.register.status).toBe('Running');
   });
 
-  it('is refused beside the first one in one batch, and exactly one of many is sealed', async () => {
+  it('is refused in the batch of the first one, and exactly one of many is sealed', async () => {
     const world = await beginWorld();
     const answers = await Promise.all(Array.from({ length: 40 }, () => world.submit(repeated(world).text)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
@@ -64,7 +64,7 @@ describe('L-39: an Action that repeats another one', () => {
     expect(world.ledger.sealed.size).toBe(2);
   });
 
-  it('L-86: is none when another sender says it, or the same one behind something else', async () => {
+  it('does not exist for another sender or behind another predecessor', async () => {
     const world = await beginWorld();
     const first = repeated(world);
     const behind = repeated(world, { previous: first.txId });
@@ -80,14 +80,14 @@ describe('L-39: an Action that repeats another one', () => {
     expect(await world.submit(fork.text)).toMatchObject({ status: 422, body: { code: 'VAL_CHAIN_FORK' } });
   });
 
-  it('is none among control transactions', async () => {
+  it('does not exist among control transactions', async () => {
     const world = await beginWorld();
     const control = () => repeated(world, { key: ownerKey, metadata: { Type: 'Control' } });
     for (const { text } of [control(), control()]) expect((await world.submit(text)).status).toBe(200);
     await world.sealed(3);
   });
 
-  it('may come again when the first one was never sealed', async () => {
+  it('is accepted when the first one was never sealed', async () => {
     const world = await beginWorld();
     await world.engine.setMode(world.register.id, 'Paused');
     const first = repeated(world);
@@ -103,7 +103,7 @@ describe('L-39: an Action that repeats another one', () => {
     expect((await world.submit(repeated(world).text)).status).toBe(200);
   });
 
-  it('is not let in when the register service cannot answer', async () => {
+  it('is refused when the register service is unavailable', async () => {
     const world = await beginWorld();
     world.ledger.before = (call) => {
       if (call === 'lookup') throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'gone');
@@ -129,8 +129,8 @@ describe('L-39: an Action that repeats another one', () => {
   });
 });
 
-describe('L-39: a log from before the rule', () => {
-  /** Both are accepted and on disk, as they were when nothing compared them. */
+describe('a log that was written before replay protection', () => {
+  /** Both are accepted and on disk, as before the comparison of replay keys existed. */
   async function logged(world: World) {
     await world.engine.setMode(world.register.id, 'Paused');
     const [first, second] = [repeated(world), repeated(world)];
@@ -140,7 +140,7 @@ describe('L-39: a log from before the rule', () => {
     return { first, second };
   }
 
-  it('keeps one of two that wait, for good', async () => {
+  it('keeps one of two waiting transactions permanently', async () => {
     const world = await beginWorld();
     const { first, second } = await logged(world);
     for (let start = 0; start < 2; start += 1) {
@@ -158,7 +158,7 @@ describe('L-39: a log from before the rule', () => {
     expect(world.register.status).toBe('Running');
   });
 
-  it('keeps the one that is in a docket under way', async () => {
+  it('keeps the one in a docket in progress', async () => {
     const world = await beginWorld();
     const { first, second } = await logged(world);
     world.ledger.before = (call) => (call === 'write' ? new Promise<void>(() => {}) : undefined);
@@ -171,7 +171,7 @@ describe('L-39: a log from before the rule', () => {
     expect(world.register.status).toBe('Running');
   });
 
-  it('drops what repeats a sealed one, and what follows it', async () => {
+  it('drops a replay of a sealed transaction, and its descendants', async () => {
     const world = await beginWorld();
     await world.engine.setMode(world.register.id, 'Paused');
     const first = repeated(world);

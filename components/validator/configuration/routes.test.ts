@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => served.close());
 
 const put = (patch: unknown, query = '') => served.send('PUT', `/api/admin/config${query}`, patch);
-/** Everything as it was at the start. */
+/** Restores the settings of the start. */
 const undo = {
   build: { intervalMs: null, maxTransactions: null },
   mempool: { maxSize: null, maxBytes: null },
@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 describe('PUT /api/admin/config', () => {
-  it('says what holds, and goes back to what held at the start', async () => {
+  it('returns the effective values and restores those of the start', async () => {
     const atStart = {
       build: { intervalMs: null, maxTransactions: null },
       mempool: { maxSize: 10_000, maxBytes: 64 * 1024 * 1024 },
@@ -58,7 +58,7 @@ describe('PUT /api/admin/config', () => {
     expect((await put(undo)).json().effective).toEqual(atStart);
   });
 
-  it('counts at once: the size of a pool and of a docket', async () => {
+  it('applies at once to the sizes of pools and dockets', async () => {
     await world.engine.setMode(registerId, 'Paused');
     await put({ mempool: { maxSize: 2 }, build: { maxTransactions: 1 } });
     for (const expected of [200, 200, 429]) {
@@ -110,7 +110,7 @@ describe('PUT /api/admin/config', () => {
     ['text', { rateLimit: { perMinute: '60' } }, 'INVALID_REQUEST', 'rateLimit.perMinute'],
     ['a level that is none', { logLevel: 'silent' }, 'INVALID_REQUEST', 'logLevel'],
     ['a list', { mempool: [1] }, 'INVALID_REQUEST', 'mempool'],
-  ])('refuses %s by its name, and takes nothing of the patch', async (_what, wrong, code, field) => {
+  ])('refuses %s with its own code, and applies nothing of the patch', async (_what, wrong, code, field) => {
     const before = { ...world.engine.pace };
     const text = JSON.stringify({ build: { intervalMs: 1 } }).slice(0, -1);
     const patch = `${text},${JSON.stringify(wrong).slice(1)}`;
@@ -119,12 +119,12 @@ describe('PUT /api/admin/config', () => {
     expect(world.engine.pace).toEqual(before);
   });
 
-  it('refuses what is no patch, and one that changes nothing', async () => {
+  it('refuses a malformed patch and one that changes nothing', async () => {
     for (const body of ['{}', '[]', '7', '"x"', '', '{"build":{}}'])
       expect((await put(body)).statusCode).toBe(400);
   });
 
-  it('holds at all validators, and names who did not hear of it or refused', async () => {
+  it('applies at all validators, and names those that were unreachable or refused', async () => {
     served.announced.push('validator-1', 'validator-2', 'validator-3');
     const heard: unknown[] = [];
     served.colleagues.configure = async (validatorId, { patch, subjectToken }) => {
@@ -158,7 +158,7 @@ describe('PUT /api/admin/config', () => {
     expect(asked, 'for reports, which nobody reads').toEqual([]);
   });
 
-  it('is for system administrators: the route says so', async () => {
+  it('requires a system administrator', async () => {
     const routes = await served.app.inject('/openapi.json');
     expect(JSON.stringify(routes.json().paths['/api/admin/config'].put)).toContain('RequireSystemAdmin');
     expect(somebody.roles).not.toContain('SystemAdmin');

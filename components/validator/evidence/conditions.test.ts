@@ -13,7 +13,7 @@ const vote = (validatorId: string, height = 3, seenAtMs = 5_000): EvidenceSummar
   seenAtMs,
 });
 
-/** What validator-0 answers when the members hold what is given for each of them. */
+/** The status answer of validator-0 when the members hold the given evidence. */
 function statusOf(held: Readonly<Record<string, readonly EvidenceSummary[]>>, away: readonly string[] = []) {
   const reports = four.map((id) => {
     const report = away.includes(id) ? undefined : registerReport({ evidence: held[id] ?? [] });
@@ -30,7 +30,7 @@ function statusOf(held: Readonly<Record<string, readonly EvidenceSummary[]>>, aw
 }
 
 describe('EquivocationDetected', () => {
-  test('is said of the register and of the member, by its earliest evidence', () => {
+  test('is a condition of the register and of the member, by its earliest evidence', () => {
     const { register, members } = statusOf({
       'validator-0': [vote('validator-2', 7, 9_000), vote('validator-2', 3, 6_000)],
       'validator-1': [vote('validator-2', 3, 5_000)],
@@ -51,7 +51,7 @@ describe('EquivocationDetected', () => {
     });
   });
 
-  test('counts from one other member only what two of them say', () => {
+  test('needs two other members that report it', () => {
     const lie = [vote('validator-3')];
     expect(statusOf({ 'validator-1': lie }).register).toEqual([]);
     expect(statusOf({ 'validator-1': [...lie, ...lie] }).register).toEqual([]);
@@ -59,7 +59,7 @@ describe('EquivocationDetected', () => {
     expect(statusOf({ 'validator-0': lie }).register).toHaveLength(1);
   });
 
-  test('names a member that cannot be reached, and everybody whom two certificates convict', () => {
+  test('names an unreachable member, and all members that two certificates convict', () => {
     const both = ['validator-2', 'validator-3'];
     const { register, members } = statusOf(
       { 'validator-0': [{ ...vote(''), kind: 'conflicting-certificate', validatorIds: both }] },
@@ -69,7 +69,7 @@ describe('EquivocationDetected', () => {
     expect(members['validator-3']).toMatchObject([{ reason: 'ConflictingCertificate' }]);
   });
 
-  test('survives the way between validators; what is not known there is left out', () => {
+  test('survives its encoding; unknown kinds are dropped', () => {
     const evidence = [vote('validator-2')];
     const report = validatorReport('validator-1', [registerReport({ evidence })]);
     const travel = (wire: ReturnType<typeof wireReport>) =>

@@ -13,7 +13,7 @@ const post = (path: string, body: unknown) => served.send('POST', `/api/validati
 const waiting = (id = registerId, query = '') =>
   served.send('GET', `/api/validation/transactions/${id}${query}`);
 
-/** What waits stays while a register is paused. */
+/** Transactions keep waiting while a register is paused. */
 beforeEach(() => world.engine.setMode(registerId, 'Paused'));
 afterEach(async () => {
   served.caller = aService;
@@ -31,8 +31,8 @@ async function submitted(count: number): Promise<string[]> {
   return signed.map(({ txId }) => txId);
 }
 
-describe('what waits', () => {
-  it('is listed in the order in which it may be sealed, page by page', async () => {
+describe('the waiting transactions', () => {
+  it('are listed page by page in the order in which they may be sealed', async () => {
     const ids = await submitted(3);
     const first = (await waiting(registerId, '?pageSize=2')).json();
     expect(first).toMatchObject({ page: 1, pageSize: 2, totalCount: 3, totalPages: 2, hasMore: true });
@@ -49,7 +49,7 @@ describe('what waits', () => {
     expect((await waiting(registerId, '?pageSize=101')).statusCode).toBe(400);
   });
 
-  it('is not for organisations that do not subscribe to the register', async () => {
+  it('are hidden from organisations that do not subscribe to the register', async () => {
     await submitted(1);
     served.caller = somebody;
     expect((await waiting()).json().items).toHaveLength(1);
@@ -69,7 +69,7 @@ describe('what waits', () => {
     expect((await waiting('nonsense')).statusCode).toBe(404);
   });
 
-  it('is asked of a member where this validator is none, with the token of who asks', async () => {
+  it("are requested from a member by a non-member, with the caller's token", async () => {
     const asked: unknown[] = [];
     served.colleagues.listWaiting = async (validatorId, question) => {
       asked.push([validatorId, question.registerId, question.offset, question.limit, question.subjectToken]);
@@ -104,7 +104,7 @@ async function built(body: object = {}) {
 }
 
 describe('building a docket', () => {
-  it('gives what would be proposed, and nothing comes of it', async () => {
+  it('returns the docket that would be proposed, without effect', async () => {
     const { height, headHash, membersHash } = world.register.state;
     const ids = await submitted(3);
     const answer = await built({ maxTransactions: 2 });
@@ -131,7 +131,7 @@ describe('building a docket', () => {
     expect(world.register.work.total.built).toBe(height);
   });
 
-  it('gives none when nothing waits, and refuses an address of nobody and bodies with more', async () => {
+  it('returns none when nothing waits, and refuses unknown addresses and fields', async () => {
     expect(await built()).toMatchObject({ isSuccess: false, docket: null });
     const stranger = await post('dockets/build', { registerId, validatorWalletAddress: 'w1stranger' });
     expect(stranger.json()).toMatchObject({
@@ -142,7 +142,7 @@ describe('building a docket', () => {
     expect((await post('dockets/build', { registerId, maxTransactions: 0 })).statusCode).toBe(400);
   });
 
-  it('seals for who manages registers, and waits for it', async () => {
+  it('seals for register managers, and waits for the result', async () => {
     const [id] = await submitted(1);
     served.caller = somebody;
     const refused = await post('dockets/build', { registerId, seal: true });
@@ -183,7 +183,7 @@ async function codesOf(docket: object, previousDocket?: object): Promise<string[
 }
 
 describe('validating a docket', () => {
-  it('is what the specification says, with nothing but warnings for what is not given', async () => {
+  it('answers as the specification requires, with warnings only for absent parts', async () => {
     const docket = await given();
     const answer = await post('dockets/validate', { docket });
     expect(answer.json()).toMatchObject({
@@ -195,7 +195,7 @@ describe('validating a docket', () => {
     expect(fields.map(({ field }: { field: string }) => field)).toEqual(['certificate', 'transactions']);
   });
 
-  it('finds each thing that is wrong, by its code', async () => {
+  it('finds each violation by its code', async () => {
     const docket = await given();
     const { height } = world.register.state;
     const zero = '00'.repeat(32);
@@ -218,7 +218,7 @@ describe('validating a docket', () => {
     }
   });
 
-  it('needs the docket before an earlier one, and one that there is', async () => {
+  it('needs the preceding docket of an earlier one, and an existing one', async () => {
     const docket = await given();
     const { headHash, headTimestamp, height } = world.register.state;
     const earlier = { ...docket, docketNumber: height - 1 };
@@ -268,7 +268,7 @@ describe('validating a docket', () => {
     expect(await codesOf({ ...docket, certificate })).toEqual(['CERTIFICATE_INVALID']);
   });
 
-  it('takes a docket that was sealed with its certificate', async () => {
+  it('accepts a sealed docket with its certificate', async () => {
     await world.engine.setMode(registerId, 'Running');
     const { state } = world.register;
     await submitted(1);
@@ -294,7 +294,7 @@ describe('validating a docket', () => {
 });
 
 describe('sealing at another member', () => {
-  it('is ordered once, when nobody knows what became of it', async () => {
+  it('is requested once when its outcome is unknown', async () => {
     const asked: string[] = [];
     served.colleagues.buildDocket = async (validatorId) => {
       asked.push(validatorId);
@@ -310,7 +310,7 @@ describe('sealing at another member', () => {
 });
 
 describe('adding a transaction', () => {
-  /** The design's shape of a signed submission. */
+  /** The earlier shape of a signed submission. */
   function drafted(over: object = {}) {
     const submission = JSON.parse(world.sign().text);
     const [signature] = submission.Signatures;
@@ -332,7 +332,7 @@ describe('adding a transaction', () => {
     };
   }
 
-  it('is the generic submission', async () => {
+  it('equals the generic submission', async () => {
     const transaction = drafted();
     const answer = await post('transactions/add', { transaction });
     expect([answer.statusCode, answer.json()]).toEqual([
@@ -343,7 +343,7 @@ describe('adding a transaction', () => {
     expect((await post('transactions/add', { transaction })).json()).toMatchObject({ memPoolSize: 1 });
   });
 
-  it('is accepted by a member, whoever says how much waits there', async () => {
+  it('is accepted by a member even when the mempool size is unavailable', async () => {
     const transaction = drafted({ registerId: otherRegister });
     served.beyond.forward = async () => ({ status: 200, body: {}, retryAfterSeconds: 0 });
     served.beyond.findRules = async () => world.register.state.ledger;
@@ -362,7 +362,7 @@ describe('adding a transaction', () => {
     expect(await add()).toEqual({ accepted: true, memPoolSize: 0, estimatedInclusionTime: '00:00:00' });
   });
 
-  it('goes to another validator while this one drains', async () => {
+  it('is forwarded to another validator while this one drains', async () => {
     await served.world.engine.drain.begin();
     const answer = await post('transactions/add', { transaction: drafted() });
     expect([answer.statusCode, answer.json().code]).toEqual([503, 'VALIDATOR_DRAINING']);
@@ -378,7 +378,7 @@ describe('adding a transaction', () => {
     ['no signature', { signature: undefined }, 400, 'VAL_STRUCT_005'],
     ['a register that there is not', { registerId: 'ef'.repeat(16) }, 404, 'REGISTER_NOT_FOUND'],
     ['an unknown predecessor', { previousTxId: 'ee'.repeat(32) }, 422, 'VAL_CHAIN_001'],
-  ])('is refused like it: %s', async (_what, over, status, code) => {
+  ])('is refused like the generic submission: %s', async (_what, over, status, code) => {
     const answer = await post('transactions/add', { transaction: drafted(over) });
     expect([answer.statusCode, answer.json().code]).toEqual([status, code]);
     expect(answer.json().path).toBe('/api/validation/transactions/add');

@@ -39,8 +39,8 @@ const context = (subject = somebody): RpcContext => ({
 });
 const elsewhere = { ...somebody, organizationId: 'other' } as typeof somebody;
 
-describe('what a validator that is no member asks one that is', () => {
-  it('is what waits', async () => {
+describe('requests of a non-member to a member', () => {
+  it('return the waiting transactions', async () => {
     const request = create(ListWaitingRequestSchema, { registerId, offset: 1, limit: 1 });
     const answer = create(ListWaitingResponseSchema, await handlers.listWaiting(request, context()));
     const bytes = toBinary(ListWaitingResponseSchema, answer);
@@ -55,7 +55,7 @@ describe('what a validator that is no member asks one that is', () => {
     });
   });
 
-  it('is the docket that would be proposed', async () => {
+  it('return the docket that would be proposed', async () => {
     const request = create(BuildDocketRequestSchema, { registerId, maxTransactions: 2 });
     const answer = create(BuildDocketResponseSchema, await handlers.buildDocket(request, context()));
     const built = builtOf(fromBinary(BuildDocketResponseSchema, toBinary(BuildDocketResponseSchema, answer)));
@@ -66,7 +66,7 @@ describe('what a validator that is no member asks one that is', () => {
     expect(none.header).toBeUndefined();
   });
 
-  it('is not to seal, for who may not', async () => {
+  it('may not seal without permission', async () => {
     const request = create(BuildDocketRequestSchema, { registerId, seal: true });
     await expect(handlers.buildDocket(request, context())).rejects.toMatchObject({ kind: 'forbidden' });
     await expect(handlers.buildDocket(request, context(systemAdmin))).rejects.toMatchObject({
@@ -75,7 +75,7 @@ describe('what a validator that is no member asks one that is', () => {
     expect(world.register.pool.size).toBe(3);
   });
 
-  it('is judged when it comes: a validator may answer anything', () => {
+  it('have their answers validated, since a validator may answer anything', () => {
     const header = { registerId: 'x' };
     expect(() => builtOf(create(BuildDocketResponseSchema, { header }))).toThrow(
       expect.objectContaining({ kind: 'bad_gateway' }),

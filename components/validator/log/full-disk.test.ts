@@ -8,7 +8,7 @@ import { Volume } from './volume.ts';
 
 const entry = (body: string): Entry => ({ type: 1, body: Buffer.from(body) });
 
-/** A log on a volume that fails on purpose; its retries happen when the test says so. */
+/** A log on a volume with injected faults; the test triggers its retries. */
 class Stand {
   readonly disk = new FaultyVolume();
   readonly lines: string[] = [];
@@ -44,7 +44,7 @@ class Stand {
     return { journal, seen };
   }
 
-  /** The time of the retry has come; resolves when it has ended. */
+  /** Fires the retry timer; resolves when the retry has ended. */
   async retry(): Promise<void> {
     const act = this.#retry;
     this.#retry = undefined;
@@ -58,7 +58,7 @@ class Stand {
   }
 }
 
-/** Until everything that needs no time has happened. */
+/** Waits until everything that needs no timer has happened. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -76,8 +76,8 @@ function watched(append: Promise<number>) {
   return state;
 }
 
-describe('a log on a disk that is full', () => {
-  test('holds what it cannot write, in order, and writes it once there is room', async () => {
+describe('a log on a full disk', () => {
+  test('keeps pending writes in order and writes them once there is space', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('before'));
@@ -99,7 +99,7 @@ describe('a log on a disk that is full', () => {
     expect((await stand.open()).seen).toEqual(['before', 'a'.repeat(100), 'b', 'c', 'after']);
   });
 
-  test('tries again ever later, without a busy loop, and says so once', async () => {
+  test('retries with a growing delay, without a busy loop, and logs it once', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     stand.disk.capacityBytes = stand.disk.usedBytes;
@@ -118,7 +118,7 @@ describe('a log on a disk that is full', () => {
     expect(held.outcome).toBe('refused');
   });
 
-  test('leaves nothing of a write without room behind when the process ends', async () => {
+  test('leaves nothing of a failed write behind when the process ends', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('kept'));
@@ -133,7 +133,7 @@ describe('a log on a disk that is full', () => {
     expect((await stand.open()).seen).toEqual(['kept', 'next']);
   });
 
-  test('that is found full by a force cuts off and writes again what the force left unsure', async () => {
+  test('truncates and rewrites what a failed force left uncertain', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('before'));
@@ -154,7 +154,7 @@ describe('a log on a disk that is full', () => {
     expect((await stand.open()).seen).toEqual(['before', 'unsure']);
   });
 
-  test('begins its next file when there is room, and carries over each thing once', async () => {
+  test('begins its next file when there is space, and carries each entry over once', async () => {
     const stand = new Stand();
     let carries = 0;
     const carry = () => {
@@ -167,7 +167,7 @@ describe('a log on a disk that is full', () => {
     stand.disk.capacityBytes = stand.disk.usedBytes + 205 + 16 + 100;
     await journal.append(entry('2'.repeat(180)));
     await settle();
-    // The second file is full, the third has its header and no room for what is carried.
+    // The second file is full; the third has its header and no space for the carried-over entries.
     const held = watched(journal.append(entry('3')));
     for (let n = 0; n < 3; n += 1) await stand.retry();
     expect([held.outcome, stand.volume.isFull, carries]).toEqual(['open', true, 1]);
@@ -181,7 +181,7 @@ describe('a log on a disk that is full', () => {
     expect(seen.filter((text) => text === '3')).toHaveLength(1);
   });
 
-  test('cannot be opened without room for its first file, and says why', async () => {
+  test('cannot be opened without space for its first file, and reports the reason', async () => {
     const stand = new Stand();
     stand.disk.capacityBytes = 4;
     await expect(stand.open()).rejects.toMatchObject({ kind: 'unavailable', code: 'JOURNAL_UNAVAILABLE' });
@@ -190,7 +190,7 @@ describe('a log on a disk that is full', () => {
     expect((await stand.open()).seen).toEqual([]);
   });
 
-  test('ends when more waits for room than a paused validator says', async () => {
+  test('fails when more entries wait for space than a paused validator writes', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     stand.disk.capacityBytes = stand.disk.usedBytes;
@@ -206,7 +206,7 @@ describe('a log on a disk that is full', () => {
 });
 
 describe('a log whose disk fails', () => {
-  test('is closed for good by a force that failed: nothing is said to be written any more', async () => {
+  test('is closed for good by a failed force: no later write is acknowledged', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('before'));
@@ -225,7 +225,7 @@ describe('a log whose disk fails', () => {
     expect(stand.lines.join()).toContain('until it is restarted');
   });
 
-  test('what a start reads stays, although a failed force left it in memory alone', async () => {
+  test('makes durable what a start reads, although a failed force left it in memory only', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('before'));
@@ -241,7 +241,7 @@ describe('a log whose disk fails', () => {
     expect((await stand.open()).seen).toEqual(['before', 'unsure']);
   });
 
-  test('a file that changed under it while it waited for room is not written on', async () => {
+  test('does not continue on a file that changed while it waited for space', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('before'));
@@ -260,7 +260,7 @@ describe('a log whose disk fails', () => {
 });
 
 describe('a volume', () => {
-  test('refuses at once who waits for a write that must wait for room', async () => {
+  test('rejects a waiting caller at once when its write must wait for space', async () => {
     const volume = new Volume(manualClock(7), createLogger({ service: 'test', level: 'silent' }));
     const write = Promise.withResolvers<number>();
     const waiting = volume.unlessFull(write.promise);

@@ -12,8 +12,8 @@ import { noWork, Work } from './work.ts';
 
 const hourMs = 3_600_000;
 
-describe('work', () => {
-  it('is counted since the start, and for 24 hours', () => {
+describe('work counters', () => {
+  it('count since the start and for 24 hours', () => {
     const clock = manualClock(1_000 * hourMs);
     const work = new Work(clock);
     work.count('confirmed', 5);
@@ -27,7 +27,7 @@ describe('work', () => {
     expect(work.report.lastDay).toEqual(noWork());
   });
 
-  it('is timed, and counted only when something comes of it', () => {
+  it('measure durations, and count only calls with a result', () => {
     const clock = manualClock(0);
     const work = new Work(clock);
     expect(work.timed('built', () => undefined)).toBeUndefined();
@@ -49,7 +49,7 @@ describe('work', () => {
     });
   });
 
-  it('travels as it is', () => {
+  it('survive their encoding', () => {
     const work = { total: noWork(), lastDay: noWork(), errorsByCode: { VAL_SIG_002: 3 } };
     Object.assign(work.total, { received: 9, buildingMicros: 1_234 });
     const pool = { control: 1, action: 2, bytes: 3, maxSize: 4, oldestAtMs: 5 };
@@ -98,7 +98,7 @@ describe('metrics of a set', () => {
     }),
   });
 
-  it('adds up what each does, and tells once what all see', () => {
+  it('sum what each member does, and count once what all members see', () => {
     expect(presentDockets(reports, everything)).toMatchObject({
       totalDocketsBuilt: 3,
       totalDocketsValidated: 4,
@@ -133,7 +133,7 @@ describe('metrics of a set', () => {
     ]);
   });
 
-  it('says nothing of registers that the caller does not see', () => {
+  it('omit registers that the caller may not see', () => {
     const nothing = { self: 'validator-0', isVisible: () => false };
     expect(presentMempool(reports, nothing).registers).toEqual([]);
     expect(presentTransactions(reports, nothing)).toMatchObject({ totalReceived: 0, errorsByCode: {} });
@@ -148,13 +148,13 @@ describe('GET /api/metrics and health', () => {
   afterAll(() => served.close());
   const metrics = async (name: string) => (await served.send('GET', `/api/metrics/${name}`)).json();
 
-  it('tells what was taken, refused and sealed', async () => {
+  it('counts accepted, refused and sealed submissions', async () => {
     expect((await world.submit(world.sign().text)).status).toBe(200);
     const wrong = world.sign({ tamper: { PayloadHash: '00'.repeat(32) } });
     expect((await world.submit(wrong.text)).status).toBe(400);
     await world.sealed(2);
     const told = await metrics('transactions');
-    // The genesis transaction is one of them.
+    // The genesis transaction is included.
     expect(told).toMatchObject({
       totalReceived: 3,
       totalValidated: 2,
@@ -173,7 +173,7 @@ describe('GET /api/metrics and health', () => {
     ]);
   });
 
-  it('tells organisations of the registers that they subscribe to', async () => {
+  it('shows organisations the registers that they subscribe to', async () => {
     served.caller = somebody;
     expect((await metrics('mempool')).registers).toHaveLength(1);
     served.subscriptions.isSubscribed = async () => false;
@@ -183,7 +183,7 @@ describe('GET /api/metrics and health', () => {
     expect((await metrics('mempool')).registers).toHaveLength(1);
   });
 
-  it('answers whether it can serve, and that it is alive whatever that is', async () => {
+  it('reports readiness, and liveness independently of it', async () => {
     const ask = async (path: string) => {
       const answer = await served.send('GET', path);
       return [answer.statusCode, answer.json()];

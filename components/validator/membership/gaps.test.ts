@@ -10,7 +10,7 @@ afterEach(async () => {
   for (const each of opened.splice(0)) await each.remove();
 });
 
-/** Four members, each on a volume that can be copied and put back. */
+/** Four members, each on a volume that can be copied and restored. */
 async function openFour() {
   const cluster = new Cluster(4);
   opened.push(cluster);
@@ -23,7 +23,7 @@ async function openFour() {
   return { cluster, copy, putBack: (member: Member, volume: FaultyVolume) => volumes.set(member, volume) };
 }
 
-/** Seals that many dockets more. */
+/** Seals that many further dockets. */
 async function grow(cluster: Cluster, name: string, dockets: number): Promise<void> {
   for (let index = 0; index < dockets; index += 1) {
     const { txId } = await cluster.submit(cluster.member(0), { payload: { [name]: index } });
@@ -36,7 +36,7 @@ function messagesOf(member: Member): string {
 }
 
 describe('a volume that is behind the chain', () => {
-  test('as an older copy is: it is said, from where to where, and nothing conflicting is signed', async () => {
+  test('as an older copy is reported with its range, and nothing conflicting is signed', async () => {
     const { cluster, copy, putBack } = await openFour();
     const third = cluster.member(2);
     await grow(cluster, 'before', 2);
@@ -64,7 +64,7 @@ describe('a volume that is behind the chain', () => {
     }
   }, 60_000);
 
-  test('as one is that was away while the others went on', async () => {
+  test('after downtime is reported', async () => {
     const { cluster } = await openFour();
     const third = cluster.member(2);
     await cluster.stop(third);
@@ -74,7 +74,7 @@ describe('a volume that is behind the chain', () => {
     expect(third.engine.volumeGap(registerId)).toMatchObject({ held, chain: held + 2 });
   }, 60_000);
 
-  test('as an empty one is', async () => {
+  test('when empty is reported', async () => {
     const { cluster, putBack } = await openFour();
     const third = cluster.member(2);
     await grow(cluster, 'before', 1);
@@ -85,7 +85,7 @@ describe('a volume that is behind the chain', () => {
     expect(third.engine.volumeGap(registerId)).toMatchObject({ held: 0, chain: 2 });
   }, 60_000);
 
-  test('is counted, and one that holds everything is not', async () => {
+  test('is counted, and a complete one is not', async () => {
     const disk = new FaultyVolume();
     const world = await new World({ world: { storage: disk.storage() } }).open();
     opened.push(world);

@@ -7,11 +7,11 @@ describe('how far a member is behind', () => {
     [5, [9], 4],
     [5, [9, 9, 9], 4],
     [5, [4, 5, 3], 0],
-  ])('at %i with others at %j: %i', (own, others, expected) => {
+  ])('at height %i with peers at %j: %i dockets', (own, others, expected) => {
     expect(docketsBehind(own, others)).toBe(expected);
   });
 
-  it('does not believe as many as may lie', () => {
+  it('ignores as many reports as may be false', () => {
     expect(docketsBehind(5, [1_000_000, 6, 5])).toBe(1);
     expect(docketsBehind(5, [1_000_000, 1_000_000, 7, 6, 5, 5])).toBe(2);
   });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { PeerClocks } from './clocks.ts';
 
 describe('clocks of other validators', () => {
-  it('knows nothing before anybody was heard, and nothing of whom it forgot', () => {
+  it('are unknown before the first heartbeat and after removal', () => {
     const clocks = new PeerClocks();
     expect(clocks.aheadMs).toBeUndefined();
     clocks.take('validator-1', 1_000, 1_000);
@@ -12,7 +12,7 @@ describe('clocks of other validators', () => {
     expect(clocks.aheadMs).toBeUndefined();
   });
 
-  it('takes the fastest of the latest heartbeats for the truth', () => {
+  it('use the fastest of the latest heartbeats', () => {
     const clocks = new PeerClocks();
     for (const delay of [80, 5, 300]) clocks.take('validator-1', 10_000, 10_000 + delay);
     expect(clocks.aheadMs).toBe(5);
@@ -20,7 +20,7 @@ describe('clocks of other validators', () => {
     expect(clocks.aheadMs).toBe(60);
   });
 
-  it('is not misled by a minority with wrong clocks, whatever they say', () => {
+  it('are not affected by a minority with wrong clocks', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: -3_600_000, max: 3_600_000 }),

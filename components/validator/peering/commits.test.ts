@@ -14,8 +14,8 @@ function docket(docketNumber: number, count: number, sizeBytes: number): SealedD
   return { docket: { header, transactions }, certificate: {} as Certificate };
 }
 
-describe('commits', () => {
-  it('keep the latest dockets of all registers within their bytes', () => {
+describe('the commit cache', () => {
+  it('keeps the latest dockets of all registers within its bytes', () => {
     const commits = new Commits(100_000);
     for (let number = 0; number < 1_000; number += 1) commits.add('a', docket(number, 10, 500));
     expect(commits.find('a', 999)).toBeDefined();
@@ -26,7 +26,7 @@ describe('commits', () => {
     expect(commits.findTransaction('b', '999-3')).toBeUndefined();
   });
 
-  it('keep the last docket however large it is', () => {
+  it('keeps the last docket whatever its size', () => {
     const commits = new Commits(1_000);
     commits.add('a', docket(1, 1, 1_000_000));
     expect(commits.find('a', 1)).toBeDefined();

@@ -26,7 +26,7 @@ async function openCluster(size: number): Promise<Cluster> {
   return cluster;
 }
 
-/** The member that proposes first at the height that everybody works on. */
+/** The first proposer of the current height. */
 function nextProposer(cluster: Cluster): Member {
   return cluster.member(cluster.ledger.dockets.length % cluster.members.length);
 }
@@ -39,7 +39,7 @@ function signedBy(cluster: Cluster, member: Member, state: RegisterState, plain:
   return plain.kind === 'proposal' ? { ...plain, ...own } : { ...plain, timestamp, ...own };
 }
 
-/** A docket of the same transactions and another time. */
+/** A docket of the same transactions with another timestamp. */
 function otherDocket({ register, signer }: Member, txIds: readonly string[], state: RegisterState): Docket {
   const transactions = txIds.flatMap((txId) => register.pool.find(txId)?.transaction ?? []);
   const nowMicros = BigInt(Date.now()) * 1000n + 7n;
@@ -56,11 +56,11 @@ function twinOf(cluster: Cluster, liar: Member, envelope: ProposalEnvelope, stat
   return { kind: 'proposal', registerId, proposal, header: docket.header, recordHashes };
 }
 
-describe('a proposer that says two things', { timeout: 40_000 }, () => {
+describe('a proposer that equivocates', { timeout: 40_000 }, () => {
   it.each([
     ['to halves', 2],
     ['to one member', 1],
-  ])('%s: one docket is sealed, and everybody has the evidence', async (_name, deceived) => {
+  ])('%s: one docket is sealed, and all members hold the evidence', async (_name, deceived) => {
     const cluster = await openCluster(4);
     const liar = nextProposer(cluster);
     const others = cluster.members.filter((member) => member !== liar);
@@ -93,8 +93,8 @@ describe('a proposer that says two things', { timeout: 40_000 }, () => {
   });
 });
 
-describe('what other validators make up', { timeout: 40_000 }, () => {
-  it('a double vote is evidence at everybody', async () => {
+describe('forged messages of other validators', { timeout: 40_000 }, () => {
+  it('a double vote is evidence at all members', async () => {
     const cluster = await openCluster(4);
     const [liar, first, second] = [cluster.member(3), cluster.member(0), cluster.member(1)];
     const { state } = liar.register;
@@ -106,7 +106,7 @@ describe('what other validators make up', { timeout: 40_000 }, () => {
       return { kind: 'vote', registerId, vote: message } as const;
     };
     first.engine.peering.receive(liar.id, vote('aa'.repeat(32)));
-    // The same again is no evidence, another one is.
+    // A repetition is no new evidence; a different message is.
     first.engine.peering.receive(liar.id, vote('aa'.repeat(32)));
     expect(first.engine.peering.evidence(registerId)).toHaveLength(0);
     first.engine.peering.receive(liar.id, vote('bb'.repeat(32)));
@@ -116,7 +116,7 @@ describe('what other validators make up', { timeout: 40_000 }, () => {
     await cluster.sealed(2);
   });
 
-  it('two certificates of one height halt the register wherever they are seen', async () => {
+  it('two certificates of one height halt the register at every member that sees them', async () => {
     const cluster = await openCluster(4);
     const txIds = [(await cluster.submit(cluster.member(0))).txId];
     const { state } = cluster.member(1).register;
@@ -150,18 +150,18 @@ describe('what other validators make up', { timeout: 40_000 }, () => {
     const metrics = await cluster.member(3).runtime.telemetry.registry.metrics();
     expect(metrics).toMatch(/consensus_equivocations_total\{kind="conflicting-certificate"\} 1\b/);
     expect(metrics).toMatch(/registers_halted 1\b/);
-    // Two certificates convict nobody of one act: the roster is asked nothing, and could not answer.
+    // Two certificates do not convict one validator of one act, so no suspension is proposed.
     expect(cluster.members.flatMap(({ signer }) => signer.signed.map(({ kind }) => kind))).not.toContain(
       'suspension',
     );
-    // It stays so when the validator starts again.
+    // The register stays halted after a restart.
     await cluster.stop(cluster.member(2));
     await cluster.start(cluster.member(2));
     expect(cluster.member(2).register.status).toBe('Halted');
     expect(cluster.member(2).engine.peering.evidence(registerId)).toHaveLength(1);
   });
 
-  it('forged, foreign and malformed messages change nothing and are charged', async () => {
+  it('forged, foreign and malformed messages change nothing and count as faults', async () => {
     const cluster = await openCluster(4);
     const [honest, liar] = [cluster.member(0), cluster.member(1)];
     const { state } = liar.register;
@@ -182,7 +182,7 @@ describe('what other validators make up', { timeout: 40_000 }, () => {
     peering.receive('validator-9', { kind: 'vote', registerId, vote: good });
     expect(honest.register.machine.step).toBe('idle');
     expect(honest.messages).toContain('a validator sent a faulty message');
-    // Who goes on like that is not listened to for a while, also when it tells the truth.
+    // A validator with too many faults is ignored for a while, even for valid messages.
     for (let index = 0; index < 60; index += 1) {
       for (const vote of forged) peering.receive(liar.id, { kind: 'vote', registerId, vote });
     }

@@ -31,7 +31,7 @@ function sealed(n: number): SealedTransaction & { readonly txId: string } {
   return { txId, record: recordBytes(record), payload: Buffer.from('{}'), payloadHashForm: 'jcs' };
 }
 
-/** Asks one validator that answers so. */
+/** A fetcher whose only peer answers like this. */
 function asking(answer: () => Promise<readonly SealedTransaction[]>) {
   const charges: string[] = [];
   const fetcher = new Fetcher({
@@ -43,11 +43,11 @@ function asking(answer: () => Promise<readonly SealedTransaction[]>) {
   return { fetcher, charges };
 }
 
-describe('what another validator answers', () => {
+describe('the answer of another validator', () => {
   const wanted = [sealed(1), sealed(2)];
   const hashes = new Map(wanted.map((each) => [each.txId, encodeHex(recordLeaf(each.record))]));
 
-  test('is taken when it was asked for', async () => {
+  test('is used when it was requested', async () => {
     const { fetcher, charges } = asking(async () => wanted);
     const found = await fetcher.records({ registerId, hashes }, ['validator-1']);
     expect([...found.keys()]).toEqual([...hashes.keys()]);
@@ -59,7 +59,7 @@ describe('what another validator answers', () => {
     ['the same twice', [...wanted, ...wanted]],
     ['no record', [{ record: Buffer.from('{'), payload: Buffer.from('x'), payloadHashForm: 'jcs' as const }]],
     ['ten thousand of others', Array.from({ length: 10_000 }, (_, n) => sealed(n + 10))],
-  ])('costs its sender when it is %s', async (_what, answer) => {
+  ])('counts as a fault when it is %s', async (_what, answer) => {
     const { fetcher, charges } = asking(async () => answer);
     const found = await fetcher.records({ registerId, hashes }, ['validator-1']);
     expect([...found.keys()].every((txId) => hashes.has(txId))).toBe(true);
@@ -67,15 +67,18 @@ describe('what another validator answers', () => {
     expect(charges.length).toBeLessThanOrEqual(2);
   });
 
-  test.each(['INVALID_ENVELOPE', 'UNDECODABLE_MESSAGE'])('costs its sender when it is %s', async (code) => {
-    const { fetcher, charges } = asking(async () => {
-      throw new AppError('bad_gateway', code, 'nonsense');
-    });
-    expect(await fetcher.given('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);
-    expect(charges).toEqual(['validator-1 envelope']);
-  });
+  test.each(['counts as a fault when it is %s', 'UNDECODABLE_MESSAGE'])(
+    'costs its sender when it is %s',
+    async (code) => {
+      const { fetcher, charges } = asking(async () => {
+        throw new AppError('bad_gateway', code, 'nonsense');
+      });
+      expect(await fetcher.given('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);
+      expect(charges).toEqual(['validator-1 envelope']);
+    },
+  );
 
-  test('costs nothing when there is none', async () => {
+  test('counts as no fault when it is absent', async () => {
     const { fetcher, charges } = asking(async () => {
       throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'away');
     });

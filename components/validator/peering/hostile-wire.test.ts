@@ -16,7 +16,7 @@ const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const mebibyte = 1024 * 1024;
 const streams = full ? 8_000 : 1_000;
 const readers = full ? 1_000 : 100;
-/** All four validators and who attacks them share one process. */
+/** All four validators and the attacker share one process. */
 const patienceMs = 90_000;
 /** RESOURCE_EXHAUSTED */
 const tooMuch = '8';
@@ -28,14 +28,14 @@ afterEach(async () => {
 
 const service = '/chancery.validator.v1.ConsensusService';
 
-/** A message as gRPC frames it; `length` lies about it. */
+/** A gRPC frame; `length` may be false. */
 function frame(bytes: Uint8Array, length: number = bytes.length): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt32BE(length >>> 0, 1);
   return Buffer.concat([head, bytes]);
 }
 
-/** HTTP/2 without the rules of gRPC, with a certificate that counts. */
+/** An HTTP/2 client without gRPC's rules, with a valid certificate. */
 function openSession(port: number, workload: FixedWorkload): ClientHttp2Session {
   const { key, cert, ca } = workload.current();
   const session = connect(`https://127.0.0.1:${port}`, {
@@ -44,7 +44,7 @@ function openSession(port: number, workload: FixedWorkload): ClientHttp2Session 
     ca,
     servername: 'chancery.internal',
     checkServerIdentity: () => undefined,
-    // What waits here is the test's own.
+    // The test's own buffers are excluded.
     maxSessionMemory: 4_096,
   });
   session.on('error', () => {});
@@ -64,7 +64,7 @@ function call(session: ClientHttp2Session, path: string, headers: object = {}): 
   return stream;
 }
 
-/** How a call ended; undefined while it has not. */
+/** How a call ended; undefined while it is open. */
 function follow(stream: ClientHttp2Stream): { status: string | undefined; ended: boolean } {
   const found: { status: string | undefined; ended: boolean } = { status: undefined, ended: false };
   const note = (headers: object) => {
@@ -89,7 +89,7 @@ const stored = frame(
   ),
 );
 
-/** Everything that is no call: noise, lengths that lie, methods that are none, messages where none belong. */
+/** Everything but valid calls: noise, false lengths, unknown methods, unexpected messages. */
 function nonsense(session: ClientHttp2Session, seed: number) {
   const random = createRandom(seed);
   const bodies = [
@@ -119,7 +119,7 @@ function nonsense(session: ClientHttp2Session, seed: number) {
 }
 
 describe('a validator\u2019s listener', { timeout: full ? 600_000 : 240_000 }, () => {
-  test('outlives everything that a member and a stranger can send to it, and the set goes on sealing', async () => {
+  test('survives everything that a member and an outsider can send, and the set continues sealing', async () => {
     const { authority, cluster, nodes } = await openWired(4, closers);
     await cluster.begin();
     const large = 'x'.repeat(200_000);

@@ -10,13 +10,13 @@ const place = (registerId: string, quorum: number, agesMs: readonly number[]): P
 const judge = (...places: readonly Place[]) => assertInTouch(places, nowMs);
 
 describe('a member', () => {
-  it('that heard a quorum a moment ago, itself among them, is in touch', () => {
+  it('that recently heard a quorum, including itself, is connected', () => {
     expect(() => judge()).not.toThrow();
     expect(() => judge(place('alone', 1, [0]))).not.toThrow();
     expect(() => judge(place('four', 3, [0, 900, 5_000, nowMs]))).not.toThrow();
   });
 
-  it('that heard fewer says of which register it may tell what is old', () => {
+  it('that heard fewer names the register whose answers may be stale', () => {
     expect(() => judge(place('four', 3, [0, 900, 5_001, nowMs]))).toThrow(
       'stale: 2 of 4 members of register four were heard in the last 5 s, a quorum is 3',
     );

@@ -60,7 +60,7 @@ const proposal: Envelope = {
 };
 
 describe('validators over gRPC', { timeout: 40_000 }, () => {
-  it('seal one chain, also after one was away', async () => {
+  it('seal one chain, also after one was down', async () => {
     const { cluster, nodes } = await openWired(4, closers);
     await cluster.begin();
     for (let index = 0; index < 8; index += 1) {
@@ -86,7 +86,7 @@ describe('validators over gRPC', { timeout: 40_000 }, () => {
     );
   });
 
-  it('hear only whom the certificate names, and charge who sends nonsense', async () => {
+  it('accept only the sender that the certificate names, and penalise malformed messages', async () => {
     const authority = await memoryAuthority(testInstallation);
     const runtime = testRuntime('validator', { level: 'warn' });
     const heard: { from: string; envelope: Envelope }[] = [];
@@ -156,7 +156,7 @@ describe('validators over gRPC', { timeout: 40_000 }, () => {
     stranger.close();
   });
 
-  it('hear votes before hints, and a proposal after the hints of what it names', async () => {
+  it('deliver votes before announcements, and a proposal after the announcements it refers to', async () => {
     const authority = await memoryAuthority(testInstallation);
     const runtime = testRuntime('validator', { level: 'warn' });
     const heard: Envelope[] = [];

@@ -14,8 +14,8 @@ function proposal(validatorId: string, registerId: string, height: number, count
   };
 }
 
-describe('offers', () => {
-  it('remember who has sent them, until their height is decided', () => {
+describe('the proposal cache', () => {
+  it('records the senders of a proposal until its height is decided', () => {
     const offers = new Offers();
     const first = proposal('validator-1', 'a', 4, 2);
     offers.add('validator-1', first);
@@ -29,7 +29,7 @@ describe('offers', () => {
     expect(offers.find('a', value)).toBeUndefined();
   });
 
-  it('of one that proposes too much push out its own, the oldest first', () => {
+  it("evicts a proposer's own oldest proposals when it proposes too much", () => {
     const offers = new Offers();
     const honest = proposal('validator-0', 'a', 1, 1_000);
     offers.add('validator-0', honest);

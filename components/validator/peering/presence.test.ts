@@ -51,7 +51,7 @@ describe('presence', () => {
     expect(presence.peers).toEqual(['validator-1', 'validator-2']);
   });
 
-  it('tells of a register that moved until the other has it, and no more than five times', () => {
+  it('reports an advanced register until the peer has it, at most five times', () => {
     const { presence, pass, headsTo, setHead } = openPresence();
     presence.start();
     setHead(4);
@@ -62,13 +62,13 @@ describe('presence', () => {
     for (let second = 0; second < 8; second += 1) pass(1_000);
     expect(headsTo('validator-1').filter((heads) => heads.length > 0)).toHaveLength(1);
     expect(headsTo('validator-2').filter((heads) => heads.length > 0)).toHaveLength(5);
-    // One that is behind is told again.
+    // A peer that is behind is told again.
     presence.placed('validator-2', { registerId, height: 2, round: 0, headHash: '' });
     pass(1_000);
     expect(headsTo('validator-2').at(-1)).toMatchObject([{ registerId, height: 4 }]);
   });
 
-  it('knows when each was heard, also from before they shared a register, and who has come back', () => {
+  it('records contact times, also from before a register was shared, and reports returning peers', () => {
     const { presence, clock, returned } = openPresence();
     presence.heard('validator-1');
     presence.follow(registerId, ['validator-0', 'validator-1']);
@@ -90,7 +90,7 @@ describe('presence', () => {
     expect(presence.isAway('validator-2')).toBe(true);
   });
 
-  it('knows who proposes nothing, in their own words, and says so itself', () => {
+  it('records which peers drain, and announces its own drain', () => {
     const { presence, draining, sent } = openPresence();
     presence.follow(registerId, ['validator-0', 'validator-1']);
     const beat = { kind: 'heartbeat', registerId: '', validatorId: 'validator-1' } as const;

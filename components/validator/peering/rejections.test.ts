@@ -28,7 +28,7 @@ async function openCluster(size: number): Promise<Cluster> {
   return cluster;
 }
 
-/** The same proposal, signed by its proposer, for a docket that names a sealing member of no set. */
+/** The same proposal, signed by its proposer, for a docket that names a sealing validator of no set. */
 function broken(liar: Member, seed: number, envelope: ProposalEnvelope, state: RegisterState): Envelope {
   const { pool } = liar.register;
   const transactions = envelope.header.transactionIds.flatMap((txId) => pool.find(txId)?.transaction ?? []);
@@ -46,7 +46,7 @@ function broken(liar: Member, seed: number, envelope: ProposalEnvelope, state: R
 }
 
 describe('a proposal that breaks the rules', { timeout: 40_000 }, () => {
-  test('is rejected by every honest member in a signed vote that all of them hear, and another docket is sealed', async () => {
+  test('is rejected by every correct member in a signed vote that reaches all, and another docket is sealed', async () => {
     const cluster = await openCluster(4);
     const place = cluster.ledger.dockets.length % 4;
     const liar = cluster.member(place);
@@ -77,7 +77,7 @@ describe('a proposal that breaks the rules', { timeout: 40_000 }, () => {
     expect(cluster.ledger.attestations.every(({ approved }) => approved)).toBe(true);
   });
 
-  test('what is no rejection of the one who sends it, in time and signed, is not kept', async () => {
+  test('yields no stored rejection that is unsigned, late or from another member', async () => {
     const cluster = await openCluster(4);
     const hearer = cluster.member(0);
     const { engine, register } = hearer;
@@ -107,7 +107,7 @@ describe('a proposal that breaks the rules', { timeout: 40_000 }, () => {
     tell(good);
     tell(good);
     expect(register.rejections.all).toEqual([{ docketNumber: height, vote: good }]);
-    // A rejection moves nothing, and no docket is written with it.
+    // A rejection affects no round, and no docket contains it.
     expect(register.machine.step).toBe('idle');
     await cluster.submit(cluster.member(2));
     await cluster.sealed(2);

@@ -7,7 +7,7 @@ afterEach(async () => {
   for (const cluster of clusters.splice(0)) await cluster.remove();
 });
 
-/** Four members that do not propose and do not hint, so that each has what only it was given. */
+/** Four members that neither propose nor announce, so that each has only its own submissions. */
 async function openApart(): Promise<Cluster> {
   const cluster = new Cluster(4);
   clusters.push(cluster);
@@ -28,8 +28,8 @@ function withoutHints(cluster: Cluster): void {
 const stateOf = (member: Member, txId: string) =>
   member.register.pool.find(txId)?.stage ?? member.register.tombstones.find(txId)?.code;
 
-describe('transactions that only one member may have', { timeout: 40_000 }, () => {
-  it('A7: of many successors of one transaction, each given to another member, one is sealed', async () => {
+describe('transactions that only one member has', { timeout: 40_000 }, () => {
+  it('of many successors of one transaction, each at another member, one is sealed', async () => {
     const cluster = await openApart();
     const parent = await cluster.submit(cluster.member(0), { payload: { parent: 1 } });
     await cluster.sealed(2);
@@ -55,11 +55,11 @@ describe('transactions that only one member may have', { timeout: 40_000 }, () =
     }
   });
 
-  it('an id that two records share is sealed as one of them', async () => {
+  it('of two records with the same id one is sealed', async () => {
     const cluster = await openApart();
     withoutHints(cluster);
     await pauseAll(cluster, 'Paused');
-    // The signature covers id and payload hash alone: other metadata makes another record of the same id.
+    // The signature covers id and payload hash only, so other metadata makes another record of the same id.
     const one = cluster.sign({ metadata: { place: 'here' } });
     const other = { ...one, text: one.text.replace('"here"', '"there"') };
     for (const [index, { text }] of [one, other].entries()) {
@@ -79,7 +79,7 @@ describe('transactions that only one member may have', { timeout: 40_000 }, () =
     }
   });
 
-  it('of two that repeat each other at two members, one is sealed and the other one told so', async () => {
+  it('of two replays at two members one is sealed and the other is rejected', async () => {
     const cluster = await openApart();
     withoutHints(cluster);
     await pauseAll(cluster, 'Paused');
@@ -99,7 +99,7 @@ describe('transactions that only one member may have', { timeout: 40_000 }, () =
     expect(cluster.members.every(({ register }) => register.status === 'Running')).toBe(true);
   });
 
-  it('fetches what a proposer has and nobody was told of, parents and children', async () => {
+  it('that were not announced are fetched from their proposer, parents and children', async () => {
     const cluster = await openApart();
     withoutHints(cluster);
     const proposer = cluster.member(cluster.ledger.dockets.length % 4);
@@ -116,7 +116,7 @@ describe('transactions that only one member may have', { timeout: 40_000 }, () =
     expect(head?.certificate.round).toBe(0);
   });
 
-  it('does not seal what a proposer withholds, and goes on without it', async () => {
+  it('that a proposer withholds are not sealed, and the set continues without them', async () => {
     const cluster = await openApart();
     withoutHints(cluster);
     const proposer = cluster.member(cluster.ledger.dockets.length % 4);

@@ -31,7 +31,7 @@ function proposal(registerId: string, change: object = {}): Envelope {
 const idOf = (n: number) => n.toString(16).padStart(32, '0');
 
 describe('messages about registers that are not known yet', () => {
-  test('of one validator few are kept, whatever it invents, and those of others stay', () => {
+  test('are bounded per sender, and leave room for other senders', () => {
     const strangers = new Strangers(
       manualClock(0),
       async () => undefined,
@@ -46,7 +46,7 @@ describe('messages about registers that are not known yet', () => {
     expect(strangers.takeEarly(idOf(2_001))).toHaveLength(1);
   });
 
-  test('names that are invented take no room of others', () => {
+  test("with invented register ids use no other sender's room", () => {
     const strangers = new Strangers(
       manualClock(0),
       async () => undefined,
@@ -58,7 +58,7 @@ describe('messages about registers that are not known yet', () => {
     expect(strangers.earlyBytes).toBeLessThan(4 * mebibyte);
   });
 
-  test('a docket 0 of many transactions is none', () => {
+  test('are refused for a docket 0 of many transactions', () => {
     const strangers = new Strangers(
       manualClock(0),
       async () => undefined,
@@ -69,8 +69,8 @@ describe('messages about registers that are not known yet', () => {
   });
 });
 
-describe('a register that others speak of', () => {
-  /** What was asked, and a way to let the time pass that the alarms wait for. */
+describe('a register that other validators mention', () => {
+  /** The lookups, and a function that advances the time of the timers. */
   function asking(answers: readonly (() => Promise<unknown>)[]) {
     const alarms = new Map<string, () => void>();
     let asked = 0;
@@ -90,7 +90,7 @@ describe('a register that others speak of', () => {
   const isNone = async () => undefined;
   const isAway = () => Promise.reject(new Error('away'));
 
-  test('is asked about once more: the docket that lets this validator in may not have been stored yet', async () => {
+  test('is looked up once more, since the docket that admits this validator may not be stored yet', async () => {
     const { strangers, ring, asked } = asking([isNone, isNone]);
     strangers.meet('validator-1', idOf(1));
     for (const times of [1, 2, 2]) {
@@ -100,7 +100,7 @@ describe('a register that others speak of', () => {
     }
   });
 
-  test('is asked about until the register service answers', async () => {
+  test('is looked up until the register service answers', async () => {
     const { strangers, ring, asked } = asking([isAway, isAway, isAway]);
     strangers.meet('validator-1', idOf(1));
     await new Promise(setImmediate);
@@ -108,7 +108,7 @@ describe('a register that others speak of', () => {
     expect(asked()).toBe(4);
   });
 
-  test('makes no more than twenty questions wait, whatever is invented', async () => {
+  test('causes at most twenty pending lookups, whatever is invented', async () => {
     const { strangers, ring, asked } = asking(Array.from({ length: 200 }, () => isAway));
     for (let n = 0; n < 200; n += 1) strangers.meet(`validator-${n}`, idOf(n));
     await new Promise(setImmediate);

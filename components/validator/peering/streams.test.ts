@@ -4,7 +4,7 @@ import { Questions } from './questions.ts';
 import { Streams } from './streams.ts';
 
 describe('the streams of one validator', () => {
-  test('are few, and the newest ones stand', async () => {
+  test('are bounded, and the newest stay open', async () => {
     const streams = new Streams();
     const ended: number[] = [];
     const lines = Array.from({ length: 1_000 }, (_, n) => {
@@ -22,8 +22,8 @@ describe('the streams of one validator', () => {
   });
 });
 
-describe('the questions of one validator', () => {
-  test('end when what it asked for in a second is too much, and others may still ask', () => {
+describe('the requests of one validator', () => {
+  test('are refused above the limit of one second, while others are answered', () => {
     const questions = new Questions();
     const mebibyte = 1024 * 1024;
     let made = 0;

@@ -21,8 +21,8 @@ async function openCluster(): Promise<Cluster> {
 
 const envelope = (evidence: PeerEvidence): Envelope => ({ kind: 'evidence', registerId, evidence });
 
-describe('evidence that another member gives', { timeout: 40_000 }, () => {
-  test('of a height that is not reached here is looked at when it is', async () => {
+describe('evidence from another member', { timeout: 40_000 }, () => {
+  test('of a height that is not reached here is verified when it is', async () => {
     const cluster = await openCluster();
     const [member, liar] = [cluster.member(0), cluster.member(3)];
     const { state } = member.register;
@@ -38,7 +38,7 @@ describe('evidence that another member gives', { timeout: 40_000 }, () => {
     expect(peering.evidence(registerId)).toMatchObject([{ height: 2, validatorIds: ['validator-3'] }]);
   });
 
-  test('of heights to come is kept in small numbers, and leaves room for that of others', async () => {
+  test('of future heights is bounded per sender', async () => {
     const cluster = await openCluster();
     const [member, liar] = [cluster.member(0), cluster.member(3)];
     const { state } = member.register;
@@ -56,7 +56,7 @@ describe('evidence that another member gives', { timeout: 40_000 }, () => {
     await waitFor(() => peering.evidence(registerId).length === 1);
   });
 
-  test('that proves nothing is charged, once that it is known costs nothing', async () => {
+  test('that proves nothing counts as a fault; known evidence costs nothing', async () => {
     const cluster = await openCluster();
     const [member, liar] = [cluster.member(0), cluster.member(3)];
     const { peering } = member.engine;

@@ -8,18 +8,18 @@ const { docketBuildIntervalMs, maxTransactionsPerDocket, maxDocketBytes } = rule
 const few = { inFlight: 1, waiting: 3, waitingBytes: 3_000, sinceDecidedMs: 0 };
 
 test.each([
-  ['nothing is on its way to the store', { inFlight: 0 }, 0],
-  ['a docket is on its way', {}, docketBuildIntervalMs],
+  ['no docket is being stored', { inFlight: 0 }, 0],
+  ['a docket is being stored', {}, docketBuildIntervalMs],
   ['a part of the interval has passed', { sinceDecidedMs: 10 }, docketBuildIntervalMs - 10],
   ['the interval has passed', { sinceDecidedMs: docketBuildIntervalMs + 1 }, 0],
   ['a docket less one transaction waits', { waiting: maxTransactionsPerDocket - 1 }, docketBuildIntervalMs],
   ['a whole docket waits', { waiting: maxTransactionsPerDocket }, 0],
   ['the bytes of a whole docket wait', { waitingBytes: maxDocketBytes }, 0],
-])('where %s', (_, change, expected) => {
+])('batch delay when %s', (_, change, expected) => {
   expect(lingerMs(rules, { ...few, ...change }, freePace)).toBe(expected);
 });
 
-test('an operator may have smaller dockets, and more often', () => {
+test('an operator may set smaller dockets and shorter delays', () => {
   expect(lingerMs(rules, few, { ...freePace, maxTransactions: 3 })).toBe(0);
   expect(lingerMs(rules, few, { ...freePace, intervalMs: 7 })).toBe(7);
 });

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { createRandom } from '#kit/testing/random.ts';
 import { Agenda } from './agenda.ts';
 
-describe('the agenda', () => {
-  it('lets events happen by time, then in the order they were planned, and never for the dead', async () => {
+describe('the event queue', () => {
+  it('runs events by time, then in the order of planning, and never for ended processes', async () => {
     const agenda = new Agenda(1_000_000);
     const seen: string[] = [];
     const life = { name: 'x', alive: true };
@@ -33,7 +33,7 @@ describe('the agenda', () => {
     expect(seen).toEqual(planned.toSorted((a, b) => a - b));
   });
 
-  it('goes on with promises between two events', async () => {
+  it('settles promises between two events', async () => {
     const agenda = new Agenda(0);
     const seen: string[] = [];
     const walk = async () => {
@@ -50,7 +50,7 @@ describe('the agenda', () => {
 });
 
 describe('numbers from a seed', () => {
-  it('are the same for one seed, others for another, and spread', () => {
+  it('are equal for equal seeds, differ for others, and are spread', () => {
     const draw = (seed: number) => Array.from({ length: 1000 }, createRandom(seed).next);
     expect(draw(1)).toEqual(draw(1));
     expect(draw(1)).not.toEqual(draw(2));
@@ -59,7 +59,7 @@ describe('numbers from a seed', () => {
     expect(mean).toBeLessThan(0.55);
   });
 
-  it('fork without moving', () => {
+  it('can be forked without changing the source', () => {
     const random = createRandom(9);
     const before = createRandom(9).next();
     random.fork('a').next();

@@ -1,7 +1,7 @@
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Timers } from '../sealing/scheduler.ts';
 
-/** A process of the simulated world: what was asked on its behalf does not come back once it is dead. */
+/** A process of the simulated world. Its pending callbacks are dropped once it is dead. */
 export interface Life {
   readonly name: string;
   alive: boolean;
@@ -16,8 +16,8 @@ interface Planned {
 }
 
 /**
- * Virtual time: a heap of what is to happen, ordered by instant and then by when it was planned. Between two events all
- * promises that can go on have gone on, so a process can be stopped at any event without leaving half a step behind.
+ * Virtual time: a heap of events ordered by time and then by order of planning. All promises settle between two events, so
+ * that a process can be stopped at any event without a half-finished step.
  */
 export class Agenda {
   readonly #heap: Planned[] = [];
@@ -25,24 +25,24 @@ export class Agenda {
   #elapsedMs = 0;
   #order = 0;
   #done = 0;
-  /** Told of what an event throws; without it, it is thrown on. */
+  /** Receives errors thrown by events; rethrown when absent. */
   onThrown: ((error: unknown, life: Life | undefined) => void) | undefined;
 
   constructor(startMs: number) {
     this.#startMs = startMs;
   }
 
-  /** Milliseconds since the world began. */
+  /** Milliseconds since the start of the world. */
   get elapsedMs(): number {
     return this.#elapsedMs;
   }
 
-  /** Events so far. */
+  /** Number of events so far. */
   get done(): number {
     return this.#done;
   }
 
-  /** Plans an event; it does not happen when its life has ended by then. */
+  /** Plans an event; it is dropped when its process has died by then. */
   after(delayMs: number, act: () => void, life?: Life): () => void {
     this.#order += 1;
     const planned = {
@@ -58,12 +58,12 @@ export class Agenda {
     };
   }
 
-  /** A promise that resolves later, unless the life ends before. */
+  /** Resolves after the delay, unless the process dies before. */
   wait(delayMs: number, life?: Life): Promise<void> {
     return new Promise((resolve) => this.after(delayMs, resolve, life));
   }
 
-  /** The clock of a machine that is off by `offsetMs`, which may change as time goes on. */
+  /** The clock of a machine that is off by `offsetMs`, which may vary. */
   clock(offsetMs: () => number): Clock {
     const micros = () => Math.round((this.#startMs + this.#elapsedMs + offsetMs()) * 1000);
     return { nowMs: () => Math.floor(micros() / 1000), nowMicros: () => BigInt(micros()) };
@@ -77,8 +77,8 @@ export class Agenda {
   }
 
   /**
-   * Lets events happen one by one until `until` says that it is enough, or nothing is left, or time is up. It is told in
-   * whose life an event happened; undefined when it may have touched anybody.
+   * Runs events one by one until `until` returns true, no event is left, or the end time is reached. `until` receives the
+   * process of the event; undefined when the event may have affected any process.
    */
   async run(endMs: number, until: (life: Life | undefined) => boolean): Promise<void> {
     for (let next = this.#pop(); next !== undefined; next = this.#pop()) {
@@ -143,7 +143,7 @@ function isBefore(a: Planned, b: Planned): boolean {
   return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
 }
 
-/** Every promise that can go on has gone on when the loop of the process comes round. */
+/** All settled promises have run their callbacks when the event loop turns. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

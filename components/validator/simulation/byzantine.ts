@@ -20,15 +20,15 @@ export interface ByzantineOptions {
   readonly random: Random;
   readonly signing: Signing;
   state(registerId: string): RegisterState | undefined;
-  /** Told of every act that is out of line. */
+  /** Called for every Byzantine act. */
   did(misdeed: Misdeed): void;
 }
 
 const mostRemembered = 64;
 
 /**
- * A member that keeps to no rule. It runs the validator that honest members run, so that it knows what they know, and spoils
- * what goes out and what is answered; its signatures are real, and it has only its own key.
+ * A Byzantine member. It runs a correct validator, so that it has all of its knowledge, and corrupts its outgoing messages and
+ * answers. Its signatures are real; it has only its own key.
  */
 export class Byzantine {
   readonly #options: ByzantineOptions;
@@ -122,7 +122,7 @@ export class Byzantine {
     this.#approve(wire, this.#options.members, envelope);
   }
 
-  /** Both votes for a proposal, some time, whatever was voted before. */
+  /** Sends both votes for a proposal after some time, regardless of earlier votes. */
   #approve(wire: Transport, receivers: readonly string[], { registerId, proposal }: ProposalEnvelope): void {
     const { agenda, random } = this.#options;
     const { height, round, value } = proposal;
@@ -152,7 +152,7 @@ export class Byzantine {
     this.#approve(wire, [to], twin);
   }
 
-  /** Another docket for the same place: the same transactions a little later. */
+  /** Another docket at the same position: the same transactions with a later timestamp. */
   #twin(envelope: ProposalEnvelope): ProposalEnvelope | undefined {
     const place = placeOf(envelope);
     const known = this.#twins.get(place);
@@ -163,8 +163,8 @@ export class Byzantine {
   }
 
   /**
-   * The own docket with an instant around the edges of what is timely, before its predecessor or far away: members whose
-   * clocks differ within what is allowed may judge it differently.
+   * The own docket with a timestamp at the bounds of timeliness, before its predecessor or far away, so that members whose
+   * clocks differ within the allowed precision may judge it differently.
    */
   #stamp(wire: Transport, envelope: ProposalEnvelope): ProposalEnvelope | undefined {
     const { random, members, did } = this.#options;
@@ -189,7 +189,7 @@ export class Byzantine {
     return stamped;
   }
 
-  /** A proposal so many microseconds later; without them, at the very instant of the docket before. */
+  /** A proposal shifted by that many microseconds; undefined sets the timestamp of the previous docket. */
   #restamp(envelope: ProposalEnvelope, byMicros: bigint | undefined): ProposalEnvelope | undefined {
     const { header, proposal, recordHashes, registerId } = envelope;
     const { height, round, polRound } = proposal;

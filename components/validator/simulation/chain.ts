@@ -17,9 +17,9 @@ import type { Workload } from './workload.ts';
 
 export interface ChainOptions {
   readonly registerId: string;
-  /** Before heights in the trace; empty in a world with one register. */
+  /** Prefix of heights in the trace; empty in a world with one register. */
   readonly label: string;
-  /** Validators that the register begins with. */
+  /** The register's initial validators. */
   readonly first: readonly string[];
   readonly members: readonly Member[];
   readonly ledger: FakeLedger;
@@ -32,11 +32,11 @@ export interface ChainOptions {
 
 interface Offered {
   readonly txId: string;
-  /** Undefined for a change of policy. */
+  /** Undefined for a policy change. */
   readonly change: Change | undefined;
 }
 
-/** One register of a world, as somebody sees it who sees everything: its sets, its dockets, what holds and what does not. */
+/** An omniscient view of one register of a world: its sets, its dockets, and its invariants. */
 export class Chain {
   readonly registerId: string;
   readonly label: string;
@@ -44,7 +44,7 @@ export class Chain {
   readonly ledger: FakeLedger;
   readonly workload: Workload;
   readonly invariants: Invariants;
-  /** Validators that the owner takes out, or lets in, before others. */
+  /** Validators that the owner should remove or add first. */
   readonly wishes = new Map<string, 'in' | 'out'>();
   readonly #options: ChainOptions;
   readonly #membersAt = new Map<number, readonly string[]>();
@@ -77,7 +77,7 @@ export class Chain {
     });
   }
 
-  /** V(height), as far as somebody honest has come to that height. */
+  /** The validator set of a height, as far as a correct member has reached it. */
   membersAt(height: number): readonly string[] {
     const known = this.#membersAt.get(Math.min(height, this.#highest));
     if (known !== undefined) return known;
@@ -90,12 +90,12 @@ export class Chain {
     return this.#everybody.has(validatorId);
   }
 
-  /** Number of the last height that somebody honest works on. */
+  /** The highest height that a correct member works on. */
   get highest(): number {
     return this.#highest;
   }
 
-  /** Somebody honest begins to work on a height. */
+  /** A correct member begins a height. */
   begins(height: number, members: readonly string[]): void {
     if (this.#membersAt.has(height)) return;
     this.#membersAt.set(height, members);
@@ -108,7 +108,7 @@ export class Chain {
     this.#highest = Math.max(this.#highest, height);
   }
 
-  /** The state of somebody honest, the furthest. */
+  /** The most advanced state of a correct member. */
   get state(): RegisterState | undefined {
     const states = this.#options.members.flatMap(({ id, engine }) => {
       const register = this.#options.trust.isFaulty(id) ? undefined : engine?.registers.get(this.registerId);
@@ -117,15 +117,15 @@ export class Chain {
     return states.toSorted((a, b) => b.height - a.height)[0];
   }
 
-  /** Offers a control transaction of the owner; what it may do to the set is under way until it is sealed or refused. */
+  /** Submits a control transaction of the owner; its change is pending until it is sealed or refused. */
   offer(signed: Signed, change: Change | undefined): void {
     this.#offered.push({ txId: signed.txId, change });
     this.workload.offer(signed);
   }
 
   /**
-   * The store lost dockets that were stored before they were forced into the logs, so that no log gives them back: so many
-   * honest members halt that nothing can be decided, and an operator is asked.
+   * The store lost dockets that were stored before they were forced into the logs, so that no log can restore them. So many
+   * correct members halt that no quorum is left, and an operator must intervene.
    */
   get isLost(): boolean {
     const { members, trust } = this.#options;
@@ -137,7 +137,7 @@ export class Chain {
     return this.#restoredTo > 0 && working.length < quorum(current.length);
   }
 
-  /** Nothing is left to do, and every honest member knows it. */
+  /** Everything is sealed, and every correct member knows it. */
   get isSettled(): boolean {
     if (this.isLost) return true;
     if (this.workload.open > 0 || this.unsettled.length > 0) return false;
@@ -152,12 +152,12 @@ export class Chain {
     });
   }
 
-  /** What was accepted and is neither sealed nor honestly given up. */
+  /** Accepted transactions that are neither sealed nor legitimately dropped. */
   get unsettled(): string[] {
     const { trust, members } = this.#options;
     const { sealed } = this.ledger;
     return [...this.workload.accepted.values()].flatMap(({ txId, by }) => {
-      // What only a member had that lost its volume may be gone with it; one that left the set still gives it to the others.
+      // A transaction that only a member with a lost volume had may be lost; a member that left the set still transfers it.
       if (sealed.has(txId) || [...by].every((id) => trust.isFaulty(id))) return [];
       if (this.#givenUp.has(txId)) return [];
       const isGivenUp = members.some(({ engine }) => {
@@ -167,14 +167,14 @@ export class Chain {
     });
   }
 
-  /** Clients were told that it will not be sealed; one that has left the set does not know it any more after a restart. */
+  /** Records transactions that a member reported as dropped, since a member outside the set forgets them at a restart. */
   noteGivenUp({ tombstones }: Register): void {
     for (const txId of this.workload.accepted.keys()) {
       if (tombstones.find(txId) !== undefined) this.#givenUp.add(txId);
     }
   }
 
-  /** What can be said only when time is up. */
+  /** Checks that are possible only at the end. */
   judgeEnd(): void {
     if (this.isLost) return;
     const { members, verdict } = this.#options;
@@ -211,7 +211,7 @@ export class Chain {
     }
   }
 
-  /** What the member accepted is not at hand there any more. */
+  /** The member has lost the transactions that it accepted. */
   forget(validatorId: string): void {
     for (const { by } of this.workload.accepted.values()) by.delete(validatorId);
   }
@@ -240,7 +240,7 @@ export class Chain {
     this.invariants.decided(validatorId, effect);
   }
 
-  /** After every event: what is new in the store. */
+  /** After every event: checks new dockets in the store. */
   checkStore(): void {
     const { dockets } = this.ledger;
     for (; this.#checkedDockets < dockets.length; this.#checkedDockets += 1) {
@@ -254,7 +254,7 @@ export class Chain {
     }
   }
 
-  /** After every event: what is new at one honest process. */
+  /** After every event: checks new state of one correct process. */
   checkProcess({ id }: Member, { life, engine, checked }: Process, { state }: Register): void {
     const evidence = engine?.peering.evidence(this.registerId) ?? [];
     if (evidence.length > 0) this.#checkEvidence(id, life.name, evidence);

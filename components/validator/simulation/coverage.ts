@@ -1,6 +1,6 @@
 import { MISDEEDS } from './scenario.ts';
 
-/** Everything that a run of the simulator must have done at least once to say anything. */
+/** Everything that a complete run of the simulator must have exercised. */
 export const ACTS = [
   'partition',
   'links that lose, double and delay',
@@ -39,10 +39,10 @@ export const ACTS = [
 ] as const;
 export type Act = (typeof ACTS)[number];
 
-/** How often each act happened in one world. */
+/** How often each item occurred in one world. */
 export type Counts = Readonly<Partial<Record<string, number>>>;
 
-/** What happened in one world, as far as a run must have had it. */
+/** The coverage items that occurred in one world. */
 export class Coverage {
   readonly #counts = new Map<Act, number>();
 
@@ -50,7 +50,7 @@ export class Coverage {
     this.#counts.set(act, (this.#counts.get(act) ?? 0) + 1);
   }
 
-  /** A register begins with a set of that size. */
+  /** Records the initial set size of a register. */
   addSet(size: number): void {
     const act = ACTS.find((each) => each === `set of ${size}`);
     if (act !== undefined) this.add(act);
@@ -77,12 +77,12 @@ export class Totals {
     }
   }
 
-  /** What no seed had. */
+  /** Items that no seed covered. */
   get missing(): readonly string[] {
     return ACTS.filter((act) => !this.#seeds.has(act));
   }
 
-  /** One line for each act: in how many seeds it happened, and how often. */
+  /** One line per item: in how many seeds it occurred, and how often. */
   table(): string {
     const width = Math.max(...ACTS.map((act) => act.length));
     const head = `${'covered'.padEnd(width)} ${'seeds'.padStart(7)} ${'times'.padStart(9)}`;

@@ -11,7 +11,7 @@ import { Disk } from './disk.ts';
 const log = createLogger({ service: 'test', level: 'silent' });
 
 interface Written {
-  /** Entries whose append was answered, over all lives of the log. */
+  /** Entries whose append was acknowledged, over all lives of the log. */
   readonly acknowledged: string[];
   /** Entries that the last start found. */
   readonly found: string[];
@@ -19,7 +19,7 @@ interface Written {
   readonly vanished: string[];
 }
 
-/** A log that is written until its process is killed or its machine loses power, again and again. */
+/** Writes a log whose process is killed or whose machine loses power repeatedly. */
 async function writeAndCut(seed: number, forgets: boolean, losses: number): Promise<Written> {
   const random = createRandom(seed);
   const agenda = new Agenda(0);
@@ -78,7 +78,7 @@ function write(
 }
 
 describe('a log whose machine loses power', () => {
-  it('has everything that it said was on disk, in order, and starts again every time', async () => {
+  it('has every acknowledged entry, in order, and starts every time', async () => {
     let total = 0;
     for (let seed = 1; seed <= 60; seed += 1) {
       const { acknowledged, found, vanished } = await writeAndCut(seed, false, 6);
@@ -91,7 +91,7 @@ describe('a log whose machine loses power', () => {
     expect(total).toBeGreaterThan(500);
   });
 
-  it('loses what it said was on disk, or finds itself damaged, when the disk lies', async () => {
+  it('loses acknowledged entries or detects damage when the disk lies', async () => {
     for (let seed = 1; seed <= 5; seed += 1) {
       const harm = await writeAndCut(seed, true, 6).then(
         ({ acknowledged, found }) => acknowledged.filter((text) => !found.includes(text)).length,
@@ -103,7 +103,7 @@ describe('a log whose machine loses power', () => {
 });
 
 describe('a simulated disk', () => {
-  it('gives a copy that goes its own way', async () => {
+  it('can be copied independently', async () => {
     const agenda = new Agenda(0);
     const life: Life = { name: 'x', alive: true };
     const disk = new Disk({ forceMs: () => 1 });
@@ -120,7 +120,7 @@ describe('a simulated disk', () => {
     expect(await done).toEqual(['onetwo', 'one']);
   });
 
-  it('does nothing more for a process that has died', async () => {
+  it('does nothing more for a dead process', async () => {
     const agenda = new Agenda(0);
     const life: Life = { name: 'x', alive: true };
     const disk = new Disk({ forceMs: () => 5 });

@@ -3,25 +3,25 @@ import type { Storage, StorageFile } from '../log/storage.ts';
 import type { Agenda, Life } from './agenda.ts';
 
 interface Content {
-  /** What processes see. */
+  /** The content that processes see. */
   seen: Buffer;
-  /** What the machine keeps when its power goes. */
+  /** The content that survives a power loss. */
   kept: Buffer;
-  /** Memory that begins with `seen` and is longer: what is appended goes there, so that a file is not copied each time. */
+  /** A larger buffer that begins with `seen`, so that an append does not copy the file. */
   room: Buffer;
 }
 
 export interface DiskOptions {
-  /** Milliseconds that a forced write takes, drawn for each. */
+  /** Duration of a forced write in milliseconds, drawn for each. */
   forceMs(): number;
-  /** A disk that lies: what it says is forced is not. */
+  /** A lying disk, which acknowledges a force without performing it. */
   readonly forgets?: boolean;
 }
 
 const sectorBytes = 512;
 const nothing = Buffer.alloc(0);
 
-/** The volume of one validator: names and bytes, with what is forced apart from what is only written. */
+/** The volume of one validator: names and bytes, with forced content apart from merely written content. */
 export class Disk {
   readonly #options: DiskOptions;
   #seen = new Map<string, Content>();
@@ -31,14 +31,14 @@ export class Disk {
     this.#options = options;
   }
 
-  /** A copy of what processes see, as a backup of the volume is. */
+  /** A copy of the content that processes see, as a backup. */
   copy(): Disk {
     const copied = new Disk(this.#options);
     copied.#put(this.#seen);
     return copied;
   }
 
-  /** The machine loses its power: what was not forced is there whole, torn or not at all. */
+  /** The machine loses power: unforced writes survive completely, partly or not at all. */
   losePower(random: Random): void {
     for (const content of this.#seen.values()) content.kept = torn(content, random);
     const names = random.chance(0.5) ? this.#seen : this.#kept;
@@ -124,7 +124,7 @@ export class Disk {
   }
 }
 
-/** Bytes that `kept` and copies of a disk share with `seen` are never changed: only what lies behind them is written in place. */
+/** Never changes bytes that `kept` and copies of a disk share with `seen`; only appended bytes are written in place. */
 function write(content: Content, bytes: Uint8Array, at: number): void {
   const { seen } = content;
   const sizeBytes = Math.max(seen.length, at + bytes.length);
@@ -136,7 +136,7 @@ function write(content: Content, bytes: Uint8Array, at: number): void {
   content.seen = content.room.subarray(0, sizeBytes);
 }
 
-/** Sectors that were written and not forced reach the disk one by one, in any order; the size may come before them. */
+/** Unforced sectors reach the disk individually, in any order; the file size may precede them. */
 function torn({ seen, kept }: Content, random: Random): Buffer {
   if (seen === kept || seen.equals(kept)) return kept;
   const fate = random.next();

@@ -11,7 +11,7 @@ import type { Scenario } from './scenario.ts';
 import { short } from './trace.ts';
 import type { World } from './world.ts';
 
-/** Plans what goes wrong in a world until it heals. */
+/** Plans the faults of a world until it heals. The random fork of each fault is named after its function. */
 export function planFaults(world: World, scenario: Scenario): void {
   const { faults, seed } = scenario;
   const draw = (name: string) => createRandom(seed).fork(`faults/${name}`);
@@ -33,7 +33,7 @@ export function planFaults(world: World, scenario: Scenario): void {
   for (const [happens, plan] of acts) if (happens) plan(world, scenario, draw(plan.name));
 }
 
-/** Ends all faults but the ill will of Byzantine members: links are good, clocks right, everybody runs. */
+/** Ends all faults except Byzantine behaviour: links and clocks are correct, and every member runs. */
 export function heal(world: World): void {
   world.trace.add('WORLD', 'heals');
   const { conditions } = world.network;
@@ -75,7 +75,7 @@ function planCrashes(world: World, scenario: Scenario, random: Random): void {
   next();
 }
 
-/** Kills a member within milliseconds of a signature of its own: around the disk, the wire and the store. */
+/** Kills a member within milliseconds of its own signature: around the disk, the wire and the store. */
 function planAimedCrashes(world: World, scenario: Scenario, random: Random): void {
   const share = random.pick([0.005, 0.02, 0.05]);
   world.onSigned = (validatorId) => {
@@ -136,7 +136,7 @@ function placeOf(envelope: Envelope): Place | undefined {
   return envelope.kind === 'vote' ? envelope.vote : undefined;
 }
 
-/** For each round it is drawn who hears proposals, prevotes and precommits in it: locks without decisions come of that. */
+/** Draws for each round which members receive its proposals, prevotes and precommits, which causes locks without decisions. */
 function planChosenLoss(world: World, { seed, faultsUntilMs }: Scenario, random: Random): void {
   const shares: Readonly<Record<string, number>> = {
     proposal: random.pick([0, 0.3]),
@@ -176,7 +176,7 @@ function planAbsences(world: World, { faultsUntilMs }: Scenario, random: Random)
   next();
 }
 
-/** Honest clocks stay within half of the precision that the policy grants; others do as they like. */
+/** Correct clocks stay within half of the policy's precision; Byzantine ones are arbitrary. */
 function planClocks(world: World, _scenario: Scenario, random: Random): void {
   world.coverage.add('honest clocks that differ');
   for (const member of world.members) {
@@ -187,7 +187,7 @@ function planClocks(world: World, _scenario: Scenario, random: Random): void {
   }
 }
 
-/** The owner changes sets by control transactions; what is outdated by the time it arrives is refused. */
+/** The owner changes sets by control transactions; a change that is outdated on arrival is refused. */
 function planSetChanges(world: World, { faults, faultsUntilMs }: Scenario, random: Random): void {
   const { agenda, chains, trace } = world;
   const governors = chains.map((chain) => ({ chain, governor: governorOf(world, chain, random) }));

@@ -16,23 +16,23 @@ export interface GovernorOptions {
   readonly random: Random;
   /** Every validator that may ever be a member. */
   readonly candidates: readonly { readonly id: string; readonly key: TestKey }[];
-  /** Who is to be taken out, or let in, before others. */
+  /** Validators that should be removed or added first. */
   readonly wishes: ReadonlyMap<string, 'in' | 'out'>;
-  /** Members that the set never goes below. */
+  /** Minimum size of the set. */
   readonly fewest: number;
   nowMs(): number;
-  /** Whether the set may be changed so: the owner knows who cannot be relied on. */
+  /** Whether the change keeps the fault bound of every set. */
   mayChange(change: Change): boolean;
 }
 
 export interface Proposed {
   readonly signed: Signed;
-  /** What it does to the set; undefined for a change of policy. */
+  /** The change of the set; undefined for a policy change. */
   readonly change: Change | undefined;
   readonly what: string;
 }
 
-/** The owner of the register: changes the set of its validators and its policy through the ledger. */
+/** The owner of the register: changes its validators and its policy through the ledger. */
 export class Governor {
   readonly #options: GovernorOptions;
 
@@ -40,7 +40,7 @@ export class Governor {
     this.#options = options;
   }
 
-  /** A change that makes sense against a state; undefined when none was found. */
+  /** A sensible change of a state; undefined when none was found. */
   change(state: RegisterState): Proposed | undefined {
     const { owner, nowMs } = this.#options;
     const timestamp = formatLedgerTimestamp(BigInt(nowMs()) * 1000n);
@@ -83,7 +83,7 @@ export class Governor {
     return { drawn: { operationType: 'policy-update', policy: changed } as const, change: undefined };
   }
 
-  /** Every other time what is wished and not so yet. */
+  /** Half of the time, a preferred change that is not in effect yet. */
   #wish(members: ReadonlySet<string>): Change['kind'] | undefined {
     const { random, wishes } = this.#options;
     const open = [...wishes].find(([id, way]) => members.has(id) !== (way === 'in'));

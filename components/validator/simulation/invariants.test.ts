@@ -9,7 +9,7 @@ import { Verdict } from './verdict.ts';
 
 const members = ['a', 'b', 'c', 'd'];
 
-/** The invariants of one register with four members that never change. */
+/** The invariants of one register with four constant members. */
 class Judge extends Invariants {
   readonly trust: Trust;
   readonly verdict: Verdict;
@@ -55,7 +55,7 @@ function message(height: number, round: number, type: ConsensusMessage['type']):
 }
 
 describe('the invariants', () => {
-  it('hold while everybody keeps to the rules', () => {
+  it('hold for correct members', () => {
     const invariants = create();
     vote(invariants, 'prevote', 0, all('x'));
     vote(invariants, 'precommit', 0, { ...all('x', ['a', 'b']), c: '', d: '' });
@@ -67,7 +67,7 @@ describe('the invariants', () => {
     expect(invariants.decidedHeight).toBe(0);
   });
 
-  it('notice a vote against a lock, and allow one that a later quorum justifies', () => {
+  it('detect a vote against a lock, and allow one that a later quorum justifies', () => {
     for (const justified of [false, true]) {
       const invariants = create();
       vote(invariants, 'prevote', 0, all('x', ['a', 'b', 'c']));
@@ -78,7 +78,7 @@ describe('the invariants', () => {
     }
   });
 
-  it('notice a precommit without a quorum of prevotes of its round', () => {
+  it('detect a precommit without a prevote quorum of its round', () => {
     const invariants = create();
     vote(invariants, 'prevote', 0, all('x', ['a', 'b']));
     vote(invariants, 'prevote', 1, { c: 'x' });
@@ -86,7 +86,7 @@ describe('the invariants', () => {
     expect(invariants.verdict.broken?.invariant).toBe('polka before precommit');
   });
 
-  it('notice what could be two certificates, counting those who may sign anything', () => {
+  it('detect two possible certificates, counting members that may sign anything', () => {
     const invariants = create();
     invariants.trust.distrust('d', true);
     vote(invariants, 'prevote', 0, all('x', ['a', 'b']));
@@ -103,7 +103,7 @@ describe('the invariants', () => {
     expect(quiet.verdict.broken?.invariant).toBe('one certificate for each height');
   });
 
-  it('notice decisions that differ, and certificates that prove nothing', () => {
+  it('detect differing decisions, and certificates without a proof', () => {
     const invariants = create();
     vote(invariants, 'prevote', 0, all('x'));
     vote(invariants, 'precommit', 0, all('x'));
@@ -117,7 +117,7 @@ describe('the invariants', () => {
     expect(thin.verdict.broken?.invariant).toBe('certificate');
   });
 
-  it('notice a signer that goes back or signs two things for one position', () => {
+  it('detect a signer that goes back or signs twice for one position', () => {
     const bytes = (text: string) => Buffer.from(text);
     const { prevote, precommit } = CONSENSUS_TYPES;
     const back = create();
@@ -132,7 +132,7 @@ describe('the invariants', () => {
     expect(twice.verdict.broken?.invariant).toBe('positions of a signer only rise');
   });
 
-  it('notice states that differ, and evidence against the honest', () => {
+  it('detect differing states, and evidence against correct members', () => {
     const states = create();
     states.reached('a', 1, 'one');
     states.reached('b', 1, 'one');

@@ -20,9 +20,9 @@ export interface Ballot {
 }
 
 interface Height {
-  /** Who gave a vote, by its name. */
+  /** Voters by the vote's name. */
   readonly voters: Map<string, Set<string>>;
-  /** Latest precommit for a docket by honest member. */
+  /** Latest precommit for a docket by correct member. */
   readonly locks: Map<string, { readonly round: number; readonly value: string }>;
   /** Values that a quorum may have precommitted in one round. */
   readonly certified: Set<string>;
@@ -33,13 +33,13 @@ export interface InvariantsOptions {
   readonly registerId: string;
   readonly trust: Trust;
   readonly verdict: Verdict;
-  /** V(height): its votes are counted here anew, whatever the members believe. */
+  /** The validator set of a height: votes are counted independently of the members. */
   membersAt(height: number): readonly string[];
 }
 
 /**
- * Judges what the members of one register sign, decide and hold. Members that are not honest may have signed anything, so
- * they count as signers of everything; what only holds because they happened to be quiet does not hold.
+ * Checks what the members of one register sign, decide and hold. Faulty members may have signed anything, so they count as
+ * signers of everything: an invariant must not depend on their silence.
  */
 export class Invariants {
   readonly #options: InvariantsOptions;
@@ -51,14 +51,14 @@ export class Invariants {
     this.#options = options;
   }
 
-  /** Number of heights that somebody honest has decided, from 0 on. */
+  /** Number of heights that a correct member has decided, from 0 on. */
   get decidedHeight(): number {
     let height = 0;
     while (this.#heights.get(height)?.decided !== undefined) height += 1;
     return height;
   }
 
-  /** A member has signed; nobody has the signature yet. */
+  /** A member has signed a message that has not been released yet. */
   signed(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void {
     if (!this.#options.trust.isByzantine(validatorId)) this.#checkPosition(validatorId, message, bytes);
     else if (message.type !== CONSENSUS_TYPES.proposal) {
@@ -68,7 +68,7 @@ export class Invariants {
     }
   }
 
-  /** A vote leaves its member; what it signed and never let out binds it to nothing. */
+  /** A vote is released; a signature that is never released has no effect on the protocol. */
   voted(validatorId: string, ballot: Ballot): void {
     const { height: number, round, kind, value } = ballot;
     const height = this.#height(number);
@@ -114,7 +114,7 @@ export class Invariants {
       this.#break('agreement', `the store holds ${short(name)} at height ${number}, not ${short(decided)}`);
   }
 
-  /** A member stands at a height with a state. */
+  /** A member reaches a height with a state. */
   reached(validatorId: string, height: number, digest: string): void {
     const known = this.#states.get(height);
     if (known === undefined) this.#states.set(height, { digest, who: validatorId });
@@ -125,7 +125,7 @@ export class Invariants {
       );
   }
 
-  /** A member holds proof of a kind against another one. */
+  /** A member holds evidence against another one. */
   accused(validatorId: string, kind: string, accused: string): void {
     const { trust } = this.#options;
     if (trust.isByzantine(accused) || trust.isByzantine(validatorId)) return;
@@ -185,7 +185,7 @@ export class Invariants {
     this.#break('lock rule', `${validatorId} prevotes ${where}, locked on ${held}`);
   }
 
-  /** Whether a quorum may have given this vote. */
+  /** Whether a quorum may have cast this vote. */
   #reaches(number: number, height: Height, name: string): boolean {
     const voters = height.voters.get(name);
     const members = this.#options.membersAt(number);

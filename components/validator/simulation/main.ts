@@ -6,7 +6,7 @@ import { simulate } from './run.ts';
 import { describeScenario } from './scenario.ts';
 import type { Report } from './worker.ts';
 
-/** So many seeds in a row do everything that the simulator can do. */
+/** Number of consecutive seeds that covers everything the simulator can do. */
 const enoughSeeds = 200;
 
 const usage = `Runs simulated worlds of validators, one for each seed, and judges every event.
@@ -27,7 +27,7 @@ interface Wanted {
   readonly lines: number | undefined;
 }
 
-/** Undefined for arguments that are not understood. */
+/** Undefined for invalid arguments. */
 function parse(): Wanted | undefined {
   const text = { type: 'string' } as const;
   try {
@@ -46,7 +46,7 @@ function parse(): Wanted | undefined {
   }
 }
 
-/** The progress of a run, as one line that is written over on a terminal. */
+/** The progress of a run, as one line that is overwritten on a terminal. */
 function createProgress(seeds: number) {
   const startedMs = performance.now();
   let [done, dockets, events] = [0, 0, 0];
@@ -67,7 +67,7 @@ function createProgress(seeds: number) {
   };
 }
 
-/** The seed that failed, if one did; nothing new is begun after that. */
+/** The seed that failed, if any; no new seed is started after that. */
 function runAll(
   { from, seeds, workers }: Wanted,
   take: (report: Report) => void,
@@ -92,7 +92,7 @@ function runAll(
   return promise.finally(() => Promise.all(threads.map((thread) => thread.terminate())));
 }
 
-/** Runs one seed here and prints what happened; answers whether an invariant was broken. */
+/** Runs one seed in this thread and prints its trace; returns whether an invariant was broken. */
 async function show(seed: number, lines: number): Promise<boolean> {
   const { broken, trace, scenario } = await simulate(seed);
   process.stdout.write(`\n${trace.slice(-lines).join('\n')}\n`);

@@ -19,7 +19,7 @@ import type { Signing } from './signing.ts';
 import type { Trace } from './trace.ts';
 import { watched } from './watch.ts';
 
-/** What a simulated validator is put into. */
+/** The environment of a simulated validator. */
 export interface Surroundings {
   readonly agenda: Agenda;
   readonly random: Random;
@@ -32,7 +32,7 @@ export interface Surroundings {
   readonly systemKey: string;
   readonly consensus: Consensus;
   newDisk(): Disk;
-  /** What makes a member misbehave; undefined for honest ones. */
+  /** Makes a member Byzantine; undefined for correct ones. */
   corrupt(member: Member): Byzantine | undefined;
   /** A process of the member is about to die. */
   onEnd(member: Member): void;
@@ -42,7 +42,7 @@ export interface Surroundings {
   onEffect(process: Life, at: { member: Member; registerId: string; machine: Machine }, effect: Effect): void;
 }
 
-/** One process of a member. Two of the same member run at once when its volume was copied and started elsewhere. */
+/** One process of a member. Two processes of one member run at once when a copy of its volume was started elsewhere. */
 export interface Process {
   readonly life: Life;
   readonly disk: Disk;
@@ -54,12 +54,12 @@ export interface Process {
   readonly checked: Map<string, number>;
 }
 
-/** One validator identity: its key, its volume, and the processes that run under it. */
+/** One validator identity: its key, its volume, and its processes. */
 export class Member {
   readonly id: string;
   readonly key: TestKey;
   disk: Disk;
-  /** How wrong its clock is. */
+  /** The offset of its clock. */
   skewMs = 0;
   #processes: Process[] = [];
   #starts = 0;
@@ -72,7 +72,7 @@ export class Member {
     this.disk = around.newDisk();
   }
 
-  /** Processes that have not died. */
+  /** Live processes. */
   get processes(): readonly Process[] {
     return this.#processes;
   }
@@ -110,7 +110,7 @@ export class Member {
     );
   }
 
-  /** The oldest process dies between two events; with its machine, what was not forced is at stake. */
+  /** Kills the oldest process between two events; a power loss may lose unforced writes. */
   crash(losesPower: boolean): void {
     this.#around.onEnd(this);
     const [process] = this.#processes.splice(0, 1);

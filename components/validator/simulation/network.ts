@@ -3,15 +3,15 @@ import type { Random } from '#kit/testing/random.ts';
 import type { Envelope, Inbox, Transport } from '../peering/transport.ts';
 import type { Agenda, Life } from './agenda.ts';
 
-/** What the links between validators do to what is sent; changed as the run goes on. */
+/** The network conditions between validators; they change during the run. */
 export interface Conditions {
   loss: number;
   duplication: number;
   /** Bounds of the delay of a message in milliseconds. Different delays reorder. */
   delayMs: { readonly from: number; readonly to: number };
-  /** Side of the partition by validator; those of different sides do not hear each other. */
+  /** Side of the partition by validator; different sides cannot communicate. */
   readonly sides: Map<string, number>;
-  /** An adversary that sees every message: drops it, or delays it further. */
+  /** An adversary that sees every message and drops or delays it. */
   interfere: ((from: string, to: string, envelope: Envelope) => 'drop' | number) | undefined;
 }
 
@@ -31,7 +31,7 @@ interface Station {
   readonly inbox: Inbox;
 }
 
-/** Longest that a question to another validator stays open. */
+/** Timeout of a request to another validator. */
 const askMs = 4000;
 const reconnectMs = { from: 250, to: 1500 } as const;
 
@@ -47,12 +47,12 @@ export class Network {
     this.#random = random;
   }
 
-  /** Whether some do not hear one another now. */
+  /** Whether a partition is in effect. */
   get isPartitioned(): boolean {
     return new Set(this.conditions.sides.values()).size > 1;
   }
 
-  /** Takes a started validator in; connections to the others stand a little later. */
+  /** Adds a started validator; its connections are established a little later. */
   join(validatorId: string, life: Life, inbox: Inbox): void {
     this.#stations = this.#stations.filter((station) => station.life.alive);
     const station = { validatorId, life, inbox };
@@ -60,7 +60,7 @@ export class Network {
     this.#stations.push(station);
   }
 
-  /** All connections break and are made again. */
+  /** Breaks and re-establishes all connections. */
   reconnect(): void {
     const alive = this.#stations.filter((station) => station.life.alive);
     for (const [place, station] of alive.entries()) {
@@ -124,7 +124,7 @@ export class Network {
     }
   }
 
-  /** Puts a message on the link, whatever its conditions. */
+  /** Delivers a message regardless of the conditions. */
   deliver(from: string, to: string, envelope: Envelope, delayMs: number): void {
     for (const { validatorId, life, inbox } of this.#stations) {
       if (validatorId === to) this.#agenda.after(delayMs, () => inbox.receive(from, envelope), life);

@@ -4,13 +4,13 @@ import type { Ledger } from '../sealing/ports.ts';
 import type { FakeLedger } from '../testing/fake-ledger.ts';
 import type { Agenda, Life } from './agenda.ts';
 
-/** The register service as validators reach it: it takes time, is away at times, and its answers may be lost. */
+/** The register service as validators reach it: with latency, outages and lost answers. */
 export class RegisterService {
   readonly #ledger: Ledger;
   readonly #agenda: Agenda;
   readonly #random: Random;
   #awayUntilMs = 0;
-  /** Share of the calls that fail, before or after they did what they should. */
+  /** Share of calls that fail, before or after they took effect. */
   loss = 0;
 
   constructor(ledgers: ReadonlyMap<string, FakeLedger>, agenda: Agenda, random: Random) {
@@ -56,7 +56,7 @@ export class RegisterService {
   }
 }
 
-/** The ledgers of several registers behind one door. */
+/** The ledgers of several registers behind one interface. */
 function together(ledgers: ReadonlyMap<string, FakeLedger>): Ledger {
   const of = (registerId: string) => {
     const ledger = ledgers.get(registerId);

@@ -4,14 +4,14 @@ import type { Member } from './member.ts';
 import type { Scenario } from './scenario.ts';
 import type { World } from './world.ts';
 
-/** A member that the sets of all registers bear to lose: one more may lie at every height. */
+/** A member that may become faulty without exceeding the fault bound of any set at any height. */
 function pickSpare(world: World, random: Random): Member | undefined {
   const { trust, members } = world;
   const spare = members.filter(({ id }) => !trust.isFaulty(id) && trust.bears(id));
   return spare.length === 0 ? undefined : random.pick(spare);
 }
 
-/** A member goes on with a copy of its volume that is some time old: it may vote against what it has forgotten. */
+/** A member continues with an older copy of its volume, so that it may vote against what it has forgotten. */
 export function planOldVolume(world: World, { faultsUntilMs }: Scenario, random: Random): void {
   const { agenda, trace, trust, coverage } = world;
   const copiedMs = random.between(0.1, 0.6) * faultsUntilMs;
@@ -30,9 +30,8 @@ export function planOldVolume(world: World, { faultsUntilMs }: Scenario, random:
 }
 
 /**
- * The volume of a member is copied and the owner takes the member out; once it is in no set it starts from the old copy, and
- * the owner lets it in again. It may have forgotten its votes of the heights before it left, and keeps to the rules in those
- * that come.
+ * The volume of a member is copied and the owner removes the member. Once it is in no set, it starts from the old copy and is
+ * added again. It may have forgotten its votes of the heights before its removal, and is correct at later heights.
  */
 export function planOldReturn(world: World, { faultsUntilMs }: Scenario, random: Random): void {
   const { agenda, members, chains, trust } = world;
@@ -64,7 +63,7 @@ function heightOf({ engine }: Member, registerId: string): number {
 interface Copied {
   readonly member: Member;
   readonly old: Disk;
-  /** Heights that it worked on when the copy was made. */
+  /** Its heights when the copy was made. */
   readonly from: ReadonlyMap<string, number>;
 }
 
@@ -84,7 +83,7 @@ function putBack({ trust, chains, trace, coverage }: World, { member, old, from 
   return true;
 }
 
-/** Everybody is down while the database of the register service is put back to what it was some dockets ago. */
+/** All members are down while the register service's database is restored to an earlier state. */
 export function planOldStore(world: World, { faultsUntilMs }: Scenario, random: Random): void {
   const { agenda, members, chains, coverage } = world;
   agenda.after(random.between(0.3, 0.9) * faultsUntilMs, () => {

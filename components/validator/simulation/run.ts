@@ -8,7 +8,7 @@ export interface Outcome {
   readonly scenario: Scenario;
   readonly broken: Broken | undefined;
   readonly trace: readonly string[];
-  /** Lower hex; the same for every run of the seed. */
+  /** Lower hex; equal for every run of the seed. */
   readonly digest: string;
   readonly events: number;
   readonly dockets: number;
@@ -16,7 +16,7 @@ export interface Outcome {
   readonly covered: Counts;
 }
 
-/** After healing, everything must be settled within this time. */
+/** After healing, everything must settle within this time. */
 const patienceMs = 300_000;
 
 /** Runs the world of one seed to its end or to the first broken invariant. */

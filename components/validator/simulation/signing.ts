@@ -9,11 +9,11 @@ import type { Agenda, Life } from './agenda.ts';
 export interface SigningOptions {
   readonly agenda: Agenda;
   readonly random: Random;
-  /** A component that signs whatever it is asked. */
+  /** A component that signs any request. */
   readonly unguarded?: boolean;
-  /** It was asked and did not sign: the guard forbids it, or another holder of the identity has taken over. */
+  /** A request was refused: by the guard, or because another holder of the identity has taken over. */
   onRefused(code: string): void;
-  /** Everything that an identity signs, before anybody has the signature. */
+  /** Called for every signature before it is released. */
   onSigned(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void;
 }
 
@@ -23,11 +23,11 @@ interface Identity {
   epoch: number;
 }
 
-/** The signing component: one guard and one fencing epoch for each identity, which no crash of a validator touches. */
+/** The signing component: one guard and one fencing epoch per identity, unaffected by crashes of validators. */
 export class Signing {
   readonly #options: SigningOptions;
   readonly #identities = new Map<string, Identity>();
-  /** Until then nothing is answered. */
+  /** Until then no request is answered. */
   #silentUntilMs = 0;
 
   constructor(options: SigningOptions) {
@@ -43,7 +43,7 @@ export class Signing {
     this.#silentUntilMs = this.#options.agenda.elapsedMs + forMs;
   }
 
-  /** Opens the stream of a validator that starts: it holds the identity until somebody else opens one. */
+  /** Opens the stream of a starting validator, which holds the identity until another process opens one. */
   open(validatorId: string, life: Life): Signer {
     const { agenda, random } = this.#options;
     const identity = this.#identities.get(validatorId);
@@ -73,7 +73,7 @@ export class Signing {
     };
   }
 
-  /** Signs for a member that does not keep to the rules. */
+  /** Signs for a Byzantine member. */
   forge(validatorId: string, message: ConsensusMessage): Uint8Array {
     const identity = this.#identities.get(validatorId);
     if (identity === undefined) throw new Error(`${validatorId} has no key`);

@@ -19,8 +19,8 @@ const four = ['a', 'b', 'c', 'd'];
 const add = (validatorId: string): Change => ({ kind: 'add', validatorId });
 const remove = (validatorId: string): Change => ({ kind: 'remove', validatorId });
 
-describe('who may lie', () => {
-  test('is at most a member of four, and nobody of three', () => {
+describe('the fault bound', () => {
+  test('is one member of four, and none of three', () => {
     const trust = create({ r: { current: four, known: [[0, four]] } });
     expect(trust.bears('a')).toBe(true);
     trust.distrust('a', true);
@@ -28,13 +28,13 @@ describe('who may lie', () => {
     expect(create({ r: { current: ['a', 'b', 'c'] } }).bears('a')).toBe(false);
   });
 
-  test('is judged by the sets of every register and of every height so far', () => {
+  test('applies to the sets of every register and of every height so far', () => {
     expect(create({ r: { current: four }, s: { current: ['a', 'b'] } }).bears('a')).toBe(false);
     expect(create({ r: { current: four }, s: { current: ['a', 'b'] } }).bears('c')).toBe(true);
     expect(create({ r: { current: four, known: [[3, ['a', 'b', 'c']]] } }).bears('a')).toBe(false);
   });
 
-  test('is judged by the worst that may come of changes under way', () => {
+  test('assumes the worst outcome of pending changes', () => {
     expect(create({ r: { current: four, underWay: [remove('d')] } }).bears('a')).toBe(false);
     expect(create({ r: { current: four, underWay: [add('e')] } }).bears('a')).toBe(true);
     const trust = create({ r: { current: four, underWay: [add('e')] } });
@@ -49,7 +49,7 @@ describe('who may lie', () => {
     expect(outside.bearsChange('r', add('e'))).toBe(false);
   });
 
-  test('forgets only between two heights, where the sets of those heights bear it', () => {
+  test('limits lost state to a range of heights, where the sets of those heights tolerate it', () => {
     const known = [
       [1, four],
       [2, ['a', 'b', 'c']],
@@ -63,7 +63,7 @@ describe('who may lie', () => {
     expect(trust.isFaulty('a')).toBe(false);
   });
 
-  test('is outside when it is in no set and comes into none', () => {
+  test('treats a validator as outside when it is in no set and joins none', () => {
     const trust = create({ r: { current: four, underWay: [add('e'), remove('d')] } });
     expect(['a', 'd', 'e', 'f'].map((id) => trust.isOutside(id))).toEqual([false, false, false, true]);
   });

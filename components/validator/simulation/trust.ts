@@ -1,10 +1,10 @@
-/** What the sets of one register are, and may become by what is under way. */
+/** The sets of one register, and what pending changes may make of them. */
 export interface Sets {
-  /** Every V(height) that is known so far. */
+  /** Every validator set known so far. */
   known(): Iterable<readonly [height: number, members: readonly string[]]>;
   /** The set after the docket that was stored last. */
   current(): readonly string[];
-  /** Changes that were offered and are not sealed: each of them may take effect, or never. */
+  /** Changes that were submitted and are not sealed: each may or may not take effect. */
   underWay(): readonly Change[];
 }
 
@@ -16,12 +16,12 @@ export interface Change {
 /** Heights by register, first and last included. */
 export type Heights = ReadonlyMap<string, { readonly from: number; readonly to: number }>;
 
-/** Identities that may do anything, and how many of them the sets of the registers bear at each height (f of n). */
+/** Identities that may behave arbitrarily, and the bound f of n of every set at every height. */
 export class Trust {
   readonly #faulty = new Set<string>();
-  /** Members that sign around their guard. */
+  /** Members that sign without their guard. */
   readonly #byzantine = new Set<string>();
-  /** Of members that forgot what they signed before they left: the heights of each register that this is about. */
+  /** Members that forgot what they signed before they left: the affected heights of each register. */
   readonly #forgot = new Map<string, Heights>();
   readonly #registers = new Map<string, Sets>();
 
@@ -37,18 +37,18 @@ export class Trust {
     return this.#byzantine.has(validatorId);
   }
 
-  /** From now on the member may do anything; one with a guarded key still never signs twice for a position. */
+  /** Marks a member as faulty from now on; with a guarded key it still never signs twice for a position. */
   distrust(validatorId: string, isByzantine: boolean): void {
     this.#faulty.add(validatorId);
     if (isByzantine) this.#byzantine.add(validatorId);
   }
 
-  /** What it signed at these heights it may not know any more; in what comes later it keeps to the rules. */
+  /** The member may have forgotten what it signed at these heights; at later heights it is correct. */
   distrustAt(validatorId: string, heights: Heights): void {
     this.#forgot.set(validatorId, heights);
   }
 
-  /** Whether the member came back without all that it had signed. */
+  /** Whether the member came back without all of its state. */
   hasForgotten(validatorId: string): boolean {
     return this.#forgot.has(validatorId);
   }
@@ -60,7 +60,7 @@ export class Trust {
     return forgotten !== undefined && forgotten.from <= height && height <= forgotten.to;
   }
 
-  /** Whether a member is in no set, and comes into none by what is under way. */
+  /** Whether a member is in no set and joins none by a pending change. */
   isOutside(validatorId: string): boolean {
     return [...this.#registers.values()].every((sets) => {
       const { most } = furthest(sets);
@@ -68,7 +68,7 @@ export class Trust {
     });
   }
 
-  /** Whether one more member may lie from now on, whatever of the changes under way takes effect. */
+  /** Whether one more member may become faulty, whichever pending changes take effect. */
   bears(validatorId: string): boolean {
     return [...this.#registers].every(([registerId, sets]) => {
       const lies = (each: string, height: number) =>
@@ -91,7 +91,7 @@ export class Trust {
     });
   }
 
-  /** Whether a register bears one more change, in whatever order it and those under way take effect. */
+  /** Whether a register tolerates one more change, in any order with the pending ones. */
   bearsChange(registerId: string, change: Change): boolean {
     return this.#bearsChange(registerId, change, undefined);
   }
@@ -104,7 +104,7 @@ export class Trust {
   }
 }
 
-/** The members that surely remain, and all that may be there. */
+/** The members that certainly remain, and all that may be there. */
 function furthest(sets: Sets, change?: Change) {
   const least = new Set(sets.current());
   const most = new Set(sets.current());
@@ -115,7 +115,7 @@ function furthest(sets: Sets, change?: Change) {
   return { least, most };
 }
 
-/** F <= floor((F + H - 1) / 3) with every liar that may be there and only the honest that surely are. */
+/** F <= floor((F + H - 1) / 3), with every possible faulty member and only the certain correct ones. */
 function isBorne(most: Iterable<string>, least: Iterable<string>, lies: (id: string) => boolean): boolean {
   const liars = [...most].filter(lies).length;
   const honest = [...least].filter((each) => !lies(each)).length;

@@ -15,12 +15,12 @@ export interface Broken {
     | 'evidence is true'
     | 'honest members keep working'
     | 'progress after healing'
-    /** More members lie than the set bears: what breaks then says nothing about the validator. */
+    /** More members are faulty than the set tolerates: broken invariants then say nothing about the validator. */
     | 'the simulator keeps to its bound';
   readonly message: string;
 }
 
-/** The first invariant that was broken in a world, if one was. */
+/** The first invariant that was broken in a world, if any. */
 export class Verdict {
   readonly #trace: Trace;
   #broken: Broken | undefined;

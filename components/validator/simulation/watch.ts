@@ -4,14 +4,14 @@ import type { HeightRules } from '../consensus/members.ts';
 import type { Effect, Message } from '../consensus/messages.ts';
 
 export interface Watcher {
-  /** A member begins to work on a height. */
+  /** A member begins a height. */
   begins(rules: HeightRules): void;
-  /** A member's own message counts and has left: it is on disk and signed. */
+  /** A member's own message is on disk, signed and sent. */
   released(message: Message): void;
   did(effect: Effect, machine: Machine): void;
 }
 
-/** The same machine, with somebody who sees all that goes in and out. */
+/** Wraps the consensus functions with an observer of all inputs and effects. */
 export function watched(consensus: Consensus, watcher: Watcher): Consensus {
   const pass = (machine: Machine, effects: Effect[]) => {
     for (const effect of effects) watcher.did(effect, machine);

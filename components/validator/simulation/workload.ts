@@ -11,13 +11,13 @@ export interface WorkloadOptions {
   readonly random: Random;
   readonly trace: Trace;
   readonly registerId: string;
-  /** Before what the trace says of a transaction; empty in a world with one register. */
+  /** Prefix of a transaction in the trace; empty in a world with one register. */
   readonly label: string;
   readonly keys: readonly TestKey[];
   readonly startMs: number;
-  /** Processes that can be reached now, with the name of their identity. */
+  /** Reachable processes, with the name of their identity. */
   reachable(): readonly Door[];
-  /** Clients know better than to ask some. */
+  /** Clients avoid some validators. */
   isTrusted(validatorId: string): boolean;
 }
 
@@ -29,7 +29,7 @@ export interface Door {
 
 export interface Accepted {
   readonly txId: string;
-  /** Identities that answered that they have it on disk. */
+  /** Identities that acknowledged it. */
   readonly by: Set<string>;
   readonly atMs: number;
 }
@@ -42,10 +42,10 @@ interface Asked {
 const answerMs = 5000;
 const attempts = 40;
 
-/** Clients: they make transactions, offer them to any validator, and ask elsewhere when they hear nothing. */
+/** Clients: they create transactions, submit them to any validator, and retry elsewhere without an answer. */
 export class Workload {
   readonly accepted = new Map<string, Accepted>();
-  /** Transactions that were refused for good by a validator, when no other one left its answer open: nobody has them. */
+  /** Transactions that were permanently refused, with no answer of another validator outstanding: no validator has them. */
   readonly refused = new Set<string>();
   readonly #unanswered = new Set<string>();
   readonly #options: WorkloadOptions;
@@ -56,7 +56,7 @@ export class Workload {
     this.#options = options;
   }
 
-  /** Submissions that nobody has answered yet. */
+  /** Submissions without an answer. */
   get open(): number {
     return this.#open;
   }
@@ -65,13 +65,13 @@ export class Workload {
     return this.#made.length;
   }
 
-  /** Offers the genesis transaction as the register service does: to one named member until it is accepted. */
+  /** Submits genesis like the register service: to one named member until it is accepted. */
   begin(validatorId: string, genesis: Signed): void {
     this.#open += 1;
     this.#offer(genesis, attempts * 10, (door) => door.validatorId === validatorId);
   }
 
-  /** Plans so many transactions between two instants; some follow others, some compete for one predecessor. */
+  /** Plans transactions between two instants; some follow others, some compete for one predecessor. */
   plan(count: number, fromMs: number, toMs: number): void {
     const { agenda, random, trace, label, isTrusted } = this.#options;
     const trusted = (door: Door) => isTrusted(door.validatorId);
@@ -94,7 +94,7 @@ export class Workload {
     }
   }
 
-  /** Offers a transaction that somebody else has made. */
+  /** Submits a given transaction. */
   offer(signed: Signed): void {
     this.#open += 1;
     this.#offer(signed, attempts, ({ validatorId }) => this.#options.isTrusted(validatorId));
@@ -170,7 +170,7 @@ export class Workload {
       return;
     }
     const code = codeOf(answer.body);
-    // Another validator may not have the predecessor yet: the client asks again, as it would after reading a 422.
+    // The validator may lack the predecessor, so the client retries, as it would after a 422.
     if (code === 'VAL_CHAIN_001') {
       again();
       return;
@@ -185,7 +185,7 @@ export class Workload {
   }
 }
 
-/** Another record under the same id: the signature covers id and payload, not the metadata. */
+/** Another record with the same id: the signature covers id and payload, not the metadata. */
 function namesake({ txId, text }: Signed): Signed {
   return { txId, text: text.replace('"Metadata":{}', '"Metadata":{"place":"elsewhere"}') };
 }

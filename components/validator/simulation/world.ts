@@ -22,11 +22,11 @@ import { Trust } from './trust.ts';
 import { type Broken, Verdict } from './verdict.ts';
 import { type Door, Workload } from './workload.ts';
 
-/** Parts of the validator that a run leaves out, to show that the simulator notices. */
+/** Protections that a run removes, to show that the simulator detects it. */
 export interface Weakness {
-  /** A disk that says it has forced and has not. */
+  /** A disk that acknowledges a force without performing it. */
   readonly disk?: 'forgets';
-  /** A signing component that signs whatever it is asked. */
+  /** A signing component that signs any request. */
   readonly signer?: 'unguarded';
   readonly consensus?: Consensus | undefined;
 }
@@ -34,7 +34,7 @@ export interface Weakness {
 const installation = 'simulated.chancery.local';
 const startMs = Date.UTC(2026, 0, 1);
 
-/** A world of simulated validators and the registers they keep; everything in it follows from its seed. */
+/** A world of simulated validators and their registers, entirely determined by its seed. */
 export class World {
   readonly random: Random;
   readonly agenda = new Agenda(startMs);
@@ -47,7 +47,7 @@ export class World {
   readonly network: Network;
   readonly service: RegisterService;
   readonly signing: Signing;
-  /** Told of every signature, before anybody has it. */
+  /** Called for every signature before it is released. */
   onSigned: ((validatorId: string) => void) | undefined;
   readonly #scenario: Scenario;
 
@@ -90,7 +90,7 @@ export class World {
     return found;
   }
 
-  /** Starts the members and offers them the genesis of each register. */
+  /** Starts the members and submits the genesis of each register to them. */
   begin(): void {
     const { policy, byzantine } = this.#scenario;
     for (const place of byzantine.keys()) this.trust.distrust(`validator-${place}`, true);
@@ -112,22 +112,22 @@ export class World {
     if (this.chains.length > 1) this.coverage.add('several registers');
   }
 
-  /** Nothing is left to do, and every honest member knows it. */
+  /** Everything is sealed, and every correct member knows it. */
   get isSettled(): boolean {
     return this.chains.every((chain) => chain.isSettled);
   }
 
-  /** A promise was rejected and nobody took notice: the process of a validator ends by that. */
+  /** An unhandled rejection would end the process of a validator. */
   onUnhandled(error: unknown): void {
     this.#onThrown(error, 'somebody');
   }
 
-  /** What can be said only when time is up. */
+  /** Checks that are possible only at the end. */
   judgeEnd(): void {
     for (const chain of this.chains) chain.judgeEnd();
   }
 
-  /** Goes on until that instant, or until something is broken, or until `enough`. */
+  /** Runs until that time, until an invariant is broken, or until `enough` returns true. */
   run(untilMs: number, enough: () => boolean = () => false): Promise<void> {
     return this.agenda.run(untilMs, (life) => {
       this.#check(life);
@@ -220,7 +220,7 @@ export class World {
       coverage.add('wrong stamps beside honest skew');
   }
 
-  /** Processes that clients of a register know: those of whoever was a member once. */
+  /** Processes that clients of a register know: those of current and former members. */
   #reachable(chain: Chain): Door[] {
     return this.members.flatMap(({ id, processes }) => {
       const process = processes.at(-1);
@@ -254,7 +254,7 @@ export class World {
     this.verdict.break('honest members keep working', `${who} throws: ${textOf(error)}`);
   }
 
-  /** Without the dockets that the store lost a member rightly waits for somebody who has them, and for its operator. */
+  /** Without the dockets that the store lost, a member correctly halts until they are stored again and its operator restarts it. */
   #halted(member: Member, process: Process, { id, facts }: Register): void {
     const { life, halted } = process;
     const reason = facts.haltedBecause ?? '';
@@ -268,7 +268,7 @@ export class World {
     this.#startAgainOnceStored(member, life, this.chain(id).ledger);
   }
 
-  /** The operator of a halted register starts the process again when the store has got dockets back. */
+  /** The operator restarts a halted register's process once the store has the dockets back. */
   #startAgainOnceStored(member: Member, life: Life, { dockets }: FakeLedger): void {
     const { length } = dockets;
     const look = () =>
@@ -287,7 +287,7 @@ export class World {
     process.isFenced = true;
   }
 
-  /** After every event: what it may have touched. */
+  /** After every event: checks what it may have affected. */
   #check(life: Life | undefined): void {
     for (const chain of this.chains) chain.checkStore();
     for (const member of this.members) {
@@ -315,7 +315,7 @@ export class World {
   }
 }
 
-/** The id of a register by its place in the scenario. */
+/** The id of a register by its index in the scenario. */
 function registerIdOf(place: number): string {
   return `${place}123456789abcdef0123456789abcdef`;
 }

@@ -64,7 +64,7 @@ function rulesWith(status: LedgerValidator['status'], effectiveFromDocket: numbe
   return rules as LedgerRules;
 }
 
-describe('an accusation', () => {
+describe('the evidence of a suspension proposal', () => {
   test('carries both messages as they were signed', () => {
     const docket = { docketHash: hash, merkleRoot: hash, logRoot: hash };
     const said = { polRound: -1, validatorSetHash: hash, signature: 'AAAA' };
@@ -85,7 +85,7 @@ describe('an accusation', () => {
     expect(doubleSignOf(certificates)).toBeUndefined();
   });
 
-  test('is of what the validator did in its present term, up to the docket that is worked on', () => {
+  test("is from the validator's current term, up to the current docket", () => {
     const find = (
       standing: { status?: LedgerValidator['status']; from?: number; height?: number },
       heights: readonly number[],
@@ -104,7 +104,7 @@ describe('an accusation', () => {
     expect(findAccusation(other, 'validator-1', [certificates])).toBeUndefined();
   });
 
-  test('is made by one innocent member after the other', () => {
+  test('is proposed by one unaccused member after the other', () => {
     const members = ['validator-0', 'validator-1', 'validator-2', 'validator-3'];
     const turns = (height: number) =>
       members.map((self) => turnMs(members, { self, accused: ['validator-1'], height }));

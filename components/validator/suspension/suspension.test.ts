@@ -42,7 +42,7 @@ async function proposed(cluster: Cluster, members = cluster.members): Promise<vo
   }
 }
 
-/** Lets the chain go on for some dockets. */
+/** Seals some further dockets. */
 async function goOn(cluster: Cluster, dockets: number): Promise<void> {
   for (let index = 0; index < dockets; index += 1) {
     const { txId } = await cluster.submit(cluster.member(0), {
@@ -54,7 +54,7 @@ async function goOn(cluster: Cluster, dockets: number): Promise<void> {
 }
 
 describe('a member that votes twice', { timeout: 90_000 }, () => {
-  test('is known to all by one message to one of them, and its roster is asked once', async () => {
+  test('is convicted at all members by one message to one of them, and its suspension is proposed once', async () => {
     const cluster = await openCluster();
     const liar = cluster.member(3);
     lieTo(cluster, liar, cluster.member(0));
@@ -91,7 +91,7 @@ describe('a member that votes twice', { timeout: 90_000 }, () => {
     expect(liar.signer.signed.some(({ kind }) => kind === 'suspension')).toBe(false);
   });
 
-  test('is known after a restart, without a second question; a member that was away is told', async () => {
+  test('stays convicted after a restart without a second proposal; a member that was down is notified', async () => {
     const cluster = await openCluster();
     const [witness, other, away, liar] = cluster.members;
     if (!witness || !other || !away || !liar) throw new Error('four members');
@@ -117,7 +117,7 @@ describe('a member that votes twice', { timeout: 90_000 }, () => {
     await waitFor(() => evidenceOf(away).length === 1);
   });
 
-  test('is accused by the next one when the first cannot sign', async () => {
+  test('is proposed for suspension by the next member when the first cannot sign', async () => {
     const cluster = await openCluster();
     const liar = cluster.member(3);
     const silent = cluster.member(1);
@@ -156,7 +156,7 @@ describe('a member that votes twice', { timeout: 90_000 }, () => {
     await holds(cluster.member(1), 9);
   });
 
-  test('is known when its segment of the log is gone', async () => {
+  test('stays convicted when its segment of the log is deleted', async () => {
     const cluster = await openCluster({ segmentBytes: 20_000, retainBytes: 60_000 });
     const witness = cluster.member(0);
     lieTo(cluster, cluster.member(3), witness);

@@ -19,10 +19,10 @@ import { MemoryNetwork } from './memory-network.ts';
 import { type Draft, genesisSubmission, type Signed, signedSubmission } from './submissions.ts';
 import { ownerKey, registerId, systemKey, userKey } from './world.ts';
 
-/** Short timers, so that what waits for them is tested in time. */
+/** Short timers, so that tests do not wait long. */
 export const quickPolicy = { leaderElection: { heartbeatIntervalMs: 100, leaderTimeoutMs: 300 } };
 
-/** One member: its validator, when it is open, and what outlives it. */
+/** One member: its validator while it is open, and its persistent parts. */
 export class Member {
   readonly id: string;
   readonly signer: FakeSigner;
@@ -47,7 +47,7 @@ export class Member {
     return register;
   }
 
-  /** Codes and texts of what was logged. */
+  /** Messages that were logged. */
   get messages(): string[] {
     return this.runtime.lines.map((line) => String(line['msg']));
   }
@@ -60,12 +60,12 @@ export class Cluster {
   readonly members: readonly Member[];
   readonly #verifier = createVerifier(nodeEd25519());
   readonly #clock: Clock;
-  /** Of the log of members that are opened from now on. */
+  /** Log size of members that are opened from now on. */
   logSize = { segmentBytes: 1024 * 1024, retainBytes: 16 * 1024 * 1024 };
-  /** The wire of a member; the network's when a test does not say otherwise. */
+  /** The transport of a member; the network's unless a test replaces it. */
   transportOf: (member: Member) => Transport = (member) => this.network.transport(member.id);
 
-  /** The volume of a member; the file system of the machine when a test does not say otherwise. */
+  /** The storage of a member; the local file system unless a test replaces it. */
   storageOf: (member: Member) => Storage | undefined = () => undefined;
 
   constructor(size: number, clock: Clock = systemClock()) {
@@ -151,7 +151,7 @@ export class Cluster {
     await this.sealed(1);
   }
 
-  /** Submits to a member and waits for nothing. */
+  /** Submits to a member without waiting for the seal. */
   async submit(member: Member, draft: Partial<Draft> = {}): Promise<Signed> {
     const signed = this.sign(draft);
     const answer = await this.submitTo(member, signed.text);
@@ -165,7 +165,7 @@ export class Cluster {
     await waitFor(() => this.ledger.sealed.size >= count, { what, deadlineMs });
   }
 
-  /** Waits until every open member has decided the same number of dockets as are stored, and checks that they are the same. */
+  /** Waits until every open member has decided exactly the stored dockets. */
   async agreed(deadlineMs = 20_000): Promise<void> {
     const open = this.members.filter((member) => member.opened !== undefined);
     const head = () => this.ledger.dockets.at(-1)?.docket.header;

@@ -14,7 +14,7 @@ export interface Lie {
   readonly fills?: readonly [string, string];
 }
 
-/** Votes of a member for two dockets of the height that it works on, both signed with its key. */
+/** Two votes of a member for two dockets of its current height, both signed with its key. */
 export function votesOfLiar(
   cluster: Cluster,
   liar: Member,
@@ -32,7 +32,7 @@ export function votesOfLiar(
   return [vote(fills[0]), vote(fills[1])];
 }
 
-/** The liar tells one member both. */
+/** Sends both votes to one member. */
 export function lieTo(cluster: Cluster, liar: Member, victim: Member, lie: Lie = {}): void {
   for (const vote of votesOfLiar(cluster, liar, victim.register.state, lie)) {
     victim.engine.peering.receive(liar.id, { kind: 'vote', registerId, vote });

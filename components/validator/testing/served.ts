@@ -24,21 +24,21 @@ export const systemAdmin = {
   roles: ['SystemAdmin'],
 } as Caller;
 
-/** One validator with its HTTP surface, the caller of the next requests, and what was asked of others. */
+/** One validator with its HTTP surface, the caller of the next requests, and fakes of its peers. */
 export class Served {
   readonly world = new World();
   readonly app: App = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
   readonly subscriptions = { isSubscribed: async (): Promise<boolean> => true };
-  /** What becomes of a submission that is not taken here, and what the register service says of other registers. */
+  /** Fakes for submissions that are forwarded, and for registers that only the register service knows. */
   readonly beyond: { forward: Forward; findRules: Deps['findRules'] } = {
     forward: async () => undefined,
     findRules: async () => undefined,
   };
-  /** What others answer; nobody else answers while it is empty. */
+  /** Answers of other validators; calls without one fail as unavailable. */
   readonly colleagues: Partial<Deps['colleagues']> = {};
   /** Other validators that have announced themselves. */
   readonly announced: string[] = [];
-  /** What the configuration did to threads and limits. */
+  /** Changes of threads and limits by the configuration. */
   readonly controlled: [string, number][] = [];
   readonly health = { isWell: true };
   caller: Caller = aService;
@@ -159,5 +159,5 @@ export class Served {
   }
 }
 
-/** A register that other validators have, and this one has not. */
+/** A register that other validators have and this one does not. */
 export const otherRegister = 'ab'.repeat(16);

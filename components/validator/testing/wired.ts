@@ -8,7 +8,7 @@ import { consensusHandlers, consensusRules } from '../peering/rpc.ts';
 import type { Inbox } from '../peering/transport.ts';
 import { Cluster, type Member } from './cluster.ts';
 
-/** A validator's end of the wire. */
+/** The network side of a validator. */
 export interface WiredNode {
   readonly links: Links;
   readonly workload: FixedWorkload;
@@ -36,7 +36,7 @@ export async function listen(
   node.server = server;
 }
 
-/** A cluster whose members speak gRPC over mutual TLS; `closers` gets what ends it. */
+/** A cluster whose members communicate by gRPC over mutual TLS; `closers` receives its cleanup. */
 export async function openWired(size: number, closers: (() => Promise<void>)[]) {
   const authority = await memoryAuthority(testInstallation);
   const cluster = new Cluster(size);

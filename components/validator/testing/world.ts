@@ -21,14 +21,14 @@ export const ownerKey = testKey(1);
 export const userKey = testKey(2);
 export const validatorKey = testKey(7);
 
-/** The wire of a set with one member: nobody to tell. */
+/** The transport of a set with one member. */
 const silence: Transport = {
   send: () => {},
   fetchRecords: async () => [],
   fetchCommit: async () => undefined,
 };
 
-/** One validator with a register service and a signing component in memory. */
+/** One validator with an in-memory register service and signing component. */
 export class World {
   readonly ledger: FakeLedger = fakeLedger(testInstallation);
   readonly signer: FakeSigner = fakeSigner(validatorKey, 'validator-0');
@@ -94,7 +94,7 @@ export class World {
     return answerSubmission(options, text, { isRegisterService });
   }
 
-  /** Without a payload of the draft, one that no other has. */
+  /** Signs a draft; without a payload it gets a unique one. */
   sign(draft: Partial<Draft> = {}): Signed {
     this.#signed += 1;
     const payload = { note: 'hello', n: this.#signed };
