@@ -15,8 +15,8 @@ import {
   MembershipService,
   SubmissionService,
 } from '#protos/gen/chancery/validator/v1/validator_pb.js';
+import { createSelf } from './admin/local-validator.ts';
 import { adminHandlers } from './admin/rpc.ts';
-import { createSelf } from './admin/self.ts';
 import { createForward } from './admission/forward.ts';
 import { submissionHandlers } from './admission/rpc.ts';
 import { createSubscriptionCheck } from './admission/subscriptions.ts';
@@ -28,13 +28,13 @@ import { assertClock } from './health.ts';
 import { historyHandlers } from './history/rpc.ts';
 import { mountRoutes } from './http.ts';
 import { keepAnnounced } from './membership/announce.ts';
-import { connectColleagues } from './membership/clients.ts';
+import { connectColleagues } from './membership/peer-clients.ts';
 import { membershipHandlers } from './membership/rpc.ts';
-import type { MemberIdentity } from './operating/consensus.ts';
-import { assertInTouch, type Place } from './peering/in-touch.ts';
-import { Links } from './peering/links.ts';
+import type { MemberIdentity } from './operator-api/consensus.ts';
+import { Links } from './peering/outbound-streams.ts';
+import { assertInTouch, type Place } from './peering/quorum-contact.ts';
 import { consensusHandlers, consensusRules } from './peering/rpc.ts';
-import { signerIn } from './sealing/own-key.ts';
+import { signerIn } from './sealing/signer-key.ts';
 import { buildState } from './sealing/state.ts';
 import { connectServices, type Services, verifyWorkers } from './services.ts';
 

@@ -13,19 +13,19 @@ import { Journal, type JournalOptions } from './log/journal.ts';
 import { type Held, type HeldRange, Recovery, readHeld as readLog } from './log/recovery.ts';
 import type { Storage } from './log/storage.ts';
 import { Volume } from './log/volume.ts';
-import { type VolumeGap, VolumeGaps } from './membership/gaps.ts';
 import { Registers } from './membership/registers.ts';
+import { type VolumeGap, VolumeGaps } from './membership/volume-gaps.ts';
 import { createMetrics } from './metrics.ts';
+import { logged } from './peering/evidence-collector.ts';
 import { Peering } from './peering/peering.ts';
 import type { Transport } from './peering/transport.ts';
-import { logged } from './peering/witness.ts';
 import { Budget } from './pool/budget.ts';
 import type { PoolBounds } from './pool/pool.ts';
-import { freePace, type Pace } from './sealing/cadence.ts';
+import { Serials } from './sealing/admission-epochs.ts';
+import { freePace, type Pace } from './sealing/block-interval.ts';
 import type { Ledger, Signer } from './sealing/ports.ts';
 import { Scheduler, type Timers } from './sealing/scheduler.ts';
-import { Serials } from './sealing/serials.ts';
-import { Prosecutor } from './suspension/prosecutor.ts';
+import { Prosecutor } from './suspension/suspension-proposer.ts';
 
 export interface EngineOptions {
   readonly runtime: Runtime;

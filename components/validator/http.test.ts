@@ -6,7 +6,7 @@ import { nextMode } from './admin/modes.ts';
 import { uptimeText } from './admin/status.ts';
 import { submissionHandlers } from './admission/rpc.ts';
 import { type Deps, mountRoutes } from './http.ts';
-import { aService, Served, somebody } from './testing/served.ts';
+import { aService, Served, somebody } from './testing/test-server.ts';
 
 const served = new Served();
 const { world, app, subscriptions } = served;

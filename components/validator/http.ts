@@ -1,14 +1,14 @@
 import { type App, mountHealth, type ReadinessCheck } from '#kit/http/http.ts';
 import { type AdminDeps, mountAdmin } from './admin/routes.ts';
-import type { Answering } from './admission/answering.ts';
+import type { Answering } from './admission/answer-submission.ts';
 import { mountBatch } from './admission/batch-routes.ts';
 import { mountAdmission } from './admission/routes.ts';
 import { type ConfigurationDeps, mountConfiguration } from './configuration/routes.ts';
 import type { CollectDeps } from './evidence/collect.ts';
 import { mountEvidence } from './evidence/routes.ts';
-import { type InspectionDeps, mountInspection } from './inspection/routes.ts';
-import { mountMeasuring } from './measuring/routes.ts';
-import { mountOperating, type OperatingDeps } from './operating/routes.ts';
+import { mountOperating, type OperatingDeps } from './operator-api/routes.ts';
+import { type InspectionDeps, mountInspection } from './preview/routes.ts';
+import { mountMeasuring } from './statistics/routes.ts';
 
 export interface Deps extends AdminDeps, CollectDeps, InspectionDeps, ConfigurationDeps {
   readonly operating: OperatingDeps;

@@ -1,7 +1,7 @@
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import type { PeeringMetrics } from './peering/peering.ts';
 import type { PeerEvidence } from './peering/transport.ts';
-import type { Register, SealingMetrics } from './sealing/register.ts';
+import type { Register, SealingMetrics } from './sealing/register-chain.ts';
 
 export interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
   /** One submission was answered: `added`, `known` or the code of the refusal. */

@@ -1,5 +1,5 @@
 import { type Counts, noCounts } from '../consensus/tally.ts';
-import type { Gathered } from './gather.ts';
+import type { Gathered } from './collect-reports.ts';
 import type { RegisterReport } from './report.ts';
 import { type SetView, viewSets } from './sets.ts';
 

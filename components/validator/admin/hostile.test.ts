@@ -4,7 +4,7 @@ import { isAppError } from '#core/errors/errors.ts';
 import { hostileMessages, spoilText } from '#kit/testing/hostile.ts';
 import { createRandom } from '#kit/testing/random.ts';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import { answerOf } from '../membership/clients.ts';
+import { answerOf } from '../membership/peer-clients.ts';
 import { assertReport } from './parse.ts';
 import type { ValidatorReport } from './report.ts';
 import { four, registerId, registerReport, validatorReport } from './reports.fixture.ts';

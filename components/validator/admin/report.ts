@@ -3,12 +3,12 @@ import type { Counts } from '../consensus/tally.ts';
 import type { EvidenceSummary } from '../evidence/conditions.ts';
 import type { Condition } from '../health.ts';
 import { diskFullReason } from '../log/volume.ts';
-import type { WorkReport } from '../measuring/work.ts';
-import type { VolumeGap } from '../membership/gaps.ts';
+import type { VolumeGap } from '../membership/volume-gaps.ts';
 import type { Pool } from '../pool/pool.ts';
-import type { Register } from '../sealing/register.ts';
+import type { Register } from '../sealing/register-chain.ts';
 import type { Rejection } from '../sealing/rejections.ts';
 import type { RegisterStatus } from '../sealing/status.ts';
+import type { WorkReport } from '../statistics/work-counter.ts';
 
 /** One register as one validator sees it. */
 export interface RegisterReport {

@@ -1,6 +1,6 @@
 import { noCounts } from '../consensus/tally.ts';
-import { noWorkReport } from '../measuring/work.ts';
-import type { Gathered } from './gather.ts';
+import { noWorkReport } from '../statistics/work-counter.ts';
+import type { Gathered } from './collect-reports.ts';
 import type { RegisterReport, ValidatorReport } from './report.ts';
 
 export const four = ['validator-0', 'validator-1', 'validator-2', 'validator-3'];

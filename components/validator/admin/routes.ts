@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
-import { type ActDeps, actOnSet } from './act.ts';
+import { type ActDeps, actOnSet } from './change-mode.ts';
+import { gather } from './collect-reports.ts';
 import { presentConsensus } from './consensus.ts';
-import { gather } from './gather.ts';
 import { type Act, acts } from './modes.ts';
 import { presentStatus } from './status.ts';
 import { type Visibility, visibleTo } from './visibility.ts';

@@ -1,5 +1,5 @@
 import { compareCodeUnits } from '#core/encoding/text.ts';
-import type { Gathered } from './gather.ts';
+import type { Gathered } from './collect-reports.ts';
 import type { RegisterReport } from './report.ts';
 
 /** One member of a register and its report; undefined when it is unreachable or does not run the register. */

@@ -1,5 +1,5 @@
 import { equivocationConditions } from '../evidence/conditions.ts';
-import type { Gathered } from './gather.ts';
+import type { Gathered } from './collect-reports.ts';
 import { presentRejections } from './rejections.ts';
 import type { RegisterReport } from './report.ts';
 import { type MemberView, type SetView, viewSets, votes } from './sets.ts';

@@ -1,7 +1,7 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
-import type { Gathered } from './gather.ts';
+import type { Gathered } from './collect-reports.ts';
 
 export interface Visibility {
   /** Whether an organisation subscribes to a register. */

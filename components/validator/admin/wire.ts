@@ -7,8 +7,8 @@ import type {
 } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import type { Counts } from '../consensus/tally.ts';
 import type { EvidenceSummary } from '../evidence/conditions.ts';
-import { poolOf, wirePool, wireWork, workOf } from '../measuring/wire.ts';
-import type { VolumeGap } from '../membership/gaps.ts';
+import type { VolumeGap } from '../membership/volume-gaps.ts';
+import { poolOf, wirePool, wireWork, workOf } from '../statistics/wire.ts';
 import { rejectionsOf, wireRejections } from './rejections.ts';
 import type { RegisterReport, ValidatorReport } from './report.ts';
 

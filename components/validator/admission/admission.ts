@@ -6,13 +6,14 @@ import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { LogRecord } from '../log/entries.ts';
 import type { Genesis } from '../membership/genesis.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
+import type { Serials } from '../sealing/admission-epochs.ts';
 import type { Ledger, LookupAnswer } from '../sealing/ports.ts';
-import type { Register } from '../sealing/register.ts';
-import type { Serials } from '../sealing/serials.ts';
+import type { Register } from '../sealing/register-chain.ts';
 import { notReady } from '../sealing/status.ts';
+import { Line } from './admission-queue.ts';
 import { type Admitted, poolFull } from './answer.ts';
-import { Arrival } from './arrival.ts';
-import { type GivenTransaction, readGiven } from './examine.ts';
+import { findKnown, findSealed } from './duplicates.ts';
+import { UnderWay } from './in-flight.ts';
 import {
   buildCandidate,
   type Candidate,
@@ -21,12 +22,11 @@ import {
   refuseIf,
   signatureChecks,
 } from './judge.ts';
-import { findKnown, findSealed } from './known.ts';
-import { Line } from './line.ts';
 import { linked } from './link.ts';
+import { Arrival } from './pending-submission.ts';
 import { parseSubmission, type Submission } from './submission.ts';
 import type { SubscriptionCheck } from './subscriptions.ts';
-import { UnderWay } from './under-way.ts';
+import { type GivenTransaction, readGiven } from './verify-peer-transactions.ts';
 
 /** The source of a submission. Only the register service may begin a register. */
 export interface Origin {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
 import type { Answer } from './answer.ts';
-import { type Answering, originOf } from './answering.ts';
+import { type Answering, originOf } from './answer-submission.ts';
 import { answerBatch, MAX_BATCH, parseBatch } from './batch.ts';
 
 const mediaType = 'application/x-ndjson';

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AppError } from '#core/errors/errors.ts';
 import type { Origin } from './admission.ts';
 import type { Answer } from './answer.ts';
-import { type Answering, answerText } from './answering.ts';
+import { type Answering, answerText } from './answer-submission.ts';
 import type { Forward } from './forward.ts';
 
 /** Submissions of one batch. */

@@ -1,7 +1,7 @@
 import { utf8 } from '#core/encoding/text.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { Colleagues } from '../membership/clients.ts';
+import type { Colleagues } from '../membership/peer-clients.ts';
 import type { Origin } from './admission.ts';
 import type { Answer } from './answer.ts';
 import { parseSubmission } from './submission.ts';

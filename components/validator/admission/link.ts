@@ -5,11 +5,11 @@ import { nextTimestamp } from '../building/docket.ts';
 import { judgeAlone } from '../building/overlay.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { LookupAnswer } from '../sealing/ports.ts';
-import type { Register } from '../sealing/register.ts';
+import type { Register } from '../sealing/register-chain.ts';
 import { notReady } from '../sealing/status.ts';
 import { poolFull } from './answer.ts';
+import { findPredecessor, findReplay } from './duplicates.ts';
 import { type Candidate, judgeChain, judgeLabel, judgeReplay, refuseIf } from './judge.ts';
-import { findPredecessor, findReplay } from './known.ts';
 
 /**
  * Builds the pooled transaction of a new candidate from the register's state and the lookup answer. Throws AppError when

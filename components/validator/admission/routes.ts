@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
 import { answerHeaders } from './answer.ts';
-import { type Answering, answerSubmission, originOf } from './answering.ts';
+import { type Answering, answerSubmission, originOf } from './answer-submission.ts';
 
 const text = z.string();
 /** Documentation of the body only; `parseSubmission` parses the raw text, which the payload hash covers. */

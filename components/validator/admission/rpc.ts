@@ -6,11 +6,11 @@ import { SealOutcome, type SubmissionService } from '#protos/gen/chancery/valida
 import type { Tombstone } from '../log/entries.ts';
 import type { Registers } from '../membership/registers.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import type { Register } from '../sealing/register.ts';
+import type { Register } from '../sealing/register-chain.ts';
 import type { SealResult } from '../sealing/status.ts';
 import type { Origin } from './admission.ts';
 import type { Answer } from './answer.ts';
-import { type Answering, answerSubmission } from './answering.ts';
+import { type Answering, answerSubmission } from './answer-submission.ts';
 import { answerBatch, assertSize } from './batch.ts';
 
 export interface SubmissionRpcOptions extends Answering {

@@ -1,6 +1,6 @@
 import type { Logger } from '#kit/log/log.ts';
 import type { PoolBounds } from '../pool/pool.ts';
-import { freePace, type Pace } from '../sealing/cadence.ts';
+import { freePace, type Pace } from '../sealing/block-interval.ts';
 import { type Changes, parsePatch, type Ranges, type RuntimeSettings } from './settings.ts';
 
 /** The parts of a running validator that the settings change. */

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
-import { Served, somebody, systemAdmin } from '../testing/served.ts';
+import { Served, somebody, systemAdmin } from '../testing/test-server.ts';
 import { registerId } from '../testing/world.ts';
 
 const served = new Served();

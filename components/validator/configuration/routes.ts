@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { utf8 } from '#core/encoding/text.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { type App, problemSchema } from '#kit/http/http.ts';
-import { type GatherDeps, listValidators } from '../admin/gather.ts';
-import type { Colleagues } from '../membership/clients.ts';
+import { type GatherDeps, listValidators } from '../admin/collect-reports.ts';
+import type { Colleagues } from '../membership/peer-clients.ts';
 import type { Configuration } from './configuration.ts';
 import { logLevels, type RuntimeSettings } from './settings.ts';
 

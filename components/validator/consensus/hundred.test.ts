@@ -9,7 +9,7 @@ import { buildCandidate } from '../admission/judge.ts';
 import { parseSubmission } from '../admission/submission.ts';
 import { buildDocket, docketValue } from '../building/docket.ts';
 import { genesisConfigOf, genesisState } from '../membership/genesis.ts';
-import { bundleOf } from '../peering/commits.ts';
+import { bundleOf } from '../peering/commit-cache.ts';
 import { parseCommit } from '../peering/parse.ts';
 import { wireCommit } from '../peering/wire.ts';
 import { certificateOf, signable } from '../sealing/sign-bytes.ts';

@@ -1,7 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { DrainChange, LogRecord } from '../log/entries.ts';
-import type { Register } from '../sealing/register.ts';
+import type { Register } from '../sealing/register-chain.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
 
 export interface DrainOptions {

@@ -1,7 +1,7 @@
 import type { Verifier } from '#core/crypto/verify.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { activeMembers, isSameKey, type LedgerRules } from '#core/ledger/governance/rules.ts';
-import type { Colleagues } from '../membership/clients.ts';
+import type { Colleagues } from '../membership/peer-clients.ts';
 import { evidenceId, isProof, type KnownEvidence } from '../peering/evidence.ts';
 import type { HeldEvidence } from './wire.ts';
 

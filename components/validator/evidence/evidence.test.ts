@@ -9,7 +9,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { ListEvidenceResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { Cluster, type Member } from '../testing/cluster.ts';
-import { lieTo } from '../testing/liar.ts';
+import { lieTo } from '../testing/equivocator.ts';
 import { registerId } from '../testing/world.ts';
 import { type CollectDeps, collectEvidence } from './collect.ts';
 import { presentEvidence } from './present.ts';

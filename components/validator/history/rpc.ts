@@ -6,7 +6,7 @@ import { wireDocket } from '../clients.ts';
 import { decodeTransaction } from '../log/entries.ts';
 import type { Held, HeldRange } from '../log/recovery.ts';
 import { rebuildDocket } from '../sealing/rebuild.ts';
-import type { Register } from '../sealing/register.ts';
+import type { Register } from '../sealing/register-chain.ts';
 
 export interface HistoryDeps {
   registers(): Iterable<Pick<Register, 'id' | 'facts'>>;

@@ -7,13 +7,13 @@ import { decodeTransaction, type LogRecord, type Tombstone } from '../log/entrie
 import { findGap, type Held, type Recovered } from '../log/recovery.ts';
 import { isMember } from '../peering/intake.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import { repeated, shutOut } from '../sealing/burial.ts';
+import { repeated, shutOut } from '../sealing/eviction.ts';
 import type { SealedDocket } from '../sealing/ports.ts';
 import { rebuildDocket } from '../sealing/rebuild.ts';
-import { Register, type RegisterOptions } from '../sealing/register.ts';
+import { Register, type RegisterOptions } from '../sealing/register-chain.ts';
 import { buildState, type RegisterState } from '../sealing/state.ts';
-import type { VolumeGaps } from './gaps.ts';
 import { type Genesis, genesisConfigOf, genesisState, judgeGenesis, readControlRecord } from './genesis.ts';
+import type { VolumeGaps } from './volume-gaps.ts';
 
 export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig' | 'append' | 'consensus'> {
   append(...records: LogRecord[]): Promise<number>;

@@ -3,12 +3,12 @@ import { findTimestamp, TICKS_PER_MILLISECOND } from '#core/encoding/timestamp.t
 import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Admission } from '../admission/admission.ts';
-import { type ExamineOptions, examine } from '../admission/examine.ts';
+import { type ExamineOptions, examine } from '../admission/verify-peer-transactions.ts';
 import type { Docket } from '../building/docket.ts';
 import type { LogRecord } from '../log/entries.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import type { Register } from '../sealing/register.ts';
-import type { Serials } from '../sealing/serials.ts';
+import type { Serials } from '../sealing/admission-epochs.ts';
+import type { Register } from '../sealing/register-chain.ts';
 import type { Fetcher } from './fetch.ts';
 import type { CommitBundle, SealedTransaction } from './transport.ts';
 

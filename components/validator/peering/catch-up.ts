@@ -2,10 +2,10 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Docket } from '../building/docket.ts';
-import type { Register } from '../sealing/register.ts';
+import type { Register } from '../sealing/register-chain.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
 import { isStill } from '../sealing/status.ts';
-import { isWhole } from './authentic.ts';
+import { isWhole } from './authenticate.ts';
 import type { Fetcher } from './fetch.ts';
 import type { CommitBundle } from './transport.ts';
 

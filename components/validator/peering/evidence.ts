@@ -6,9 +6,9 @@ import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { Message } from '../consensus/messages.ts';
 import { agrees } from '../consensus/round.ts';
 import { identity } from '../sealing/sign-bytes.ts';
-import { isAuthentic } from './authentic.ts';
+import { isAuthentic } from './authenticate.ts';
 import type { PeerEvidence, Proof } from './transport.ts';
-import type { PastVoters } from './voters.ts';
+import type { PastVoters } from './voter-history.ts';
 
 export interface KnownEvidence extends Proof {
   /** Lower hex, equal at every member: one per height, round and step at which a validator signs once. */

@@ -9,7 +9,7 @@ import {
   GetRecordsRequestSchema,
   StreamRequestSchema,
 } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import { openWired } from '../testing/wired.ts';
+import { openWired } from '../testing/grpc-cluster.ts';
 import { registerId } from '../testing/world.ts';
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';

@@ -3,33 +3,33 @@ import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Admission } from '../admission/admission.ts';
-import type { ExamineOptions } from '../admission/examine.ts';
+import type { ExamineOptions } from '../admission/verify-peer-transactions.ts';
 import type { Docket } from '../building/docket.ts';
 import type { Evidence, Message, Proposal } from '../consensus/messages.ts';
 import type { LoggedEvidence, LogRecord } from '../log/entries.ts';
 import type { Registers } from '../membership/registers.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
+import type { Serials } from '../sealing/admission-epochs.ts';
 import type { Peers } from '../sealing/peers.ts';
 import type { SealedDocket } from '../sealing/ports.ts';
-import type { Register } from '../sealing/register.ts';
+import type { Register } from '../sealing/register-chain.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
-import type { Serials } from '../sealing/serials.ts';
 import { type AssembleOptions, assemble } from './assemble.ts';
 import { CatchUp } from './catch-up.ts';
-import { Charges } from './charges.ts';
-import { Commits } from './commits.ts';
+import { Commits } from './commit-cache.ts';
+import { Serving } from './commit-server.ts';
 import { envelopeOf } from './envelopes.ts';
+import { Suspicions } from './equivocation-detector.ts';
 import type { KnownEvidence } from './evidence.ts';
+import { Witness } from './evidence-collector.ts';
 import { Fetcher } from './fetch.ts';
-import { Gossip } from './gossip.ts';
-import { Handover } from './handover.ts';
-import { Hints } from './hints.ts';
 import { Intake, isMember } from './intake.ts';
-import { Offers } from './offers.ts';
+import { Handover } from './mempool-transfer.ts';
+import { Charges } from './peer-score.ts';
 import { type OperationalMember, Presence, type Sighting } from './presence.ts';
-import { Serving } from './serving.ts';
-import { Strangers } from './strangers.ts';
-import { Suspicions } from './suspicions.ts';
+import { Offers } from './proposal-cache.ts';
+import { Gossip } from './round-gossip.ts';
+import { Hints } from './transaction-gossip.ts';
 import type {
   CommitBundle,
   Envelope,
@@ -39,8 +39,8 @@ import type {
   SealedTransaction,
   Transport,
 } from './transport.ts';
-import { VoterHistory } from './voters.ts';
-import { Witness } from './witness.ts';
+import { Strangers } from './unknown-registers.ts';
+import { VoterHistory } from './voter-history.ts';
 
 export interface PeeringOptions extends ExamineOptions {
   readonly self: string;

@@ -1,6 +1,6 @@
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
-import { PeerClocks } from './clocks.ts';
+import { PeerClocks } from './peer-clocks.ts';
 import type { Envelope, Head, Heartbeat } from './transport.ts';
 
 export interface PresenceOptions {

@@ -1,10 +1,10 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { RpcContext, RpcHandlers, RpcRules } from '#kit/rpc/rpc.ts';
 import type { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import type { Charges } from './charges.ts';
+import { Streams } from './inbound-streams.ts';
 import { parseCommitQuestion, parseEnvelope, parseRecordsQuestion } from './parse.ts';
-import { Questions } from './questions.ts';
-import { Streams } from './streams.ts';
+import type { Charges } from './peer-score.ts';
+import { Questions } from './request-limiter.ts';
 import type { Inbox } from './transport.ts';
 import { wireCommit } from './wire.ts';
 

@@ -2,9 +2,9 @@ import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { Logger } from '#kit/log/log.ts';
-import { signerIn } from './own-key.ts';
 import type { Peers } from './peers.ts';
 import type { Ledger, Signer } from './ports.ts';
+import { signerIn } from './signer-key.ts';
 import { signVote, type VoteSigning } from './vote.ts';
 
 export interface AttestationsOptions extends VoteSigning {

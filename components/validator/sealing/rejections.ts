@@ -3,8 +3,8 @@ import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Proposal } from '../consensus/messages.ts';
-import { signerIn } from './own-key.ts';
 import type { Peers } from './peers.ts';
+import { signerIn } from './signer-key.ts';
 import { signVote, type VoteSigning } from './vote.ts';
 
 export interface RejectionsOptions extends VoteSigning {

@@ -8,7 +8,7 @@ import type { UnsignedMessage, Value, Vote } from '../consensus/messages.ts';
 import type { CommitBundle, Envelope, Inbox, ProposalEnvelope, Transport } from '../peering/transport.ts';
 import { signable } from '../sealing/sign-bytes.ts';
 import type { RegisterState } from '../sealing/state.ts';
-import type { Agenda } from './agenda.ts';
+import type { Agenda } from './event-queue.ts';
 import type { Misdeed } from './scenario.ts';
 import type { Signing } from './signing.ts';
 

@@ -1,18 +1,18 @@
 import { type ConsensusMessage, quorum } from '#core/ledger/consensus.ts';
 import type { Effect, Message } from '../consensus/messages.ts';
 import type { KnownEvidence } from '../peering/evidence.ts';
-import type { Register } from '../sealing/register.ts';
+import type { Register } from '../sealing/register-chain.ts';
 import { identity } from '../sealing/sign-bytes.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import type { FakeLedger } from '../testing/fake-ledger.ts';
 import type { Signed } from '../testing/submissions.ts';
 import type { Coverage } from './coverage.ts';
 import { digestOf } from './digest.ts';
+import type { Change, Trust } from './fault-model.ts';
 import { Invariants } from './invariants.ts';
 import type { Member, Process } from './member.ts';
 import { short, type Trace } from './trace.ts';
-import type { Change, Trust } from './trust.ts';
-import type { Verdict } from './verdict.ts';
+import type { Verdict } from './violations.ts';
 import type { Workload } from './workload.ts';
 
 export interface ChainOptions {

@@ -5,8 +5,8 @@ import { createLogger } from '#kit/log/log.ts';
 import { createRandom, type Random } from '#kit/testing/random.ts';
 import { Journal } from '../log/journal.ts';
 import { Volume } from '../log/volume.ts';
-import { Agenda, type Life } from './agenda.ts';
 import { Disk } from './disk.ts';
+import { Agenda, type Life } from './event-queue.ts';
 
 const log = createLogger({ service: 'test', level: 'silent' });
 

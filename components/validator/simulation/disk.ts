@@ -1,6 +1,6 @@
 import type { Random } from '#kit/testing/random.ts';
 import type { Storage, StorageFile } from '../log/storage.ts';
-import type { Agenda, Life } from './agenda.ts';
+import type { Agenda, Life } from './event-queue.ts';
 
 interface Content {
   /** The content that processes see. */

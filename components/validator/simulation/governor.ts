@@ -9,7 +9,7 @@ import type { Random } from '#kit/testing/random.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import type { TestKey } from '../testing/keys.ts';
 import { type Signed, signedSubmission } from '../testing/submissions.ts';
-import type { Change } from './trust.ts';
+import type { Change } from './fault-model.ts';
 
 export interface GovernorOptions {
   readonly owner: TestKey;

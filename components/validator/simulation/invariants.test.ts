@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { CONSENSUS_TYPES, type ConsensusMessage } from '#core/ledger/consensus.ts';
 import type { Effect, VoteKind } from '../consensus/messages.ts';
-import { Agenda } from './agenda.ts';
+import { Agenda } from './event-queue.ts';
+import { Trust } from './fault-model.ts';
 import { Invariants } from './invariants.ts';
 import { Trace } from './trace.ts';
-import { Trust } from './trust.ts';
-import { Verdict } from './verdict.ts';
+import { Verdict } from './violations.ts';
 
 const members = ['a', 'b', 'c', 'd'];
 

@@ -1,8 +1,8 @@
 import { CONSENSUS_TYPES, type ConsensusMessage, quorum } from '#core/ledger/consensus.ts';
 import type { Effect, VoteKind } from '../consensus/messages.ts';
+import type { Trust } from './fault-model.ts';
 import { short } from './trace.ts';
-import type { Trust } from './trust.ts';
-import type { Broken, Verdict } from './verdict.ts';
+import type { Broken, Verdict } from './violations.ts';
 
 type Step = 1 | 2 | 3;
 

@@ -9,15 +9,15 @@ import { type Engine, openEngine } from '../engine.ts';
 import type { Transport } from '../peering/transport.ts';
 import { testBounds } from '../testing/bounds.ts';
 import type { TestKey } from '../testing/keys.ts';
-import type { Agenda, Life } from './agenda.ts';
 import type { Byzantine } from './byzantine.ts';
 import type { Disk } from './disk.ts';
+import type { Agenda, Life } from './event-queue.ts';
 import { simulatedVerifier } from './keys.ts';
 import type { Network } from './network.ts';
+import { watched } from './observe.ts';
 import type { RegisterService } from './register-service.ts';
 import type { Signing } from './signing.ts';
 import type { Trace } from './trace.ts';
-import { watched } from './watch.ts';
 
 /** The environment of a simulated validator. */
 export interface Surroundings {

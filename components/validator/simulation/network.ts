@@ -1,7 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { Random } from '#kit/testing/random.ts';
 import type { Envelope, Inbox, Transport } from '../peering/transport.ts';
-import type { Agenda, Life } from './agenda.ts';
+import type { Agenda, Life } from './event-queue.ts';
 
 /** The network conditions between validators; they change during the run. */
 export interface Conditions {

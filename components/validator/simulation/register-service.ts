@@ -2,7 +2,7 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Random } from '#kit/testing/random.ts';
 import type { Ledger } from '../sealing/ports.ts';
 import type { FakeLedger } from '../testing/fake-ledger.ts';
-import type { Agenda, Life } from './agenda.ts';
+import type { Agenda, Life } from './event-queue.ts';
 
 /** The register service as validators reach it: with latency, outages and lost answers. */
 export class RegisterService {

@@ -1,7 +1,7 @@
 import type { Counts } from './coverage.ts';
 import { heal, planFaults } from './faults.ts';
 import { describeScenario, drawScenario, type Scenario } from './scenario.ts';
-import type { Broken } from './verdict.ts';
+import type { Broken } from './violations.ts';
 import { type Weakness, World } from './world.ts';
 
 export interface Outcome {

@@ -4,7 +4,7 @@ import type { Random } from '#kit/testing/random.ts';
 import type { Signer, SignerRequest } from '../sealing/ports.ts';
 import { createGuard, type Guard, signedBytes } from '../testing/fake-signer.ts';
 import type { TestKey } from '../testing/keys.ts';
-import type { Agenda, Life } from './agenda.ts';
+import type { Agenda, Life } from './event-queue.ts';
 
 export interface SigningOptions {
   readonly agenda: Agenda;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Agenda } from './agenda.ts';
+import type { Agenda } from './event-queue.ts';
 
 /** The events of a simulated world, line by line. */
 export class Trace {

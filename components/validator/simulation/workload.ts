@@ -1,9 +1,9 @@
 import type { Random } from '#kit/testing/random.ts';
-import { answerSubmission } from '../admission/answering.ts';
+import { answerSubmission } from '../admission/answer-submission.ts';
 import type { Engine } from '../engine.ts';
 import type { TestKey } from '../testing/keys.ts';
 import { type Signed, signedSubmission } from '../testing/submissions.ts';
-import type { Agenda, Life } from './agenda.ts';
+import type { Agenda, Life } from './event-queue.ts';
 import { short, type Trace } from './trace.ts';
 
 export interface WorkloadOptions {

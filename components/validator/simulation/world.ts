@@ -3,14 +3,15 @@ import { createRandom, type Random } from '#kit/testing/random.ts';
 import { bft1, type Consensus } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine.ts';
 import type { Effect } from '../consensus/messages.ts';
-import type { Register } from '../sealing/register.ts';
+import type { Register } from '../sealing/register-chain.ts';
 import { type FakeLedger, fakeLedger } from '../testing/fake-ledger.ts';
 import { genesisSubmission } from '../testing/submissions.ts';
-import { Agenda, type Life } from './agenda.ts';
 import { Byzantine } from './byzantine.ts';
 import { Chain } from './chain.ts';
 import { Coverage } from './coverage.ts';
 import { Disk } from './disk.ts';
+import { Agenda, type Life } from './event-queue.ts';
+import { Trust } from './fault-model.ts';
 import { simulatedKey, simulatedVerifier } from './keys.ts';
 import { Member, type Process, type Surroundings, tracingLog } from './member.ts';
 import { Network } from './network.ts';
@@ -18,8 +19,7 @@ import { RegisterService } from './register-service.ts';
 import type { Misdeed, Scenario } from './scenario.ts';
 import { Signing } from './signing.ts';
 import { Trace } from './trace.ts';
-import { Trust } from './trust.ts';
-import { type Broken, Verdict } from './verdict.ts';
+import { type Broken, Verdict } from './violations.ts';
 import { type Door, Workload } from './workload.ts';
 
 /** Protections that a run removes, to show that the simulator detects it. */

@@ -4,7 +4,7 @@ import { provesDoubleSign } from '#core/ledger/governance/evidence.ts';
 import type { OpenProposal } from '#core/ledger/governance/rules.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { Cluster, type Member } from '../testing/cluster.ts';
-import { lieTo } from '../testing/liar.ts';
+import { lieTo } from '../testing/equivocator.ts';
 import { registerId } from '../testing/world.ts';
 
 const clusters: Cluster[] = [];

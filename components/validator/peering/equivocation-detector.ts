@@ -1,0 +1,69 @@
+import type { Evidence, Message, Proposal } from '../consensus/messages.ts';
+import { agrees, isSameValue, type Round } from '../consensus/round.ts';
+import type { Register } from '../sealing/register-chain.ts';
+
+const mostSeen = 64;
+const mostTold = 256;
+
+/**
+ * Detects a proposer that sent different proposals to different members. A member that votes for another value is sent the
+ * proposal received here and compares it with its own, even after it has decided.
+ */
+export class Suspicions {
+  readonly #seen = new Map<string, Map<string, Proposal>>();
+  readonly #told = new Map<string, Set<string>>();
+
+  /** Records an authentic proposal. Returns evidence when it contradicts an earlier one. */
+  note(registerId: string, proposal: Proposal): Evidence | undefined {
+    const seen = this.#seen.get(registerId) ?? new Map<string, Proposal>();
+    this.#seen.set(registerId, seen);
+    const name = nameOf(proposal);
+    const first = seen.get(name);
+    if (first !== undefined) {
+      return agrees(first, proposal) ? undefined : { kind: 'duplicate-proposal', first, second: proposal };
+    }
+    seen.set(name, proposal);
+    const [oldest] = seen.keys();
+    if (seen.size > mostSeen && oldest !== undefined) seen.delete(oldest);
+    return undefined;
+  }
+
+  /** Whether a proposal, not yet verified, contradicts a recorded one. */
+  isNews(registerId: string, proposal: Proposal): boolean {
+    const first = this.#seen.get(registerId)?.get(nameOf(proposal));
+    return first !== undefined && !agrees(first, proposal);
+  }
+
+  /** Members that voted in the message's round for a value other than the local proposal; each is returned once. */
+  contradicted({ id, machine }: Register, { height, round: number }: Message): readonly string[] {
+    const round = machine.rules.height === height ? machine.rounds.get(number) : undefined;
+    if (round?.proposal === undefined) return [];
+    const told = this.#told.get(id) ?? new Set<string>();
+    const { self } = machine.rules;
+    const found = [...votersForOther(round)].filter((voter) => {
+      const name = `${height}/${number}/${voter}`;
+      if (voter === self || told.has(name) || told.size >= mostTold) return false;
+      told.add(name);
+      return true;
+    });
+    if (found.length > 0) this.#told.set(id, told);
+    return found;
+  }
+
+  /** The register has moved to another height. */
+  decided(registerId: string): void {
+    this.#told.delete(registerId);
+  }
+}
+
+function votersForOther({ proposal, prevotes, precommits }: Round): Set<string> {
+  const voters = new Set<string>();
+  for (const vote of [...prevotes.values(), ...precommits.values()]) {
+    if (vote.value !== undefined && !isSameValue(vote.value, proposal?.value)) voters.add(vote.validatorId);
+  }
+  return voters;
+}
+
+function nameOf({ height, round, validatorId }: Proposal): string {
+  return `${height}/${round}/${validatorId}`;
+}

@@ -1,0 +1,316 @@
+import { z } from 'zod';
+import type { Verifier } from '#core/crypto/verify.ts';
+import { AppError, isAppError } from '#core/errors/errors.ts';
+import type { LedgerRules } from '#core/ledger/governance/rules.ts';
+import { findRegisterId } from '#core/ledger/register-id.ts';
+import type { Clock } from '#kit/clock/clock.ts';
+import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
+import { type App, callerOf, page, pageSchema, pageWindow, paging, problemSchema } from '#kit/http/http.ts';
+import { answerHeaders } from '../admission/answer.ts';
+import { type Answering, answerSubmission, originOf } from '../admission/answer-submission.ts';
+import type { Colleagues } from '../membership/peer-clients.ts';
+import type { RegisterState } from '../sealing/state.ts';
+import { assertMaySeal, type Built, buildHere, notSealedInTime, presentBuilt } from './build.ts';
+import { clockText, durationText } from './durations.ts';
+import { isFine, judgeGiven } from './judge.ts';
+import { atMember, type Places, visibleRegister } from './register-access.ts';
+import { rewrite } from './rewrite-submission.ts';
+import { validateBody } from './submitted-docket.ts';
+import { listWaiting, presentWaiting } from './waiting.ts';
+
+export interface InspectionDeps extends Places, Answering {
+  readonly colleagues: Pick<Colleagues, 'report' | 'listWaiting' | 'buildDocket'>;
+  readonly clock: Clock;
+  readonly verifier: Verifier;
+  verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
+  /** A register after its last docket; undefined when there is none. */
+  findState(registerId: string): Promise<RegisterState | undefined>;
+  findRules(registerId: string): Promise<LedgerRules | undefined>;
+}
+
+const text = z.string();
+const count = z.int().min(0);
+const optional = text.nullable();
+const tags = ['validation'];
+const findingSchema = z.object({
+  code: text,
+  message: text,
+  field: text.optional(),
+  severity: z.enum(['Warning', 'Error', 'Critical']),
+});
+const docketSchema = z.object({
+  docketId: text,
+  registerId: text,
+  docketNumber: count,
+  hash: text,
+  previousHash: text,
+  merkleRoot: text,
+  logRoot: text,
+  transactionCount: count,
+  timestamp: text,
+  validatorAddress: text,
+  transactionIds: z.array(text),
+  isGenesis: z.boolean(),
+  genesisConfig: text.optional(),
+  state: z.enum(['Init', 'Sealed']),
+  consensusState: z.enum(['Pending', 'Achieved']),
+  validatorSetHash: text,
+  sizeBytes: count,
+});
+const builtSchema = z.object({
+  isSuccess: z.boolean().describe('false when nothing waits that may be sealed'),
+  docket: docketSchema.nullable(),
+  metrics: z.object({
+    transactionsProcessed: count,
+    transactionsIncluded: count,
+    transactionsRejected: count,
+    buildDuration: text.describe('hh:mm:ss.fffffff'),
+    docketSizeBytes: count,
+  }),
+});
+const waitingSchema = z.object({
+  transactionId: text,
+  txId: text,
+  registerId: text,
+  transactionType: text,
+  senderAddress: text,
+  recipients: z.array(text),
+  timestamp: text,
+  docketId: z.null(),
+  docketNumber: z.null(),
+  status: z.literal('pending'),
+  previousTransactionId: optional,
+  blueprintId: optional,
+  actionId: optional,
+  payloadHash: text,
+  payloadSize: count,
+  metadata: z.record(text, text),
+  addedAt: text,
+  expiresAt: optional,
+});
+const addBody = z.object({
+  transaction: z.object({
+    txId: text,
+    registerId: text,
+    senderAddress: text,
+    payload: z.unknown().describe('any JSON value'),
+    payloadHash: text.optional().describe('of the canonical payload when absent'),
+    timestamp: text,
+    signature: z.object({ publicKey: text, signatureValue: text, algorithm: text }),
+    previousTxId: text.optional(),
+    blueprintId: text.optional(),
+    actionId: text.optional(),
+    expiresAt: text.optional(),
+    metadata: z.record(text, text).optional(),
+    recipients: z.array(text).optional(),
+  }),
+});
+const addedSchema = z.object({
+  accepted: z.literal(true),
+  memPoolSize: count,
+  estimatedInclusionTime: text.describe('hh:mm:ss'),
+});
+
+/** The specification's earlier validator routes, implemented on top of the current ones. */
+export function mountInspection(app: App, deps: InspectionDeps): void {
+  mountBuild(app, deps);
+  mountValidate(app, deps);
+  mountAdd(app, deps);
+  mountWaiting(app, deps);
+}
+
+function mountBuild(app: App, deps: InspectionDeps): void {
+  app.post(
+    '/api/validation/dockets/build',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: {
+        summary: 'The docket that would be proposed now; with seal it is proposed',
+        tags,
+        body: z.strictObject({
+          registerId: text,
+          validatorWalletAddress: text.max(128).default(''),
+          maxTransactions: z.int().min(1).max(10_000).optional(),
+          seal: z.boolean().default(false).describe('for who manages registers, and services'),
+        }),
+        response: {
+          200: builtSchema,
+          403: problemSchema,
+          404: problemSchema,
+          409: problemSchema,
+          503: problemSchema,
+          504: problemSchema,
+        },
+      },
+    },
+    async (request) => {
+      const { validatorWalletAddress: validatorAddress, maxTransactions = 0, seal } = request.body;
+      const caller = callerOf(request);
+      const registerId = await visibleRegister(deps, caller, request.body.registerId);
+      if (seal) assertMaySeal(caller);
+      const order = { maxTransactions, validatorAddress, seal };
+      const asked = { registerId, ...order, subjectToken: tokenOf(request) };
+      const built = await atMember(deps, registerId, {
+        here: (register) => buildHere(register, order, deps.clock),
+        there: (validatorId) => buildThere(deps, validatorId, asked),
+      });
+      return presentBuilt(built);
+    },
+  );
+}
+
+/** A timeout may leave a docket in progress at that member, so sealing is not requested from another member too. */
+async function buildThere(
+  { colleagues }: Pick<InspectionDeps, 'colleagues'>,
+  validatorId: string,
+  asked: Parameters<Colleagues['buildDocket']>[1],
+): Promise<Built> {
+  try {
+    return await colleagues.buildDocket(validatorId, asked);
+  } catch (error) {
+    throw asked.seal && isAppError(error, 'timeout') ? notSealedInTime() : error;
+  }
+}
+
+function mountValidate(app: App, deps: InspectionDeps): void {
+  app.post(
+    '/api/validation/dockets/validate',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
+      schema: {
+        summary: 'Whether a docket is valid; nothing comes of it',
+        tags,
+        body: validateBody,
+        response: {
+          200: z.object({
+            isValid: z.literal(true),
+            errors: z.array(findingSchema).describe('warnings'),
+            validationDuration: text,
+          }),
+          400: problemSchema,
+          404: problemSchema,
+          503: problemSchema,
+        },
+      },
+    },
+    async (request) => {
+      const { docket, previousDocket: previous } = request.body;
+      const since = deps.clock.nowMicros();
+      const registerId = findRegisterId(docket.registerId);
+      const isNamed = registerId !== undefined;
+      if (isNamed) await visibleRegister(deps, callerOf(request), registerId);
+      const state = isNamed ? await deps.findState(registerId) : undefined;
+      const { verifier } = deps;
+      const verify = (items: readonly VerifyItem[]) => deps.verify(items);
+      const errors = await judgeGiven(docket, { state, previous, verifier, verify });
+      const validationDuration = durationText(Number(deps.clock.nowMicros() - since));
+      if (isFine(errors)) return { isValid: true as const, errors, validationDuration };
+      const worst = errors.find(({ severity }) => severity !== 'Warning');
+      const ordered = [...errors].sort((a, b) => Number(a !== worst) - Number(b !== worst));
+      throw new AppError(
+        'invalid',
+        worst?.code ?? 'INVALID_REQUEST',
+        worst?.message ?? 'The docket is wrong',
+        {
+          violations: ordered,
+          details: { validationDuration },
+        },
+      );
+    },
+  );
+}
+
+function mountAdd(app: App, deps: InspectionDeps): void {
+  const path = '/api/validation/transactions/add';
+  app.post(
+    path,
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api', rawBody: 'only' },
+      validatorCompiler: () => (data) => ({ value: data }),
+      schema: {
+        summary: 'Submit a signed transaction in the shape of the design',
+        tags,
+        body: addBody,
+        response: {
+          200: addedSchema,
+          400: problemSchema,
+          403: problemSchema,
+          404: problemSchema,
+          409: problemSchema,
+          413: problemSchema,
+          422: problemSchema,
+          429: problemSchema,
+          503: problemSchema,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { text: submission, registerId } = rewrite(request.rawBody ?? '');
+      const answer = await answerSubmission(deps, submission, originOf(callerOf(request)));
+      reply.headers(answerHeaders(answer));
+      if (answer.status === 200) return { accepted: true as const, ...(await outlook(deps, registerId)) };
+      const problem = { ...answer.body, instance: path, path, traceId: request.traceId };
+      return reply
+        .code(answer.status as 400)
+        .type('application/problem+json')
+        .send(JSON.stringify(problem));
+    },
+  );
+}
+
+/**
+ * Counts the waiting transactions and estimates their sealing time by the register's policy. Falls back to zero, since the
+ * submission is accepted even when this information is unavailable.
+ */
+async function outlook(deps: InspectionDeps, registerId: string) {
+  const waiting = atMember(deps, registerId, {
+    here: ({ pool }) => pool.size,
+    there: async (validatorId) =>
+      (await deps.colleagues.report(validatorId, registerId)).registers[0]?.memPoolSize,
+  });
+  const memPoolSize = (await ifSaid(waiting)) ?? 0;
+  const consensus = (await ifSaid(deps.findRules(registerId)))?.policy.consensus;
+  const { maxTransactionsPerDocket = 1, docketBuildIntervalMs = 0 } = consensus ?? {};
+  const dockets = Math.max(1, Math.ceil(memPoolSize / maxTransactionsPerDocket));
+  return { memPoolSize, estimatedInclusionTime: clockText((dockets * docketBuildIntervalMs) / 1000) };
+}
+
+async function ifSaid<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isAppError(error)) return undefined;
+    throw error;
+  }
+}
+
+function mountWaiting(app: App, deps: InspectionDeps): void {
+  app.get(
+    '/api/validation/transactions/:registerId',
+    {
+      config: { policy: 'RequireAuthenticated', rateLimit: 'Api' },
+      schema: {
+        summary: 'What waits to be sealed, in the order in which it may be',
+        tags,
+        params: z.object({ registerId: text }),
+        querystring: paging(),
+        response: { 200: pageSchema(waitingSchema), 404: problemSchema, 503: problemSchema },
+      },
+    },
+    async (request) => {
+      const registerId = await visibleRegister(deps, callerOf(request), request.params.registerId);
+      const window = pageWindow(request.query);
+      const asked = { registerId, ...window, subjectToken: tokenOf(request) };
+      const { transactions, total } = await atMember(deps, registerId, {
+        here: (register) => listWaiting(register, window),
+        there: (validatorId) => deps.colleagues.listWaiting(validatorId, asked),
+      });
+      return { ...page(transactions.map(presentWaiting), request.query, total) };
+    },
+  );
+}
+
+/** The caller's own token, with which the remote member checks visibility again. */
+function tokenOf(request: { readonly headers: { readonly authorization?: string | undefined } }): string {
+  return (request.headers.authorization ?? '').replace(/^Bearer /i, '');
+}
