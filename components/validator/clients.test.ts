@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
-import { onceMore } from './clients.ts';
+import { retryOnce } from './clients.ts';
 
 const away = new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'the service is stopping');
 
@@ -17,7 +17,7 @@ function failing(times: number, error: AppError) {
 
 test('a call that ended with its service is retried once', async () => {
   const { ask, asked } = failing(1, away);
-  await expect(onceMore(ask)).resolves.toBe('answer');
+  await expect(retryOnce(ask)).resolves.toBe('answer');
   expect(asked()).toBe(2);
 });
 
@@ -27,6 +27,6 @@ test.each([
   ['it is refused', 1, new AppError('forbidden', 'FORBIDDEN', 'not a validator'), 1],
 ])('a call fails when %s', async (_, times, error, expected) => {
   const { ask, asked } = failing(times, error);
-  await expect(onceMore(ask)).rejects.toBe(error);
+  await expect(retryOnce(ask)).rejects.toBe(error);
   expect(asked()).toBe(expected);
 });

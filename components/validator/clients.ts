@@ -13,7 +13,7 @@ import {
 import type { Ledger, RegisterFacts, SealedDocket, WriteOutcome } from './sealing/ports.ts';
 
 const lookupTimeoutMs = 5_000;
-const onceMoreAfterMs = 100;
+const retryAfterMs = 100;
 const writeTimeoutMs = 30_000;
 const stateTimeoutMs = 5_000;
 
@@ -31,7 +31,7 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
   return {
     async lookup(items) {
       const ask = () => client.lookup({ items: [...items] }, { timeoutMs: lookupTimeoutMs });
-      const { answers } = await onceMore(ask);
+      const { answers } = await retryOnce(ask);
       return answers;
     },
     async writeDocket(sealed, attestations) {
@@ -67,12 +67,12 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
 }
 
 /** Retries once when the service is unavailable: a pod that is being replaced ends its calls, and its successor answers. */
-export async function onceMore<T>(ask: () => Promise<T>): Promise<T> {
+export async function retryOnce<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {
     if (!isAppError(error, 'unavailable')) throw error;
-    await pause(onceMoreAfterMs);
+    await pause(retryAfterMs);
     return ask();
   }
 }

@@ -15,7 +15,7 @@ import {
   MembershipService,
   SubmissionService,
 } from '#protos/gen/chancery/validator/v1/validator_pb.js';
-import { createSelf } from './admin/local-validator.ts';
+import { createLocalValidator } from './admin/local-validator.ts';
 import { adminHandlers } from './admin/rpc.ts';
 import { createForward } from './admission/forward.ts';
 import { submissionHandlers } from './admission/rpc.ts';
@@ -28,13 +28,13 @@ import { assertClock } from './health.ts';
 import { historyHandlers } from './history/rpc.ts';
 import { mountRoutes } from './http.ts';
 import { keepAnnounced } from './membership/announce.ts';
-import { connectColleagues } from './membership/peer-clients.ts';
+import { connectPeerClients } from './membership/peer-clients.ts';
 import { membershipHandlers } from './membership/rpc.ts';
 import type { MemberIdentity } from './operator-api/consensus.ts';
-import { Links } from './peering/outbound-streams.ts';
-import { assertInTouch, type Place } from './peering/quorum-contact.ts';
+import { OutboundStreams } from './peering/outbound-streams.ts';
+import { assertQuorumConnected, type RegisterContact } from './peering/quorum-contact.ts';
 import { consensusHandlers, consensusRules } from './peering/rpc.ts';
-import { signerIn } from './sealing/signer-key.ts';
+import { signerFor } from './sealing/signer-key.ts';
 import { buildState } from './sealing/state.ts';
 import { connectServices, type Services, verifyWorkers } from './services.ts';
 
@@ -70,16 +70,18 @@ async function assemble(base: ServiceBase<ValidatorConfig>): Promise<Parts> {
   cleanup.add('signer', () => signer.stop());
   await signer.start();
   let opened: Engine | undefined;
-  const links = connectLinks({ ...services, runtime, workload }, (peer) => opened?.peering.connected(peer));
-  cleanup.add('links', () => links.stop());
-  const engine = await startEngine(config, runtime, { ...services, links });
+  const outboundStreams = createOutboundStreams({ ...services, runtime, workload }, (peer) =>
+    opened?.peering.connected(peer),
+  );
+  cleanup.add('links', () => outboundStreams.stop());
+  const engine = await startEngine(config, runtime, { ...services, outboundStreams });
   opened = engine;
   cleanup.add('engine', () => engine.stop());
-  const whole = { ...services, config, runtime, workload, engine, links };
-  base.checks.push(...readinessChecks(whole));
+  const assembled = { ...services, config, runtime, workload, engine, outboundStreams };
+  base.checks.push(...readinessChecks(assembled));
   return {
-    ...whole,
-    ...answerForAll(whole, cleanup),
+    ...assembled,
+    ...assembleSetApi(assembled, cleanup),
     services,
     authenticator: services.session.authenticator,
     checks: base.checks,
@@ -104,7 +106,7 @@ function reachable(host: string): string {
 }
 
 /** The streams to the other validators. */
-function connectLinks(
+function createOutboundStreams(
   {
     runtime,
     workload,
@@ -112,8 +114,8 @@ function connectLinks(
     whereabouts,
   }: Services & Pick<ServiceBase<ValidatorConfig>, 'runtime' | 'workload'>,
   onConnected: (validatorId: string) => void,
-): Links {
-  return new Links({
+): OutboundStreams {
+  return new OutboundStreams({
     runtime,
     workload,
     token: session.token,
@@ -125,7 +127,7 @@ function connectLinks(
 function startEngine(
   config: ValidatorConfig,
   runtime: Runtime,
-  services: Services & { readonly links: Links },
+  services: Services & { readonly outboundStreams: OutboundStreams },
 ): Promise<Engine> {
   return openEngine({
     runtime,
@@ -141,7 +143,7 @@ function startEngine(
     retainBytes: config.CHANCERY_LOG_RETAIN_BYTES,
     signer: services.signer,
     ledger: services.ledger,
-    transport: services.links,
+    transport: services.outboundStreams,
     version,
     verifier: createVerifier(loadEd25519().backend),
     verify: (items) => services.pool.verifyBatch(items),
@@ -149,13 +151,15 @@ function startEngine(
   });
 }
 
-interface Whole extends Services, Pick<ServiceBase<ValidatorConfig>, 'config' | 'runtime' | 'workload'> {
+interface AssembledParts
+  extends Services,
+    Pick<ServiceBase<ValidatorConfig>, 'config' | 'runtime' | 'workload'> {
   readonly engine: Engine;
-  readonly links: Links;
+  readonly outboundStreams: OutboundStreams;
 }
 
-type Parts = Whole &
-  ReturnType<typeof answerForAll> &
+type Parts = AssembledParts &
+  ReturnType<typeof assembleSetApi> &
   ServiceParts & {
     readonly services: Services;
     /** All readiness checks. */
@@ -163,19 +167,19 @@ type Parts = Whole &
   };
 
 /** The parts that accept submissions and answer requests on behalf of all members of a set. */
-function answerForAll(parts: Whole, cleanup: Cleanup) {
+function assembleSetApi(parts: AssembledParts, cleanup: Cleanup) {
   const { config, runtime, engine, ledger, workload, session, whereabouts: directory } = parts;
   const { clock } = runtime;
   const { registers } = engine;
   const validatorId = config.CHANCERY_VALIDATOR_ID;
-  const colleagues = connectColleagues({
+  const peerClients = connectPeerClients({
     directory,
     runtime,
     workload,
     token: session.token,
-    onFault: (validatorId) => engine.peering.charges.charge(validatorId, 'answer'),
+    onFault: (validatorId) => engine.peering.peerScore.reportFault(validatorId, 'answer'),
   });
-  cleanup.add('colleagues', () => colleagues.close());
+  cleanup.add('colleagues', () => peerClients.close());
   const findSet = async (registerId: string) => {
     const facts = await ledger.findRegister(registerId);
     if (facts === undefined) return undefined;
@@ -183,7 +187,7 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
     const { signatureThresholdMin } = facts.ledger.policy.consensus;
     return { members, quorum: quorum(members.length, signatureThresholdMin) };
   };
-  const self = createSelf({
+  const self = createLocalValidator({
     validatorId,
     version,
     startedAtMs: clock.nowMs(),
@@ -192,7 +196,7 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
     findRegister: (registerId) => registers.find(registerId),
     findSet,
     setMode: (registerId, mode) => engine.setMode(registerId, mode),
-    heard: () => engine.peering.sightings.filter(({ heardAtMs }) => heardAtMs > 0),
+    heard: () => engine.peering.contacts.filter(({ heardAtMs }) => heardAtMs > 0),
     conditions: () => engine.conditions(),
     volumeGap: (registerId) => engine.volumeGap(registerId),
     evidence: (registerId) => engine.peering.evidence(registerId),
@@ -205,7 +209,7 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
     limiter: isLimited ? parts.limiter : undefined,
     log: runtime.log,
   });
-  const inspecting = {
+  const previewDeps = {
     validatorId,
     configuration,
     clock,
@@ -215,17 +219,17 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
   const forward = createForward({
     validatorId,
     clock,
-    colleagues,
+    peerClients,
     subscriptions: createSubscriptionCheck(ledger, clock),
     findMembers: async (registerId) => (await findSet(registerId))?.members,
   });
   const onFault = (error: unknown) =>
     runtime.log.error({ err: error }, 'a submission failed with an internal error');
-  return { self, forward, onFault, colleagues, inspecting };
+  return { self, forward, onFault, peerClients, previewDeps };
 }
 
 /** The registers in which this validator votes, with the contact times of their members. */
-function placesOf({ registers, peering }: Engine, validatorId: string): readonly Place[] {
+function registerContacts({ registers, peering }: Engine, validatorId: string): readonly RegisterContact[] {
   return [...registers.all()]
     .filter(({ isOpen, state }) => isOpen && state.members.some((each) => each.validatorId === validatorId))
     .map(({ id, facts }) => ({
@@ -238,14 +242,14 @@ function placesOf({ registers, peering }: Engine, validatorId: string): readonly
     }));
 }
 
-function readinessChecks({ config, runtime, signer, engine }: Whole): ReadinessCheck[] {
-  const places = () => placesOf(engine, config.CHANCERY_VALIDATOR_ID);
+function readinessChecks({ config, runtime, signer, engine }: AssembledParts): ReadinessCheck[] {
+  const contacts = () => registerContacts(engine, config.CHANCERY_VALIDATOR_ID);
   return [
     { name: 'signer', check: () => signer.assertOpen() },
     { name: 'sealing', check: () => engine.assertWorking() },
-    { name: 'disk', degrades: true, check: () => engine.assertRoom() },
+    { name: 'disk', degrades: true, check: () => engine.assertDiskSpace() },
     { name: 'clock', degrades: true, check: () => assertClock(engine.peering.clockAheadMs) },
-    { name: 'quorum', degrades: true, check: () => assertInTouch(places(), runtime.clock.nowMs()) },
+    { name: 'quorum', degrades: true, check: () => assertQuorumConnected(contacts(), runtime.clock.nowMs()) },
   ];
 }
 
@@ -260,7 +264,7 @@ function addServices(server: RpcServer, parts: Parts): void {
       allow: ({ clientId }) => clientId === 'service-register' || clientId.startsWith('validator-'),
     },
   );
-  server.add(ValidatorAdminService, adminHandlers({ ...parts.self, ...parts.inspecting }), {
+  server.add(ValidatorAdminService, adminHandlers({ ...parts.self, ...parts.previewDeps }), {
     allow: ({ clientId }) => clientId === 'service-register' || clientId.startsWith('validator-'),
   });
   server.add(MembershipService, membershipHandlers({ validatorId: config.CHANCERY_VALIDATOR_ID, signer }), {
@@ -268,17 +272,20 @@ function addServices(server: RpcServer, parts: Parts): void {
   });
   const consensus = consensusHandlers({
     inbox: engine.peering,
-    onStream: (from) => parts.links.nudge(from),
-    charges: engine.peering.charges,
+    onStream: (from) => parts.outboundStreams.resetBackoff(from),
+    peerScore: engine.peering.peerScore,
   });
-  server.add(ConsensusService, consensus, consensusRules(engine.peering.charges));
-  const history = historyHandlers({ registers: () => registers.all(), readHeld: engine.readHeld });
+  server.add(ConsensusService, consensus, consensusRules(engine.peering.peerScore));
+  const history = historyHandlers({
+    registers: () => registers.all(),
+    readLoggedDockets: engine.readLoggedDockets,
+  });
   server.add(HistoryService, history, { allow: ({ clientId }) => clientId === 'service-register' });
   const findLog = (registerId: string) => {
     const register = registers.get(registerId);
     if (register === undefined) return undefined;
     const { networkId, members } = register.state;
-    const own = signerIn(members, config.CHANCERY_VALIDATOR_ID, signer);
+    const own = signerFor(members, config.CHANCERY_VALIDATOR_ID, signer);
     return { networkId, signer: own, rootAt: (size: number) => register.rootAt(size) };
   };
   server.add(CheckpointService, checkpointHandlers({ clock: runtime.clock, findLog }), {
@@ -291,9 +298,9 @@ function addRoutes(app: App, parts: Parts, grpc: string): void {
   const verifier = createVerifier(loadEd25519().backend);
   mountRoutes(app, {
     ...self,
-    ...parts.inspecting,
+    ...parts.previewDeps,
     checks: parts.checks,
-    operating: {
+    operatorApi: {
       ...self,
       identity: identityOf(parts, grpc),
       budget: engine.budget,
@@ -306,7 +313,7 @@ function addRoutes(app: App, parts: Parts, grpc: string): void {
     forward: parts.forward,
     onFault: parts.onFault,
     directory: parts.whereabouts,
-    colleagues: parts.colleagues,
+    peerClients: parts.peerClients,
     verifier,
     verify: (items) => parts.pool.verifyBatch(items),
     findState: async (registerId) => {

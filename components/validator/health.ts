@@ -52,7 +52,7 @@ export class Health {
   /** As assertWorking; throws AppError unavailable VALIDATOR_PAUSED as well while the disk is full. */
   assertOpen(): void {
     this.assertWorking();
-    this.#options.volume.assertRoom();
+    this.#options.volume.assertDiskSpace();
   }
 
   /** Empty when the validator is healthy. */
@@ -72,11 +72,11 @@ export class Health {
 }
 
 /** A proposal that is ahead by more than the policies' default precision is late for the other members. */
-const largestClockErrorMs = 500;
+const maxClockErrorMs = 500;
 
 /** Throws while the clock deviates too far from the other validators' clocks. Undefined: no peer has reported its clock yet. */
 export function assertClock(aheadMs: number | undefined): void {
-  if (aheadMs === undefined || Math.abs(aheadMs) <= largestClockErrorMs) return;
+  if (aheadMs === undefined || Math.abs(aheadMs) <= maxClockErrorMs) return;
   const side = aheadMs > 0 ? 'ahead of' : 'behind';
   throw new Error(`the clock is ${Math.abs(Math.round(aheadMs))} ms ${side} the other validators`);
 }

@@ -6,9 +6,9 @@ import { nextMode } from './admin/modes.ts';
 import { uptimeText } from './admin/status.ts';
 import { submissionHandlers } from './admission/rpc.ts';
 import { type Deps, mountRoutes } from './http.ts';
-import { aService, Served, somebody } from './testing/test-server.ts';
+import { serviceCaller, TestServer, userCaller } from './testing/test-server.ts';
 
-const served = new Served();
+const served = new TestServer();
 const { world, app, subscriptions } = served;
 beforeAll(() => served.open());
 afterAll(() => served.close());
@@ -50,7 +50,7 @@ describe('HTTP', () => {
   });
 
   it('shows registers that the organisation subscribes to, without deleted ones', async () => {
-    served.caller = somebody;
+    served.caller = userCaller;
     const seen = async () =>
       (await app.inject('/api/metrics/consensus'))
         .json()
@@ -62,7 +62,7 @@ describe('HTTP', () => {
     expect(await seen()).toEqual([]);
     subscriptions.isSubscribed = async () => false;
     expect(await seen()).toEqual([]);
-    served.caller = aService;
+    served.caller = serviceCaller;
   });
 
   it('starts, pauses, resumes and stops a register', async () => {

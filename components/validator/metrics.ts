@@ -1,11 +1,11 @@
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import type { PeeringMetrics } from './peering/peering.ts';
 import type { PeerEvidence } from './peering/transport.ts';
-import type { Register, SealingMetrics } from './sealing/register-chain.ts';
+import type { RegisterChain, SealingMetrics } from './sealing/register-chain.ts';
 
 export interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
   /** One submission was answered: `added`, `known` or the code of the refusal. */
-  judged(outcome: string): void;
+  submissionAnswered(outcome: string): void;
   /** A proposal to suspend another validator was opened here. */
   suspensionProposed(): void;
   /** The volume lacked this many dockets of a register when the process started. */
@@ -21,7 +21,7 @@ const evidenceKinds: readonly PeerEvidence['kind'][] = [
 
 /** Values that are read when the metrics are scraped. */
 export interface Measured {
-  registers(): Iterable<Register>;
+  registers(): Iterable<RegisterChain>;
   clockAheadMs(): number | undefined;
   isFull(): boolean;
   evidenceHeld(): number;
@@ -66,7 +66,7 @@ export function createMetrics(telemetry: Telemetry, measured: Measured): Validat
     'Dockets that the volume lacked when the process started',
   );
   return {
-    judged: (outcome) => submissions.inc({ outcome }),
+    submissionAnswered: (outcome) => submissions.inc({ outcome }),
     volumeBehind: (dockets) => behind.inc(dockets),
     decided: (_transactions, needed) => {
       dockets.inc();
@@ -79,7 +79,7 @@ export function createMetrics(telemetry: Telemetry, measured: Measured): Validat
   };
 }
 
-function countHalted(registers: Iterable<Register>): number {
+function countHalted(registers: Iterable<RegisterChain>): number {
   let count = 0;
   for (const { status } of registers) if (status === 'Halted') count += 1;
   return count;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
-import { type ActDeps, actOnSet } from './change-mode.ts';
-import { type Act, nextMode } from './modes.ts';
+import { changeModeOfSet, type ModeChangeDeps } from './change-mode.ts';
+import { type ModeCommand, nextMode } from './modes.ts';
 import { four, registerId, registerReport, validatorReport } from './reports.fixture.ts';
 
 type Status = 'Running' | 'Paused' | 'Stopped' | 'Halted';
@@ -17,7 +17,7 @@ function set(
     if (over.away?.includes(validatorId)) throw new AppError('unavailable', 'UNAVAILABLE', 'nobody there');
     return statuses.get(validatorId) ?? 'Running';
   };
-  const actAt = async (validatorId: string, act: Act) => {
+  const changeModeAt = async (validatorId: string, act: ModeCommand) => {
     const before = here(validatorId);
     const status = nextMode(before, act);
     statuses.set(validatorId, status);
@@ -25,16 +25,22 @@ function set(
   };
   const report = (validatorId: string) =>
     validatorReport(validatorId, [registerReport({ status: here(validatorId), members, quorum })]);
-  const deps: ActDeps = {
+  const deps: ModeChangeDeps = {
     validatorId: 'validator-0',
     report: () => report('validator-0'),
     directory: { all: async () => [] },
-    colleagues: { report: async (validatorId) => report(validatorId), act: (id, { act }) => actAt(id, act) },
-    actHere: (_registerId, act) => actAt('validator-0', act),
+    peerClients: {
+      report: async (validatorId) => report(validatorId),
+      act: (id, { act }) => changeModeAt(id, act),
+    },
+    changeModeHere: (_registerId, act) => changeModeAt('validator-0', act),
     findSet: async (id) => (id === registerId ? { members, quorum } : undefined),
   };
-  const act = (name: Act, query: { validatorId?: string; force?: boolean; registerId?: string } = {}) =>
-    actOnSet(deps, {
+  const act = (
+    name: ModeCommand,
+    query: { validatorId?: string; force?: boolean; registerId?: string } = {},
+  ) =>
+    changeModeOfSet(deps, {
       registerId: query.registerId ?? registerId,
       act: name,
       validatorId: query.validatorId,

@@ -1,13 +1,13 @@
 import { AppError, isAppError } from '#core/errors/errors.ts';
-import type { Acted, Colleagues } from '../membership/peer-clients.ts';
-import { type GatherDeps, type Gathered, gather } from './collect-reports.ts';
-import { type Act, targets } from './modes.ts';
-import { votes } from './sets.ts';
+import type { ModeOutcome, PeerClients } from '../membership/peer-clients.ts';
+import { type CollectedReport, type CollectReportsDeps, collectReports } from './collect-reports.ts';
+import { type ModeCommand, targetModes } from './modes.ts';
+import { isVoting } from './sets.ts';
 
-export interface ActDeps extends GatherDeps {
-  readonly colleagues: Pick<Colleagues, 'report' | 'act'>;
+export interface ModeChangeDeps extends CollectReportsDeps {
+  readonly peerClients: Pick<PeerClients, 'report' | 'act'>;
   /** Acts on a register here. */
-  actHere(registerId: string, act: Act): Promise<Acted>;
+  changeModeHere(registerId: string, act: ModeCommand): Promise<ModeOutcome>;
   /** The members of a register; undefined when there is no such register. */
   findSet(registerId: string): Promise<RegisterSet | undefined>;
 }
@@ -18,9 +18,9 @@ export interface RegisterSet {
   readonly quorum: number;
 }
 
-export interface ActRequest {
+export interface ModeChangeRequest {
   readonly registerId: string;
-  readonly act: Act;
+  readonly act: ModeCommand;
   /** One member; undefined for all. */
   readonly validatorId: string | undefined;
   readonly force: boolean;
@@ -29,9 +29,9 @@ export interface ActRequest {
 }
 
 /** The result of the mode change at one member. */
-interface Outcome {
+interface MemberOutcome {
   readonly validatorId: string;
-  readonly acted: Acted | undefined;
+  readonly acted: ModeOutcome | undefined;
   readonly refusal: AppError | undefined;
 }
 
@@ -40,7 +40,7 @@ interface Outcome {
  * cannot be reached. Throws AppError not_found REGISTER_NOT_FOUND or VALIDATOR_NOT_FOUND, conflict QUORUM_WOULD_BREAK,
  * unavailable VALIDATOR_UNAVAILABLE when no member can be reached, and the first refusal when every member refused.
  */
-export async function actOnSet(deps: ActDeps, request: ActRequest) {
+export async function changeModeOfSet(deps: ModeChangeDeps, request: ModeChangeRequest) {
   const { registerId, act, validatorId } = request;
   const set = await deps.findSet(registerId);
   if (set === undefined)
@@ -52,12 +52,13 @@ export async function actOnSet(deps: ActDeps, request: ActRequest) {
       `${validatorId} is not a validator of the register`,
     );
   const chosen = validatorId === undefined ? set.members : [validatorId];
-  if (act === 'stop' && !request.force) assertQuorumStays(await gather(deps, registerId), set, request);
-  const outcomes = await Promise.all(chosen.map((id) => actAt(deps, id, request)));
+  if (act === 'stop' && !request.force)
+    assertQuorumStays(await collectReports(deps, registerId), set, request);
+  const outcomes = await Promise.all(chosen.map((id) => changeModeAt(deps, id, request)));
   const acted = outcomes.flatMap((outcome) => outcome.acted ?? []);
   const [refused] = outcomes.flatMap(({ refusal }) => refusal ?? []);
-  if (acted.length === 0) throw refused ?? nobody();
-  const status = targets[act];
+  if (acted.length === 0) throw refused ?? noneReachable();
+  const status = targetModes[act];
   return {
     registerId,
     status,
@@ -72,13 +73,17 @@ export async function actOnSet(deps: ActDeps, request: ActRequest) {
 }
 
 /** The voting members that are not stopped must still form a quorum. A set of one is stopped by its only member. */
-function assertQuorumStays(gathered: readonly Gathered[], set: RegisterSet, request: ActRequest): void {
+function assertQuorumStays(
+  collected: readonly CollectedReport[],
+  set: RegisterSet,
+  request: ModeChangeRequest,
+): void {
   const { members, quorum } = set;
   if (members.length === 1) return;
-  const left = gathered.filter(({ validatorId, report }) => {
+  const left = collected.filter(({ validatorId, report }) => {
     const stays = request.validatorId !== undefined && validatorId !== request.validatorId;
     const known = report?.registers.find(({ registerId }) => registerId === request.registerId);
-    return stays && members.includes(validatorId) && known !== undefined && votes(known);
+    return stays && members.includes(validatorId) && known !== undefined && isVoting(known);
   });
   if (left.length >= quorum) return;
   throw new AppError(
@@ -88,22 +93,26 @@ function assertQuorumStays(gathered: readonly Gathered[], set: RegisterSet, requ
   );
 }
 
-async function actAt(deps: ActDeps, validatorId: string, request: ActRequest): Promise<Outcome> {
+async function changeModeAt(
+  deps: ModeChangeDeps,
+  validatorId: string,
+  request: ModeChangeRequest,
+): Promise<MemberOutcome> {
   const { registerId, act, subjectToken } = request;
   try {
     const acted =
       validatorId === deps.validatorId
-        ? await deps.actHere(registerId, act)
-        : await deps.colleagues.act(validatorId, { registerId, act, subjectToken });
+        ? await deps.changeModeHere(registerId, act)
+        : await deps.peerClients.act(validatorId, { registerId, act, subjectToken });
     return { validatorId, acted, refusal: undefined };
   } catch (error) {
     if (!isAppError(error)) throw error;
-    const isAway = error.kind === 'unavailable' || error.kind === 'timeout';
-    return { validatorId, acted: undefined, refusal: isAway ? undefined : error };
+    const isAbsent = error.kind === 'unavailable' || error.kind === 'timeout';
+    return { validatorId, acted: undefined, refusal: isAbsent ? undefined : error };
   }
 }
 
-function describe(status: string, outcomes: readonly Outcome[]): string {
+function describe(status: string, outcomes: readonly MemberOutcome[]): string {
   const acted = outcomes.filter((outcome) => outcome.acted !== undefined);
   const already = acted.every((outcome) => outcome.acted?.changed === false) ? ' already' : '';
   if (acted.length === outcomes.length) return `Validation is ${status}${already}`;
@@ -114,7 +123,7 @@ function describe(status: string, outcomes: readonly Outcome[]): string {
   return `Validation is ${status}${already} at ${acted.length} of ${outcomes.length} validators; ${named.join(', ')}`;
 }
 
-function nobody(): AppError {
+function noneReachable(): AppError {
   return new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', 'No validator of the register can be reached', {
     retryAfterSeconds: 1,
   });

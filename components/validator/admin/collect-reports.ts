@@ -1,27 +1,27 @@
 import type { Directory } from '../membership/directory.ts';
-import type { Colleagues } from '../membership/peer-clients.ts';
+import type { PeerClients } from '../membership/peer-clients.ts';
 import type { ValidatorReport } from './report.ts';
 
-export interface GatherDeps {
+export interface CollectReportsDeps {
   readonly validatorId: string;
   /** The report of this validator. @param registerId empty for every register */
   report(registerId: string): ValidatorReport;
   readonly directory: Pick<Directory, 'all'>;
-  readonly colleagues: Pick<Colleagues, 'report'>;
+  readonly peerClients: Pick<PeerClients, 'report'>;
 }
 
 /** One validator and its report. */
-export interface Gathered {
+export interface CollectedReport {
   readonly validatorId: string;
   /** Undefined when it could not be reached. */
   readonly report: ValidatorReport | undefined;
 }
 
 /** Upper bound of validators that one request contacts. */
-const mostAsked = 200;
+const maxAsked = 200;
 
 /** Ids of all validators of the installation and of all members of the local registers. Sorted; never throws. */
-export function listValidators(deps: Omit<GatherDeps, 'colleagues'>): Promise<readonly string[]> {
+export function listValidators(deps: Omit<CollectReportsDeps, 'peerClients'>): Promise<readonly string[]> {
   return idsOf(deps, deps.report(''));
 }
 
@@ -30,7 +30,10 @@ export function listValidators(deps: Omit<GatherDeps, 'colleagues'>): Promise<re
  * result contains unreachable validators too. Sorted by id; never throws.
  * @param registerId empty for every register
  */
-export async function gather(deps: GatherDeps, registerId: string): Promise<readonly Gathered[]> {
+export async function collectReports(
+  deps: CollectReportsDeps,
+  registerId: string,
+): Promise<readonly CollectedReport[]> {
   const own = deps.report(registerId);
   const ids = await idsOf(deps, own);
   return Promise.all(
@@ -42,7 +45,7 @@ export async function gather(deps: GatherDeps, registerId: string): Promise<read
 }
 
 async function idsOf(
-  deps: Pick<GatherDeps, 'validatorId' | 'directory'>,
+  deps: Pick<CollectReportsDeps, 'validatorId' | 'directory'>,
   own: ValidatorReport,
 ): Promise<readonly string[]> {
   const announced = await deps.directory.all();
@@ -51,16 +54,16 @@ async function idsOf(
     ...own.registers.flatMap(({ members }) => members),
     ...announced.map((entry) => entry.validatorId),
   ]);
-  return [...known].slice(0, mostAsked).toSorted();
+  return [...known].slice(0, maxAsked).toSorted();
 }
 
 async function reportOf(
-  deps: GatherDeps,
+  deps: CollectReportsDeps,
   validatorId: string,
   registerId: string,
 ): Promise<ValidatorReport | undefined> {
   try {
-    const report = await deps.colleagues.report(validatorId, registerId);
+    const report = await deps.peerClients.report(validatorId, registerId);
     return report.validatorId === validatorId ? report : undefined;
   } catch {
     return undefined;

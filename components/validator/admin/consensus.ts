@@ -1,5 +1,5 @@
-import { type Counts, noCounts } from '../consensus/tally.ts';
-import type { Gathered } from './collect-reports.ts';
+import { type Counts, zeroCounts } from '../consensus/tally.ts';
+import type { CollectedReport } from './collect-reports.ts';
 import type { RegisterReport } from './report.ts';
 import { type SetView, viewSets } from './sets.ts';
 
@@ -25,24 +25,24 @@ interface ConsensusNumbers {
  * the member that counted most of them. Messages are summed over all members, since each member counts its own.
  */
 export function presentConsensus(
-  gathered: readonly Gathered[],
+  collected: readonly CollectedReport[],
   self: string,
   isVisible: (registerId: string) => boolean,
 ) {
-  const sets = viewSets(gathered, self).filter(({ registerId }) => isVisible(registerId));
+  const sets = viewSets(collected, self).filter(({ registerId }) => isVisible(registerId));
   const counted = sets.map(({ members }) => sum(members.flatMap(({ report }) => report ?? [])));
   return {
     ...numbersOf(add(counted)),
     byRegister: sets.map((set, index) => ({
       ...presentRegister(set),
-      ...numbersOf(counted[index] ?? noCounts()),
+      ...numbersOf(counted[index] ?? zeroCounts()),
     })),
-    unreachable: gathered.flatMap(({ validatorId, report }) => (report === undefined ? validatorId : [])),
+    unreachable: collected.flatMap(({ validatorId, report }) => (report === undefined ? validatorId : [])),
   };
 }
 
-function presentRegister({ registerId, status, furthest, members, quorum, operational }: SetView) {
-  const { height, round, step, proposer } = furthest;
+function presentRegister({ registerId, status, mostAdvanced, members, quorum, operational }: SetView) {
+  const { height, round, step, proposer } = mostAdvanced;
   return {
     registerId,
     status,
@@ -62,13 +62,13 @@ function presentRegister({ registerId, status, furthest, members, quorum, operat
 function sum(reports: readonly RegisterReport[]): Counts {
   const total = add(reports.map(({ counts }) => counts));
   const [most] = reports.map(({ counts }) => counts).toSorted((a, b) => b.rounds - a.rounds);
-  const { rounds, roundsFailed, decided, decidingMs } = most ?? noCounts();
+  const { rounds, roundsFailed, decided, decidingMs } = most ?? zeroCounts();
   const evidenceCount = Math.max(0, ...reports.map(({ counts }) => counts.evidenceCount));
   return { ...total, rounds, roundsFailed, decided, decidingMs, evidenceCount };
 }
 
 function add(all: readonly Readonly<Counts>[]): Counts {
-  const total = noCounts();
+  const total = zeroCounts();
   for (const counts of all) {
     for (const name of Object.keys(total) as (keyof Counts)[]) total[name] += counts[name];
   }

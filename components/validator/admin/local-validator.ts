@@ -4,25 +4,25 @@ import { findRegisterId } from '#core/ledger/register-id.ts';
 import { summarise } from '../evidence/conditions.ts';
 import type { Condition } from '../health.ts';
 import type { Mode } from '../log/entries.ts';
-import type { Acted } from '../membership/peer-clients.ts';
+import type { ModeOutcome } from '../membership/peer-clients.ts';
 import type { VolumeGap } from '../membership/volume-gaps.ts';
 import type { KnownEvidence } from '../peering/evidence.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { RegisterSet } from './change-mode.ts';
-import { type Act, nextMode } from './modes.ts';
-import { type Heard, reportRegister, type ValidatorReport } from './report.ts';
+import { type ModeCommand, nextMode } from './modes.ts';
+import { type LastContact, reportRegister, type ValidatorReport } from './report.ts';
 
-export interface SelfOptions {
+export interface LocalValidatorOptions {
   readonly validatorId: string;
   readonly version: string;
   readonly startedAtMs: number;
-  allRegisters(): Iterable<Register>;
-  getRegister(registerId: string): Register | undefined;
-  findRegister(registerId: string): Promise<Register | undefined>;
+  allRegisters(): Iterable<RegisterChain>;
+  getRegister(registerId: string): RegisterChain | undefined;
+  findRegister(registerId: string): Promise<RegisterChain | undefined>;
   /** The validator set as the register service stores it; undefined for an unknown register. */
   findSet(registerId: string): Promise<RegisterSet | undefined>;
   setMode(registerId: string, mode: Mode): Promise<void>;
-  heard(): readonly Heard[];
+  heard(): readonly LastContact[];
   conditions(): readonly Condition[];
   volumeGap(registerId: string): VolumeGap | undefined;
   evidence(registerId: string): readonly KnownEvidence[];
@@ -31,17 +31,17 @@ export interface SelfOptions {
 }
 
 /** The operations of this validator on its own registers. */
-export interface Self {
-  getRegister(registerId: string): Register | undefined;
+export interface LocalValidator {
+  getRegister(registerId: string): RegisterChain | undefined;
   report(registerId: string): ValidatorReport;
-  actHere(registerId: string, act: Act): Promise<Acted>;
+  changeModeHere(registerId: string, act: ModeCommand): Promise<ModeOutcome>;
   findSet(registerId: string): Promise<RegisterSet | undefined>;
   evidence(registerId: string): readonly KnownEvidence[];
   findRules(registerId: string): Promise<LedgerRules | undefined>;
 }
 
-export function createSelf(options: SelfOptions): Self {
-  const registersOf = (registerId: string): Iterable<Register> => {
+export function createLocalValidator(options: LocalValidatorOptions): LocalValidator {
+  const registersOf = (registerId: string): Iterable<RegisterChain> => {
     if (registerId === '') return options.allRegisters();
     const register = options.getRegister(registerId);
     return register === undefined ? [] : [register];
@@ -58,7 +58,7 @@ export function createSelf(options: SelfOptions): Self {
       heard: options.heard(),
       conditions: options.conditions(),
     }),
-    async actHere(registerId, act) {
+    async changeModeHere(registerId, act) {
       const register = await options.findRegister(registerId);
       if (register === undefined)
         throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');

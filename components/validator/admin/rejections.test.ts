@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import type { Rejection } from '../sealing/rejections.ts';
 import { presentRejections } from './rejections.ts';
-import { gathered, registerReport, validatorReport } from './reports.fixture.ts';
+import { collected, registerReport, validatorReport } from './reports.fixture.ts';
 import { presentStatus } from './status.ts';
 import { reportOf, wireReport } from './wire.ts';
 
@@ -51,7 +51,7 @@ describe('rejected proposals in reports', () => {
     ]);
     expect(shown[0]).toMatchObject({ approved: false, reason: 'VAL_SIZE_001: too large' });
     const report = registerReport(one);
-    const { registers } = presentStatus(gathered({ 'validator-0': report }), {
+    const { registers } = presentStatus(collected({ 'validator-0': report }), {
       self: 'validator-0',
       nowMs: 9,
     });

@@ -5,11 +5,11 @@ import type { Rejection } from '../sealing/rejections.ts';
 import type { RegisterReport } from './report.ts';
 
 /** Bound of the rejections of one register, in a report and in an answer. */
-const mostShown = 32;
+const maxShown = 32;
 
 /** The latest rejections as protobuf messages. */
 export function wireRejections(rejections: readonly Rejection[]) {
-  return rejections.slice(-mostShown).map(({ docketNumber, vote }) => ({
+  return rejections.slice(-maxShown).map(({ docketNumber, vote }) => ({
     docketNumber: BigInt(docketNumber),
     vote: { ...vote, signature: decodeHex(vote.signature), reason: vote.reason ?? '' },
   }));
@@ -17,7 +17,7 @@ export function wireRejections(rejections: readonly Rejection[]) {
 
 /** Parses rejections from another validator's report. A malformed or approving vote is dropped. */
 export function rejectionsOf(wire: readonly RejectedProposal[]): Rejection[] {
-  return wire.slice(-mostShown).flatMap(({ docketNumber, vote }) => {
+  return wire.slice(-maxShown).flatMap(({ docketNumber, vote }) => {
     if (vote === undefined || vote.approved || !isAlgorithm(vote.algorithm)) return [];
     const { $typeName: _type, ...said } = vote;
     const { algorithm } = vote;
@@ -37,6 +37,6 @@ export function presentRejections(reports: readonly Pick<RegisterReport, 'reject
   }
   return [...known.values()]
     .toSorted((one, other) => other.docketNumber - one.docketNumber)
-    .slice(0, mostShown)
+    .slice(0, maxShown)
     .map(({ docketNumber, vote }) => ({ docketNumber, ...vote }));
 }

@@ -5,7 +5,7 @@ import type { Condition } from '../health.ts';
 import { diskFullReason } from '../log/volume.ts';
 import type { VolumeGap } from '../membership/volume-gaps.ts';
 import type { Pool } from '../pool/pool.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Rejection } from '../sealing/rejections.ts';
 import type { RegisterStatus } from '../sealing/status.ts';
 import type { WorkReport } from '../statistics/work-counter.ts';
@@ -55,7 +55,7 @@ export interface PoolReport {
 }
 
 /** The last time that another validator was heard. */
-export interface Heard {
+export interface LastContact {
   readonly validatorId: string;
   readonly heardAtMs: number;
 }
@@ -66,13 +66,13 @@ export interface ValidatorReport {
   readonly version: string;
   readonly startedAtMs: number;
   readonly registers: readonly RegisterReport[];
-  readonly heard: readonly Heard[];
+  readonly heard: readonly LastContact[];
   readonly conditions: readonly Condition[];
 }
 
 /** @param evidence evidence against members of the register that this validator holds */
 export function reportRegister(
-  register: Register,
+  register: RegisterChain,
   volumeGap: VolumeGap | undefined,
   evidence: readonly EvidenceSummary[] = [],
 ): RegisterReport {
@@ -80,7 +80,7 @@ export function reportRegister(
   const members = state.members.map((member) => member.validatorId);
   return {
     registerId: register.id,
-    status: facts.isWaitingForValidators ? 'WaitingForValidators' : shown(register.status),
+    status: facts.isWaitingForValidators ? 'WaitingForValidators' : presentedStatus(register.status),
     reason: facts.haltedBecause ?? (register.status === 'Full' ? diskFullReason : ''),
     startedAtMs: facts.startedAtMs,
     storedHeight: facts.storedHeight,
@@ -108,6 +108,6 @@ function reportPool(pool: Pool): PoolReport {
   return { control, action: size - control, bytes, maxSize, oldestAtMs };
 }
 
-function shown(status: RegisterStatus): string {
+function presentedStatus(status: RegisterStatus): string {
   return status === 'Full' ? 'Paused' : status;
 }

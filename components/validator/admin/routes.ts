@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
-import { type ActDeps, actOnSet } from './change-mode.ts';
-import { gather } from './collect-reports.ts';
+import { changeModeOfSet, type ModeChangeDeps } from './change-mode.ts';
+import { collectReports } from './collect-reports.ts';
 import { presentConsensus } from './consensus.ts';
-import { type Act, acts } from './modes.ts';
+import { type ModeCommand, modeCommands } from './modes.ts';
 import { presentStatus } from './status.ts';
 import { type Visibility, visibleTo } from './visibility.ts';
 
-export interface AdminDeps extends ActDeps, Visibility {
+export interface AdminDeps extends ModeChangeDeps, Visibility {
   nowMs(): number;
 }
 
@@ -130,7 +130,7 @@ const consensusSchema = z.object({
  * `GET /api/metrics/consensus`. Each covers all members of the set, whichever validator receives the request.
  */
 export function mountAdmin(app: App, deps: AdminDeps): void {
-  for (const act of acts) mountAct(app, deps, act);
+  for (const act of modeCommands) mountModeCommand(app, deps, act);
   app.get(
     '/api/admin/validation/status',
     {
@@ -141,7 +141,8 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
         response: { 200: statusSchema },
       },
     },
-    async () => presentStatus(await gather(deps, ''), { self: deps.validatorId, nowMs: deps.nowMs() }),
+    async () =>
+      presentStatus(await collectReports(deps, ''), { self: deps.validatorId, nowMs: deps.nowMs() }),
   );
   app.get(
     '/api/metrics/consensus',
@@ -154,14 +155,14 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
       },
     },
     async (request) => {
-      const gathered = await gather(deps, '');
-      const visible = await visibleTo(deps, callerOf(request), gathered);
-      return presentConsensus(gathered, deps.validatorId, (registerId) => visible.has(registerId));
+      const collected = await collectReports(deps, '');
+      const visible = await visibleTo(deps, callerOf(request), collected);
+      return presentConsensus(collected, deps.validatorId, (registerId) => visible.has(registerId));
     },
   );
 }
 
-function mountAct(app: App, deps: AdminDeps, act: Act): void {
+function mountModeCommand(app: App, deps: AdminDeps, act: ModeCommand): void {
   app.post(
     `/api/admin/validation/${act}/:registerId`,
     {
@@ -181,7 +182,7 @@ function mountAct(app: App, deps: AdminDeps, act: Act): void {
       const registerId = findRegisterId(request.params.registerId) ?? '';
       const { validatorId, force } = request.query;
       const subjectToken = (request.headers.authorization ?? '').replace(/^Bearer /i, '');
-      return actOnSet(deps, { registerId, act, validatorId, force, subjectToken });
+      return changeModeOfSet(deps, { registerId, act, validatorId, force, subjectToken });
     },
   );
 }

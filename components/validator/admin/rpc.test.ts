@@ -21,7 +21,7 @@ const administrator = {
   organizationId: SYSTEM_ORGANIZATION_ID,
   roles: ['SystemAdmin'],
 } as Partial<Caller> as Caller;
-const somebody = { ...administrator, roles: ['User'] } as Caller;
+const userCaller = { ...administrator, roles: ['User'] } as Caller;
 
 function contextOf(clientId: string, subject?: Caller): RpcContext {
   const peer = { clientId, spiffeId: `spiffe://test/service/${clientId}` };
@@ -29,7 +29,7 @@ function contextOf(clientId: string, subject?: Caller): RpcContext {
 }
 
 const configured: unknown[] = [];
-const inspecting = {
+const previewDeps = {
   validatorId: 'validator-0',
   clock: systemClock(),
   isSubscribed: async () => false,
@@ -45,8 +45,8 @@ const acted: string[] = [];
 const handlers = adminHandlers({
   report: (id) => validatorReport('validator-0', [registerReport({ registerId: id })]),
   evidence: () => [],
-  ...inspecting,
-  actHere: async (id, act) => {
+  ...previewDeps,
+  changeModeHere: async (id, act) => {
     acted.push(`${act} ${id}`);
     return { status: 'Stopped', changed: true };
   },
@@ -64,7 +64,7 @@ describe('requests of one validator to another', () => {
     ['another validator by its own word', contextOf('validator-1')],
     [
       'another validator in the name of a person who is no system administrator',
-      contextOf('validator-1', somebody),
+      contextOf('validator-1', userCaller),
     ],
   ])('may not stop a register: %s', async (_who, context) => {
     acted.length = 0;
@@ -84,7 +84,7 @@ describe('requests of one validator to another', () => {
   it('refuse the mempool and dockets to callers that may not see the register', async () => {
     const waiting = create(ListWaitingRequestSchema, { registerId, limit: 10 });
     const building = create(BuildDocketRequestSchema, { registerId });
-    const context = contextOf('validator-1', somebody);
+    const context = contextOf('validator-1', userCaller);
     await expect(handlers.listWaiting(waiting, context)).rejects.toMatchObject({ kind: 'not_found' });
     await expect(handlers.buildDocket(building, context)).rejects.toMatchObject({ kind: 'not_found' });
     const nobody = contextOf('validator-1');
@@ -94,7 +94,7 @@ describe('requests of one validator to another', () => {
 
   it('change the configuration for a system administrator only', async () => {
     const request = create(ConfigureRequestSchema, { patchJson: Buffer.from('{"logLevel":"warn"}') });
-    for (const context of [contextOf('validator-1', somebody), contextOf('service-register')])
+    for (const context of [contextOf('validator-1', userCaller), contextOf('service-register')])
       await expect(handlers.configure(request, context)).rejects.toMatchObject({ kind: 'forbidden' });
     expect(configured).toEqual([]);
     expect(await handlers.configure(request, contextOf('validator-1', administrator))).toEqual({});

@@ -1,18 +1,18 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import { noCounts } from '../consensus/tally.ts';
-import { gather } from './collect-reports.ts';
+import { zeroCounts } from '../consensus/tally.ts';
+import { collectReports } from './collect-reports.ts';
 import { presentConsensus } from './consensus.ts';
-import { four, gathered, registerId, registerReport, validatorReport } from './reports.fixture.ts';
+import { collected, four, registerId, registerReport, validatorReport } from './reports.fixture.ts';
 import { presentStatus } from './status.ts';
 import { reportOf, wireReport } from './wire.ts';
 
 const asked = { self: 'validator-0', nowMs: 61_000 };
 const running = registerReport();
-const all = (report = running) => gathered(Object.fromEntries(four.map((id) => [id, report])));
-const statusOf = (reports: Parameters<typeof gathered>[0]) =>
-  presentStatus(gathered(reports), asked).registers[0];
+const all = (report = running) => collected(Object.fromEntries(four.map((id) => [id, report])));
+const statusOf = (reports: Parameters<typeof collected>[0]) =>
+  presentStatus(collected(reports), asked).registers[0];
 
 describe('validation status of a set', () => {
   it('has one row per register with every member', () => {
@@ -44,7 +44,7 @@ describe('validation status of a set', () => {
 
   it('names unreachable members and stays Running without one of four', () => {
     const three = { 'validator-0': running, 'validator-1': running, 'validator-3': running };
-    const { registers, validators } = presentStatus(gathered(three), asked);
+    const { registers, validators } = presentStatus(collected(three), asked);
     expect(registers[0]).toMatchObject({ status: 'Running', operational: 3, quorumAvailable: true });
     expect(registers[0]?.members[2]).toEqual({
       validatorId: 'validator-2',
@@ -64,7 +64,7 @@ describe('validation status of a set', () => {
   it('does not count a member that paused itself, and shows its reason and its volume gap', () => {
     const volumeGap = { held: 2, chain: 5, atMs: 3_000 };
     const full = registerReport({ status: 'Paused', reason: 'disk full', volumeGap });
-    const reports = gathered({ 'validator-0': running, 'validator-1': running, 'validator-2': full });
+    const reports = collected({ 'validator-0': running, 'validator-1': running, 'validator-2': full });
     const message = 'There is no room';
     const conditions = [{ type: 'Paused', reason: 'disk full', message, sinceMs: 4_000 }];
     const { registers, validators } = presentStatus(
@@ -130,7 +130,7 @@ describe('validation status of a set', () => {
 
   it('ignores reports about a register from a validator that is no member of it', () => {
     const others = registerReport({ members: ['validator-7', 'validator-8'] });
-    expect(presentStatus(gathered({ 'validator-2': others }), asked).registers).toEqual([]);
+    expect(presentStatus(collected({ 'validator-2': others }), asked).registers).toEqual([]);
     const own = statusOf({ 'validator-0': running, 'validator-2': others });
     expect(own?.validatorSetSize).toBe(4);
   });
@@ -153,11 +153,11 @@ describe('validation status of a set', () => {
 });
 
 describe('consensus metrics of a set', () => {
-  const counted = (over: object) => registerReport({ counts: { ...noCounts(), ...over } });
+  const counted = (over: object) => registerReport({ counts: { ...zeroCounts(), ...over } });
 
   it('take rounds from the member that counted most and sum what each member did', () => {
     const metrics = presentConsensus(
-      gathered({
+      collected({
         'validator-0': counted({
           rounds: 10,
           roundsFailed: 2,
@@ -220,12 +220,12 @@ describe('collecting reports', () => {
 
   it('asks announced validators and members, and answers for itself', async () => {
     const calls: string[] = [];
-    const found = await gather(
+    const found = await collectReports(
       {
         validatorId: 'validator-0',
         report: () => own,
         directory: directory('validator-0', 'validator-1', 'validator-9'),
-        colleagues: {
+        peerClients: {
           report: async (validatorId) => {
             calls.push(validatorId);
             if (validatorId === 'validator-2') throw new Error('away');
@@ -247,7 +247,7 @@ describe('collecting reports', () => {
   });
 
   it('the report survives its encoding', () => {
-    const counts = { ...noCounts(), rounds: 7, votesNil: 2, decidingMs: 41 };
+    const counts = { ...zeroCounts(), rounds: 7, votesNil: 2, decidingMs: 41 };
     const report = {
       ...validatorReport('validator-0', [registerReport({ counts, status: 'Halted', reason: 'why' })]),
       heard: [{ validatorId: 'validator-1', heardAtMs: 123 }],

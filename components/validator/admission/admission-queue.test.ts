@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import { Line } from './admission-queue.ts';
+import { AdmissionQueue } from './admission-queue.ts';
 
 interface Under {
   readonly batch: readonly number[];
   readonly done: () => void;
 }
 
-function scene(most: number) {
+function scene(maxBatches: number) {
   const acts: (() => void)[] = [];
-  const under: Under[] = [];
-  const line = new Line<number>({
-    most,
-    soon: (act) => acts.push(act),
+  const admitted: Under[] = [];
+  const queue = new AdmissionQueue<number>({
+    maxBatches,
+    defer: (act) => acts.push(act),
     admit: (batch) => {
       const { promise, resolve } = Promise.withResolvers<void>();
-      under.push({ batch, done: resolve });
+      admitted.push({ batch, done: resolve });
       return promise;
     },
   });
@@ -24,36 +24,36 @@ function scene(most: number) {
       await Promise.resolve();
     }
   };
-  return { line, under, turn };
+  return { queue, admitted, turn };
 }
 
 describe('the admission queue', () => {
   test('takes what has arrived together, in order', async () => {
-    const { line, under, turn } = scene(1);
-    for (const n of [1, 2, 3]) line.push(n);
-    expect(under).toEqual([]);
+    const { queue, admitted, turn } = scene(1);
+    for (const n of [1, 2, 3]) queue.push(n);
+    expect(admitted).toEqual([]);
     await turn();
-    expect(under.map(({ batch }) => batch)).toEqual([[1, 2, 3]]);
-    expect(line.size).toBe(0);
+    expect(admitted.map(({ batch }) => batch)).toEqual([[1, 2, 3]]);
+    expect(queue.size).toBe(0);
   });
 
   test('lets the next batch grow while the maximum is in progress', async () => {
-    const { line, under, turn } = scene(2);
+    const { queue, admitted, turn } = scene(2);
     for (const n of [1, 2, 3, 4]) {
-      line.push(n);
+      queue.push(n);
       await turn();
     }
-    expect(under.map(({ batch }) => batch)).toEqual([[1], [2]]);
-    expect(line.size).toBe(2);
-    under[0]?.done();
+    expect(admitted.map(({ batch }) => batch)).toEqual([[1], [2]]);
+    expect(queue.size).toBe(2);
+    admitted[0]?.done();
     await turn();
-    expect(under.map(({ batch }) => batch)).toEqual([[1], [2], [3, 4]]);
+    expect(admitted.map(({ batch }) => batch)).toEqual([[1], [2], [3, 4]]);
   });
 
   test('bounds a batch', async () => {
-    const { line, under, turn } = scene(4);
-    for (let n = 0; n < 300; n += 1) line.push(n);
+    const { queue, admitted, turn } = scene(4);
+    for (let n = 0; n < 300; n += 1) queue.push(n);
     await turn();
-    expect(under.map(({ batch }) => batch.length)).toEqual([256, 44]);
+    expect(admitted.map(({ batch }) => batch.length)).toEqual([256, 44]);
   });
 });

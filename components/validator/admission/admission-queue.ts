@@ -1,22 +1,22 @@
-export interface LineOptions<T> {
+export interface AdmissionQueueOptions<T> {
   /** Concurrent batches. */
-  readonly most: number;
+  readonly maxBatches: number;
   /** Runs the callback once all messages that have arrived are queued. */
-  soon(act: () => void): void;
+  defer(callback: () => void): void;
   /** Never rejects. */
   admit(batch: readonly T[]): Promise<void>;
 }
 
-const largestBatch = 256;
+const maxBatch = 256;
 
 /** Submissions waiting for admission, in order of arrival. They are taken in batches, which grow while others are in flight. */
-export class Line<T> {
-  readonly #options: LineOptions<T>;
+export class AdmissionQueue<T> {
+  readonly #options: AdmissionQueueOptions<T>;
   readonly #waiting: T[] = [];
   #batches = 0;
   #scheduled = false;
 
-  constructor(options: LineOptions<T>) {
+  constructor(options: AdmissionQueueOptions<T>) {
     this.#options = options;
   }
 
@@ -30,14 +30,14 @@ export class Line<T> {
   }
 
   #schedule(): void {
-    const { most, soon, admit } = this.#options;
-    if (this.#scheduled || this.#batches >= most || this.#waiting.length === 0) return;
+    const { maxBatches, defer, admit } = this.#options;
+    if (this.#scheduled || this.#batches >= maxBatches || this.#waiting.length === 0) return;
     this.#scheduled = true;
-    soon(() => {
+    defer(() => {
       this.#scheduled = false;
       if (this.#waiting.length === 0) return;
       this.#batches += 1;
-      void admit(this.#waiting.splice(0, largestBatch)).finally(() => {
+      void admit(this.#waiting.splice(0, maxBatch)).finally(() => {
         this.#batches -= 1;
         this.#schedule();
       });

@@ -5,8 +5,8 @@ import { type Answer, admittedAnswer, refusalAnswer } from './answer.ts';
 import type { Forward } from './forward.ts';
 
 /** Dependencies of answering a submission. */
-export interface Answering {
-  readonly admission: Pick<Admission, 'submit' | 'readInTurn'>;
+export interface SubmissionDeps {
+  readonly admission: Pick<Admission, 'submit' | 'readSequentially'>;
   /** Absent when there is no validator to forward to. */
   readonly forward?: Forward | undefined;
   /** Called for an internal error, whose text clients do not see. */
@@ -20,19 +20,19 @@ export function originOf({ kind, organizationId }: Caller): Origin {
 }
 
 /** Answers one submission for HTTP and gRPC: with this validator's own answer, or with that of a member it was forwarded to. */
-export function answerSubmission(options: Answering, text: string, origin: Origin): Promise<Answer> {
+export function answerSubmission(options: SubmissionDeps, text: string, origin: Origin): Promise<Answer> {
   return answerText(options, () => text, origin);
 }
 
 /** As answerSubmission, for a text that is not kept in memory; it is decoded again when it is forwarded. */
-export function answerText(options: Answering, textOf: () => string, origin: Origin): Promise<Answer> {
+export function answerText(options: SubmissionDeps, textOf: () => string, origin: Origin): Promise<Answer> {
   return options.admission
     .submit(textOf(), origin)
     .then(admittedAnswer, (refusal: unknown) => answerElsewhere(options, { textOf, origin, refusal }));
 }
 
 async function answerElsewhere(
-  options: Answering,
+  options: SubmissionDeps,
   refused: { readonly textOf: () => string; readonly origin: Origin; readonly refusal: unknown },
 ): Promise<Answer> {
   const { textOf, origin, refusal } = refused;
@@ -44,7 +44,7 @@ async function answerElsewhere(
   }
 }
 
-function refuse({ onFault, nowMs }: Answering, error: unknown): Answer {
+function refuse({ onFault, nowMs }: SubmissionDeps, error: unknown): Answer {
   if (!isAppError(error) || error.kind === 'internal') onFault?.(error);
   return refusalAnswer(error, nowMs());
 }

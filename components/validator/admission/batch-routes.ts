@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
 import type { Answer } from './answer.ts';
-import { type Answering, originOf } from './answer-submission.ts';
+import { originOf, type SubmissionDeps } from './answer-submission.ts';
 import { answerBatch, MAX_BATCH, parseBatch } from './batch.ts';
 
 const mediaType = 'application/x-ndjson';
@@ -16,7 +16,7 @@ const judgedSchema = z.object({
 });
 
 /** `POST /api/v1/transactions/batch`: up to 1,000 submissions, one JSON text a line. */
-export function mountBatch(app: App, deps: Answering): void {
+export function mountBatch(app: App, deps: SubmissionDeps): void {
   // an encapsulated scope: the NDJSON parser applies to this route only
   app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();

@@ -8,7 +8,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { testKey } from '../testing/keys.ts';
 import { World } from '../testing/world.ts';
 import type { Origin } from './admission.ts';
-import { answerBatch, MAX_BATCH, parseBatch, type Texts } from './batch.ts';
+import { answerBatch, MAX_BATCH, parseBatch, type SubmissionTexts } from './batch.ts';
 import { mountBatch } from './batch-routes.ts';
 import { submissionHandlers } from './rpc.ts';
 
@@ -39,7 +39,10 @@ afterAll(async () => {
   await world.remove();
 });
 
-const textsOf = (all: readonly string[]): Texts => ({ count: all.length, at: (index) => all[index] ?? '' });
+const textsOf = (all: readonly string[]): SubmissionTexts => ({
+  count: all.length,
+  at: (index) => all[index] ?? '',
+});
 
 const judge = (texts: readonly string[], origin = service) =>
   answerBatch({ admission: world.engine.admission, nowMs: () => Date.now() }, textsOf(texts), origin);
@@ -152,13 +155,15 @@ describe('a batch', () => {
     const { admission } = world.engine;
     const read: string[] = [];
     const recording = {
-      readInTurn: (act: () => Promise<void>) => admission.readInTurn(act),
+      readSequentially: (act: () => Promise<void>) => admission.readSequentially(act),
       submit: (text: string, origin: Origin) => {
         read.push(text);
         return admission.submit(text, origin);
       },
     };
-    await expect(admission.readInTurn(() => Promise.reject(new Error('unread')))).rejects.toThrow('unread');
+    await expect(admission.readSequentially(() => Promise.reject(new Error('unread')))).rejects.toThrow(
+      'unread',
+    );
     const batches = ['a', 'b', 'c'].map((name) => Array.from({ length: 200 }, (_, n) => `${name}${n}`));
     await Promise.all(
       batches.map((texts) =>

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AppError } from '#core/errors/errors.ts';
 import type { Origin } from './admission.ts';
 import type { Answer } from './answer.ts';
-import { type Answering, answerText } from './answer-submission.ts';
+import { answerText, type SubmissionDeps } from './answer-submission.ts';
 import type { Forward } from './forward.ts';
 
 /** Submissions of one batch. */
@@ -17,7 +17,7 @@ const forwardedAtOnce = 64;
 const newline = 0x0a;
 
 /** Texts of submissions, decoded on access so that a thousand of them are not held in memory. */
-export interface Texts {
+export interface SubmissionTexts {
   readonly count: number;
   at(index: number): string;
 }
@@ -26,7 +26,7 @@ export interface Texts {
  * Splits a body into lines (NDJSON), ignoring the last newline.
  * @throws AppError invalid INVALID_REQUEST for an empty body and for invalid UTF-8; too_large BATCH_TOO_LARGE
  */
-export function parseBatch(body: Buffer): Texts {
+export function parseBatch(body: Buffer): SubmissionTexts {
   if (!isUtf8(body)) throw new AppError('invalid', 'INVALID_REQUEST', 'The body is not valid UTF-8.');
   const starts: number[] = [];
   for (let start = 0; start < body.length; ) {
@@ -56,18 +56,18 @@ export function assertSize(count: number): void {
  * All must be for the register of the first readable one, so that a batch needs one lookup.
  */
 export async function answerBatch(
-  options: Answering,
-  texts: Texts,
+  options: SubmissionDeps,
+  texts: SubmissionTexts,
   origin: Origin,
 ): Promise<readonly Answer[]> {
-  const forward = options.forward && bounded(options.forward, forwardedAtOnce);
+  const forward = options.forward && limitConcurrency(options.forward, forwardedAtOnce);
   const answering = { ...options, forward };
-  const within = { ...origin, assertRegister: oneRegister() };
+  const restricted = { ...origin, assertRegister: oneRegister() };
   const answers: Promise<Answer>[] = [];
-  await options.admission.readInTurn(async () => {
+  await options.admission.readSequentially(async () => {
     for (let index = 0; index < texts.count; index += 1) {
       if (index > 0 && index % readAtOnce === 0) await nextTurn();
-      answers.push(answerText(answering, () => texts.at(index), within));
+      answers.push(answerText(answering, () => texts.at(index), restricted));
     }
   });
   return Promise.all(answers);
@@ -83,11 +83,11 @@ function oneRegister(): (registerId: string) => void {
 }
 
 /** Limits the number of concurrent calls; further calls are queued. */
-function bounded(forward: Forward, most: number): Forward {
+function limitConcurrency(forward: Forward, limit: number): Forward {
   const waiting: (() => void)[] = [];
   let running = 0;
   return async (text, origin, refusal) => {
-    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+    if (running >= limit) await new Promise<void>((resolve) => waiting.push(resolve));
     else running += 1;
     try {
       return await forward(text, origin, refusal);

@@ -2,12 +2,12 @@ import { encodeHex } from '#core/encoding/hex.ts';
 import { equalBytes } from '#core/encoding/text.ts';
 import { hasExclusiveSuccessor } from '../pool/transaction.ts';
 import type { LookupAnswer } from '../sealing/ports.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { type Admitted, conflict } from './answer.ts';
 import type { Candidate, Predecessor } from './judge.ts';
 
 /** The pooled transaction with the same record. Throws a conflict for a different record under the same id. */
-export function findKnown(register: Register, candidate: Candidate): Admitted | undefined {
+export function findPooledDuplicate(register: RegisterChain, candidate: Candidate): Admitted | undefined {
   const known = register.pool.find(candidate.txId);
   if (known === undefined) return undefined;
   if (!equalBytes(known.transaction.leaf, candidate.leaf)) throw conflict(candidate.txId);
@@ -16,7 +16,7 @@ export function findKnown(register: Register, candidate: Candidate): Admitted | 
 }
 
 /** As findPooledDuplicate, for what the register has stored. */
-export function findSealed(
+export function findSealedDuplicate(
   candidate: Candidate,
   answer: LookupAnswer | undefined,
   nowMs: number,
@@ -29,7 +29,7 @@ export function findSealed(
 
 /** The transaction that already has the replay key, pooled or sealed. */
 export function findReplay(
-  register: Register,
+  register: RegisterChain,
   replayKey: string | undefined,
   answer: LookupAnswer | undefined,
 ): string | undefined {
@@ -39,7 +39,7 @@ export function findReplay(
 
 /** The state of the predecessor in the pool and the register; undefined when there is none. */
 export function findPredecessor(
-  register: Register,
+  register: RegisterChain,
   candidate: Candidate,
   answer: LookupAnswer | undefined,
 ): Predecessor | undefined {

@@ -27,7 +27,7 @@ function begin(
   const forward = createForward({
     validatorId: 'c',
     clock,
-    colleagues: {
+    peerClients: {
       submit: async (validatorId, submission) => {
         asked.push(validatorId);
         expect(Buffer.from(submission).toString()).toBe(text);
@@ -101,7 +101,7 @@ describe('forwarding a submission', () => {
     const nobody = createForward({
       validatorId: 'c',
       clock: manualClock(0),
-      colleagues: { submit: async () => ok },
+      peerClients: { submit: async () => ok },
       subscriptions: { assertSubscribed: async () => {} },
       findMembers: async () => undefined,
     });

@@ -1,7 +1,7 @@
 import { utf8 } from '#core/encoding/text.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { Colleagues } from '../membership/peer-clients.ts';
+import type { PeerClients } from '../membership/peer-clients.ts';
 import type { Origin } from './admission.ts';
 import type { Answer } from './answer.ts';
 import { parseSubmission } from './submission.ts';
@@ -11,7 +11,7 @@ export interface ForwardOptions {
   readonly validatorId: string;
   readonly clock: Clock;
   readonly subscriptions: Pick<SubscriptionCheck, 'assertSubscribed'>;
-  readonly colleagues: Pick<Colleagues, 'submit'>;
+  readonly peerClients: Pick<PeerClients, 'submit'>;
   /** Validator set of a register as the register service stores it; undefined for an unknown register. */
   findMembers(registerId: string): Promise<readonly string[] | undefined>;
 }
@@ -25,17 +25,17 @@ export interface ForwardOptions {
 export type Forward = (text: string, origin: Origin, refusal: unknown) => Promise<Answer | undefined>;
 
 /** Refusals for which another member may accept the submission: this validator is no member, or accepts nothing now. */
-const elsewhere: readonly string[] = [
+const forwardableCodes: readonly string[] = [
   'REGISTER_NOT_FOUND',
   'REGISTER_NOT_READY',
   'SEALING_STOPPED',
   'VALIDATOR_PAUSED',
   'VALIDATOR_DRAINING',
 ];
-const keptMs = 1_000;
-const keptRegisters = 10_000;
+const cacheTtlMs = 1_000;
+const maxCachedRegisters = 10_000;
 
-interface Known {
+interface CachedMembers {
   readonly untilMs: number;
   readonly members: Promise<readonly string[] | undefined>;
 }
@@ -45,18 +45,18 @@ interface Known {
  * so it takes two hops at most. The register service itself sends genesis to each member.
  */
 export function createForward(options: ForwardOptions): Forward {
-  const known = new Map<string, Known>();
+  const cached = new Map<string, CachedMembers>();
   /** The member that answered last, by register; the next submission tries it first. */
   const preferred = new Map<string, string>();
 
   function membersOf(registerId: string): Promise<readonly string[] | undefined> {
     const nowMs = options.clock.nowMs();
-    const found = known.get(registerId);
+    const found = cached.get(registerId);
     if (found !== undefined && found.untilMs > nowMs) return found.members;
-    if (known.size >= keptRegisters) known.clear();
+    if (cached.size >= maxCachedRegisters) cached.clear();
     const members = options.findMembers(registerId);
-    known.set(registerId, { untilMs: nowMs + keptMs, members });
-    members.catch(() => known.delete(registerId));
+    cached.set(registerId, { untilMs: nowMs + cacheTtlMs, members });
+    members.catch(() => cached.delete(registerId));
     return members;
   }
 
@@ -67,14 +67,14 @@ export function createForward(options: ForwardOptions): Forward {
   }
 
   function remember(registerId: string, member: string): void {
-    if (preferred.size >= keptRegisters) preferred.clear();
+    if (preferred.size >= maxCachedRegisters) preferred.clear();
     preferred.set(registerId, member);
   }
 
   /** Undefined when the member cannot be reached. */
   async function askMember(member: string, submission: Uint8Array): Promise<Answer | undefined> {
     try {
-      return await options.colleagues.submit(member, submission);
+      return await options.peerClients.submit(member, submission);
     } catch (error) {
       if (!isAppError(error)) throw error;
       return undefined;
@@ -99,7 +99,8 @@ export function createForward(options: ForwardOptions): Forward {
   }
 
   return async (text, origin, refusal) => {
-    if (origin.isForwarded || !isAppError(refusal) || !elsewhere.includes(refusal.code)) return undefined;
+    if (origin.isForwarded || !isAppError(refusal) || !forwardableCodes.includes(refusal.code))
+      return undefined;
     const { registerId, type } = parseSubmission(text).envelope;
     // a validator that refuses submissions has not checked the register yet
     origin.assertRegister?.(registerId);

@@ -205,15 +205,15 @@ describe('a member that is behind the register service', () => {
 describe('waiting transactions while the rules change', () => {
   it('are rejected with the reason when a competing change was sealed first', async () => {
     await world.engine.setMode(registerId, 'Paused');
-    const rivals = [7, 8].map((maxTransactionsPerDocket) => {
+    const replays = [7, 8].map((maxTransactionsPerDocket) => {
       const consensus = { ...rules().policy.consensus, maxTransactionsPerDocket };
       return signed('policy-update', payloadOf(policyUpdate({ consensus })));
     });
-    for (const { text } of rivals) expect(await world.submit(text)).toMatchObject({ status: 200 });
+    for (const { text } of replays) expect(await world.submit(text)).toMatchObject({ status: 200 });
     await world.engine.setMode(registerId, 'Running');
     await world.sealed(2);
-    await waitFor(() => world.register.tombstones.find(rivals[1]?.txId ?? '') !== undefined);
-    expect(world.register.tombstones.find(rivals[1]?.txId ?? '')).toMatchObject({
+    await waitFor(() => world.register.tombstones.find(replays[1]?.txId ?? '') !== undefined);
+    expect(world.register.tombstones.find(replays[1]?.txId ?? '')).toMatchObject({
       status: 'rejected',
       code: 'VAL_POLICY_004',
     });
@@ -307,16 +307,16 @@ describe('a proposed docket', () => {
 describe('after a restart', () => {
   it('the rules are the same, from the register service and from dockets that it had not stored', async () => {
     await decide(addAdmin());
-    let isAway = true;
+    let isAbsent = true;
     world.ledger.before = (call) => {
-      if (call === 'write' && isAway) throw new Error('the register service is away');
+      if (call === 'write' && isAbsent) throw new Error('the register service is away');
     };
     const answer = await submit('add-member', payloadOf(addAdmin(newcomer), [adminKey]));
     expect(answer).toMatchObject({ status: 200 });
     await waitFor(() => rules().roster.length === 3);
     const before = rulesJson(rules());
     await world.close();
-    isAway = false;
+    isAbsent = false;
     await world.open();
     await waitFor(() => world.engine.registers.get(registerId) !== undefined);
     await world.sealed(3);

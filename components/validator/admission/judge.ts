@@ -15,7 +15,7 @@ import { findPayloadBytes } from './payload.ts';
 import type { Submission } from './submission.ts';
 
 const futureSkewTicks = 5n * 60n * TICKS_PER_SECOND;
-const longestLifeTicks = 24n * 60n * 60n * TICKS_PER_SECOND;
+const maxLifeTicks = 24n * 60n * 60n * TICKS_PER_SECOND;
 
 /** The sealable form of a submission once its hash is verified; signatures, chain and authority are still unverified. */
 export type Candidate = Omit<PooledTransaction, 'exclusivePredecessor' | 'addedAtMs'>;
@@ -51,7 +51,7 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
   if (requireBoundTxId && !isDerived())
     throw validationError([validationViolation('VAL_STRUCT_011', 'TransactionId')]);
   const payloadSize = match.bytes.length;
-  const { record, payload } = keptApart(
+  const { record, payload } = copyIntoOneBuffer(
     recordBytes(buildRecord({ envelope, txId, payloadSize, senderAddress, signatures, bound })),
     match.bytes,
   );
@@ -84,7 +84,7 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
 }
 
 /** Copies both into one buffer of their own: small buffers are slices of slabs, and a kept slice keeps its whole slab alive. */
-function keptApart(record: Uint8Array, payload: Uint8Array): Pick<Candidate, 'record' | 'payload'> {
+function copyIntoOneBuffer(record: Uint8Array, payload: Uint8Array): Pick<Candidate, 'record' | 'payload'> {
   const bytes = new Uint8Array(record.length + payload.length);
   bytes.set(record);
   bytes.set(payload, record.length);
@@ -100,7 +100,7 @@ function tooLarge(limit: number) {
 /** min(expiresAt, createdAt + 24 h). Genesis does not expire. */
 function expiresAtMs({ envelope, createdAtTicks, expiresAtTicks }: Submission): number {
   if (envelope.type === 'Genesis') return Number.MAX_SAFE_INTEGER;
-  const end = createdAtTicks + longestLifeTicks;
+  const end = createdAtTicks + maxLifeTicks;
   const ticks = expiresAtTicks !== undefined && expiresAtTicks < end ? expiresAtTicks : end;
   return Number(ticks / TICKS_PER_MILLISECOND);
 }
@@ -112,7 +112,7 @@ export function judgeTimes(submission: Submission, nowMs: number): Violation[] {
   const now = BigInt(nowMs) * TICKS_PER_MILLISECOND;
   const found: Violation[] = [];
   if (createdAtTicks > now + futureSkewTicks) found.push(validationViolation('VAL_TIME_001', 'CreatedAt'));
-  if (createdAtTicks + longestLifeTicks <= now) found.push(validationViolation('VAL_TIME_002', 'CreatedAt'));
+  if (createdAtTicks + maxLifeTicks <= now) found.push(validationViolation('VAL_TIME_002', 'CreatedAt'));
   if (expiresAtTicks !== undefined && expiresAtTicks <= now) {
     found.push(validationViolation('VAL_TIME_003', 'ExpiresAt'));
   }

@@ -1,31 +1,31 @@
 import { isAppError } from '#core/errors/errors.ts';
-import type { Work } from '../statistics/work-counter.ts';
+import type { WorkCounter } from '../statistics/work-counter.ts';
 import type { Admitted } from './answer.ts';
 
 /**
  * One submission until it is on disk or refused. Thousands are in flight at once, so each has exactly one promise and no
  * intermediate ones.
  */
-export class Arrival {
+export class PendingSubmission {
   /** Rejects with the AppError that refuses it. */
   readonly promise: Promise<Admitted>;
   readonly #resolve: (admitted: Admitted) => void;
   readonly #reject: (error: unknown) => void;
-  readonly #judged: (outcome: string) => void;
-  #work: Work | undefined;
+  readonly #submissionAnswered: (outcome: string) => void;
+  #work: WorkCounter | undefined;
   #sinceMicros = 0;
   #isSettled = false;
 
-  constructor(judged: (outcome: string) => void) {
+  constructor(submissionAnswered: (outcome: string) => void) {
     const { promise, resolve, reject } = Promise.withResolvers<Admitted>();
     this.promise = promise;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#judged = judged;
+    this.#submissionAnswered = submissionAnswered;
   }
 
   /** Attributes the submission to the statistics of a register. */
-  countIn(work: Work): void {
+  attributeTo(work: WorkCounter): void {
     this.#work = work;
     this.#sinceMicros = work.received();
   }
@@ -34,7 +34,7 @@ export class Arrival {
   admit(admitted: Admitted): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    this.#judged(admitted.added ? 'added' : 'known');
+    this.#submissionAnswered(admitted.added ? 'added' : 'known');
     this.#work?.validated(this.#sinceMicros);
     this.#resolve(admitted);
   }
@@ -44,7 +44,7 @@ export class Arrival {
     if (this.#isSettled) return;
     this.#isSettled = true;
     const code = isAppError(error) ? error.code : 'INTERNAL_ERROR';
-    this.#judged(code);
+    this.#submissionAnswered(code);
     this.#work?.rejected(this.#sinceMicros, code);
     this.#reject(error);
   }

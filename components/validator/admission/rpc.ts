@@ -6,20 +6,20 @@ import { SealOutcome, type SubmissionService } from '#protos/gen/chancery/valida
 import type { Tombstone } from '../log/entries.ts';
 import type { Registers } from '../membership/registers.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { SealResult } from '../sealing/status.ts';
 import type { Origin } from './admission.ts';
 import type { Answer } from './answer.ts';
-import { type Answering, answerSubmission } from './answer-submission.ts';
+import { answerSubmission, type SubmissionDeps } from './answer-submission.ts';
 import { answerBatch, assertSize } from './batch.ts';
 
-export interface SubmissionRpcOptions extends Answering {
+export interface SubmissionRpcOptions extends SubmissionDeps {
   readonly registers: Pick<Registers, 'get' | 'find'>;
 }
 
 const registerService = 'service-register';
-const mostListed = 1_000;
-const longestSealMs = 30_000;
+const maxListed = 1_000;
+const maxSealMs = 30_000;
 const defaultSealMs = 30_000;
 
 const sealOutcomes: Readonly<Record<SealResult['outcome'], SealOutcome>> = {
@@ -55,7 +55,7 @@ export function submissionHandlers(
       const register = registers.get(registerId);
       if (register === undefined) return { transactions: [] };
       return {
-        transactions: transactionIds.slice(0, mostListed).flatMap((txId) => unsealed(register, txId) ?? []),
+        transactions: transactionIds.slice(0, maxListed).flatMap((txId) => unsealed(register, txId) ?? []),
       };
     },
     async listPending({ registerId, limit }, context) {
@@ -64,7 +64,7 @@ export function submissionHandlers(
       if (register === undefined) return { transactions: [], total: 0 };
       const transactions: ReturnType<typeof pending>[] = [];
       for (const transaction of register.pool.waiting()) {
-        if (transactions.length >= Math.min(limit || mostListed, mostListed)) break;
+        if (transactions.length >= Math.min(limit || maxListed, maxListed)) break;
         transactions.push(pending(transaction));
       }
       return { transactions, total: register.pool.size };
@@ -72,7 +72,7 @@ export function submissionHandlers(
     async seal({ registerId, maxTransactions, timeoutMs }, context) {
       assertRegisterService(context);
       const register = await registerOf(registers, registerId);
-      const waitMs = Math.min(timeoutMs || defaultSealMs, longestSealMs);
+      const waitMs = Math.min(timeoutMs || defaultSealMs, maxSealMs);
       const result = await register.seal(maxTransactions || undefined, waitMs);
       return { outcome: sealOutcomes[result.outcome], docketNumber: BigInt(result.docketNumber) };
     },
@@ -98,16 +98,16 @@ function assertRegisterService({ peer }: RpcContext): void {
   throw new AppError('forbidden', 'FORBIDDEN', 'Only the register service may call this method');
 }
 
-async function registerOf(registers: Pick<Registers, 'find'>, text: string): Promise<Register> {
+async function registerOf(registers: Pick<Registers, 'find'>, text: string): Promise<RegisterChain> {
   const registerId = findRegisterId(text);
   const register = registerId && (await registers.find(registerId));
   if (!register) throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
   return register;
 }
 
-function unsealed(register: Register, txId: string) {
+function unsealed(register: RegisterChain, txId: string) {
   const known = register.pool.find(txId);
-  if (known !== undefined && known.stage !== 'leaving') return pending(known.transaction);
+  if (known !== undefined && known.stage !== 'stored') return pending(known.transaction);
   const tombstone = register.tombstones.find(txId);
   return tombstone && gone(tombstone);
 }

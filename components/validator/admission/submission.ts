@@ -104,7 +104,7 @@ export function parseSubmission(text: string, addressOf = signerAddress): Submis
     throw validationError([validationViolation('VAL_STRUCT_007', undefined, 'The body must be an object')]);
   const members = namedMembers(node.members, memberSpellings, findings);
   const payload = node.members.find(({ name }) => name === 'Payload' || name === 'payload')?.value;
-  return whole(readSubmission({ members, payload, addressOf }, findings), findings);
+  return assertComplete(readSubmission({ members, payload, addressOf }, findings), findings);
 }
 
 /**
@@ -114,7 +114,7 @@ export function parseSubmission(text: string, addressOf = signerAddress): Submis
 export function submissionOf(record: SealedRecord, payload: JsonNode, addressOf = signerAddress): Submission {
   const findings = new Findings();
   const members = namedMembers(membersOf(record), memberSpellings, findings);
-  return whole(readSubmission({ members, payload, addressOf }, findings), findings);
+  return assertComplete(readSubmission({ members, payload, addressOf }, findings), findings);
 }
 
 function membersOf(record: SealedRecord): Member[] {
@@ -147,7 +147,7 @@ function signatureOf({ publicKey, signatureValue, algorithm }: TransactionSignat
   return { kind: 'object', members: textsOf(texts) };
 }
 
-function whole(submission: Submission | undefined, findings: Findings): Submission {
+function assertComplete(submission: Submission | undefined, findings: Findings): Submission {
   if (submission === undefined || findings.list.length > 0) throw validationError(findings.list);
   return submission;
 }
@@ -173,13 +173,16 @@ function camel(name: string): string {
 
 type Members = ReadonlyMap<MemberName, Value>;
 
-interface Parts {
+interface SubmissionParts {
   readonly members: Members;
   readonly payload: JsonNode | undefined;
   readonly addressOf: SignerAddress;
 }
 
-function readSubmission({ members, payload, addressOf }: Parts, findings: Findings): Submission | undefined {
+function readSubmission(
+  { members, payload, addressOf }: SubmissionParts,
+  findings: Findings,
+): Submission | undefined {
   const txId = readId(members, 'TransactionId', findings);
   const registerId = readId(members, 'RegisterId', findings);
   const payloadHash = readHash(members, findings);
@@ -324,19 +327,19 @@ function readRecipients(node: Value | undefined, findings: Findings): string[] |
   if (node.kind !== 'array')
     return findings.add('VAL_STRUCT_007', 'Recipients', 'Recipients must be an array');
   const addresses = node.items.flatMap((item) => (item.kind === 'string' ? item.value : []));
-  const sound = addresses.length === node.items.length && addresses.every(isWalletAddress);
-  if (!sound || addresses.length > MAX_RECIPIENTS || new Set(addresses).size !== addresses.length) {
+  const isValid = addresses.length === node.items.length && addresses.every(isWalletAddress);
+  if (!isValid || addresses.length > MAX_RECIPIENTS || new Set(addresses).size !== addresses.length) {
     return findings.add('VAL_STRUCT_009', 'Recipients');
   }
   return addresses;
 }
 
-interface Signed {
+interface ParsedSignature {
   readonly signature: TransactionSignature;
   readonly key: SubmittedKey;
 }
 
-function readSignatures(node: Value | undefined, findings: Findings): Signed[] {
+function readSignatures(node: Value | undefined, findings: Findings): ParsedSignature[] {
   const isList = node?.kind === 'array' && node.items.length > 0 && node.items.length <= MAX_SIGNATURES;
   if (node?.kind !== 'array' || !isList) {
     findings.add('VAL_STRUCT_005', 'Signatures');
@@ -345,7 +348,7 @@ function readSignatures(node: Value | undefined, findings: Findings): Signed[] {
   return node.items.flatMap((item, index) => readSignature(item, `Signatures[${index}]`, findings) ?? []);
 }
 
-function readSignature(node: Value, field: string, findings: Findings): Signed | undefined {
+function readSignature(node: Value, field: string, findings: Findings): ParsedSignature | undefined {
   if (node.kind !== 'object') return findings.add('VAL_STRUCT_007', field, 'A signature must be an object');
   const members = namedMembers(node.members, signatureSpellings, findings);
   const texts = signatureNames.map((name) => {

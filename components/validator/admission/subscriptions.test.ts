@@ -19,15 +19,15 @@ function world() {
 describe('the subscription of a submitting user', () => {
   it('is requested once and cached for half a minute', async () => {
     const { check, clock, subscribed, asked } = world();
-    expect(check.isBelieved('org-1', register)).toBe(false);
+    expect(check.isCached('org-1', register)).toBe(false);
     await check.assertSubscribed('org-1', register);
     await check.assertSubscribed('org-1', register);
     expect(asked()).toBe(1);
-    expect(check.isBelieved('org-1', register)).toBe(true);
-    expect(check.isBelieved(undefined, register)).toBe(false);
+    expect(check.isCached('org-1', register)).toBe(true);
+    expect(check.isCached(undefined, register)).toBe(false);
     subscribed.clear();
     clock.advance(30_000);
-    expect(check.isBelieved('org-1', register)).toBe(false);
+    expect(check.isCached('org-1', register)).toBe(false);
     await expect(check.assertSubscribed('org-1', register)).rejects.toMatchObject({ kind: 'forbidden' });
   });
 

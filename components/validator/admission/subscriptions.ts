@@ -3,13 +3,13 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Ledger } from '../sealing/ports.ts';
 
 /** How long a confirmed subscription is cached; a negative answer is not cached. */
-const believedMs = 30_000;
-const mostBelieved = 10_000;
+const cacheTtlMs = 30_000;
+const maxCached = 10_000;
 
 /** Refuses users whose organisation does not subscribe to the register they submit to. */
 export interface SubscriptionCheck {
   /** Whether a confirmed subscription is cached, so that no request is needed. */
-  isBelieved(organizationId: string | undefined, registerId: string): boolean;
+  isCached(organizationId: string | undefined, registerId: string): boolean;
   /** Throws AppError forbidden SUBSCRIPTION_REQUIRED; unavailable when the register service does not answer. */
   assertSubscribed(organizationId: string | undefined, registerId: string): Promise<void>;
 }
@@ -29,22 +29,22 @@ export function createSubscriptionCheck(
     return answer;
   };
   const keyOf = (organizationId: string, registerId: string) => `${organizationId} ${registerId}`;
-  const isBelieved = (organizationId: string | undefined, registerId: string): boolean => {
+  const isCached = (organizationId: string | undefined, registerId: string): boolean => {
     if (organizationId === undefined) return false;
     const seen = seenAtMs.get(keyOf(organizationId, registerId));
-    return seen !== undefined && clock.nowMs() - seen < believedMs;
+    return seen !== undefined && clock.nowMs() - seen < cacheTtlMs;
   };
   const isSubscribed = async (organizationId: string, registerId: string): Promise<boolean> => {
-    if (isBelieved(organizationId, registerId)) return true;
+    if (isCached(organizationId, registerId)) return true;
     const key = keyOf(organizationId, registerId);
     const subscribed = await ask(key, organizationId, registerId);
-    if (seenAtMs.size >= mostBelieved) seenAtMs.clear();
+    if (seenAtMs.size >= maxCached) seenAtMs.clear();
     if (subscribed) seenAtMs.set(key, clock.nowMs());
     else seenAtMs.delete(key);
     return subscribed;
   };
   return {
-    isBelieved,
+    isCached,
     assertSubscribed: async (organizationId, registerId) => {
       if (organizationId !== undefined && (await isSubscribed(organizationId, registerId))) return;
       throw new AppError(

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Cluster } from '../testing/cluster.ts';
-import { examine } from './verify-peer-transactions.ts';
+import { verifyPeerTransactions } from './verify-peer-transactions.ts';
 
 describe('a proposal with a transaction that the register service has stored', () => {
   const cluster = new Cluster(1);
@@ -21,7 +21,7 @@ describe('a proposal with a transaction that the register service has stored', (
     const given = ledger.dockets[1]?.docket.transactions ?? [];
     expect(given).toHaveLength(1);
     expect(register.state.height).toBe(2);
-    return examine(
+    return verifyPeerTransactions(
       {
         ledger: {
           lookup: (questions) => ledger.lookup(questions),

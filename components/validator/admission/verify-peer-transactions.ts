@@ -7,23 +7,23 @@ import { parseRecord } from '#core/ledger/record.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transaction.ts';
 import type { Ledger, LookupAnswer } from '../sealing/ports.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { buildCandidate, type Candidate, judgeSignatures, judgeTimes, signatureChecks } from './judge.ts';
 import { type Submission, submissionOf } from './submission.ts';
 
 /** A transaction as another validator sends it. */
-export interface GivenTransaction {
+export interface PeerTransaction {
   readonly record: Uint8Array;
   readonly payload: Uint8Array;
 }
 
-export interface ExamineOptions {
+export interface PeerVerificationOptions {
   readonly ledger: Pick<Ledger, 'lookup' | 'findRegister'>;
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
 }
 
 /** The docket that the transactions belong to. */
-export interface Placing {
+export interface DocketContext {
   /** The docket's own timestamp, which a proposal is judged by so that every member reaches the same verdict. */
   readonly atMs: number;
   /** Types of the docket's known transactions, by id. */
@@ -32,7 +32,7 @@ export interface Placing {
   readonly certified: boolean;
 }
 
-interface Examined {
+interface ParsedTransaction {
   readonly submission: Submission;
   readonly candidate: Candidate;
 }
@@ -42,8 +42,8 @@ interface Examined {
  * @throws AppError invalid VAL_STRUCT_012 when the record is malformed or the payload is ambiguous JSON, or with the other
  * findings
  */
-export function readGiven(
-  { record, payload }: GivenTransaction,
+export function parsePeerTransaction(
+  { record, payload }: PeerTransaction,
   addressOf: SignerAddress = signerAddress,
 ): Submission {
   const parsed = parseRecord(record);
@@ -63,18 +63,18 @@ export function readGiven(
  * shape, hashes, signatures, chain. The pool is not changed. 'invalid' when one of them may not be in that docket.
  * @throws AppError unavailable when the register service cannot answer, or has stored dockets that are not known here yet
  */
-export async function examine(
-  options: ExamineOptions,
-  register: Register,
-  given: readonly GivenTransaction[],
-  placing: Placing,
+export async function verifyPeerTransactions(
+  options: PeerVerificationOptions,
+  register: RegisterChain,
+  given: readonly PeerTransaction[],
+  context: DocketContext,
 ): Promise<readonly PooledTransaction[] | 'invalid'> {
   try {
-    const examined = given.map((each) => read(register, each, placing));
-    for (const { candidate } of examined) placing.types.set(candidate.txId, candidate.type);
+    const examined = given.map((each) => read(register, each, context));
+    for (const { candidate } of examined) context.types.set(candidate.txId, candidate.type);
     const checks = await options.verify(examined.flatMap(({ submission }) => signatureChecks(submission)));
     if (judgeSignatures(checks).length > 0) return 'invalid';
-    return await link(options, register, examined, placing);
+    return await link(options, register, examined, context);
   } catch (error) {
     if (isRefusal(error)) return 'invalid';
     throw error;
@@ -87,28 +87,28 @@ export function isRefusal(error: unknown): boolean {
   return kinds.some((kind) => isAppError(error, kind));
 }
 
-function read(register: Register, given: GivenTransaction, placing: Placing): Examined {
-  const submission = readGiven(given);
+function read(register: RegisterChain, given: PeerTransaction, context: DocketContext): ParsedTransaction {
+  const submission = parsePeerTransaction(given);
   const candidate = buildCandidate(submission, register.state.rules);
   const isSame = equalBytes(candidate.record, given.record) && equalBytes(candidate.payload, given.payload);
-  const isHere = candidate.registerId === register.id && (placing.certified || candidate.type !== 'Genesis');
+  const isHere = candidate.registerId === register.id && (context.certified || candidate.type !== 'Genesis');
   if (!isSame || !isHere)
     throw new AppError(
       'invalid',
       'VAL_STRUCT_012',
       'The record differs from the sealed one or belongs to another register',
     );
-  const late = placing.certified ? [] : judgeTimes(submission, placing.atMs);
+  const late = context.certified ? [] : judgeTimes(submission, context.atMs);
   if (late.length > 0)
     throw new AppError('invalid', 'VAL_TIME_002', 'The transaction is outside its validity period');
   return { submission, candidate };
 }
 
 async function link(
-  options: ExamineOptions,
-  register: Register,
-  examined: readonly Examined[],
-  placing: Placing,
+  options: PeerVerificationOptions,
+  register: RegisterChain,
+  examined: readonly ParsedTransaction[],
+  context: DocketContext,
 ): Promise<readonly PooledTransaction[] | 'invalid'> {
   const questions = examined.map(({ candidate }) => ({
     registerId: register.id,
@@ -122,9 +122,9 @@ async function link(
     const answer = answers[index];
     if (answer === undefined)
       throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service answered partly');
-    const transaction = place(register, each, answer, placing);
+    const transaction = toPooled(register, each, answer, context);
     if (transaction === undefined) {
-      await assertUpToDate(options, register, placing);
+      await assertUpToDate(options, register, context);
       return 'invalid';
     }
     transactions.push(transaction);
@@ -133,7 +133,11 @@ async function link(
 }
 
 /** When other members have stored a docket of this height, its transactions do not count against a proposal of this height. */
-async function assertUpToDate({ ledger }: ExamineOptions, { id, state }: Register, { certified }: Placing) {
+async function assertUpToDate(
+  { ledger }: PeerVerificationOptions,
+  { id, state }: RegisterChain,
+  { certified }: DocketContext,
+) {
   if (certified) return;
   const stored = (await ledger.findRegister(id))?.height ?? 0;
   if (stored > state.height) {
@@ -146,16 +150,16 @@ async function assertUpToDate({ ledger }: ExamineOptions, { id, state }: Registe
 }
 
 /** Resolves the predecessor of a transaction; undefined when the transaction may not be sealed here. */
-function place(
-  register: Register,
-  { candidate }: Examined,
+function toPooled(
+  register: RegisterChain,
+  { candidate }: ParsedTransaction,
   answer: LookupAnswer,
-  placing: Placing,
+  context: DocketContext,
 ): PooledTransaction | undefined {
-  const { certified, atMs } = placing;
+  const { certified, atMs } = context;
   const sealedAs = answer.sealedRecordHash;
   if (sealedAs !== '' && (!certified || sealedAs !== encodeHex(candidate.leaf))) return undefined;
-  const type = previousType(register, candidate, answer, placing);
+  const type = previousType(register, candidate, answer, context);
   if (candidate.previousTransactionId !== undefined && type === undefined) return undefined;
   const exclusivePredecessor = type !== undefined && hasExclusiveSuccessor(type);
   const replayKey = exclusivePredecessor ? undefined : candidate.replayKey;
@@ -166,10 +170,10 @@ function place(
 
 /** Type of the predecessor: in the same docket, decided, or stored. */
 function previousType(
-  { pool }: Register,
+  { pool }: RegisterChain,
   { previousTransactionId: previous }: Candidate,
   answer: LookupAnswer,
-  { types }: Placing,
+  { types }: DocketContext,
 ): string | undefined {
   if (previous === undefined) return undefined;
   const pooled = pool.find(previous);
@@ -178,7 +182,7 @@ function previousType(
 }
 
 /** Whether a decided or stored transaction already succeeds the predecessor; a merely waiting one is superseded. */
-function isFork({ pool }: Register, transaction: PooledTransaction, answer: LookupAnswer): boolean {
+function isFork({ pool }: RegisterChain, transaction: PooledTransaction, answer: LookupAnswer): boolean {
   const { txId, previousTransactionId: previous, exclusivePredecessor } = transaction;
   if (previous === undefined || !exclusivePredecessor) return false;
   const successor = pool.findSuccessor(previous);
@@ -188,7 +192,7 @@ function isFork({ pool }: Register, transaction: PooledTransaction, answer: Look
 }
 
 /** Whether a decided or stored transaction has the same replay key; a merely waiting one is superseded. */
-function isRepeated({ pool }: Register, transaction: PooledTransaction, answer: LookupAnswer): boolean {
+function isRepeated({ pool }: RegisterChain, transaction: PooledTransaction, answer: LookupAnswer): boolean {
   const { txId, replayKey } = transaction;
   if (replayKey === undefined) return false;
   const holder = pool.findReplay(replayKey);

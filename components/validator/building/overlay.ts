@@ -9,7 +9,7 @@ import type { PooledTransaction } from '../pool/transaction.ts';
 import { controlOf, type RegisterState } from '../sealing/state.ts';
 
 /** A transaction before its predecessor is resolved; the policies judge it. */
-export type Ruled = Omit<PooledTransaction, 'exclusivePredecessor' | 'addedAtMs'>;
+export type UnlinkedTransaction = Omit<PooledTransaction, 'exclusivePredecessor' | 'addedAtMs'>;
 
 /** The context in which the next docket of a state is judged. */
 export function contextOf(state: RegisterState, timestamp: string): ControlContext {
@@ -17,19 +17,19 @@ export function contextOf(state: RegisterState, timestamp: string): ControlConte
 }
 
 /** Whether the id is derived from the envelope or, for blueprint publications, from the published blueprint. */
-function isDerived({ bound, record, payload }: Ruled): boolean {
+function isDerived({ bound, record, payload }: UnlinkedTransaction): boolean {
   return bound || findPublication(parseRecord(record), payload) !== undefined;
 }
 
 /** Judges one transaction by the policies in force, independent of the rest of its docket. Genesis is exempt. */
-export function judgePolicies(state: RegisterState, transaction: Ruled): Violation[] {
+export function judgePolicies(state: RegisterState, transaction: UnlinkedTransaction): Violation[] {
   const { maxTransactionBytes, requireBoundTxId } = state.rules;
   const { cryptoPolicy } = state.ledger;
-  const isFine =
+  const isAcceptable =
     transaction.sizeBytes <= maxTransactionBytes &&
     (!requireBoundTxId || isDerived(transaction)) &&
     acceptsAlgorithms(cryptoPolicy, transaction.algorithms);
-  if (isFine || transaction.type === 'Genesis') return [];
+  if (isAcceptable || transaction.type === 'Genesis') return [];
   const found = judgeCrypto(cryptoPolicy, transaction.algorithms).filter(
     ({ severity }) => severity !== 'Warning',
   );
@@ -43,7 +43,7 @@ export function judgePolicies(state: RegisterState, transaction: Ruled): Violati
 /** Judges one transaction by the register's own rules, as if it were alone in the next docket. */
 export function judgeAlone(
   state: RegisterState,
-  transaction: Ruled,
+  transaction: UnlinkedTransaction,
   timestamp: string,
 ): readonly Violation[] {
   const found = judgePolicies(state, transaction);
@@ -65,9 +65,9 @@ export class Overlay {
   }
 
   /** Accepts all of these transactions, in order, or none; a rejected group may fit a later docket. */
-  take(line: readonly PooledTransaction[]): boolean {
+  take(chain: readonly PooledTransaction[]): boolean {
     let fold: DocketFold | undefined = this.#fold;
-    for (const transaction of line) {
+    for (const transaction of chain) {
       fold = this.#next(fold, transaction);
       if (fold === undefined) return false;
     }

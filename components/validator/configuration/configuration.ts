@@ -1,11 +1,11 @@
 import type { Logger } from '#kit/log/log.ts';
 import type { PoolBounds } from '../pool/pool.ts';
-import { freePace, type Pace } from '../sealing/block-interval.ts';
+import { type BuildLimits, unlimitedBuild } from '../sealing/block-interval.ts';
 import { type Changes, parsePatch, type Ranges, type RuntimeSettings } from './settings.ts';
 
 /** The parts of a running validator that the settings change. */
 export interface Controls {
-  readonly pace: Pace;
+  readonly buildLimits: BuildLimits;
   readonly bounds: Pick<PoolBounds, 'maxTransactions' | 'maxBytes'> & {
     readonly budget: { readonly maxBytes: number };
   };
@@ -62,9 +62,9 @@ export class Configuration {
   }
 
   #set(settings: RuntimeSettings): void {
-    const { pace, bounds, verifying, rate, log } = this.#controls;
-    pace.intervalMs = settings['build.intervalMs'] ?? freePace.intervalMs;
-    pace.maxTransactions = settings['build.maxTransactions'] ?? freePace.maxTransactions;
+    const { buildLimits, bounds, verifying, rate, log } = this.#controls;
+    buildLimits.intervalMs = settings['build.intervalMs'] ?? unlimitedBuild.intervalMs;
+    buildLimits.maxTransactions = settings['build.maxTransactions'] ?? unlimitedBuild.maxTransactions;
     bounds.maxTransactions = settings['mempool.maxSize'];
     bounds.maxBytes = settings['mempool.maxBytes'];
     verifying.limit(settings['validation.concurrency']);
@@ -75,14 +75,14 @@ export class Configuration {
 
   #ranges(): Ranges {
     const { bounds, verifying, rate } = this.#controls;
-    const least = 1;
+    const min = 1;
     return {
-      'build.intervalMs': { least: 0, most: 10_000 },
-      'build.maxTransactions': { least, most: 10_000 },
-      'mempool.maxSize': { least, most: 1_000_000 },
-      'mempool.maxBytes': { least: mebibyte, most: bounds.budget.maxBytes },
-      'validation.concurrency': { least, most: verifying.workers },
-      'rateLimit.perMinute': { least, most: rate === undefined ? 0 : 1_000_000 },
+      'build.intervalMs': { min: 0, max: 10_000 },
+      'build.maxTransactions': { min, max: 10_000 },
+      'mempool.maxSize': { min, max: 1_000_000 },
+      'mempool.maxBytes': { min: mebibyte, max: bounds.budget.maxBytes },
+      'validation.concurrency': { min, max: verifying.workers },
+      'rateLimit.perMinute': { min, max: rate === undefined ? 0 : 1_000_000 },
     };
   }
 }

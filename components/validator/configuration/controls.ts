@@ -6,7 +6,7 @@ import type { Engine } from '../engine.ts';
 import { Configuration } from './configuration.ts';
 
 export interface ConfigurationParts {
-  readonly engine: Pick<Engine, 'pace' | 'bounds'>;
+  readonly engine: Pick<Engine, 'buildLimits' | 'bounds'>;
   readonly pool: Pick<VerifyPool, 'limit'>;
   /** Threads of the pool. */
   readonly workers: number;
@@ -20,7 +20,7 @@ export function configure({ engine, pool, workers, limiter, log }: Configuration
   const { Api } = rateLimitRules;
   const limit = (perMinute: number) => limiter?.change('Api', { ...Api, limit: perMinute });
   return new Configuration({
-    pace: engine.pace,
+    buildLimits: engine.buildLimits,
     bounds: engine.bounds,
     verifying: { workers, limit: (threads) => pool.limit(threads) },
     rate: limiter && { perMinute: Api.limit, limit },

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
-import { Served, somebody, systemAdmin } from '../testing/test-server.ts';
+import { systemAdmin, TestServer, userCaller } from '../testing/test-server.ts';
 import { registerId } from '../testing/world.ts';
 
-const served = new Served();
+const served = new TestServer();
 const { world } = served;
 beforeAll(async () => {
   await served.open();
@@ -22,7 +22,7 @@ const undo = {
 };
 afterEach(async () => {
   served.announced.length = 0;
-  Reflect.deleteProperty(served.colleagues, 'configure');
+  Reflect.deleteProperty(served.peerClients, 'configure');
   expect((await put(undo)).statusCode).toBe(200);
   served.controlled.length = 0;
 });
@@ -48,7 +48,7 @@ describe('PUT /api/admin/config', () => {
       restartRequired: [],
       members: [{ validatorId: 'validator-0', reachable: true }],
     });
-    expect(world.engine.pace).toEqual({ intervalMs: 50, maxTransactions: 7 });
+    expect(world.engine.buildLimits).toEqual({ intervalMs: 50, maxTransactions: 7 });
     expect(world.runtime.log.level).toBe('error');
     expect(served.controlled).toEqual([
       ['threads', 1],
@@ -111,12 +111,12 @@ describe('PUT /api/admin/config', () => {
     ['a level that is none', { logLevel: 'silent' }, 'INVALID_REQUEST', 'logLevel'],
     ['a list', { mempool: [1] }, 'INVALID_REQUEST', 'mempool'],
   ])('refuses %s with its own code, and applies nothing of the patch', async (_what, wrong, code, field) => {
-    const before = { ...world.engine.pace };
+    const before = { ...world.engine.buildLimits };
     const text = JSON.stringify({ build: { intervalMs: 1 } }).slice(0, -1);
     const patch = `${text},${JSON.stringify(wrong).slice(1)}`;
     const answer = await put('build' in (wrong as object) ? wrong : patch);
     expect(answer.json()).toMatchObject({ status: 400, code, errors: [{ code, field }] });
-    expect(world.engine.pace).toEqual(before);
+    expect(world.engine.buildLimits).toEqual(before);
   });
 
   it('refuses a malformed patch and one that changes nothing', async () => {
@@ -127,13 +127,13 @@ describe('PUT /api/admin/config', () => {
   it('applies at all validators, and names those that were unreachable or refused', async () => {
     served.announced.push('validator-1', 'validator-2', 'validator-3');
     const heard: unknown[] = [];
-    served.colleagues.configure = async (validatorId, { patch, subjectToken }) => {
+    served.peerClients.configure = async (validatorId, { patch, subjectToken }) => {
       if (validatorId === 'validator-2') throw new AppError('unavailable', 'UNAVAILABLE', 'away');
       if (validatorId === 'validator-3') throw new AppError('invalid', 'INVALID_REQUEST', 'too much');
       heard.push([validatorId, Buffer.from(patch).toString(), subjectToken]);
     };
     const asked: string[] = [];
-    served.colleagues.report = async (validatorId) => {
+    served.peerClients.report = async (validatorId) => {
       asked.push(validatorId);
       throw new AppError('unavailable', 'UNAVAILABLE', 'away');
     };
@@ -161,6 +161,6 @@ describe('PUT /api/admin/config', () => {
   it('requires a system administrator', async () => {
     const routes = await served.app.inject('/openapi.json');
     expect(JSON.stringify(routes.json().paths['/api/admin/config'].put)).toContain('RequireSystemAdmin');
-    expect(somebody.roles).not.toContain('SystemAdmin');
+    expect(userCaller.roles).not.toContain('SystemAdmin');
   });
 });

@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { utf8 } from '#core/encoding/text.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { type App, problemSchema } from '#kit/http/http.ts';
-import { type GatherDeps, listValidators } from '../admin/collect-reports.ts';
-import type { Colleagues } from '../membership/peer-clients.ts';
+import { type CollectReportsDeps, listValidators } from '../admin/collect-reports.ts';
+import type { PeerClients } from '../membership/peer-clients.ts';
 import type { Configuration } from './configuration.ts';
 import { logLevels, type RuntimeSettings } from './settings.ts';
 
-export interface ConfigurationDeps extends Omit<GatherDeps, 'colleagues'> {
+export interface ConfigurationDeps extends Omit<CollectReportsDeps, 'peerClients'> {
   readonly configuration: Pick<Configuration, 'parse' | 'apply' | 'effective'>;
-  readonly colleagues: Pick<Colleagues, 'configure'>;
+  readonly peerClients: Pick<PeerClients, 'configure'>;
 }
 
 const text = z.string();
@@ -73,13 +73,13 @@ export function mountConfiguration(app: App, deps: ConfigurationDeps): void {
   );
 }
 
-interface Order {
+interface ConfigurationRequest {
   readonly patch: unknown;
   readonly validatorId: string | undefined;
   readonly subjectToken: string;
 }
 
-interface Configured {
+interface MemberResult {
   readonly validatorId: string;
   readonly reachable: boolean;
   /** Error code of the refusal. */
@@ -87,16 +87,16 @@ interface Configured {
 }
 
 /** A patch that this validator refuses is sent to no other. The answer names the validators that refuse or cannot be reached. */
-async function configureAll(deps: ConfigurationDeps, order: Order): Promise<Configured[]> {
-  const changes = deps.configuration.parse(order.patch);
+async function configureAll(deps: ConfigurationDeps, request: ConfigurationRequest): Promise<MemberResult[]> {
+  const changes = deps.configuration.parse(request.patch);
   const known = await listValidators(deps);
-  const chosen = order.validatorId === undefined ? known : known.filter((id) => id === order.validatorId);
+  const chosen = request.validatorId === undefined ? known : known.filter((id) => id === request.validatorId);
   if (chosen.length === 0)
-    throw new AppError('not_found', 'VALIDATOR_NOT_FOUND', `${order.validatorId} is no validator here`);
-  const patch = utf8(JSON.stringify(order.patch));
+    throw new AppError('not_found', 'VALIDATOR_NOT_FOUND', `${request.validatorId} is no validator here`);
+  const patch = utf8(JSON.stringify(request.patch));
   return Promise.all(
     chosen.map(async (validatorId) => {
-      if (validatorId !== deps.validatorId) return configureOther(deps, validatorId, { ...order, patch });
+      if (validatorId !== deps.validatorId) return configureOther(deps, validatorId, { ...request, patch });
       deps.configuration.apply(changes);
       return { validatorId, reachable: true };
     }),
@@ -104,17 +104,17 @@ async function configureAll(deps: ConfigurationDeps, order: Order): Promise<Conf
 }
 
 async function configureOther(
-  { colleagues }: ConfigurationDeps,
+  { peerClients }: ConfigurationDeps,
   validatorId: string,
   { patch, subjectToken }: { readonly patch: Uint8Array; readonly subjectToken: string },
-): Promise<Configured> {
+): Promise<MemberResult> {
   try {
-    await colleagues.configure(validatorId, { patch, subjectToken });
+    await peerClients.configure(validatorId, { patch, subjectToken });
     return { validatorId, reachable: true };
   } catch (error) {
     if (!isAppError(error)) throw error;
-    const isAway = error.kind === 'unavailable' || error.kind === 'timeout';
-    return { validatorId, reachable: !isAway, ...(!isAway && { code: error.code }) };
+    const isAbsent = error.kind === 'unavailable' || error.kind === 'timeout';
+    return { validatorId, reachable: !isAbsent, ...(!isAbsent && { code: error.code }) };
   }
 }
 

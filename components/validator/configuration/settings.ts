@@ -20,8 +20,8 @@ export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as
 
 /** A whole number within inclusive bounds; an empty range means that this validator cannot change the setting. */
 export interface Range {
-  readonly least: number;
-  readonly most: number;
+  readonly min: number;
+  readonly max: number;
 }
 
 /** The bounds of the numbers at one validator. */
@@ -38,7 +38,7 @@ const fixed: Readonly<Record<string, string>> = {
   endpoint: 'CHANCERY_VALIDATOR_ENDPOINT',
   'rateLimit.profile': 'CHANCERY_RATE_LIMIT_PROFILE',
 };
-const mostMembers = 64;
+const maxMembers = 64;
 
 /**
  * Reads a JSON merge patch (RFC 7386) into changed names and values; null restores the setting of the start. The patch is
@@ -75,7 +75,7 @@ function flatten(patch: unknown): Leaf[] {
         ? Object.entries(value).map(([inner, leaf]) => ({ name: `${name}.${inner}`, value: leaf }))
         : [{ name, value }],
     )
-    .slice(0, mostMembers);
+    .slice(0, maxMembers);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -99,13 +99,13 @@ function judge(name: string, value: unknown, ranges: Ranges): Violation | undefi
   return violation('INVALID_REQUEST', `${name.slice(0, 128)} is no setting`, name.slice(0, 128));
 }
 
-function judgeNumber(name: string, value: unknown, { least, most }: Range): Violation | undefined {
-  if (least > most) return violation('IMMUTABLE_FIELD', `${name} cannot be changed at this validator`, name);
+function judgeNumber(name: string, value: unknown, { min, max }: Range): Violation | undefined {
+  if (min > max) return violation('IMMUTABLE_FIELD', `${name} cannot be changed at this validator`, name);
   const isWithin =
     value === null ||
-    (typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most);
+    (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max);
   if (isWithin) return undefined;
-  return violation('INVALID_REQUEST', `${name} is a whole number from ${least} to ${most}`, name);
+  return violation('INVALID_REQUEST', `${name} is a whole number from ${min} to ${max}`, name);
 }
 
 /** Whether the name is `consensus`, `consensus.x`, or the bare name of a policy field. */

@@ -16,10 +16,10 @@ import {
   countPassed,
   isProposal,
   isSameValue,
-  keepFurther,
+  keepConflicting,
   newRound,
   type Round,
-  speakers,
+  senders,
   votesFor,
   votesOf,
 } from './round.ts';
@@ -27,7 +27,7 @@ import {
 /** idle: nothing to propose and nothing received; decided: waits for the rules of the next height. */
 export type Step = 'idle' | 'propose' | 'prevote' | 'precommit' | 'decided';
 
-export interface Held {
+export interface RoundValue {
   readonly round: number;
   readonly value: Value;
 }
@@ -42,31 +42,31 @@ export interface Machine {
   rules: HeightRules;
   round: number;
   step: Step;
-  locked: Held | undefined;
-  valid: Held | undefined;
+  locked: RoundValue | undefined;
+  valid: RoundValue | undefined;
   readonly rounds: Map<number, Round>;
   /** Messages of the next height, bounded, kept until that height begins. */
-  ahead: Message[];
+  early: Message[];
 }
 
 /** The round state with which a height is resumed after a restart. */
 export interface ResumePoint {
   readonly round: number;
   readonly step: TimedStep;
-  readonly locked: Held | undefined;
-  readonly valid: Held | undefined;
+  readonly locked: RoundValue | undefined;
+  readonly valid: RoundValue | undefined;
 }
 
 const roundsAhead = 16;
 
 export function createMachine(rules: HeightRules): Machine {
-  return { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, rounds: new Map(), ahead: [] };
+  return { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, rounds: new Map(), early: [] };
 }
 
 /** Begins the next height and replays the messages that were received early. */
 export function beginHeight(machine: Machine, rules: HeightRules): Effect[] {
-  const early = machine.ahead;
-  Object.assign(machine, { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, ahead: [] });
+  const early = machine.early;
+  Object.assign(machine, { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, early: [] });
   machine.rounds.clear();
   return early.flatMap((message) => advance(machine, { kind: 'message', message }));
 }
@@ -163,7 +163,7 @@ function onBuilt(machine: Machine, round: number, value: Value | undefined, effe
   if (machine.step !== 'propose' || machine.round !== round) return;
   if (value !== undefined) {
     propose(machine, value, -1, effects);
-  } else if (round === 0 && machine.rounds.size <= 1 && speakers(roundOf(machine, 0)).size === 0) {
+  } else if (round === 0 && machine.rounds.size <= 1 && senders(roundOf(machine, 0)).size === 0) {
     machine.step = 'idle';
     machine.rounds.clear();
   } else {
@@ -175,7 +175,7 @@ function onMessage(machine: Machine, message: Message, effects: Effect[]): void 
   const { rules } = machine;
   if (!rules.members.includes(message.validatorId)) return;
   if (message.height > rules.height) {
-    keepEarly(machine, message, effects);
+    bufferEarly(machine, message, effects);
     return;
   }
   if (message.height < rules.height || message.round < 0) return;
@@ -186,10 +186,10 @@ function onMessage(machine: Machine, message: Message, effects: Effect[]): void 
   if (machine.step === 'idle') startRound(machine, machine.round, effects);
 }
 
-function keepEarly(machine: Machine, message: Message, effects: Effect[]): void {
+function bufferEarly(machine: Machine, message: Message, effects: Effect[]): void {
   const { rules } = machine;
   const isNext = message.height === rules.height + 1;
-  if (isNext && machine.ahead.length < 8 * rules.members.length) machine.ahead.push(message);
+  if (isNext && machine.early.length < 8 * rules.members.length) machine.early.push(message);
   effects.push({ kind: 'behind', height: message.height, validatorId: message.validatorId });
 }
 
@@ -221,7 +221,7 @@ function takeVote(round: Round, vote: Vote, effects: Effect[]): void {
   if (earlier === undefined) votes.set(vote.validatorId, vote);
   else if (!agrees(earlier, vote)) {
     effects.push({ kind: 'evidence', evidence: { kind: 'duplicate-vote', first: earlier, second: vote } });
-    keepFurther(round, vote);
+    keepConflicting(round, vote);
   }
 }
 
@@ -277,7 +277,7 @@ function applyRules(machine: Machine, effects: Effect[]): void {
   while (effects.length !== before && machine.step !== 'decided') {
     before = effects.length;
     decide(machine, effects);
-    askForCommit(machine, effects);
+    requestCommitted(machine, effects);
     if (isDecided(machine)) return;
     skipRound(machine, effects);
     prevote(machine, effects);
@@ -310,13 +310,13 @@ function decide(machine: Machine, effects: Effect[]): void {
 }
 
 /** After a proposer equivocates, a member may hold a proposal other than the decided one; it requests the committed docket. */
-function askForCommit(machine: Machine, effects: Effect[]): void {
+function requestCommitted(machine: Machine, effects: Effect[]): void {
   for (const round of machine.rounds.values()) {
-    if (round.commitAsked || round.precommits.size < machine.rules.quorum) continue;
+    if (round.commitRequested || round.precommits.size < machine.rules.quorum) continue;
     for (const vote of round.precommits.values()) {
       if (vote.value === undefined || isSameValue(vote.value, round.proposal?.value)) continue;
       if (countFor(round, 'precommit', vote.value) < machine.rules.quorum) continue;
-      round.commitAsked = true;
+      round.commitRequested = true;
       effects.push({ kind: 'behind', height: machine.rules.height, validatorId: vote.validatorId });
       break;
     }
@@ -327,7 +327,7 @@ function skipRound(machine: Machine, effects: Effect[]): void {
   const needed = toleratedFaults(machine.rules.members.length) + 1;
   const higher = [...machine.rounds.keys()].filter((number) => number > machine.round).sort((a, b) => b - a);
   for (const number of higher) {
-    if (speakers(roundOf(machine, number)).size < needed) continue;
+    if (senders(roundOf(machine, number)).size < needed) continue;
     startRound(machine, number, effects);
     return;
   }

@@ -3,7 +3,7 @@ import type { Message, Proposal, Vote } from './messages.ts';
 import { newRound, type Round } from './round.ts';
 
 /** The round state of one member at its current height, small enough to be sent often. */
-export interface Heard {
+export interface PeerRoundState {
   readonly height: number;
   readonly round: number;
   readonly step: Machine['step'];
@@ -17,7 +17,7 @@ export interface Heard {
 }
 
 /** The round state of a machine. */
-export function heardBy(machine: Readonly<Machine>): Heard {
+export function roundStateOf(machine: Readonly<Machine>): PeerRoundState {
   const { rules, round, step, locked, valid } = machine;
   const current = machine.rounds.get(round) ?? newRound();
   const places = (votes: ReadonlyMap<string, Vote>) =>
@@ -38,7 +38,7 @@ export function heardBy(machine: Readonly<Machine>): Heard {
  * The messages that another member of the same height lacks and this one has: those of this member's round when that is
  * later or equal, the polka of its valid value, and the precommits of rounds that the other has left.
  */
-export function missingAt(machine: Readonly<Machine>, other: Heard): Message[] {
+export function missingMessages(machine: Readonly<Machine>, other: PeerRoundState): Message[] {
   if (other.height !== machine.rules.height) return [];
   const found = new Set<Message>();
   const add = (messages: Iterable<Message>) => {
@@ -56,10 +56,10 @@ export function missingAt(machine: Readonly<Machine>, other: Heard): Message[] {
 
 function everything(round: Round): Message[] {
   const proposal: Proposal[] = round.proposal === undefined ? [] : [round.proposal];
-  return [...proposal, ...round.prevotes.values(), ...round.precommits.values(), ...round.further];
+  return [...proposal, ...round.prevotes.values(), ...round.precommits.values(), ...round.conflicting];
 }
 
-function lacking(machine: Readonly<Machine>, round: Round, other: Heard): Message[] {
+function lacking(machine: Readonly<Machine>, round: Round, other: PeerRoundState): Message[] {
   const { members } = machine.rules;
   const has = (places: readonly number[]) => new Set(places.map((place) => members[place]));
   const [prevotes, precommits] = [has(other.prevotes), has(other.precommits)];
@@ -74,5 +74,9 @@ function polkaOf(machine: Readonly<Machine>, number: number): Message[] {
   const round = machine.rounds.get(number);
   if (round === undefined) return [];
   const proposal: Message[] = round.proposal === undefined ? [] : [round.proposal];
-  return [...proposal, ...round.prevotes.values(), ...round.further.filter(({ kind }) => kind === 'prevote')];
+  return [
+    ...proposal,
+    ...round.prevotes.values(),
+    ...round.conflicting.filter(({ kind }) => kind === 'prevote'),
+  ];
 }

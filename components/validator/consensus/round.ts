@@ -12,13 +12,13 @@ export interface Round {
    * Further votes of members that voted more than once. Each counts for its own value: other members may have received them
    * in another order, and a quorum that they saw must be one here too.
    */
-  readonly further: Vote[];
+  readonly conflicting: Vote[];
   prevoteTimer: boolean;
   precommitTimer: boolean;
   /** The prevote quorum for the proposal has been acted upon. */
   polkaSeen: boolean;
   /** A commit for a value other than the proposal was noticed and requested. */
-  commitAsked: boolean;
+  commitRequested: boolean;
   /** This member is the proposer and has had nothing to propose so far. */
   nothingBuilt: boolean;
 }
@@ -29,11 +29,11 @@ export function newRound(): Round {
     verdict: undefined,
     prevotes: new Map(),
     precommits: new Map(),
-    further: [],
+    conflicting: [],
     prevoteTimer: false,
     precommitTimer: false,
     polkaSeen: false,
-    commitAsked: false,
+    commitRequested: false,
     nothingBuilt: false,
   };
 }
@@ -45,28 +45,28 @@ export function votesOf(round: Round, kind: VoteKind): Map<string, Vote> {
 export function countFor(round: Round, kind: VoteKind, value: VotedValue | undefined): number {
   let count = 0;
   for (const vote of votesOf(round, kind).values()) if (isSameValue(vote.value, value)) count += 1;
-  for (const vote of round.further) if (vote.kind === kind && isSameValue(vote.value, value)) count += 1;
+  for (const vote of round.conflicting) if (vote.kind === kind && isSameValue(vote.value, value)) count += 1;
   return count;
 }
 
 /** The votes that `countFor` counts, one per member. */
 export function votesFor(round: Round, kind: VoteKind, value: VotedValue): Vote[] {
-  const further = round.further.filter((vote) => vote.kind === kind);
-  return [...votesOf(round, kind).values(), ...further].filter((vote) => isSameValue(vote.value, value));
+  const conflicting = round.conflicting.filter((vote) => vote.kind === kind);
+  return [...votesOf(round, kind).values(), ...conflicting].filter((vote) => isSameValue(vote.value, value));
 }
 
 /** Keeps a conflicting vote where it can matter: for a docket that is proposed or that another member votes for. */
-export function keepFurther(round: Round, vote: Vote): void {
+export function keepConflicting(round: Round, vote: Vote): void {
   const { kind, validatorId, value } = vote;
   if (value === undefined) return;
-  const isKnown = round.further.some(
+  const isKnown = round.conflicting.some(
     (each) => each.kind === kind && each.validatorId === validatorId && isSameValue(each.value, value),
   );
   const firsts = [...round.prevotes.values(), ...round.precommits.values()];
   const isWanted =
     isSameValue(round.proposal?.value, value) ||
     firsts.some((first) => first.validatorId !== validatorId && isSameValue(first.value, value));
-  if (isWanted && !isKnown) round.further.push(vote);
+  if (isWanted && !isKnown) round.conflicting.push(vote);
 }
 
 /** The docket hash covers only transaction ids, so two values are the same only when both roots are equal too. */
@@ -76,7 +76,7 @@ export function isSameValue(a: VotedValue | undefined, b: VotedValue | undefined
 }
 
 /** Members of whom any message of the round was received. */
-export function speakers(round: Round): Set<string> {
+export function senders(round: Round): Set<string> {
   const heard = new Set([...round.prevotes.keys(), ...round.precommits.keys()]);
   if (round.proposal !== undefined) heard.add(round.proposal.validatorId);
   return heard;
@@ -93,7 +93,7 @@ export function countPassed(rounds: ReadonlyMap<number, Round>, at: number, kind
   if (isLast && rounds.size === 1) return votesOf(round, kind).size;
   const passed = new Set([...votesOf(round, kind).keys(), ...round.precommits.keys()]);
   for (const [number, later] of rounds) {
-    if (number > at) for (const validatorId of speakers(later)) passed.add(validatorId);
+    if (number > at) for (const validatorId of senders(later)) passed.add(validatorId);
   }
   return passed.size;
 }

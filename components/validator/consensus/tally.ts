@@ -19,7 +19,7 @@ export interface Counts {
 }
 
 /** Counters at zero. */
-export function noCounts(): Counts {
+export function zeroCounts(): Counts {
   return {
     rounds: 0,
     roundsFailed: 0,
@@ -35,7 +35,7 @@ export function noCounts(): Counts {
 
 /** Counts the inputs and effects of a machine without changing them. */
 export class Tally {
-  readonly #counts = noCounts();
+  readonly #counts = zeroCounts();
   readonly #self: string;
   readonly #nowMs: () => number;
   #round = 0;

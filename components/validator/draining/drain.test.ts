@@ -66,15 +66,15 @@ describe('a draining validator', () => {
     const cluster = await openCluster(3);
     const leaving = cluster.member(2);
     await leaving.engine.drain.begin();
-    await waitFor(() => cluster.member(0).engine.peering.isAway(leaving.id), { what: 'told' });
-    expect(cluster.member(1).engine.peering.isAway(leaving.id)).toBe(true);
+    await waitFor(() => cluster.member(0).engine.peering.isAbsent(leaving.id), { what: 'told' });
+    expect(cluster.member(1).engine.peering.isAbsent(leaving.id)).toBe(true);
     for (let round = 0; round < 4; round += 1) {
       const { txId } = await cluster.submit(cluster.member(0), { payload: { round } });
       await waitFor(() => cluster.ledger.sealed.has(txId), { what: 'a transaction', deadlineMs: 20_000 });
     }
     expect(proposersFrom(cluster, 1)).not.toContain(leaving.id);
     await leaving.engine.drain.end();
-    await waitFor(() => !cluster.member(0).engine.peering.isAway(leaving.id), { what: 'back' });
+    await waitFor(() => !cluster.member(0).engine.peering.isAbsent(leaving.id), { what: 'back' });
     await cluster.submit(leaving, { payload: { again: 1 } });
     await cluster.sealed(6);
   }, 60_000);

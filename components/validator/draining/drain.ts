@@ -1,21 +1,21 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { DrainChange, LogRecord } from '../log/entries.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
 
 export interface DrainOptions {
   readonly self: string;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
-  registers(): Iterable<Register>;
+  registers(): Iterable<RegisterChain>;
   append(record: LogRecord): Promise<number>;
   /** Throws AppError unavailable VALIDATOR_PAUSED while the disk is full. */
-  assertRoom(): void;
+  assertDiskSpace(): void;
   /** Tells the peers at once whether this validator proposes. */
-  tell(): void;
+  notifyPeers(): void;
   /** Announces the waiting transactions of a register to its other members again. */
-  remind(register: Register): void;
+  reannounce(register: RegisterChain): void;
 }
 
 /** The progress of a drain. */
@@ -30,8 +30,8 @@ export interface DrainFacts {
   readonly alone: readonly string[];
 }
 
-const remindMs = 1_000;
-const lookMs = 50;
+const reannounceMs = 1_000;
+const pollMs = 50;
 
 /**
  * A draining validator accepts nothing from clients and proposes nothing. It still votes, so that the other members seal
@@ -47,7 +47,7 @@ export class Drain {
   constructor(options: DrainOptions, sinceMs: number | undefined) {
     this.#options = options;
     this.#sinceMs = sinceMs;
-    if (sinceMs !== undefined) this.#keepReminding();
+    if (sinceMs !== undefined) this.#keepReannouncing();
   }
 
   get isDraining(): boolean {
@@ -55,7 +55,7 @@ export class Drain {
   }
 
   /** Throws AppError unavailable VALIDATOR_DRAINING during a drain. */
-  assertTaking(): void {
+  assertAccepting(): void {
     if (!this.isDraining) return;
     const message = 'This validator is drained; submit the transaction to another validator';
     const options = { retryAfterSeconds: 1, elsewhere: true } as const;
@@ -65,16 +65,16 @@ export class Drain {
   /** Starts the drain. Idempotent. Throws AppError unavailable VALIDATOR_PAUSED. */
   async begin(): Promise<DrainFacts> {
     if (this.#sinceMs === undefined) {
-      this.#options.assertRoom();
+      this.#options.assertDiskSpace();
       this.#sinceMs = this.#options.clock.nowMs();
       try {
-        await this.#remember();
+        await this.#persist();
       } catch (error) {
         this.#sinceMs = undefined;
         throw error;
       }
-      this.#options.tell();
-      this.#keepReminding();
+      this.#options.notifyPeers();
+      this.#keepReannouncing();
     }
     return this.facts;
   }
@@ -83,16 +83,16 @@ export class Drain {
   async end(): Promise<DrainFacts> {
     const sinceMs = this.#sinceMs;
     if (sinceMs !== undefined) {
-      this.#options.assertRoom();
+      this.#options.assertDiskSpace();
       this.#sinceMs = undefined;
       try {
-        await this.#remember();
+        await this.#persist();
       } catch (error) {
         this.#sinceMs = sinceMs;
         throw error;
       }
       this.#options.scheduler.clear('drain');
-      this.#options.tell();
+      this.#options.notifyPeers();
       for (const register of this.#options.registers()) register.wake();
     }
     return this.facts;
@@ -100,12 +100,12 @@ export class Drain {
 
   /** For shutdown: resolves when nothing is in flight, or after that time. Nothing is persisted. */
   async stop(withinMs: number): Promise<void> {
-    const { clock, scheduler, tell } = this.#options;
+    const { clock, scheduler, notifyPeers } = this.#options;
     this.#isStopping = true;
-    tell();
+    notifyPeers();
     const untilMs = clock.nowMs() + withinMs;
     while (this.facts.inFlight > 0 && clock.nowMs() < untilMs) {
-      await new Promise<void>((resolve) => scheduler.set('stopping', lookMs, resolve));
+      await new Promise<void>((resolve) => scheduler.set('stopping', pollMs, resolve));
     }
   }
 
@@ -124,20 +124,20 @@ export class Drain {
   }
 
   /** The record that a new segment of the log must contain. */
-  *carry(): Iterable<LogRecord> {
+  *carryOver(): Iterable<LogRecord> {
     if (this.#sinceMs !== undefined) yield { kind: 'drain', value: { sinceMs: this.#sinceMs } };
   }
 
-  #remember(): Promise<number> {
+  #persist(): Promise<number> {
     const value: DrainChange = this.#sinceMs === undefined ? {} : { sinceMs: this.#sinceMs };
     return this.#options.append({ kind: 'drain', value });
   }
 
-  #isAlone({ state }: Register): boolean {
+  #isAlone({ state }: RegisterChain): boolean {
     return state.members.every(({ validatorId }) => validatorId === this.#options.self);
   }
 
-  #inFlight(register: Register): number {
+  #inFlight(register: RegisterChain): number {
     const { machine, facts } = register;
     const isOpen = machine.step !== 'idle' && machine.step !== 'decided';
     const proposal = machine.rounds.get(machine.round)?.proposal;
@@ -145,17 +145,17 @@ export class Drain {
     return facts.unstored + (isProposing ? 1 : 0);
   }
 
-  #keepReminding(): void {
-    const { registers, scheduler, remind } = this.#options;
-    scheduler.set('drain', remindMs, () => {
+  #keepReannouncing(): void {
+    const { registers, scheduler, reannounce } = this.#options;
+    scheduler.set('drain', reannounceMs, () => {
       if (this.#sinceMs === undefined) return;
-      for (const register of registers()) if (register.pool.size > 0) remind(register);
-      this.#keepReminding();
+      for (const register of registers()) if (register.pool.size > 0) reannounce(register);
+      this.#keepReannouncing();
     });
   }
 }
 
-function countBefore({ pool }: Register, sinceMs: number): number {
+function countBefore({ pool }: RegisterChain, sinceMs: number): number {
   let count = 0;
   for (const { addedAtMs } of pool.waiting()) if (addedAtMs <= sinceMs) count += 1;
   return count;

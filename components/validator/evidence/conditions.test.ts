@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import { four, gathered, registerReport, validatorReport } from '../admin/reports.fixture.ts';
+import { collected, four, registerReport, validatorReport } from '../admin/reports.fixture.ts';
 import { presentStatus } from '../admin/status.ts';
 import { reportOf, wireReport } from '../admin/wire.ts';
 import type { EvidenceSummary } from './conditions.ts';
@@ -19,7 +19,7 @@ function statusOf(held: Readonly<Record<string, readonly EvidenceSummary[]>>, aw
     const report = away.includes(id) ? undefined : registerReport({ evidence: held[id] ?? [] });
     return [id, report] as const;
   });
-  const [register] = presentStatus(gathered(Object.fromEntries(reports)), {
+  const [register] = presentStatus(collected(Object.fromEntries(reports)), {
     self: 'validator-0',
     nowMs: 61_000,
   }).registers;

@@ -18,7 +18,7 @@ export function summarise(known: readonly KnownEvidence[]): readonly EvidenceSum
 }
 
 /** The evidence in one member's report, and whether that member is this validator. */
-export interface Testimony {
+export interface MemberEvidence {
   readonly isOwn: boolean;
   readonly evidence: readonly EvidenceSummary[];
 }
@@ -40,9 +40,9 @@ interface Equivocation {
  * The members with proven equivocations, each once, by its earliest evidence. Summaries of other members count when more
  * members report them than the set tolerates to be faulty, so that one of them is honest.
  */
-function equivocations(testimonies: readonly Testimony[], setSize: number): readonly Equivocation[] {
+function equivocations(memberEvidence: readonly MemberEvidence[], setSize: number): readonly Equivocation[] {
   const said = new Map<string, { by: number; isOwn: boolean; first: Equivocation }>();
-  for (const { isOwn, evidence } of testimonies) {
+  for (const { isOwn, evidence } of memberEvidence) {
     const mine = new Map<string, Equivocation>();
     for (const { validatorIds, kind, height, seenAtMs } of evidence) {
       for (const validatorId of validatorIds) {
@@ -69,8 +69,8 @@ function earlier(a: Equivocation | undefined, b: Equivocation): Equivocation {
 }
 
 /** The condition EquivocationDetected of a register and of each member concerned. */
-export function equivocationConditions(testimonies: readonly Testimony[], setSize: number) {
-  const found = equivocations(testimonies, setSize);
+export function equivocationConditions(memberEvidence: readonly MemberEvidence[], setSize: number) {
+  const found = equivocations(memberEvidence, setSize);
   const [first] = found.toSorted((a, b) => a.height - b.height);
   const ofMember = (validatorId: string) =>
     found.filter((each) => each.validatorId === validatorId).map(conditionOf);

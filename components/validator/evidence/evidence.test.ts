@@ -9,12 +9,12 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { ListEvidenceResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { Cluster, type Member } from '../testing/cluster.ts';
-import { lieTo } from '../testing/equivocator.ts';
+import { sendConflictingVotes } from '../testing/equivocator.ts';
 import { registerId } from '../testing/world.ts';
 import { type CollectDeps, collectEvidence } from './collect.ts';
 import { presentEvidence } from './present.ts';
 import { mountEvidence } from './routes.ts';
-import { type HeldEvidence, heldOf, wireHeld } from './wire.ts';
+import { type HeldEvidence, parseHeldEvidence, wireHeld } from './wire.ts';
 
 const clusters: Cluster[] = [];
 afterEach(async () => {
@@ -29,7 +29,7 @@ async function convicted(): Promise<Cluster> {
   await cluster.open();
   await cluster.begin();
   await cluster.agreed();
-  lieTo(cluster, cluster.member(3), cluster.member(0));
+  sendConflictingVotes(cluster, cluster.member(3), cluster.member(0));
   for (const member of cluster.members) {
     await waitFor(() => member.engine.peering.evidence(registerId).length === 1);
   }
@@ -39,7 +39,9 @@ async function convicted(): Promise<Cluster> {
 /** The evidence after its encoding. */
 function travelled(member: Member): readonly HeldEvidence[] {
   const wire = create(ListEvidenceResponseSchema, wireHeld(member.engine.peering.evidence(registerId)));
-  return heldOf(fromBinary(ListEvidenceResponseSchema, toBinary(ListEvidenceResponseSchema, wire)));
+  return parseHeldEvidence(
+    fromBinary(ListEvidenceResponseSchema, toBinary(ListEvidenceResponseSchema, wire)),
+  );
 }
 
 type Twist = (validatorId: string, held: readonly HeldEvidence[]) => readonly HeldEvidence[];
@@ -51,7 +53,7 @@ function depsOf(cluster: Cluster, self: string, twist: Twist = (_id, held) => he
     verifier,
     evidence: (id) => find(self)?.engine.peering.evidence(id) ?? [],
     findRules: async (id) => (await cluster.ledger.findRegister(id))?.ledger,
-    colleagues: {
+    peerClients: {
       async evidence(validatorId) {
         const member = find(validatorId);
         if (member?.opened === undefined) throw new AppError('unavailable', 'UNAVAILABLE', 'away');
@@ -157,7 +159,7 @@ describe('the evidence of a set', { timeout: 40_000 }, () => {
   test('is refused when it cannot be parsed', () => {
     const wire = (each: object) => create(ListEvidenceResponseSchema, { evidence: [each] });
     for (const each of [{}, { networkId: 'n', seenAtMs: -1n }, { evidence: {} }]) {
-      expect(() => heldOf(wire(each))).toThrow(AppError);
+      expect(() => parseHeldEvidence(wire(each))).toThrow(AppError);
     }
   });
 });

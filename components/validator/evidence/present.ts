@@ -5,11 +5,11 @@ import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import type { Message } from '../consensus/messages.ts';
 import { convictedBy } from '../peering/evidence.ts';
 import { signable } from '../sealing/sign-bytes.ts';
-import type { Collected, Collection } from './collect.ts';
+import type { CollectedEvidence, EvidenceCollection } from './collect.ts';
 import type { HeldEvidence } from './wire.ts';
 
 /** The answer of `GET /api/admin/validators/{registerId}/evidence`. */
-export function presentEvidence({ rules, evidence, unreachable }: Collection) {
+export function presentEvidence({ rules, evidence, unreachable }: EvidenceCollection) {
   return {
     registerId: rules.registerId,
     evidence: evidence.map((each) => presentOne(rules, each)),
@@ -17,7 +17,7 @@ export function presentEvidence({ rules, evidence, unreachable }: Collection) {
   };
 }
 
-function presentOne(rules: LedgerRules, { id, held, heldBy, firstSeenAtMs }: Collected) {
+function presentOne(rules: LedgerRules, { id, held, heldBy, firstSeenAtMs }: CollectedEvidence) {
   const { evidence, signers } = held;
   const { first } = evidence;
   const isOfOne = evidence.kind !== 'conflicting-certificate';

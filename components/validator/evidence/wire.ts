@@ -13,8 +13,8 @@ export interface HeldEvidence extends Proof {
 }
 
 /** Upper bound of evidence read for one register, equal to what a validator keeps. */
-const mostRead = 1_024;
-const mostMembers = 128;
+const maxRead = 1_024;
+const maxMembers = 128;
 
 /** The evidence of one register as a protobuf message. */
 export function wireHeld(known: readonly KnownEvidence[]) {
@@ -41,13 +41,13 @@ const signerSchema = z.object({
 const proofSchema = z.object({
   networkId: z.string().regex(/^[\x20-\x7e]{1,256}$/),
   validatorSetHash: z.string().regex(/^[0-9a-f]{64}$/),
-  signers: z.array(signerSchema).min(1).max(mostMembers),
+  signers: z.array(signerSchema).min(1).max(maxMembers),
   seenAtMs: z.bigint().min(0n).max(8_640_000_000_000_000n).transform(Number),
 });
 
 /** Parses another validator's evidence. Throws AppError bad_gateway for malformed evidence. */
-export function heldOf({ evidence: all }: ListEvidenceResponse): readonly HeldEvidence[] {
-  return all.slice(0, mostRead).map((each) => {
+export function parseHeldEvidence({ evidence: all }: ListEvidenceResponse): readonly HeldEvidence[] {
+  return all.slice(0, maxRead).map((each) => {
     const proof = proofSchema.safeParse(each);
     const evidence = each.evidence && parseEvidence(each.evidence);
     if (proof.success && evidence !== undefined) return { ...proof.data, evidence };

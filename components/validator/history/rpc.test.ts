@@ -29,7 +29,7 @@ const context: RpcContext = {
 };
 const handlers = historyHandlers({
   registers: () => world.engine.registers.all(),
-  readHeld: (id, range) => world.engine.readHeld(id, range),
+  readLoggedDockets: (id, range) => world.engine.readLoggedDockets(id, range),
 });
 
 async function read(from: number, id = registerId, reading = handlers): Promise<WriteDocketRequest[]> {
@@ -62,9 +62,9 @@ describe('dockets in the log for a register service that lost them', () => {
     const held: number[] = [];
     const piecemeal = historyHandlers({
       registers: () => [],
-      mostBytes: 1,
-      readHeld: async (id, range) => {
-        const found = await world.engine.readHeld(id, range);
+      maxBytes: 1,
+      readLoggedDockets: async (id, range) => {
+        const found = await world.engine.readLoggedDockets(id, range);
         held.push(found.decided.size);
         return found;
       },

@@ -4,16 +4,16 @@ import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { HistoryService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import { wireDocket } from '../clients.ts';
 import { decodeTransaction } from '../log/entries.ts';
-import type { Held, HeldRange } from '../log/recovery.ts';
+import type { LoggedDockets, LoggedRange } from '../log/recovery.ts';
 import { rebuildDocket } from '../sealing/rebuild.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 
 export interface HistoryDeps {
-  registers(): Iterable<Pick<Register, 'id' | 'facts'>>;
+  registers(): Iterable<Pick<RegisterChain, 'id' | 'facts'>>;
   /** The dockets of a register that the log still holds, from one number on. */
-  readHeld(registerId: string, range: HeldRange): Promise<Held>;
+  readLoggedDockets(registerId: string, range: LoggedRange): Promise<LoggedDockets>;
   /** Approximate bound of transaction bytes in memory; 64 MiB when absent. */
-  readonly mostBytes?: number;
+  readonly maxBytes?: number;
 }
 
 const mebibyte = 1024 * 1024;
@@ -21,8 +21,8 @@ const mebibyte = 1024 * 1024;
 /** The RPCs by which a register service that lost dockets gets back those that the log still holds. */
 export function historyHandlers({
   registers: allRegisters,
-  readHeld,
-  mostBytes = 64 * mebibyte,
+  readLoggedDockets,
+  maxBytes = 64 * mebibyte,
 }: HistoryDeps): RpcHandlers<typeof HistoryService.method> {
   let isReading = false;
   return {
@@ -41,7 +41,7 @@ export function historyHandlers({
       if (isReading) throw busy();
       isReading = true;
       try {
-        const read = (next: number) => readHeld(registerId, { from: next, mostBytes });
+        const read = (next: number) => readLoggedDockets(registerId, { from: next, maxBytes });
         yield* docketsHeld(read, Number(from), signal);
       } finally {
         isReading = false;
@@ -51,21 +51,25 @@ export function historyHandlers({
 }
 
 /** Yields consecutive dockets until one is not completely in the log. */
-async function* docketsHeld(read: (from: number) => Promise<Held>, from: number, signal: AbortSignal) {
+async function* docketsHeld(
+  read: (from: number) => Promise<LoggedDockets>,
+  from: number,
+  signal: AbortSignal,
+) {
   for (let next = from; !signal.aborted; ) {
     const first = next;
-    const held = await read(first);
+    const loggedDockets = await read(first);
     for (; !signal.aborted; next += 1) {
-      const docket = docketOf(held, next);
+      const docket = docketOf(loggedDockets, next);
       if (docket === undefined) break;
       yield docket;
     }
-    if (held.isAll || next === first) return;
+    if (loggedDockets.isAll || next === first) return;
   }
 }
 
 /** Undefined when the log does not hold the docket completely. */
-function docketOf({ decided, transactions }: Held, number: number) {
+function docketOf({ decided, transactions }: LoggedDockets, number: number) {
   const known = decided.get(number);
   const docket =
     known &&

@@ -4,7 +4,7 @@ import type { Certificate } from '#core/ledger/certificate.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
-import type { Held } from '../consensus/machine.ts';
+import type { RoundValue } from '../consensus/machine.ts';
 import type { UnsignedMessage, Vote } from '../consensus/messages.ts';
 import type { PeerEvidence, Proof } from '../peering/transport.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
@@ -18,8 +18,8 @@ export interface OwnMessage {
   readonly registerId: string;
   readonly message: UnsignedMessage;
   readonly timestamp: string;
-  readonly locked: Held | undefined;
-  readonly valid: Held | undefined;
+  readonly locked: RoundValue | undefined;
+  readonly valid: RoundValue | undefined;
   /** The docket that the message or `valid` refers to, logged at its first appearance. */
   readonly header?: DocketHeader | undefined;
   /**

@@ -32,11 +32,11 @@ class Stand {
         log: this.log,
         storage: this.disk.storage(),
         volume: this.volume,
-        later: (ms, act) => {
+        schedule: (ms, act) => {
           this.delaysMs.push(ms);
           this.#retry = act;
         },
-        carry: () => [],
+        carryOver: () => [],
         ...options,
       },
       (read) => seen.push(Buffer.from(read.body).toString()),
@@ -63,7 +63,7 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-function watched(append: Promise<number>) {
+function observed(append: Promise<number>) {
   const state = { outcome: 'open' };
   append.then(
     () => {
@@ -82,9 +82,9 @@ describe('a log on a full disk', () => {
     const { journal } = await stand.open();
     await journal.append(entry('before'));
     stand.disk.capacityBytes = stand.disk.usedBytes + 30;
-    const held = [watched(journal.append(entry('a'.repeat(100))))];
+    const held = [observed(journal.append(entry('a'.repeat(100))))];
     await settle();
-    held.push(watched(journal.append(entry('b'))), watched(journal.append(entry('c'))));
+    held.push(observed(journal.append(entry('b'))), observed(journal.append(entry('c'))));
     await settle();
     expect(held.map(({ outcome }) => outcome)).toEqual(['open', 'open', 'open']);
     expect(stand.volume.full).toMatchObject({ reason: 'disk full' });
@@ -103,7 +103,7 @@ describe('a log on a full disk', () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     stand.disk.capacityBytes = stand.disk.usedBytes;
-    const held = watched(journal.append(entry('x')));
+    const held = observed(journal.append(entry('x')));
     await settle();
     for (let n = 0; n < 8; n += 1) {
       const before = stand.disk.calls;
@@ -123,7 +123,7 @@ describe('a log on a full disk', () => {
     const { journal } = await stand.open();
     await journal.append(entry('kept'));
     stand.disk.capacityBytes = stand.disk.usedBytes + 40;
-    watched(journal.append(entry('y'.repeat(500))));
+    observed(journal.append(entry('y'.repeat(500))));
     await settle();
     const again = await stand.open();
     expect(again.seen).toEqual(['kept']);
@@ -142,7 +142,7 @@ describe('a log on a full disk', () => {
       failures -= 1;
       if (failures >= 0) throw fileError('EDQUOT');
     };
-    const held = watched(journal.append(entry('unsure')));
+    const held = observed(journal.append(entry('unsure')));
     await settle();
     expect(held.outcome).toBe('open');
     await stand.retry();
@@ -157,18 +157,18 @@ describe('a log on a full disk', () => {
   test('begins its next file when there is space, and carries each entry over once', async () => {
     const stand = new Stand();
     let carries = 0;
-    const carry = () => {
+    const carryOver = () => {
       carries += 1;
       return [entry(`alive ${'z'.repeat(300)}`)];
     };
-    const { journal } = await stand.open({ segmentBytes: 200, retainBytes: 300, carry });
+    const { journal } = await stand.open({ segmentBytes: 200, retainBytes: 300, carryOver });
     await journal.append(entry('1'.repeat(200)));
     await settle();
     stand.disk.capacityBytes = stand.disk.usedBytes + 205 + 16 + 100;
     await journal.append(entry('2'.repeat(180)));
     await settle();
     // The second file is full; the third has its header and no space for the carried-over entries.
-    const held = watched(journal.append(entry('3')));
+    const held = observed(journal.append(entry('3')));
     for (let n = 0; n < 3; n += 1) await stand.retry();
     expect([held.outcome, stand.volume.isFull, carries]).toEqual(['open', true, 1]);
     stand.disk.capacityBytes = 1 << 20;
@@ -194,10 +194,10 @@ describe('a log on a full disk', () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     stand.disk.capacityBytes = stand.disk.usedBytes;
-    const held: ReturnType<typeof watched>[] = [];
+    const held: ReturnType<typeof observed>[] = [];
     const large: Entry = { type: 1, body: Buffer.alloc(16 * 1024 * 1024) };
     for (let n = 0; n < 6; n += 1) {
-      held.push(watched(journal.append(large)));
+      held.push(observed(journal.append(large)));
       await settle();
     }
     expect(journal.failure?.message).toContain('too many entries wait');
@@ -214,10 +214,10 @@ describe('a log whose disk fails', () => {
     stand.disk.beforeForce = () => {
       if (isFailing) throw fileError('EIO');
     };
-    const first = watched(journal.append(entry('lost')));
+    const first = observed(journal.append(entry('lost')));
     await settle();
     isFailing = false;
-    const second = watched(journal.append(entry('later')));
+    const second = observed(journal.append(entry('later')));
     await settle();
     expect([first.outcome, second.outcome]).toEqual(['refused', 'refused']);
     expect(journal.failure).toMatchObject({ code: 'EIO' });
@@ -246,7 +246,7 @@ describe('a log whose disk fails', () => {
     const { journal } = await stand.open();
     await journal.append(entry('before'));
     stand.disk.capacityBytes = stand.disk.usedBytes + 1;
-    const held = watched(journal.append(entry('after'.repeat(20))));
+    const held = observed(journal.append(entry('after'.repeat(20))));
     await settle();
     const storage = stand.disk.storage();
     const [name] = await storage.list('log');
@@ -264,19 +264,19 @@ describe('a volume', () => {
     const volume = new Volume(manualClock(7), createLogger({ service: 'test', level: 'silent' }));
     const write = Promise.withResolvers<number>();
     const waiting = volume.unlessFull(write.promise);
-    volume.filled(fileError('ENOSPC'));
+    volume.onFull(fileError('ENOSPC'));
     await expect(waiting).rejects.toMatchObject({ code: 'VALIDATOR_PAUSED', retryAfterSeconds: 5 });
     await expect(volume.unlessFull(write.promise)).rejects.toMatchObject({ code: 'VALIDATOR_PAUSED' });
-    expect(() => volume.assertRoom()).toThrow('This validator is Paused: disk full');
+    expect(() => volume.assertDiskSpace()).toThrow('This validator is Paused: disk full');
     let goneOn = 0;
-    volume.onRoom(() => {
+    volume.onDiskSpace(() => {
       goneOn += 1;
     });
-    volume.freed();
-    volume.freed();
+    volume.onSpaceFreed();
+    volume.onSpaceFreed();
     expect(goneOn).toBe(1);
     write.resolve(3);
     expect(await volume.unlessFull(write.promise)).toBe(3);
-    expect(() => volume.assertRoom()).not.toThrow();
+    expect(() => volume.assertDiskSpace()).not.toThrow();
   });
 });

@@ -32,8 +32,8 @@ async function openJournal(options: Partial<JournalOptions> = {}) {
       retainBytes: 1 << 24,
       log,
       volume: new Volume(systemClock(), log),
-      later: () => {},
-      carry: () => [],
+      schedule: () => {},
+      carryOver: () => [],
       ...options,
     },
     (read) => seen.push(text(read)),
@@ -130,11 +130,11 @@ describe('the log', () => {
 
   it('stays within its size, carries live entries over, and still replays', async () => {
     const carried: number[] = [];
-    const carry = (segment: number) => {
+    const carryOver = (segment: number) => {
       carried.push(segment);
       return [entry(`alive-${segment}`, 9)];
     };
-    const { journal } = await openJournal({ segmentBytes: 1000, retainBytes: 4000, carry });
+    const { journal } = await openJournal({ segmentBytes: 1000, retainBytes: 4000, carryOver });
     for (let index = 0; index < 100; index += 1) await journal.append(entry('y'.repeat(200)));
     expect(journal.sizeBytes).toBeLessThan(6000);
     await journal.close();

@@ -3,7 +3,7 @@ import type { Logger } from '#kit/log/log.ts';
 import type { Entry } from './format.ts';
 import { type Replay, Segments } from './segments.ts';
 import { nodeStorage, type Storage } from './storage.ts';
-import { isNoRoom, type Volume } from './volume.ts';
+import { isDiskFull, type Volume } from './volume.ts';
 
 export interface JournalOptions {
   readonly directory: string;
@@ -16,23 +16,23 @@ export interface JournalOptions {
   /** Notified when a write finds the disk full, and when space is available again. */
   readonly volume: Volume;
   /** Runs the callback after that many milliseconds, to retry a write that found the disk full. */
-  later(ms: number, act: () => void): void;
+  schedule(ms: number, callback: () => void): void;
   /** Entries of a segment about to be deleted that must be written to segment `into`; undefined when nothing may be deleted yet. */
-  carry(segment: number, into: number): Entry[] | undefined;
+  carryOver(segment: number, into: number): Entry[] | undefined;
 }
 
 /** The number of the segment that holds the entry, known once it is on disk. */
 export type Appended = Promise<number>;
 
-interface Waiting {
+interface PendingAppend {
   readonly entries: readonly Entry[];
   readonly resolve: (segment: number) => void;
   readonly reject: (error: Error) => void;
 }
 
-const largestBatchBytes = 8 * 1024 * 1024;
+const maxBatchBytes = 8 * 1024 * 1024;
 /** Bound of entries that wait for disk space. A paused validator writes little, so a larger backlog is a fault. */
-const mostHeldBytes = 64 * 1024 * 1024;
+const maxHeldBytes = 64 * 1024 * 1024;
 const retryMs = { first: 250, last: 5_000 } as const;
 
 /**
@@ -44,9 +44,9 @@ const retryMs = { first: 250, last: 5_000 } as const;
 export class Journal {
   readonly #options: JournalOptions;
   readonly #segments: Segments;
-  #waiting: Waiting[] = [];
+  #waiting: PendingAppend[] = [];
   /** The batch that is being written, or that waits for disk space. */
-  #taken: Waiting[] | undefined;
+  #taken: PendingAppend[] | undefined;
   /** The current segment is full and the next one must begin. */
   #isRotating = false;
   /** Carried-over entries of the segment to delete. They are collected once, because collecting them moves their transactions. */
@@ -73,11 +73,11 @@ export class Journal {
       await journal.#segments.load(replay);
     } catch (error) {
       await journal.#segments.close();
-      if (!isNoRoom(error)) throw error;
-      options.volume.filled(error);
+      if (!isDiskFull(error)) throw error;
+      options.volume.onFull(error);
       throw unusable(error);
     }
-    options.volume.freed();
+    options.volume.onSpaceFreed();
     return journal;
   }
 
@@ -128,7 +128,7 @@ export class Journal {
         if (this.#isRotating) await this.#rotate();
         else await this.#writeNext();
       } catch (error) {
-        if (isNoRoom(error)) {
+        if (isDiskFull(error)) {
           this.#hold(error);
           break;
         }
@@ -138,7 +138,7 @@ export class Journal {
     this.#writing = undefined;
     if (!this.#isHeld && this.#failure === undefined) {
       this.#delayMs = retryMs.first;
-      this.#options.volume.freed();
+      this.#options.volume.onSpaceFreed();
     }
   }
 
@@ -156,12 +156,12 @@ export class Journal {
   }
 
   /** All waiting appends up to a size limit, so that a batch fits into memory when it is read. */
-  #take(): Waiting[] {
+  #take(): PendingAppend[] {
     let size = 0;
     let count = 0;
     for (const { entries } of this.#waiting) {
       size += sizeOf(entries);
-      if (count > 0 && size > largestBatchBytes) break;
+      if (count > 0 && size > maxBatchBytes) break;
       count += 1;
     }
     return this.#waiting.splice(0, count);
@@ -175,8 +175,8 @@ export class Journal {
   /** The write does not count and is retried with a growing delay. */
   #hold(error: Error): void {
     this.#isHeld = true;
-    this.#options.volume.filled(error);
-    this.#options.later(this.#delayMs, () => {
+    this.#options.volume.onFull(error);
+    this.#options.schedule(this.#delayMs, () => {
       if (this.#failure !== undefined) return;
       this.#isHeld = false;
       this.#start();
@@ -187,7 +187,7 @@ export class Journal {
   #boundHeld(): void {
     let size = 0;
     for (const { entries } of this.#waiting) size += sizeOf(entries);
-    if (size > mostHeldBytes) this.#fail(new Error('too many entries wait for disk space'));
+    if (size > maxHeldBytes) this.#fail(new Error('too many entries wait for disk space'));
   }
 
   #fail(error: Error): void {
@@ -203,11 +203,11 @@ export class Journal {
   }
 
   async #rotate(): Promise<void> {
-    const { retainBytes, carry } = this.#options;
+    const { retainBytes, carryOver } = this.#options;
     if (this.#carried === undefined) {
       await this.#segments.begin();
       const { oldest, current, sizeBytes } = this.#segments;
-      const entries = sizeBytes <= retainBytes || oldest === current ? undefined : carry(oldest, current);
+      const entries = sizeBytes <= retainBytes || oldest === current ? undefined : carryOver(oldest, current);
       if (entries !== undefined) this.#carried = { oldest, entries };
     }
     const carried = this.#carried;

@@ -10,17 +10,17 @@ import type {
   Tombstone,
 } from './entries.ts';
 
-export interface Placed {
+export interface PlacedTransaction {
   readonly transaction: LoggedTransaction;
   readonly segment: number;
 }
 
 /** The state of one register as the log records it. */
-export interface Recovered {
+export interface RecoveredRegister {
   /** Accepted and not known to be stored. */
-  readonly transactions: Map<string, Placed>;
+  readonly transactions: Map<string, PlacedTransaction>;
   /** Different records under the same ids, which a proposal needed while another record waited here. */
-  readonly others: Placed[];
+  readonly others: PlacedTransaction[];
   /** Decided and not known to be stored, by docket number. */
   readonly decided: Map<number, DecidedDocket>;
   /** Own messages of the latest height, in order. */
@@ -32,7 +32,7 @@ export interface Recovered {
   readonly evidence: LoggedEvidence[];
 }
 
-function emptyRecovery(): Recovered {
+function emptyRecovery(): RecoveredRegister {
   return {
     transactions: new Map(),
     others: [],
@@ -50,7 +50,7 @@ type RegisterRecord = Exclude<ReadRecord, { readonly kind: 'drain' }>;
 
 /** Folds the log records, oldest first, into the state that is still needed. */
 export class Recovery {
-  readonly registers = new Map<string, Recovered>();
+  readonly registers = new Map<string, RecoveredRegister>();
   /** Start of the drain; undefined when the validator does not drain. */
   drainingSinceMs: number | undefined;
 
@@ -91,7 +91,7 @@ export class Recovery {
     }
   }
 
-  #register(registerId: string): Recovered {
+  #register(registerId: string): RecoveredRegister {
     let register = this.registers.get(registerId);
     if (register === undefined) {
       register = emptyRecovery();
@@ -106,14 +106,14 @@ function registerOf(record: RegisterRecord): string {
 }
 
 /** The latest record wins. A carried-over segment repeats records. */
-function takeTransaction({ transactions, others }: Recovered, placed: Placed): void {
+function takeTransaction({ transactions, others }: RecoveredRegister, placed: PlacedTransaction): void {
   const { txId, body } = placed.transaction;
   const known = transactions.get(txId);
   if (known !== undefined && !equalBytes(known.transaction.body, body)) others.push(known);
   transactions.set(txId, placed);
 }
 
-function takeOwn(register: Recovered, own: OwnMessage): void {
+function takeOwn(register: RecoveredRegister, own: OwnMessage): void {
   const height = register.own[0]?.message.height ?? -1;
   if (own.message.height > height) register.own = [own];
   if (own.message.height !== height) return;
@@ -127,7 +127,7 @@ function isSameMessage(a: OwnMessage['message'], b: OwnMessage['message']): bool
   return a.kind === b.kind && a.round === b.round && isSameValue(a.value, b.value);
 }
 
-function forgetStored(register: Recovered, docketNumber: number): void {
+function forgetStored(register: RecoveredRegister, docketNumber: number): void {
   for (const [number, decided] of register.decided) {
     if (number > docketNumber) continue;
     for (const txId of decided.header.transactionIds) register.transactions.delete(txId);
@@ -136,26 +136,26 @@ function forgetStored(register: Recovered, docketNumber: number): void {
 }
 
 /** Dockets of a register in the log, stored or not, with which a register service that lost them can be restored. */
-export interface Held {
+export interface LoggedDockets {
   readonly decided: ReadonlyMap<number, DecidedDocket>;
-  readonly transactions: ReadonlyMap<string, Placed>;
+  readonly transactions: ReadonlyMap<string, PlacedTransaction>;
   /** False when the log holds later dockets that were not read. */
   readonly isAll: boolean;
 }
 
 /** The range of dockets to read. */
-export interface HeldRange {
+export interface LoggedRange {
   readonly from: number;
   /** Bytes of transactions after which no further docket is read; unlimited when absent. */
-  readonly mostBytes?: number;
+  readonly maxBytes?: number;
 }
 
 /** Reads the log twice: first the dockets of the register from `from` on, then their transactions. */
-export async function readHeld(
+export async function readLoggedDockets(
   replay: (take: (record: ReadRecord, segment: number) => void) => Promise<void>,
   registerId: string,
-  { from, mostBytes = Number.POSITIVE_INFINITY }: HeldRange,
-): Promise<Held> {
+  { from, maxBytes = Number.POSITIVE_INFINITY }: LoggedRange,
+): Promise<LoggedDockets> {
   const decided = new Map<number, DecidedDocket>();
   let last = from;
   let bytes = 0;
@@ -172,11 +172,11 @@ export async function readHeld(
     if (record.kind === 'transaction' && decided.size > 0) bytes += record.value.body.length;
     if (record.kind !== 'decided') return;
     // a carried-over segment repeats a docket behind later ones
-    if (record.value.header.docketNumber > last && bytes >= mostBytes) isAll = false;
+    if (record.value.header.docketNumber > last && bytes >= maxBytes) isAll = false;
     else take(record.value);
   });
   const wanted = new Set([...decided.values()].flatMap(({ header }) => header.transactionIds));
-  const transactions = new Map<string, Placed>();
+  const transactions = new Map<string, PlacedTransaction>();
   await replay((record, segment) => {
     if (record.kind !== 'transaction' || record.value.registerId !== registerId) return;
     if (wanted.has(record.value.txId)) {
@@ -187,10 +187,10 @@ export async function readHeld(
 }
 
 /** The first docket from `from` to below `to` that is not completely in the log; undefined when all are. */
-export function findGap(held: Held, from: number, to: number): number | undefined {
+export function findGap(loggedDockets: LoggedDockets, from: number, to: number): number | undefined {
   for (let number = from; number < to; number += 1) {
-    const ids = held.decided.get(number)?.header.transactionIds;
-    if (ids === undefined || !ids.every((txId) => held.transactions.has(txId))) return number;
+    const ids = loggedDockets.decided.get(number)?.header.transactionIds;
+    if (ids === undefined || !ids.every((txId) => loggedDockets.transactions.has(txId))) return number;
   }
   return undefined;
 }

@@ -3,7 +3,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 
 /** Since when and why the volume is full. */
-export interface Fullness {
+export interface DiskFullStatus {
   readonly sinceMs: number;
   readonly reason: string;
 }
@@ -11,7 +11,7 @@ export interface Fullness {
 export const diskFullReason = 'disk full';
 
 /** Whether a file system error means that the disk or the quota is full. */
-export function isNoRoom(error: unknown): error is NodeJS.ErrnoException {
+export function isDiskFull(error: unknown): error is NodeJS.ErrnoException {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return code === 'ENOSPC' || code === 'EDQUOT';
 }
@@ -25,7 +25,7 @@ export class Volume {
   readonly #log: Logger;
   readonly #waiting = new Set<(error: AppError) => void>();
   readonly #roomed: (() => void)[] = [];
-  #full: Fullness | undefined;
+  #full: DiskFullStatus | undefined;
 
   constructor(clock: Clock, log: Logger) {
     this.#clock = clock;
@@ -33,7 +33,7 @@ export class Volume {
   }
 
   /** Undefined while there is space. */
-  get full(): Fullness | undefined {
+  get full(): DiskFullStatus | undefined {
     return this.#full;
   }
 
@@ -42,7 +42,7 @@ export class Volume {
   }
 
   /** A write found the disk full. */
-  filled(error: Error): void {
+  onFull(error: Error): void {
     if (this.#full !== undefined) return;
     this.#full = { sinceMs: this.#clock.nowMs(), reason: diskFullReason };
     this.#log.error(
@@ -54,21 +54,21 @@ export class Volume {
   }
 
   /** All waiting entries are on disk. */
-  freed(): void {
+  onSpaceFreed(): void {
     if (this.#full === undefined) return;
     const fullForMs = this.#clock.nowMs() - this.#full.sinceMs;
     this.#full = undefined;
     this.#log.warn({ fullForMs }, 'The volume of the log has space again; the validator resumes');
-    for (const act of this.#roomed) act();
+    for (const callback of this.#roomed) callback();
   }
 
   /** Registers a callback for each time when space is available again. */
-  onRoom(act: () => void): void {
-    this.#roomed.push(act);
+  onDiskSpace(callback: () => void): void {
+    this.#roomed.push(callback);
   }
 
   /** Throws AppError unavailable VALIDATOR_PAUSED while the volume is full. */
-  assertRoom(): void {
+  assertDiskSpace(): void {
     if (this.#full !== undefined) throw paused();
   }
 

@@ -6,19 +6,19 @@ import { createRpcClient, type RpcClient } from '#kit/rpc/rpc.ts';
 import { serviceSpiffeId, type Workload } from '#kit/workload/workload.ts';
 import { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { SubmissionService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
-import type { Act } from '../admin/modes.ts';
+import type { ModeCommand } from '../admin/modes.ts';
 import { assertReport } from '../admin/parse.ts';
 import type { ValidatorReport } from '../admin/report.ts';
 import { reportOf } from '../admin/wire.ts';
 import type { Answer } from '../admission/answer.ts';
-import { type HeldEvidence, heldOf } from '../evidence/wire.ts';
-import type { BuildOrder, Built } from '../preview/build.ts';
-import type { Waiting, WaitingWindow } from '../preview/waiting.ts';
+import { type HeldEvidence, parseHeldEvidence } from '../evidence/wire.ts';
+import type { BuildRequest, BuiltDocket } from '../preview/build.ts';
+import type { WaitingPage, WaitingWindow } from '../preview/waiting.ts';
 import { builtOf, waitingOf } from '../preview/wire.ts';
 import type { Directory } from './directory.ts';
 
 /** The calls of one validator to another. An outage is an AppError of kind unavailable or timeout. */
-export interface Colleagues {
+export interface PeerClients {
   /** Forwards a submission; the receiver does not forward it again. */
   submit(validatorId: string, submission: Uint8Array): Promise<Answer>;
   /** @param registerId empty for every register */
@@ -26,38 +26,38 @@ export interface Colleagues {
   /** The peer's evidence for a register, unverified. */
   evidence(validatorId: string, registerId: string): Promise<readonly HeldEvidence[]>;
   /** The peer's waiting transactions of a register, authorised by the caller's token. */
-  listWaiting(validatorId: string, asked: Asked & WaitingWindow): Promise<Waiting>;
+  listWaiting(validatorId: string, request: SubjectRequest & WaitingWindow): Promise<WaitingPage>;
   /** The docket that the peer would propose, authorised by the caller's token. */
-  buildDocket(validatorId: string, asked: Asked & BuildOrder): Promise<Built>;
+  buildDocket(validatorId: string, request: SubjectRequest & BuildRequest): Promise<BuiltDocket>;
   /** Changes the peer's configuration in the name of a system administrator. */
   configure(
     validatorId: string,
     order: { readonly patch: Uint8Array; readonly subjectToken: string },
   ): Promise<void>;
   /** Starts, stops, pauses or resumes a register at the peer in the name of a system administrator. */
-  act(validatorId: string, request: ActOrder): Promise<Acted>;
+  act(validatorId: string, request: PeerModeRequest): Promise<ModeOutcome>;
 }
 
-export interface ActOrder {
+export interface PeerModeRequest {
   readonly registerId: string;
-  readonly act: Act;
+  readonly act: ModeCommand;
   /** The system administrator's access token: no validator may stop another one by itself. */
   readonly subjectToken: string;
 }
 
 /** A request about a register, with the caller's token. */
-export interface Asked {
+export interface SubjectRequest {
   readonly registerId: string;
   readonly subjectToken: string;
 }
 
-export interface Acted {
+export interface ModeOutcome {
   readonly status: string;
   /** False when the register had that status already. */
   readonly changed: boolean;
 }
 
-export interface ColleagueOptions {
+export interface PeerClientOptions {
   readonly directory: Directory;
   readonly runtime: Runtime;
   readonly workload: Workload;
@@ -79,7 +79,7 @@ const submitTimeoutMs = 5_000;
 const sealTimeoutMs = 32_000;
 
 /** One connection per validator, replaced when its endpoint changes. Each peer must prove its SPIFFE identity. */
-export function connectColleagues(options: ColleagueOptions): Colleagues & { close(): void } {
+export function connectPeerClients(options: PeerClientOptions): PeerClients & { close(): void } {
   const { directory, ...peer } = options;
   const connections = new Map<string, Connection>();
 
@@ -88,7 +88,7 @@ export function connectColleagues(options: ColleagueOptions): Colleagues & { clo
     connection.admin.close();
   }
 
-  async function at(validatorId: string): Promise<Connection> {
+  async function connectionTo(validatorId: string): Promise<Connection> {
     const entry = await directory.find(validatorId);
     if (entry === undefined)
       throw new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', `${validatorId} has not announced itself`);
@@ -108,56 +108,58 @@ export function connectColleagues(options: ColleagueOptions): Colleagues & { clo
   }
 
   /** Turns a malformed answer into bad_gateway and reports its sender. */
-  async function judged<T>(validatorId: string, ask: () => Promise<T>): Promise<T> {
+  async function checked<T>(validatorId: string, ask: () => Promise<T>): Promise<T> {
     try {
       return await ask();
     } catch (error) {
       const isNone = isAppError(error, 'bad_gateway') || error instanceof z.ZodError;
       if (isNone) options.onFault?.(validatorId);
-      throw isNone ? noAnswer(error) : error;
+      throw isNone ? malformedAnswer(error) : error;
     }
   }
 
   const quick = { timeoutMs: questionTimeoutMs };
   return {
     async submit(validatorId, submissionJson) {
-      const { submissions } = await at(validatorId);
+      const { submissions } = await connectionTo(validatorId);
       const request = { submissionJson, forwarded: true };
-      return judged(validatorId, async () =>
+      return checked(validatorId, async () =>
         answerOf(await submissions.submit(request, { timeoutMs: submitTimeoutMs })),
       );
     },
     async report(validatorId, registerId) {
-      const { admin } = await at(validatorId);
-      return judged(validatorId, async () =>
+      const { admin } = await connectionTo(validatorId);
+      return checked(validatorId, async () =>
         assertReport(reportOf(await admin.getStatus({ registerId }, quick))),
       );
     },
     async evidence(validatorId, registerId) {
-      const { admin } = await at(validatorId);
-      return judged(validatorId, async () => heldOf(await admin.listEvidence({ registerId }, quick)));
+      const { admin } = await connectionTo(validatorId);
+      return checked(validatorId, async () =>
+        parseHeldEvidence(await admin.listEvidence({ registerId }, quick)),
+      );
     },
     async act(validatorId, { registerId, act, subjectToken }) {
-      const { admin } = await at(validatorId);
-      return judged(validatorId, async () =>
+      const { admin } = await connectionTo(validatorId);
+      return checked(validatorId, async () =>
         actedSchema.parse(await admin.act({ registerId, act }, { ...quick, subjectToken })),
       );
     },
-    async listWaiting(validatorId, { subjectToken, ...asked }) {
-      const { admin } = await at(validatorId);
-      return judged(validatorId, async () =>
-        waitingOf(await admin.listWaiting(asked, { ...quick, subjectToken })),
+    async listWaiting(validatorId, { subjectToken, ...request }) {
+      const { admin } = await connectionTo(validatorId);
+      return checked(validatorId, async () =>
+        waitingOf(await admin.listWaiting(request, { ...quick, subjectToken })),
       );
     },
-    async buildDocket(validatorId, { subjectToken, ...asked }) {
-      const { admin } = await at(validatorId);
-      const timeoutMs = asked.seal ? sealTimeoutMs : questionTimeoutMs;
-      return judged(validatorId, async () =>
-        builtOf(await admin.buildDocket(asked, { timeoutMs, subjectToken })),
+    async buildDocket(validatorId, { subjectToken, ...request }) {
+      const { admin } = await connectionTo(validatorId);
+      const timeoutMs = request.seal ? sealTimeoutMs : questionTimeoutMs;
+      return checked(validatorId, async () =>
+        builtOf(await admin.buildDocket(request, { timeoutMs, subjectToken })),
       );
     },
     async configure(validatorId, { patch, subjectToken }) {
-      const { admin } = await at(validatorId);
+      const { admin } = await connectionTo(validatorId);
       await admin.configure({ patchJson: patch }, { ...quick, subjectToken });
     },
     close() {
@@ -174,7 +176,7 @@ const answerSchema = z.object({
 });
 const actedSchema = z.object({ status: z.string().max(64), changed: z.boolean() });
 /** Fits a refusal with all of its violations. */
-const mostAnswerBytes = 256 * 1024;
+const maxAnswerBytes = 256 * 1024;
 
 /** Parses a peer's answer, which is passed on to the client. */
 export function answerOf(given: {
@@ -183,10 +185,10 @@ export function answerOf(given: {
   readonly retryAfterSeconds: number;
 }): Answer {
   const { status, bodyJson, retryAfterSeconds } = given;
-  if (bodyJson.length > mostAnswerBytes) throw noAnswer(undefined);
+  if (bodyJson.length > maxAnswerBytes) throw malformedAnswer(undefined);
   const parsed = answerSchema.safeParse({ status, body: bodyOf(bodyJson), retryAfterSeconds });
   if (parsed.success) return parsed.data;
-  throw noAnswer(parsed.error);
+  throw malformedAnswer(parsed.error);
 }
 
 /** Undefined for malformed JSON. */
@@ -199,6 +201,6 @@ function bodyOf(bytes: Uint8Array): unknown {
   }
 }
 
-function noAnswer(cause: unknown): AppError {
+function malformedAnswer(cause: unknown): AppError {
   return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator returned a malformed answer', { cause });
 }

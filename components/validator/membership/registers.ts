@@ -4,13 +4,13 @@ import { activeMembers } from '#core/ledger/governance/rules.ts';
 import type { Docket } from '../building/docket.ts';
 import type { Consensus } from '../consensus/bft1.ts';
 import { decodeTransaction, type LogRecord, type Tombstone } from '../log/entries.ts';
-import { findGap, type Held, type Recovered } from '../log/recovery.ts';
+import { findGap, type LoggedDockets, type RecoveredRegister } from '../log/recovery.ts';
 import { isMember } from '../peering/intake.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import { repeated, shutOut } from '../sealing/eviction.ts';
+import { conflictTombstone, replayTombstone } from '../sealing/eviction.ts';
 import type { SealedDocket } from '../sealing/ports.ts';
 import { rebuildDocket } from '../sealing/rebuild.ts';
-import { Register, type RegisterOptions } from '../sealing/register-chain.ts';
+import { RegisterChain, type RegisterOptions } from '../sealing/register-chain.ts';
 import { buildState, type RegisterState } from '../sealing/state.ts';
 import { type Genesis, genesisConfigOf, genesisState, judgeGenesis, readControlRecord } from './genesis.ts';
 import type { VolumeGaps } from './volume-gaps.ts';
@@ -23,22 +23,22 @@ export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig' 
   /** The consensus functions of a register; bft-1 when absent. */
   readonly consensusOf?: ((registerId: string) => Consensus) | undefined;
   /** The dockets of a register that the log holds, from one number on. Only allowed before anything is appended. */
-  readHeld(registerId: string, from: number): Promise<Held>;
+  readLoggedDockets(registerId: string, from: number): Promise<LoggedDockets>;
   readonly gaps: VolumeGaps;
 }
 
 const unknownForMs = 1_000;
-const mostUnknown = 10_000;
+const maxUnknown = 10_000;
 const lookupBatch = 500;
 /** Upper bound of the duration of an admission. */
 const admissionMs = 10_000;
 
-interface Logged {
+interface LoggedEntry {
   readonly transaction: PooledTransaction;
   readonly segment: number;
 }
 
-interface Pending extends Logged {
+interface PendingEntry extends LoggedEntry {
   /** The sealed transaction with the same replay key; empty when there is none. */
   readonly sealedReplay: string;
 }
@@ -46,19 +46,19 @@ interface Pending extends Logged {
 /** The registers that this validator is a member of. */
 export class Registers {
   readonly #options: RegistersOptions;
-  readonly #registers = new Map<string, Register>();
-  readonly #loading = new Map<string, Promise<Register | undefined>>();
+  readonly #registers = new Map<string, RegisterChain>();
+  readonly #loading = new Map<string, Promise<RegisterChain | undefined>>();
   readonly #unknown = new Map<string, number>();
 
   constructor(options: RegistersOptions) {
     this.#options = options;
   }
 
-  get(registerId: string): Register | undefined {
+  get(registerId: string): RegisterChain | undefined {
     return this.#registers.get(registerId);
   }
 
-  all(): Iterable<Register> {
+  all(): Iterable<RegisterChain> {
     return this.#registers.values();
   }
 
@@ -67,13 +67,13 @@ export class Registers {
   }
 
   /** The register, if this validator is a member by its own state. */
-  getOwn(registerId: string): Register | undefined {
+  getOwn(registerId: string): RegisterChain | undefined {
     const known = this.#registers.get(registerId);
     return known !== undefined && isMember(known, this.#options.self) ? known : undefined;
   }
 
   /** As getOwn; also asks the register service for an unknown register, at most once a second. */
-  async find(registerId: string): Promise<Register | undefined> {
+  async find(registerId: string): Promise<RegisterChain | undefined> {
     const own = this.getOwn(registerId);
     if (own !== undefined) return own;
     const known = this.#registers.get(registerId);
@@ -85,15 +85,15 @@ export class Registers {
   }
 
   /** A validator that left the set no longer decides dockets, so the register service's state shows whether it was admitted again. */
-  #rejoin(register: Register): Promise<Register | undefined> {
+  #rejoin(register: RegisterChain): Promise<RegisterChain | undefined> {
     return this.#once(register.id, async () => {
-      await this.jump(register.id);
+      await this.fastForward(register.id);
       return isMember(register, this.#options.self) ? register : undefined;
     });
   }
 
   /** Begins a register, or returns the one that has begun. Throws AppError for an inadmissible control record. */
-  async begin(registerId: string, genesis: Genesis): Promise<Register> {
+  async begin(registerId: string, genesis: Genesis): Promise<RegisterChain> {
     const known = this.#registers.get(registerId);
     // A register that never got its genesis transaction is begun again with the new record.
     const isEmpty = known !== undefined && known.state.height === 0 && known.pool.isEmpty;
@@ -111,7 +111,7 @@ export class Registers {
   }
 
   /** Restores a register after a start from the log's state. */
-  async restore(registerId: string, recovered: Recovered | undefined): Promise<void> {
+  async restore(registerId: string, recovered: RecoveredRegister | undefined): Promise<void> {
     const register = await this.#load(registerId, recovered);
     if (register !== undefined) this.#options.gaps.compare(registerId, recovered, register.state.height);
   }
@@ -120,14 +120,14 @@ export class Registers {
    * Fast-forwards a register to the register service's state when that is ahead; false when it is not. Waiting transactions
    * that were sealed meanwhile are looked up, and looked up again after the admissions in flight have ended.
    */
-  async jump(registerId: string): Promise<boolean> {
+  async fastForward(registerId: string): Promise<boolean> {
     const register = this.#registers.get(registerId);
     const facts = await this.#options.ledger.findRegister(registerId);
     if (register === undefined || facts === undefined || facts.height <= register.state.height) return false;
-    register.jump(buildState(facts, this.#options.verifier), await this.#sealedOf(register));
+    register.fastForward(buildState(facts, this.#options.verifier), await this.#sealedOf(register));
     const again = async () => {
-      register.forgetSealed(await this.#sealedOf(register));
-      this.#bury(register, await this.#shutOut([...register.pool.waiting()]));
+      register.removeSealed(await this.#sealedOf(register));
+      this.#evict(register, await this.#findConflicting([...register.pool.waiting()]));
     };
     // Retried until the register service answers: otherwise sealed transactions would be proposed here and refused by all peers.
     const later = () =>
@@ -137,7 +137,7 @@ export class Registers {
   }
 
   /** The ids of waiting transactions that the register service has sealed. */
-  async #sealedOf(register: Register): Promise<string[]> {
+  async #sealedOf(register: RegisterChain): Promise<string[]> {
     const waiting = [...register.pool.waiting()].map((transaction) => ({ transaction, segment: 0 }));
     const pending = await this.#stillPending(register.id, waiting);
     const open = new Set(pending.map(({ transaction }) => transaction.txId));
@@ -152,14 +152,17 @@ export class Registers {
     this.#unknown.delete(registerId);
     this.#unknown.set(registerId, untilMs);
     const [oldest] = this.#unknown.keys();
-    if (this.#unknown.size > mostUnknown && oldest !== undefined) this.#unknown.delete(oldest);
+    if (this.#unknown.size > maxUnknown && oldest !== undefined) this.#unknown.delete(oldest);
   }
 
-  #load(registerId: string, recovered: Recovered | undefined): Promise<Register | undefined> {
+  #load(registerId: string, recovered: RecoveredRegister | undefined): Promise<RegisterChain | undefined> {
     return this.#once(registerId, () => this.#loadOnce(registerId, recovered));
   }
 
-  #once(registerId: string, act: () => Promise<Register | undefined>): Promise<Register | undefined> {
+  #once(
+    registerId: string,
+    act: () => Promise<RegisterChain | undefined>,
+  ): Promise<RegisterChain | undefined> {
     let loading = this.#loading.get(registerId);
     if (loading === undefined) {
       loading = act().finally(() => this.#loading.delete(registerId));
@@ -168,8 +171,11 @@ export class Registers {
     return loading;
   }
 
-  async #loadOnce(registerId: string, recovered: Recovered | undefined): Promise<Register | undefined> {
-    const reason = recovered && (await this.#takeBack(registerId, recovered));
+  async #loadOnce(
+    registerId: string,
+    recovered: RecoveredRegister | undefined,
+  ): Promise<RegisterChain | undefined> {
+    const reason = recovered && (await this.#restoreLostDockets(registerId, recovered));
     const state = await this.#stateOf(registerId, recovered);
     if (state === undefined) {
       if (reason !== undefined) this.#options.log.error({ registerId }, reason);
@@ -178,19 +184,19 @@ export class Registers {
     const known = this.#registers.get(registerId);
     if (known !== undefined) return known;
     const pending = recovered === undefined ? [] : await this.#stillPending(registerId, loggedOf(recovered));
-    const shut = await this.#shutOut(pending.map(({ transaction }) => transaction));
+    const conflicting = await this.#findConflicting(pending.map(({ transaction }) => transaction));
     const register = this.#add(state);
-    if (recovered !== undefined) this.#options.peers.recall(registerId, recovered.evidence);
+    if (recovered !== undefined) this.#options.peers.restoreEvidence(registerId, recovered.evidence);
     if (reason !== undefined) register.halt(reason);
     else if (recovered !== undefined) {
-      const beside = besideOf(pending);
+      const secondSuccessors = findSecondSuccessors(pending);
       await this.#fillPool(
         register,
         recovered,
-        pending.filter((each) => !beside.has(each.transaction.txId)),
+        pending.filter((each) => !secondSuccessors.has(each.transaction.txId)),
       );
-      this.#bury(register, shut);
-      await this.#restoreDockets(register, recovered, beside);
+      this.#evict(register, conflicting);
+      await this.#restoreDockets(register, recovered, secondSuccessors);
     }
     return register;
   }
@@ -200,7 +206,7 @@ export class Registers {
    * still holds become decided and not stored again; the register service verifies them like any other. Returns the reason
    * why the register must halt when the log lacks one of them.
    */
-  async #takeBack(registerId: string, recovered: Recovered): Promise<string | undefined> {
+  async #restoreLostDockets(registerId: string, recovered: RecoveredRegister): Promise<string | undefined> {
     const { ledger, log } = this.#options;
     const height = (await ledger.findRegister(registerId))?.height;
     const { storedHeight } = recovered;
@@ -208,13 +214,13 @@ export class Registers {
     if (storedHeight === 0) return undefined;
     if (height === undefined)
       return `the register service had docket ${storedHeight - 1} of this register and no longer knows the register; restore its database`;
-    const held = await this.#options.readHeld(registerId, height);
-    const gap = findGap(held, height, storedHeight);
+    const loggedDockets = await this.#options.readLoggedDockets(registerId, height);
+    const gap = findGap(loggedDockets, height, storedHeight);
     if (gap !== undefined) {
       return `the register service lost dockets ${height} to ${storedHeight - 1}, and the log of this validator lacks docket ${gap}; restore its database`;
     }
-    for (const [number, docket] of held.decided) recovered.decided.set(number, docket);
-    for (const [txId, placed] of held.transactions) recovered.transactions.set(txId, placed);
+    for (const [number, docket] of loggedDockets.decided) recovered.decided.set(number, docket);
+    for (const [txId, placed] of loggedDockets.transactions) recovered.transactions.set(txId, placed);
     log.warn(
       { registerId, height, storedHeight },
       'the register service lost dockets; this validator stores them again from its log',
@@ -223,7 +229,10 @@ export class Registers {
   }
 
   /** The register service's state; before docket 0 is stored, the state that the logged genesis transaction defines. */
-  async #stateOf(registerId: string, recovered: Recovered | undefined): Promise<RegisterState | undefined> {
+  async #stateOf(
+    registerId: string,
+    recovered: RecoveredRegister | undefined,
+  ): Promise<RegisterState | undefined> {
     const { self, networkId, ledger, verifier } = this.#options;
     const facts = await ledger.findRegister(registerId);
     // A deleted register is not resumed, whatever the log still holds.
@@ -241,10 +250,10 @@ export class Registers {
     return undefined;
   }
 
-  #add(state: RegisterState): Register {
+  #add(state: RegisterState): RegisterChain {
     const { networkId } = this.#options;
     const consensus = this.#options.consensusOf?.(state.registerId);
-    const register = new Register(
+    const register = new RegisterChain(
       {
         ...this.#options,
         consensus,
@@ -258,8 +267,8 @@ export class Registers {
   }
 
   /** The transactions that the register service has not sealed. Fails as a whole. */
-  async #stillPending(registerId: string, logged: readonly Logged[]): Promise<Pending[]> {
-    const pending: Pending[] = [];
+  async #stillPending(registerId: string, logged: readonly LoggedEntry[]): Promise<PendingEntry[]> {
+    const pending: PendingEntry[] = [];
     for (let at = 0; at < logged.length; at += lookupBatch) {
       const batch = logged.slice(at, at + lookupBatch);
       const questions = batch.map(({ transaction }) => ({
@@ -278,9 +287,9 @@ export class Registers {
   }
 
   /** The waiting transactions whose predecessor has another exclusive successor by now. Fails as a whole. */
-  async #shutOut(waiting: readonly PooledTransaction[]): Promise<PooledTransaction[]> {
+  async #findConflicting(waiting: readonly PooledTransaction[]): Promise<PooledTransaction[]> {
     const exclusive = waiting.filter(({ exclusivePredecessor }) => exclusivePredecessor);
-    const shut: PooledTransaction[] = [];
+    const conflicting: PooledTransaction[] = [];
     for (let at = 0; at < exclusive.length; at += lookupBatch) {
       const batch = exclusive.slice(at, at + lookupBatch);
       const questions = batch.map(({ registerId, txId: transactionId, previousTransactionId = '' }) => ({
@@ -290,16 +299,18 @@ export class Registers {
         replayKey: '',
       }));
       const answers = await this.#options.ledger.lookup(questions);
-      const isShut = (successor: string, txId: string) => successor !== '' && successor !== txId;
-      shut.push(...batch.filter(({ txId }, index) => isShut(answers[index]?.previousSuccessor ?? '', txId)));
+      const isConflicting = (successor: string, txId: string) => successor !== '' && successor !== txId;
+      conflicting.push(
+        ...batch.filter(({ txId }, index) => isConflicting(answers[index]?.previousSuccessor ?? '', txId)),
+      );
     }
-    return shut;
+    return conflicting;
   }
 
   /** Turns conflicting transactions into tombstones, so that their status can be queried. */
-  #bury(register: Register, shut: readonly PooledTransaction[]): void {
+  #evict(register: RegisterChain, conflicting: readonly PooledTransaction[]): void {
     const { clock, append, onFailed } = this.#options;
-    const tombstones = shut.flatMap((each) => register.drop(shutOut(each, clock.nowMs())));
+    const tombstones = conflicting.flatMap((each) => register.drop(conflictTombstone(each, clock.nowMs())));
     for (const value of tombstones) append({ kind: 'tombstone', value }).catch(onFailed);
   }
 
@@ -307,34 +318,38 @@ export class Registers {
    * Restores the pool. The log of an earlier version may hold Actions with the same replay key. One of them stays, preferably
    * that of a docket in progress, because the register service would refuse a docket with the second one.
    */
-  async #fillPool(register: Register, recovered: Recovered, pending: readonly Pending[]): Promise<void> {
+  async #fillPool(
+    register: RegisterChain,
+    recovered: RecoveredRegister,
+    pending: readonly PendingEntry[],
+  ): Promise<void> {
     const { clock, append } = this.#options;
     const nowMs = clock.nowMs();
     for (const tombstone of recovered.tombstones.values()) register.tombstones.add(tombstone, nowMs);
     const headers = [...recovered.decided.values(), ...recovered.own].flatMap(({ header }) => header ?? []);
-    const underWay = new Set(headers.flatMap((header) => header.transactionIds));
-    const isUnderWay = ({ transaction }: Pending) => underWay.has(transaction.txId);
-    const ordered = [...pending.filter(isUnderWay), ...pending.filter((each) => !isUnderWay(each))];
-    const rivals: Tombstone[] = [];
+    const inFlight = new Set(headers.flatMap((header) => header.transactionIds));
+    const isInFlight = ({ transaction }: PendingEntry) => inFlight.has(transaction.txId);
+    const ordered = [...pending.filter(isInFlight), ...pending.filter((each) => !isInFlight(each))];
+    const replays: Tombstone[] = [];
     for (const each of ordered) {
       const { txId, replayKey } = each.transaction;
       const holder = replayKey && (register.pool.findReplay(replayKey) ?? each.sealedReplay);
-      if (holder && !isUnderWay(each)) rivals.push(repeated(each.transaction, holder, nowMs));
+      if (holder && !isInFlight(each)) replays.push(replayTombstone(each.transaction, holder, nowMs));
       register.pool.add(each.transaction);
-      register.pool.place(txId, each.segment);
+      register.pool.setSegment(txId, each.segment);
     }
-    const dropped = rivals.flatMap((tombstone) => register.drop(tombstone));
+    const dropped = replays.flatMap((tombstone) => register.drop(tombstone));
     if (dropped.length > 0) await append(...dropped.map((value) => ({ kind: 'tombstone' as const, value })));
   }
 
   async #restoreDockets(
-    register: Register,
-    recovered: Recovered,
-    beside: ReadonlyMap<string, PooledTransaction>,
+    register: RegisterChain,
+    recovered: RecoveredRegister,
+    secondSuccessors: ReadonlyMap<string, PooledTransaction>,
   ): Promise<void> {
     const others = recovered.others.map(({ transaction }) => decodeTransaction(transaction));
     const find = (txId: string) => {
-      const first = register.pool.find(txId)?.transaction ?? beside.get(txId);
+      const first = register.pool.find(txId)?.transaction ?? secondSuccessors.get(txId);
       const same = others.filter((each) => each.txId === txId);
       return first === undefined ? same : [first, ...same];
     };
@@ -354,7 +369,7 @@ export class Registers {
   }
 }
 
-function loggedOf({ transactions }: Recovered): Logged[] {
+function loggedOf({ transactions }: RecoveredRegister): LoggedEntry[] {
   return [...transactions.values()].map(({ transaction, segment }) => ({
     transaction: decodeTransaction(transaction),
     segment,
@@ -365,15 +380,15 @@ function loggedOf({ transactions }: Recovered): Logged[] {
  * The log also holds transactions that a proposal needed and the pool could not take: second successors of one transaction,
  * and their descendants. The first successor waits as before; the others are kept for a docket that is decided or locked.
  */
-function besideOf(pending: readonly Logged[]): Map<string, PooledTransaction> {
+function findSecondSuccessors(pending: readonly LoggedEntry[]): Map<string, PooledTransaction> {
   const successors = new Map<string, string>();
-  const beside = new Map<string, PooledTransaction>();
+  const secondSuccessors = new Map<string, PooledTransaction>();
   for (const { transaction } of pending) {
     const { txId, previousTransactionId: previous, exclusivePredecessor } = transaction;
     if (previous === undefined) continue;
     const isSecond = exclusivePredecessor && successors.has(previous);
-    if (isSecond || beside.has(previous)) beside.set(txId, transaction);
+    if (isSecond || secondSuccessors.has(previous)) secondSuccessors.set(txId, transaction);
     else successors.set(previous, txId);
   }
-  return beside;
+  return secondSuccessors;
 }

@@ -1,5 +1,5 @@
 import type { Logger } from '#kit/log/log.ts';
-import type { Recovered } from '../log/recovery.ts';
+import type { RecoveredRegister } from '../log/recovery.ts';
 
 /** How far the volume of a validator was behind a register's chain when the process started. */
 export interface VolumeGap {
@@ -31,7 +31,7 @@ export class VolumeGaps {
   }
 
   /** Compares the log's state of a register with the chain it resumes from. */
-  compare(registerId: string, recovered: Recovered | undefined, chain: number): void {
+  compare(registerId: string, recovered: RecoveredRegister | undefined, chain: number): void {
     const held = heldHeight(recovered);
     if (held >= chain) return;
     const { log, nowMs, counted } = this.#options;
@@ -48,7 +48,7 @@ export class VolumeGaps {
   }
 }
 
-function heldHeight(recovered: Recovered | undefined): number {
+function heldHeight(recovered: RecoveredRegister | undefined): number {
   if (recovered === undefined) return 0;
   const decided = [...recovered.decided.keys()].map((docketNumber) => docketNumber + 1);
   return Math.max(recovered.storedHeight, ...decided);

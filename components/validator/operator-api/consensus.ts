@@ -5,16 +5,16 @@ import { compareCodeUnits } from '#core/encoding/text.ts';
 import { faultTolerance } from '#core/ledger/consensus.ts';
 import { memberDid } from '#core/ledger/did.ts';
 import type { ValidatorReport } from '../admin/report.ts';
-import { votes } from '../admin/sets.ts';
+import { isVoting } from '../admin/sets.ts';
 import type { DrainFacts } from '../draining/drain.ts';
 import type { OperationalMember } from '../peering/presence.ts';
 import type { Budget } from '../pool/budget.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 
 /** Version of the protocol between validators. */
 export const protocolVersion = 1;
 /** Number of latest log roots in the answer, so that members at slightly different heights can be compared. */
-const mostRoots = 16;
+const maxRoots = 16;
 
 export interface MemberIdentity {
   readonly validatorId: string;
@@ -29,7 +29,7 @@ export interface ConsensusDeps {
   readonly budget: Budget;
   readonly drain: { readonly facts: DrainFacts };
   report(registerId: string): ValidatorReport;
-  getRegister(registerId: string): Register | undefined;
+  getRegister(registerId: string): RegisterChain | undefined;
   /** The members of a register and when each was last heard. */
   operational(registerId: string): readonly OperationalMember[];
 }
@@ -52,9 +52,9 @@ export function docketsBehind(own: number, others: readonly number[]): number {
   return Math.max(0, believable - own);
 }
 
-function rootsOf(register: Register): { height: number; root: string }[] {
+function rootsOf(register: RegisterChain): { height: number; root: string }[] {
   const { height } = register.state;
-  const from = Math.max(1, height - mostRoots + 1);
+  const from = Math.max(1, height - maxRoots + 1);
   return Array.from({ length: Math.max(0, height - from + 1) }, (_, index) => from + index).flatMap(
     (size) => {
       const root = register.rootAt(size);
@@ -67,7 +67,7 @@ function roleOf(
   report: ValidatorReport['registers'][number],
   self: string,
 ): 'proposer' | 'voter' | 'observer' {
-  if (!votes(report) || !report.members.includes(self)) return 'observer';
+  if (!isVoting(report) || !report.members.includes(self)) return 'observer';
   return report.proposer === self ? 'proposer' : 'voter';
 }
 

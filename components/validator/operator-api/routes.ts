@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import { type App, problemSchema } from '#kit/http/http.ts';
-import type { Self } from '../admin/local-validator.ts';
-import { acts } from '../admin/modes.ts';
+import type { LocalValidator } from '../admin/local-validator.ts';
+import { modeCommands } from '../admin/modes.ts';
 import type { DrainFacts } from '../draining/drain.ts';
 import { type ConsensusDeps, presentDrain, presentMember } from './consensus.ts';
 
-export interface OperatingDeps extends ConsensusDeps, Pick<Self, 'actHere'> {
+export interface OperatorApiDeps extends ConsensusDeps, Pick<LocalValidator, 'changeModeHere'> {
   readonly drain: {
     readonly facts: DrainFacts;
     begin(): Promise<DrainFacts>;
@@ -79,7 +79,7 @@ const memberSchema = z.object({
  * The operator API of one validator: consensus status, drain and undrain, starting and stopping a register here. The gateway
  * does not expose it.
  */
-export function mountOperating(app: App, deps: OperatingDeps): void {
+export function mountOperatorApi(app: App, deps: OperatorApiDeps): void {
   app.get(
     '/api/internal/consensus',
     {
@@ -120,7 +120,7 @@ export function mountOperating(app: App, deps: OperatingDeps): void {
         summary: 'Start, stop, pause or resume a register at this validator',
         tags,
         params: z.object({ registerId: text }),
-        body: z.strictObject({ act: z.enum(acts) }),
+        body: z.strictObject({ act: z.enum(modeCommands) }),
         response: {
           200: z.object({ registerId: text, status: text, changed: z.boolean() }),
           404: problemSchema,
@@ -132,7 +132,7 @@ export function mountOperating(app: App, deps: OperatingDeps): void {
       const registerId = findRegisterId(request.params.registerId);
       if (registerId === undefined)
         throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
-      return { registerId, ...(await deps.actHere(registerId, request.body.act)) };
+      return { registerId, ...(await deps.changeModeHere(registerId, request.body.act)) };
     },
   );
 }

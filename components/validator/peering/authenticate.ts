@@ -26,7 +26,12 @@ export function isAuthentic(state: Voters, message: Message, verifier: Verifier)
 }
 
 /** Whether header and record hashes are those that the proposal's signature covers. */
-export function isProposed({ registerId, proposal, header, recordHashes }: ProposalEnvelope): boolean {
+export function hasProposedContent({
+  registerId,
+  proposal,
+  header,
+  recordHashes,
+}: ProposalEnvelope): boolean {
   const { value, height } = proposal;
   return (
     header.registerId === registerId &&
@@ -35,12 +40,15 @@ export function isProposed({ registerId, proposal, header, recordHashes }: Propo
     header.merkleRoot === value.merkleRoot &&
     header.logRoot === value.logRoot &&
     header.timestamp === value.timestamp &&
-    isWhole({ header, recordHashes })
+    isConsistent({ header, recordHashes })
   );
 }
 
 /** Whether hash and Merkle root of a header equal those recomputed from its contents. */
-export function isWhole({ header, recordHashes }: Pick<CommitBundle, 'header' | 'recordHashes'>): boolean {
+export function isConsistent({
+  header,
+  recordHashes,
+}: Pick<CommitBundle, 'header' | 'recordHashes'>): boolean {
   if (recordHashes.length !== header.transactionIds.length) return false;
   return answers(
     () =>

@@ -2,10 +2,10 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Docket } from '../building/docket.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
-import { isStill } from '../sealing/status.ts';
-import { isWhole } from './authenticate.ts';
+import { isInactive } from '../sealing/status.ts';
+import { isConsistent } from './authenticate.ts';
 import type { Fetcher } from './fetch.ts';
 import type { CommitBundle } from './transport.ts';
 
@@ -16,10 +16,14 @@ export interface CatchUpOptions {
   readonly log: Logger;
   readonly fetcher: Fetcher;
   /** The docket of a verified commit; undefined when its records are unavailable. */
-  assemble(register: Register, bundle: CommitBundle, sources: readonly string[]): Promise<Docket | undefined>;
+  assemble(
+    register: RegisterChain,
+    bundle: CommitBundle,
+    sources: readonly string[],
+  ): Promise<Docket | undefined>;
   /** Fast-forwards to the register service's state when that is ahead; false when it is not. */
-  jump(register: Register): Promise<boolean>;
-  charge(validatorId: string, reason: string): void;
+  fastForward(register: RegisterChain): Promise<boolean>;
+  reportFault(validatorId: string, reason: string): void;
 }
 
 interface Job {
@@ -34,10 +38,10 @@ interface Job {
 /** Grace period: a docket that a peer has just decided is usually decided here a moment later. */
 const patienceMs = 150;
 const retryMs = { first: 250, last: 4_000 } as const;
-const mostAttempts = 10;
-const mostSources = 8;
+const maxAttempts = 10;
+const maxSources = 8;
 /** Registers caught up concurrently, which bounds the cost of a peer that claims to be ahead everywhere. */
-const mostAtOnce = 8;
+const maxAtOnce = 8;
 
 /**
  * Brings a register that fell behind up to date: docket by docket from any peer, each with its certificate and all records
@@ -53,13 +57,13 @@ export class CatchUp {
   }
 
   /** A peer has decided `target` dockets of a register. `isSure`: this height can no longer be decided here. */
-  request(register: Register, from: string, target: number, isSure = false): void {
+  request(register: RegisterChain, from: string, target: number, isSure = false): void {
     const { height } = register.state;
-    if (target <= height || isStill(register)) return;
+    if (target <= height || isInactive(register)) return;
     const job = this.#jobs.get(register.id) ?? { target, sources: [], attempts: 0, isRunning: false };
     const isNew = !this.#jobs.has(register.id);
     job.target = Math.max(job.target, target);
-    job.sources = [from, ...job.sources.filter((each) => each !== from)].slice(0, mostSources);
+    job.sources = [from, ...job.sources.filter((each) => each !== from)].slice(0, maxSources);
     this.#jobs.set(register.id, job);
     const isUrgent = isSure || target > height + 1;
     if (isNew || (isUrgent && !job.isRunning && job.attempts === 0)) {
@@ -67,20 +71,20 @@ export class CatchUp {
     }
   }
 
-  #schedule(register: Register, job: Job, afterMs: number): void {
+  #schedule(register: RegisterChain, job: Job, afterMs: number): void {
     this.#options.scheduler.set(`behind/${register.id}`, afterMs, () => void this.#run(register, job));
   }
 
-  async #run(register: Register, job: Job): Promise<void> {
+  async #run(register: RegisterChain, job: Job): Promise<void> {
     if (job.isRunning) return;
-    if (this.#running >= mostAtOnce) {
+    if (this.#running >= maxAtOnce) {
       this.#schedule(register, job, retryMs.first);
       return;
     }
     job.isRunning = true;
     this.#running += 1;
     try {
-      while (register.state.height < job.target && !isStill(register)) {
+      while (register.state.height < job.target && !isInactive(register)) {
         if (!(await this.#step(register, job))) break;
         job.attempts = 0;
       }
@@ -92,8 +96,8 @@ export class CatchUp {
     }
     job.isRunning = false;
     this.#running -= 1;
-    const isDone = register.state.height >= job.target || isStill(register);
-    if (isDone || job.attempts >= mostAttempts) {
+    const isDone = register.state.height >= job.target || isInactive(register);
+    if (isDone || job.attempts >= maxAttempts) {
       this.#jobs.delete(register.id);
       return;
     }
@@ -102,7 +106,7 @@ export class CatchUp {
   }
 
   /** Advances by one docket, or to the register service's state; false when no source could help. */
-  async #step(register: Register, job: Job): Promise<boolean> {
+  async #step(register: RegisterChain, job: Job): Promise<boolean> {
     const { height } = register.state;
     const members = register.state.members.map((member) => member.validatorId);
     const sources = [...new Set([...job.sources, ...members])].filter((id) => id !== this.#options.self);
@@ -116,17 +120,17 @@ export class CatchUp {
       register.commit({ docket, certificate: bundle.certificate });
       return register.state.height > height;
     }
-    return await this.#options.jump(register);
+    return await this.#options.fastForward(register);
   }
 
-  #isProven(register: Register, from: string, bundle: CommitBundle): boolean {
+  #isProven(register: RegisterChain, from: string, bundle: CommitBundle): boolean {
     const { state } = register;
     const { header, certificate } = bundle;
     const { members, networkId, registerId, rules } = state;
     const isPlaced = header.registerId === registerId && header.docketNumber === state.height;
     const isProven =
       isPlaced &&
-      isWhole(bundle) &&
+      isConsistent(bundle) &&
       verifyCertificate(certificate, {
         members,
         networkId,
@@ -136,7 +140,7 @@ export class CatchUp {
         docket: header,
       }).length === 0;
     // The request named this height, so any other content is a faulty answer.
-    if (!isProven) this.#options.charge(from, 'commit');
+    if (!isProven) this.#options.reportFault(from, 'commit');
     return isProven;
   }
 }

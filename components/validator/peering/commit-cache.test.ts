@@ -3,7 +3,7 @@ import type { Certificate } from '#core/ledger/certificate.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { SealedDocket } from '../sealing/ports.ts';
-import { Commits } from './commit-cache.ts';
+import { CommitCache } from './commit-cache.ts';
 
 function docket(docketNumber: number, count: number, sizeBytes: number): SealedDocket {
   const transactions = Array.from(
@@ -16,7 +16,7 @@ function docket(docketNumber: number, count: number, sizeBytes: number): SealedD
 
 describe('the commit cache', () => {
   it('keeps the latest dockets of all registers within its bytes', () => {
-    const commits = new Commits(100_000);
+    const commits = new CommitCache(100_000);
     for (let number = 0; number < 1_000; number += 1) commits.add('a', docket(number, 10, 500));
     expect(commits.find('a', 999)).toBeDefined();
     expect(commits.find('a', 998)).toBeDefined();
@@ -27,7 +27,7 @@ describe('the commit cache', () => {
   });
 
   it('keeps the last docket whatever its size', () => {
-    const commits = new Commits(1_000);
+    const commits = new CommitCache(1_000);
     commits.add('a', docket(1, 1, 1_000_000));
     expect(commits.find('a', 1)).toBeDefined();
     commits.add('b', docket(1, 1, 10));

@@ -3,25 +3,25 @@ import type { PooledTransaction } from '../pool/transaction.ts';
 import type { SealedDocket } from '../sealing/ports.ts';
 import type { CommitBundle } from './transport.ts';
 
-interface Kept {
+interface CachedCommit {
   readonly registerId: string;
   readonly sealed: SealedDocket;
   readonly sizeBytes: number;
 }
 
-const mostBytes = 32 * 1024 * 1024;
+const maxBytes = 32 * 1024 * 1024;
 /** Estimated memory overhead of a docket and of each transaction. */
 const overheadBytes = { docket: 2_048, transaction: 512 } as const;
 
 /** The latest decided dockets of all registers, for members that missed them; bounded, oldest evicted first. */
-export class Commits {
-  readonly #kept = new Map<string, Kept>();
+export class CommitCache {
+  readonly #kept = new Map<string, CachedCommit>();
   readonly #transactions = new Map<string, PooledTransaction>();
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   #bytes = 0;
 
-  constructor(limitBytes: number = mostBytes) {
-    this.#mostBytes = limitBytes;
+  constructor(limitBytes: number = maxBytes) {
+    this.#maxBytes = limitBytes;
   }
 
   add(registerId: string, sealed: SealedDocket): void {
@@ -33,9 +33,9 @@ export class Commits {
     this.#kept.set(`${registerId}/${header.docketNumber}`, { registerId, sealed, sizeBytes });
     for (const each of transactions) this.#transactions.set(`${registerId}/${each.txId}`, each);
     this.#bytes += sizeBytes;
-    for (const [key, kept] of this.#kept) {
-      if (this.#bytes <= this.#mostBytes || this.#kept.size === 1) return;
-      this.#remove(key, kept);
+    for (const [key, cached] of this.#kept) {
+      if (this.#bytes <= this.#maxBytes || this.#kept.size === 1) return;
+      this.#remove(key, cached);
     }
   }
 
@@ -47,7 +47,7 @@ export class Commits {
     return this.#transactions.get(`${registerId}/${txId}`);
   }
 
-  #remove(key: string, { registerId, sealed, sizeBytes }: Kept): void {
+  #remove(key: string, { registerId, sealed, sizeBytes }: CachedCommit): void {
     this.#kept.delete(key);
     this.#bytes -= sizeBytes;
     for (const { txId } of sealed.docket.transactions) this.#transactions.delete(`${registerId}/${txId}`);

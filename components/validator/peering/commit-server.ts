@@ -1,18 +1,18 @@
-import type { Register } from '../sealing/register-chain.ts';
-import { bundleOf, type Commits } from './commit-cache.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
+import { bundleOf, type CommitCache } from './commit-cache.ts';
 import { isMember } from './intake.ts';
 import { sealedOf } from './transaction-gossip.ts';
 import type { CommitBundle, SealedTransaction } from './transport.ts';
 
-const mostRecords = 2_000;
-const mostRecordBytes = 8 * 1024 * 1024;
+const maxRecords = 2_000;
+const maxRecordBytes = 8 * 1024 * 1024;
 
 /** Serves records and commits to members of a register; other validators get nothing. */
-export class Serving {
-  readonly #commits: Commits;
-  readonly #find: (registerId: string) => Register | undefined;
+export class CommitServer {
+  readonly #commits: CommitCache;
+  readonly #find: (registerId: string) => RegisterChain | undefined;
 
-  constructor(commits: Commits, find: (registerId: string) => Register | undefined) {
+  constructor(commits: CommitCache, find: (registerId: string) => RegisterChain | undefined) {
     this.#commits = commits;
     this.#find = find;
   }
@@ -23,11 +23,11 @@ export class Serving {
     if (register === undefined || !isMember(register, from)) return [];
     const given: SealedTransaction[] = [];
     let bytes = 0;
-    for (const txId of transactionIds.slice(0, mostRecords)) {
+    for (const txId of transactionIds.slice(0, maxRecords)) {
       const known = this.#commits.findTransaction(registerId, txId) ?? register.pool.find(txId)?.transaction;
       if (known === undefined) continue;
       bytes += known.sizeBytes;
-      if (bytes > mostRecordBytes && given.length > 0) break;
+      if (bytes > maxRecordBytes && given.length > 0) break;
       given.push(sealedOf(known));
     }
     return given;

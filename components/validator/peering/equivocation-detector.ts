@@ -1,20 +1,20 @@
 import type { Evidence, Message, Proposal } from '../consensus/messages.ts';
 import { agrees, isSameValue, type Round } from '../consensus/round.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 
-const mostSeen = 64;
-const mostTold = 256;
+const maxSeen = 64;
+const maxTold = 256;
 
 /**
  * Detects a proposer that sent different proposals to different members. A member that votes for another value is sent the
  * proposal received here and compares it with its own, even after it has decided.
  */
-export class Suspicions {
+export class EquivocationDetector {
   readonly #seen = new Map<string, Map<string, Proposal>>();
   readonly #told = new Map<string, Set<string>>();
 
   /** Records an authentic proposal. Returns evidence when it contradicts an earlier one. */
-  note(registerId: string, proposal: Proposal): Evidence | undefined {
+  record(registerId: string, proposal: Proposal): Evidence | undefined {
     const seen = this.#seen.get(registerId) ?? new Map<string, Proposal>();
     this.#seen.set(registerId, seen);
     const name = nameOf(proposal);
@@ -24,29 +24,29 @@ export class Suspicions {
     }
     seen.set(name, proposal);
     const [oldest] = seen.keys();
-    if (seen.size > mostSeen && oldest !== undefined) seen.delete(oldest);
+    if (seen.size > maxSeen && oldest !== undefined) seen.delete(oldest);
     return undefined;
   }
 
   /** Whether a proposal, not yet verified, contradicts a recorded one. */
-  isNews(registerId: string, proposal: Proposal): boolean {
+  isContradiction(registerId: string, proposal: Proposal): boolean {
     const first = this.#seen.get(registerId)?.get(nameOf(proposal));
     return first !== undefined && !agrees(first, proposal);
   }
 
   /** Members that voted in the message's round for a value other than the local proposal; each is returned once. */
-  contradicted({ id, machine }: Register, { height, round: number }: Message): readonly string[] {
+  findContradicting({ id, machine }: RegisterChain, { height, round: number }: Message): readonly string[] {
     const round = machine.rules.height === height ? machine.rounds.get(number) : undefined;
     if (round?.proposal === undefined) return [];
-    const told = this.#told.get(id) ?? new Set<string>();
+    const notified = this.#told.get(id) ?? new Set<string>();
     const { self } = machine.rules;
     const found = [...votersForOther(round)].filter((voter) => {
       const name = `${height}/${number}/${voter}`;
-      if (voter === self || told.has(name) || told.size >= mostTold) return false;
-      told.add(name);
+      if (voter === self || notified.has(name) || notified.size >= maxTold) return false;
+      notified.add(name);
       return true;
     });
-    if (found.length > 0) this.#told.set(id, told);
+    if (found.length > 0) this.#told.set(id, notified);
     return found;
   }
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { waitFor } from '#kit/testing/wait.ts';
 import { Cluster } from '../testing/cluster.ts';
-import { votesOfLiar } from '../testing/equivocator.ts';
+import { conflictingVotes } from '../testing/equivocator.ts';
 import { registerId } from '../testing/world.ts';
 import type { Envelope, PeerEvidence } from './transport.ts';
 
@@ -24,10 +24,10 @@ const envelope = (evidence: PeerEvidence): Envelope => ({ kind: 'evidence', regi
 describe('evidence from another member', { timeout: 40_000 }, () => {
   test('of a height that is not reached here is verified when it is', async () => {
     const cluster = await openCluster();
-    const [member, liar] = [cluster.member(0), cluster.member(3)];
+    const [member, equivocator] = [cluster.member(0), cluster.member(3)];
     const { state } = member.register;
     const later = { ...state, height: state.height + 1 };
-    const [first, second] = votesOfLiar(cluster, liar, later);
+    const [first, second] = conflictingVotes(cluster, equivocator, later);
     const { peering } = member.engine;
     peering.receive('validator-1', envelope({ kind: 'duplicate-vote', first, second }));
     expect(peering.evidence(registerId)).toEqual([]);
@@ -40,11 +40,11 @@ describe('evidence from another member', { timeout: 40_000 }, () => {
 
   test('of future heights is bounded per sender', async () => {
     const cluster = await openCluster();
-    const [member, liar] = [cluster.member(0), cluster.member(3)];
+    const [member, equivocator] = [cluster.member(0), cluster.member(3)];
     const { state } = member.register;
     const { peering } = member.engine;
     const ahead = (height: number, round: number): PeerEvidence => {
-      const [first, second] = votesOfLiar(cluster, liar, { ...state, height }, { round });
+      const [first, second] = conflictingVotes(cluster, equivocator, { ...state, height }, { round });
       return { kind: 'duplicate-vote', first, second };
     };
     for (let height = 100; height < 200; height += 1) {
@@ -58,9 +58,9 @@ describe('evidence from another member', { timeout: 40_000 }, () => {
 
   test('that proves nothing counts as a fault; known evidence costs nothing', async () => {
     const cluster = await openCluster();
-    const [member, liar] = [cluster.member(0), cluster.member(3)];
+    const [member, equivocator] = [cluster.member(0), cluster.member(3)];
     const { peering } = member.engine;
-    const [first, second] = votesOfLiar(cluster, liar, member.register.state);
+    const [first, second] = conflictingVotes(cluster, equivocator, member.register.state);
     const forged = { ...second, signature: first.signature };
     const lies: PeerEvidence[] = [
       { kind: 'duplicate-vote', first, second: first },

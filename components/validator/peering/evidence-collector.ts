@@ -2,31 +2,31 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { LoggedEvidence, LogRecord } from '../log/entries.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { EvidencePool, type KnownEvidence } from './evidence.ts';
 import type { PeerEvidence } from './transport.ts';
 import type { VoterHistory } from './voter-history.ts';
 
-export interface WitnessOptions {
+export interface EvidenceCollectorOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly verifier: Verifier;
   readonly voters: VoterHistory;
   append(...records: LogRecord[]): Promise<number>;
-  find(registerId: string): Register | undefined;
-  counted(kind: PeerEvidence['kind']): void;
+  find(registerId: string): RegisterChain | undefined;
+  onProven(kind: PeerEvidence['kind']): void;
   /** Sends to all other members of a register. */
-  tellAll(register: Register, evidence: PeerEvidence): void;
-  tell(to: string, registerId: string, evidence: PeerEvidence): void;
+  broadcast(register: RegisterChain, evidence: PeerEvidence): void;
+  send(to: string, registerId: string, evidence: PeerEvidence): void;
   /** The register has new evidence. */
-  held(registerId: string): void;
+  onEvidence(registerId: string): void;
 }
 
 /** Bounds of evidence of heights that this member has not reached. It cannot be verified yet, and peers do not resend it. */
-const mostEarlyOfOne = 4;
-const mostEarly = 64;
+const maxEarlyPerSender = 4;
+const maxEarly = 64;
 
-interface Early {
+interface EarlyEvidence {
   readonly from: string;
   readonly evidence: PeerEvidence;
 }
@@ -35,12 +35,12 @@ interface Early {
  * Stores proven faults in the log, so that they survive a restart, and sends them to every other member. Two certificates of
  * one height halt the register.
  */
-export class Witness {
-  readonly #options: WitnessOptions;
+export class EvidenceCollector {
+  readonly #options: EvidenceCollectorOptions;
   readonly #pool = new EvidencePool();
-  readonly #early = new Map<string, Early[]>();
+  readonly #early = new Map<string, EarlyEvidence[]>();
 
-  constructor(options: WitnessOptions) {
+  constructor(options: EvidenceCollectorOptions) {
     this.#options = options;
   }
 
@@ -61,7 +61,7 @@ export class Witness {
     const { clock, verifier, voters, find } = this.#options;
     const register = find(registerId);
     if (register === undefined) return true;
-    voters.note(register);
+    voters.record(register);
     const { height } = evidence.first;
     if (height > register.state.height) {
       this.#keepEarly(registerId, { from, evidence });
@@ -78,47 +78,47 @@ export class Witness {
     const early = this.#early.get(registerId);
     this.#early.delete(registerId);
     for (const { from, evidence } of early ?? []) this.take(from, registerId, evidence);
-    if (this.#pool.list(registerId).length > 0) this.#options.held(registerId);
+    if (this.#pool.list(registerId).length > 0) this.#options.onEvidence(registerId);
   }
 
   /** Restores evidence from the log. A register that halted for it stays halted. */
-  recall(registerId: string, logged: readonly LoggedEvidence[]): void {
-    for (const { evidence, proof } of logged) {
-      if (proof !== undefined) this.#pool.recall(registerId, evidence, proof);
+  restoreEvidence(registerId: string, evidenceRecord: readonly LoggedEvidence[]): void {
+    for (const { evidence, proof } of evidenceRecord) {
+      if (proof !== undefined) this.#pool.restoreEvidence(registerId, evidence, proof);
       this.#haltFor(registerId, evidence);
     }
-    if (this.#pool.list(registerId).length > 0) this.#options.held(registerId);
+    if (this.#pool.list(registerId).length > 0) this.#options.onEvidence(registerId);
   }
 
   /** Sends all evidence to a member that may have missed the broadcast. */
-  share(to: string, { id }: Register): void {
-    for (const { evidence } of this.#pool.list(id)) this.#options.tell(to, id, evidence);
+  share(to: string, { id }: RegisterChain): void {
+    for (const { evidence } of this.#pool.list(id)) this.#options.send(to, id, evidence);
   }
 
-  #keepEarly(registerId: string, given: Early): void {
+  #keepEarly(registerId: string, given: EarlyEvidence): void {
     const early = this.#early.get(registerId) ?? [];
     const own = early.filter(({ from }) => from === given.from);
-    if (own.length >= mostEarlyOfOne || early.length >= mostEarly) return;
+    if (own.length >= maxEarlyPerSender || early.length >= maxEarly) return;
     this.#early.set(registerId, [...early, given]);
   }
 
-  #onNew(register: Register, evidence: PeerEvidence): void {
-    const { log, append, counted, tellAll, held } = this.#options;
+  #onNew(register: RegisterChain, evidence: PeerEvidence): void {
+    const { log, append, onProven, broadcast, onEvidence } = this.#options;
     const known = this.#pool.find(register.id, evidence);
     if (known === undefined) return;
     const { height, validatorIds } = known;
     const { kind } = evidence;
     const registerId = register.id;
-    counted(kind);
+    onProven(kind);
     log.error(
       { registerId, height, kind, validatorIds, evidence },
       'a validator signed conflicting messages; the evidence is stored',
     );
     // The journal reports its own failure.
-    append(logged(registerId, known)).catch(() => {});
-    tellAll(register, evidence);
+    append(evidenceRecord(registerId, known)).catch(() => {});
+    broadcast(register, evidence);
     this.#haltFor(registerId, evidence);
-    held(registerId);
+    onEvidence(registerId);
   }
 
   /** Two certificates of one height: more members failed than the set tolerates, and no rule can choose between them. */
@@ -130,7 +130,7 @@ export class Witness {
 }
 
 /** Evidence as a log record. */
-export function logged(registerId: string, known: KnownEvidence): LogRecord {
+export function evidenceRecord(registerId: string, known: KnownEvidence): LogRecord {
   const { evidence, networkId, validatorSetHash, signers, seenAtMs } = known;
   const proof = { networkId, validatorSetHash, signers, seenAtMs };
   return { kind: 'evidence', value: { registerId, evidence, proof } };

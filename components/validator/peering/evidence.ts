@@ -20,10 +20,10 @@ export interface KnownEvidence extends Proof {
 }
 
 /** Bound per validator of a register, and for conflicting certificates. */
-const mostOfOne = 8;
+const maxPerValidator = 8;
 
 /** 'known': already held, or over its bound; 'unjudged': the set of that height is unknown here; 'false': not a proof. */
-export type Taken = 'new' | 'known' | 'unjudged' | 'false';
+export type EvidenceVerdict = 'new' | 'known' | 'unjudged' | 'false';
 
 /** Proven faults of register members, the first ones of each, bounded. Only evidence that any third party can verify counts. */
 export class EvidencePool {
@@ -49,8 +49,8 @@ export class EvidencePool {
   }
 
   /** Restores evidence from the log after a restart. */
-  recall(registerId: string, evidence: PeerEvidence, proof: Proof): void {
-    const known = knownOf(registerId, evidence, proof);
+  restoreEvidence(registerId: string, evidence: PeerEvidence, proof: Proof): void {
+    const known = provenOf(registerId, evidence, proof);
     if (!this.#isFull(registerId, known)) this.#keep(registerId, known);
   }
 
@@ -59,14 +59,14 @@ export class EvidencePool {
     registerId: string,
     evidence: PeerEvidence,
     judge: { readonly voters: PastVoters | undefined; readonly verifier: Verifier; readonly nowMs: number },
-  ): Taken {
+  ): EvidenceVerdict {
     const { voters, verifier, nowMs } = judge;
     if (this.find(registerId, evidence) !== undefined) return 'known';
     if (voters === undefined) return 'unjudged';
     const signers = signersOf(evidence, voters.members);
     const { networkId, membersHash: validatorSetHash } = voters;
     const proof = { networkId, validatorSetHash, signers, seenAtMs: nowMs };
-    const known = knownOf(registerId, evidence, proof);
+    const known = provenOf(registerId, evidence, proof);
     if (this.#isFull(registerId, known)) return 'known';
     if (!isProof(voters, evidence, verifier)) return 'false';
     this.#keep(registerId, known);
@@ -81,7 +81,7 @@ export class EvidencePool {
 
   #isFull(registerId: string, { evidence }: KnownEvidence): boolean {
     const group = groupOf(evidence);
-    return this.list(registerId).filter((each) => groupOf(each.evidence) === group).length >= mostOfOne;
+    return this.list(registerId).filter((each) => groupOf(each.evidence) === group).length >= maxPerValidator;
   }
 }
 
@@ -90,7 +90,7 @@ function groupOf(evidence: PeerEvidence): string {
   return evidence.kind === 'conflicting-certificate' ? '' : evidence.first.validatorId;
 }
 
-function knownOf(registerId: string, evidence: PeerEvidence, proof: Proof): KnownEvidence {
+function provenOf(registerId: string, evidence: PeerEvidence, proof: Proof): KnownEvidence {
   return {
     ...proof,
     id: evidenceId(registerId, evidence),

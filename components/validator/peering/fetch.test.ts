@@ -33,14 +33,14 @@ function sealed(n: number): SealedTransaction & { readonly txId: string } {
 
 /** A fetcher whose only peer answers like this. */
 function asking(answer: () => Promise<readonly SealedTransaction[]>) {
-  const charges: string[] = [];
+  const peerScore: string[] = [];
   const fetcher = new Fetcher({
     transport: { fetchRecords: answer, fetchCommit: async () => undefined },
     scheduler: new Scheduler(systemClock()),
     log: testRuntime('validator', { level: 'silent' }).log,
-    charge: (validatorId, reason) => void charges.push(`${validatorId} ${reason}`),
+    reportFault: (validatorId, reason) => void peerScore.push(`${validatorId} ${reason}`),
   });
-  return { fetcher, charges };
+  return { fetcher, peerScore };
 }
 
 describe('the answer of another validator', () => {
@@ -48,10 +48,10 @@ describe('the answer of another validator', () => {
   const hashes = new Map(wanted.map((each) => [each.txId, encodeHex(recordLeaf(each.record))]));
 
   test('is used when it was requested', async () => {
-    const { fetcher, charges } = asking(async () => wanted);
+    const { fetcher, peerScore } = asking(async () => wanted);
     const found = await fetcher.records({ registerId, hashes }, ['validator-1']);
     expect([...found.keys()]).toEqual([...hashes.keys()]);
-    expect(charges).toEqual([]);
+    expect(peerScore).toEqual([]);
   });
 
   test.each([
@@ -60,29 +60,29 @@ describe('the answer of another validator', () => {
     ['no record', [{ record: Buffer.from('{'), payload: Buffer.from('x'), payloadHashForm: 'jcs' as const }]],
     ['ten thousand of others', Array.from({ length: 10_000 }, (_, n) => sealed(n + 10))],
   ])('counts as a fault when it is %s', async (_what, answer) => {
-    const { fetcher, charges } = asking(async () => answer);
+    const { fetcher, peerScore } = asking(async () => answer);
     const found = await fetcher.records({ registerId, hashes }, ['validator-1']);
     expect([...found.keys()].every((txId) => hashes.has(txId))).toBe(true);
-    expect(new Set(charges)).toEqual(new Set(['validator-1 records']));
-    expect(charges.length).toBeLessThanOrEqual(2);
+    expect(new Set(peerScore)).toEqual(new Set(['validator-1 records']));
+    expect(peerScore.length).toBeLessThanOrEqual(2);
   });
 
   test.each(['counts as a fault when it is %s', 'UNDECODABLE_MESSAGE'])(
     'costs its sender when it is %s',
     async (code) => {
-      const { fetcher, charges } = asking(async () => {
+      const { fetcher, peerScore } = asking(async () => {
         throw new AppError('bad_gateway', code, 'nonsense');
       });
-      expect(await fetcher.given('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);
-      expect(charges).toEqual(['validator-1 envelope']);
+      expect(await fetcher.fetchRecords('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);
+      expect(peerScore).toEqual(['validator-1 envelope']);
     },
   );
 
   test('counts as no fault when it is absent', async () => {
-    const { fetcher, charges } = asking(async () => {
+    const { fetcher, peerScore } = asking(async () => {
       throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'away');
     });
-    expect(await fetcher.given('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);
-    expect(charges).toEqual([]);
+    expect(await fetcher.fetchRecords('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);
+    expect(peerScore).toEqual([]);
   });
 });

@@ -10,21 +10,21 @@ export interface FetchOptions {
   readonly scheduler: Scheduler;
   readonly log: Logger;
   /** The peer's answer is malformed. */
-  charge(validatorId: string, reason: string): void;
+  reportFault(validatorId: string, reason: string): void;
 }
 
 /** Records of one register, by their expected leaf hash. */
-export interface Wanted {
+export interface RecordRequest {
   readonly registerId: string;
   /** Leaf hash in lower hex by transaction id. */
   readonly hashes: ReadonlyMap<string, string>;
 }
 
 /** Bound of ids in one request. */
-const mostAsked = 1_000;
+const maxAsked = 1_000;
 const answerWithinMs = 5_000;
 /** Error codes of answers that are malformed or out of bounds. */
-const noAnswers: readonly string[] = ['INVALID_ENVELOPE', 'UNDECODABLE_MESSAGE'];
+const malformedCodes: readonly string[] = ['INVALID_ENVELOPE', 'UNDECODABLE_MESSAGE'];
 
 /** Requests records and commits from other validators in turn, each with a deadline. A peer without an answer is not an error. */
 export class Fetcher {
@@ -36,15 +36,15 @@ export class Fetcher {
   }
 
   /** The records that any source had, by transaction id; only those with the expected leaf hash. */
-  async records(wanted: Wanted, sources: Iterable<string>): Promise<Map<string, SealedTransaction>> {
+  async records(wanted: RecordRequest, sources: Iterable<string>): Promise<Map<string, SealedTransaction>> {
     const found = new Map<string, SealedTransaction>();
     const byHash = new Map([...wanted.hashes].map(([txId, hash]) => [hash, txId]));
     for (const source of sources) {
       let before = -1;
       while (found.size < wanted.hashes.size && found.size !== before) {
         before = found.size;
-        const missing = [...wanted.hashes.keys()].filter((txId) => !found.has(txId)).slice(0, mostAsked);
-        for (const each of await this.given(source, wanted.registerId, missing)) {
+        const missing = [...wanted.hashes.keys()].filter((txId) => !found.has(txId)).slice(0, maxAsked);
+        for (const each of await this.fetchRecords(source, wanted.registerId, missing)) {
           const txId = byHash.get(encodeHex(recordLeaf(each.record)));
           if (txId !== undefined) found.set(txId, each);
         }
@@ -58,16 +58,16 @@ export class Fetcher {
    * The records that a peer returns for transaction ids: each at most once, and no others. The record of an id may differ from
    * the local one.
    */
-  async given(
+  async fetchRecords(
     from: string,
     registerId: string,
     txIds: readonly string[],
   ): Promise<readonly SealedTransaction[]> {
     const answer = await this.#askRecords(from, registerId, txIds);
     const asked = new Set(txIds);
-    const given = answer.filter(({ record }) => asked.delete(idOf(record) ?? ''));
-    if (given.length < answer.length) this.#options.charge(from, 'records');
-    return given;
+    const fetchRecords = answer.filter(({ record }) => asked.delete(idOf(record) ?? ''));
+    if (fetchRecords.length < answer.length) this.#options.reportFault(from, 'records');
+    return fetchRecords;
   }
 
   commit(from: string, registerId: string, height: number): Promise<CommitBundle | undefined> {
@@ -96,7 +96,8 @@ export class Fetcher {
     try {
       return await Promise.race([ask(controller.signal), late]);
     } catch (error) {
-      if (isAppError(error) && noAnswers.includes(error.code)) this.#options.charge(from, 'envelope');
+      if (isAppError(error) && malformedCodes.includes(error.code))
+        this.#options.reportFault(from, 'envelope');
       log.debug({ err: error, from }, 'a validator did not answer in time');
       return undefined;
     } finally {

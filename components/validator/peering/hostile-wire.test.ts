@@ -9,7 +9,7 @@ import {
   GetRecordsRequestSchema,
   StreamRequestSchema,
 } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import { openWired } from '../testing/grpc-cluster.ts';
+import { openGrpcCluster } from '../testing/grpc-cluster.ts';
 import { registerId } from '../testing/world.ts';
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
@@ -120,7 +120,7 @@ function nonsense(session: ClientHttp2Session, seed: number) {
 
 describe('a validator\u2019s listener', { timeout: full ? 600_000 : 240_000 }, () => {
   test('survives everything that a member and an outsider can send, and the set continues sealing', async () => {
-    const { authority, cluster, nodes } = await openWired(4, closers);
+    const { authority, cluster, nodes } = await openGrpcCluster(4, closers);
     await cluster.begin();
     const large = 'x'.repeat(200_000);
     for (let index = 0; index < 20; index += 1) {
@@ -146,9 +146,9 @@ describe('a validator\u2019s listener', { timeout: full ? 600_000 : 240_000 }, (
     });
     expect(calls.filter(({ status }) => status === undefined).length).toBeLessThan(calls.length / 10);
     const charged = (id: string) =>
-      target.runtime.lines.some((line) => line['validatorId'] === id && line['reason'] === 'bytes');
+      target.runtime.lines.some((queue) => queue['validatorId'] === id && queue['reason'] === 'bytes');
     expect(charged('validator-3') && charged('validator-99')).toBe(true);
-    expect(target.runtime.lines.some((line) => line['validatorId'] === 'validator-1')).toBe(false);
+    expect(target.runtime.lines.some((queue) => queue['validatorId'] === 'validator-1')).toBe(false);
 
     const patient = [identities.member, identities.validator].flatMap((each) => [
       openSession(port, each),

@@ -44,13 +44,13 @@ afterEach(async () => {
 });
 
 /** A clock that can be advanced for all members at once. */
-function movable(): Clock & { ahead(ms: number): void } {
+function movable(): Clock & { early(ms: number): void } {
   const real = systemClock();
   let aheadMs = 0;
   return {
     nowMs: () => real.nowMs() + aheadMs,
     nowMicros: () => real.nowMicros() + BigInt(aheadMs) * 1_000n,
-    ahead: (ms) => {
+    early: (ms) => {
       aheadMs += ms;
     },
   };
@@ -149,9 +149,9 @@ class HostileAnswers {
   isOn = false;
   asked = 0;
 
-  constructor(random: Random, liar: string) {
+  constructor(random: Random, equivocator: string) {
     this.#random = random;
-    this.#liar = liar;
+    this.#liar = equivocator;
   }
 
   over(wire: Transport): Transport {
@@ -201,11 +201,11 @@ async function openStage() {
   const honest = cluster.members.slice(0, 3);
   const charged = new Map<string, Set<string>>();
   for (const { engine } of honest) {
-    const { charges } = engine.peering;
-    const charge = charges.charge.bind(charges);
-    vi.spyOn(charges, 'charge').mockImplementation((validatorId, reason) => {
+    const { peerScore } = engine.peering;
+    const reportFault = peerScore.reportFault.bind(peerScore);
+    vi.spyOn(peerScore, 'reportFault').mockImplementation((validatorId, reason) => {
       charged.set(validatorId, (charged.get(validatorId) ?? new Set()).add(reason));
-      charge(validatorId, reason);
+      reportFault(validatorId, reason);
     });
   }
   return { clock, random, cluster, honest, answers, charged, samples: samplesOf(heard) };
@@ -215,12 +215,12 @@ type Stage = Awaited<ReturnType<typeof openStage>>;
 
 /** A stream of forged messages to one member, as the service receives it; it ends early when the member closes it. */
 async function speak(to: Member, from: string, next: () => StreamRequest | undefined): Promise<void> {
-  const { charges } = to.engine.peering;
-  const handlers = consensusHandlers({ inbox: to.engine.peering, charges, onStream: () => {} });
+  const { peerScore } = to.engine.peering;
+  const handlers = consensusHandlers({ inbox: to.engine.peering, peerScore, onStream: () => {} });
   async function* requests() {
     for (let index = 0; index < batchSize; index += 1) {
       const message = next();
-      if (message === undefined) charges.charge(from, 'bytes');
+      if (message === undefined) peerScore.reportFault(from, 'bytes');
       else yield message;
     }
   }
@@ -239,7 +239,7 @@ async function storm(stage: Stage, from: string, next: (to: Member) => StreamReq
     for (const to of honest) await speak(to, from, () => next(to));
     const taker = honest[batch % honest.length];
     if (taker !== undefined && batch % 8 === 0) await cluster.submit(taker, { payload: { batch, from } });
-    clock.ahead(windowMs);
+    clock.early(windowMs);
     if (batch === Math.floor(batches / 2)) halfway = heapMib();
   }
   const grown = heapMib() - halfway;
@@ -250,7 +250,7 @@ function expectBounded({ honest }: Stage): void {
   for (const { engine, register } of honest) {
     expect(register.status).toBe('Running');
     expect(register.machine.rounds.size).toBeLessThanOrEqual(2 * 16 * 4);
-    expect(register.machine.ahead.length).toBeLessThanOrEqual(8 * 4);
+    expect(register.machine.early.length).toBeLessThanOrEqual(8 * 4);
     expect(engine.peering.evidence(register.id).length).toBeLessThanOrEqual(64);
     expect(engine.peering.evidence(register.id).flatMap(({ validatorIds }) => validatorIds)).toEqual(
       engine.peering.evidence(register.id).map(() => 'validator-3'),
@@ -263,8 +263,8 @@ describe('hostile input from another validator', { timeout: full ? 900_000 : 90_
     const stage = await openStage();
     const { cluster, honest, charged, random, samples, answers } = stage;
     answers.isOn = true;
-    const liar = new Liar('validator-3', random.fork('liar'), samples);
-    const { submitted, grown } = await storm(stage, liar.id, (to) => liar.next(to));
+    const equivocator = new Liar('validator-3', random.fork('liar'), samples);
+    const { submitted, grown } = await storm(stage, equivocator.id, (to) => equivocator.next(to));
     await cluster.submit(cluster.member(0), { payload: { after: 1 } });
     await cluster.sealed(submitted + 1, 60_000);
     expect([...charged.keys()]).toEqual(['validator-3']);
@@ -308,8 +308,8 @@ describe('hostile input from another validator', { timeout: full ? 900_000 : 90_
     const transactionIds = ids.map((txId) => Buffer.from(txId, 'hex'));
     const commits = hostileMessages(random, GetCommitRequestSchema, [{ registerId, height: 1n }]);
     const records = hostileMessages(random, GetRecordsRequestSchema, [{ registerId, transactionIds }]);
-    const { charges } = to.engine.peering;
-    const handlers = consensusHandlers({ inbox: to.engine.peering, charges, onStream: () => {} });
+    const { peerScore } = to.engine.peering;
+    const handlers = consensusHandlers({ inbox: to.engine.peering, peerScore, onStream: () => {} });
     const context = contextOf('validator-3');
     const cases = full ? 20_000 : 1_500;
     let answered = 0;
@@ -323,7 +323,7 @@ describe('hostile input from another validator', { timeout: full ? 900_000 : 90_
       }
     };
     for (let index = 0; index < cases; index += 1) {
-      if (index % 20 === 0) clock.ahead(windowMs);
+      if (index % 20 === 0) clock.early(windowMs);
       const commit = decoded(GetCommitRequestSchema, commits.bytes());
       const asked = decoded(GetRecordsRequestSchema, records.bytes());
       await ask(() => commit && handlers.getCommit(commit, context));

@@ -1,30 +1,30 @@
 import { describe, expect, test } from 'vitest';
 import { waitFor } from '#kit/testing/wait.ts';
-import { Streams } from './inbound-streams.ts';
-import { Questions } from './request-limiter.ts';
+import { InboundStreams } from './inbound-streams.ts';
+import { RequestLimiter } from './request-limiter.ts';
 
 describe('the streams of one validator', () => {
   test('are bounded, and the newest stay open', async () => {
-    const streams = new Streams();
+    const streams = new InboundStreams();
     const ended: number[] = [];
-    const lines = Array.from({ length: 1_000 }, (_, n) => {
-      const line = streams.open('validator-1');
-      void line.isOver.then(() => ended.push(n));
-      return line;
+    const opened = Array.from({ length: 1_000 }, (_, n) => {
+      const stream = streams.open('validator-1');
+      void stream.isOver.then(() => ended.push(n));
+      return stream;
     });
     const other = streams.open('validator-2');
     expect(streams.size).toBe(5);
     await waitFor(() => ended.length === 996);
-    expect(lines.map((line) => line.isOpen()).lastIndexOf(false)).toBe(995);
+    expect(opened.map((stream) => stream.isOpen()).lastIndexOf(false)).toBe(995);
     expect(other.isOpen()).toBe(true);
-    for (const line of [...lines, other]) line.close();
+    for (const stream of [...opened, other]) stream.close();
     expect(streams.size).toBe(0);
   });
 });
 
 describe('the requests of one validator', () => {
   test('are refused above the limit of one second, while others are answered', () => {
-    const questions = new Questions();
+    const questions = new RequestLimiter();
     const mebibyte = 1024 * 1024;
     let made = 0;
     const ask = (from: string) =>

@@ -1,5 +1,5 @@
 /** A correct validator has one stream, and briefly more when a lost one has not timed out yet. */
-const mostOpen = 4;
+const maxOpen = 4;
 
 interface Open {
   readonly end: () => void;
@@ -7,7 +7,7 @@ interface Open {
 }
 
 /** The open streams of each validator, bounded: a new one closes the oldest. */
-export class Streams {
+export class InboundStreams {
   readonly #open = new Map<string, Open[]>();
 
   /** @returns `isOver` resolves when newer streams have replaced this one */
@@ -15,7 +15,7 @@ export class Streams {
     const { promise: isOver, resolve } = Promise.withResolvers<void>();
     const own: Open = { end: resolve, isOpen: true };
     const streams = [...(this.#open.get(from) ?? []), own];
-    for (const old of streams.splice(0, streams.length - mostOpen)) {
+    for (const old of streams.splice(0, streams.length - maxOpen)) {
       old.isOpen = false;
       old.end();
     }

@@ -1,17 +1,17 @@
 import type { Logger } from '#kit/log/log.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
 import { isMember } from './intake.ts';
 
-export interface HandoverOptions {
+export interface MempoolTransferOptions {
   readonly self: string;
   readonly scheduler: Scheduler;
   readonly log: Logger;
-  find(registerId: string): Register | undefined;
+  find(registerId: string): RegisterChain | undefined;
   /** Fast-forwards to the register service's state, so that sealed transactions no longer wait here. */
-  jump(registerId: string): Promise<unknown>;
+  fastForward(registerId: string): Promise<unknown>;
   /** Announces the waiting transactions to the current members. */
-  remind(register: Register): void;
+  reannounce(register: RegisterChain): void;
 }
 
 const retryMs = { first: 250, last: 30_000 } as const;
@@ -20,11 +20,11 @@ const retryMs = { first: 250, last: 30_000 } as const;
  * Transfers the pool of a register whose set this validator has left: transactions that it accepted and that the current
  * members may not know are announced to them until all are sealed.
  */
-export class Handover {
-  readonly #options: HandoverOptions;
+export class MempoolTransfer {
+  readonly #options: MempoolTransferOptions;
   readonly #watched = new Set<string>();
 
-  constructor(options: HandoverOptions) {
+  constructor(options: MempoolTransferOptions) {
     this.#options = options;
   }
 
@@ -49,9 +49,9 @@ export class Handover {
   }
 
   async #offer(registerId: string, waitedMs: number): Promise<void> {
-    const { jump, find, remind, log } = this.#options;
+    const { fastForward, find, reannounce, log } = this.#options;
     try {
-      await jump(registerId);
+      await fastForward(registerId);
     } catch (error) {
       log.debug(
         { err: error, registerId },
@@ -63,7 +63,7 @@ export class Handover {
       this.#watched.delete(registerId);
       return;
     }
-    remind(register);
+    reannounce(register);
     this.#schedule(registerId, Math.min(waitedMs * 2, retryMs.last));
   }
 }

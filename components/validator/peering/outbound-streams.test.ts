@@ -5,8 +5,8 @@ import { type FixedWorkload, fixedWorkload, memoryAuthority } from '#kit/rpc/wor
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import { listen, openWired, type WiredNode } from '../testing/grpc-cluster.ts';
-import { Links } from './outbound-streams.ts';
+import { type GrpcNode, listen, openGrpcCluster } from '../testing/grpc-cluster.ts';
+import { OutboundStreams } from './outbound-streams.ts';
 import type { Envelope, Inbox } from './transport.ts';
 
 const closers: (() => Promise<void>)[] = [];
@@ -61,7 +61,7 @@ const proposal: Envelope = {
 
 describe('validators over gRPC', { timeout: 40_000 }, () => {
   it('seal one chain, also after one was down', async () => {
-    const { cluster, nodes } = await openWired(4, closers);
+    const { cluster, nodes } = await openGrpcCluster(4, closers);
     await cluster.begin();
     for (let index = 0; index < 8; index += 1) {
       await cluster.submit(cluster.member(index % 4), {
@@ -98,16 +98,16 @@ describe('validators over gRPC', { timeout: 40_000 }, () => {
       commit: () => undefined,
     };
     const workload = await fixedWorkload(authority, 'validator-0');
-    const links = new Links({
+    const streams = new OutboundStreams({
       runtime,
       workload,
       findEndpoint: async () => undefined,
       onConnected: () => {},
     });
-    const node: WiredNode = { links, workload, server: undefined, port: 0 };
-    await listen(node, inbox, { charge: (from) => void faults.push(from), isBarred: () => false });
+    const node: GrpcNode = { streams, workload, server: undefined, port: 0 };
+    await listen(node, inbox, { reportFault: (from) => void faults.push(from), isBanned: () => false });
     closers.push(async () => {
-      links.stop();
+      streams.stop();
       await node.server?.stop();
     });
     const connect = (as: FixedWorkload) =>
@@ -166,22 +166,22 @@ describe('validators over gRPC', { timeout: 40_000 }, () => {
       records: () => [],
       commit: () => undefined,
     };
-    const open = async (id: string, endpoint?: () => string): Promise<WiredNode> => {
+    const open = async (id: string, endpoint?: () => string): Promise<GrpcNode> => {
       const workload = await fixedWorkload(authority, id);
       const findEndpoint = async () => endpoint?.();
-      const links = new Links({ runtime, workload, findEndpoint, onConnected: () => {} });
-      return { links, workload, server: undefined, port: 0 };
+      const streams = new OutboundStreams({ runtime, workload, findEndpoint, onConnected: () => {} });
+      return { streams, workload, server: undefined, port: 0 };
     };
     const receiver = await open('validator-0');
     await listen(receiver, inbox);
     const sender = await open('validator-1', () => `127.0.0.1:${receiver.port}`);
     closers.push(async () => {
-      sender.links.stop();
-      receiver.links.stop();
+      sender.streams.stop();
+      receiver.streams.stop();
       await receiver.server?.stop();
     });
     const others: Envelope = { ...hint, registerId: 'cd'.repeat(16) };
-    for (const each of [others, hint, vote, proposal]) sender.links.send('validator-0', each);
+    for (const each of [others, hint, vote, proposal]) sender.streams.send('validator-0', each);
     await waitFor(() => heard.length === 4);
     expect(heard.map(({ kind, registerId: of }) => [kind, of === registerId])).toEqual([
       ['vote', true],

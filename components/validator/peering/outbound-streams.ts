@@ -8,7 +8,7 @@ import { parseCommit, parseRecords } from './parse.ts';
 import type { CommitBundle, Envelope, SealedTransaction, Transport } from './transport.ts';
 import { wireEnvelope } from './wire.ts';
 
-export interface LinksOptions {
+export interface OutboundStreamsOptions {
   readonly runtime: Runtime;
   readonly workload: Workload;
   readonly token?: (() => Promise<string>) | undefined;
@@ -22,23 +22,23 @@ type Client = RpcClient<typeof ConsensusService.method>;
 
 const reconnectMs = { first: 250, last: 5_000 } as const;
 const questionMs = 5_000;
-const mostQueued = 1_024;
-const mostQueuedBytes = 16 * 1024 * 1024;
+const maxQueued = 1_024;
+const maxQueuedBytes = 16 * 1024 * 1024;
 /** A stream that was unused for this long is closed. */
 const unusedMs = 60_000;
 
 /** The gRPC transport of a validator: one outgoing stream to each peer, opened with the first message. */
-export class Links implements Transport {
-  readonly #options: LinksOptions;
-  readonly #links = new Map<string, Link>();
+export class OutboundStreams implements Transport {
+  readonly #options: OutboundStreamsOptions;
+  readonly #streams = new Map<string, OutboundStream>();
   #stopped = false;
 
-  constructor(options: LinksOptions) {
+  constructor(options: OutboundStreamsOptions) {
     this.#options = options;
   }
 
   send(to: string, envelope: Envelope): void {
-    this.#link(to)?.push(envelope);
+    this.#stream(to)?.push(envelope);
   }
 
   async fetchRecords(
@@ -64,39 +64,39 @@ export class Links implements Transport {
   }
 
   /** The peer has connected here and is reachable, so the reconnect delay is skipped. */
-  nudge(validatorId: string): void {
-    this.#links.get(validatorId)?.nudge();
+  resetBackoff(validatorId: string): void {
+    this.#streams.get(validatorId)?.resetBackoff();
   }
 
   stop(): void {
     this.#stopped = true;
-    for (const link of this.#links.values()) link.stop();
-    this.#links.clear();
+    for (const stream of this.#streams.values()) stream.stop();
+    this.#streams.clear();
   }
 
   async #client(to: string): Promise<Client> {
-    const client = await this.#link(to)?.client();
+    const client = await this.#stream(to)?.client();
     if (client !== undefined) return client;
     throw new AppError('unavailable', 'VALIDATOR_UNAVAILABLE', `${to} has not announced itself`);
   }
 
-  #link(to: string): Link | undefined {
+  #stream(to: string): OutboundStream | undefined {
     if (this.#stopped) return undefined;
-    let link = this.#links.get(to);
-    if (link === undefined) {
+    let stream = this.#streams.get(to);
+    if (stream === undefined) {
       this.#forgetUnused();
-      link = new Link(to, this.#options);
-      this.#links.set(to, link);
+      stream = new OutboundStream(to, this.#options);
+      this.#streams.set(to, stream);
     }
-    return link;
+    return stream;
   }
 
   #forgetUnused(): void {
     const nowMs = this.#options.runtime.clock.nowMs();
-    for (const [id, link] of this.#links) {
-      if (nowMs - link.usedAtMs < unusedMs) continue;
-      link.stop();
-      this.#links.delete(id);
+    for (const [id, stream] of this.#streams) {
+      if (nowMs - stream.usedAtMs < unusedMs) continue;
+      stream.stop();
+      this.#streams.delete(id);
     }
   }
 }
@@ -107,9 +107,9 @@ interface Queued {
 }
 
 /** The stream to one peer, reopened whenever it ends. Undelivered messages are lost. */
-class Link {
+class OutboundStream {
   readonly #id: string;
-  readonly #options: LinksOptions;
+  readonly #options: OutboundStreamsOptions;
   #queue: Queued[] = [];
   /** Announcements are large and less urgent than votes, so they have a queue of their own. */
   #later: Queued[] = [];
@@ -120,7 +120,7 @@ class Link {
   #stopped = false;
   usedAtMs = 0;
 
-  constructor(id: string, options: LinksOptions) {
+  constructor(id: string, options: OutboundStreamsOptions) {
     this.#id = id;
     this.#options = options;
     this.usedAtMs = options.runtime.clock.nowMs();
@@ -131,10 +131,10 @@ class Link {
     this.usedAtMs = this.#options.runtime.clock.nowMs();
     const sizeBytes = weigh(envelope);
     if (envelope.kind === 'proposal') this.#advance(envelope.registerId);
-    const line = envelope.kind === 'hint' ? this.#later : this.#queue;
-    line.push({ envelope, sizeBytes });
+    const queue = envelope.kind === 'hint' ? this.#later : this.#queue;
+    queue.push({ envelope, sizeBytes });
     this.#queuedBytes += sizeBytes;
-    while (line.length > mostQueued || this.#queuedBytes > mostQueuedBytes) this.#drop();
+    while (queue.length > maxQueued || this.#queuedBytes > maxQueuedBytes) this.#drop();
     this.#wake?.();
   }
 
@@ -152,7 +152,7 @@ class Link {
     return client;
   }
 
-  nudge(): void {
+  resetBackoff(): void {
     this.#delayMs = reconnectMs.first;
     this.#wake?.();
   }

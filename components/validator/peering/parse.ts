@@ -5,10 +5,10 @@ import { AppError } from '#core/errors/errors.ts';
 import { RoundStep } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
 import type { CommitBundle, Envelope, PeerEvidence, SealedTransaction } from './transport.ts';
 
-const mostMembers = 128;
-const mostTransactions = 10_000;
-const mostHinted = 512;
-const mostHeads = 512;
+const maxMembers = 128;
+const maxTransactions = 10_000;
+const maxHinted = 512;
+const maxHeads = 512;
 /** Bound of a transaction that is sent with an announcement. */
 const inlineBytes = 128 * 1024;
 
@@ -36,7 +36,7 @@ const headerSchema = z
     previousHash: hex64,
     timestamp,
     validatorAddress: address,
-    transactionIds: z.array(hex64).min(1).max(mostTransactions),
+    transactionIds: z.array(hex64).min(1).max(maxTransactions),
     merkleRoot: hex64,
     logRoot: hex64,
     validatorSetHash: hex64,
@@ -62,11 +62,11 @@ const certificateSchema = z.object({
   logRoot: hex64,
   validatorSetHash: hex64,
   signatures: z
-    .array(z.object({ validatorId, index: z.int().min(0).max(mostMembers), timestamp, signature }))
-    .max(mostMembers),
+    .array(z.object({ validatorId, index: z.int().min(0).max(maxMembers), timestamp, signature }))
+    .max(maxMembers),
 });
 
-const recordHashes = z.array(hash).max(mostTransactions);
+const recordHashes = z.array(hash).max(maxTransactions);
 
 const proposalSchema = z
   .object({
@@ -138,7 +138,7 @@ const step = z
   .literal([RoundStep.IDLE, RoundStep.PROPOSE, RoundStep.PREVOTE, RoundStep.PRECOMMIT, RoundStep.DECIDED])
   .transform((value) => steps[value]);
 
-const places = z.array(z.int().min(0).max(mostMembers)).max(mostMembers);
+const places = z.array(z.int().min(0).max(maxMembers)).max(maxMembers);
 const headHash = z.union([hex64, z.literal('')]);
 const roundStateSchema = z.object({
   height: whole,
@@ -156,7 +156,7 @@ const heartbeatSchema = z.object({
   validatorId,
   atMs: whole,
   version: words.max(64),
-  heads: z.array(z.object({ registerId, height: whole, round, headHash })).max(mostHeads),
+  heads: z.array(z.object({ registerId, height: whole, round, headHash })).max(maxHeads),
   draining: z.boolean(),
 });
 
@@ -166,10 +166,10 @@ const transactionSchema = z.object({
   payloadHashForm: z.enum(['jcs', 'compact']),
 });
 const hintSchema = z.object({
-  transactionIds: z.array(hash).max(mostHinted),
+  transactionIds: z.array(hash).max(maxHinted),
   transactions: z
     .array(transactionSchema.refine(({ record, payload }) => record.length + payload.length <= inlineBytes))
-    .max(mostHinted),
+    .max(maxHinted),
 });
 
 const evidenceSchema = z.discriminatedUnion('case', [
@@ -194,7 +194,7 @@ const envelopeSchema = z.object({
     of('vote', voteSchema),
     of('attestation', z.object({ docketNumber: whole, attestation: attestationSchema })),
     of('roundState', roundStateSchema),
-    of('stored', z.object({ height: whole, attested: z.array(validatorId).max(mostMembers) })),
+    of('stored', z.object({ height: whole, attested: z.array(validatorId).max(maxMembers) })),
     of('heartbeat', heartbeatSchema),
     of('hint', hintSchema),
     of('evidence', z.object({ evidence: evidenceSchema })),
@@ -266,14 +266,14 @@ export function parseCommit(message: { header?: unknown }): CommitBundle | undef
   return message.header === undefined ? undefined : parse(commitSchema, message);
 }
 
-const recordsSchema = z.object({ transactions: z.array(transactionSchema).max(mostTransactions) });
+const recordsSchema = z.object({ transactions: z.array(transactionSchema).max(maxTransactions) });
 
 /** Throws AppError invalid INVALID_ENVELOPE. */
 export function parseRecords(message: unknown): readonly SealedTransaction[] {
   return parse(recordsSchema, message).transactions;
 }
 
-const askedRecordsSchema = z.object({ registerId, transactionIds: z.array(hash).max(mostTransactions) });
+const askedRecordsSchema = z.object({ registerId, transactionIds: z.array(hash).max(maxTransactions) });
 const askedCommitSchema = z.object({ registerId, height: whole });
 
 /** Throws AppError invalid INVALID_ENVELOPE. */

@@ -2,9 +2,9 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 
 const windowMs = 10_000;
-const mostFaults = 50;
+const maxFaults = 50;
 /** Bound of tracked validators, above any installation's size. */
-const mostAccounts = 1_024;
+const maxAccounts = 1_024;
 
 interface Account {
   faults: number;
@@ -15,7 +15,7 @@ interface Account {
  * Counts protocol violations by validator. A validator with too many of them in a window is ignored until the window ends, so
  * that a faulty peer cannot exhaust the others.
  */
-export class Charges {
+export class PeerScore {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #count: (reason: string) => void;
@@ -27,20 +27,20 @@ export class Charges {
     this.#count = count;
   }
 
-  charge(validatorId: string, reason: string): void {
+  reportFault(validatorId: string, reason: string): void {
     this.#count(reason);
     const account = this.#account(validatorId);
     account.faults += 1;
     if (account.faults === 1) this.#log.warn({ validatorId, reason }, 'a validator sent a faulty message');
-    if (account.faults === mostFaults)
+    if (account.faults === maxFaults)
       this.#log.error(
         { validatorId },
         'a validator sent too many faulty messages and is ignored for a while',
       );
   }
 
-  isBarred(validatorId: string): boolean {
-    return this.#accounts.has(validatorId) && this.#account(validatorId).faults >= mostFaults;
+  isBanned(validatorId: string): boolean {
+    return this.#accounts.has(validatorId) && this.#account(validatorId).faults >= maxFaults;
   }
 
   #account(validatorId: string): Account {
@@ -51,7 +51,7 @@ export class Charges {
       this.#accounts.delete(validatorId);
       this.#accounts.set(validatorId, account);
       const [oldest] = this.#accounts.keys();
-      if (this.#accounts.size > mostAccounts && oldest !== undefined) this.#accounts.delete(oldest);
+      if (this.#accounts.size > maxAccounts && oldest !== undefined) this.#accounts.delete(oldest);
     }
     return account;
   }

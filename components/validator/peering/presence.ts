@@ -18,7 +18,7 @@ export interface PresenceOptions {
 }
 
 /** The latest contact with a validator. */
-export interface Sighting {
+export interface PeerContact {
   readonly validatorId: string;
   /** 0 for never. */
   readonly heardAtMs: number;
@@ -38,7 +38,7 @@ export interface OperationalMember {
 }
 
 interface Peer {
-  readonly metAtMs: number;
+  readonly addedAtMs: number;
   heardAtMs: number;
   version: string;
   /** The peer reports that it drains. */
@@ -46,15 +46,15 @@ interface Peer {
   /** Heads of the registers that this validator runs too. */
   readonly heads: Map<string, Head>;
   /** Registers to report to the peer, with the number of times each was reported. */
-  readonly news: Map<string, number>;
+  readonly pendingHeads: Map<string, number>;
 }
 
 const everyMs = 1_000;
-const mostHeads = 256;
-const mostTold = 5;
-const mostStrangers = 256;
+const maxHeads = 256;
+const maxTold = 5;
+const maxUnknownPeers = 256;
 /** A longer silence counts as an absence. */
-const awayMs = 5_000;
+const absentMs = 5_000;
 /** Three missed heartbeats. */
 const silentMs = 3_000;
 
@@ -68,14 +68,14 @@ export class Presence {
   readonly #members = new Map<string, readonly string[]>();
   readonly #clocks = new PeerClocks();
   /** Contact times of validators that do not share a register with this one yet; bounded. */
-  readonly #strangers = new Map<string, number>();
+  readonly #unknownPeers = new Map<string, number>();
 
   constructor(options: PresenceOptions) {
     this.#options = options;
   }
 
   start(): void {
-    this.#options.scheduler.set('heartbeat', everyMs, () => this.#beat());
+    this.#options.scheduler.set('heartbeat', everyMs, () => this.#tick());
   }
 
   stop(): void {
@@ -87,12 +87,12 @@ export class Presence {
     return [...this.#peers.keys()];
   }
 
-  follow(registerId: string, members: readonly string[]): void {
+  setMembers(registerId: string, members: readonly string[]): void {
     this.#members.set(registerId, members);
     const known = new Set([...this.#members.values()].flat());
     known.delete(this.#options.self);
-    for (const id of known) if (!this.#peers.has(id)) this.#meet(id);
-    for (const id of this.#peers.keys()) if (!known.has(id)) this.#part(id);
+    for (const id of known) if (!this.#peers.has(id)) this.#addPeer(id);
+    for (const id of this.#peers.keys()) if (!known.has(id)) this.#removePeer(id);
   }
 
   /** An authenticated message of a validator arrived. */
@@ -100,19 +100,20 @@ export class Presence {
     const peer = this.#peers.get(validatorId);
     const nowMs = this.#options.clock.nowMs();
     if (peer === undefined) {
-      this.#strangers.delete(validatorId);
-      this.#strangers.set(validatorId, nowMs);
-      const [oldest] = this.#strangers.keys();
-      if (this.#strangers.size > mostStrangers && oldest !== undefined) this.#strangers.delete(oldest);
+      this.#unknownPeers.delete(validatorId);
+      this.#unknownPeers.set(validatorId, nowMs);
+      const [oldest] = this.#unknownPeers.keys();
+      if (this.#unknownPeers.size > maxUnknownPeers && oldest !== undefined)
+        this.#unknownPeers.delete(oldest);
       return;
     }
-    const wasAway = nowMs - peer.heardAtMs > awayMs;
+    const wasAway = nowMs - peer.heardAtMs > absentMs;
     peer.heardAtMs = nowMs;
     if (wasAway) this.#options.onReturn(validatorId);
   }
 
   /** Handles the fields of a heartbeat other than its heads. */
-  greeted(validatorId: string, { version, atMs, draining }: Heartbeat): void {
+  onHeartbeat(validatorId: string, { version, atMs, draining }: Heartbeat): void {
     const peer = this.#peers.get(validatorId);
     if (peer === undefined) return;
     peer.version = version.slice(0, 64);
@@ -121,18 +122,19 @@ export class Presence {
   }
 
   /** Records the head of a register that another validator reports. */
-  placed(validatorId: string, head: Head): void {
+  onHead(validatorId: string, head: Head): void {
     const peer = this.#peers.get(validatorId);
     const own = this.#options.head(head.registerId);
     if (peer === undefined || own === undefined) return;
     peer.heads.set(head.registerId, head);
-    if (head.height >= own.height) peer.news.delete(head.registerId);
-    else if (!peer.news.has(head.registerId)) peer.news.set(head.registerId, 0);
+    if (head.height >= own.height) peer.pendingHeads.delete(head.registerId);
+    else if (!peer.pendingHeads.has(head.registerId)) peer.pendingHeads.set(head.registerId, 0);
   }
 
   /** A register has advanced here. */
-  moved(registerId: string): void {
-    for (const id of this.#members.get(registerId) ?? []) this.#peers.get(id)?.news.set(registerId, 0);
+  onAdvanced(registerId: string): void {
+    for (const id of this.#members.get(registerId) ?? [])
+      this.#peers.get(id)?.pendingHeads.set(registerId, 0);
   }
 
   /** Reports all shared registers to the peer, since it may have missed heartbeats. */
@@ -140,21 +142,21 @@ export class Presence {
     const peer = this.#peers.get(validatorId);
     if (peer === undefined) return;
     for (const [registerId, members] of this.#members) {
-      if (members.includes(validatorId)) peer.news.set(registerId, 0);
+      if (members.includes(validatorId)) peer.pendingHeads.set(registerId, 0);
     }
-    this.#greet(validatorId, peer);
+    this.#sendHeartbeat(validatorId, peer);
   }
 
   /** Whether the validator is silent or drains, so that its proposal is not awaited. A wrong guess only causes an early nil prevote. */
-  isAway(validatorId: string): boolean {
+  isAbsent(validatorId: string): boolean {
     if (validatorId === this.#options.self) return this.#options.isDraining();
     const peer = this.#peers.get(validatorId);
     if (peer === undefined) return false;
     if (peer.draining) return true;
-    return this.#options.clock.nowMs() - Math.max(peer.heardAtMs, peer.metAtMs) > silentMs;
+    return this.#options.clock.nowMs() - Math.max(peer.heardAtMs, peer.addedAtMs) > silentMs;
   }
 
-  sighting(validatorId: string): Sighting & { head(registerId: string): Head | undefined } {
+  contact(validatorId: string): PeerContact & { head(registerId: string): Head | undefined } {
     const peer = this.#peers.get(validatorId);
     return {
       validatorId,
@@ -169,43 +171,50 @@ export class Presence {
     return this.#clocks.aheadMs;
   }
 
-  #part(validatorId: string): void {
+  #removePeer(validatorId: string): void {
     this.#peers.delete(validatorId);
     this.#clocks.forget(validatorId);
   }
 
-  #meet(validatorId: string): void {
-    const heardAtMs = this.#strangers.get(validatorId) ?? 0;
-    const metAtMs = this.#options.clock.nowMs();
-    const peer = { metAtMs, heardAtMs, version: '', draining: false, heads: new Map(), news: new Map() };
-    this.#strangers.delete(validatorId);
+  #addPeer(validatorId: string): void {
+    const heardAtMs = this.#unknownPeers.get(validatorId) ?? 0;
+    const addedAtMs = this.#options.clock.nowMs();
+    const peer = {
+      addedAtMs,
+      heardAtMs,
+      version: '',
+      draining: false,
+      heads: new Map(),
+      pendingHeads: new Map(),
+    };
+    this.#unknownPeers.delete(validatorId);
     this.#peers.set(validatorId, peer);
-    this.#greet(validatorId, peer);
+    this.#sendHeartbeat(validatorId, peer);
   }
 
   /** Sends a heartbeat to all peers at once. */
-  greetAll(): void {
-    for (const [id, peer] of this.#peers) this.#greet(id, peer);
+  sendHeartbeats(): void {
+    for (const [id, peer] of this.#peers) this.#sendHeartbeat(id, peer);
   }
 
-  #beat(): void {
-    this.greetAll();
-    this.#options.scheduler.set('heartbeat', everyMs, () => this.#beat());
+  #tick(): void {
+    this.sendHeartbeats();
+    this.#options.scheduler.set('heartbeat', everyMs, () => this.#tick());
   }
 
-  #greet(to: string, peer: Peer): void {
+  #sendHeartbeat(to: string, peer: Peer): void {
     const { self, version, clock } = this.#options;
     const heads: Head[] = [];
-    for (const [registerId, told] of peer.news) {
-      if (heads.length === mostHeads) break;
+    for (const [registerId, times] of peer.pendingHeads) {
+      if (heads.length === maxHeads) break;
       const head = this.#options.head(registerId);
       if (head !== undefined) heads.push(head);
-      if (head === undefined || told + 1 >= mostTold) peer.news.delete(registerId);
-      else peer.news.set(registerId, told + 1);
+      if (head === undefined || times + 1 >= maxTold) peer.pendingHeads.delete(registerId);
+      else peer.pendingHeads.set(registerId, times + 1);
     }
     const atMs = clock.nowMs();
     const draining = this.#options.isDraining();
-    const greeting = { validatorId: self, atMs, version, heads, draining };
-    this.#options.send(to, { kind: 'heartbeat', registerId: '', ...greeting });
+    const fields = { validatorId: self, atMs, version, heads, draining };
+    this.#options.send(to, { kind: 'heartbeat', registerId: '', ...fields });
   }
 }

@@ -4,7 +4,7 @@ import { identity } from '../sealing/sign-bytes.ts';
 import type { ProposalEnvelope } from './transport.ts';
 
 /** The content of a proposal: its header and record hashes, authenticated by the proposal's signature. */
-export interface Offer {
+export interface CachedProposal {
   readonly header: DocketHeader;
   readonly recordHashes: readonly string[];
   readonly proposer: string;
@@ -13,69 +13,69 @@ export interface Offer {
 }
 
 /** Bound per proposer over all registers; a proposer that exceeds it evicts its own proposals. */
-const mostTransactions = 50_000;
+const maxTransactions = 50_000;
 /** Approximate size of a transaction's entry, by which other text is counted too. */
 const transactionBytes = 256;
-const mostOffers = 4_096;
+const maxOffers = 4_096;
 
 /** Proposals that are not decided yet, bounded per proposer. */
-export class Offers {
-  readonly #offers = new Map<string, Offer>();
+export class ProposalCache {
+  readonly #proposals = new Map<string, CachedProposal>();
   readonly #registers = new Map<string, Set<string>>();
   readonly #proposers = new Map<string, { readonly names: Set<string>; transactions: number }>();
 
   add(from: string, { registerId, proposal, header, recordHashes }: ProposalEnvelope): void {
     const name = nameOf(registerId, proposal.value);
-    const known = this.#offers.get(name);
+    const known = this.#proposals.get(name);
     if (known !== undefined) {
       known.sources.add(from);
       return;
     }
     const proposer = proposal.validatorId;
-    const offer = { header, recordHashes, proposer, sources: new Set([from]) };
-    this.#offers.set(name, offer);
+    const proposal_ = { header, recordHashes, proposer, sources: new Set([from]) };
+    this.#proposals.set(name, proposal_);
     const names = this.#registers.get(registerId) ?? new Set();
     this.#registers.set(registerId, names.add(name));
     const own = this.#proposers.get(proposer) ?? { names: new Set<string>(), transactions: 0 };
     this.#proposers.set(proposer, own);
     own.names.add(name);
-    own.transactions += weigh(offer);
+    own.transactions += weigh(proposal_);
     for (const oldest of own.names) {
-      const isFine = own.transactions <= mostTransactions && own.names.size <= mostOffers;
-      if (isFine || oldest === name) break;
+      const isAcceptable = own.transactions <= maxTransactions && own.names.size <= maxOffers;
+      if (isAcceptable || oldest === name) break;
       this.#remove(oldest);
     }
   }
 
-  find(registerId: string, value: Omit<Value, 'timestamp'>): Offer | undefined {
-    return this.#offers.get(nameOf(registerId, value));
+  find(registerId: string, value: Omit<Value, 'timestamp'>): CachedProposal | undefined {
+    return this.#proposals.get(nameOf(registerId, value));
   }
 
   /** Drops the proposals below a register's height. */
   forgetBelow(registerId: string, height: number): void {
     for (const name of this.#registers.get(registerId) ?? []) {
-      if ((this.#offers.get(name)?.header.docketNumber ?? 0) < height) this.#remove(name);
+      if ((this.#proposals.get(name)?.header.docketNumber ?? 0) < height) this.#remove(name);
     }
   }
 
   #remove(name: string): void {
-    const offer = this.#offers.get(name);
-    if (offer === undefined) return;
-    this.#offers.delete(name);
-    const { registerId } = offer.header;
+    const proposal_ = this.#proposals.get(name);
+    if (proposal_ === undefined) return;
+    this.#proposals.delete(name);
+    const { registerId } = proposal_.header;
     const names = this.#registers.get(registerId);
     names?.delete(name);
     if (names?.size === 0) this.#registers.delete(registerId);
-    const own = this.#proposers.get(offer.proposer);
+    const own = this.#proposers.get(proposal_.proposer);
     if (own === undefined) return;
     own.names.delete(name);
-    own.transactions -= weigh(offer);
-    if (own.names.size === 0) this.#proposers.delete(offer.proposer);
+    own.transactions -= weigh(proposal_);
+    if (own.names.size === 0) this.#proposers.delete(proposal_.proposer);
   }
 }
 
 /** Size of a proposal in transactions. */
-function weigh({ header, recordHashes }: Offer): number {
+function weigh({ header, recordHashes }: CachedProposal): number {
   return recordHashes.length + Math.ceil((header.genesisConfig?.length ?? 0) / transactionBytes);
 }
 

@@ -29,8 +29,13 @@ async function openCluster(size: number): Promise<Cluster> {
 }
 
 /** The same proposal, signed by its proposer, for a docket that names a sealing validator of no set. */
-function broken(liar: Member, seed: number, envelope: ProposalEnvelope, state: RegisterState): Envelope {
-  const { pool } = liar.register;
+function broken(
+  equivocator: Member,
+  seed: number,
+  envelope: ProposalEnvelope,
+  state: RegisterState,
+): Envelope {
+  const { pool } = equivocator.register;
   const transactions = envelope.header.transactionIds.flatMap((txId) => pool.find(txId)?.transaction ?? []);
   const stranger = testKey(77).address;
   const nowMicros = BigInt(Date.now()) * 1000n;
@@ -40,7 +45,7 @@ function broken(liar: Member, seed: number, envelope: ProposalEnvelope, state: R
   const signature = encodeBase64(
     testKey(seed).sign(signBytes(signable(state, plain, plain.value.timestamp))),
   );
-  const proposal = { ...plain, validatorId: liar.id, signature };
+  const proposal = { ...plain, validatorId: equivocator.id, signature };
   const recordHashes = docket.transactions.map(({ leaf }) => encodeHex(leaf));
   return { kind: 'proposal', registerId, proposal, header: docket.header, recordHashes };
 }
@@ -49,21 +54,21 @@ describe('a proposal that breaks the rules', { timeout: 40_000 }, () => {
   test('is rejected by every correct member in a signed vote that reaches all, and another docket is sealed', async () => {
     const cluster = await openCluster(4);
     const place = cluster.ledger.dockets.length % 4;
-    const liar = cluster.member(place);
-    const honest = cluster.members.filter((member) => member !== liar).map(({ id }) => id);
-    const { state } = liar.register;
+    const equivocator = cluster.member(place);
+    const honest = cluster.members.filter((member) => member !== equivocator).map(({ id }) => id);
+    const { state } = equivocator.register;
     cluster.network.tamper = (from, _to, envelope) => {
       const isOwn =
-        from === liar.id && envelope.kind === 'proposal' && envelope.proposal.height === state.height;
-      return isOwn && envelope.proposal.validatorId === liar.id
-        ? broken(liar, 20 + place, envelope, state)
+        from === equivocator.id && envelope.kind === 'proposal' && envelope.proposal.height === state.height;
+      return isOwn && envelope.proposal.validatorId === equivocator.id
+        ? broken(equivocator, 20 + place, envelope, state)
         : envelope;
     };
-    await cluster.submit(liar);
+    await cluster.submit(equivocator);
     await cluster.sealed(2);
     await cluster.agreed();
     for (const { register, id } of cluster.members) {
-      const heard = () => register.rejections.all.filter(({ vote }) => vote.validatorId !== liar.id);
+      const heard = () => register.rejections.all.filter(({ vote }) => vote.validatorId !== equivocator.id);
       const who = () => new Set(heard().map(({ vote }) => vote.validatorId));
       await waitFor(() => who().size === 3, { what: `three rejections at ${id}` });
       expect([...who()].toSorted()).toEqual(honest);

@@ -1,22 +1,22 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { RpcContext, RpcHandlers, RpcRules } from '#kit/rpc/rpc.ts';
 import type { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import { Streams } from './inbound-streams.ts';
+import { InboundStreams } from './inbound-streams.ts';
 import { parseCommitQuestion, parseEnvelope, parseRecordsQuestion } from './parse.ts';
-import type { Charges } from './peer-score.ts';
-import { Questions } from './request-limiter.ts';
+import type { PeerScore } from './peer-score.ts';
+import { RequestLimiter } from './request-limiter.ts';
 import type { Inbox } from './transport.ts';
 import { wireCommit } from './wire.ts';
 
 export interface ConsensusRpcOptions {
   readonly inbox: Inbox;
-  readonly charges: Pick<Charges, 'charge' | 'isBarred'>;
+  readonly peerScore: Pick<PeerScore, 'reportFault' | 'isBanned'>;
   /** Another validator has connected and is reachable again. */
   onStream(from: string): void;
 }
 
 /** Fits a proposal of the largest docket, or a genesis record. */
-const mostRequestBytes = 4 * 1024 * 1024;
+const maxRequestBytes = 4 * 1024 * 1024;
 
 /** Whether a client is a validator; its certificate names which one. */
 export function isValidator({ clientId }: { readonly clientId: string }): boolean {
@@ -24,29 +24,30 @@ export function isValidator({ clientId }: { readonly clientId: string }): boolea
 }
 
 /** Authorisation and limits of the service; undecodable requests count against their sender. */
-export function consensusRules(charges: Pick<Charges, 'charge'>): RpcRules {
+export function consensusRules(peerScore: Pick<PeerScore, 'reportFault'>): RpcRules {
   return {
     allow: isValidator,
-    maxRequestBytes: mostRequestBytes,
-    onUndecodable: ({ clientId }) => charges.charge(clientId, 'bytes'),
+    maxRequestBytes: maxRequestBytes,
+    onUndecodable: ({ clientId }) => peerScore.reportFault(clientId, 'bytes'),
   };
 }
 
 /** The RPCs of other validators. The sender is the identity in the connection's certificate. */
 export function consensusHandlers(options: ConsensusRpcOptions): RpcHandlers<typeof ConsensusService.method> {
   const { inbox } = options;
-  const streams = new Streams();
-  const questions = new Questions();
+  const streams = new InboundStreams();
+  const questions = new RequestLimiter();
   return {
     async *stream(requests, { peer: { clientId } }) {
-      assertHeard(options, clientId);
-      const line = streams.open(clientId);
+      assertNotBanned(options, clientId);
+      const stream = streams.open(clientId);
       options.onStream(clientId);
       yield {};
       // The call ends with the stream, with an error, or when newer streams of the same validator replace it.
-      await Promise.race([line.isOver, hear(options, clientId, { requests, isOpen: line.isOpen })]).finally(
-        line.close,
-      );
+      await Promise.race([
+        stream.isOver,
+        receiveAll(options, clientId, { requests, isOpen: stream.isOpen }),
+      ]).finally(stream.close);
     },
     async getCommit(request, context) {
       const { registerId, height } = judged(options, context, () => parseCommitQuestion(request));
@@ -67,23 +68,27 @@ export function consensusHandlers(options: ConsensusRpcOptions): RpcHandlers<typ
   };
 }
 
-interface Line {
+interface InboundStream {
   readonly requests: AsyncIterable<unknown>;
   isOpen(): boolean;
 }
 
-async function hear(options: ConsensusRpcOptions, from: string, { requests, isOpen }: Line): Promise<void> {
+async function receiveAll(
+  options: ConsensusRpcOptions,
+  from: string,
+  { requests, isOpen }: InboundStream,
+): Promise<void> {
   for await (const request of requests) {
     if (!isOpen()) return;
     // A banned validator's stream is closed, since dropping its messages would still mean reading them.
-    assertHeard(options, from);
+    assertNotBanned(options, from);
     take(options, from, request);
   }
 }
 
 /** Throws AppError unavailable VALIDATOR_BARRED for a validator that sent too many faulty messages. */
-function assertHeard({ charges }: ConsensusRpcOptions, from: string): void {
-  if (!charges.isBarred(from)) return;
+function assertNotBanned({ peerScore }: ConsensusRpcOptions, from: string): void {
+  if (!peerScore.isBanned(from)) return;
   throw new AppError(
     'unavailable',
     'VALIDATOR_BARRED',
@@ -91,26 +96,26 @@ function assertHeard({ charges }: ConsensusRpcOptions, from: string): void {
   );
 }
 
-function take({ inbox, charges }: ConsensusRpcOptions, from: string, request: unknown): void {
+function take({ inbox, peerScore }: ConsensusRpcOptions, from: string, request: unknown): void {
   let envelope: ReturnType<typeof parseEnvelope>;
   try {
     envelope = parseEnvelope(request);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    charges.charge(from, 'envelope');
+    peerScore.reportFault(from, 'envelope');
     return;
   }
   // The validator id of a heartbeat must be that of its sender.
-  if (envelope.kind === 'heartbeat' && envelope.validatorId !== from) charges.charge(from, 'envelope');
+  if (envelope.kind === 'heartbeat' && envelope.validatorId !== from) peerScore.reportFault(from, 'envelope');
   else inbox.receive(from, envelope);
 }
 
 function judged<T>(options: ConsensusRpcOptions, { peer }: RpcContext, parse: () => T): T {
-  assertHeard(options, peer.clientId);
+  assertNotBanned(options, peer.clientId);
   try {
     return parse();
   } catch (error) {
-    options.charges.charge(peer.clientId, 'envelope');
+    options.peerScore.reportFault(peer.clientId, 'envelope');
     throw error;
   }
 }

@@ -2,46 +2,46 @@ import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { isRefusal } from '../admission/verify-peer-transactions.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Fetcher } from './fetch.ts';
 import type { Envelope, Hint, SealedTransaction } from './transport.ts';
 
-export interface HintsOptions {
+export interface TransactionGossipOptions {
   readonly self: string;
   readonly fetcher: Fetcher;
   readonly log: Logger;
   send(to: string, envelope: Envelope): void;
   /** Admits a transaction like a client's; it is not announced again. */
-  take(given: SealedTransaction): Promise<unknown>;
-  charge(validatorId: string, reason: string): void;
-  rest(ms: number): Promise<void>;
+  admit(given: SealedTransaction): Promise<unknown>;
+  reportFault(validatorId: string, reason: string): void;
+  sleep(ms: number): Promise<void>;
 }
 
-const mostIds = 256;
+const maxIds = 256;
 /** Transactions up to this size are sent with the announcement, which saves a round trip. */
 const inlineBytes = 64 * 1024;
 const envelopeBytes = 512 * 1024;
 /** Bounds of a validator's announced transactions in admission. */
-const mostUnderWay = 4_096;
-const mostUnderWayBytes = 32 * 1024 * 1024;
+const maxUnderWay = 4_096;
+const maxUnderWayBytes = 32 * 1024 * 1024;
 /** Estimated size of a transaction that has to be fetched. */
 const fetchedBytes = 16 * 1024;
 const retryMs = 250;
-const mostAttempts = 4;
+const maxAttempts = 4;
 /** Bound of transactions that are announced again for a stalled register, oldest first. */
-const mostReminded = 256;
+const maxReminded = 256;
 
 /** Announces accepted transactions, so that all members log them before one of them proposes them. */
-export class Hints {
-  readonly #options: HintsOptions;
-  readonly #underWay = new Map<string, { count: number; bytes: number }>();
+export class TransactionGossip {
+  readonly #options: TransactionGossipOptions;
+  readonly #inFlight = new Map<string, { count: number; bytes: number }>();
 
-  constructor(options: HintsOptions) {
+  constructor(options: TransactionGossipOptions) {
     this.#options = options;
   }
 
   /** Announces accepted transactions to the other members. The register service sends genesis to each member itself. */
-  spread(register: Register, transactions: readonly PooledTransaction[]): void {
+  announce(register: RegisterChain, transactions: readonly PooledTransaction[]): void {
     for (const envelope of envelopes(
       register.id,
       transactions.filter(({ type }) => type !== 'Genesis'),
@@ -53,10 +53,10 @@ export class Hints {
   }
 
   /** Announces the waiting transactions again, to one validator or to all members. */
-  remind(register: Register, to?: string): void {
+  reannounce(register: RegisterChain, to?: string): void {
     const transactionIds: string[] = [];
     for (const { txId, type } of register.pool.waiting()) {
-      if (transactionIds.length === mostReminded) break;
+      if (transactionIds.length === maxReminded) break;
       if (type !== 'Genesis') transactionIds.push(txId);
     }
     if (transactionIds.length === 0) return;
@@ -68,45 +68,46 @@ export class Hints {
   }
 
   /** Handles an announcement: admits unknown transactions, from the envelope or fetched from its sender. */
-  async take(register: Register, from: string, hint: Hint): Promise<void> {
+  async admit(register: RegisterChain, from: string, hint: Hint): Promise<void> {
     const isUnknown = (txId: string) =>
       register.pool.find(txId) === undefined && register.tombstones.find(txId) === undefined;
     const inline = hint.transactions.filter((_, index) => isUnknown(hint.transactionIds[index] ?? ''));
-    const missing = hint.transactionIds.slice(hint.transactions.length).filter(isUnknown).slice(0, mostIds);
+    const missing = hint.transactionIds.slice(hint.transactions.length).filter(isUnknown).slice(0, maxIds);
     const count = inline.length + missing.length;
     const bytes = inline.reduce(
       (sum, { record, payload }) => sum + record.length + payload.length,
       missing.length * fetchedBytes,
     );
-    const underWay = this.#underWay.get(from) ?? { count: 0, bytes: 0 };
-    const isTooMuch = underWay.count + count > mostUnderWay || underWay.bytes + bytes > mostUnderWayBytes;
+    const inFlight = this.#inFlight.get(from) ?? { count: 0, bytes: 0 };
+    const isTooMuch = inFlight.count + count > maxUnderWay || inFlight.bytes + bytes > maxUnderWayBytes;
     if (count === 0 || isTooMuch) return;
-    this.#underWay.set(from, underWay);
-    underWay.count += count;
-    underWay.bytes += bytes;
+    this.#inFlight.set(from, inFlight);
+    inFlight.count += count;
+    inFlight.bytes += bytes;
     try {
-      const given = missing.length === 0 ? [] : await this.#options.fetcher.given(from, register.id, missing);
+      const given =
+        missing.length === 0 ? [] : await this.#options.fetcher.fetchRecords(from, register.id, missing);
       await Promise.all([...inline, ...given].map((each) => this.#admit(from, register, each)));
     } finally {
-      underWay.count -= count;
-      underWay.bytes -= bytes;
-      if (underWay.count === 0) this.#underWay.delete(from);
+      inFlight.count -= count;
+      inFlight.bytes -= bytes;
+      if (inFlight.count === 0) this.#inFlight.delete(from);
     }
   }
 
-  async #admit(from: string, register: Register, given: SealedTransaction, attempt = 1): Promise<void> {
+  async #admit(from: string, register: RegisterChain, given: SealedTransaction, attempt = 1): Promise<void> {
     try {
-      await this.#options.take(given);
+      await this.#options.admit(given);
     } catch (error) {
       // The predecessor may still be in admission, from another announcement.
-      if (isAppError(error) && error.code === 'VAL_CHAIN_001' && attempt < mostAttempts) {
-        await this.#options.rest(retryMs);
+      if (isAppError(error) && error.code === 'VAL_CHAIN_001' && attempt < maxAttempts) {
+        await this.#options.sleep(retryMs);
         await this.#admit(from, register, given, attempt + 1);
         return;
       }
       // Time, authority and chain may be judged differently later or by another member; shape and signatures may not.
       const isFault = isAppError(error) && /^VAL_(STRUCT|HASH|SIG)_/.test(error.code);
-      if (isFault) this.#options.charge(from, 'hint');
+      if (isFault) this.#options.reportFault(from, 'hint');
       if (!isRefusal(error)) {
         this.#options.log.debug(
           { err: error, registerId: register.id, from },
@@ -127,7 +128,7 @@ function envelopes(registerId: string, transactions: readonly PooledTransaction[
   };
   for (const transaction of transactions) {
     const isSmall = transaction.sizeBytes <= inlineBytes;
-    if (batch.length === mostIds || bytes + transaction.sizeBytes > envelopeBytes) flush();
+    if (batch.length === maxIds || bytes + transaction.sizeBytes > envelopeBytes) flush();
     batch.push(transaction);
     if (isSmall) bytes += transaction.sizeBytes;
   }

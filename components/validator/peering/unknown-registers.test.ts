@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { manualClock } from '#kit/clock/clock.ts';
 import type { Envelope } from './transport.ts';
-import { Strangers } from './unknown-registers.ts';
+import { UnknownRegisters } from './unknown-registers.ts';
 
 const hash = 'ab'.repeat(32);
 const mebibyte = 1024 * 1024;
@@ -32,40 +32,46 @@ const idOf = (n: number) => n.toString(16).padStart(32, '0');
 
 describe('messages about registers that are not known yet', () => {
   test('are bounded per sender, and leave room for other senders', () => {
-    const strangers = new Strangers(
+    const unknownRegisters = new UnknownRegisters(
       manualClock(0),
       async () => undefined,
       () => {},
     );
-    strangers.keepEarly('validator-1', proposal(idOf(1)));
+    unknownRegisters.bufferEarly('validator-1', proposal(idOf(1)));
     for (let n = 0; n < 2_000; n += 1) {
-      strangers.keepEarly('validator-2', proposal(idOf(n + 2), { genesisConfig: 'x'.repeat(mebibyte / 2) }));
+      unknownRegisters.bufferEarly(
+        'validator-2',
+        proposal(idOf(n + 2), { genesisConfig: 'x'.repeat(mebibyte / 2) }),
+      );
     }
-    expect(strangers.earlyBytes).toBeLessThan(4 * mebibyte);
-    expect(strangers.takeEarly(idOf(1))).toMatchObject([{ from: 'validator-1' }]);
-    expect(strangers.takeEarly(idOf(2_001))).toHaveLength(1);
+    expect(unknownRegisters.earlyBytes).toBeLessThan(4 * mebibyte);
+    expect(unknownRegisters.takeEarly(idOf(1))).toMatchObject([{ from: 'validator-1' }]);
+    expect(unknownRegisters.takeEarly(idOf(2_001))).toHaveLength(1);
   });
 
   test("with invented register ids use no other sender's room", () => {
-    const strangers = new Strangers(
+    const unknownRegisters = new UnknownRegisters(
       manualClock(0),
       async () => undefined,
       () => {},
     );
-    strangers.keepEarly('validator-1', proposal(idOf(1)));
-    for (let n = 0; n < 2_000; n += 1) strangers.keepEarly(`validator-x${n}`, proposal(idOf(n + 2)));
-    expect(strangers.takeEarly(idOf(1))).toHaveLength(1);
-    expect(strangers.earlyBytes).toBeLessThan(4 * mebibyte);
+    unknownRegisters.bufferEarly('validator-1', proposal(idOf(1)));
+    for (let n = 0; n < 2_000; n += 1) unknownRegisters.bufferEarly(`validator-x${n}`, proposal(idOf(n + 2)));
+    expect(unknownRegisters.takeEarly(idOf(1))).toHaveLength(1);
+    expect(unknownRegisters.earlyBytes).toBeLessThan(4 * mebibyte);
   });
 
   test('are refused for a docket 0 of many transactions', () => {
-    const strangers = new Strangers(
+    const unknownRegisters = new UnknownRegisters(
       manualClock(0),
       async () => undefined,
       () => {},
     );
-    strangers.keepEarly('validator-1', proposal(idOf(1), { transactionIds: Array(10_000).fill(hash) }));
-    expect(strangers.earlyBytes).toBe(0);
+    unknownRegisters.bufferEarly(
+      'validator-1',
+      proposal(idOf(1), { transactionIds: Array(10_000).fill(hash) }),
+    );
+    expect(unknownRegisters.earlyBytes).toBe(0);
   });
 });
 
@@ -78,21 +84,23 @@ describe('a register that other validators mention', () => {
       asked += 1;
       return answers[asked - 1]?.() ?? Promise.resolve({});
     };
-    const strangers = new Strangers(manualClock(0), find, (key, _afterMs, act) => alarms.set(key, act));
+    const unknownRegisters = new UnknownRegisters(manualClock(0), find, (key, _afterMs, callback) =>
+      alarms.set(key, callback),
+    );
     const ring = async () => {
       const due = [...alarms.values()];
       alarms.clear();
-      for (const act of due) act();
+      for (const callback of due) callback();
       await new Promise(setImmediate);
     };
-    return { strangers, ring, asked: () => asked };
+    return { unknownRegisters, ring, asked: () => asked };
   }
   const isNone = async () => undefined;
-  const isAway = () => Promise.reject(new Error('away'));
+  const isAbsent = () => Promise.reject(new Error('away'));
 
   test('is looked up once more, since the docket that admits this validator may not be stored yet', async () => {
-    const { strangers, ring, asked } = asking([isNone, isNone]);
-    strangers.meet('validator-1', idOf(1));
+    const { unknownRegisters, ring, asked } = asking([isNone, isNone]);
+    unknownRegisters.discover('validator-1', idOf(1));
     for (const times of [1, 2, 2]) {
       await new Promise(setImmediate);
       expect(asked()).toBe(times);
@@ -101,16 +109,16 @@ describe('a register that other validators mention', () => {
   });
 
   test('is looked up until the register service answers', async () => {
-    const { strangers, ring, asked } = asking([isAway, isAway, isAway]);
-    strangers.meet('validator-1', idOf(1));
+    const { unknownRegisters, ring, asked } = asking([isAbsent, isAbsent, isAbsent]);
+    unknownRegisters.discover('validator-1', idOf(1));
     await new Promise(setImmediate);
     for (let time = 0; time < 6; time += 1) await ring();
     expect(asked()).toBe(4);
   });
 
   test('causes at most twenty pending lookups, whatever is invented', async () => {
-    const { strangers, ring, asked } = asking(Array.from({ length: 200 }, () => isAway));
-    for (let n = 0; n < 200; n += 1) strangers.meet(`validator-${n}`, idOf(n));
+    const { unknownRegisters, ring, asked } = asking(Array.from({ length: 200 }, () => isAbsent));
+    for (let n = 0; n < 200; n += 1) unknownRegisters.discover(`validator-${n}`, idOf(n));
     await new Promise(setImmediate);
     const before = asked();
     await ring();

@@ -3,14 +3,14 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Envelope } from './transport.ts';
 
 const windowMs = 1_000;
-const mostPerWindow = 20;
+const maxPerWindow = 20;
 /** Slightly longer than the negative cache of unknown registers. */
 const againMs = 1_100;
 /** Bound of messages about docket 0 of registers that have not begun here. */
-const mostEarly = 256;
+const maxEarly = 256;
 /** Unverified messages are bounded per sender; a sender that exceeds the bound evicts its own. */
-const mostEarlyOfOne = { messages: 64, bytes: 2 * 1024 * 1024 } as const;
-const mostSenders = 16;
+const maxEarlyPerSender = { messages: 64, bytes: 2 * 1024 * 1024 } as const;
+const maxSenders = 16;
 
 interface Early {
   readonly from: string;
@@ -19,13 +19,13 @@ interface Early {
 }
 
 /** Runs the callback once after that many milliseconds; setting the same key again replaces it. */
-type Later = (key: string, afterMs: number, act: () => void) => void;
+type Later = (key: string, afterMs: number, callback: () => void) => void;
 
 /**
  * Discovers registers that peers mention and this validator does not know. Lookups, and requests to peers that cost
  * something, are limited per second, so that invented registers cannot cause load.
  */
-export class Strangers {
+export class UnknownRegisters {
   readonly #clock: Clock;
   readonly #find: (registerId: string) => Promise<unknown>;
   readonly #later: Later;
@@ -41,8 +41,8 @@ export class Strangers {
   }
 
   /** A peer mentioned a register: this validator may have become a member of it. */
-  meet(from: string, registerId: string): void {
-    if (findRegisterId(registerId) !== registerId || !this.mayAsk(from, registerId)) return;
+  discover(from: string, registerId: string): void {
+    if (findRegisterId(registerId) !== registerId || !this.mayRequest(from, registerId)) return;
     this.#ask(registerId, true);
   }
 
@@ -52,7 +52,7 @@ export class Strangers {
    */
   #ask(registerId: string, isFirst: boolean): void {
     const again = () => {
-      if (!this.#waiting.has(registerId) && this.#waiting.size >= mostPerWindow) return;
+      if (!this.#waiting.has(registerId) && this.#waiting.size >= maxPerWindow) return;
       this.#waiting.add(registerId);
       this.#later(`meet/${registerId}`, againMs, () => {
         this.#waiting.delete(registerId);
@@ -65,20 +65,20 @@ export class Strangers {
   }
 
   /** Another member may have received genesis first: its messages about docket 0 are buffered until the register begins here. */
-  keepEarly(from: string, envelope: Envelope): void {
+  bufferEarly(from: string, envelope: Envelope): void {
     if (heightOf(envelope) !== 0) return;
     const senders = new Set(this.#early.map((each) => each.from));
-    if (!senders.has(from) && senders.size >= mostSenders) return;
+    if (!senders.has(from) && senders.size >= maxSenders) return;
     this.#early.push({ from, envelope, sizeBytes: weigh(envelope) });
     const own = this.#early.filter((each) => each.from === from);
     let bytes = own.reduce((sum, each) => sum + each.sizeBytes, 0);
     const tooMany = new Set<Early>();
     for (const [index, each] of own.entries()) {
-      if (bytes <= mostEarlyOfOne.bytes && own.length - index <= mostEarlyOfOne.messages) break;
+      if (bytes <= maxEarlyPerSender.bytes && own.length - index <= maxEarlyPerSender.messages) break;
       tooMany.add(each);
       bytes -= each.sizeBytes;
     }
-    this.#early = this.#early.filter((each) => !tooMany.has(each)).slice(-mostEarly);
+    this.#early = this.#early.filter((each) => !tooMany.has(each)).slice(-maxEarly);
   }
 
   /** Approximate size of the buffered messages in bytes. */
@@ -93,14 +93,14 @@ export class Strangers {
     return found;
   }
 
-  mayAsk(about: string, registerId: string): boolean {
+  mayRequest(about: string, registerId: string): boolean {
     const nowMs = this.#clock.nowMs();
     if (nowMs - this.#sinceMs >= windowMs) {
       this.#asked = new Set();
       this.#sinceMs = nowMs;
     }
     const name = `${about}/${registerId}`;
-    if (this.#asked.has(name) || this.#asked.size >= mostPerWindow) return false;
+    if (this.#asked.has(name) || this.#asked.size >= maxPerWindow) return false;
     this.#asked.add(name);
     return true;
   }

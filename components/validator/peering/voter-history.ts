@@ -1,4 +1,4 @@
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Voters } from '../sealing/sign-bytes.ts';
 import type { RegisterState } from '../sealing/state.ts';
 
@@ -12,7 +12,7 @@ interface Term {
   readonly voters: PastVoters;
 }
 
-const mostTerms = 16;
+const maxTerms = 16;
 
 /**
  * The first docket that the current set decides. The policy's threshold may have differed then, which matters only to
@@ -30,7 +30,7 @@ export class VoterHistory {
   readonly #registers = new Map<string, Term[]>();
 
   /** Records the set that decides the register's next docket. */
-  note({ id, state }: Register): void {
+  record({ id, state }: RegisterChain): void {
     const terms = this.#registers.get(id) ?? [];
     const { registerId, networkId, members, membersHash, rules, height } = state;
     const quorumMin = rules.signatureThresholdMin;
@@ -38,7 +38,7 @@ export class VoterHistory {
     if (last?.membersHash === membersHash && last.quorumMin === quorumMin) return;
     const from = last === undefined ? setSince(state) : height;
     terms.push({ from, voters: { registerId, networkId, members, membersHash, quorumMin } });
-    this.#registers.set(id, terms.slice(-mostTerms));
+    this.#registers.set(id, terms.slice(-maxTerms));
   }
 
   /** Undefined for heights before the recorded ones. */

@@ -12,7 +12,7 @@ export class Budget {
     return this.#bytes;
   }
 
-  hasRoomFor(sizeBytes: number): boolean {
+  fits(sizeBytes: number): boolean {
     return this.#bytes + sizeBytes <= this.maxBytes;
   }
 

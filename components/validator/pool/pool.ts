@@ -11,10 +11,10 @@ export interface PoolBounds {
   readonly budget: Budget;
 }
 
-export type Full = 'count' | 'bytes' | 'sender' | 'total';
+export type PoolLimit = 'count' | 'bytes' | 'sender' | 'total';
 
 /** waiting: may be proposed; sealing: in a decided docket that is not stored; leaving: stored, kept for duplicate detection. */
-type Stage = 'waiting' | 'sealing' | 'leaving';
+type Stage = 'waiting' | 'sealing' | 'stored';
 
 interface Slot {
   readonly transaction: PooledTransaction;
@@ -24,7 +24,7 @@ interface Slot {
 }
 
 /** A pooled transaction, looked up as a predecessor or duplicate. */
-export interface Known {
+export interface PooledEntry {
   readonly transaction: PooledTransaction;
   readonly stage: Stage;
   /** 0 until it is on disk. */
@@ -32,11 +32,11 @@ export interface Known {
 }
 
 /** The effect of a decided docket on a pool. */
-export interface Sealing {
+export interface SealEffect {
   /** Waiting transactions that can no longer be sealed, each followed by its descendants. */
   readonly dropped: readonly (readonly PooledTransaction[])[];
   /** The docket's transactions that were not in this pool. */
-  readonly fresh: readonly PooledTransaction[];
+  readonly added: readonly PooledTransaction[];
 }
 
 /**
@@ -51,7 +51,7 @@ export class Pool {
   readonly #senders = new Map<string, number>();
   readonly #successors = new Map<string, string>();
   readonly #replays = new Map<string, string>();
-  readonly #leaving: { readonly serial: number; readonly txIds: readonly string[] }[] = [];
+  readonly #stored: { readonly epoch: number; readonly txIds: readonly string[] }[] = [];
   #bytes = 0;
   #heldBytes = 0;
 
@@ -96,7 +96,7 @@ export class Pool {
     return this.#slots.size === 0;
   }
 
-  find(txId: string): Known | undefined {
+  find(txId: string): PooledEntry | undefined {
     return this.#slots.get(txId);
   }
 
@@ -111,20 +111,20 @@ export class Pool {
   }
 
   /** The bound that a transaction would exceed; undefined when it fits. Genesis and control have a bound of their own. */
-  isFullFor(lane: Lane, sender: string, sizeBytes: number): Full | undefined {
+  exceededLimit(lane: Lane, sender: string, sizeBytes: number): PoolLimit | undefined {
     const { maxTransactions, maxControlTransactions, maxBytes, budget } = this.#bounds;
     if (lane === 'control') {
       return this.#lanes.control.size >= maxControlTransactions ? 'count' : undefined;
     }
     if (this.#lanes.action.size >= maxTransactions) return 'count';
     if (this.#heldBytes + sizeBytes > maxBytes) return 'bytes';
-    if (!budget.hasRoomFor(sizeBytes)) return 'total';
+    if (!budget.fits(sizeBytes)) return 'total';
     return (this.#senders.get(sender) ?? 0) >= this.#maxPerSender() ? 'sender' : undefined;
   }
 
   add(transaction: PooledTransaction): void {
     this.#slots.set(transaction.txId, { transaction, stage: 'waiting', segment: 0 });
-    this.#enter(transaction);
+    this.#addToLane(transaction);
     this.#hold(transaction.sizeBytes);
     if (transaction.exclusivePredecessor && transaction.previousTransactionId !== undefined) {
       this.#successors.set(transaction.previousTransactionId, transaction.txId);
@@ -134,7 +134,7 @@ export class Pool {
   }
 
   /** Records the log segment that holds a transaction. */
-  place(txId: string, segment: number): void {
+  setSegment(txId: string, segment: number): void {
     const slot = this.#slots.get(txId);
     if (slot !== undefined) slot.segment = segment;
   }
@@ -142,7 +142,7 @@ export class Pool {
   /** The transactions in a log segment about to be deleted, which move to another segment. */
   *moveSegment(segment: number, into: number): Iterable<PooledTransaction> {
     for (const slot of this.#slots.values()) {
-      if (slot.segment !== segment || slot.stage === 'leaving') continue;
+      if (slot.segment !== segment || slot.stage === 'stored') continue;
       slot.segment = into;
       yield slot.transaction;
     }
@@ -159,57 +159,57 @@ export class Pool {
    * a different record of the same id, another exclusive successor, or the same replay key. Returns the removed ones and those
    * that were not in this pool.
    */
-  seal(transactions: readonly PooledTransaction[]): Sealing {
+  seal(transactions: readonly PooledTransaction[]): SealEffect {
     const dropped: PooledTransaction[][] = [];
-    const fresh: PooledTransaction[] = [];
+    const added: PooledTransaction[] = [];
     for (const transaction of transactions) {
       const { txId } = transaction;
       const slot = this.#slots.get(txId);
       if (slot !== undefined && slot.stage !== 'waiting') continue;
-      if (slot !== undefined) this.#takeOut(slot);
+      if (slot !== undefined) this.#removeWaiting(slot);
       const isSame = slot !== undefined && equalBytes(slot.transaction.leaf, transaction.leaf);
-      if (!isSame) fresh.push(transaction);
+      if (!isSame) added.push(transaction);
       this.#slots.set(txId, { transaction, stage: 'sealing', segment: isSame ? slot.segment : 0 });
       this.#hold(transaction.sizeBytes);
-      dropped.push(this.#succeed(transaction), this.#repeat(transaction));
+      dropped.push(this.#setSuccessor(transaction), this.#setReplayHolder(transaction));
     }
-    return { dropped: dropped.filter((line) => line.length > 0), fresh };
+    return { dropped: dropped.filter((chain) => chain.length > 0), added };
   }
 
   /** Makes the transaction the exclusive successor of its predecessor and removes a waiting conflicting one. */
-  #succeed({ txId, previousTransactionId: previous, exclusivePredecessor }: PooledTransaction) {
+  #setSuccessor({ txId, previousTransactionId: previous, exclusivePredecessor }: PooledTransaction) {
     if (!exclusivePredecessor || previous === undefined) return [];
-    const rival = this.#successors.get(previous);
-    const removed = rival === undefined || rival === txId ? [] : this.remove(rival);
+    const conflicting = this.#successors.get(previous);
+    const removed = conflicting === undefined || conflicting === txId ? [] : this.remove(conflicting);
     this.#successors.set(previous, txId);
     return removed;
   }
 
   /** Makes the transaction the holder of its replay key and removes a waiting conflicting one. */
-  #repeat({ txId, replayKey }: PooledTransaction) {
+  #setReplayHolder({ txId, replayKey }: PooledTransaction) {
     if (replayKey === undefined) return [];
-    const rival = this.#replays.get(replayKey);
-    const removed = rival === undefined || rival === txId ? [] : this.remove(rival);
+    const conflicting = this.#replays.get(replayKey);
+    const removed = conflicting === undefined || conflicting === txId ? [] : this.remove(conflicting);
     this.#replays.set(replayKey, txId);
     return removed;
   }
 
   /** Marks transactions as stored; they are kept until admissions up to this epoch have ended. */
-  markStored(txIds: readonly string[], serial: number): void {
+  markStored(txIds: readonly string[], epoch: number): void {
     for (const txId of txIds) {
       const slot = this.#slots.get(txId);
-      if (slot === undefined || slot.stage === 'leaving') continue;
-      if (slot.stage === 'waiting') this.#leaveLane(slot.transaction);
-      slot.stage = 'leaving';
+      if (slot === undefined || slot.stage === 'stored') continue;
+      if (slot.stage === 'waiting') this.#removeFromLane(slot.transaction);
+      slot.stage = 'stored';
       this.#hold(-slot.transaction.sizeBytes);
     }
-    this.#leaving.push({ serial, txIds });
+    this.#stored.push({ epoch, txIds });
   }
 
   /** Forgets transactions that were stored before every admission still in progress. */
-  forgetStored(oldestActiveSerial: number): void {
-    while ((this.#leaving[0]?.serial ?? Number.POSITIVE_INFINITY) < oldestActiveSerial) {
-      for (const txId of this.#leaving.shift()?.txIds ?? []) this.#forget(txId);
+  forgetStored(oldestActiveEpoch: number): void {
+    while ((this.#stored[0]?.epoch ?? Number.POSITIVE_INFINITY) < oldestActiveEpoch) {
+      for (const txId of this.#stored.shift()?.txIds ?? []) this.#forget(txId);
     }
   }
 
@@ -221,7 +221,7 @@ export class Pool {
       const slot = this.#slots.get(next);
       if (slot?.stage !== 'waiting') continue;
       removed.push(slot.transaction);
-      this.#leaveLane(slot.transaction);
+      this.#removeFromLane(slot.transaction);
       this.#hold(-slot.transaction.sizeBytes);
       this.#forget(next);
       open.push(...this.#children(next));
@@ -239,8 +239,8 @@ export class Pool {
     this.#bounds.budget.hold(bytes);
   }
 
-  #takeOut({ transaction }: Slot): void {
-    this.#leaveLane(transaction);
+  #removeWaiting({ transaction }: Slot): void {
+    this.#removeFromLane(transaction);
     this.#hold(-transaction.sizeBytes);
   }
 
@@ -248,14 +248,14 @@ export class Pool {
     return [...this.waiting()].flatMap((each) => (each.previousTransactionId === txId ? each.txId : []));
   }
 
-  #enter(transaction: PooledTransaction): void {
+  #addToLane(transaction: PooledTransaction): void {
     this.#lanes[transaction.lane].add(transaction);
     this.#bytes += transaction.sizeBytes;
     const sender = transaction.senderAddress;
     this.#senders.set(sender, (this.#senders.get(sender) ?? 0) + 1);
   }
 
-  #leaveLane(transaction: PooledTransaction): void {
+  #removeFromLane(transaction: PooledTransaction): void {
     this.#lanes[transaction.lane].delete(transaction);
     this.#bytes -= transaction.sizeBytes;
     const sender = transaction.senderAddress;

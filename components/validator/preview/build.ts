@@ -5,12 +5,12 @@ import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import { ruledOut } from '../sealing/eviction.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import { inadmissibleTombstones } from '../sealing/eviction.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { notReady } from '../sealing/status.ts';
 import { durationText } from './durations.ts';
 
-export interface BuildOrder {
+export interface BuildRequest {
   /** 0: as many as the policy allows */
   readonly maxTransactions: number;
   /** Address of a member; empty: this validator's address */
@@ -18,7 +18,7 @@ export interface BuildOrder {
   readonly seal: boolean;
 }
 
-export interface Built {
+export interface BuiltDocket {
   /** Undefined when no waiting transaction may be sealed. */
   readonly header: DocketHeader | undefined;
   /** Number of transactions that waited. */
@@ -30,7 +30,7 @@ export interface Built {
 }
 
 /** The specification's upper bound of a vote. */
-const longestSealMs = 30_000;
+const maxSealMs = 30_000;
 
 /**
  * Builds the docket that would be proposed now. Without `seal` this is a preview only. With `seal` the docket is proposed,
@@ -38,7 +38,11 @@ const longestSealMs = 30_000;
  * @throws AppError invalid when the address is not a member's, conflict NO_PENDING_TRANSACTIONS, unavailable
  * REGISTER_NOT_READY or QUORUM_UNAVAILABLE, timeout CONSENSUS_TIMEOUT
  */
-export async function buildHere(register: Register, order: BuildOrder, clock: Clock): Promise<Built> {
+export async function buildLocally(
+  register: RegisterChain,
+  order: BuildRequest,
+  clock: Clock,
+): Promise<BuiltDocket> {
   if (!register.isOpen) throw notReady(register.id, register.status);
   assertMember(register, order.validatorAddress);
   const counted = { processed: register.pool.size, rejected: countRejected(register, clock.nowMs()) };
@@ -56,8 +60,8 @@ export function assertMaySeal(caller: Caller | undefined): void {
   throw new AppError('forbidden', 'FORBIDDEN', 'Sealing a docket needs the permission to manage registers');
 }
 
-async function sealNow(register: Register, most: number | undefined): Promise<DocketHeader> {
-  const { outcome, header } = await register.seal(most, longestSealMs);
+async function sealNow(register: RegisterChain, most: number | undefined): Promise<DocketHeader> {
+  const { outcome, header } = await register.seal(most, maxSealMs);
   if (header !== undefined) return header;
   if (outcome === 'nothing-pending')
     throw new AppError('conflict', 'NO_PENDING_TRANSACTIONS', 'No transaction is pending');
@@ -73,7 +77,7 @@ export function notSealedInTime(): AppError {
   return new AppError('timeout', 'CONSENSUS_TIMEOUT', 'No docket was sealed in time');
 }
 
-function assertMember({ state }: Register, address: string): void {
+function assertMember({ state }: RegisterChain, address: string): void {
   const isMember = state.members.some(
     ({ algorithm, publicKey }) => walletAddress(algorithm, parsePublicKey(algorithm, publicKey)) === address,
   );
@@ -85,14 +89,14 @@ function assertMember({ state }: Register, address: string): void {
 }
 
 /** Counts expired transactions and those that the register's rules no longer admit. */
-function countRejected({ state, pool }: Register, nowMs: number): number {
+function countRejected({ state, pool }: RegisterChain, nowMs: number): number {
   const gone = new Set(pool.expired(nowMs).map(({ txId }) => txId));
-  for (const { txId } of ruledOut(state, pool.waiting(), nowMs)) gone.add(txId);
+  for (const { txId } of inadmissibleTombstones(state, pool.waiting(), nowMs)) gone.add(txId);
   return gone.size;
 }
 
 /** The answer of `POST /api/validation/dockets/build`. */
-export function presentBuilt({ header, processed, rejected, buildMicros, sealed }: Built) {
+export function presentBuilt({ header, processed, rejected, buildMicros, sealed }: BuiltDocket) {
   return {
     isSuccess: header !== undefined,
     docket: header === undefined ? null : presentDocket(header, sealed),

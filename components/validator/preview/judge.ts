@@ -22,10 +22,10 @@ import { judgeSealing, judgeSize } from '#core/ledger/verification/chain.ts';
 import { judgePayload, judgeRecord } from '#core/ledger/verification/records.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { RegisterState } from '../sealing/state.ts';
-import type { GivenDocket } from './submitted-docket.ts';
+import type { SubmittedDocket } from './submitted-docket.ts';
 
 /** The context in which a docket is judged. */
-export interface Against {
+export interface JudgementContext {
   /** The register after its last docket; undefined before docket 0. */
   readonly state: RegisterState | undefined;
   /** The preceding docket, as the caller gives it. */
@@ -42,7 +42,7 @@ const critical: readonly string[] = [
 ];
 
 /** Whether the violations leave the docket valid: warnings only name parts that were not judged. */
-export function isFine(found: readonly Violation[]): boolean {
+export function isAcceptable(found: readonly Violation[]): boolean {
   return found.every(({ severity }) => severity === 'Warning');
 }
 
@@ -50,10 +50,13 @@ export function isFine(found: readonly Violation[]): boolean {
  * Judges a docket that a caller submits (specification document 2, section 4, pipeline rule 4): a function of the docket,
  * the preceding docket and the register's validator set. Absent parts yield a warning `NOT_JUDGED`.
  */
-export async function judgeGiven(docket: GivenDocket, against: Against): Promise<Violation[]> {
+export async function judgeSubmittedDocket(
+  docket: SubmittedDocket,
+  against: JudgementContext,
+): Promise<Violation[]> {
   const header = headerOf(docket);
   const malformed = checkDocketText(header);
-  if (malformed.length > 0) return malformed.map(weighed);
+  if (malformed.length > 0) return malformed.map(withSeverity);
   const found = [
     ...judgeSuccession(header, headOf(header, against)),
     ...judgeHash(header),
@@ -61,17 +64,20 @@ export async function judgeGiven(docket: GivenDocket, against: Against): Promise
     ...judgeCertificate(docket, header, against),
     ...(await judgeTransactions(docket, header, against)),
   ];
-  return found.map(weighed);
+  return found.map(withSeverity);
 }
 
-function headerOf({ certificate, consensusVotes, transactions, ...docket }: GivenDocket): DocketHeader {
+function headerOf({ certificate, consensusVotes, transactions, ...docket }: SubmittedDocket): DocketHeader {
   const { genesisConfig, ...rest } = docket;
   const isGenesis = docket.docketNumber === 0;
   return { ...rest, isGenesis, ...(genesisConfig !== undefined && { genesisConfig }) };
 }
 
 /** The register's own last docket for the next one; otherwise the docket that the caller gives. */
-function headOf({ docketNumber }: DocketHeader, { state, previous }: Against): DocketHead | undefined {
+function headOf(
+  { docketNumber }: DocketHeader,
+  { state, previous }: JudgementContext,
+): DocketHead | undefined {
   const height = state?.height ?? 0;
   const isNext = docketNumber === height || (previous === undefined && docketNumber > height);
   if (state === undefined || height === 0 || !isNext) return previous;
@@ -83,7 +89,11 @@ function judgeHash(header: DocketHeader): Violation[] {
   return [violation('HASH_MISMATCH', 'The hash differs from the recomputed one', 'hash')];
 }
 
-function judgeVotes({ consensusVotes }: GivenDocket, { hash }: DocketHeader, against: Against): Violation[] {
+function judgeVotes(
+  { consensusVotes }: SubmittedDocket,
+  { hash }: DocketHeader,
+  against: JudgementContext,
+): Violation[] {
   const members = against.state?.members ?? [];
   return consensusVotes.flatMap((vote, index) =>
     isAttestation(vote, hash, members, against.verifier)
@@ -98,9 +108,9 @@ function judgeVotes({ consensusVotes }: GivenDocket, { hash }: DocketHeader, aga
 
 /** Judges the certificate by the current set. A certificate of an earlier set is refused, since that set is not known here. */
 function judgeCertificate(
-  { certificate }: GivenDocket,
+  { certificate }: SubmittedDocket,
   header: DocketHeader,
-  { state, verifier }: Against,
+  { state, verifier }: JudgementContext,
 ): Violation[] {
   if (certificate === undefined) return [notJudged('certificate')];
   if (state === undefined)
@@ -112,24 +122,24 @@ function judgeCertificate(
   );
 }
 
-interface Read {
+interface ParsedRecord {
   readonly record: SealedRecord;
   readonly leaf: Uint8Array;
 }
 
 async function judgeTransactions(
-  { transactions }: GivenDocket,
+  { transactions }: SubmittedDocket,
   header: DocketHeader,
-  against: Against,
+  against: JudgementContext,
 ): Promise<Violation[]> {
   if (transactions === undefined) return [notJudged('transactions')];
   const read = transactions.map(({ record }) => readRecord(record));
-  const isWhole =
+  const isConsistent =
     read.length === header.transactionIds.length &&
     read.every((each, index) => each?.record.txId === header.transactionIds[index]) &&
     read.every((each) => each?.record.registerId === header.registerId);
   const records = read.flatMap((each) => each ?? []);
-  if (!isWhole) {
+  if (!isConsistent) {
     const message = 'The transactions differ from those that the docket lists';
     return [violation('MERKLE_MISMATCH', message, 'transactions')];
   }
@@ -145,7 +155,7 @@ async function judgeTransactions(
 /** The log root is judged for the next docket only. */
 function judgeRoots(
   header: DocketHeader,
-  records: readonly Read[],
+  records: readonly ParsedRecord[],
   state: RegisterState | undefined,
 ): Violation[] {
   const merkleRoot = encodeHex(root(records.map(({ leaf }) => leaf)));
@@ -162,7 +172,7 @@ function judgeRoots(
 function judgeOne(
   { docketNumber, timestamp }: DocketHeader,
   record: SealedRecord,
-  { transactions, index }: { transactions: NonNullable<GivenDocket['transactions']>; index: number },
+  { transactions, index }: { transactions: NonNullable<SubmittedDocket['transactions']>; index: number },
 ): Violation[] {
   const place = (found: Violation): Violation => ({
     ...found,
@@ -177,7 +187,10 @@ function judgeOne(
   return [...hashed, ...judgeRecord(record, payload, context)].map(place);
 }
 
-async function judgeSignatures(records: readonly Read[], { verify }: Against): Promise<Violation[]> {
+async function judgeSignatures(
+  records: readonly ParsedRecord[],
+  { verify }: JudgementContext,
+): Promise<Violation[]> {
   const places: number[] = [];
   const items: VerifyItem[] = [];
   const found: Violation[] = [];
@@ -222,7 +235,7 @@ function checkOf(
   }
 }
 
-function readRecord(bytes: Uint8Array): Read | undefined {
+function readRecord(bytes: Uint8Array): ParsedRecord | undefined {
   try {
     return { record: parseRecord(bytes), leaf: recordLeaf(bytes) };
   } catch (error) {
@@ -235,7 +248,7 @@ function notJudged(field: string): Violation {
   return { code: 'NOT_JUDGED', message: `${field} are not given`, field, severity: 'Warning' };
 }
 
-function weighed(found: Violation): Violation {
+function withSeverity(found: Violation): Violation {
   const severity: Severity = critical.includes(found.code) ? 'Critical' : found.severity;
   return { ...found, severity };
 }

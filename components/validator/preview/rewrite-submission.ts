@@ -22,7 +22,7 @@ const names: Readonly<Record<string, string>> = {
 };
 
 /** A transaction of the earlier shape, rewritten as the generic submission. */
-export interface Rewritten {
+export interface RewrittenSubmission {
   /** JSON text of the submission; the payload keeps its original text. */
   readonly text: string;
   readonly registerId: string;
@@ -34,7 +34,7 @@ export interface Rewritten {
  * key and could not verify it. An absent `payloadHash` is computed over the payload's canonical JSON.
  * @throws AppError invalid with the violations, forbidden SENDER_NOT_AUTHORIZED when the key is not the sender's
  */
-export function rewrite(body: string): Rewritten {
+export function rewrite(body: string): RewrittenSubmission {
   const transaction = transactionOf(body);
   const members = transaction.members.flatMap(({ name, value }) => {
     const known = Object.hasOwn(names, name) ? names[name] : undefined;

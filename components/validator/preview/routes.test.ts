@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
 import { nextTimestamp } from '../building/docket.ts';
-import { aService, otherRegister, Served, somebody } from '../testing/test-server.ts';
+import { otherRegister, serviceCaller, TestServer, userCaller } from '../testing/test-server.ts';
 import { registerId, userKey } from '../testing/world.ts';
 
-const served = new Served();
+const served = new TestServer();
 const { world } = served;
 beforeAll(() => served.open());
 afterAll(() => served.close());
@@ -16,11 +16,11 @@ const waiting = (id = registerId, query = '') =>
 /** Transactions keep waiting while a register is paused. */
 beforeEach(() => world.engine.setMode(registerId, 'Paused'));
 afterEach(async () => {
-  served.caller = aService;
+  served.caller = serviceCaller;
   served.subscriptions.isSubscribed = async () => true;
   served.beyond.forward = async () => undefined;
   served.beyond.findRules = async () => undefined;
-  for (const name of Object.keys(served.colleagues)) Reflect.deleteProperty(served.colleagues, name);
+  for (const name of Object.keys(served.peerClients)) Reflect.deleteProperty(served.peerClients, name);
   await world.engine.setMode(registerId, 'Running');
   await world.register.seal(undefined, 5_000);
 });
@@ -51,7 +51,7 @@ describe('the waiting transactions', () => {
 
   it('are hidden from organisations that do not subscribe to the register', async () => {
     await submitted(1);
-    served.caller = somebody;
+    served.caller = userCaller;
     expect((await waiting()).json().items).toHaveLength(1);
     const { docket } = await built();
     served.subscriptions.isSubscribed = async () => false;
@@ -70,25 +70,31 @@ describe('the waiting transactions', () => {
   });
 
   it("are requested from a member by a non-member, with the caller's token", async () => {
-    const asked: unknown[] = [];
-    served.colleagues.listWaiting = async (validatorId, question) => {
-      asked.push([validatorId, question.registerId, question.offset, question.limit, question.subjectToken]);
+    const request: unknown[] = [];
+    served.peerClients.listWaiting = async (validatorId, question) => {
+      request.push([
+        validatorId,
+        question.registerId,
+        question.offset,
+        question.limit,
+        question.subjectToken,
+      ]);
       if (validatorId === 'validator-1') throw new AppError('unavailable', 'UNAVAILABLE', 'away');
       return { transactions: [], total: 7 };
     };
     const url = `/api/validation/transactions/${otherRegister}?page=2`;
     const answer = await served.app.inject({ url, headers: { authorization: 'Bearer theirs' } });
     expect(answer.json()).toMatchObject({ items: [], totalCount: 7 });
-    expect(asked).toEqual([
+    expect(request).toEqual([
       ['validator-1', otherRegister, 20, 20, 'theirs'],
       ['validator-2', otherRegister, 20, 20, 'theirs'],
     ]);
-    served.colleagues.listWaiting = async (validatorId) => {
+    served.peerClients.listWaiting = async (validatorId) => {
       const code = validatorId === 'validator-1' ? 'SERVICE_UNAVAILABLE' : 'REGISTER_NOT_READY';
       throw new AppError('unavailable', code, 'not now');
     };
     expect((await waiting(otherRegister)).json()).toMatchObject({ status: 503, code: 'REGISTER_NOT_READY' });
-    Reflect.deleteProperty(served.colleagues, 'listWaiting');
+    Reflect.deleteProperty(served.peerClients, 'listWaiting');
     expect((await waiting(otherRegister)).json()).toMatchObject({
       status: 503,
       code: 'VALIDATOR_UNAVAILABLE',
@@ -144,10 +150,10 @@ describe('building a docket', () => {
 
   it('seals for register managers, and waits for the result', async () => {
     const [id] = await submitted(1);
-    served.caller = somebody;
+    served.caller = userCaller;
     const refused = await post('dockets/build', { registerId, seal: true });
     expect([refused.statusCode, refused.json().code]).toEqual([403, 'FORBIDDEN']);
-    served.caller = aService;
+    served.caller = serviceCaller;
     const paused = await post('dockets/build', { registerId, seal: true });
     expect([paused.statusCode, paused.json().code]).toEqual([503, 'QUORUM_UNAVAILABLE']);
     await world.engine.setMode(registerId, 'Running');
@@ -295,17 +301,17 @@ describe('validating a docket', () => {
 
 describe('sealing at another member', () => {
   it('is requested once when its outcome is unknown', async () => {
-    const asked: string[] = [];
-    served.colleagues.buildDocket = async (validatorId) => {
-      asked.push(validatorId);
+    const request: string[] = [];
+    served.peerClients.buildDocket = async (validatorId) => {
+      request.push(validatorId);
       throw new AppError('timeout', 'TIMEOUT', 'no answer');
     };
     const order = { registerId: otherRegister, seal: true };
     const answer = await post('dockets/build', order);
     expect([answer.statusCode, answer.json().code]).toEqual([504, 'CONSENSUS_TIMEOUT']);
-    expect(asked).toEqual(['validator-1']);
+    expect(request).toEqual(['validator-1']);
     await post('dockets/build', { ...order, seal: false });
-    expect(asked).toEqual(['validator-1', 'validator-1', 'validator-2']);
+    expect(request).toEqual(['validator-1', 'validator-1', 'validator-2']);
   });
 });
 
@@ -347,17 +353,17 @@ describe('adding a transaction', () => {
     const transaction = drafted({ registerId: otherRegister });
     served.beyond.forward = async () => ({ status: 200, body: {}, retryAfterSeconds: 0 });
     served.beyond.findRules = async () => world.register.state.ledger;
-    const asked: string[] = [];
+    const request: string[] = [];
     const away = new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'away');
-    served.colleagues.report = async (validatorId) => {
-      asked.push(validatorId);
+    served.peerClients.report = async (validatorId) => {
+      request.push(validatorId);
       if (validatorId === 'validator-1') throw away;
       return { registers: [{ memPoolSize: 7 }] } as never;
     };
     const add = async () => (await post('transactions/add', { transaction })).json();
     expect(await add()).toMatchObject({ accepted: true, memPoolSize: 7 });
-    expect(asked).toEqual(['validator-1', 'validator-2']);
-    served.colleagues.report = () => Promise.reject(away);
+    expect(request).toEqual(['validator-1', 'validator-2']);
+    served.peerClients.report = () => Promise.reject(away);
     served.beyond.findRules = () => Promise.reject(away);
     expect(await add()).toEqual({ accepted: true, memPoolSize: 0, estimatedInclusionTime: '00:00:00' });
   });

@@ -7,19 +7,19 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import { type App, callerOf, page, pageSchema, pageWindow, paging, problemSchema } from '#kit/http/http.ts';
 import { answerHeaders } from '../admission/answer.ts';
-import { type Answering, answerSubmission, originOf } from '../admission/answer-submission.ts';
-import type { Colleagues } from '../membership/peer-clients.ts';
+import { answerSubmission, originOf, type SubmissionDeps } from '../admission/answer-submission.ts';
+import type { PeerClients } from '../membership/peer-clients.ts';
 import type { RegisterState } from '../sealing/state.ts';
-import { assertMaySeal, type Built, buildHere, notSealedInTime, presentBuilt } from './build.ts';
+import { assertMaySeal, type BuiltDocket, buildLocally, notSealedInTime, presentBuilt } from './build.ts';
 import { clockText, durationText } from './durations.ts';
-import { isFine, judgeGiven } from './judge.ts';
-import { atMember, type Places, visibleRegister } from './register-access.ts';
+import { isAcceptable, judgeSubmittedDocket } from './judge.ts';
+import { callMember, type RegisterAccess, visibleRegister } from './register-access.ts';
 import { rewrite } from './rewrite-submission.ts';
 import { validateBody } from './submitted-docket.ts';
 import { listWaiting, presentWaiting } from './waiting.ts';
 
-export interface InspectionDeps extends Places, Answering {
-  readonly colleagues: Pick<Colleagues, 'report' | 'listWaiting' | 'buildDocket'>;
+export interface PreviewDeps extends RegisterAccess, SubmissionDeps {
+  readonly peerClients: Pick<PeerClients, 'report' | 'listWaiting' | 'buildDocket'>;
   readonly clock: Clock;
   readonly verifier: Verifier;
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
@@ -112,14 +112,14 @@ const addedSchema = z.object({
 });
 
 /** The specification's earlier validator routes, implemented on top of the current ones. */
-export function mountInspection(app: App, deps: InspectionDeps): void {
+export function mountPreview(app: App, deps: PreviewDeps): void {
   mountBuild(app, deps);
   mountValidate(app, deps);
   mountAdd(app, deps);
   mountWaiting(app, deps);
 }
 
-function mountBuild(app: App, deps: InspectionDeps): void {
+function mountBuild(app: App, deps: PreviewDeps): void {
   app.post(
     '/api/validation/dockets/build',
     {
@@ -149,10 +149,10 @@ function mountBuild(app: App, deps: InspectionDeps): void {
       const registerId = await visibleRegister(deps, caller, request.body.registerId);
       if (seal) assertMaySeal(caller);
       const order = { maxTransactions, validatorAddress, seal };
-      const asked = { registerId, ...order, subjectToken: tokenOf(request) };
-      const built = await atMember(deps, registerId, {
-        here: (register) => buildHere(register, order, deps.clock),
-        there: (validatorId) => buildThere(deps, validatorId, asked),
+      const peerRequest = { registerId, ...order, subjectToken: tokenOf(request) };
+      const built = await callMember(deps, registerId, {
+        local: (register) => buildLocally(register, order, deps.clock),
+        remote: (validatorId) => buildRemotely(deps, validatorId, peerRequest),
       });
       return presentBuilt(built);
     },
@@ -160,19 +160,19 @@ function mountBuild(app: App, deps: InspectionDeps): void {
 }
 
 /** A timeout may leave a docket in progress at that member, so sealing is not requested from another member too. */
-async function buildThere(
-  { colleagues }: Pick<InspectionDeps, 'colleagues'>,
+async function buildRemotely(
+  { peerClients }: Pick<PreviewDeps, 'peerClients'>,
   validatorId: string,
-  asked: Parameters<Colleagues['buildDocket']>[1],
-): Promise<Built> {
+  request: Parameters<PeerClients['buildDocket']>[1],
+): Promise<BuiltDocket> {
   try {
-    return await colleagues.buildDocket(validatorId, asked);
+    return await peerClients.buildDocket(validatorId, request);
   } catch (error) {
-    throw asked.seal && isAppError(error, 'timeout') ? notSealedInTime() : error;
+    throw request.seal && isAppError(error, 'timeout') ? notSealedInTime() : error;
   }
 }
 
-function mountValidate(app: App, deps: InspectionDeps): void {
+function mountValidate(app: App, deps: PreviewDeps): void {
   app.post(
     '/api/validation/dockets/validate',
     {
@@ -202,9 +202,9 @@ function mountValidate(app: App, deps: InspectionDeps): void {
       const state = isNamed ? await deps.findState(registerId) : undefined;
       const { verifier } = deps;
       const verify = (items: readonly VerifyItem[]) => deps.verify(items);
-      const errors = await judgeGiven(docket, { state, previous, verifier, verify });
+      const errors = await judgeSubmittedDocket(docket, { state, previous, verifier, verify });
       const validationDuration = durationText(Number(deps.clock.nowMicros() - since));
-      if (isFine(errors)) return { isValid: true as const, errors, validationDuration };
+      if (isAcceptable(errors)) return { isValid: true as const, errors, validationDuration };
       const worst = errors.find(({ severity }) => severity !== 'Warning');
       const ordered = [...errors].sort((a, b) => Number(a !== worst) - Number(b !== worst));
       throw new AppError(
@@ -220,7 +220,7 @@ function mountValidate(app: App, deps: InspectionDeps): void {
   );
 }
 
-function mountAdd(app: App, deps: InspectionDeps): void {
+function mountAdd(app: App, deps: PreviewDeps): void {
   const path = '/api/validation/transactions/add';
   app.post(
     path,
@@ -248,7 +248,8 @@ function mountAdd(app: App, deps: InspectionDeps): void {
       const { text: submission, registerId } = rewrite(request.rawBody ?? '');
       const answer = await answerSubmission(deps, submission, originOf(callerOf(request)));
       reply.headers(answerHeaders(answer));
-      if (answer.status === 200) return { accepted: true as const, ...(await outlook(deps, registerId)) };
+      if (answer.status === 200)
+        return { accepted: true as const, ...(await estimateInclusion(deps, registerId)) };
       const problem = { ...answer.body, instance: path, path, traceId: request.traceId };
       return reply
         .code(answer.status as 400)
@@ -262,29 +263,29 @@ function mountAdd(app: App, deps: InspectionDeps): void {
  * Counts the waiting transactions and estimates their sealing time by the register's policy. Falls back to zero, since the
  * submission is accepted even when this information is unavailable.
  */
-async function outlook(deps: InspectionDeps, registerId: string) {
-  const waiting = atMember(deps, registerId, {
-    here: ({ pool }) => pool.size,
-    there: async (validatorId) =>
-      (await deps.colleagues.report(validatorId, registerId)).registers[0]?.memPoolSize,
+async function estimateInclusion(deps: PreviewDeps, registerId: string) {
+  const waiting = callMember(deps, registerId, {
+    local: ({ pool }) => pool.size,
+    remote: async (validatorId) =>
+      (await deps.peerClients.report(validatorId, registerId)).registers[0]?.memPoolSize,
   });
-  const memPoolSize = (await ifSaid(waiting)) ?? 0;
-  const consensus = (await ifSaid(deps.findRules(registerId)))?.policy.consensus;
+  const memPoolSize = (await orUndefined(waiting)) ?? 0;
+  const consensus = (await orUndefined(deps.findRules(registerId)))?.policy.consensus;
   const { maxTransactionsPerDocket = 1, docketBuildIntervalMs = 0 } = consensus ?? {};
   const dockets = Math.max(1, Math.ceil(memPoolSize / maxTransactionsPerDocket));
   return { memPoolSize, estimatedInclusionTime: clockText((dockets * docketBuildIntervalMs) / 1000) };
 }
 
-async function ifSaid<T>(asked: Promise<T>): Promise<T | undefined> {
+async function orUndefined<T>(request: Promise<T>): Promise<T | undefined> {
   try {
-    return await asked;
+    return await request;
   } catch (error) {
     if (isAppError(error)) return undefined;
     throw error;
   }
 }
 
-function mountWaiting(app: App, deps: InspectionDeps): void {
+function mountWaiting(app: App, deps: PreviewDeps): void {
   app.get(
     '/api/validation/transactions/:registerId',
     {
@@ -300,10 +301,10 @@ function mountWaiting(app: App, deps: InspectionDeps): void {
     async (request) => {
       const registerId = await visibleRegister(deps, callerOf(request), request.params.registerId);
       const window = pageWindow(request.query);
-      const asked = { registerId, ...window, subjectToken: tokenOf(request) };
-      const { transactions, total } = await atMember(deps, registerId, {
-        here: (register) => listWaiting(register, window),
-        there: (validatorId) => deps.colleagues.listWaiting(validatorId, asked),
+      const peerRequest = { registerId, ...window, subjectToken: tokenOf(request) };
+      const { transactions, total } = await callMember(deps, registerId, {
+        local: (register) => listWaiting(register, window),
+        remote: (validatorId) => deps.peerClients.listWaiting(validatorId, peerRequest),
       });
       return { ...page(transactions.map(presentWaiting), request.query, total) };
     },

@@ -7,9 +7,9 @@ import {
   ListWaitingRequestSchema,
   ListWaitingResponseSchema,
 } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import { somebody, systemAdmin } from '../testing/test-server.ts';
+import { systemAdmin, userCaller } from '../testing/test-server.ts';
 import { registerId, World } from '../testing/world.ts';
-import { inspectionHandlers } from './rpc.ts';
+import { previewHandlers } from './rpc.ts';
 import { builtOf, waitingOf } from './wire.ts';
 
 const world = new World();
@@ -26,18 +26,18 @@ beforeAll(async () => {
 });
 afterAll(() => world.remove());
 
-const handlers = inspectionHandlers({
+const handlers = previewHandlers({
   validatorId: 'validator-0',
   clock: world.runtime.clock,
-  isSubscribed: async (organizationId) => organizationId === somebody.organizationId,
+  isSubscribed: async (organizationId) => organizationId === userCaller.organizationId,
   getRegister: (id) => world.engine.registers.get(id),
 });
-const context = (subject = somebody): RpcContext => ({
+const context = (subject = userCaller): RpcContext => ({
   peer: { clientId: 'validator-7', spiffeId: 'spiffe://test/service/validator-7' },
   signal: new AbortController().signal,
   subject,
 });
-const elsewhere = { ...somebody, organizationId: 'other' } as typeof somebody;
+const elsewhere = { ...userCaller, organizationId: 'other' } as typeof userCaller;
 
 describe('requests of a non-member to a member', () => {
   it('return the waiting transactions', async () => {

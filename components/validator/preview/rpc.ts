@@ -3,32 +3,32 @@ import type { Caller } from '#core/identity/claims.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import { assertMaySeal, buildHere } from './build.ts';
-import { findOwn, noRegister, type Places, visibleRegister } from './register-access.ts';
+import { assertMaySeal, buildLocally } from './build.ts';
+import { findLocal, type RegisterAccess, registerNotFound, visibleRegister } from './register-access.ts';
 import { listWaiting } from './waiting.ts';
 import { wireBuilt } from './wire.ts';
 
 type Methods = Pick<typeof ValidatorAdminService.method, 'listWaiting' | 'buildDocket'>;
 
-export interface InspectionRpcDeps extends Pick<Places, 'validatorId' | 'getRegister' | 'isSubscribed'> {
+export interface PreviewRpcDeps extends Pick<RegisterAccess, 'validatorId' | 'getRegister' | 'isSubscribed'> {
   readonly clock: Clock;
 }
 
-const mostListed = 100;
-const mostOffset = 1_000_000;
+const maxListed = 100;
+const maxOffset = 1_000_000;
 
 /** A validator that is no member passes on the caller's token; this member authorises the caller itself. */
-export function inspectionHandlers(deps: InspectionRpcDeps): RpcHandlers<Methods> {
+export function previewHandlers(deps: PreviewRpcDeps): RpcHandlers<Methods> {
   const registerFor = async (registerId: string, caller: Caller) => {
     const id = await visibleRegister(deps, caller, registerId);
-    const register = findOwn(deps, id);
-    if (register === undefined) throw noRegister();
+    const register = findLocal(deps, id);
+    if (register === undefined) throw registerNotFound();
     return register;
   };
   return {
     async listWaiting({ registerId, offset, limit }, context) {
       const register = await registerFor(registerId, subjectOf(context));
-      const window = { offset: Math.min(offset, mostOffset), limit: Math.min(limit, mostListed) };
+      const window = { offset: Math.min(offset, maxOffset), limit: Math.min(limit, maxListed) };
       const { transactions, total } = listWaiting(register, window);
       return {
         transactions: transactions.map(({ record, addedAtMs, expiresAtMs }) => ({
@@ -43,7 +43,7 @@ export function inspectionHandlers(deps: InspectionRpcDeps): RpcHandlers<Methods
       const caller = subjectOf(context);
       const register = await registerFor(registerId, caller);
       if (seal) assertMaySeal(caller);
-      return wireBuilt(await buildHere(register, { maxTransactions, validatorAddress, seal }, deps.clock));
+      return wireBuilt(await buildLocally(register, { maxTransactions, validatorAddress, seal }, deps.clock));
     },
   };
 }

@@ -86,4 +86,4 @@ export const validateBody = z.object({
     .describe('the preceding docket; the last one of the register when absent'),
 });
 
-export type GivenDocket = z.output<typeof validateBody>['docket'];
+export type SubmittedDocket = z.output<typeof validateBody>['docket'];

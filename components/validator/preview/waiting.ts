@@ -1,5 +1,5 @@
 import { parseRecord } from '#core/ledger/record.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 
 /** A waiting transaction as one validator reports it. */
 export interface WaitingTransaction {
@@ -9,7 +9,7 @@ export interface WaitingTransaction {
   readonly expiresAtMs: number;
 }
 
-export interface Waiting {
+export interface WaitingPage {
   readonly transactions: readonly WaitingTransaction[];
   readonly total: number;
 }
@@ -20,7 +20,10 @@ export interface WaitingWindow {
 }
 
 /** The waiting transactions of a register, in the order in which they may be sealed. */
-export function listWaiting({ pool }: Pick<Register, 'pool'>, { offset, limit }: WaitingWindow): Waiting {
+export function listWaiting(
+  { pool }: Pick<RegisterChain, 'pool'>,
+  { offset, limit }: WaitingWindow,
+): WaitingPage {
   const transactions: WaitingTransaction[] = [];
   let at = 0;
   for (const { record, addedAtMs, expiresAtMs } of pool.waiting()) {

@@ -4,8 +4,8 @@ import type { DocketHeader } from '#core/ledger/docket.ts';
 import { parseRecord } from '#core/ledger/record.ts';
 import type { DocketHeader as WireHeader } from '#protos/gen/chancery/register/v1/register_pb.js';
 import type { BuildDocketResponse, ListWaitingResponse } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import type { Built } from './build.ts';
-import type { Waiting } from './waiting.ts';
+import type { BuiltDocket } from './build.ts';
+import type { WaitingPage } from './waiting.ts';
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 const count = z.int().min(0);
@@ -35,7 +35,7 @@ const builtSchema = z.object({
 const latestMs = 8.64e15;
 
 /** A built docket as a protobuf message. */
-export function wireBuilt({ header, processed, rejected, buildMicros, sealed }: Built) {
+export function wireBuilt({ header, processed, rejected, buildMicros, sealed }: BuiltDocket) {
   return {
     ...(header && { header: wireHeader(header) }),
     processed,
@@ -56,12 +56,12 @@ function wireHeader(header: DocketHeader) {
 }
 
 /** Parses the docket that another validator built. @throws AppError bad_gateway BAD_GATEWAY for a malformed one */
-export function builtOf(wire: BuildDocketResponse): Built {
+export function builtOf(wire: BuildDocketResponse): BuiltDocket {
   const { processed, rejected, sealed } = wire;
   const buildMicros = Number(wire.buildMicros);
   const header = wire.header && headerOf(wire.header);
   const parsed = builtSchema.safeParse({ header, processed, rejected, buildMicros, sealed });
-  if (!parsed.success) throw noAnswer(parsed.error);
+  if (!parsed.success) throw malformedAnswer(parsed.error);
   return { ...parsed.data, header: parsed.data.header as DocketHeader | undefined };
 }
 
@@ -75,14 +75,14 @@ function headerOf({ $typeName: _, genesisConfig, ...header }: WireHeader) {
 }
 
 /** Parses another validator's waiting transactions. @throws AppError bad_gateway BAD_GATEWAY for malformed ones */
-export function waitingOf({ transactions, total }: ListWaitingResponse): Waiting {
+export function waitingOf({ transactions, total }: ListWaitingResponse): WaitingPage {
   return {
     total,
     transactions: transactions.map(({ record, addedAtMs, expiresAtMs }) => {
       try {
         parseRecord(record);
       } catch (cause) {
-        throw noAnswer(cause);
+        throw malformedAnswer(cause);
       }
       return { record, addedAtMs: instantOf(addedAtMs), expiresAtMs: Number(expiresAtMs) };
     }),
@@ -91,9 +91,9 @@ export function waitingOf({ transactions, total }: ListWaitingResponse): Waiting
 
 function instantOf(ms: bigint): number {
   if (ms >= 0n && ms <= BigInt(latestMs)) return Number(ms);
-  throw noAnswer(undefined);
+  throw malformedAnswer(undefined);
 }
 
-function noAnswer(cause: unknown): AppError {
+function malformedAnswer(cause: unknown): AppError {
   return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator returned a malformed answer', { cause });
 }

@@ -1,17 +1,17 @@
 /** Epochs of admissions in progress: stored transactions are kept for duplicate detection while an older admission runs. */
-export class Serials {
+export class AdmissionEpochs {
   readonly #active = new Set<number>();
   #next = 1;
 
   begin(): number {
-    const serial = this.#next;
+    const epoch = this.#next;
     this.#next += 1;
-    this.#active.add(serial);
-    return serial;
+    this.#active.add(epoch);
+    return epoch;
   }
 
-  end(serial: number): void {
-    this.#active.delete(serial);
+  end(epoch: number): void {
+    this.#active.delete(epoch);
   }
 
   /** The epoch of the latest admission. */

@@ -4,7 +4,7 @@ import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Peers } from './peers.ts';
 import type { Ledger, Signer } from './ports.ts';
-import { signerIn } from './signer-key.ts';
+import { signerFor } from './signer-key.ts';
 import { signVote, type VoteSigning } from './vote.ts';
 
 export interface AttestationsOptions extends VoteSigning {
@@ -20,7 +20,7 @@ interface Pending {
 }
 
 /** Bound of dockets with an unknown outcome; above the number of dockets that may wait to be stored. */
-const mostPending = 64;
+const maxPending = 64;
 
 /**
  * This member's attestations (votes in the specification's shape) of decided dockets of one register. The writer of a docket
@@ -48,10 +48,10 @@ export class Attestations {
     const { self, peers, signer } = this.#options;
     if (!members.some((member) => member.validatorId === self)) return Promise.resolve(undefined);
     const { docketNumber } = header;
-    const vote = this.#sign(header, signerIn(members, self, signer));
+    const vote = this.#sign(header, signerFor(members, self, signer));
     this.#pending.set(docketNumber, { vote, isStored: false });
     const [oldest] = this.#pending.keys();
-    if (this.#pending.size > mostPending && oldest !== undefined) this.#pending.delete(oldest);
+    if (this.#pending.size > maxPending && oldest !== undefined) this.#pending.delete(oldest);
     if (writer !== self) {
       void vote.then((signed) => signed && peers.attest(this.#registerId, writer, docketNumber, signed));
     }
@@ -59,7 +59,7 @@ export class Attestations {
   }
 
   /** Handles the writer's report about a docket. */
-  hear(docketNumber: number, attested: readonly string[]): void {
+  onWriterReport(docketNumber: number, attested: readonly string[]): void {
     const pending = this.#pending.get(docketNumber);
     if (pending !== undefined && attested.includes(this.#options.self)) pending.isStored = true;
   }

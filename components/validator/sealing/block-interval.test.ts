@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { defaultPolicy } from '#core/ledger/policy.ts';
-import { freePace, lingerMs } from './block-interval.ts';
+import { batchDelayMs, unlimitedBuild } from './block-interval.ts';
 import { rulesOf } from './rules.ts';
 
 const rules = rulesOf(defaultPolicy());
@@ -16,10 +16,10 @@ test.each([
   ['a whole docket waits', { waiting: maxTransactionsPerDocket }, 0],
   ['the bytes of a whole docket wait', { waitingBytes: maxDocketBytes }, 0],
 ])('batch delay when %s', (_, change, expected) => {
-  expect(lingerMs(rules, { ...few, ...change }, freePace)).toBe(expected);
+  expect(batchDelayMs(rules, { ...few, ...change }, unlimitedBuild)).toBe(expected);
 });
 
 test('an operator may set smaller dockets and shorter delays', () => {
-  expect(lingerMs(rules, few, { ...freePace, maxTransactions: 3 })).toBe(0);
-  expect(lingerMs(rules, few, { ...freePace, intervalMs: 7 })).toBe(7);
+  expect(batchDelayMs(rules, few, { ...unlimitedBuild, maxTransactions: 3 })).toBe(0);
+  expect(batchDelayMs(rules, few, { ...unlimitedBuild, intervalMs: 7 })).toBe(7);
 });

@@ -2,13 +2,13 @@ import type { Rules } from './rules.ts';
 import type { RegisterState } from './state.ts';
 
 /** Decided dockets that may wait to be stored; no further one is decided above that. */
-export const mostUnstored = 16;
+export const maxUnstored = 16;
 
 /** Fallback writers: each further member in the set's order waits this much longer before it stores a docket. */
 const followMs = { step: 1_000, longest: 10_000 } as const;
 
 /** Limits that an operator may set at runtime; they can only tighten the policy. */
-export interface Pace {
+export interface BuildLimits {
   /** Longest wait for more transactions; infinite: the policy's value. */
   intervalMs: number;
   /** Most transactions of a docket that this member proposes; infinite: the policy's value. */
@@ -16,13 +16,13 @@ export interface Pace {
 }
 
 /** The limits when an operator has set none. */
-export const freePace: Readonly<Pace> = {
+export const unlimitedBuild: Readonly<BuildLimits> = {
   intervalMs: Number.POSITIVE_INFINITY,
   maxTransactions: Number.POSITIVE_INFINITY,
 };
 
 /** The input of the batch delay. */
-interface Waiting {
+interface ProposalBacklog {
   /** Decided dockets that are not stored. */
   readonly inFlight: number;
   /** Number of waiting transactions. */
@@ -35,12 +35,12 @@ interface Waiting {
  * How long to wait for more transactions, since a docket costs the same signatures and writes however few it has. 0 when no
  * docket is being stored, or when the waiting transactions fill a docket.
  */
-export function lingerMs(rules: Rules, now: Waiting, pace: Readonly<Pace>): number {
-  const isWhole =
-    now.waiting >= Math.min(rules.maxTransactionsPerDocket, pace.maxTransactions) ||
+export function batchDelayMs(rules: Rules, now: ProposalBacklog, buildLimits: Readonly<BuildLimits>): number {
+  const isConsistent =
+    now.waiting >= Math.min(rules.maxTransactionsPerDocket, buildLimits.maxTransactions) ||
     now.waitingBytes >= rules.maxDocketBytes;
-  if (now.inFlight === 0 || isWhole) return 0;
-  const intervalMs = Math.min(rules.docketBuildIntervalMs, pace.intervalMs);
+  if (now.inFlight === 0 || isConsistent) return 0;
+  const intervalMs = Math.min(rules.docketBuildIntervalMs, buildLimits.intervalMs);
   return Math.max(0, intervalMs - now.sinceDecidedMs);
 }
 

@@ -25,10 +25,10 @@ import type { Peers } from './peers.ts';
 import type { Signer } from './ports.ts';
 import type { Scheduler } from './scheduler.ts';
 import { certificateOf, identity, loggedPolka, precommitsOf, signable } from './sign-bytes.ts';
-import { signerIn } from './signer-key.ts';
+import { signerFor } from './signer-key.ts';
 import { heightRules, type RegisterState } from './state.ts';
 
-export interface ConductorOptions {
+export interface ConsensusDriverOptions {
   readonly self: string;
   readonly signer: Signer;
   readonly scheduler: Scheduler;
@@ -50,16 +50,16 @@ export interface ConductorOptions {
   onFailed(error: unknown): void;
 }
 
-const awayProposerMs = 250;
+const absentProposerMs = 250;
 /** Refusals of the signer that silence this member at one position, or where the register names an unknown key. */
-const silencing: readonly string[] = ['DOUBLE_SIGN_REFUSED', 'SIGNING_KEY_UNKNOWN'];
+const silencingCodes: readonly string[] = ['DOUBLE_SIGN_REFUSED', 'SIGNING_KEY_UNKNOWN'];
 
 /**
  * Drives the consensus machine of one register: builds, judges, signs, schedules, and feeds the results back as inputs. Every
  * own message is on disk and signed before it is sent or counted.
  */
-export class Conductor {
-  readonly #options: ConductorOptions;
+export class ConsensusDriver {
+  readonly #options: ConsensusDriverOptions;
   readonly #consensus: Consensus;
   readonly #machine: Machine;
   /** Dockets of this height by identity. */
@@ -75,7 +75,7 @@ export class Conductor {
   #advancing = false;
   #stopped = false;
 
-  constructor(options: ConductorOptions, state: RegisterState) {
+  constructor(options: ConsensusDriverOptions, state: RegisterState) {
     this.#options = options;
     this.#state = state;
     this.#consensus = options.consensus ?? bft1();
@@ -231,7 +231,7 @@ export class Conductor {
   }
 
   get #signer(): Signer {
-    return signerIn(this.#state.members, this.#options.self, this.#options.signer);
+    return signerFor(this.#state.members, this.#options.self, this.#options.signer);
   }
 
   #build(round: number): void {
@@ -283,8 +283,8 @@ export class Conductor {
   /** Shortens the timeout for an absent proposer. A wrong guess only causes an early nil prevote. */
   #proposeMs(round: number, afterMs: number): number {
     const { members, height } = this.#machine.rules;
-    const isAway = this.#options.peers.isAway(proposerOf(members, height, round));
-    return isAway ? Math.min(afterMs, awayProposerMs) : afterMs;
+    const isAbsent = this.#options.peers.isAbsent(proposerOf(members, height, round));
+    return isAbsent ? Math.min(afterMs, absentProposerMs) : afterMs;
   }
 
   #decide(effect: Extract<Effect, { kind: 'decide' }>): void {
@@ -386,7 +386,7 @@ export class Conductor {
 
   #onUnsigned(message: UnsignedMessage, error: unknown): void {
     if (this.#stopped) return;
-    if (!isAppError(error) || !silencing.includes(error.code)) {
+    if (!isAppError(error) || !silencingCodes.includes(error.code)) {
       this.#options.onFailed(error);
       return;
     }

@@ -6,7 +6,7 @@ import type { PooledTransaction } from '../pool/transaction.ts';
 import type { RegisterState } from './state.ts';
 
 /** Tombstones of a transaction that can no longer be sealed, and of its descendants. */
-export function buried(tombstone: Tombstone, removed: readonly PooledTransaction[]): Tombstone[] {
+export function evictionTombstones(tombstone: Tombstone, removed: readonly PooledTransaction[]): Tombstone[] {
   return removed.map(({ txId }) =>
     txId === tombstone.txId
       ? tombstone
@@ -21,13 +21,17 @@ export function buried(tombstone: Tombstone, removed: readonly PooledTransaction
 }
 
 /** Tombstone of a transaction whose replay key a sealed transaction has. */
-export function repeated({ registerId, txId }: PooledTransaction, holder: string, atMs: number): Tombstone {
+export function replayTombstone(
+  { registerId, txId }: PooledTransaction,
+  holder: string,
+  atMs: number,
+): Tombstone {
   const message = `The transaction repeats ${holder}`;
   return { registerId, txId, status: 'rejected', code: 'VAL_REPLAY_001', message, atMs };
 }
 
 /** Tombstone of a transaction whose predecessor has another successor now. */
-export function shutOut({ registerId, txId }: PooledTransaction, atMs: number): Tombstone {
+export function conflictTombstone({ registerId, txId }: PooledTransaction, atMs: number): Tombstone {
   return {
     registerId,
     txId,
@@ -39,15 +43,22 @@ export function shutOut({ registerId, txId }: PooledTransaction, atMs: number): 
 }
 
 /** Tombstones of a transaction that a sealed one supersedes, and of its descendants. */
-export function outdone(line: readonly PooledTransaction[], pool: Pool, atMs: number): Tombstone[] {
-  const [first] = line;
+export function supersededTombstones(
+  chain: readonly PooledTransaction[],
+  pool: Pool,
+  atMs: number,
+): Tombstone[] {
+  const [first] = chain;
   if (first === undefined) return [];
   const holder = first.replayKey === undefined ? undefined : pool.findReplay(first.replayKey);
-  return buried(holder === undefined ? shutOut(first, atMs) : repeated(first, holder, atMs), line);
+  return evictionTombstones(
+    holder === undefined ? conflictTombstone(first, atMs) : replayTombstone(first, holder, atMs),
+    chain,
+  );
 }
 
 /** Tombstones of waiting transactions that the register's rules no longer admit, with the reason. */
-export function ruledOut(
+export function inadmissibleTombstones(
   state: RegisterState,
   waiting: Iterable<PooledTransaction>,
   nowMs: number,

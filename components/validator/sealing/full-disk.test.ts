@@ -39,7 +39,7 @@ describe('a validator whose disk is full', () => {
     });
     expect(await world.submit(world.sign().text)).toMatchObject({ status: 503 });
     expect(world.engine.conditions()).toMatchObject([{ type: 'Paused', reason: 'disk full' }]);
-    expect(() => world.engine.assertRoom()).toThrow('disk full');
+    expect(() => world.engine.assertDiskSpace()).toThrow('disk full');
     expect(() => world.engine.assertWorking()).not.toThrow();
     const report = reportRegister(world.register, undefined);
     expect(report).toMatchObject({ status: 'Paused', reason: 'disk full', storedHeight: 2 });

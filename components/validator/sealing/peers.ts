@@ -8,7 +8,7 @@ import type { SealedDocket } from './ports.ts';
 /** The connection of a register to its other members. Delivery may fail, repeat and reorder; consensus tolerates that. */
 export interface Peers {
   /** Sets the current members of a register. */
-  follow(registerId: string, members: readonly string[]): void;
+  setMembers(registerId: string, members: readonly string[]): void;
   /** `docket` accompanies proposals. */
   broadcast(registerId: string, message: Message, docket: Docket | undefined): void;
   /**
@@ -29,9 +29,9 @@ export interface Peers {
   /** Reports two signed, conflicting messages of one member. */
   report(registerId: string, evidence: Evidence): void;
   /** Restores evidence from the log at start. */
-  recall(registerId: string, evidence: readonly LoggedEvidence[]): void;
+  restoreEvidence(registerId: string, evidence: readonly LoggedEvidence[]): void;
   /** Whether a validator is silent or drains. */
-  isAway(validatorId: string): boolean;
+  isAbsent(validatorId: string): boolean;
   /** Number of members heard within the register's operational TTL, including this one. */
   countOperational(registerId: string): number;
 }

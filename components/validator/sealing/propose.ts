@@ -27,7 +27,7 @@ export function proposeDocket(state: RegisterState, pool: Pool, proposer: Propos
     maxTransactions: height === 0 ? 1 : Math.min(rules.maxTransactionsPerDocket, proposer.limit),
     maxBytes: rules.maxDocketBytes,
     atMs: height === 0 ? 0 : proposer.nowMs,
-    take: (line) => overlay?.take(line) ?? true,
+    take: (chain) => overlay?.take(chain) ?? true,
   });
   const [first] = chosen;
   if (first === undefined) return undefined;

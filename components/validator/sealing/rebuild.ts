@@ -14,7 +14,7 @@ export interface RestoredRegister {
 }
 
 /** Bound of combinations that are tried among records with the same id. */
-const mostChoices = 1_024;
+const maxChoices = 1_024;
 
 /**
  * Rebuilds a docket from its header; undefined when one of its transactions is missing.
@@ -27,7 +27,7 @@ export function rebuildDocket(
 ): Docket | undefined {
   const candidates = header.transactionIds.map(find);
   const choices = candidates.reduce((product, { length }) => product * length, 1);
-  for (let choice = 0; choice < Math.min(choices, mostChoices); choice += 1) {
+  for (let choice = 0; choice < Math.min(choices, maxChoices); choice += 1) {
     const transactions = choose(candidates, choice);
     const merkleRoot = encodeHex(root(transactions.map(({ leaf }) => leaf)));
     if (merkleRoot === header.merkleRoot) return { header, transactions };

@@ -13,29 +13,35 @@ import type { LogRecord, Mode, Tombstone } from '../log/entries.ts';
 import { Pool, type PoolBounds } from '../pool/pool.ts';
 import { Tombstones } from '../pool/tombstones.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import { Work } from '../statistics/work-counter.ts';
-import type { Serials } from './admission-epochs.ts';
+import { WorkCounter } from '../statistics/work-counter.ts';
+import type { AdmissionEpochs } from './admission-epochs.ts';
 import { Attestations } from './attestations.ts';
-import { lingerMs, mostUnstored, neededMembers, type Pace, storeAfterMs } from './block-interval.ts';
-import { Conductor, type ConductorOptions } from './consensus-driver.ts';
-import { buried, outdone, ruledOut } from './eviction.ts';
+import {
+  type BuildLimits,
+  batchDelayMs,
+  maxUnstored,
+  neededMembers,
+  storeAfterMs,
+} from './block-interval.ts';
+import { ConsensusDriver, type ConsensusDriverOptions } from './consensus-driver.ts';
+import { evictionTombstones, inadmissibleTombstones, supersededTombstones } from './eviction.ts';
 import type { Ledger, SealedDocket, WriteAnswer } from './ports.ts';
 import { proposeDocket } from './propose.ts';
 import type { RestoredRegister } from './rebuild.ts';
 import { Rejections } from './rejections.ts';
-import { signerIn } from './signer-key.ts';
+import { signerFor } from './signer-key.ts';
 import { applyDocket, type RegisterState } from './state.ts';
-import { type RegisterStatus, type Room, type SealResult, statusOf } from './status.ts';
+import { type CapacityStatus, type RegisterStatus, type SealResult, statusOf } from './status.ts';
 import { Waiters } from './waiters.ts';
 import { DocketWriter } from './writer.ts';
 
 export interface RegisterOptions
-  extends Room,
-    Omit<ConductorOptions, 'build' | 'judge' | 'onDecided' | 'onEvidence' | 'onFailed' | 'onInvalid'> {
+  extends CapacityStatus,
+    Omit<ConsensusDriverOptions, 'build' | 'judge' | 'onDecided' | 'onEvidence' | 'onFailed' | 'onInvalid'> {
   readonly ledger: Ledger;
-  readonly serials: Serials;
+  readonly epochs: AdmissionEpochs;
   readonly bounds: PoolBounds;
-  readonly pace: Pace;
+  readonly buildLimits: BuildLimits;
   readonly metrics: SealingMetrics;
   /** JSON text of docket 0's configuration, from its transaction. */
   genesisConfig(genesis: PooledTransaction): string;
@@ -48,15 +54,15 @@ export interface SealingMetrics {
 }
 
 /** One register at this validator: its pool, its consensus, the storing of its dockets, and its mode. */
-export class Register {
+export class RegisterChain {
   readonly id: string;
   readonly pool: Pool;
   readonly tombstones = new Tombstones();
   readonly tally: Tally;
-  readonly work: Work;
+  readonly work: WorkCounter;
   readonly rejections: Rejections;
   readonly #options: RegisterOptions;
-  readonly #conductor: Conductor;
+  readonly #driver: ConsensusDriver;
   readonly #writer: DocketWriter;
   readonly #attestations: Attestations;
   readonly #waiters: Waiters;
@@ -75,7 +81,7 @@ export class Register {
     this.#storedHeight = state.height;
     if (state.height > 0) this.#roots.add(state.height, encodeHex(state.log.root()));
     this.pool = new Pool(options.bounds, () => this.#state.rules.maxPendingPerSender);
-    this.work = new Work(options.clock);
+    this.work = new WorkCounter(options.clock);
     this.tally = new Tally(options.self, () => options.clock.nowMs());
     this.#writer = new DocketWriter({
       registerId: this.id,
@@ -86,7 +92,7 @@ export class Register {
       onStored: (sealed, attested) => this.#onStored(sealed, attested),
       onRefused: (sealed, answer) => this.#onRefused(sealed, answer),
     });
-    this.#conductor = new Conductor(
+    this.#driver = new ConsensusDriver(
       {
         ...options,
         consensus: this.tally.watch(options.consensus ?? bft1()),
@@ -101,7 +107,7 @@ export class Register {
     this.#attestations = new Attestations(this.id, options);
     this.rejections = new Rejections(this.id, options);
     this.#waiters = new Waiters(this.id, options.scheduler);
-    this.#follow();
+    this.#announceMembers();
   }
 
   /** Root of the register's log at one of its latest sizes, lower hex. */
@@ -131,16 +137,16 @@ export class Register {
       storedHeight: this.#storedHeight,
       unstored: this.#writer.size,
       isWaitingForValidators: this.status === 'Running' && this.#lacksMembers,
-      height: this.#conductor.height,
-      round: this.#conductor.round,
-      step: this.#conductor.step,
-      quorum: this.#conductor.quorum,
+      height: this.#driver.height,
+      round: this.#driver.round,
+      step: this.#driver.step,
+      quorum: this.#driver.quorum,
       haltedBecause: this.#haltedBecause,
     };
   }
 
   /** Log records of a segment about to be deleted that must be written to another segment. */
-  *carry(segment: number, into: number): Iterable<LogRecord> {
+  *carryOver(segment: number, into: number): Iterable<LogRecord> {
     const { height, headHash } = this.#state;
     const storedHash = height === this.#storedHeight ? headHash : '';
     const value = { registerId: this.id, height: this.#storedHeight, headHash: storedHash };
@@ -151,7 +157,7 @@ export class Register {
     for (const { docket, certificate } of this.#writer.sealed) {
       yield { kind: 'decided', value: { header: docket.header, certificate } };
     }
-    for (const value of this.#conductor.own) yield { kind: 'own', value };
+    for (const value of this.#driver.own) yield { kind: 'own', value };
   }
 
   /**
@@ -160,42 +166,43 @@ export class Register {
    */
   wake(): void {
     if (this.status !== 'Running' || this.pool.size === 0 || !this.#mayPropose) return;
-    if (this.#conductor.isIdle && this.#mustLinger()) return;
-    this.#conductor.work();
+    if (this.#driver.isIdle && this.#mustDelay()) return;
+    this.#driver.work();
   }
 
-  #mustLinger(): boolean {
+  #mustDelay(): boolean {
     const { scheduler, clock } = this.#options;
     const sinceDecidedMs = clock.nowMs() - this.#decidedAtMs;
     const { size: waiting, bytes: waitingBytes } = this.pool;
     const now = { inFlight: this.#writer.inFlight, waiting, waitingBytes, sinceDecidedMs };
-    const waitMs = this.#limit === undefined ? lingerMs(this.#state.rules, now, this.#options.pace) : 0;
+    const waitMs =
+      this.#limit === undefined ? batchDelayMs(this.#state.rules, now, this.#options.buildLimits) : 0;
     if (waitMs > 0) scheduler.set(`build/${this.id}`, waitMs, () => this.wake());
     return waitMs > 0;
   }
 
   get #mayPropose(): boolean {
-    return !this.#options.isDraining() && this.#writer.size < mostUnstored && !this.#lacksMembers;
+    return !this.#options.isDraining() && this.#writer.size < maxUnstored && !this.#lacksMembers;
   }
 
   /** Too few members are operational, so this member does not propose. */
   get #lacksMembers(): boolean {
-    return this.#options.peers.countOperational(this.id) < neededMembers(this.#state, this.#conductor.quorum);
+    return this.#options.peers.countOperational(this.id) < neededMembers(this.#state, this.#driver.quorum);
   }
 
   /** Handles an authentic message of another member. */
   receive(message: Message, docket: Docket | undefined): void {
-    if (this.status === 'Running' || this.status === 'Paused') this.#conductor.receive(message, docket);
+    if (this.status === 'Running' || this.status === 'Paused') this.#driver.receive(message, docket);
   }
 
   /** The state of the consensus machine at the current height. */
   get machine(): Readonly<Machine> {
-    return this.#conductor.machine;
+    return this.#driver.machine;
   }
 
   /** The docket of this height with a given value, if available. */
   findDocket(value: Omit<Value, 'timestamp'>): Docket | undefined {
-    return this.#conductor.findDocket(value);
+    return this.#driver.findDocket(value);
   }
 
   /** Accepts a docket that other members decided. The caller has verified certificate, hashes and records. */
@@ -207,11 +214,11 @@ export class Register {
       this.halt(`a quorum sealed docket ${docketNumber}, which is invalid here: ${violations[0]?.code}`);
       return;
     }
-    this.#conductor.commit(docket, certificate);
+    this.#driver.commit(docket, certificate);
   }
 
   /** Fast-forwards to the register service's state; `sealed` names the waiting transactions that it contains. */
-  jump(state: RegisterState, sealed: readonly string[]): void {
+  fastForward(state: RegisterState, sealed: readonly string[]): void {
     if (this.status === 'Halted' || state.height <= this.#state.height) return;
     const { registerId, height, headHash } = state;
     this.#writer.settle(height);
@@ -219,27 +226,27 @@ export class Register {
     this.#storedHeight = height;
     this.#roots.add(height, encodeHex(state.log.root()));
     this.#append({ kind: 'snapshot', value: { registerId, height, headHash } });
-    this.forgetSealed(sealed);
-    this.#follow();
-    this.#conductor.begin(state);
+    this.removeSealed(sealed);
+    this.#announceMembers();
+    this.#driver.begin(state);
     this.wake();
   }
 
   /** Removes transactions that are stored although they were not decided here. */
-  forgetSealed(txIds: readonly string[]): void {
-    this.pool.markStored(txIds, this.#options.serials.latest);
+  removeSealed(txIds: readonly string[]): void {
+    this.pool.markStored(txIds, this.#options.epochs.latest);
   }
 
   /** Another member reports the height of the register service. */
-  hearStored(height: number, attested: readonly string[]): void {
-    this.#attestations.hear(height - 1, attested);
-    this.#writer.hear(height);
-    if (this.#waiters.size > 0) this.#writer.ask();
+  onStoredReport(height: number, attested: readonly string[]): void {
+    this.#attestations.onWriterReport(height - 1, attested);
+    this.#writer.onReportedHeight(height);
+    if (this.#waiters.size > 0) this.#writer.verifyNow();
     else this.wake();
   }
 
   /** Another member's attestation; the caller has verified it. */
-  hearAttestation(docketNumber: number, vote: ConsensusVote): void {
+  addAttestation(docketNumber: number, vote: ConsensusVote): void {
     this.#writer.attest(docketNumber, vote);
   }
 
@@ -253,14 +260,14 @@ export class Register {
     if (this.#haltedBecause !== undefined) return;
     this.#haltedBecause = reason;
     this.#options.log.error({ registerId: this.id, reason }, 'register halted; an operator must act');
-    this.#conductor.stop();
+    this.#driver.stop();
     this.#writer.stop();
   }
 
   /** Proposes now and waits until the decided docket is stored. */
   async seal(maxTransactions: number | undefined, timeoutMs: number): Promise<SealResult> {
     if (this.status !== 'Running') return { outcome: 'not-running', docketNumber: 0 };
-    const hasWork = this.pool.size > 0 || !this.#conductor.isIdle;
+    const hasWork = this.pool.size > 0 || !this.#driver.isIdle;
     if (!hasWork && this.#writer.size === 0) return { outcome: 'nothing-pending', docketNumber: 0 };
     const docketNumber = hasWork ? this.#state.height : this.#state.height - 1;
     this.#limit = maxTransactions;
@@ -278,7 +285,7 @@ export class Register {
 
   /** Drops an accepted transaction that can no longer be sealed, and its descendants. */
   drop(tombstone: Tombstone): Tombstone[] {
-    const tombstones = buried(tombstone, this.pool.remove(tombstone.txId));
+    const tombstones = evictionTombstones(tombstone, this.pool.remove(tombstone.txId));
     for (const each of tombstones) this.tombstones.add(each, this.#options.clock.nowMs());
     return tombstones;
   }
@@ -290,21 +297,21 @@ export class Register {
       this.pool.seal(sealed.docket.transactions);
       this.#take(sealed, this.#options.self, 0);
     }
-    if (recovered.decided.length > 0) this.#conductor.begin(this.#state);
+    if (recovered.decided.length > 0) this.#driver.begin(this.#state);
     const current = recovered.own.filter((own) => own.message.height === this.#state.height);
-    await this.#conductor.resume(current, recovered.ownDockets);
+    await this.#driver.resume(current, recovered.ownDockets);
     this.wake();
   }
 
   stop(): void {
-    this.#conductor.stop();
+    this.#driver.stop();
     this.#writer.stop();
     this.#options.scheduler.clear(`build/${this.id}`);
   }
 
   /** Drops waiting transactions that the register's rules no longer admit. */
-  ruleOut(): Tombstone[] {
-    const out = ruledOut(this.#state, this.pool.waiting(), this.#options.clock.nowMs());
+  dropInadmissible(): Tombstone[] {
+    const out = inadmissibleTombstones(this.#state, this.pool.waiting(), this.#options.clock.nowMs());
     return out.flatMap((tombstone) => this.drop(tombstone));
   }
 
@@ -317,9 +324,9 @@ export class Register {
 
   /** The docket that would be proposed now, by this member or by the one with that address. Has no effect. */
   preview(most: number | undefined, address?: string): Docket | undefined {
-    const { self, clock, signer, genesisConfig, pace } = this.#options;
-    const walletAddress = address ?? signerIn(this.#state.members, self, signer).key.walletAddress;
-    const limit = Math.min(most ?? pace.maxTransactions, pace.maxTransactions);
+    const { self, clock, signer, genesisConfig, buildLimits } = this.#options;
+    const walletAddress = address ?? signerFor(this.#state.members, self, signer).key.walletAddress;
+    const limit = Math.min(most ?? buildLimits.maxTransactions, buildLimits.maxTransactions);
     const now = { nowMicros: clock.nowMicros(), nowMs: clock.nowMs() };
     return proposeDocket(this.#state, this.pool, { walletAddress, ...now, limit, genesisConfig });
   }
@@ -330,16 +337,16 @@ export class Register {
     const { ledger } = this.#state;
     const members = this.#state.members.map((member) => member.validatorId);
     const writer = proposerOf(members, docket.header.docketNumber, certificate.round);
-    const { dropped, fresh } = this.pool.seal(docket.transactions);
-    for (const value of fresh) this.#append({ kind: 'transaction', value });
+    const { dropped, added } = this.pool.seal(docket.transactions);
+    for (const value of added) this.#append({ kind: 'transaction', value });
     this.#append({ kind: 'decided', value: { header: docket.header, certificate } });
     this.#take(sealed, writer, storeAfterMs(members, self, writer));
-    this.#bury(dropped);
-    const out = this.#state.ledger === ledger ? [] : this.ruleOut();
+    this.#evict(dropped);
+    const out = this.#state.ledger === ledger ? [] : this.dropInadmissible();
     for (const value of out) this.#append({ kind: 'tombstone', value });
     this.work.count('decided');
     metrics.decided(docket.transactions.length, certificate.round + 1);
-    this.#conductor.begin(this.#state);
+    this.#driver.begin(this.#state);
     peers.decided(this.id, sealed);
     this.wake();
   }
@@ -352,34 +359,34 @@ export class Register {
     this.#roots.add(header.docketNumber + 1, header.logRoot);
     this.#decidedAtMs = this.#options.clock.nowMs();
     this.#writer.enqueue(sealed, this.#attestations.attest(header, writer, members), afterMs);
-    if (this.#state.membersHash !== before) this.#follow();
+    if (this.#state.membersHash !== before) this.#announceMembers();
   }
 
-  #follow(): void {
+  #announceMembers(): void {
     const members = this.#state.members.map((member) => member.validatorId);
-    this.#options.peers.follow(this.id, members);
+    this.#options.peers.setMembers(this.id, members);
   }
 
-  #bury(dropped: readonly (readonly PooledTransaction[])[]): void {
+  #evict(dropped: readonly (readonly PooledTransaction[])[]): void {
     const atMs = this.#options.clock.nowMs();
-    for (const value of dropped.flatMap((line) => outdone(line, this.pool, atMs))) {
+    for (const value of dropped.flatMap((chain) => supersededTombstones(chain, this.pool, atMs))) {
       this.tombstones.add(value, atMs);
       this.#append({ kind: 'tombstone', value });
     }
   }
 
   #onStored({ docket }: SealedDocket, attested: readonly string[] | undefined): void {
-    const { serials, metrics, peers } = this.#options;
+    const { epochs, metrics, peers } = this.#options;
     const { docketNumber, transactionIds } = docket.header;
     this.#append({ kind: 'stored', value: { registerId: this.id, docketNumber } });
-    this.pool.markStored(transactionIds, serials.latest);
-    this.pool.forgetStored(serials.oldestActive);
+    this.pool.markStored(transactionIds, epochs.latest);
+    this.pool.forgetStored(epochs.oldestActive);
     this.#storedHeight = docketNumber + 1;
     this.work.count('stored');
     this.work.count('confirmed', transactionIds.length);
     metrics.stored(transactionIds.length);
     if (attested !== undefined) {
-      this.#attestations.hear(docketNumber, attested);
+      this.#attestations.onWriterReport(docketNumber, attested);
       peers.stored(this.id, docketNumber + 1, attested);
     }
     void this.#attestations.stored(docketNumber);

@@ -92,7 +92,7 @@ describe('a member that judged a proposal invalid', () => {
     };
     other.rejections.reject(proposal(4, hash(1)), found, members);
     await waitFor(() =>
-      other.rejections.isNews({ docketNumber: 4, docketHash: hash(1), validatorId: 'validator-0' }),
+      other.rejections.isNew({ docketNumber: 4, docketHash: hash(1), validatorId: 'validator-0' }),
     );
     expect([told, other.told, other.rejections.all]).toEqual([[], [], []]);
   });
@@ -101,13 +101,13 @@ describe('a member that judged a proposal invalid', () => {
 describe('rejections of other members', () => {
   test('are bounded per member, and do not displace those of other members', () => {
     const { rejections } = member();
-    rejections.hear(3, heard(hash(1), 'validator-1'));
-    for (let height = 4; height < 40; height += 1) rejections.hear(height, heard(hash(height)));
+    rejections.add(3, heard(hash(1), 'validator-1'));
+    for (let height = 4; height < 40; height += 1) rejections.add(height, heard(hash(height)));
     const kept = rejections.all.map(({ docketNumber, vote }) => [docketNumber, vote.validatorId]);
     expect(kept).toHaveLength(9);
     expect(kept[0]).toEqual([3, 'validator-1']);
     expect(kept.at(-1)).toEqual([39, 'validator-2']);
-    for (let index = 0; index < 200; index += 1) rejections.hear(41, heard(hash(1), `other-${index}`));
+    for (let index = 0; index < 200; index += 1) rejections.add(41, heard(hash(1), `other-${index}`));
     expect(rejections.all.length).toBeLessThanOrEqual(128 * 8);
     expect(rejections.all.some(({ vote }) => vote.validatorId === 'validator-1')).toBe(false);
   });
@@ -119,11 +119,11 @@ describe('rejections of other members', () => {
       docketNumber,
       validatorId: 'validator-2',
     });
-    for (const byte of [1, 2, 3]) rejections.hear(4, heard(hash(byte)));
-    expect(rejections.isNews(named(hash(1)))).toBe(false);
-    expect(rejections.isNews(named(hash(4)))).toBe(true);
-    rejections.hear(4, heard(hash(4)));
-    expect(rejections.isNews(named(hash(5)))).toBe(false);
-    expect(rejections.isNews(named(hash(5), 5))).toBe(true);
+    for (const byte of [1, 2, 3]) rejections.add(4, heard(hash(byte)));
+    expect(rejections.isNew(named(hash(1)))).toBe(false);
+    expect(rejections.isNew(named(hash(4)))).toBe(true);
+    rejections.add(4, heard(hash(4)));
+    expect(rejections.isNew(named(hash(5)))).toBe(false);
+    expect(rejections.isNew(named(hash(5), 5))).toBe(true);
   });
 });

@@ -4,7 +4,7 @@ import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Proposal } from '../consensus/messages.ts';
 import type { Peers } from './peers.ts';
-import { signerIn } from './signer-key.ts';
+import { signerFor } from './signer-key.ts';
 import { signVote, type VoteSigning } from './vote.ts';
 
 export interface RejectionsOptions extends VoteSigning {
@@ -19,10 +19,10 @@ export interface Rejection {
 }
 
 /** Bounds: rejections of one member at one height, rejections kept of one member, members kept. */
-const mostOfHeight = 4;
-const mostOfMember = 8;
-const mostMembers = 128;
-const mostReasonLength = 500;
+const maxPerHeight = 4;
+const maxPerMember = 8;
+const maxMembers = 128;
+const maxReasonLength = 500;
 
 /**
  * Rejected proposals of one register: attestations with `approved` false, signed by a member that judged a proposal invalid.
@@ -34,7 +34,7 @@ export class Rejections {
   /** By member, the most recently heard last. */
   readonly #kept = new Map<string, readonly Rejection[]>();
   /** Docket hashes whose rejection is being signed. */
-  readonly #saying = new Set<string>();
+  readonly #signing = new Set<string>();
 
   constructor(registerId: string, options: RejectionsOptions) {
     this.#registerId = registerId;
@@ -52,33 +52,33 @@ export class Rejections {
     const { height: docketNumber, round, value } = proposal;
     const place = { registerId: this.#registerId, docketNumber, round, proposer: proposal.validatorId };
     log.warn({ ...place, violations: found }, 'a proposal was judged invalid');
-    const news = { docketNumber, docketHash: value.hash, validatorId: self };
+    const key = { docketNumber, docketHash: value.hash, validatorId: self };
     const isMember = members.some(({ validatorId }) => validatorId === self);
-    if (isMember && this.isNews(news)) void this.#say(news, reasonOf(found), members);
+    if (isMember && this.isNew(key)) void this.#announce(key, reasonOf(found), members);
   }
 
   /** Whether a rejection is new and within its member's bounds. Checked before the signature is verified. */
-  isNews({ docketNumber, docketHash, validatorId }: Named): boolean {
-    if (validatorId === this.#options.self && this.#saying.has(docketHash)) return false;
+  isNew({ docketNumber, docketHash, validatorId }: RejectionKey): boolean {
+    if (validatorId === this.#options.self && this.#signing.has(docketHash)) return false;
     const same = (this.#kept.get(validatorId) ?? []).filter((each) => each.docketNumber === docketNumber);
-    const own = validatorId === this.#options.self ? this.#saying.size : 0;
-    return same.length + own < mostOfHeight && same.every(({ vote }) => vote.docketHash !== docketHash);
+    const own = validatorId === this.#options.self ? this.#signing.size : 0;
+    return same.length + own < maxPerHeight && same.every(({ vote }) => vote.docketHash !== docketHash);
   }
 
   /** Adds another member's rejection; the caller has verified it. */
-  hear(docketNumber: number, vote: ConsensusVote): void {
+  add(docketNumber: number, vote: ConsensusVote): void {
     this.#keep({ docketNumber, vote });
   }
 
-  async #say(
-    { docketNumber, docketHash }: Named,
+  async #announce(
+    { docketNumber, docketHash }: RejectionKey,
     reason: string,
     members: readonly ValidatorMember[],
   ): Promise<void> {
     const { self, peers, log, clock } = this.#options;
-    const signer = signerIn(members, self, this.#options.signer);
+    const signer = signerFor(members, self, this.#options.signer);
     const registerId = this.#registerId;
-    this.#saying.add(docketHash);
+    this.#signing.add(docketHash);
     try {
       const vote = await signVote({ self, clock, signer }, { registerId, docketHash, reason });
       this.#keep({ docketNumber, vote });
@@ -88,21 +88,21 @@ export class Rejections {
     } catch (error) {
       log.warn({ err: error, registerId, docketNumber }, 'the rejection of a proposal could not be signed');
     } finally {
-      this.#saying.delete(docketHash);
+      this.#signing.delete(docketHash);
     }
   }
 
   #keep(rejection: Rejection): void {
     const { validatorId } = rejection.vote;
-    const kept = [...(this.#kept.get(validatorId) ?? []), rejection].slice(-mostOfMember);
+    const kept = [...(this.#kept.get(validatorId) ?? []), rejection].slice(-maxPerMember);
     this.#kept.delete(validatorId);
     this.#kept.set(validatorId, kept);
     const [longest] = this.#kept.keys();
-    if (this.#kept.size > mostMembers && longest !== undefined) this.#kept.delete(longest);
+    if (this.#kept.size > maxMembers && longest !== undefined) this.#kept.delete(longest);
   }
 }
 
-interface Named {
+interface RejectionKey {
   readonly docketNumber: number;
   readonly docketHash: string;
   readonly validatorId: string;
@@ -114,5 +114,5 @@ function reasonOf([first]: readonly Violation[]): string {
     first === undefined
       ? 'A transaction may not be sealed in this docket'
       : `${first.code}: ${first.message}`;
-  return reason.slice(0, mostReasonLength);
+  return reason.slice(0, maxReasonLength);
 }

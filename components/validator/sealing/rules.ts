@@ -1,7 +1,7 @@
 import type { RegisterPolicy } from '#core/ledger/policy.ts';
 
 /** The specification's bound of the build interval, whatever the policy says. */
-const longestBuildIntervalMs = 10_000;
+const maxBuildIntervalMs = 10_000;
 
 /** The part of a register's policy that the validator acts on. */
 export type Rules = RegisterPolicy['consensus'] & { readonly leaderTimeoutMs: number };
@@ -10,7 +10,7 @@ export function rulesOf(policy: RegisterPolicy): Rules {
   const { consensus, leaderElection } = policy;
   return {
     ...consensus,
-    docketBuildIntervalMs: Math.min(consensus.docketBuildIntervalMs, longestBuildIntervalMs),
+    docketBuildIntervalMs: Math.min(consensus.docketBuildIntervalMs, maxBuildIntervalMs),
     leaderTimeoutMs: leaderElection.leaderTimeoutMs,
   };
 }

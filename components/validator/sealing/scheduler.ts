@@ -3,26 +3,26 @@ import type { Clock } from '#kit/clock/clock.ts';
 /** The timers of the process, or those of a simulation. */
 export interface Timers {
   /** Runs the callback once after that many milliseconds, unless the returned function is called before. */
-  start(afterMs: number, act: () => void): () => void;
+  start(afterMs: number, callback: () => void): () => void;
   /** Runs the callback once the events already queued are handled. */
-  soon(act: () => void): void;
+  defer(callback: () => void): void;
 }
 
 /** The timers of the process. */
 function processTimers(): Timers {
   return {
-    start(afterMs, act) {
-      const timer = setTimeout(act, afterMs);
+    start(afterMs, callback) {
+      const timer = setTimeout(callback, afterMs);
       return () => clearTimeout(timer);
     },
-    soon: (act) => void setImmediate(act),
+    defer: (callback) => void setImmediate(callback),
   };
 }
 
-interface Alarm {
+interface ScheduledTimer {
   readonly key: string;
   readonly atMs: number;
-  readonly act: () => void;
+  readonly callback: () => void;
 }
 
 /**
@@ -31,8 +31,8 @@ interface Alarm {
  */
 export class Scheduler {
   readonly #clock: Clock;
-  readonly #heap: Alarm[] = [];
-  readonly #current = new Map<string, Alarm>();
+  readonly #heap: ScheduledTimer[] = [];
+  readonly #current = new Map<string, ScheduledTimer>();
   readonly #timers: Timers;
   #stopTimer: (() => void) | undefined;
   #timerAtMs = 0;
@@ -48,18 +48,18 @@ export class Scheduler {
     return this.#current.size;
   }
 
-  set(key: string, afterMs: number, act: () => void): void {
+  set(key: string, afterMs: number, callback: () => void): void {
     if (this.#stopped) return;
-    const alarm = { key, atMs: this.#clock.nowMs() + afterMs, act };
-    this.#current.set(key, alarm);
-    this.#push(alarm);
+    const timer = { key, atMs: this.#clock.nowMs() + afterMs, callback };
+    this.#current.set(key, timer);
+    this.#push(timer);
     if (this.#heap.length > 2 * this.#current.size + 64) this.#compact();
     this.#arm();
   }
 
   /** Runs the callback once the events already queued are handled, even after the scheduler has stopped. */
-  soon(act: () => void): void {
-    this.#timers.soon(act);
+  defer(callback: () => void): void {
+    this.#timers.defer(callback);
   }
 
   clear(key: string): void {
@@ -81,7 +81,7 @@ export class Scheduler {
       this.#pop();
       if (this.#current.get(next.key) !== next) continue;
       this.#current.delete(next.key);
-      next.act();
+      next.callback();
     }
     this.#arm();
   }
@@ -102,17 +102,17 @@ export class Scheduler {
   }
 
   #compact(): void {
-    const alive = this.#heap.filter((alarm) => this.#current.get(alarm.key) === alarm);
+    const alive = this.#heap.filter((timer) => this.#current.get(timer.key) === timer);
     alive.sort((a, b) => a.atMs - b.atMs);
     this.#heap.splice(0, this.#heap.length, ...alive);
   }
 
-  #push(alarm: Alarm): void {
+  #push(timer: ScheduledTimer): void {
     const heap = this.#heap;
-    let at = heap.push(alarm) - 1;
+    let at = heap.push(timer) - 1;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      if (this.#time(parent) <= alarm.atMs) break;
+      if (this.#time(parent) <= timer.atMs) break;
       this.#swap(at, parent);
       at = parent;
     }

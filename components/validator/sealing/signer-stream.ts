@@ -23,7 +23,7 @@ export interface SignerOptions {
   onFenced(error: AppError): void;
 }
 
-interface Waiting {
+interface PendingRequest {
   readonly request: Pick<RequestInit, 'message' | 'publicKey'>;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: Error) => void;
@@ -48,7 +48,7 @@ const refusalKinds: Readonly<Record<string, ErrorKind>> = {
  */
 export class SignerStream implements Signer, KeyChain {
   readonly #options: SignerOptions;
-  readonly #waiting = new Map<bigint, Waiting>();
+  readonly #waiting = new Map<bigint, PendingRequest>();
   readonly #opened = Promise.withResolvers<SignerKey>();
   #key: SignerKey | undefined;
   #newestKey: SignerKey | undefined;
@@ -115,7 +115,7 @@ export class SignerStream implements Signer, KeyChain {
     return key;
   }
 
-  #request(request: Waiting['request']): Promise<Result> {
+  #request(request: PendingRequest['request']): Promise<Result> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     return new Promise((resolve, reject) => {
       const id = this.#nextId;
@@ -141,7 +141,7 @@ export class SignerStream implements Signer, KeyChain {
     this.#waiting.clear();
   }
 
-  #ask(requestId: bigint, { request }: Waiting): void {
+  #ask(requestId: bigint, { request }: PendingRequest): void {
     // A failed send ends the stream; pending requests are sent again on the next one.
     this.#stream?.send({ requestId, ...request }).catch(() => {});
   }

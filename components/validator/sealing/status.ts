@@ -6,7 +6,7 @@ import type { Mode } from '../log/entries.ts';
 export type RegisterStatus = Mode | 'Halted' | 'Full';
 
 /** Whether a validator can accept work and propose. */
-export interface Room {
+export interface CapacityStatus {
   /** The volume of the log is full. */
   isFull(): boolean;
   /** Proposing is left to the other members. */
@@ -19,7 +19,7 @@ export function statusOf(mode: Mode, isHalted: boolean, isFull: boolean): Regist
 }
 
 /** Whether a register accepts no dockets, not even decided ones: it is halted, or the disk is too full to log them. */
-export function isStill({ status }: { readonly status: RegisterStatus }): boolean {
+export function isInactive({ status }: { readonly status: RegisterStatus }): boolean {
   return status === 'Halted' || status === 'Full';
 }
 

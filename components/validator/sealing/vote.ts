@@ -11,7 +11,7 @@ export interface VoteSigning {
 }
 
 /** A member's judgement of a docket in the specification's vote shape; `reason` makes it a rejection. */
-export interface Opinion {
+export interface VoteContent {
   readonly registerId: string;
   readonly docketHash: string;
   readonly reason?: string | undefined;
@@ -23,7 +23,7 @@ export interface Opinion {
  */
 export async function signVote(
   { self, signer, clock }: VoteSigning,
-  { registerId, docketHash, reason }: Opinion,
+  { registerId, docketHash, reason }: VoteContent,
 ): Promise<ConsensusVote> {
   const approved = reason === undefined;
   const timestamp = formatLedgerTimestamp(clock.nowMicros());

@@ -176,7 +176,7 @@ describe('the designated writer of a docket', () => {
     expect(written).toEqual([]);
     expect(writer.inFlight).toBe(2);
     store.height = 1;
-    writer.hear(1);
+    writer.onReportedHeight(1);
     await settle();
     expect(written).toEqual([1]);
     expect(stored).toEqual([0, 1]);
@@ -187,7 +187,7 @@ describe('the designated writer of a docket', () => {
     const { writer, store, written, stored, pass, settle } = openWriter();
     writer.enqueue(sealed(0), none, 1_000);
     writer.enqueue(sealed(1), none, 0);
-    writer.hear(9_999);
+    writer.onReportedHeight(9_999);
     await settle();
     expect(written).toEqual([1]);
     expect(stored).toEqual([]);
@@ -204,7 +204,7 @@ describe('a fallback writer', () => {
     const { writer, store, written, stored, attested, pass, settle } = openWriter();
     for (let number = 0; number < 5; number += 1) writer.enqueue(sealed(number), none, 2_000);
     store.height = 5;
-    for (let number = 1; number <= 5; number += 1) writer.hear(number);
+    for (let number = 1; number <= 5; number += 1) writer.onReportedHeight(number);
     await settle();
     expect(store.asked).toBe(0);
     expect(writer.inFlight).toBe(0);
@@ -229,7 +229,7 @@ describe('a fallback writer', () => {
     const { writer, store, stored, settle } = openWriter();
     writer.enqueue(sealed(0), none, 2_000);
     store.height = 1;
-    writer.ask();
+    writer.verifyNow();
     await settle();
     expect(stored).toEqual([0]);
   });

@@ -16,7 +16,7 @@ export interface WriterOptions {
   onRefused(sealed: SealedDocket, answer: WriteAnswer): void;
 }
 
-interface Queued {
+interface QueuedDocket {
   readonly sealed: SealedDocket;
   readonly attestation: Promise<ConsensusVote | undefined>;
   /** Attestations of other members, by member. */
@@ -24,22 +24,22 @@ interface Queued {
   /** When this member stores the docket in place of the designated writer; 0 when it is the writer. */
   dueAtMs: number;
   /** The docket has been sent to the register service. */
-  isHanded: boolean;
+  isSent: boolean;
   /** The result of sending the docket while the previous one is being stored; undefined when it must be sent again. */
-  ahead?: Promise<Handed | undefined>;
+  pipelined?: Promise<WriteResult | undefined>;
 }
 
 /** The register service's answer about a docket, and the attestations sent with it. */
-interface Handed {
+interface WriteResult {
   readonly answer: WriteAnswer;
   readonly attested: readonly ConsensusVote[];
 }
 
 const retryMs = { first: 100, last: 5000 } as const;
 /** An unverified height is checked after this delay, together with later ones, unless a caller waits for it. */
-const rumourMs = 500;
+const verifyDelayMs = 500;
 /** A queue of this length is checked at the register service at once. */
-const manyUnknown = 8;
+const verifyQueueLength = 8;
 
 /**
  * Stores the decided dockets of one register in order. The designated writer sends its docket as soon as the previous ones are
@@ -48,16 +48,16 @@ const manyUnknown = 8;
  */
 export class DocketWriter {
   readonly #options: WriterOptions;
-  readonly #queue: Queued[] = [];
+  readonly #queue: QueuedDocket[] = [];
   #busy = false;
-  #writing: Queued | undefined;
+  #writing: QueuedDocket | undefined;
   #stopped = false;
   #delayMs: number = retryMs.first;
   #retryAtMs = 0;
   /** Number of dockets that the register service holds, as peers report; unverified. */
-  #rumour = 0;
+  #reportedHeight = 0;
   /** When the register service is asked to verify the reported height. */
-  #askAtMs = Number.POSITIVE_INFINITY;
+  #verifyAtMs = Number.POSITIVE_INFINITY;
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -70,7 +70,7 @@ export class DocketWriter {
 
   /** Of those, the ones that no peer reports as stored. */
   get inFlight(): number {
-    return this.#queue.filter((queued) => numberOf(queued) >= this.#rumour).length;
+    return this.#queue.filter((queued) => numberOf(queued) >= this.#reportedHeight).length;
   }
 
   get sealed(): SealedDocket[] {
@@ -80,9 +80,9 @@ export class DocketWriter {
   /** `afterMs` is 0 when this member is the designated writer. */
   enqueue(sealed: SealedDocket, attestation: Promise<ConsensusVote | undefined>, afterMs: number): void {
     const dueAtMs = afterMs === 0 ? 0 : this.#options.nowMs() + afterMs;
-    this.#queue.push({ sealed, attestation, others: new Map(), dueAtMs, isHanded: false });
-    this.#sendAhead();
-    this.#go();
+    this.#queue.push({ sealed, attestation, others: new Map(), dueAtMs, isSent: false });
+    this.#pipelineNext();
+    this.#run();
   }
 
   /** Adds another member's attestation of a docket that is not stored yet. */
@@ -93,18 +93,18 @@ export class DocketWriter {
   }
 
   /** A peer reports the register service's height. A false report is corrected by the register service's answer. */
-  hear(height: number): void {
-    if (height <= this.#rumour) return;
-    this.#rumour = height;
-    this.#askAtMs = Math.min(this.#askAtMs, this.#options.nowMs() + rumourMs);
-    this.#go();
+  onReportedHeight(height: number): void {
+    if (height <= this.#reportedHeight) return;
+    this.#reportedHeight = height;
+    this.#verifyAtMs = Math.min(this.#verifyAtMs, this.#options.nowMs() + verifyDelayMs);
+    this.#run();
   }
 
   /** Verifies the stored height at once, because a caller waits for it. */
-  ask(): void {
+  verifyNow(): void {
     if (this.#queue.length === 0) return;
-    this.#askAtMs = 0;
-    this.#go();
+    this.#verifyAtMs = 0;
+    this.#run();
   }
 
   /** The register service itself has confirmed this height. */
@@ -125,14 +125,14 @@ export class DocketWriter {
   }
 
   /** Runs the next possible step, one at a time, or schedules the earliest later one. */
-  #go(): void {
+  #run(): void {
     if (this.#busy || this.#stopped) return;
     const step = this.#next();
     if (step === undefined) return;
     this.#busy = true;
     void step().finally(() => {
       this.#busy = false;
-      this.#go();
+      this.#run();
     });
   }
 
@@ -142,22 +142,24 @@ export class DocketWriter {
     const nowMs = this.#options.nowMs();
     if (this.#retryAtMs > nowMs) return this.#sleep(this.#retryAtMs - nowMs);
     if (head.dueAtMs === 0) return () => this.#write(head);
-    const following = this.#queue.findLast((each) => each.dueAtMs === 0 && numberOf(each) <= this.#rumour);
+    const following = this.#queue.findLast(
+      (each) => each.dueAtMs === 0 && numberOf(each) <= this.#reportedHeight,
+    );
     if (following !== undefined) return () => this.#write(following);
     const isDue = head.dueAtMs <= nowMs;
-    const mustAsk = isDue || this.#askAtMs <= nowMs || this.#queue.length >= manyUnknown;
-    if (mustAsk) return () => this.#inquire(isDue);
-    return this.#sleep(Math.min(head.dueAtMs, this.#askAtMs) - nowMs);
+    const mustVerify = isDue || this.#verifyAtMs <= nowMs || this.#queue.length >= verifyQueueLength;
+    if (mustVerify) return () => this.#verifyStored(isDue);
+    return this.#sleep(Math.min(head.dueAtMs, this.#verifyAtMs) - nowMs);
   }
 
   #sleep(ms: number): undefined {
-    this.#options.scheduler.set(this.#key, ms, () => this.#go());
+    this.#options.scheduler.set(this.#key, ms, () => this.#run());
     return undefined;
   }
 
-  async #inquire(isDue: boolean): Promise<void> {
+  async #verifyStored(isDue: boolean): Promise<void> {
     const { ledger, registerId, log } = this.#options;
-    this.#askAtMs = Number.POSITIVE_INFINITY;
+    this.#verifyAtMs = Number.POSITIVE_INFINITY;
     try {
       const facts = await ledger.findRegister(registerId);
       if (this.#stopped) return;
@@ -169,52 +171,52 @@ export class DocketWriter {
       }
       const before = this.#queue.length;
       this.settle(height);
-      this.#rumour = height;
+      this.#reportedHeight = height;
       this.#delayMs = retryMs.first;
       const head = this.#queue[0];
       if (head === undefined || before !== this.#queue.length) return;
       if (isDue) head.dueAtMs = 0;
-      else this.#rest();
+      else this.#backOff();
     } catch (error) {
       log.warn(
         { err: error, registerId, retryInMs: this.#delayMs },
         'the register service did not answer; the check of stored dockets is repeated',
       );
-      this.#rest();
+      this.#backOff();
     }
   }
 
   /** Sends the next docket while the current one is being stored, so that the register service judges it meanwhile. */
-  #sendAhead(): void {
+  #pipelineNext(): void {
     const writing = this.#writing;
-    if (writing?.isHanded !== true || this.#stopped) return;
+    if (writing?.isSent !== true || this.#stopped) return;
     const at = this.#queue.indexOf(writing);
     const next = at === -1 ? undefined : this.#queue[at + 1];
     if (next?.dueAtMs !== 0) return;
-    next.ahead ??= this.#hand(next).then(
-      (handed) => (isStored(handed.answer) ? handed : undefined),
+    next.pipelined ??= this.#send(next).then(
+      (result) => (isStored(result.answer) ? result : undefined),
       () => undefined,
     );
   }
 
-  async #hand(queued: Queued): Promise<Handed> {
+  async #send(queued: QueuedDocket): Promise<WriteResult> {
     const { sealed, others } = queued;
     const own = await queued.attestation;
     const attested = own === undefined ? [...others.values()] : [own, ...others.values()];
     const answer = this.#options.ledger.writeDocket(sealed, attested);
-    queued.isHanded = true;
-    this.#sendAhead();
+    queued.isSent = true;
+    this.#pipelineNext();
     return { answer: await answer, attested };
   }
 
-  async #write(queued: Queued): Promise<void> {
+  async #write(queued: QueuedDocket): Promise<void> {
     const { log, registerId } = this.#options;
     const docketNumber = numberOf(queued);
     this.#writing = queued;
-    this.#sendAhead();
-    let handed: Handed;
+    this.#pipelineNext();
+    let result: WriteResult;
     try {
-      handed = (await queued.ahead) ?? (await this.#hand(queued));
+      result = (await queued.pipelined) ?? (await this.#send(queued));
     } catch (error) {
       // The error may be caused by a peer's attestation, so the retry omits them.
       if (!isAppError(error, 'unavailable') && !isAppError(error, 'timeout')) queued.others.clear();
@@ -222,20 +224,20 @@ export class DocketWriter {
         { err: error, registerId, docketNumber, retryInMs: this.#delayMs },
         'a docket could not be stored; it is sent again',
       );
-      this.#rest();
+      this.#backOff();
       return;
     } finally {
       this.#writing = undefined;
     }
-    const { answer, attested } = handed;
+    const { answer, attested } = result;
     if (this.#stopped) return;
     if (answer.outcome === 'out-of-order' && answer.height < docketNumber) {
       log.warn(
         { registerId, docketNumber, height: answer.height },
         'the register service lacks earlier dockets; they are sent again',
       );
-      this.#rumour = answer.height;
-      this.#rest();
+      this.#reportedHeight = answer.height;
+      this.#backOff();
       return;
     }
     if (answer.outcome === 'invalid' && queued.others.size > 0) {
@@ -252,17 +254,17 @@ export class DocketWriter {
     // the register service may have confirmed this docket in another answer meanwhile
     if (this.#queue[0] !== queued) return;
     this.#queue.shift();
-    this.#rumour = Math.max(this.#rumour, docketNumber + 1);
+    this.#reportedHeight = Math.max(this.#reportedHeight, docketNumber + 1);
     const names = attested.map((vote) => vote.validatorId);
     this.#options.onStored(queued.sealed, answer.outcome === 'stored' ? names : undefined);
   }
 
-  #refuse(queued: Queued, answer: WriteAnswer): void {
+  #refuse(queued: QueuedDocket, answer: WriteAnswer): void {
     this.#stopped = true;
     this.#options.onRefused(queued.sealed, answer);
   }
 
-  #rest(): void {
+  #backOff(): void {
     this.#retryAtMs = this.#options.nowMs() + this.#delayMs;
     this.#delayMs = Math.min(this.#delayMs * 2, retryMs.last);
   }
@@ -272,10 +274,10 @@ function isStored({ outcome }: WriteAnswer): boolean {
   return outcome === 'stored' || outcome === 'replayed';
 }
 
-function numberOf(queued: Queued): number {
+function numberOf(queued: QueuedDocket): number {
   return queued.sealed.docket.header.docketNumber;
 }
 
-function hashOf(queued: Queued): string {
+function hashOf(queued: QueuedDocket): string {
   return queued.sealed.docket.header.hash;
 }

@@ -8,23 +8,23 @@ import type { UnsignedMessage, Value, Vote } from '../consensus/messages.ts';
 import type { CommitBundle, Envelope, Inbox, ProposalEnvelope, Transport } from '../peering/transport.ts';
 import { signable } from '../sealing/sign-bytes.ts';
 import type { RegisterState } from '../sealing/state.ts';
-import type { Agenda } from './event-queue.ts';
-import type { Misdeed } from './scenario.ts';
+import type { EventQueue } from './event-queue.ts';
+import type { ByzantineBehaviour } from './scenario.ts';
 import type { Signing } from './signing.ts';
 
 export interface ByzantineOptions {
   readonly validatorId: string;
-  readonly misdeeds: readonly Misdeed[];
+  readonly behaviours: readonly ByzantineBehaviour[];
   readonly members: readonly string[];
-  readonly agenda: Agenda;
+  readonly eventQueue: EventQueue;
   readonly random: Random;
   readonly signing: Signing;
   state(registerId: string): RegisterState | undefined;
   /** Called for every Byzantine act. */
-  did(misdeed: Misdeed): void;
+  did(behaviour: ByzantineBehaviour): void;
 }
 
-const mostRemembered = 64;
+const maxRemembered = 64;
 
 /**
  * A Byzantine member. It runs a correct validator, so that it has all of its knowledge, and corrupts its outgoing messages and
@@ -32,7 +32,7 @@ const mostRemembered = 64;
  */
 export class Byzantine {
   readonly #options: ByzantineOptions;
-  readonly #does: ReadonlySet<Misdeed>;
+  readonly #does: ReadonlySet<ByzantineBehaviour>;
   readonly #twins = new Map<string, ProposalEnvelope>();
   readonly #stamped = new Map<string, ProposalEnvelope>();
   readonly #values = new Map<string, Value>();
@@ -40,7 +40,7 @@ export class Byzantine {
 
   constructor(options: ByzantineOptions) {
     this.#options = options;
-    this.#does = new Set(options.misdeeds);
+    this.#does = new Set(options.behaviours);
   }
 
   transport(wire: Transport): Transport {
@@ -77,7 +77,7 @@ export class Byzantine {
   }
 
   #send(wire: Transport, to: string, envelope: Envelope): void {
-    const { agenda, random, did } = this.#options;
+    const { eventQueue, random, did } = this.#options;
     this.#replay(wire, envelope);
     if (this.#does.has('withholds records') && envelope.kind === 'hint' && random.chance(0.8)) {
       did('withholds records');
@@ -85,7 +85,7 @@ export class Byzantine {
     }
     if (this.#does.has('is late') && random.chance(0.4)) {
       did('is late');
-      agenda.after(random.between(500, 15_000), () => wire.send(to, envelope));
+      eventQueue.after(random.between(500, 15_000), () => wire.send(to, envelope));
       return;
     }
     if (envelope.kind === 'proposal') this.#propose(wire, to, envelope);
@@ -97,7 +97,7 @@ export class Byzantine {
     const { random, members, did } = this.#options;
     if (!this.#does.has('replays and relabels')) return;
     this.#remembered.push(envelope);
-    this.#remembered = this.#remembered.slice(-mostRemembered);
+    this.#remembered = this.#remembered.slice(-maxRemembered);
     if (random.chance(0.2)) {
       did('replays and relabels');
       wire.send(random.pick(members), random.pick(this.#remembered));
@@ -124,14 +124,14 @@ export class Byzantine {
 
   /** Sends both votes for a proposal after some time, regardless of earlier votes. */
   #approve(wire: Transport, receivers: readonly string[], { registerId, proposal }: ProposalEnvelope): void {
-    const { agenda, random } = this.#options;
+    const { eventQueue, random } = this.#options;
     const { height, round, value } = proposal;
     for (const kind of ['prevote', 'precommit'] as const) {
       const vote = this.#sign(registerId, { kind, height, round, value, timestamp: value.timestamp });
       if (vote === undefined) return;
       for (const to of receivers) {
         const send = () => wire.send(to, { kind: 'vote', registerId, vote });
-        agenda.after(random.pick([0, 10, 1000]) * random.next(), send);
+        eventQueue.after(random.pick([0, 10, 1000]) * random.next(), send);
       }
     }
   }

@@ -1,18 +1,18 @@
 import { type ConsensusMessage, quorum } from '#core/ledger/consensus.ts';
 import type { Effect, Message } from '../consensus/messages.ts';
 import type { KnownEvidence } from '../peering/evidence.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { identity } from '../sealing/sign-bytes.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import type { FakeLedger } from '../testing/fake-ledger.ts';
 import type { Signed } from '../testing/submissions.ts';
 import type { Coverage } from './coverage.ts';
 import { digestOf } from './digest.ts';
-import type { Change, Trust } from './fault-model.ts';
+import type { Change, FaultModel } from './fault-model.ts';
 import { Invariants } from './invariants.ts';
 import type { Member, Process } from './member.ts';
 import { short, type Trace } from './trace.ts';
-import type { Verdict } from './violations.ts';
+import type { ViolationRecorder } from './violations.ts';
 import type { Workload } from './workload.ts';
 
 export interface ChainOptions {
@@ -24,8 +24,8 @@ export interface ChainOptions {
   readonly members: readonly Member[];
   readonly ledger: FakeLedger;
   readonly workload: Workload;
-  readonly trust: Trust;
-  readonly verdict: Verdict;
+  readonly faultModel: FaultModel;
+  readonly violations: ViolationRecorder;
   readonly trace: Trace;
   readonly coverage: Coverage;
 }
@@ -45,7 +45,7 @@ export class Chain {
   readonly workload: Workload;
   readonly invariants: Invariants;
   /** Validators that the owner should remove or add first. */
-  readonly wishes = new Map<string, 'in' | 'out'>();
+  readonly preferences = new Map<string, 'in' | 'out'>();
   readonly #options: ChainOptions;
   readonly #membersAt = new Map<number, readonly string[]>();
   readonly #sealed = new Set<string>();
@@ -59,7 +59,7 @@ export class Chain {
   readonly #offered: Offered[] = [];
 
   constructor(options: ChainOptions) {
-    const { registerId, label, first, ledger, workload, trust, verdict } = options;
+    const { registerId, label, first, ledger, workload, faultModel, violations } = options;
     this.registerId = registerId;
     this.label = label;
     this.first = first;
@@ -69,11 +69,11 @@ export class Chain {
     this.#membersAt.set(0, first);
     this.#everybody = new Set(first);
     const membersAt = (height: number) => this.membersAt(height);
-    this.invariants = new Invariants({ registerId, trust, verdict, membersAt });
-    trust.watch(registerId, {
+    this.invariants = new Invariants({ registerId, faultModel, violations, membersAt });
+    faultModel.watch(registerId, {
       known: () => this.#membersAt,
       current: () => ledger.state?.members.map((each) => each.validatorId) ?? first,
-      underWay: () => this.#underWay(),
+      pending: () => this.#inFlight(),
     });
   }
 
@@ -100,10 +100,12 @@ export class Chain {
     if (this.#membersAt.has(height)) return;
     this.#membersAt.set(height, members);
     for (const each of members) this.#everybody.add(each);
-    const liars = members.filter((each) => this.#options.trust.liesAt(each, this.registerId, height));
+    const liars = members.filter((each) =>
+      this.#options.faultModel.isFaultyAt(each, this.registerId, height),
+    );
     if (liars.length > 0 && 3 * liars.length + 1 > members.length) {
       const text = `${liars.join(' ')} of ${members.length} at ${this.label}${height}`;
-      this.#options.verdict.break('the simulator keeps to its bound', text);
+      this.#options.violations.break('the simulator keeps to its bound', text);
     }
     this.#highest = Math.max(this.#highest, height);
   }
@@ -111,7 +113,9 @@ export class Chain {
   /** The most advanced state of a correct member. */
   get state(): RegisterState | undefined {
     const states = this.#options.members.flatMap(({ id, engine }) => {
-      const register = this.#options.trust.isFaulty(id) ? undefined : engine?.registers.get(this.registerId);
+      const register = this.#options.faultModel.isFaulty(id)
+        ? undefined
+        : engine?.registers.get(this.registerId);
       return register === undefined ? [] : register.state;
     });
     return states.toSorted((a, b) => b.height - a.height)[0];
@@ -128,11 +132,11 @@ export class Chain {
    * correct members halt that no quorum is left, and an operator must intervene.
    */
   get isLost(): boolean {
-    const { members, trust } = this.#options;
+    const { members, faultModel } = this.#options;
     const current = this.membersAt(this.ledger.dockets.length);
     const working = current.filter((id) => {
       const engine = members.find((member) => member.id === id)?.engine;
-      return !trust.isFaulty(id) && engine?.registers.get(this.registerId)?.status !== 'Halted';
+      return !faultModel.isFaulty(id) && engine?.registers.get(this.registerId)?.status !== 'Halted';
     });
     return this.#restoredTo > 0 && working.length < quorum(current.length);
   }
@@ -144,7 +148,7 @@ export class Chain {
     const { length } = this.ledger.dockets;
     const current = this.membersAt(length);
     return this.#options.members.every(({ id, engine }) => {
-      if (this.#options.trust.isFaulty(id) || !current.includes(id)) return true;
+      if (this.#options.faultModel.isFaulty(id) || !current.includes(id)) return true;
       const register = engine?.registers.get(this.registerId);
       return (
         register !== undefined && register.state.height === length && register.facts.storedHeight === length
@@ -154,11 +158,11 @@ export class Chain {
 
   /** Accepted transactions that are neither sealed nor legitimately dropped. */
   get unsettled(): string[] {
-    const { trust, members } = this.#options;
+    const { faultModel, members } = this.#options;
     const { sealed } = this.ledger;
     return [...this.workload.accepted.values()].flatMap(({ txId, by }) => {
       // A transaction that only a member with a lost volume had may be lost; a member that left the set still transfers it.
-      if (sealed.has(txId) || [...by].every((id) => trust.isFaulty(id))) return [];
+      if (sealed.has(txId) || [...by].every((id) => faultModel.isFaulty(id))) return [];
       if (this.#givenUp.has(txId)) return [];
       const isGivenUp = members.some(({ engine }) => {
         return engine?.registers.get(this.registerId)?.tombstones.find(txId) !== undefined;
@@ -168,7 +172,7 @@ export class Chain {
   }
 
   /** Records transactions that a member reported as dropped, since a member outside the set forgets them at a restart. */
-  noteGivenUp({ tombstones }: Register): void {
+  recordDropped({ tombstones }: RegisterChain): void {
     for (const txId of this.workload.accepted.keys()) {
       if (tombstones.find(txId) !== undefined) this.#givenUp.add(txId);
     }
@@ -177,22 +181,23 @@ export class Chain {
   /** Checks that are possible only at the end. */
   judgeEnd(): void {
     if (this.isLost) return;
-    const { members, verdict } = this.#options;
+    const { members, violations } = this.#options;
     const { dockets } = this.ledger;
     const { decidedHeight } = this.invariants;
     if (dockets.length < decidedHeight) {
       const text = `${decidedHeight} dockets were decided, ${dockets.length} stored`;
-      verdict.break('nothing sealed is lost', text);
+      violations.break('nothing sealed is lost', text);
     }
     if (this.isSettled) return;
     const lost = this.unsettled.filter((txId) => !this.#isHeld(txId));
-    if (lost.length > 0) verdict.break('nothing accepted is lost', `nobody has ${lost.map(short).join(' ')}`);
+    if (lost.length > 0)
+      violations.break('nothing accepted is lost', `nobody has ${lost.map(short).join(' ')}`);
     const heights = members.map(({ id, engine }) => {
       return `${id} ${JSON.stringify(engine?.registers.get(this.registerId)?.facts)}`;
     });
     const waiting = this.unsettled.map(short).join(' ');
     const text = `${dockets.length} dockets stored, ${this.workload.open} submissions open, waiting: ${waiting}`;
-    verdict.break('progress after healing', [`${this.label}${text}`, ...heights].join('\n'));
+    violations.break('progress after healing', [`${this.label}${text}`, ...heights].join('\n'));
   }
 
   /** The register service's database is restored from an older state. */
@@ -226,7 +231,7 @@ export class Chain {
   }
 
   released(validatorId: string, message: Message): void {
-    if (message.kind === 'proposal' || this.#options.trust.isByzantine(validatorId)) return;
+    if (message.kind === 'proposal' || this.#options.faultModel.isByzantine(validatorId)) return;
     const { kind, height, round, value } = message;
     const name = value === undefined ? '' : identity(value);
     this.invariants.voted(validatorId, { kind, height, round, value: name });
@@ -255,16 +260,16 @@ export class Chain {
   }
 
   /** After every event: checks new state of one correct process. */
-  checkProcess({ id }: Member, { life, engine, checked }: Process, { state }: Register): void {
+  checkProcess({ id }: Member, { handle, engine, checked }: Process, { state }: RegisterChain): void {
     const evidence = engine?.peering.evidence(this.registerId) ?? [];
-    if (evidence.length > 0) this.#checkEvidence(id, life.name, evidence);
+    if (evidence.length > 0) this.#checkEvidence(id, handle.name, evidence);
     if (state.height <= (checked.get(this.registerId) ?? -1)) return;
     checked.set(this.registerId, state.height);
     this.begins(
       state.height,
       state.members.map((each) => each.validatorId),
     );
-    this.invariants.reached(life.name, state.height, digestOf(state));
+    this.invariants.reached(handle.name, state.height, digestOf(state));
   }
 
   #checkEvidence(validatorId: string, who: string, evidence: readonly KnownEvidence[]): void {
@@ -281,8 +286,8 @@ export class Chain {
   }
 
   #seal(txId: string): void {
-    const { verdict, coverage } = this.#options;
-    if (this.#sealed.has(txId)) verdict.break('sealed once', `${txId} is sealed twice`);
+    const { violations, coverage } = this.#options;
+    if (this.#sealed.has(txId)) violations.break('sealed once', `${txId} is sealed twice`);
     this.#sealed.add(txId);
     const offered = this.#offered.find((each) => each.txId === txId);
     if (offered?.change !== undefined) this.#changed(offered.change);
@@ -290,19 +295,20 @@ export class Chain {
   }
 
   #changed({ kind, validatorId }: Change): void {
-    const { coverage, trust } = this.#options;
-    const isByzantine = trust.isByzantine(validatorId);
+    const { coverage, faultModel } = this.#options;
+    const isByzantine = faultModel.isByzantine(validatorId);
     const crashed = coverage.has('member killed') || coverage.has('member lost power');
-    const isBesideLiars = this.ledger.state?.members.some((each) => trust.isByzantine(each.validatorId));
+    const isBesideLiars = this.ledger.state?.members.some((each) => faultModel.isByzantine(each.validatorId));
     if (crashed && isBesideLiars) coverage.add('set changed beside Byzantine members and crashes');
     coverage.add(kind === 'add' ? 'validator added' : 'validator removed');
     if (kind === 'remove') this.#left.add(validatorId);
     else if (this.#left.has(validatorId)) coverage.add('validator came back');
-    if (kind === 'add' && trust.hasForgotten(validatorId)) coverage.add('one with an old volume came back');
+    if (kind === 'add' && faultModel.hasLostState(validatorId))
+      coverage.add('one with an old volume came back');
     if (isByzantine) coverage.add(kind === 'add' ? 'Byzantine member added' : 'Byzantine member removed');
   }
 
-  #underWay(): readonly Change[] {
+  #inFlight(): readonly Change[] {
     const { refused } = this.workload;
     return this.#offered.flatMap(({ txId, change }) => {
       const isOver = change === undefined || this.ledger.sealed.has(txId) || refused.has(txId);
@@ -311,10 +317,10 @@ export class Chain {
   }
 
   #isHeld(txId: string): boolean {
-    const { members, trust } = this.#options;
+    const { members, faultModel } = this.#options;
     return members.some(({ id, engine }) => {
       const register = engine?.registers.get(this.registerId);
-      return !trust.isByzantine(id) && register?.pool.find(txId) !== undefined;
+      return !faultModel.isByzantine(id) && register?.pool.find(txId) !== undefined;
     });
   }
 }

@@ -1,6 +1,6 @@
 import type { Random } from '#kit/testing/random.ts';
 import type { Storage, StorageFile } from '../log/storage.ts';
-import type { Agenda, Life } from './event-queue.ts';
+import type { EventQueue, ProcessHandle } from './event-queue.ts';
 
 interface Content {
   /** The content that processes see. */
@@ -59,9 +59,9 @@ export class Disk {
   }
 
   /** The disk as one process uses it. */
-  storage(agenda: Agenda, life: Life): Storage {
-    const soon = () => agenda.wait(0.02, life);
-    const forced = () => agenda.wait(this.#options.forceMs(), life);
+  storage(eventQueue: EventQueue, handle: ProcessHandle): Storage {
+    const defer = () => eventQueue.wait(0.02, handle);
+    const forced = () => eventQueue.wait(this.#options.forceMs(), handle);
     const find = (path: string) => {
       const content = this.#seen.get(path);
       if (content === undefined) throw new Error(`${path} is not there`);
@@ -70,50 +70,50 @@ export class Disk {
     const file = (content: Content): StorageFile => ({
       write: async (bytes, at) => {
         write(content, bytes, at);
-        await soon();
+        await defer();
       },
       force: async () => {
         const { seen } = content;
         await forced();
         if (this.#options.forgets !== true) content.kept = seen;
       },
-      close: soon,
+      close: defer,
     });
     return {
-      prepare: soon,
+      prepare: defer,
       list: async (directory) => {
-        await soon();
+        await defer();
         const names = [...this.#seen.keys()].filter((path) => path.startsWith(`${directory}/`));
         return names.map((path) => path.slice(directory.length + 1));
       },
       read: async (path) => {
-        await soon();
+        await defer();
         return Buffer.from(find(path).seen);
       },
       open: async (path) => {
-        await soon();
+        await defer();
         return file(find(path));
       },
       create: async (path) => {
         const content = { seen: nothing, kept: nothing, room: nothing };
         this.#seen.set(path, content);
-        await soon();
+        await defer();
         return file(content);
       },
       truncate: async (path, sizeBytes) => {
         const content = find(path);
         content.seen = content.seen.subarray(0, sizeBytes);
         content.room = nothing;
-        await soon();
+        await defer();
       },
       rename: async (from, to) => {
         this.#seen.set(to, find(from));
         this.#seen.delete(from);
-        await soon();
+        await defer();
       },
       remove: async (path) => {
         this.#seen.delete(path);
-        await soon();
+        await defer();
       },
       forceNames: async () => {
         const names = new Map(this.#seen);

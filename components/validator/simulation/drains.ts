@@ -41,12 +41,12 @@ class Drains {
 
 /** Members are drained and undrained in turn; in the end all are undrained. */
 export function planDrains(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, members } = world;
+  const { eventQueue, members } = world;
   const drains = new Drains(world);
   const next = () =>
-    agenda.after(random.between(300, 6000), () => {
+    eventQueue.after(random.between(300, 6000), () => {
       drains.look();
-      if (agenda.elapsedMs > faultsUntilMs) drains.endAll();
+      if (eventQueue.elapsedMs > faultsUntilMs) drains.endAll();
       else drains.turn(random.pick(members));
       next();
     });

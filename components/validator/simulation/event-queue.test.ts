@@ -1,50 +1,50 @@
 import { describe, expect, it } from 'vitest';
 import { createRandom } from '#kit/testing/random.ts';
-import { Agenda } from './event-queue.ts';
+import { EventQueue } from './event-queue.ts';
 
 describe('the event queue', () => {
   it('runs events by time, then in the order of planning, and never for ended processes', async () => {
-    const agenda = new Agenda(1_000_000);
+    const eventQueue = new EventQueue(1_000_000);
     const seen: string[] = [];
-    const life = { name: 'x', alive: true };
-    agenda.after(5, () => seen.push('c'));
-    agenda.after(1, () => seen.push('a'));
-    agenda.after(5, () => seen.push('d'));
-    agenda.after(2, () => {
-      life.alive = false;
+    const handle = { name: 'x', alive: true };
+    eventQueue.after(5, () => seen.push('c'));
+    eventQueue.after(1, () => seen.push('a'));
+    eventQueue.after(5, () => seen.push('d'));
+    eventQueue.after(2, () => {
+      handle.alive = false;
       seen.push('b');
     });
-    agenda.after(3, () => seen.push('dead'), life);
-    agenda.after(4, () => seen.push('cancelled'))();
-    await agenda.run(4, () => false);
-    expect(agenda.elapsedMs).toBe(4);
-    await agenda.run(100, () => false);
+    eventQueue.after(3, () => seen.push('dead'), handle);
+    eventQueue.after(4, () => seen.push('cancelled'))();
+    await eventQueue.run(4, () => false);
+    expect(eventQueue.elapsedMs).toBe(4);
+    await eventQueue.run(100, () => false);
     expect(seen).toEqual(['a', 'b', 'c', 'd']);
-    expect(agenda.clock(() => 7).nowMs()).toBe(1_000_012);
+    expect(eventQueue.clock(() => 7).nowMs()).toBe(1_000_012);
   });
 
   it('keeps its order whatever the order of planning', async () => {
     const random = createRandom(5);
-    const agenda = new Agenda(0);
+    const eventQueue = new EventQueue(0);
     const seen: number[] = [];
     const planned = Array.from({ length: 500 }, () => random.whole(0, 50));
-    for (const atMs of planned) agenda.after(atMs, () => seen.push(atMs));
-    await agenda.run(100, () => false);
+    for (const atMs of planned) eventQueue.after(atMs, () => seen.push(atMs));
+    await eventQueue.run(100, () => false);
     expect(seen).toEqual(planned.toSorted((a, b) => a - b));
   });
 
   it('settles promises between two events', async () => {
-    const agenda = new Agenda(0);
+    const eventQueue = new EventQueue(0);
     const seen: string[] = [];
     const walk = async () => {
       for (let step = 0; step < 50; step += 1) await Promise.resolve();
       seen.push('walked');
-      await agenda.wait(1);
+      await eventQueue.wait(1);
       seen.push('waited');
     };
-    agenda.after(1, () => void walk());
-    agenda.after(1.5, () => seen.push('between'));
-    await agenda.run(10, () => false);
+    eventQueue.after(1, () => void walk());
+    eventQueue.after(1.5, () => seen.push('between'));
+    await eventQueue.run(10, () => false);
     expect(seen).toEqual(['walked', 'between', 'waited']);
   });
 });

@@ -2,7 +2,7 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Timers } from '../sealing/scheduler.ts';
 
 /** A process of the simulated world. Its pending callbacks are dropped once it is dead. */
-export interface Life {
+export interface ProcessHandle {
   readonly name: string;
   alive: boolean;
 }
@@ -10,8 +10,8 @@ export interface Life {
 interface Planned {
   readonly atMs: number;
   readonly order: number;
-  readonly life: Life | undefined;
-  readonly act: () => void;
+  readonly handle: ProcessHandle | undefined;
+  readonly callback: () => void;
   cancelled: boolean;
 }
 
@@ -19,14 +19,14 @@ interface Planned {
  * Virtual time: a heap of events ordered by time and then by order of planning. All promises settle between two events, so
  * that a process can be stopped at any event without a half-finished step.
  */
-export class Agenda {
+export class EventQueue {
   readonly #heap: Planned[] = [];
   readonly #startMs: number;
   #elapsedMs = 0;
   #order = 0;
   #done = 0;
   /** Receives errors thrown by events; rethrown when absent. */
-  onThrown: ((error: unknown, life: Life | undefined) => void) | undefined;
+  onThrown: ((error: unknown, handle: ProcessHandle | undefined) => void) | undefined;
 
   constructor(startMs: number) {
     this.#startMs = startMs;
@@ -43,13 +43,13 @@ export class Agenda {
   }
 
   /** Plans an event; it is dropped when its process has died by then. */
-  after(delayMs: number, act: () => void, life?: Life): () => void {
+  after(delayMs: number, callback: () => void, handle?: ProcessHandle): () => void {
     this.#order += 1;
     const planned = {
       atMs: this.#elapsedMs + Math.max(0, delayMs),
       order: this.#order,
-      life,
-      act,
+      handle,
+      callback,
       cancelled: false,
     };
     this.#push(planned);
@@ -59,8 +59,8 @@ export class Agenda {
   }
 
   /** Resolves after the delay, unless the process dies before. */
-  wait(delayMs: number, life?: Life): Promise<void> {
-    return new Promise((resolve) => this.after(delayMs, resolve, life));
+  wait(delayMs: number, handle?: ProcessHandle): Promise<void> {
+    return new Promise((resolve) => this.after(delayMs, resolve, handle));
   }
 
   /** The clock of a machine that is off by `offsetMs`, which may vary. */
@@ -69,10 +69,10 @@ export class Agenda {
     return { nowMs: () => Math.floor(micros() / 1000), nowMicros: () => BigInt(micros()) };
   }
 
-  timers(life: Life): Timers {
+  timers(handle: ProcessHandle): Timers {
     return {
-      start: (afterMs, act) => this.after(afterMs, act, life),
-      soon: (act) => void this.after(0, act, life),
+      start: (afterMs, callback) => this.after(afterMs, callback, handle),
+      defer: (callback) => void this.after(0, callback, handle),
     };
   }
 
@@ -80,7 +80,7 @@ export class Agenda {
    * Runs events one by one until `until` returns true, no event is left, or the end time is reached. `until` receives the
    * process of the event; undefined when the event may have affected any process.
    */
-  async run(endMs: number, until: (life: Life | undefined) => boolean): Promise<void> {
+  async run(endMs: number, until: (handle: ProcessHandle | undefined) => boolean): Promise<void> {
     for (let next = this.#pop(); next !== undefined; next = this.#pop()) {
       if (next.atMs > endMs) {
         this.#push(next);
@@ -88,20 +88,20 @@ export class Agenda {
         return;
       }
       this.#elapsedMs = next.atMs;
-      if (next.cancelled || next.life?.alive === false) continue;
+      if (next.cancelled || next.handle?.alive === false) continue;
       this.#done += 1;
-      this.#act(next);
+      this.#run(next);
       await settled();
-      if (until(next.life)) return;
+      if (until(next.handle)) return;
     }
   }
 
-  #act({ act, life }: Planned): void {
+  #run({ callback, handle }: Planned): void {
     try {
-      act();
+      callback();
     } catch (error) {
       if (this.onThrown === undefined) throw error;
-      this.onThrown(error, life);
+      this.onThrown(error, handle);
     }
   }
 

@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import { type Change, Trust } from './fault-model.ts';
+import { type Change, FaultModel } from './fault-model.ts';
 
 interface Given {
   readonly current: readonly string[];
   readonly known?: readonly (readonly [number, readonly string[]])[];
-  readonly underWay?: readonly Change[];
+  readonly pending?: readonly Change[];
 }
 
-function create(registers: Record<string, Given>): Trust {
-  const trust = new Trust();
-  for (const [id, { current, known = [], underWay = [] }] of Object.entries(registers)) {
-    trust.watch(id, { current: () => current, known: () => known, underWay: () => underWay });
+function create(registers: Record<string, Given>): FaultModel {
+  const faultModel = new FaultModel();
+  for (const [id, { current, known = [], pending = [] }] of Object.entries(registers)) {
+    faultModel.watch(id, { current: () => current, known: () => known, pending: () => pending });
   }
-  return trust;
+  return faultModel;
 }
 
 const four = ['a', 'b', 'c', 'd'];
@@ -21,32 +21,32 @@ const remove = (validatorId: string): Change => ({ kind: 'remove', validatorId }
 
 describe('the fault bound', () => {
   test('is one member of four, and none of three', () => {
-    const trust = create({ r: { current: four, known: [[0, four]] } });
-    expect(trust.bears('a')).toBe(true);
-    trust.distrust('a', true);
-    expect(trust.bears('b')).toBe(false);
-    expect(create({ r: { current: ['a', 'b', 'c'] } }).bears('a')).toBe(false);
+    const faultModel = create({ r: { current: four, known: [[0, four]] } });
+    expect(faultModel.tolerates('a')).toBe(true);
+    faultModel.markFaulty('a', true);
+    expect(faultModel.tolerates('b')).toBe(false);
+    expect(create({ r: { current: ['a', 'b', 'c'] } }).tolerates('a')).toBe(false);
   });
 
   test('applies to the sets of every register and of every height so far', () => {
-    expect(create({ r: { current: four }, s: { current: ['a', 'b'] } }).bears('a')).toBe(false);
-    expect(create({ r: { current: four }, s: { current: ['a', 'b'] } }).bears('c')).toBe(true);
-    expect(create({ r: { current: four, known: [[3, ['a', 'b', 'c']]] } }).bears('a')).toBe(false);
+    expect(create({ r: { current: four }, s: { current: ['a', 'b'] } }).tolerates('a')).toBe(false);
+    expect(create({ r: { current: four }, s: { current: ['a', 'b'] } }).tolerates('c')).toBe(true);
+    expect(create({ r: { current: four, known: [[3, ['a', 'b', 'c']]] } }).tolerates('a')).toBe(false);
   });
 
   test('assumes the worst outcome of pending changes', () => {
-    expect(create({ r: { current: four, underWay: [remove('d')] } }).bears('a')).toBe(false);
-    expect(create({ r: { current: four, underWay: [add('e')] } }).bears('a')).toBe(true);
-    const trust = create({ r: { current: four, underWay: [add('e')] } });
-    trust.distrust('a', true);
-    expect(trust.bearsChange('r', remove('b'))).toBe(false);
-    expect(trust.bearsChange('r', remove('a'))).toBe(true);
-    expect(trust.bearsChange('r', add('f'))).toBe(true);
+    expect(create({ r: { current: four, pending: [remove('d')] } }).tolerates('a')).toBe(false);
+    expect(create({ r: { current: four, pending: [add('e')] } }).tolerates('a')).toBe(true);
+    const faultModel = create({ r: { current: four, pending: [add('e')] } });
+    faultModel.markFaulty('a', true);
+    expect(faultModel.toleratesChange('r', remove('b'))).toBe(false);
+    expect(faultModel.toleratesChange('r', remove('a'))).toBe(true);
+    expect(faultModel.toleratesChange('r', add('f'))).toBe(true);
     const outside = create({ r: { current: four } });
-    outside.distrust('e', true);
-    expect(outside.bearsChange('r', add('e'))).toBe(true);
-    outside.distrust('a', true);
-    expect(outside.bearsChange('r', add('e'))).toBe(false);
+    outside.markFaulty('e', true);
+    expect(outside.toleratesChange('r', add('e'))).toBe(true);
+    outside.markFaulty('a', true);
+    expect(outside.toleratesChange('r', add('e'))).toBe(false);
   });
 
   test('limits lost state to a range of heights, where the sets of those heights tolerate it', () => {
@@ -54,17 +54,17 @@ describe('the fault bound', () => {
       [1, four],
       [2, ['a', 'b', 'c']],
     ] as const;
-    const trust = create({ r: { current: ['b', 'c', 'd'], known } });
+    const faultModel = create({ r: { current: ['b', 'c', 'd'], known } });
     const at = (from: number, to: number) => new Map([['r', { from, to }]]);
-    expect(trust.bearsAt('a', at(1, 2))).toBe(false);
-    expect(trust.bearsAt('a', at(1, 1))).toBe(true);
-    trust.distrustAt('a', at(1, 1));
-    expect([0, 1, 2].map((height) => trust.liesAt('a', 'r', height))).toEqual([false, true, false]);
-    expect(trust.isFaulty('a')).toBe(false);
+    expect(faultModel.toleratesAt('a', at(1, 2))).toBe(false);
+    expect(faultModel.toleratesAt('a', at(1, 1))).toBe(true);
+    faultModel.markFaultyAt('a', at(1, 1));
+    expect([0, 1, 2].map((height) => faultModel.isFaultyAt('a', 'r', height))).toEqual([false, true, false]);
+    expect(faultModel.isFaulty('a')).toBe(false);
   });
 
   test('treats a validator as outside when it is in no set and joins none', () => {
-    const trust = create({ r: { current: four, underWay: [add('e'), remove('d')] } });
-    expect(['a', 'd', 'e', 'f'].map((id) => trust.isOutside(id))).toEqual([false, false, false, true]);
+    const faultModel = create({ r: { current: four, pending: [add('e'), remove('d')] } });
+    expect(['a', 'd', 'e', 'f'].map((id) => faultModel.isOutside(id))).toEqual([false, false, false, true]);
   });
 });

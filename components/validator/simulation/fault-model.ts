@@ -1,11 +1,11 @@
 /** The sets of one register, and what pending changes may make of them. */
-export interface Sets {
+export interface RegisterSets {
   /** Every validator set known so far. */
   known(): Iterable<readonly [height: number, members: readonly string[]]>;
   /** The set after the docket that was stored last. */
   current(): readonly string[];
   /** Changes that were submitted and are not sealed: each may or may not take effect. */
-  underWay(): readonly Change[];
+  pending(): readonly Change[];
 }
 
 export interface Change {
@@ -17,15 +17,15 @@ export interface Change {
 export type Heights = ReadonlyMap<string, { readonly from: number; readonly to: number }>;
 
 /** Identities that may behave arbitrarily, and the bound f of n of every set at every height. */
-export class Trust {
+export class FaultModel {
   readonly #faulty = new Set<string>();
   /** Members that sign without their guard. */
   readonly #byzantine = new Set<string>();
   /** Members that forgot what they signed before they left: the affected heights of each register. */
   readonly #forgot = new Map<string, Heights>();
-  readonly #registers = new Map<string, Sets>();
+  readonly #registers = new Map<string, RegisterSets>();
 
-  watch(registerId: string, sets: Sets): void {
+  watch(registerId: string, sets: RegisterSets): void {
     this.#registers.set(registerId, sets);
   }
 
@@ -38,23 +38,23 @@ export class Trust {
   }
 
   /** Marks a member as faulty from now on; with a guarded key it still never signs twice for a position. */
-  distrust(validatorId: string, isByzantine: boolean): void {
+  markFaulty(validatorId: string, isByzantine: boolean): void {
     this.#faulty.add(validatorId);
     if (isByzantine) this.#byzantine.add(validatorId);
   }
 
   /** The member may have forgotten what it signed at these heights; at later heights it is correct. */
-  distrustAt(validatorId: string, heights: Heights): void {
+  markFaultyAt(validatorId: string, heights: Heights): void {
     this.#forgot.set(validatorId, heights);
   }
 
   /** Whether the member came back without all of its state. */
-  hasForgotten(validatorId: string): boolean {
+  hasLostState(validatorId: string): boolean {
     return this.#forgot.has(validatorId);
   }
 
   /** Whether the member may have voted for anything at that height. */
-  liesAt(validatorId: string, registerId: string, height: number): boolean {
+  isFaultyAt(validatorId: string, registerId: string, height: number): boolean {
     if (this.#faulty.has(validatorId)) return true;
     const forgotten = this.#forgot.get(validatorId)?.get(registerId);
     return forgotten !== undefined && forgotten.from <= height && height <= forgotten.to;
@@ -63,61 +63,65 @@ export class Trust {
   /** Whether a member is in no set and joins none by a pending change. */
   isOutside(validatorId: string): boolean {
     return [...this.#registers.values()].every((sets) => {
-      const { most } = furthest(sets);
-      return !most.has(validatorId);
+      const { possible } = mostAdvanced(sets);
+      return !possible.has(validatorId);
     });
   }
 
   /** Whether one more member may become faulty, whichever pending changes take effect. */
-  bears(validatorId: string): boolean {
+  tolerates(validatorId: string): boolean {
     return [...this.#registers].every(([registerId, sets]) => {
       const lies = (each: string, height: number) =>
-        each === validatorId || this.liesAt(each, registerId, height);
+        each === validatorId || this.isFaultyAt(each, registerId, height);
       const past = [...sets.known()].every(([height, members]) =>
-        isBorne(members, members, (each) => lies(each, height)),
+        isTolerated(members, members, (each) => lies(each, height)),
       );
-      return past && this.#bearsChange(registerId, undefined, validatorId);
+      return past && this.#toleratesChange(registerId, undefined, validatorId);
     });
   }
 
   /** Whether a member may have forgotten what it signed at these heights. */
-  bearsAt(validatorId: string, heights: Heights): boolean {
+  toleratesAt(validatorId: string, heights: Heights): boolean {
     return [...heights].every(([registerId, { from, to }]) => {
       const known = this.#registers.get(registerId)?.known() ?? [];
       return [...known].every(([height, members]) => {
-        const lies = (each: string) => each === validatorId || this.liesAt(each, registerId, height);
-        return height < from || height > to || isBorne(members, members, lies);
+        const lies = (each: string) => each === validatorId || this.isFaultyAt(each, registerId, height);
+        return height < from || height > to || isTolerated(members, members, lies);
       });
     });
   }
 
   /** Whether a register tolerates one more change, in any order with the pending ones. */
-  bearsChange(registerId: string, change: Change): boolean {
-    return this.#bearsChange(registerId, change, undefined);
+  toleratesChange(registerId: string, change: Change): boolean {
+    return this.#toleratesChange(registerId, change, undefined);
   }
 
-  #bearsChange(registerId: string, change: Change | undefined, liar: string | undefined): boolean {
+  #toleratesChange(registerId: string, change: Change | undefined, equivocator: string | undefined): boolean {
     const sets = this.#registers.get(registerId);
     if (sets === undefined) return false;
-    const { least, most } = furthest(sets, change);
-    return isBorne(most, least, (each) => each === liar || this.#faulty.has(each));
+    const { certain, possible } = mostAdvanced(sets, change);
+    return isTolerated(possible, certain, (each) => each === equivocator || this.#faulty.has(each));
   }
 }
 
 /** The members that certainly remain, and all that may be there. */
-function furthest(sets: Sets, change?: Change) {
-  const least = new Set(sets.current());
-  const most = new Set(sets.current());
-  for (const { kind, validatorId } of [...sets.underWay(), ...(change ? [change] : [])]) {
-    if (kind === 'add') most.add(validatorId);
-    else least.delete(validatorId);
+function mostAdvanced(sets: RegisterSets, change?: Change) {
+  const certain = new Set(sets.current());
+  const possible = new Set(sets.current());
+  for (const { kind, validatorId } of [...sets.pending(), ...(change ? [change] : [])]) {
+    if (kind === 'add') possible.add(validatorId);
+    else certain.delete(validatorId);
   }
-  return { least, most };
+  return { certain, possible };
 }
 
 /** F <= floor((F + H - 1) / 3), with every possible faulty member and only the certain correct ones. */
-function isBorne(most: Iterable<string>, least: Iterable<string>, lies: (id: string) => boolean): boolean {
-  const liars = [...most].filter(lies).length;
-  const honest = [...least].filter((each) => !lies(each)).length;
+function isTolerated(
+  possible: Iterable<string>,
+  certain: Iterable<string>,
+  lies: (id: string) => boolean,
+): boolean {
+  const liars = [...possible].filter(lies).length;
+  const honest = [...certain].filter((each) => !lies(each)).length;
   return liars === 0 || 2 * liars + 1 <= honest;
 }

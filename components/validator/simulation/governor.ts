@@ -17,7 +17,7 @@ export interface GovernorOptions {
   /** Every validator that may ever be a member. */
   readonly candidates: readonly { readonly id: string; readonly key: TestKey }[];
   /** Validators that should be removed or added first. */
-  readonly wishes: ReadonlyMap<string, 'in' | 'out'>;
+  readonly preferences: ReadonlyMap<string, 'in' | 'out'>;
   /** Minimum size of the set. */
   readonly fewest: number;
   nowMs(): number;
@@ -62,17 +62,17 @@ export class Governor {
   }
 
   #draw(state: RegisterState) {
-    const { random, candidates, wishes, fewest } = this.#options;
+    const { random, candidates, preferences, fewest } = this.#options;
     const members = new Set(state.members.map((member) => member.validatorId));
     const kind = this.#wish(members) ?? random.pick(['add', 'add', 'remove', 'remove', 'policy'] as const);
-    const outside = candidates.filter(({ id }) => !members.has(id) && wishes.get(id) !== 'out');
+    const outside = candidates.filter(({ id }) => !members.has(id) && preferences.get(id) !== 'out');
     if (kind === 'add' && outside.length > 0) {
-      const wanted = outside.filter(({ id }) => wishes.get(id) === 'in');
+      const wanted = outside.filter(({ id }) => preferences.get(id) === 'in');
       const chosen = random.pick(wanted.length > 0 ? wanted : outside);
       return { drawn: this.#add(state, chosen), change: { kind, validatorId: chosen.id } as const };
     }
     if (kind === 'remove' && members.size > fewest) {
-      const unwanted = [...members].filter((id) => wishes.get(id) === 'out');
+      const unwanted = [...members].filter((id) => preferences.get(id) === 'out');
       const validatorId = random.pick(unwanted.length > 0 ? unwanted : [...members]);
       const drawn = { operationType: 'remove-validator', validatorId } as const;
       return { drawn, change: { kind, validatorId } as const };
@@ -85,8 +85,8 @@ export class Governor {
 
   /** Half of the time, a preferred change that is not in effect yet. */
   #wish(members: ReadonlySet<string>): Change['kind'] | undefined {
-    const { random, wishes } = this.#options;
-    const open = [...wishes].find(([id, way]) => members.has(id) !== (way === 'in'));
+    const { random, preferences } = this.#options;
+    const open = [...preferences].find(([id, way]) => members.has(id) !== (way === 'in'));
     if (open === undefined || random.chance(0.5)) return undefined;
     return open[1] === 'in' ? 'add' : 'remove';
   }

@@ -1,8 +1,8 @@
 import { CONSENSUS_TYPES, type ConsensusMessage, quorum } from '#core/ledger/consensus.ts';
 import type { Effect, VoteKind } from '../consensus/messages.ts';
-import type { Trust } from './fault-model.ts';
+import type { FaultModel } from './fault-model.ts';
 import { short } from './trace.ts';
-import type { Broken, Verdict } from './violations.ts';
+import type { InvariantViolation, ViolationRecorder } from './violations.ts';
 
 type Step = 1 | 2 | 3;
 
@@ -31,8 +31,8 @@ interface Height {
 
 export interface InvariantsOptions {
   readonly registerId: string;
-  readonly trust: Trust;
-  readonly verdict: Verdict;
+  readonly faultModel: FaultModel;
+  readonly violations: ViolationRecorder;
   /** The validator set of a height: votes are counted independently of the members. */
   membersAt(height: number): readonly string[];
 }
@@ -60,7 +60,7 @@ export class Invariants {
 
   /** A member has signed a message that has not been released yet. */
   signed(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void {
-    if (!this.#options.trust.isByzantine(validatorId)) this.#checkPosition(validatorId, message, bytes);
+    if (!this.#options.faultModel.isByzantine(validatorId)) this.#checkPosition(validatorId, message, bytes);
     else if (message.type !== CONSENSUS_TYPES.proposal) {
       const { height, round, type } = message;
       const kind = type === CONSENSUS_TYPES.prevote ? 'prevote' : 'precommit';
@@ -72,7 +72,7 @@ export class Invariants {
   voted(validatorId: string, ballot: Ballot): void {
     const { height: number, round, kind, value } = ballot;
     const height = this.#height(number);
-    const isHonest = !this.#liesAt(validatorId, number);
+    const isHonest = !this.#isFaultyAt(validatorId, number);
     if (isHonest && value !== '') this.#checkVote(validatorId, height, ballot);
     const name = nameOf(ballot);
     const voters = height.voters.get(name) ?? new Set();
@@ -85,7 +85,7 @@ export class Invariants {
 
   /** A member decides a height with these precommits. */
   decided(validatorId: string, effect: Extract<Effect, { kind: 'decide' }>): void {
-    if (this.#options.trust.isByzantine(validatorId)) return;
+    if (this.#options.faultModel.isByzantine(validatorId)) return;
     const { height: number, value, round, precommits } = effect;
     const height = this.#height(number);
     const name = `${value.hash}${value.merkleRoot}${value.logRoot}`;
@@ -127,17 +127,17 @@ export class Invariants {
 
   /** A member holds evidence against another one. */
   accused(validatorId: string, kind: string, accused: string): void {
-    const { trust } = this.#options;
-    if (trust.isByzantine(accused) || trust.isByzantine(validatorId)) return;
+    const { faultModel } = this.#options;
+    if (faultModel.isByzantine(accused) || faultModel.isByzantine(validatorId)) return;
     this.#break('evidence is true', `${validatorId} holds ${kind} against ${accused}`);
   }
 
-  #break(invariant: Broken['invariant'], message: string): void {
-    this.#options.verdict.break(invariant, message);
+  #break(invariant: InvariantViolation['invariant'], message: string): void {
+    this.#options.violations.break(invariant, message);
   }
 
-  #liesAt(validatorId: string, height: number): boolean {
-    return this.#options.trust.liesAt(validatorId, this.#options.registerId, height);
+  #isFaultyAt(validatorId: string, height: number): boolean {
+    return this.#options.faultModel.isFaultyAt(validatorId, this.#options.registerId, height);
   }
 
   #height(number: number): Height {
@@ -189,7 +189,7 @@ export class Invariants {
   #reaches(number: number, height: Height, name: string): boolean {
     const voters = height.voters.get(name);
     const members = this.#options.membersAt(number);
-    const may = (each: string) => voters?.has(each) === true || this.#liesAt(each, number);
+    const may = (each: string) => voters?.has(each) === true || this.#isFaultyAt(each, number);
     return members.filter(may).length >= quorum(members.length);
   }
 

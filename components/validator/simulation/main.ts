@@ -20,7 +20,7 @@ It ends with a table of what happened in how many seeds. With ${enoughSeeds} see
 happened in one of them: a run that leaves something out fails (1), like one that finds a broken invariant.
 `;
 
-interface Wanted {
+interface RunOptions {
   readonly from: number;
   readonly seeds: number;
   readonly workers: number;
@@ -28,7 +28,7 @@ interface Wanted {
 }
 
 /** Undefined for invalid arguments. */
-function parse(): Wanted | undefined {
+function parse(): RunOptions | undefined {
   const text = { type: 'string' } as const;
   try {
     const { values } = parseArgs({ options: { seeds: text, from: text, workers: text, trace: text } });
@@ -69,7 +69,7 @@ function createProgress(seeds: number) {
 
 /** The seed that failed, if any; no new seed is started after that. */
 function runAll(
-  { from, seeds, workers }: Wanted,
+  { from, seeds, workers }: RunOptions,
   take: (report: Report) => void,
 ): Promise<number | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
@@ -104,7 +104,7 @@ async function show(seed: number, lines: number): Promise<boolean> {
   return true;
 }
 
-async function run(given: Wanted): Promise<number> {
+async function run(given: RunOptions): Promise<number> {
   const { from, seeds, lines } = given;
   if (lines !== undefined) {
     for (let seed = from; seed < from + seeds; seed += 1) if (await show(seed, lines)) return 1;
@@ -129,10 +129,10 @@ async function run(given: Wanted): Promise<number> {
   return 1;
 }
 
-const wanted = parse();
-if (wanted === undefined) {
+const options = parse();
+if (options === undefined) {
   process.stderr.write(usage);
   process.exitCode = 2;
 } else {
-  process.exitCode = await run(wanted);
+  process.exitCode = await run(options);
 }

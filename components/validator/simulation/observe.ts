@@ -12,7 +12,7 @@ export interface Watcher {
 }
 
 /** Wraps the consensus functions with an observer of all inputs and effects. */
-export function watched(consensus: Consensus, watcher: Watcher): Consensus {
+export function observed(consensus: Consensus, watcher: Watcher): Consensus {
   const pass = (machine: Machine, effects: Effect[]) => {
     for (const effect of effects) watcher.did(effect, machine);
     return effects;

@@ -51,7 +51,7 @@ function withoutDecision(_from: string, to: string, envelope: Envelope): 'drop' 
 }
 
 async function settles(world: World): Promise<void> {
-  await world.run(world.agenda.elapsedMs + 120_000, () => world.isSettled);
+  await world.run(world.eventQueue.elapsedMs + 120_000, () => world.isSettled);
   expect(world.broken).toBeUndefined();
   expect(world.isSettled).toBe(true);
 }
@@ -67,11 +67,11 @@ describe('after crashes of members', () => {
       world.members[0]?.engine?.registers.get(world.chains[0]?.registerId ?? '')?.machine.locked !==
       undefined;
     await world.run(60_000, hasLock);
-    await world.run(world.agenda.elapsedMs + 4000);
+    await world.run(world.eventQueue.elapsedMs + 4000);
     expect(hasLock()).toBe(true);
     for (const member of world.members) member.crash(false);
     world.network.conditions.interfere = undefined;
-    world.trust.distrust('validator-3', false);
+    world.faultModel.markFaulty('validator-3', false);
     for (const member of world.members) member.start(member === forgetful ? old : undefined);
     await settles(world);
   });

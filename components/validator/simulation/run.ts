@@ -1,12 +1,12 @@
 import type { Counts } from './coverage.ts';
 import { heal, planFaults } from './faults.ts';
 import { describeScenario, drawScenario, type Scenario } from './scenario.ts';
-import type { Broken } from './violations.ts';
+import type { InvariantViolation } from './violations.ts';
 import { type Weakness, World } from './world.ts';
 
 export interface Outcome {
   readonly scenario: Scenario;
-  readonly broken: Broken | undefined;
+  readonly broken: InvariantViolation | undefined;
   readonly trace: readonly string[];
   /** Lower hex; equal for every run of the seed. */
   readonly digest: string;
@@ -36,7 +36,7 @@ export async function simulate(seed: number, weakness: Weakness = {}): Promise<O
     broken: world.broken,
     trace: world.trace.lines,
     digest: world.trace.digest(),
-    events: world.agenda.done,
+    events: world.eventQueue.done,
     dockets: ledgers.reduce((sum, { dockets }) => sum + dockets.length, 0),
     sealed: ledgers.reduce((sum, { sealed }) => sum + sealed.size, 0),
     covered: world.coverage.counts,
@@ -53,7 +53,7 @@ async function live(world: World, scenario: Scenario): Promise<void> {
   await world.run(scenario.faultsUntilMs);
   if (world.broken !== undefined) return;
   heal(world);
-  const mayBeSettled = () => world.agenda.done % 16 === 0 && world.isSettled;
+  const mayBeSettled = () => world.eventQueue.done % 16 === 0 && world.isSettled;
   await world.run(scenario.faultsUntilMs + patienceMs, mayBeSettled);
   if (world.broken === undefined) world.judgeEnd();
 }

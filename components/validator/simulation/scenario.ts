@@ -27,7 +27,7 @@ export interface Faults {
   readonly drains: boolean;
 }
 
-export const MISDEEDS = [
+export const BYZANTINE_BEHAVIOURS = [
   'proposes twice',
   'votes twice',
   'votes for everything',
@@ -38,7 +38,7 @@ export const MISDEEDS = [
   'is late',
   'stamps wrongly',
 ] as const;
-export type Misdeed = (typeof MISDEEDS)[number];
+export type ByzantineBehaviour = (typeof BYZANTINE_BEHAVIOURS)[number];
 
 /** One register of a world. */
 export interface RegisterPlan {
@@ -59,7 +59,7 @@ export interface Scenario {
   readonly faultsUntilMs: number;
   readonly faults: Faults;
   /** The behaviours of Byzantine members, by index; never more than a register tolerates. */
-  readonly byzantine: ReadonlyMap<number, readonly Misdeed[]>;
+  readonly byzantine: ReadonlyMap<number, readonly ByzantineBehaviour[]>;
 }
 
 const sizes = [1, 2, 3, 4, 4, 4, 4, 4, 5, 7] as const;
@@ -93,26 +93,31 @@ export function drawScenario(seed: number): Scenario {
   };
 }
 
-function drawFaults(random: Random, size: number, setChanges: boolean, misdeeds: readonly Misdeed[]): Faults {
+function drawFaults(
+  random: Random,
+  size: number,
+  setChanges: boolean,
+  behaviours: readonly ByzantineBehaviour[],
+): Faults {
   const several = size > 1;
   const powerLosses = random.chance(0.5);
   const oldVolume = size > 3 && random.chance(0.25);
   const oldReturn = setChanges && random.chance(0.5);
   const secondStart = size > 3 && random.chance(0.25);
   // A log that lost or forgot entries cannot restore dockets to a restored store.
-  const isWhole = !powerLosses && !oldVolume && !oldReturn && !secondStart;
+  const isConsistent = !powerLosses && !oldVolume && !oldReturn && !secondStart;
   return {
     crashes: random.chance(0.6),
     powerLosses,
-    partitions: several && random.chance(misdeeds.includes('withholds records') ? 0.7 : 0.4),
+    partitions: several && random.chance(behaviours.includes('withholds records') ? 0.7 : 0.4),
     lossyLinks: several && random.chance(0.4),
     chosenLoss: several && random.chance(0.5),
     awayServices: random.chance(0.4),
-    wrongClocks: random.chance(misdeeds.includes('stamps wrongly') ? 0.7 : 0.3),
+    wrongClocks: random.chance(behaviours.includes('stamps wrongly') ? 0.7 : 0.3),
     setChanges,
     oldVolume,
     oldReturn,
-    oldStore: isWhole && random.chance(0.4),
+    oldStore: isConsistent && random.chance(0.4),
     secondStart,
     // Drawn last, so that scenarios of older seeds are unchanged.
     drains: !random.chance(0.7),
@@ -121,7 +126,7 @@ function drawFaults(random: Random, size: number, setChanges: boolean, misdeeds:
 
 export function describeScenario({ size, reserve, registers, faults, byzantine }: Scenario): string {
   const names = Object.entries(faults).flatMap(([name, happens]) => (happens ? name : []));
-  const bad = [...byzantine].map(([place, misdeeds]) => `validator-${place} ${misdeeds.join(' and ')}`);
+  const bad = [...byzantine].map(([place, behaviours]) => `validator-${place} ${behaviours.join(' and ')}`);
   const [first, ...others] = registers.map(({ members, transactions }, place) => {
     return place === 0
       ? `${size} validators and ${reserve} in reserve, ${transactions} transactions`
@@ -130,12 +135,16 @@ export function describeScenario({ size, reserve, registers, faults, byzantine }
   return [first, ...others, ...names, ...bad].join('; ');
 }
 
-function drawByzantine(random: Random, size: number, reserve: number): Map<number, readonly Misdeed[]> {
+function drawByzantine(
+  random: Random,
+  size: number,
+  reserve: number,
+): Map<number, readonly ByzantineBehaviour[]> {
   const places = Array.from({ length: size }, (_, place) => place);
   const tolerated = Math.floor((size - 1) / 3);
   const inside = random.shuffle(places).slice(0, random.chance(0.6) ? random.whole(0, tolerated) : 0);
   const outside = reserve > 0 && random.chance(0.3) ? [size] : [];
-  const draw = () => random.shuffle(MISDEEDS).slice(0, random.whole(1, 4));
+  const draw = () => random.shuffle(BYZANTINE_BEHAVIOURS).slice(0, random.whole(1, 4));
   return new Map([...inside, ...outside].map((place) => [place, draw()]));
 }
 

@@ -4,10 +4,10 @@ import type { Random } from '#kit/testing/random.ts';
 import type { Signer, SignerRequest } from '../sealing/ports.ts';
 import { createGuard, type Guard, signedBytes } from '../testing/fake-signer.ts';
 import type { TestKey } from '../testing/keys.ts';
-import type { Agenda, Life } from './event-queue.ts';
+import type { EventQueue, ProcessHandle } from './event-queue.ts';
 
 export interface SigningOptions {
-  readonly agenda: Agenda;
+  readonly eventQueue: EventQueue;
   readonly random: Random;
   /** A component that signs any request. */
   readonly unguarded?: boolean;
@@ -40,12 +40,12 @@ export class Signing {
   }
 
   beSilent(forMs: number): void {
-    this.#silentUntilMs = this.#options.agenda.elapsedMs + forMs;
+    this.#silentUntilMs = this.#options.eventQueue.elapsedMs + forMs;
   }
 
   /** Opens the stream of a starting validator, which holds the identity until another process opens one. */
-  open(validatorId: string, life: Life): Signer {
-    const { agenda, random } = this.#options;
+  open(validatorId: string, handle: ProcessHandle): Signer {
+    const { eventQueue, random } = this.#options;
     const identity = this.#identities.get(validatorId);
     if (identity === undefined) throw new Error(`${validatorId} has no key`);
     identity.epoch += 1;
@@ -56,17 +56,17 @@ export class Signing {
       key: { publicKey: key.publicKey, walletAddress: key.address },
       sign: (request) =>
         new Promise((resolve, reject) => {
-          const asked = Math.max(agenda.elapsedMs, this.#silentUntilMs) + random.between(0.1, 2);
+          const asked = Math.max(eventQueue.elapsedMs, this.#silentUntilMs) + random.between(0.1, 2);
           lastArrivalMs = Math.max(lastArrivalMs, asked);
-          agenda.after(lastArrivalMs - agenda.elapsedMs, () => {
-            lastAnswerMs = Math.max(lastAnswerMs, agenda.elapsedMs + random.between(0.1, 2));
-            const afterMs = lastAnswerMs - agenda.elapsedMs;
+          eventQueue.after(lastArrivalMs - eventQueue.elapsedMs, () => {
+            lastAnswerMs = Math.max(lastAnswerMs, eventQueue.elapsedMs + random.between(0.1, 2));
+            const afterMs = lastAnswerMs - eventQueue.elapsedMs;
             try {
               const signature = this.#sign(validatorId, epoch, request);
-              agenda.after(afterMs, () => resolve(signature), life);
+              eventQueue.after(afterMs, () => resolve(signature), handle);
             } catch (error) {
               if (isAppError(error)) this.#options.onRefused(error.code);
-              agenda.after(afterMs, () => reject(error), life);
+              eventQueue.after(afterMs, () => reject(error), handle);
             }
           });
         }),

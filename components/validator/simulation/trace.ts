@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
-import type { Agenda } from './event-queue.ts';
+import type { EventQueue } from './event-queue.ts';
 
 /** The events of a simulated world, line by line. */
 export class Trace {
-  readonly #agenda: Agenda;
+  readonly #eventQueue: EventQueue;
   readonly #lines: string[] = [];
 
-  constructor(agenda: Agenda) {
-    this.#agenda = agenda;
+  constructor(eventQueue: EventQueue) {
+    this.#eventQueue = eventQueue;
   }
 
   get lines(): readonly string[] {
@@ -15,7 +15,7 @@ export class Trace {
   }
 
   add(who: string, what: string): void {
-    const seconds = (this.#agenda.elapsedMs / 1000).toFixed(4).padStart(9);
+    const seconds = (this.#eventQueue.elapsedMs / 1000).toFixed(4).padStart(9);
     this.#lines.push(`${seconds}  ${who.padEnd(12)} ${what}`);
   }
 

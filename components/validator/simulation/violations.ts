@@ -1,6 +1,6 @@
 import type { Trace } from './trace.ts';
 
-export interface Broken {
+export interface InvariantViolation {
   readonly invariant:
     | 'agreement'
     | 'one certificate for each height'
@@ -21,19 +21,19 @@ export interface Broken {
 }
 
 /** The first invariant that was broken in a world, if any. */
-export class Verdict {
+export class ViolationRecorder {
   readonly #trace: Trace;
-  #broken: Broken | undefined;
+  #broken: InvariantViolation | undefined;
 
   constructor(trace: Trace) {
     this.#trace = trace;
   }
 
-  get broken(): Broken | undefined {
+  get broken(): InvariantViolation | undefined {
     return this.#broken;
   }
 
-  break(invariant: Broken['invariant'], message: string): void {
+  break(invariant: InvariantViolation['invariant'], message: string): void {
     if (this.#broken !== undefined) return;
     this.#broken = { invariant, message };
     this.#trace.add('VIOLATION', `${invariant}: ${message}`);

@@ -1,23 +1,23 @@
-import type { Gathered } from '../admin/collect-reports.ts';
+import type { CollectedReport } from '../admin/collect-reports.ts';
 import type { RegisterReport } from '../admin/report.ts';
 import { type SetView, viewSets } from '../admin/sets.ts';
 import { addWork, type WorkCounts } from './work-counter.ts';
 
 /** The visible registers and the answering validator. */
-export interface Audience {
+export interface StatisticsContext {
   readonly self: string;
   isVisible(registerId: string): boolean;
 }
 
 /** The period of the counters. */
-type Of = 'total' | 'lastDay';
+type Period = 'total' | 'lastDay';
 
 /** `GET /api/metrics/dockets` over the registers that the caller may see (specification document 2, section 4). */
-export function presentDockets(gathered: readonly Gathered[], audience: Audience) {
-  const sets = visible(gathered, audience);
+export function presentDockets(collected: readonly CollectedReport[], audience: StatisticsContext) {
+  const sets = visible(collected, audience);
   const total = sumOf(sets, 'total');
   const lastDay = sumOf(sets, 'lastDay');
-  const rounds = sets.map((set) => mostRounds(set));
+  const rounds = sets.map((set) => roundCounts(set));
   const ended = rounds.reduce((sum, { rounds: count }) => sum + count, 0);
   const decided = rounds.reduce((sum, counts) => sum + counts.decided, 0);
   return {
@@ -33,13 +33,13 @@ export function presentDockets(gathered: readonly Gathered[], audience: Audience
       docketsSealed: lastDay.stored,
       transactions: lastDay.confirmed,
     },
-    unreachable: unreachable(gathered),
+    unreachable: unreachable(collected),
   };
 }
 
 /** `GET /api/metrics/transactions` over the registers that the caller may see. */
-export function presentTransactions(gathered: readonly Gathered[], audience: Audience) {
-  const sets = visible(gathered, audience);
+export function presentTransactions(collected: readonly CollectedReport[], audience: StatisticsContext) {
+  const sets = visible(collected, audience);
   const total = sumOf(sets, 'total');
   const lastDay = sumOf(sets, 'lastDay');
   return {
@@ -55,22 +55,22 @@ export function presentTransactions(gathered: readonly Gathered[], audience: Aud
       rejected: lastDay.rejected,
       confirmed: lastDay.confirmed,
     },
-    unreachable: unreachable(gathered),
+    unreachable: unreachable(collected),
   };
 }
 
 /** `GET /api/metrics/mempool`. The member with the most waiting transactions represents a register. */
-export function presentMempool(gathered: readonly Gathered[], audience: Audience) {
+export function presentMempool(collected: readonly CollectedReport[], audience: StatisticsContext) {
   return {
-    registers: visible(gathered, audience).map(presentPool),
-    unreachable: unreachable(gathered),
+    registers: visible(collected, audience).map(presentPool),
+    unreachable: unreachable(collected),
   };
 }
 
 function presentPool(set: SetView) {
   const reports = reportsOf(set);
   const [first] = reports.toSorted((a, b) => b.memPoolSize - a.memPoolSize);
-  const { control, action, bytes, maxSize, oldestAtMs } = first?.pool ?? set.furthest.pool;
+  const { control, action, bytes, maxSize, oldestAtMs } = first?.pool ?? set.mostAdvanced.pool;
   const pending = control + action;
   return {
     registerId: set.registerId,
@@ -91,8 +91,11 @@ function presentPool(set: SetView) {
   };
 }
 
-function visible(gathered: readonly Gathered[], { self, isVisible }: Audience): readonly SetView[] {
-  return viewSets(gathered, self).filter(({ registerId }) => isVisible(registerId));
+function visible(
+  collected: readonly CollectedReport[],
+  { self, isVisible }: StatisticsContext,
+): readonly SetView[] {
+  return viewSets(collected, self).filter(({ registerId }) => isVisible(registerId));
 }
 
 function reportsOf({ members }: SetView): readonly RegisterReport[] {
@@ -100,7 +103,7 @@ function reportsOf({ members }: SetView): readonly RegisterReport[] {
 }
 
 /** Sums counters of each member's own work. For events that all members see, the member with the most represents them. */
-function sumOf(sets: readonly SetView[], of: Of): WorkCounts {
+function sumOf(sets: readonly SetView[], of: Period): WorkCounts {
   return addWork(
     sets.map((set) => {
       const all = reportsOf(set).map(({ work }) => work[of]);
@@ -111,7 +114,7 @@ function sumOf(sets: readonly SetView[], of: Of): WorkCounts {
   );
 }
 
-function mostRounds(set: SetView): { readonly rounds: number; readonly decided: number } {
+function roundCounts(set: SetView): { readonly rounds: number; readonly decided: number } {
   const [most] = reportsOf(set)
     .map(({ counts }) => counts)
     .toSorted((a, b) => b.rounds - a.rounds);
@@ -125,8 +128,8 @@ function codesOf(sets: readonly SetView[]): Record<string, number> {
   return Object.fromEntries([...codes].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function unreachable(gathered: readonly Gathered[]): string[] {
-  return gathered.flatMap(({ validatorId, report }) => (report === undefined ? validatorId : []));
+function unreachable(collected: readonly CollectedReport[]): string[] {
+  return collected.flatMap(({ validatorId, report }) => (report === undefined ? validatorId : []));
 }
 
 function milliseconds(micros: number, by: number): number {

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { type App, callerOf } from '#kit/http/http.ts';
-import { type GatherDeps, type Gathered, gather } from '../admin/collect-reports.ts';
+import { type CollectedReport, type CollectReportsDeps, collectReports } from '../admin/collect-reports.ts';
 import { type Visibility, visibleTo } from '../admin/visibility.ts';
-import { type Audience, presentDockets, presentMempool, presentTransactions } from './present.ts';
+import { presentDockets, presentMempool, presentTransactions, type StatisticsContext } from './present.ts';
 
-export type MeasuringDeps = GatherDeps & Visibility;
+export type StatisticsDeps = CollectReportsDeps & Visibility;
 
 const text = z.string();
 const count = z.int().min(0);
@@ -55,13 +55,13 @@ const mempoolSchema = z.object({
   unreachable,
 });
 
-type Present = (gathered: readonly Gathered[], audience: Audience) => object;
+type Present = (collected: readonly CollectedReport[], audience: StatisticsContext) => object;
 
 /**
  * `GET /api/metrics/{dockets,transactions,mempool}`: counters of the validators since their starts, for the registers that
  * the caller may see.
  */
-export function mountMeasuring(app: App, deps: MeasuringDeps): void {
+export function mountStatistics(app: App, deps: StatisticsDeps): void {
   mount(app, deps, {
     path: '/api/metrics/dockets',
     summary: 'Dockets that were built and validated, over all validators',
@@ -84,7 +84,7 @@ export function mountMeasuring(app: App, deps: MeasuringDeps): void {
 
 function mount(
   app: App,
-  deps: MeasuringDeps,
+  deps: StatisticsDeps,
   route: {
     readonly path: string;
     readonly summary: string;
@@ -100,9 +100,9 @@ function mount(
       schema: { summary, tags: ['metrics'], response: { 200: schema } },
     },
     async (request) => {
-      const gathered = await gather(deps, '');
-      const seen = await visibleTo(deps, callerOf(request), gathered);
-      return present(gathered, { self: deps.validatorId, isVisible: (registerId) => seen.has(registerId) });
+      const collected = await collectReports(deps, '');
+      const seen = await visibleTo(deps, callerOf(request), collected);
+      return present(collected, { self: deps.validatorId, isVisible: (registerId) => seen.has(registerId) });
     },
   );
 }

@@ -3,19 +3,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manualClock } from '#kit/clock/clock.ts';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { assertReport } from '../admin/parse.ts';
-import { gathered, registerReport, validatorReport } from '../admin/reports.fixture.ts';
+import { collected, registerReport, validatorReport } from '../admin/reports.fixture.ts';
 import { reportOf, wireReport } from '../admin/wire.ts';
-import { aService, Served, somebody } from '../testing/test-server.ts';
+import { serviceCaller, TestServer, userCaller } from '../testing/test-server.ts';
 import { registerId } from '../testing/world.ts';
 import { presentDockets, presentMempool, presentTransactions } from './present.ts';
-import { noWork, Work } from './work-counter.ts';
+import { WorkCounter, zeroWork } from './work-counter.ts';
 
 const hourMs = 3_600_000;
 
 describe('work counters', () => {
   it('count since the start and for 24 hours', () => {
     const clock = manualClock(1_000 * hourMs);
-    const work = new Work(clock);
+    const work = new WorkCounter(clock);
     work.count('confirmed', 5);
     clock.advance(23 * hourMs);
     work.count('confirmed', 2);
@@ -24,12 +24,12 @@ describe('work counters', () => {
     expect(work.report.lastDay.confirmed).toBe(2);
     expect(work.report.total.confirmed).toBe(7);
     clock.advance(24 * hourMs);
-    expect(work.report.lastDay).toEqual(noWork());
+    expect(work.report.lastDay).toEqual(zeroWork());
   });
 
   it('measure durations, and count only calls with a result', () => {
     const clock = manualClock(0);
-    const work = new Work(clock);
+    const work = new WorkCounter(clock);
     expect(work.timed('built', () => undefined)).toBeUndefined();
     const took = (ms: number) => () => {
       clock.advance(ms);
@@ -50,7 +50,7 @@ describe('work counters', () => {
   });
 
   it('survive their encoding', () => {
-    const work = { total: noWork(), lastDay: noWork(), errorsByCode: { VAL_SIG_002: 3 } };
+    const work = { total: zeroWork(), lastDay: zeroWork(), errorsByCode: { VAL_SIG_002: 3 } };
     Object.assign(work.total, { received: 9, buildingMicros: 1_234 });
     const pool = { control: 1, action: 2, bytes: 3, maxSize: 4, oldestAtMs: 5 };
     const sent = validatorReport('validator-1', [registerReport({ work, pool })]);
@@ -67,10 +67,10 @@ describe('metrics of a set', () => {
   const everything = { self: 'validator-0', isVisible: () => true };
   const worked = (over: object) => ({
     ...registerReport().work,
-    total: { ...noWork(), ...over },
-    lastDay: { ...noWork(), ...over },
+    total: { ...zeroWork(), ...over },
+    lastDay: { ...zeroWork(), ...over },
   });
-  const reports = gathered({
+  const reports = collected({
     'validator-0': registerReport({
       work: worked({
         received: 4,
@@ -142,7 +142,7 @@ describe('metrics of a set', () => {
 });
 
 describe('GET /api/metrics and health', () => {
-  const served = new Served();
+  const served = new TestServer();
   const { world } = served;
   beforeAll(() => served.open());
   afterAll(() => served.close());
@@ -174,12 +174,12 @@ describe('GET /api/metrics and health', () => {
   });
 
   it('shows organisations the registers that they subscribe to', async () => {
-    served.caller = somebody;
+    served.caller = userCaller;
     expect((await metrics('mempool')).registers).toHaveLength(1);
     served.subscriptions.isSubscribed = async () => false;
     expect((await metrics('mempool')).registers).toEqual([]);
     expect(await metrics('transactions')).toMatchObject({ totalReceived: 0, errorsByCode: {} });
-    served.caller = aService;
+    served.caller = serviceCaller;
     expect((await metrics('mempool')).registers).toHaveLength(1);
   });
 

@@ -4,7 +4,7 @@ import type {
   WorkTally,
 } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import type { PoolReport } from '../admin/report.ts';
-import { noWork, type WorkCounts, type WorkReport, workNames } from './work-counter.ts';
+import { type WorkCounts, type WorkReport, workNames, zeroWork } from './work-counter.ts';
 
 /** Counters as a protobuf message. */
 export function wireWork({ total, lastDay, errorsByCode }: WorkReport) {
@@ -33,7 +33,7 @@ function wireCounts(counts: Readonly<WorkCounts>): Record<keyof WorkCounts, bigi
 }
 
 function countsOf(wire: WireCounts | undefined): WorkCounts {
-  const counts = noWork();
+  const counts = zeroWork();
   if (wire === undefined) return counts;
   for (const name of workNames) counts[name] = Number(wire[name]);
   return counts;

@@ -29,11 +29,11 @@ export interface WorkReport {
 const hourMs = 3_600_000;
 const hoursKept = 24;
 /** Bound of distinct codes; further codes are counted in the total only. */
-const mostCodes = 128;
+const maxCodes = 128;
 const times = { built: 'buildingMicros', judged: 'judgingMicros' } as const;
 
 /** Counters at zero. */
-export function noWork(): WorkCounts {
+export function zeroWork(): WorkCounts {
   const counts: Partial<WorkCounts> = {};
   for (const name of workNames) counts[name] = 0;
   return counts as WorkCounts;
@@ -41,21 +41,21 @@ export function noWork(): WorkCounts {
 
 /** Sums counters name by name. */
 export function addWork(all: readonly Readonly<WorkCounts>[]): WorkCounts {
-  const sum = noWork();
+  const sum = zeroWork();
   for (const counts of all) for (const name of workNames) sum[name] += counts[name];
   return sum;
 }
 
 /** A report without any counted event. */
-export function noWorkReport(): WorkReport {
-  return { total: noWork(), lastDay: noWork(), errorsByCode: {} };
+export function emptyWorkReport(): WorkReport {
+  return { total: zeroWork(), lastDay: zeroWork(), errorsByCode: {} };
 }
 
 /** Counts the work of one validator in one register. The last 24 hours are the current hour and the 23 before it. */
-export class Work {
+export class WorkCounter {
   readonly startedAtMs: number;
   readonly #clock: Clock;
-  readonly #total = noWork();
+  readonly #total = zeroWork();
   /** By hour since the epoch, oldest first. */
   readonly #hours = new Map<number, WorkCounts>();
   readonly #codes = new Map<string, number>();
@@ -87,9 +87,9 @@ export class Work {
   }
 
   /** Counts a call and its duration, unless it returns undefined. */
-  timed<T>(name: keyof typeof times, act: () => T): T {
+  timed<T>(name: keyof typeof times, callback: () => T): T {
     const since = this.#nowMicros;
-    const result = act();
+    const result = callback();
     if (result === undefined) return result;
     this.count(name);
     this.count(times[name], this.#nowMicros - since);
@@ -125,7 +125,7 @@ export class Work {
 
   #begin(hour: number): WorkCounts {
     this.#forget(hour);
-    const counts = noWork();
+    const counts = zeroWork();
     this.#hours.set(hour, counts);
     return counts;
   }
@@ -135,7 +135,7 @@ export class Work {
   }
 
   #refused(code: string): void {
-    if (!this.#codes.has(code) && this.#codes.size >= mostCodes) return;
+    if (!this.#codes.has(code) && this.#codes.size >= maxCodes) return;
     this.#codes.set(code, (this.#codes.get(code) ?? 0) + 1);
   }
 }

@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { LedgerRules, LedgerValidator } from '#core/ledger/governance/rules.ts';
 import type { KnownEvidence } from '../peering/evidence.ts';
-import { accusedBy, doubleSignOf, findAccusation, turnMs } from './suspension-evidence.ts';
+import {
+  convictedValidators,
+  doubleSignOf,
+  findSuspensionEvidence,
+  proposalDelayMs,
+} from './suspension-evidence.ts';
 
 const hash = 'ab'.repeat(32);
 const registerId = '0123456789abcdef0123456789abcdef';
@@ -92,7 +97,7 @@ describe('the evidence of a suspension proposal', () => {
     ) => {
       const { status = 'Active', from = 0, height = 9 } = standing;
       const all = heights.map((each) => known('validator-1', each));
-      return findAccusation({ ledger: rulesWith(status, from), height }, 'validator-1', all)?.height;
+      return findSuspensionEvidence({ ledger: rulesWith(status, from), height }, 'validator-1', all)?.height;
     };
     expect(find({}, [3, 5])).toBe(3);
     expect(find({ from: 4 }, [3, 5])).toBe(5);
@@ -100,17 +105,17 @@ describe('the evidence of a suspension proposal', () => {
     expect(find({ from: 6 }, [3, 5])).toBeUndefined();
     expect(find({ status: 'Suspended' }, [3])).toBeUndefined();
     const other = { ledger: rulesWith('Active', 0), height: 9 };
-    expect(findAccusation(other, 'validator-7', [known('validator-7', 3)])).toBeUndefined();
-    expect(findAccusation(other, 'validator-1', [certificates])).toBeUndefined();
+    expect(findSuspensionEvidence(other, 'validator-7', [known('validator-7', 3)])).toBeUndefined();
+    expect(findSuspensionEvidence(other, 'validator-1', [certificates])).toBeUndefined();
   });
 
   test('is proposed by one unaccused member after the other', () => {
     const members = ['validator-0', 'validator-1', 'validator-2', 'validator-3'];
     const turns = (height: number) =>
-      members.map((self) => turnMs(members, { self, accused: ['validator-1'], height }));
+      members.map((self) => proposalDelayMs(members, { self, accused: ['validator-1'], height }));
     expect(turns(0)).toEqual([0, 0, 3_000, 6_000]);
     expect(turns(3)).toEqual([3_000, 0, 6_000, 0]);
-    expect(accusedBy([known('validator-3', 1), known('validator-1', 1), certificates])).toEqual([
+    expect(convictedValidators([known('validator-3', 1), known('validator-1', 1), certificates])).toEqual([
       'validator-1',
       'validator-3',
     ]);

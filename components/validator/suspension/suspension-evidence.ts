@@ -43,7 +43,7 @@ export function doubleSignOf({
 }
 
 /** The rules and height of a register. */
-export interface Standing {
+export interface RosterContext {
   readonly ledger: LedgerRules;
   /** Number of the next docket. */
   readonly height: number;
@@ -53,8 +53,8 @@ export interface Standing {
  * The first evidence against a validator for which its suspension can be proposed now. Undefined when the validator is no longer
  * active, a suspension was already proposed, or all evidence is from before its current term.
  */
-export function findAccusation(
-  { ledger, height }: Standing,
+export function findSuspensionEvidence(
+  { ledger, height }: RosterContext,
   validatorId: string,
   known: readonly KnownEvidence[],
 ): DoubleSign | undefined {
@@ -74,7 +74,7 @@ export function findAccusation(
 }
 
 /** Validators that two messages of their own convict, sorted. */
-export function accusedBy(known: readonly KnownEvidence[]): readonly string[] {
+export function convictedValidators(known: readonly KnownEvidence[]): readonly string[] {
   const ids = known.flatMap(({ evidence, validatorIds }) =>
     evidence.kind === 'conflicting-certificate' ? [] : validatorIds,
   );
@@ -82,7 +82,7 @@ export function accusedBy(known: readonly KnownEvidence[]): readonly string[] {
 }
 
 /** Whether a waiting transaction proposes to suspend a validator for a double sign. */
-export function asksToSuspend(transaction: PooledTransaction, validatorId: string): boolean {
+export function isSuspensionProposal(transaction: PooledTransaction, validatorId: string): boolean {
   if (transaction.type !== 'Control') return false;
   const { actionId, payload } = controlOf(transaction);
   if (findControlAction(actionId)?.stage !== 'propose') return false;
@@ -99,18 +99,18 @@ export function asksToSuspend(transaction: PooledTransaction, validatorId: strin
  * Delay by which members take turns in proposing: the unaccused ones in the order of the set, starting with the proposer of
  * the next docket.
  */
-export function turnMs(
+export function proposalDelayMs(
   members: readonly string[],
   { self, accused, height }: { self: string; accused: readonly string[]; height: number },
 ): number {
   const start = height % Math.max(1, members.length);
   const ordered = [...members.slice(start), ...members.slice(0, start)];
   const innocent = ordered.filter((validatorId) => !accused.includes(validatorId));
-  return Math.max(0, innocent.indexOf(self)) * turnStepMs;
+  return Math.max(0, innocent.indexOf(self)) * proposalStepMs;
 }
 
 /** Longer than a docket takes in normal operation. */
-const turnStepMs = 3_000;
+const proposalStepMs = 3_000;
 
 /** The text of a submission from its parts and the signature. @param signature standard base64 */
 export function submissionText(

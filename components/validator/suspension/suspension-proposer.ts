@@ -10,25 +10,25 @@ import { contextOf } from '../building/overlay.ts';
 import type { KnownEvidence } from '../peering/evidence.ts';
 import { isMember } from '../peering/intake.ts';
 import type { Signer } from '../sealing/ports.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
-import { signerIn } from '../sealing/signer-key.ts';
+import { signerFor } from '../sealing/signer-key.ts';
 import {
-  accusedBy,
-  asksToSuspend,
+  convictedValidators,
   type DoubleSign,
-  findAccusation,
+  findSuspensionEvidence,
+  isSuspensionProposal,
+  proposalDelayMs,
   submissionText,
-  turnMs,
 } from './suspension-evidence.ts';
 
-export interface ProsecutorOptions {
+export interface SuspensionProposerOptions {
   readonly self: string;
   readonly signer: Signer;
   readonly scheduler: Scheduler;
   readonly clock: Clock;
   readonly log: Logger;
-  find(registerId: string): Register | undefined;
+  find(registerId: string): RegisterChain | undefined;
   evidence(registerId: string): readonly KnownEvidence[];
   submit(text: string): ReturnType<Admission['submit']>;
   /** This validator has submitted a suspension proposal. */
@@ -41,11 +41,11 @@ const retryMs = { first: 5_000, last: 300_000 } as const;
  * Proposes to a register's roster to suspend a validator that signed conflicting messages. All members hold the evidence, so
  * they take turns, and the register's rules admit one proposal. The roster decides on it.
  */
-export class Prosecutor {
-  readonly #options: ProsecutorOptions;
+export class SuspensionProposer {
+  readonly #options: SuspensionProposerOptions;
   readonly #delays = new Map<string, number>();
 
-  constructor(options: ProsecutorOptions) {
+  constructor(options: SuspensionProposerOptions) {
     this.#options = options;
   }
 
@@ -55,7 +55,7 @@ export class Prosecutor {
     const register = find(registerId);
     if (register === undefined) return;
     const known = evidence(registerId);
-    const accused = accusedBy(known);
+    const accused = convictedValidators(known);
     const members = register.state.members.map(({ validatorId }) => validatorId);
     for (const validatorId of accused) {
       const name = nameOf(registerId, validatorId);
@@ -64,15 +64,15 @@ export class Prosecutor {
         this.#delays.delete(name);
       } else if (!this.#delays.has(name)) {
         const { height } = register.state;
-        this.#schedule(registerId, validatorId, turnMs(members, { self, accused, height }));
+        this.#schedule(registerId, validatorId, proposalDelayMs(members, { self, accused, height }));
       }
     }
   }
 
-  #findCase(register: Register, validatorId: string): DoubleSign | undefined {
+  #findCase(register: RegisterChain, validatorId: string): DoubleSign | undefined {
     const { self, evidence } = this.#options;
     const isFit = register.isOpen && isMember(register, self) && validatorId !== self;
-    return isFit ? findAccusation(register.state, validatorId, evidence(register.id)) : undefined;
+    return isFit ? findSuspensionEvidence(register.state, validatorId, evidence(register.id)) : undefined;
   }
 
   #schedule(registerId: string, validatorId: string, afterMs: number): void {
@@ -94,7 +94,7 @@ export class Prosecutor {
     }
     // Scheduled before any await; once the proposal is open, the next call of `consider` cancels it.
     this.#schedule(registerId, validatorId, this.#delays.get(name) ?? retryMs.first);
-    if (isUnderWay(register, validatorId)) return;
+    if (isInFlight(register, validatorId)) return;
     try {
       const { added, transactionId } = await this.#open(register, validatorId, evidence);
       if (added) opened();
@@ -111,10 +111,10 @@ export class Prosecutor {
     }
   }
 
-  async #open(register: Register, validatorId: string, evidence: DoubleSign) {
+  async #open(register: RegisterChain, validatorId: string, evidence: DoubleSign) {
     const { self, clock, submit } = this.#options;
     const { state } = register;
-    const signer = signerIn(state.members, self, this.#options.signer);
+    const signer = signerFor(state.members, self, this.#options.signer);
     const { publicKey, walletAddress: proposerAddress } = signer.key;
     const context = contextOf(state, nextTimestamp(state, clock.nowMicros()));
     const payload = buildSuspension(state.ledger, { validatorId, evidence, proposerAddress }, context);
@@ -132,11 +132,11 @@ function nameOf(registerId: string, validatorId: string): string {
   return `suspension/${registerId}/${validatorId}`;
 }
 
-function isUnderWay(register: Register, validatorId: string): boolean {
+function isInFlight(register: RegisterChain, validatorId: string): boolean {
   for (const transaction of register.pool.waiting()) {
     // Control transactions come first.
     if (transaction.lane !== 'control') return false;
-    if (asksToSuspend(transaction, validatorId)) return true;
+    if (isSuspensionProposal(transaction, validatorId)) return true;
   }
   return false;
 }

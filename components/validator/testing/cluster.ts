@@ -10,7 +10,7 @@ import { answerSubmission } from '../admission/answer-submission.ts';
 import { type Engine, openEngine } from '../engine.ts';
 import type { Storage } from '../log/storage.ts';
 import type { Transport } from '../peering/transport.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { testBounds } from './bounds.ts';
 import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
 import { type FakeSigner, fakeSigner } from './fake-signer.ts';
@@ -41,7 +41,7 @@ export class Member {
     return this.opened;
   }
 
-  get register(): Register {
+  get register(): RegisterChain {
     const register = this.engine.registers.get(registerId);
     if (register === undefined) throw new Error(`the register has not begun at ${this.id}`);
     return register;

@@ -2,27 +2,27 @@ import { createRpcServer, type RpcServer } from '#kit/rpc/rpc.ts';
 import { type FixedWorkload, fixedWorkload, memoryAuthority } from '#kit/rpc/workload.fixture.ts';
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import { Links } from '../peering/outbound-streams.ts';
-import type { Charges } from '../peering/peer-score.ts';
+import { OutboundStreams } from '../peering/outbound-streams.ts';
+import type { PeerScore } from '../peering/peer-score.ts';
 import { consensusHandlers, consensusRules } from '../peering/rpc.ts';
 import type { Inbox } from '../peering/transport.ts';
 import { Cluster, type Member } from './cluster.ts';
 
 /** The network side of a validator. */
-export interface WiredNode {
-  readonly links: Links;
+export interface GrpcNode {
+  readonly streams: OutboundStreams;
   readonly workload: FixedWorkload;
   server: RpcServer | undefined;
   port: number;
 }
 
-const quiet: Pick<Charges, 'charge' | 'isBarred'> = { charge: () => {}, isBarred: () => false };
+const quiet: Pick<PeerScore, 'reportFault' | 'isBanned'> = { reportFault: () => {}, isBanned: () => false };
 
 /** Listens for other validators on a loopback port. */
 export async function listen(
-  node: WiredNode,
+  node: GrpcNode,
   inbox: Inbox,
-  charges: Pick<Charges, 'charge' | 'isBarred'> = quiet,
+  peerScore: Pick<PeerScore, 'reportFault' | 'isBanned'> = quiet,
 ): Promise<void> {
   const server = createRpcServer({
     runtime: testRuntime('validator', { level: 'warn' }),
@@ -30,20 +30,20 @@ export async function listen(
     host: '127.0.0.1',
     port: node.port,
   });
-  const onStream = (from: string) => node.links.nudge(from);
-  server.add(ConsensusService, consensusHandlers({ inbox, onStream, charges }), consensusRules(charges));
+  const onStream = (from: string) => node.streams.resetBackoff(from);
+  server.add(ConsensusService, consensusHandlers({ inbox, onStream, peerScore }), consensusRules(peerScore));
   node.port = await server.listen();
   node.server = server;
 }
 
 /** A cluster whose members communicate by gRPC over mutual TLS; `closers` receives its cleanup. */
-export async function openWired(size: number, closers: (() => Promise<void>)[]) {
+export async function openGrpcCluster(size: number, closers: (() => Promise<void>)[]) {
   const authority = await memoryAuthority(testInstallation);
   const cluster = new Cluster(size);
-  const nodes = new Map<string, WiredNode>();
+  const nodes = new Map<string, GrpcNode>();
   for (const { id, runtime } of cluster.members) {
     const workload = await fixedWorkload(authority, id);
-    const links = new Links({
+    const streams = new OutboundStreams({
       runtime,
       workload,
       findEndpoint: async (other) => {
@@ -53,22 +53,22 @@ export async function openWired(size: number, closers: (() => Promise<void>)[]) 
       onConnected: (other) =>
         cluster.members.find((each) => each.id === id)?.opened?.peering.connected(other),
     });
-    nodes.set(id, { links, workload, server: undefined, port: 0 });
+    nodes.set(id, { streams, workload, server: undefined, port: 0 });
   }
-  const nodeOf = (member: Member): WiredNode => {
+  const nodeOf = (member: Member): GrpcNode => {
     const node = nodes.get(member.id);
     if (node === undefined) throw new Error('no such node');
     return node;
   };
-  cluster.transportOf = (member) => nodeOf(member).links;
+  cluster.transportOf = (member) => nodeOf(member).streams;
   await cluster.open();
   for (const member of cluster.members) {
     const { peering } = member.engine;
-    await listen(nodeOf(member), peering, peering.charges);
+    await listen(nodeOf(member), peering, peering.peerScore);
   }
   closers.push(async () => {
-    for (const { links, server } of nodes.values()) {
-      links.stop();
+    for (const { streams, server } of nodes.values()) {
+      streams.stop();
       await server?.stop();
     }
     await cluster.remove();

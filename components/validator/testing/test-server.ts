@@ -4,28 +4,28 @@ import type { Caller } from '#core/identity/claims.ts';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { type App, createHttpServer } from '#kit/http/http.ts';
 import { testRuntime } from '#kit/testing/runtime.ts';
-import { createSelf, type Self } from '../admin/local-validator.ts';
+import { createLocalValidator, type LocalValidator } from '../admin/local-validator.ts';
 import type { Forward } from '../admission/forward.ts';
 import { Configuration } from '../configuration/configuration.ts';
 import { type Deps, mountRoutes } from '../http.ts';
 import { World } from './world.ts';
 
-export const aService = { kind: 'service', subject: 'a-service' } as Caller;
-export const somebody = {
+export const serviceCaller = { kind: 'service', subject: 'a-service' } as Caller;
+export const userCaller = {
   kind: 'user',
   tier: 'platform',
   organizationId: 'acme',
   roles: ['User'],
 } as Partial<Caller> as Caller;
 export const systemAdmin = {
-  ...somebody,
+  ...userCaller,
   tier: 'platform',
   organizationId: SYSTEM_ORGANIZATION_ID,
   roles: ['SystemAdmin'],
 } as Caller;
 
 /** One validator with its HTTP surface, the caller of the next requests, and fakes of its peers. */
-export class Served {
+export class TestServer {
   readonly world = new World();
   readonly app: App = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
   readonly subscriptions = { isSubscribed: async (): Promise<boolean> => true };
@@ -35,13 +35,13 @@ export class Served {
     findRules: async () => undefined,
   };
   /** Answers of other validators; calls without one fail as unavailable. */
-  readonly colleagues: Partial<Deps['colleagues']> = {};
+  readonly peerClients: Partial<Deps['peerClients']> = {};
   /** Other validators that have announced themselves. */
   readonly announced: string[] = [];
   /** Changes of threads and limits by the configuration. */
   readonly controlled: [string, number][] = [];
   readonly health = { isWell: true };
-  caller: Caller = aService;
+  caller: Caller = serviceCaller;
 
   async open(): Promise<void> {
     await this.world.open();
@@ -73,7 +73,7 @@ export class Served {
     const self = this.#self();
     return {
       ...self,
-      operating: {
+      operatorApi: {
         ...self,
         identity: {
           validatorId: 'validator-0',
@@ -99,7 +99,7 @@ export class Served {
             announcedAtMs: 1,
           })),
       },
-      colleagues: this.#colleagues(),
+      peerClients: this.#peerClients(),
       clock: runtime.clock,
       verifier,
       verify: async (items) => items.map((item) => verifier.verifyDigest(item)),
@@ -110,10 +110,10 @@ export class Served {
     };
   }
 
-  #self(): Self {
+  #self(): LocalValidator {
     const { engine } = this.world;
     const { registers } = engine;
-    return createSelf({
+    return createLocalValidator({
       validatorId: 'validator-0',
       version: '1',
       startedAtMs: Date.now(),
@@ -131,22 +131,22 @@ export class Served {
     });
   }
 
-  #colleagues(): Deps['colleagues'] {
+  #peerClients(): Deps['peerClients'] {
     const alone = () => Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'nobody else'));
     return {
-      report: (...asked) => (this.colleagues.report ?? alone)(...asked),
-      act: (...asked) => (this.colleagues.act ?? alone)(...asked),
-      evidence: (...asked) => (this.colleagues.evidence ?? alone)(...asked),
-      listWaiting: (...asked) => (this.colleagues.listWaiting ?? alone)(...asked),
-      buildDocket: (...asked) => (this.colleagues.buildDocket ?? alone)(...asked),
-      configure: (...asked) => (this.colleagues.configure ?? alone)(...asked),
+      report: (...asked) => (this.peerClients.report ?? alone)(...asked),
+      act: (...asked) => (this.peerClients.act ?? alone)(...asked),
+      evidence: (...asked) => (this.peerClients.evidence ?? alone)(...asked),
+      listWaiting: (...asked) => (this.peerClients.listWaiting ?? alone)(...asked),
+      buildDocket: (...asked) => (this.peerClients.buildDocket ?? alone)(...asked),
+      configure: (...asked) => (this.peerClients.configure ?? alone)(...asked),
     };
   }
 
   #configuration(): Configuration {
     const { engine, runtime } = this.world;
     return new Configuration({
-      pace: engine.pace,
+      buildLimits: engine.buildLimits,
       bounds: engine.bounds,
       verifying: { workers: 2, limit: (threads) => this.controlled.push(['threads', threads]) },
       rate: { perMinute: 600, limit: (perMinute) => this.controlled.push(['perMinute', perMinute]) },

@@ -8,7 +8,7 @@ import type { Answer } from '../admission/answer.ts';
 import { answerSubmission } from '../admission/answer-submission.ts';
 import { type Engine, type EngineOptions, openEngine } from '../engine.ts';
 import type { Transport } from '../peering/transport.ts';
-import type { Register } from '../sealing/register-chain.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { testBounds } from './bounds.ts';
 import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
 import { type FakeSigner, fakeSigner } from './fake-signer.ts';
@@ -48,7 +48,7 @@ export class World {
     return this.#engine;
   }
 
-  get register(): Register {
+  get register(): RegisterChain {
     const register = this.engine.registers.get(registerId);
     if (register === undefined) throw new Error('the register has not begun');
     return register;
