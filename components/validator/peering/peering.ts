@@ -102,17 +102,8 @@ export class Peering implements Inbox, Peers {
     this.peerScore = new PeerScore(clock, log, (reason) => metrics.peerFault(reason));
     this.#fetcher = new Fetcher({ transport, scheduler, log, reportFault });
     this.#assembleOptions = { ...options, fetcher: this.#fetcher };
-    const shared = {
-      self,
-      version,
-      clock,
-      scheduler,
-      log,
-      verifier,
-      send,
-      reportFault,
-      fetcher: this.#fetcher,
-    };
+    const common = { self, version, clock, scheduler, log, verifier, send, reportFault };
+    const shared = { ...common, fetcher: this.#fetcher };
     this.#presence = new Presence({
       ...shared,
       head: (registerId) => this.#head(registerId),

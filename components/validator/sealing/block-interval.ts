@@ -48,12 +48,12 @@ export function batchDelayMs(rules: Rules, now: ProposalBacklog, buildLimits: Re
  * Number of operational members that this one needs to propose. `minValidators` gates proposing only and never changes the
  * quorum. It is capped by the size of the set, since a smaller set could otherwise never be extended.
  */
-export function neededMembers({ members, policy }: RegisterState, quorum: number): number {
+export function minMembers({ members, policy }: RegisterState, quorum: number): number {
   return Math.max(quorum, Math.min(policy.validators.minValidators, members.length));
 }
 
 /** Delay before a member stores a docket itself, by its distance from the designated writer in the set's order. */
-export function storeAfterMs(members: readonly string[], self: string, writer: string): number {
+export function storeDelayMs(members: readonly string[], self: string, writer: string): number {
   const own = members.indexOf(self);
   if (own === -1) return followMs.longest;
   const place = (own - members.indexOf(writer) + members.length) % members.length;

@@ -16,13 +16,7 @@ import type { PooledTransaction } from '../pool/transaction.ts';
 import { WorkCounter } from '../statistics/work-counter.ts';
 import type { AdmissionEpochs } from './admission-epochs.ts';
 import { Attestations } from './attestations.ts';
-import {
-  type BuildLimits,
-  batchDelayMs,
-  maxUnstored,
-  neededMembers,
-  storeAfterMs,
-} from './block-interval.ts';
+import { type BuildLimits, batchDelayMs, maxUnstored, minMembers, storeDelayMs } from './block-interval.ts';
 import { ConsensusDriver, type ConsensusDriverOptions } from './consensus-driver.ts';
 import { evictionTombstones, inadmissibleTombstones, supersededTombstones } from './eviction.ts';
 import type { Ledger, SealedDocket, WriteAnswer } from './ports.ts';
@@ -187,7 +181,7 @@ export class RegisterChain {
 
   /** Too few members are operational, so this member does not propose. */
   get #lacksMembers(): boolean {
-    return this.#options.peers.countOperational(this.id) < neededMembers(this.#state, this.#driver.quorum);
+    return this.#options.peers.countOperational(this.id) < minMembers(this.#state, this.#driver.quorum);
   }
 
   /** Handles an authentic message of another member. */
@@ -340,7 +334,7 @@ export class RegisterChain {
     const { dropped, added } = this.pool.seal(docket.transactions);
     for (const value of added) this.#append({ kind: 'transaction', value });
     this.#append({ kind: 'decided', value: { header: docket.header, certificate } });
-    this.#take(sealed, writer, storeAfterMs(members, self, writer));
+    this.#take(sealed, writer, storeDelayMs(members, self, writer));
     this.#evict(dropped);
     const out = this.#state.ledger === ledger ? [] : this.dropInadmissible();
     for (const value of out) this.#append({ kind: 'tombstone', value });
