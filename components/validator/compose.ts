@@ -58,7 +58,7 @@ export const createValidator = createService<ValidatorConfig, Parts>({
     const { services, runtime, engine } = parts;
     const announcement = { ...identityOf(parts, grpc), version };
     const running = { scheduler: engine.scheduler, log: runtime.log };
-    await keepAnnounced((announced) => services.directory.announce(announced), announcement, running);
+    await keepAnnounced((announced) => services.directoryClient.announce(announced), announcement, running);
   },
   stopping: ({ engine }) => engine.drain.stop(stopWithinMs),
 });
@@ -111,7 +111,7 @@ function createOutboundStreams(
     runtime,
     workload,
     session,
-    whereabouts,
+    directory,
   }: Services & Pick<ServiceBase<ValidatorConfig>, 'runtime' | 'workload'>,
   onConnected: (validatorId: string) => void,
 ): OutboundStreams {
@@ -119,7 +119,7 @@ function createOutboundStreams(
     runtime,
     workload,
     token: session.token,
-    findEndpoint: async (validatorId) => (await whereabouts.find(validatorId))?.endpoint,
+    findEndpoint: async (validatorId) => (await directory.find(validatorId))?.endpoint,
     onConnected,
   });
 }
@@ -168,7 +168,7 @@ type Parts = AssembledParts &
 
 /** The parts that accept submissions and answer requests on behalf of all members of a set. */
 function assembleSetApi(parts: AssembledParts, cleanup: Cleanup) {
-  const { config, runtime, engine, ledger, workload, session, whereabouts: directory } = parts;
+  const { config, runtime, engine, ledger, workload, session, directory } = parts;
   const { clock } = runtime;
   const { registers } = engine;
   const validatorId = config.CHANCERY_VALIDATOR_ID;
@@ -312,7 +312,7 @@ function addRoutes(app: App, parts: Parts, grpc: string): void {
     admission: engine.admission,
     forward: parts.forward,
     onFault: parts.onFault,
-    directory: parts.whereabouts,
+    directory: parts.directory,
     peerClients: parts.peerClients,
     verifier,
     verify: (items) => parts.pool.verifyBatch(items),

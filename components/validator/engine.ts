@@ -48,7 +48,7 @@ export interface EngineOptions {
   /** `algorithm:publicKey` of the installation's register-control key. */
   systemKey(): Promise<string>;
   /** Replacements of the simulator; the real environment when absent. */
-  readonly world?: EngineEnvironment | undefined;
+  readonly environment?: EngineEnvironment | undefined;
 }
 
 /** The environment of the process, beside signer, ledger and peers. */
@@ -93,7 +93,7 @@ const retryMs = 500;
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { runtime, ledger } = options;
   const { log, clock } = runtime;
-  const scheduler = new Scheduler(clock, options.world?.timers);
+  const scheduler = new Scheduler(clock, options.environment?.timers);
   const wait = () => pause(scheduler, retryMs);
   const volume = new Volume(clock, log);
   let ready: Registers | undefined;
@@ -157,9 +157,9 @@ type LogParts = Pick<JournalOptions, 'volume' | 'schedule' | 'carryOver'> & { wa
 
 /** Opens and reads the log. Retries while the volume has no room for the small writes of opening. */
 function openLog(options: EngineOptions, { wait, ...parts }: LogParts) {
-  const { segmentBytes, retainBytes, runtime, world } = options;
+  const { segmentBytes, retainBytes, runtime, environment } = options;
   const directory = join(options.directory, 'log');
-  const settings = { directory, segmentBytes, retainBytes, log: runtime.log, storage: world?.storage };
+  const settings = { directory, segmentBytes, retainBytes, log: runtime.log, storage: environment?.storage };
   return untilAnswered(async () => {
     const recovery = new Recovery();
     const journal = await Journal.open({ ...settings, ...parts }, (entry, segment) =>
@@ -230,7 +230,7 @@ function assemble(options: EngineOptions, foundation: Foundation) {
   const peers = peering;
   const networkId = runtime.installation;
   const shared = { self, networkId, signer, ledger, peers, verifier, scheduler, epochs, clock, log };
-  const consensusOf = options.world?.consensus;
+  const consensusOf = options.environment?.consensus;
   const registers: Registers = new Registers({
     ...shared,
     bounds,
@@ -292,7 +292,7 @@ function createAdmission(
     unlessFull: (writing) => volume.unlessFull(writing),
     verify: (items) => options.verify(items),
     defer: (act) => scheduler.defer(act),
-    accepted: (registerId, transactions) => peering.hint(registerId, transactions),
+    accepted: (registerId, transactions) => peering.announce(registerId, transactions),
     systemKey: () => options.systemKey(),
     getRegister: (registerId) => registers.getOwn(registerId),
     findRegister: (registerId) => registers.find(registerId),

@@ -34,13 +34,13 @@ export async function connectServices(base: ServiceBase<ValidatorConfig>) {
   cleanup.add('wallet client', () => wallet.close());
   const ledger = createRpcClient(LedgerService, at(config.CHANCERY_REGISTER_GRPC, 'service-register'));
   cleanup.add('ledger client', () => ledger.close());
-  const directory = createRpcClient(
+  const directoryClient = createRpcClient(
     ValidatorDirectoryService,
     at(config.CHANCERY_REGISTER_GRPC, 'service-register'),
   );
-  cleanup.add('directory client', () => directory.close());
-  const whereabouts = createDirectory(async () => {
-    const { validators } = await directory.listValidators({}, { timeoutMs: directoryTimeoutMs });
+  cleanup.add('directory client', () => directoryClient.close());
+  const directory = createDirectory(async () => {
+    const { validators } = await directoryClient.listValidators({}, { timeoutMs: directoryTimeoutMs });
     return validators.map((entry) => ({ ...entry, announcedAtMs: Number(entry.announcedAtMs) }));
   }, clock);
   const pool = createVerifyPool({
@@ -62,8 +62,8 @@ export async function connectServices(base: ServiceBase<ValidatorConfig>) {
     session,
     limiter: createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock }),
     signer,
+    directoryClient,
     directory,
-    whereabouts,
     pool,
     ledger: createLedger(ledger),
     systemKey: () => {

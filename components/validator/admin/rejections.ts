@@ -19,10 +19,10 @@ export function wireRejections(rejections: readonly Rejection[]) {
 export function rejectionsOf(wire: readonly RejectedProposal[]): Rejection[] {
   return wire.slice(-maxShown).flatMap(({ docketNumber, vote }) => {
     if (vote === undefined || vote.approved || !isAlgorithm(vote.algorithm)) return [];
-    const { $typeName: _type, ...said } = vote;
+    const { $typeName: _type, ...fields } = vote;
     const { algorithm } = vote;
-    const plain = { ...said, algorithm, signature: encodeHex(vote.signature) };
-    return { docketNumber: Number(docketNumber), vote: plain };
+    const parsed = { ...fields, algorithm, signature: encodeHex(vote.signature) };
+    return { docketNumber: Number(docketNumber), vote: parsed };
   });
 }
 

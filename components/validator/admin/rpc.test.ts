@@ -87,9 +87,13 @@ describe('requests of one validator to another', () => {
     const context = contextOf('validator-1', userCaller);
     await expect(handlers.listWaiting(waiting, context)).rejects.toMatchObject({ kind: 'not_found' });
     await expect(handlers.buildDocket(building, context)).rejects.toMatchObject({ kind: 'not_found' });
-    const nobody = contextOf('validator-1');
-    await expect(handlers.listWaiting(waiting, nobody)).rejects.toMatchObject({ kind: 'unauthenticated' });
-    await expect(handlers.buildDocket(building, nobody)).rejects.toMatchObject({ kind: 'unauthenticated' });
+    const withoutSubject = contextOf('validator-1');
+    await expect(handlers.listWaiting(waiting, withoutSubject)).rejects.toMatchObject({
+      kind: 'unauthenticated',
+    });
+    await expect(handlers.buildDocket(building, withoutSubject)).rejects.toMatchObject({
+      kind: 'unauthenticated',
+    });
   });
 
   it('change the configuration for a system administrator only', async () => {

@@ -45,9 +45,9 @@ export function viewSets(collected: readonly CollectedReport[], self: string): r
 function viewSet(known: RegisterReport, collected: readonly CollectedReport[]): SetView {
   const { registerId, quorum } = known;
   const members = known.members.map((validatorId): MemberView => {
-    const said = collected.find((one) => one.validatorId === validatorId)?.report;
-    const report = said?.registers.find((one) => one.registerId === registerId);
-    return { validatorId, reachable: said !== undefined, report };
+    const memberReport = collected.find((one) => one.validatorId === validatorId)?.report;
+    const report = memberReport?.registers.find((one) => one.registerId === registerId);
+    return { validatorId, reachable: memberReport !== undefined, report };
   });
   const reports = members.flatMap(({ report }) => report ?? []);
   const operational = reports.filter(isVoting).length;

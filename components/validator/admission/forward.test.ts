@@ -98,14 +98,14 @@ describe('forwarding a submission', () => {
   });
 
   it('does nothing for an unknown register or one that only this validator has', async () => {
-    const nobody = createForward({
+    const alone = createForward({
       validatorId: 'c',
       clock: manualClock(0),
       peerClients: { submit: async () => ok },
       subscriptions: { assertSubscribed: async () => {} },
       findMembers: async () => undefined,
     });
-    expect(await nobody(text, service, notHere)).toBeUndefined();
+    expect(await alone(text, service, notHere)).toBeUndefined();
     expect(await begin({ a: ok }, ['c']).forward(text, service, stopped)).toBeUndefined();
   });
 

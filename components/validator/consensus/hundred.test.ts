@@ -57,11 +57,11 @@ class Hundred {
     while (this.machines.values().some((machine) => machine.rules.height < heights)) {
       const next = this.#way.shift();
       if (next !== undefined) next();
-      else this.#ring();
+      else this.#fireTimers();
     }
   }
 
-  #ring(): void {
+  #fireTimers(): void {
     const [first] = this.#alarms.toSorted((a, b) => a.atMs - b.atMs);
     if (first === undefined) throw new Error('nothing is on its way and no timer is set');
     this.#nowMs = first.atMs;

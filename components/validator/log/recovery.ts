@@ -56,17 +56,17 @@ export class Recovery {
 
   take(record: ReadRecord, segment: number): void {
     if (record.kind === 'drain') this.drainingSinceMs = record.value.sinceMs;
-    else this.#takeOf(record, segment);
+    else this.#applyToRegister(record, segment);
   }
 
-  #takeOf(record: RegisterRecord, segment: number): void {
+  #applyToRegister(record: RegisterRecord, segment: number): void {
     const register = this.#register(registerOf(record));
     switch (record.kind) {
       case 'transaction':
-        takeTransaction(register, { transaction: record.value, segment });
+        addTransaction(register, { transaction: record.value, segment });
         break;
       case 'own':
-        takeOwn(register, record.value);
+        addOwnMessage(register, record.value);
         break;
       case 'decided':
         register.decided.set(record.value.header.docketNumber, record.value);
@@ -106,14 +106,14 @@ function registerOf(record: RegisterRecord): string {
 }
 
 /** The latest record wins. A carried-over segment repeats records. */
-function takeTransaction({ transactions, others }: RecoveredRegister, placed: PlacedTransaction): void {
+function addTransaction({ transactions, others }: RecoveredRegister, placed: PlacedTransaction): void {
   const { txId, body } = placed.transaction;
   const known = transactions.get(txId);
   if (known !== undefined && !equalBytes(known.transaction.body, body)) others.push(known);
   transactions.set(txId, placed);
 }
 
-function takeOwn(register: RecoveredRegister, own: OwnMessage): void {
+function addOwnMessage(register: RecoveredRegister, own: OwnMessage): void {
   const height = register.own[0]?.message.height ?? -1;
   if (own.message.height > height) register.own = [own];
   if (own.message.height !== height) return;

@@ -87,7 +87,7 @@ describe('a volume that is behind the chain', () => {
 
   test('is counted, and a complete one is not', async () => {
     const disk = new FaultyVolume();
-    const world = await new World({ world: { storage: disk.storage() } }).open();
+    const world = await new World({ environment: { storage: disk.storage() } }).open();
     opened.push(world);
     await world.begin();
     const older = disk.copy();
@@ -98,7 +98,7 @@ describe('a volume that is behind the chain', () => {
     const behind = async (volume: FaultyVolume) => {
       const runtime = testRuntime('validator', { level: 'silent' });
       const { directory, ledger } = world;
-      const restarted = new World({ runtime, directory, ledger, world: { storage: volume.storage() } });
+      const restarted = new World({ runtime, directory, ledger, environment: { storage: volume.storage() } });
       await restarted.open();
       opened.push(restarted);
       const text = await runtime.telemetry.registry.metrics();

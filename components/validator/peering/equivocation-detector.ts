@@ -10,27 +10,27 @@ const maxTold = 256;
  * proposal received here and compares it with its own, even after it has decided.
  */
 export class EquivocationDetector {
-  readonly #seen = new Map<string, Map<string, Proposal>>();
-  readonly #told = new Map<string, Set<string>>();
+  readonly #recorded = new Map<string, Map<string, Proposal>>();
+  readonly #notified = new Map<string, Set<string>>();
 
   /** Records an authentic proposal. Returns evidence when it contradicts an earlier one. */
   record(registerId: string, proposal: Proposal): Evidence | undefined {
-    const seen = this.#seen.get(registerId) ?? new Map<string, Proposal>();
-    this.#seen.set(registerId, seen);
+    const recorded = this.#recorded.get(registerId) ?? new Map<string, Proposal>();
+    this.#recorded.set(registerId, recorded);
     const name = nameOf(proposal);
-    const first = seen.get(name);
+    const first = recorded.get(name);
     if (first !== undefined) {
       return agrees(first, proposal) ? undefined : { kind: 'duplicate-proposal', first, second: proposal };
     }
-    seen.set(name, proposal);
-    const [oldest] = seen.keys();
-    if (seen.size > maxSeen && oldest !== undefined) seen.delete(oldest);
+    recorded.set(name, proposal);
+    const [oldest] = recorded.keys();
+    if (recorded.size > maxSeen && oldest !== undefined) recorded.delete(oldest);
     return undefined;
   }
 
   /** Whether a proposal, not yet verified, contradicts a recorded one. */
   isContradiction(registerId: string, proposal: Proposal): boolean {
-    const first = this.#seen.get(registerId)?.get(nameOf(proposal));
+    const first = this.#recorded.get(registerId)?.get(nameOf(proposal));
     return first !== undefined && !agrees(first, proposal);
   }
 
@@ -38,7 +38,7 @@ export class EquivocationDetector {
   findContradicting({ id, machine }: RegisterChain, { height, round: number }: Message): readonly string[] {
     const round = machine.rules.height === height ? machine.rounds.get(number) : undefined;
     if (round?.proposal === undefined) return [];
-    const notified = this.#told.get(id) ?? new Set<string>();
+    const notified = this.#notified.get(id) ?? new Set<string>();
     const { self } = machine.rules;
     const found = [...votersForOther(round)].filter((voter) => {
       const name = `${height}/${number}/${voter}`;
@@ -46,13 +46,13 @@ export class EquivocationDetector {
       notified.add(name);
       return true;
     });
-    if (found.length > 0) this.#told.set(id, notified);
+    if (found.length > 0) this.#notified.set(id, notified);
     return found;
   }
 
   /** The register has moved to another height. */
   decided(registerId: string): void {
-    this.#told.delete(registerId);
+    this.#notified.delete(registerId);
   }
 }
 

@@ -1,19 +1,19 @@
 /** A correct validator has one stream, and briefly more when a lost one has not timed out yet. */
 const maxOpen = 4;
 
-interface Open {
+interface OpenStream {
   readonly end: () => void;
   isOpen: boolean;
 }
 
 /** The open streams of each validator, bounded: a new one closes the oldest. */
 export class InboundStreams {
-  readonly #open = new Map<string, Open[]>();
+  readonly #open = new Map<string, OpenStream[]>();
 
   /** @returns `isOver` resolves when newer streams have replaced this one */
   open(from: string): { readonly isOver: Promise<void>; isOpen(): boolean; close(): void } {
     const { promise: isOver, resolve } = Promise.withResolvers<void>();
-    const own: Open = { end: resolve, isOpen: true };
+    const own: OpenStream = { end: resolve, isOpen: true };
     const streams = [...(this.#open.get(from) ?? []), own];
     for (const old of streams.splice(0, streams.length - maxOpen)) {
       old.isOpen = false;
@@ -30,7 +30,7 @@ export class InboundStreams {
     return size;
   }
 
-  #close(from: string, own: Open): void {
+  #close(from: string, own: OpenStream): void {
     own.isOpen = false;
     const left = (this.#open.get(from) ?? []).filter((each) => each !== own);
     if (left.length === 0) this.#open.delete(from);

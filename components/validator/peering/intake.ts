@@ -14,7 +14,7 @@ import type { EvidenceCollector } from './evidence-collector.ts';
 import type { Fetcher } from './fetch.ts';
 import type { Presence } from './presence.ts';
 import type { ProposalCache } from './proposal-cache.ts';
-import type { Gossip } from './round-gossip.ts';
+import type { RoundGossip } from './round-gossip.ts';
 import type { TransactionGossip } from './transaction-gossip.ts';
 import type { Envelope, Head, ProposalEnvelope, RoundState } from './transport.ts';
 import type { UnknownRegisters } from './unknown-registers.ts';
@@ -30,7 +30,7 @@ export interface IntakeOptions {
   readonly voters: VoterHistory;
   readonly evidenceCollector: EvidenceCollector;
   readonly catchUp: CatchUp;
-  readonly gossip: Gossip;
+  readonly gossip: RoundGossip;
   readonly transactionGossip: TransactionGossip;
   readonly unknownRegisters: UnknownRegisters;
   readonly equivocationDetector: EquivocationDetector;
@@ -49,7 +49,7 @@ export class Intake {
     this.#options = options;
   }
 
-  take(from: string, envelope: Envelope): void {
+  dispatch(from: string, envelope: Envelope): void {
     const { presence, unknownRegisters, find } = this.#options;
     if (envelope.kind === 'heartbeat') {
       presence.onHeartbeat(from, envelope);
@@ -63,7 +63,7 @@ export class Intake {
       unknownRegisters.discover(from, envelope.registerId);
     } else if (isMember(register, from)) {
       presence.heard(from);
-      this.#dispatch(register, from, envelope);
+      this.#dispatchMember(register, from, envelope);
     } else {
       this.#onOutsider(register, from, envelope);
     }
@@ -84,10 +84,14 @@ export class Intake {
   /** A register has begun here: replays the messages that were buffered for it. */
   begin(registerId: string): void {
     for (const { from, envelope } of this.#options.unknownRegisters.takeEarly(registerId))
-      this.take(from, envelope);
+      this.dispatch(from, envelope);
   }
 
-  #dispatch(register: RegisterChain, from: string, envelope: Exclude<Envelope, { kind: 'heartbeat' }>): void {
+  #dispatchMember(
+    register: RegisterChain,
+    from: string,
+    envelope: Exclude<Envelope, { kind: 'heartbeat' }>,
+  ): void {
     switch (envelope.kind) {
       case 'proposal':
         this.#onProposal(register, from, envelope);
@@ -136,7 +140,7 @@ export class Intake {
       this.#options.equivocationDetector.record(register.id, proposal);
       this.#options.proposals.add(from, envelope);
       const docket = proposal.height === height ? assembleFromPool(register, envelope) : undefined;
-      this.#hand(register, from, proposal, docket === 'invalid' ? undefined : docket);
+      this.#deliver(register, from, proposal, docket === 'invalid' ? undefined : docket);
     }
   }
 
@@ -145,9 +149,9 @@ export class Intake {
     const { equivocationDetector, voters, evidenceCollector, verifier, reportFault } = this.#options;
     if (!equivocationDetector.isContradiction(register.id, proposal)) return;
     voters.record(register);
-    const voters_ = voters.find(register.id, proposal.height);
-    if (voters_ === undefined) return;
-    const found = isAuthentic(voters_, proposal, verifier)
+    const validatorSet = voters.find(register.id, proposal.height);
+    if (validatorSet === undefined) return;
+    const found = isAuthentic(validatorSet, proposal, verifier)
       ? equivocationDetector.record(register.id, proposal)
       : undefined;
     if (found === undefined) reportFault(from, 'signature');
@@ -159,7 +163,7 @@ export class Intake {
     const { height } = register.state;
     if (message.height < height) return;
     if (message.height > height + 1) this.#options.catchUp.request(register, from, message.height);
-    else if (this.#isAuthentic(register, from, message)) this.#hand(register, from, message, undefined);
+    else if (this.#isAuthentic(register, from, message)) this.#deliver(register, from, message, undefined);
   }
 
   #isAuthentic(register: RegisterChain, from: string, message: Message): boolean {
@@ -169,7 +173,7 @@ export class Intake {
     return false;
   }
 
-  #hand(register: RegisterChain, from: string, message: Message, docket: Docket | undefined): void {
+  #deliver(register: RegisterChain, from: string, message: Message, docket: Docket | undefined): void {
     const { presence, gossip, equivocationDetector } = this.#options;
     if (message.validatorId === from) {
       const { height, round } = message;
@@ -228,8 +232,8 @@ export class Intake {
 
   #onAttestation(register: RegisterChain, from: string, docketNumber: number, vote: ConsensusVote): void {
     const { voters, verifier, reportFault } = this.#options;
-    const voters_ = voters.find(register.id, docketNumber);
-    const member = voters_?.members.find(({ validatorId }) => validatorId === vote.validatorId);
+    const validatorSet = voters.find(register.id, docketNumber);
+    const member = validatorSet?.members.find(({ validatorId }) => validatorId === vote.validatorId);
     const isTheirs = vote.validatorId === from && vote.reason === undefined;
     const isRight = isTheirs && (member === undefined || member.publicKey === vote.publicKey);
     if (!isRight || !verifyVote(vote, verifier)) reportFault(from, 'attestation');
@@ -247,8 +251,8 @@ export class Intake {
     if (docketNumber !== height && docketNumber !== height - 1) return;
     voters.record(register);
     const { docketHash, validatorId } = vote;
-    const voters_ = voters.find(register.id, docketNumber);
-    const member = voters_?.members.find((each) => each.validatorId === validatorId);
+    const validatorSet = voters.find(register.id, docketNumber);
+    const member = validatorSet?.members.find((each) => each.validatorId === validatorId);
     if (member === undefined || !register.rejections.isNew({ docketNumber, docketHash, validatorId })) return;
     if (member.publicKey !== vote.publicKey || !verifyVote(vote, verifier)) reportFault(from, 'attestation');
     else register.rejections.add(docketNumber, vote);

@@ -129,8 +129,8 @@ class OutboundStream {
 
   push(envelope: Envelope): void {
     this.usedAtMs = this.#options.runtime.clock.nowMs();
-    const sizeBytes = weigh(envelope);
-    if (envelope.kind === 'proposal') this.#advance(envelope.registerId);
+    const sizeBytes = approximateBytes(envelope);
+    if (envelope.kind === 'proposal') this.#sendAnnouncementsFirst(envelope.registerId);
     const queue = envelope.kind === 'hint' ? this.#later : this.#queue;
     queue.push({ envelope, sizeBytes });
     this.#queuedBytes += sizeBytes;
@@ -164,10 +164,10 @@ class OutboundStream {
   }
 
   /** Announcements of a proposal's register are sent before it, which saves the receiver from fetching. */
-  #advance(registerId: string): void {
-    const isNamed = ({ envelope }: Queued) => envelope.registerId === registerId;
-    this.#queue.push(...this.#later.filter(isNamed));
-    this.#later = this.#later.filter((queued) => !isNamed(queued));
+  #sendAnnouncementsFirst(registerId: string): void {
+    const isOfRegister = ({ envelope }: Queued) => envelope.registerId === registerId;
+    this.#queue.push(...this.#later.filter(isOfRegister));
+    this.#later = this.#later.filter((queued) => !isOfRegister(queued));
   }
 
   #shift(): Queued | undefined {
@@ -231,7 +231,7 @@ class OutboundStream {
       responses.next().then(end, end);
       while (!ended && !this.#stopped) {
         const next = this.#shift();
-        if (next === undefined) await this.#arrival(() => ended);
+        if (next === undefined) await this.#nextMessage(() => ended);
         else await stream.send(wireEnvelope(next.envelope));
       }
     } finally {
@@ -239,7 +239,7 @@ class OutboundStream {
     }
   }
 
-  async #arrival(isOver: () => boolean): Promise<void> {
+  async #nextMessage(isOver: () => boolean): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
     if (this.#queue.length + this.#later.length > 0 || isOver() || this.#stopped) resolve();
@@ -249,7 +249,7 @@ class OutboundStream {
 }
 
 /** Approximate memory size of an envelope in bytes. */
-function weigh(envelope: Envelope): number {
+function approximateBytes(envelope: Envelope): number {
   const base = 512;
   if (envelope.kind === 'proposal') return base + 200 * envelope.recordHashes.length;
   if (envelope.kind !== 'hint') return base;

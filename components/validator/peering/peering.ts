@@ -28,7 +28,7 @@ import { MempoolTransfer } from './mempool-transfer.ts';
 import { PeerScore } from './peer-score.ts';
 import { type OperationalMember, type PeerContact, Presence } from './presence.ts';
 import { ProposalCache } from './proposal-cache.ts';
-import { Gossip } from './round-gossip.ts';
+import { RoundGossip } from './round-gossip.ts';
 import { TransactionGossip } from './transaction-gossip.ts';
 import type {
   CommitBundle,
@@ -86,7 +86,7 @@ export class Peering implements Inbox, Peers {
   readonly #fetcher: Fetcher;
   readonly #assembleOptions: AssembleOptions;
   readonly #catchUp: CatchUp;
-  readonly #gossip: Gossip;
+  readonly #gossip: RoundGossip;
   readonly #transactionGossip: TransactionGossip;
   readonly #mempoolTransfer: MempoolTransfer;
   readonly #intake: Intake;
@@ -126,7 +126,7 @@ export class Peering implements Inbox, Peers {
       assemble: (register, bundle, sources) => this.#assembleCommit(register, bundle, sources),
       fastForward: (register) => options.registers().fastForward(register.id),
     });
-    this.#gossip = new Gossip({
+    this.#gossip = new RoundGossip({
       ...shared,
       sendState: (_register, to, state) => send(to, state),
       broadcast: (register, state) => this.#toMembers(register, state),
@@ -237,7 +237,7 @@ export class Peering implements Inbox, Peers {
 
   receive(from: string, envelope: Envelope): void {
     if (from === this.#options.self || this.peerScore.isBanned(from)) return;
-    this.#intake.take(from, envelope);
+    this.#intake.dispatch(from, envelope);
   }
 
   connected(peer: string): void {
@@ -300,7 +300,7 @@ export class Peering implements Inbox, Peers {
     this.#catchUp.request(register, validatorId, isSure ? height + 1 : height, isSure);
   }
 
-  hint(registerId: string, transactions: readonly PooledTransaction[]): void {
+  announce(registerId: string, transactions: readonly PooledTransaction[]): void {
     const register = this.#options.registers().get(registerId);
     if (register === undefined) return;
     this.#transactionGossip.announce(register, transactions);

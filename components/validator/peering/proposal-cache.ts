@@ -32,16 +32,16 @@ export class ProposalCache {
       return;
     }
     const proposer = proposal.validatorId;
-    const proposal_ = { header, recordHashes, proposer, sources: new Set([from]) };
-    this.#proposals.set(name, proposal_);
+    const cached = { header, recordHashes, proposer, sources: new Set([from]) };
+    this.#proposals.set(name, cached);
     const names = this.#registers.get(registerId) ?? new Set();
     this.#registers.set(registerId, names.add(name));
-    const own = this.#proposers.get(proposer) ?? { names: new Set<string>(), transactions: 0 };
-    this.#proposers.set(proposer, own);
-    own.names.add(name);
-    own.transactions += weigh(proposal_);
-    for (const oldest of own.names) {
-      const isAcceptable = own.transactions <= maxTransactions && own.names.size <= maxOffers;
+    const ofProposer = this.#proposers.get(proposer) ?? { names: new Set<string>(), transactions: 0 };
+    this.#proposers.set(proposer, ofProposer);
+    ofProposer.names.add(name);
+    ofProposer.transactions += sizeOf(cached);
+    for (const oldest of ofProposer.names) {
+      const isAcceptable = ofProposer.transactions <= maxTransactions && ofProposer.names.size <= maxOffers;
       if (isAcceptable || oldest === name) break;
       this.#remove(oldest);
     }
@@ -59,23 +59,23 @@ export class ProposalCache {
   }
 
   #remove(name: string): void {
-    const proposal_ = this.#proposals.get(name);
-    if (proposal_ === undefined) return;
+    const cached = this.#proposals.get(name);
+    if (cached === undefined) return;
     this.#proposals.delete(name);
-    const { registerId } = proposal_.header;
+    const { registerId } = cached.header;
     const names = this.#registers.get(registerId);
     names?.delete(name);
     if (names?.size === 0) this.#registers.delete(registerId);
-    const own = this.#proposers.get(proposal_.proposer);
-    if (own === undefined) return;
-    own.names.delete(name);
-    own.transactions -= weigh(proposal_);
-    if (own.names.size === 0) this.#proposers.delete(proposal_.proposer);
+    const ofProposer = this.#proposers.get(cached.proposer);
+    if (ofProposer === undefined) return;
+    ofProposer.names.delete(name);
+    ofProposer.transactions -= sizeOf(cached);
+    if (ofProposer.names.size === 0) this.#proposers.delete(cached.proposer);
   }
 }
 
 /** Size of a proposal in transactions. */
-function weigh({ header, recordHashes }: CachedProposal): number {
+function sizeOf({ header, recordHashes }: CachedProposal): number {
   return recordHashes.length + Math.ceil((header.genesisConfig?.length ?? 0) / transactionBytes);
 }
 

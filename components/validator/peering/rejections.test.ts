@@ -69,9 +69,9 @@ describe('a proposal that breaks the rules', { timeout: 40_000 }, () => {
     await cluster.agreed();
     for (const { register, id } of cluster.members) {
       const heard = () => register.rejections.all.filter(({ vote }) => vote.validatorId !== equivocator.id);
-      const who = () => new Set(heard().map(({ vote }) => vote.validatorId));
-      await waitFor(() => who().size === 3, { what: `three rejections at ${id}` });
-      expect([...who()].toSorted()).toEqual(honest);
+      const senders = () => new Set(heard().map(({ vote }) => vote.validatorId));
+      await waitFor(() => senders().size === 3, { what: `three rejections at ${id}` });
+      expect([...senders()].toSorted()).toEqual(honest);
       for (const { docketNumber, vote } of heard()) {
         expect([docketNumber, vote.approved, verifyVote(vote, verifier)]).toEqual([1, false, true]);
         expect(vote.reason).toMatch(/^VAL_CERT_001: /);

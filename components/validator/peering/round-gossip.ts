@@ -5,7 +5,7 @@ import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
 import type { RoundState } from './transport.ts';
 
-export interface GossipOptions {
+export interface RoundGossipOptions {
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   sendState(register: RegisterChain, to: string, state: RoundState): void;
@@ -31,12 +31,12 @@ interface WatchedRegister {
  * periodically; a peer that has more sends it, and a peer that lacks messages asks in turn. Every message of one correct
  * member thus reaches all of them, which Tendermint's liveness requires. Idle and advancing registers send nothing.
  */
-export class Gossip {
-  readonly #options: GossipOptions;
+export class RoundGossip {
+  readonly #options: RoundGossipOptions;
   readonly #watched = new Map<string, WatchedRegister>();
   readonly #answered = new Map<string, number>();
 
-  constructor(options: GossipOptions) {
+  constructor(options: RoundGossipOptions) {
     this.#options = options;
   }
 

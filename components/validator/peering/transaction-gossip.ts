@@ -79,8 +79,8 @@ export class TransactionGossip {
       missing.length * fetchedBytes,
     );
     const inFlight = this.#inFlight.get(from) ?? { count: 0, bytes: 0 };
-    const isTooMuch = inFlight.count + count > maxUnderWay || inFlight.bytes + bytes > maxUnderWayBytes;
-    if (count === 0 || isTooMuch) return;
+    const exceedsLimit = inFlight.count + count > maxUnderWay || inFlight.bytes + bytes > maxUnderWayBytes;
+    if (count === 0 || exceedsLimit) return;
     this.#inFlight.set(from, inFlight);
     inFlight.count += count;
     inFlight.bytes += bytes;

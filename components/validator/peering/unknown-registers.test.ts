@@ -87,41 +87,41 @@ describe('a register that other validators mention', () => {
     const unknownRegisters = new UnknownRegisters(manualClock(0), find, (key, _afterMs, callback) =>
       alarms.set(key, callback),
     );
-    const ring = async () => {
+    const fireTimers = async () => {
       const due = [...alarms.values()];
       alarms.clear();
       for (const callback of due) callback();
       await new Promise(setImmediate);
     };
-    return { unknownRegisters, ring, asked: () => asked };
+    return { unknownRegisters, fireTimers, asked: () => asked };
   }
   const isNone = async () => undefined;
   const isAbsent = () => Promise.reject(new Error('away'));
 
   test('is looked up once more, since the docket that admits this validator may not be stored yet', async () => {
-    const { unknownRegisters, ring, asked } = asking([isNone, isNone]);
+    const { unknownRegisters, fireTimers, asked } = asking([isNone, isNone]);
     unknownRegisters.discover('validator-1', idOf(1));
     for (const times of [1, 2, 2]) {
       await new Promise(setImmediate);
       expect(asked()).toBe(times);
-      await ring();
+      await fireTimers();
     }
   });
 
   test('is looked up until the register service answers', async () => {
-    const { unknownRegisters, ring, asked } = asking([isAbsent, isAbsent, isAbsent]);
+    const { unknownRegisters, fireTimers, asked } = asking([isAbsent, isAbsent, isAbsent]);
     unknownRegisters.discover('validator-1', idOf(1));
     await new Promise(setImmediate);
-    for (let time = 0; time < 6; time += 1) await ring();
+    for (let time = 0; time < 6; time += 1) await fireTimers();
     expect(asked()).toBe(4);
   });
 
   test('causes at most twenty pending lookups, whatever is invented', async () => {
-    const { unknownRegisters, ring, asked } = asking(Array.from({ length: 200 }, () => isAbsent));
+    const { unknownRegisters, fireTimers, asked } = asking(Array.from({ length: 200 }, () => isAbsent));
     for (let n = 0; n < 200; n += 1) unknownRegisters.discover(`validator-${n}`, idOf(n));
     await new Promise(setImmediate);
     const before = asked();
-    await ring();
+    await fireTimers();
     expect(before).toBeLessThanOrEqual(20);
     expect(asked() - before).toBeLessThanOrEqual(20);
   });

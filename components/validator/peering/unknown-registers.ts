@@ -12,14 +12,14 @@ const maxEarly = 256;
 const maxEarlyPerSender = { messages: 64, bytes: 2 * 1024 * 1024 } as const;
 const maxSenders = 16;
 
-interface Early {
+interface BufferedMessage {
   readonly from: string;
   readonly envelope: Envelope;
   readonly sizeBytes: number;
 }
 
 /** Runs the callback once after that many milliseconds; setting the same key again replaces it. */
-type Later = (key: string, afterMs: number, callback: () => void) => void;
+type SetTimer = (key: string, afterMs: number, callback: () => void) => void;
 
 /**
  * Discovers registers that peers mention and this validator does not know. Lookups, and requests to peers that cost
@@ -28,16 +28,16 @@ type Later = (key: string, afterMs: number, callback: () => void) => void;
 export class UnknownRegisters {
   readonly #clock: Clock;
   readonly #find: (registerId: string) => Promise<unknown>;
-  readonly #later: Later;
+  readonly #setTimer: SetTimer;
   readonly #waiting = new Set<string>();
-  #early: Early[] = [];
+  #early: BufferedMessage[] = [];
   #asked = new Set<string>();
   #sinceMs = 0;
 
-  constructor(clock: Clock, find: (registerId: string) => Promise<unknown>, later: Later) {
+  constructor(clock: Clock, find: (registerId: string) => Promise<unknown>, setTimer: SetTimer) {
     this.#clock = clock;
     this.#find = find;
-    this.#later = later;
+    this.#setTimer = setTimer;
   }
 
   /** A peer mentioned a register: this validator may have become a member of it. */
@@ -54,7 +54,7 @@ export class UnknownRegisters {
     const again = () => {
       if (!this.#waiting.has(registerId) && this.#waiting.size >= maxPerWindow) return;
       this.#waiting.add(registerId);
-      this.#later(`meet/${registerId}`, againMs, () => {
+      this.#setTimer(`meet/${registerId}`, againMs, () => {
         this.#waiting.delete(registerId);
         this.#ask(registerId, false);
       });
@@ -69,10 +69,10 @@ export class UnknownRegisters {
     if (heightOf(envelope) !== 0) return;
     const senders = new Set(this.#early.map((each) => each.from));
     if (!senders.has(from) && senders.size >= maxSenders) return;
-    this.#early.push({ from, envelope, sizeBytes: weigh(envelope) });
+    this.#early.push({ from, envelope, sizeBytes: approximateBytes(envelope) });
     const own = this.#early.filter((each) => each.from === from);
     let bytes = own.reduce((sum, each) => sum + each.sizeBytes, 0);
-    const tooMany = new Set<Early>();
+    const tooMany = new Set<BufferedMessage>();
     for (const [index, each] of own.entries()) {
       if (bytes <= maxEarlyPerSender.bytes && own.length - index <= maxEarlyPerSender.messages) break;
       tooMany.add(each);
@@ -87,7 +87,7 @@ export class UnknownRegisters {
   }
 
   /** Removes and returns the messages buffered for a register. */
-  takeEarly(registerId: string): readonly Early[] {
+  takeEarly(registerId: string): readonly BufferedMessage[] {
     const found = this.#early.filter(({ envelope }) => envelope.registerId === registerId);
     for (const each of found) this.#early.splice(this.#early.indexOf(each), 1);
     return found;
@@ -115,7 +115,7 @@ function heightOf(envelope: Envelope): number | undefined {
 }
 
 /** Approximate memory size of an envelope in bytes. */
-function weigh(envelope: Envelope): number {
+function approximateBytes(envelope: Envelope): number {
   const base = 4_096;
   return envelope.kind === 'proposal' ? base + 2 * (envelope.header.genesisConfig?.length ?? 0) : base;
 }

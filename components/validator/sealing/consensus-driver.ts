@@ -148,7 +148,7 @@ export class ConsensusDriver {
     this.#own = [];
     this.#polkaRound = -1;
     this.#clearTimers();
-    this.#act(this.#consensus.begin(this.#machine, heightRules(state, this.#options.self)));
+    this.#applyAll(this.#consensus.begin(this.#machine, heightRules(state, this.#options.self)));
   }
 
   /** Resumes the current height after a restart with the logged own messages. */
@@ -159,7 +159,7 @@ export class ConsensusDriver {
     this.#own = [...own];
     const { message, locked, valid } = last;
     const step = message.kind === 'proposal' ? 'propose' : message.kind;
-    this.#act(this.#consensus.resume(this.#machine, { round: message.round, step, locked, valid }));
+    this.#applyAll(this.#consensus.resume(this.#machine, { round: message.round, step, locked, valid }));
     for (const vote of own.flatMap(loggedPolka)) this.#feed({ kind: 'message', message: vote });
     this.#polkaRound = valid?.round ?? -1;
     // All signatures are requested at once, so that a timer firing meanwhile cannot get a later message signed before them.
@@ -188,18 +188,18 @@ export class ConsensusDriver {
     this.#advancing = true;
     try {
       for (let next = this.#inputs.shift(); next !== undefined; next = this.#inputs.shift()) {
-        this.#act(this.#consensus.advance(this.#machine, next));
+        this.#applyAll(this.#consensus.advance(this.#machine, next));
       }
     } finally {
       this.#advancing = false;
     }
   }
 
-  #act(effects: readonly Effect[]): void {
-    for (const effect of effects) this.#perform(effect);
+  #applyAll(effects: readonly Effect[]): void {
+    for (const effect of effects) this.#apply(effect);
   }
 
-  #perform(effect: Effect): void {
+  #apply(effect: Effect): void {
     switch (effect.kind) {
       case 'build':
         this.#build(effect.round);
@@ -392,8 +392,8 @@ export class ConsensusDriver {
     }
     const { registerId } = this.#state;
     const { kind, height, round } = message;
-    const what = { registerId, height, round, message: kind, code: error.code };
-    this.#options.log.warn(what, 'the signer refused: conflicting earlier signature, or unknown key');
+    const details = { registerId, height, round, message: kind, code: error.code };
+    this.#options.log.warn(details, 'the signer refused: conflicting earlier signature, or unknown key');
     if (height === this.height) this.#feed({ kind: 'refused', round, message: kind });
   }
 }

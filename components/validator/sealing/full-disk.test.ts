@@ -14,7 +14,7 @@ afterEach(async () => {
 /** A set of one on a volume that the test fills and frees. */
 async function openAlone(overrides: ConstructorParameters<typeof World>[0] = {}) {
   const disk = new FaultyVolume();
-  const world = await new World({ world: { storage: disk.storage() }, ...overrides }).open();
+  const world = await new World({ environment: { storage: disk.storage() }, ...overrides }).open();
   opened.push(world);
   await world.begin(quickPolicy);
   return { world, disk };

@@ -19,7 +19,7 @@ export interface Peers {
   /** Requests the commit of a missed height from a member. */
   requestCommit(registerId: string, height: number, validatorId: string): void;
   /** Announces transactions that were accepted here to the other members. */
-  hint(registerId: string, transactions: readonly PooledTransaction[]): void;
+  announce(registerId: string, transactions: readonly PooledTransaction[]): void;
   /** A docket was decided here. */
   decided(registerId: string, sealed: SealedDocket): void;
   /** Sends the own attestation of a docket to its writer. */

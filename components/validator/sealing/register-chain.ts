@@ -289,7 +289,7 @@ export class RegisterChain {
     this.#mode = recovered.mode;
     for (const sealed of recovered.decided) {
       this.pool.seal(sealed.docket.transactions);
-      this.#take(sealed, this.#options.self, 0);
+      this.#applyDecided(sealed, this.#options.self, 0);
     }
     if (recovered.decided.length > 0) this.#driver.begin(this.#state);
     const current = recovered.own.filter((own) => own.message.height === this.#state.height);
@@ -305,8 +305,12 @@ export class RegisterChain {
 
   /** Drops waiting transactions that the register's rules no longer admit. */
   dropInadmissible(): Tombstone[] {
-    const out = inadmissibleTombstones(this.#state, this.pool.waiting(), this.#options.clock.nowMs());
-    return out.flatMap((tombstone) => this.drop(tombstone));
+    const inadmissible = inadmissibleTombstones(
+      this.#state,
+      this.pool.waiting(),
+      this.#options.clock.nowMs(),
+    );
+    return inadmissible.flatMap((tombstone) => this.drop(tombstone));
   }
 
   #build(): Docket | undefined {
@@ -334,10 +338,10 @@ export class RegisterChain {
     const { dropped, added } = this.pool.seal(docket.transactions);
     for (const value of added) this.#append({ kind: 'transaction', value });
     this.#append({ kind: 'decided', value: { header: docket.header, certificate } });
-    this.#take(sealed, writer, storeDelayMs(members, self, writer));
+    this.#applyDecided(sealed, writer, storeDelayMs(members, self, writer));
     this.#evict(dropped);
-    const out = this.#state.ledger === ledger ? [] : this.dropInadmissible();
-    for (const value of out) this.#append({ kind: 'tombstone', value });
+    const inadmissible = this.#state.ledger === ledger ? [] : this.dropInadmissible();
+    for (const value of inadmissible) this.#append({ kind: 'tombstone', value });
     this.work.count('decided');
     metrics.decided(docket.transactions.length, certificate.round + 1);
     this.#driver.begin(this.#state);
@@ -346,7 +350,7 @@ export class RegisterChain {
   }
 
   /** Applies a decided docket and queues it for storing. */
-  #take(sealed: SealedDocket, writer: string, afterMs: number): void {
+  #applyDecided(sealed: SealedDocket, writer: string, afterMs: number): void {
     const { header } = sealed.docket;
     const { membersHash: before, members } = this.#state;
     this.#state = applyDocket(this.#state, sealed.docket);

@@ -140,7 +140,7 @@ export class DocketWriter {
     const head = this.#queue[0];
     if (head === undefined) return undefined;
     const nowMs = this.#options.nowMs();
-    if (this.#retryAtMs > nowMs) return this.#sleep(this.#retryAtMs - nowMs);
+    if (this.#retryAtMs > nowMs) return this.#sleepFor(this.#retryAtMs - nowMs);
     if (head.dueAtMs === 0) return () => this.#write(head);
     const following = this.#queue.findLast(
       (each) => each.dueAtMs === 0 && numberOf(each) <= this.#reportedHeight,
@@ -149,10 +149,10 @@ export class DocketWriter {
     const isDue = head.dueAtMs <= nowMs;
     const mustVerify = isDue || this.#verifyAtMs <= nowMs || this.#queue.length >= verifyQueueLength;
     if (mustVerify) return () => this.#verifyStored(isDue);
-    return this.#sleep(Math.min(head.dueAtMs, this.#verifyAtMs) - nowMs);
+    return this.#sleepFor(Math.min(head.dueAtMs, this.#verifyAtMs) - nowMs);
   }
 
-  #sleep(ms: number): undefined {
+  #sleepFor(ms: number): undefined {
     this.#options.scheduler.set(this.#key, ms, () => this.#run());
     return undefined;
   }

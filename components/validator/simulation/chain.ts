@@ -52,7 +52,7 @@ export class Chain {
   readonly #accusations = new Set<string>();
   readonly #left = new Set<string>();
   readonly #givenUp = new Set<string>();
-  readonly #everybody: Set<string>;
+  readonly #everMembers: Set<string>;
   #highest = 0;
   #checkedDockets = 0;
   #restoredTo = 0;
@@ -67,7 +67,7 @@ export class Chain {
     this.workload = workload;
     this.#options = options;
     this.#membersAt.set(0, first);
-    this.#everybody = new Set(first);
+    this.#everMembers = new Set(first);
     const membersAt = (height: number) => this.membersAt(height);
     this.invariants = new Invariants({ registerId, faultModel, violations, membersAt });
     faultModel.watch(registerId, {
@@ -87,7 +87,7 @@ export class Chain {
 
   /** Whether a validator is or was in the set, as far as clients can know. */
   wasMember(validatorId: string): boolean {
-    return this.#everybody.has(validatorId);
+    return this.#everMembers.has(validatorId);
   }
 
   /** The highest height that a correct member works on. */
@@ -99,7 +99,7 @@ export class Chain {
   begins(height: number, members: readonly string[]): void {
     if (this.#membersAt.has(height)) return;
     this.#membersAt.set(height, members);
-    for (const each of members) this.#everybody.add(each);
+    for (const each of members) this.#everMembers.add(each);
     const liars = members.filter((each) =>
       this.#options.faultModel.isFaultyAt(each, this.registerId, height),
     );
@@ -237,10 +237,10 @@ export class Chain {
     this.invariants.voted(validatorId, { kind, height, round, value: name });
   }
 
-  decided(validatorId: string, who: string, effect: Extract<Effect, { kind: 'decide' }>): void {
+  decided(validatorId: string, processName: string, effect: Extract<Effect, { kind: 'decide' }>): void {
     const { height, round, value } = effect;
     const { trace, coverage } = this.#options;
-    trace.add(who, `decides ${this.label}${height}/${round} ${short(value.hash)}`);
+    trace.add(processName, `decides ${this.label}${height}/${round} ${short(value.hash)}`);
     if (round > 0) coverage.add('docket decided in round 1 or later');
     this.invariants.decided(validatorId, effect);
   }
@@ -272,14 +272,14 @@ export class Chain {
     this.invariants.reached(handle.name, state.height, digestOf(state));
   }
 
-  #checkEvidence(validatorId: string, who: string, evidence: readonly KnownEvidence[]): void {
+  #checkEvidence(validatorId: string, processName: string, evidence: readonly KnownEvidence[]): void {
     const { trace, coverage } = this.#options;
     for (const { evidence: proof, height, validatorIds } of evidence) {
       const { kind } = proof;
       const text = `holds ${kind} against ${validatorIds.join(' ')} at ${this.label}${height}`;
-      if (this.#accusations.has(`${who} ${text}`)) continue;
-      this.#accusations.add(`${who} ${text}`);
-      trace.add(who, text);
+      if (this.#accusations.has(`${processName} ${text}`)) continue;
+      this.#accusations.add(`${processName} ${text}`);
+      trace.add(processName, text);
       if (kind !== 'conflicting-certificate') coverage.add(`evidence: ${kind}`);
       for (const accused of validatorIds) this.invariants.accused(validatorId, kind, accused);
     }

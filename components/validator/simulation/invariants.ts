@@ -45,7 +45,7 @@ export class Invariants {
   readonly #options: InvariantsOptions;
   readonly #last = new Map<string, Signed>();
   readonly #heights = new Map<number, Height>();
-  readonly #states = new Map<number, { readonly digest: string; readonly who: string }>();
+  readonly #states = new Map<number, { readonly digest: string; readonly processName: string }>();
 
   constructor(options: InvariantsOptions) {
     this.#options = options;
@@ -95,8 +95,11 @@ export class Invariants {
     const members = this.#options.membersAt(number);
     const areMembers = [...counted].every((each) => members.includes(each));
     if (!areMembers || counted.size < quorum(members.length) || counted.size !== precommits.length) {
-      const who = precommits.map((vote) => `${vote.validatorId} in round ${vote.round}`).join(', ');
-      this.#break('certificate', `${validatorId} decides height ${number} in round ${round} with ${who}`);
+      const processName = precommits.map((vote) => `${vote.validatorId} in round ${vote.round}`).join(', ');
+      this.#break(
+        'certificate',
+        `${validatorId} decides height ${number} in round ${round} with ${processName}`,
+      );
     }
     if (height.decided === undefined) height.decided = name;
     else if (height.decided !== name) {
@@ -117,11 +120,11 @@ export class Invariants {
   /** A member reaches a height with a state. */
   reached(validatorId: string, height: number, digest: string): void {
     const known = this.#states.get(height);
-    if (known === undefined) this.#states.set(height, { digest, who: validatorId });
+    if (known === undefined) this.#states.set(height, { digest, processName: validatorId });
     else if (known.digest !== digest)
       this.#break(
         'equal state at equal height',
-        `${validatorId} and ${known.who} differ at height ${height}`,
+        `${validatorId} and ${known.processName} differ at height ${height}`,
       );
   }
 

@@ -152,7 +152,7 @@ export class Member {
       verifier,
       verify: async (items) => items.map((item) => verifier.verifyDigest(item)),
       systemKey: async () => this.#around.systemKey,
-      world: {
+      environment: {
         storage: disk.storage(eventQueue, handle),
         timers: eventQueue.timers(handle),
         consensus: (registerId) =>

@@ -14,9 +14,9 @@ export class Trace {
     return this.#lines;
   }
 
-  add(who: string, what: string): void {
+  add(source: string, what: string): void {
     const seconds = (this.#eventQueue.elapsedMs / 1000).toFixed(4).padStart(9);
-    this.#lines.push(`${seconds}  ${who.padEnd(12)} ${what}`);
+    this.#lines.push(`${seconds}  ${source.padEnd(12)} ${what}`);
   }
 
   /** Lower hex of SHA-256 over all lines; equal runs have equal digests. */

@@ -255,8 +255,8 @@ export class World {
     }
   }
 
-  #onThrown(error: unknown, who: string): void {
-    this.violations.break('honest members keep working', `${who} throws: ${textOf(error)}`);
+  #onThrown(error: unknown, processName: string): void {
+    this.violations.break('honest members keep working', `${processName} throws: ${textOf(error)}`);
   }
 
   /** Without the dockets that the store lost, a member correctly halts until they are stored again and its operator restarts it. */

@@ -58,8 +58,8 @@ export class SuspensionProposer {
     const accused = convictedValidators(known);
     const members = register.state.members.map(({ validatorId }) => validatorId);
     for (const validatorId of accused) {
-      const name = nameOf(registerId, validatorId);
-      if (this.#findCase(register, validatorId) === undefined) {
+      const name = timerKey(registerId, validatorId);
+      if (this.#findEvidence(register, validatorId) === undefined) {
         scheduler.clear(name);
         this.#delays.delete(name);
       } else if (!this.#delays.has(name)) {
@@ -69,34 +69,34 @@ export class SuspensionProposer {
     }
   }
 
-  #findCase(register: RegisterChain, validatorId: string): DoubleSign | undefined {
+  #findEvidence(register: RegisterChain, validatorId: string): DoubleSign | undefined {
     const { self, evidence } = this.#options;
     const isFit = register.isOpen && isMember(register, self) && validatorId !== self;
     return isFit ? findSuspensionEvidence(register.state, validatorId, evidence(register.id)) : undefined;
   }
 
   #schedule(registerId: string, validatorId: string, afterMs: number): void {
-    const name = nameOf(registerId, validatorId);
+    const name = timerKey(registerId, validatorId);
     const delayMs = Math.min((this.#delays.get(name) ?? retryMs.first / 2) * 2, retryMs.last);
     this.#delays.set(name, delayMs);
-    const act = () => void this.#act(registerId, validatorId);
+    const act = () => void this.#propose(registerId, validatorId);
     this.#options.scheduler.set(name, afterMs, act);
   }
 
-  async #act(registerId: string, validatorId: string): Promise<void> {
+  async #propose(registerId: string, validatorId: string): Promise<void> {
     const { find, log, opened } = this.#options;
     const register = find(registerId);
-    const evidence = register && this.#findCase(register, validatorId);
-    const name = nameOf(registerId, validatorId);
+    const evidence = register && this.#findEvidence(register, validatorId);
+    const name = timerKey(registerId, validatorId);
     if (register === undefined || evidence === undefined) {
       this.#delays.delete(name);
       return;
     }
     // Scheduled before any await; once the proposal is open, the next call of `consider` cancels it.
     this.#schedule(registerId, validatorId, this.#delays.get(name) ?? retryMs.first);
-    if (isInFlight(register, validatorId)) return;
+    if (isProposalPending(register, validatorId)) return;
     try {
-      const { added, transactionId } = await this.#open(register, validatorId, evidence);
+      const { added, transactionId } = await this.#submitProposal(register, validatorId, evidence);
       if (added) opened();
       log.warn(
         { registerId, validatorId, txId: transactionId },
@@ -111,7 +111,7 @@ export class SuspensionProposer {
     }
   }
 
-  async #open(register: RegisterChain, validatorId: string, evidence: DoubleSign) {
+  async #submitProposal(register: RegisterChain, validatorId: string, evidence: DoubleSign) {
     const { self, clock, submit } = this.#options;
     const { state } = register;
     const signer = signerFor(state.members, self, this.#options.signer);
@@ -128,11 +128,11 @@ export class SuspensionProposer {
   }
 }
 
-function nameOf(registerId: string, validatorId: string): string {
+function timerKey(registerId: string, validatorId: string): string {
   return `suspension/${registerId}/${validatorId}`;
 }
 
-function isInFlight(register: RegisterChain, validatorId: string): boolean {
+function isProposalPending(register: RegisterChain, validatorId: string): boolean {
   for (const transaction of register.pool.waiting()) {
     // Control transactions come first.
     if (transaction.lane !== 'control') return false;

@@ -102,7 +102,7 @@ export class Cluster {
       verifier: this.#verifier,
       verify: async (items) => items.map((item) => this.#verifier.verifyDigest(item)),
       systemKey: async () => `ED25519:${systemKey.publicKey}`,
-      world: { storage: this.storageOf(member) },
+      environment: { storage: this.storageOf(member) },
     });
     this.network.join(member.id, member.opened.peering);
   }
