@@ -59,8 +59,8 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
       return registerIds;
     },
     async isSubscribed(organizationId, registerId) {
-      const question = { organizationId, registerId };
-      const { subscribed } = await client.checkSubscription(question, { timeoutMs: lookupTimeoutMs });
+      const query = { organizationId, registerId };
+      const { subscribed } = await client.checkSubscription(query, { timeoutMs: lookupTimeoutMs });
       return subscribed;
     },
   };

@@ -96,12 +96,12 @@ function identityOf({ config, signer }: Pick<Parts, 'config' | 'signer'>, grpc: 
     validatorId: config.CHANCERY_VALIDATOR_ID,
     publicKey: signer.key.publicKey,
     algorithm: 'ED25519',
-    endpoint: config.CHANCERY_VALIDATOR_ENDPOINT ?? `${reachable(config.CHANCERY_LISTEN_HOST)}:${port}`,
+    endpoint: config.CHANCERY_VALIDATOR_ENDPOINT ?? `${resolvableHost(config.CHANCERY_LISTEN_HOST)}:${port}`,
   } as const satisfies MemberIdentity;
 }
 
 /** A resolvable name for a listener on all addresses. */
-function reachable(host: string): string {
+function resolvableHost(host: string): string {
   return host === '0.0.0.0' || host === '::' ? hostname() : host;
 }
 

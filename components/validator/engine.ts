@@ -170,17 +170,17 @@ function openLog(options: EngineOptions, { wait, ...parts }: LogParts) {
 }
 
 /** A validator heard within this time counts as connected. */
-const heardMs = 5_000;
+const connectedMs = 5_000;
 
 /** After disk space was freed: wakes the registers and requests missed messages from connected peers. */
 function resumeAfterFull(registers: Registers, peering: Peering, nowMs: number): void {
   for (const register of registers.all()) register.wake();
   for (const { validatorId, heardAtMs } of peering.contacts) {
-    if (nowMs - heardAtMs < heardMs) peering.connected(validatorId);
+    if (nowMs - heardAtMs < connectedMs) peering.connected(validatorId);
   }
 }
 
-interface Foundation {
+interface EngineResources {
   readonly journal: Journal;
   readonly volume: Volume;
   readonly scheduler: Scheduler;
@@ -189,7 +189,7 @@ interface Foundation {
 }
 
 /** Builds the parts that share the log: registers, admission, peering. */
-function assemble(options: EngineOptions, foundation: Foundation) {
+function assemble(options: EngineOptions, foundation: EngineResources) {
   const { journal, volume, scheduler } = foundation;
   const { runtime, ledger } = options;
   const { log, clock } = runtime;
@@ -203,7 +203,7 @@ function assemble(options: EngineOptions, foundation: Foundation) {
     evidenceHeld: () => peering.evidenceHeld,
   });
   const nowMs = () => clock.nowMs();
-  const gaps = new VolumeGaps({ log, nowMs, counted: (dockets) => metrics.volumeBehind(dockets) });
+  const gaps = new VolumeGaps({ log, nowMs, onGap: (dockets) => metrics.volumeBehind(dockets) });
   const { signer, transport, version, verifier, validatorId: self } = options;
   const budget = new Budget(options.bounds.maxBytesTotal);
   const bounds: PoolBounds = { ...options.bounds, budget };
@@ -281,7 +281,7 @@ interface AdmissionParts extends PeerParts {
 /** Builds the admission of submissions. */
 function createAdmission(
   { runtime: { clock }, ledger, ...options }: EngineOptions,
-  { scheduler, volume }: Foundation,
+  { scheduler, volume }: EngineResources,
   { registers, peering, health, metrics, ...parts }: AdmissionParts,
 ): Admission {
   return new Admission({
@@ -309,7 +309,7 @@ interface PeerParts extends Pick<Engine, 'registers' | 'peering'> {
 /** Builds the drain of this validator. */
 function createDrain(
   { validatorId: self, runtime: { clock } }: EngineOptions,
-  { scheduler, volume, drainingSinceMs }: Foundation,
+  { scheduler, volume, drainingSinceMs }: EngineResources,
   { registers, peering, append }: PeerParts,
 ): Drain {
   return new Drain(

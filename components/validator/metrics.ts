@@ -20,7 +20,7 @@ const evidenceKinds: readonly PeerEvidence['kind'][] = [
 ];
 
 /** Values that are read when the metrics are scraped. */
-export interface Measured {
+export interface MeasuredState {
   registers(): Iterable<RegisterChain>;
   clockAheadMs(): number | undefined;
   isFull(): boolean;
@@ -28,7 +28,7 @@ export interface Measured {
 }
 
 /** The validator's metrics. Gauges are computed when the metrics are scraped. */
-export function createMetrics(telemetry: Telemetry, measured: Measured): ValidatorMetrics {
+export function createMetrics(telemetry: Telemetry, measured: MeasuredState): ValidatorMetrics {
   const submissions = telemetry.counter('submissions_total', 'Submissions answered', ['outcome']);
   const dockets = telemetry.counter('dockets_decided_total', 'Dockets decided');
   const rounds = telemetry.counter('rounds_total', 'Consensus rounds of decided dockets');

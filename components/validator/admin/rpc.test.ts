@@ -11,7 +11,7 @@ import {
   GetStatusRequestSchema,
   ListWaitingRequestSchema,
 } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import type { Changes } from '../configuration/settings.ts';
+import type { SettingChanges } from '../configuration/settings.ts';
 import { registerId, registerReport, validatorReport } from './reports.fixture.ts';
 import { adminHandlers } from './rpc.ts';
 
@@ -36,7 +36,7 @@ const previewDeps = {
   getRegister: () => undefined,
   configuration: {
     parse: (patch: unknown) => new Map([['logLevel' as const, JSON.stringify(patch)]]),
-    apply: (changes: Changes) => {
+    apply: (changes: SettingChanges) => {
       configured.push(...changes);
     },
   },

@@ -241,8 +241,8 @@ describe('concurrency and outages', () => {
     const gate = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
     const { lookup } = world.ledger;
-    world.ledger.lookup = async (questions) => {
-      const stale = await lookup(questions);
+    world.ledger.lookup = async (queries) => {
+      const stale = await lookup(queries);
       asked.resolve();
       await gate.promise;
       return stale;

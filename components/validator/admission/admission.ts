@@ -307,15 +307,15 @@ export class Admission {
   }
 
   async #lookup(batch: readonly QueuedSubmission[]): Promise<readonly LookupAnswer[]> {
-    const questions = batch.map(({ candidate }) => ({
+    const queries = batch.map(({ candidate }) => ({
       registerId: candidate.registerId,
       transactionId: candidate.txId,
       previousTransactionId: candidate.previousTransactionId ?? '',
       replayKey: candidate.replayKey ?? '',
     }));
     try {
-      const answers = await this.#options.ledger.lookup(questions);
-      if (answers.length === questions.length) return answers;
+      const answers = await this.#options.ledger.lookup(queries);
+      if (answers.length === queries.length) return answers;
     } catch (cause) {
       throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service cannot answer', {
         cause,

@@ -17,14 +17,14 @@ const app = createHttpServer({ runtime: testRuntime('validator'), title: 'Valida
 const service: Origin = { isRegisterService: false };
 let caller = { kind: 'service', subject: 'a-service' } as Caller;
 let port = 0;
-let questions = 0;
+let queries = 0;
 
 beforeAll(async () => {
   await world.open();
   await world.begin();
   Object.assign(world.ledger, {
     isSubscribed: async () => {
-      questions += 1;
+      queries += 1;
       return false;
     },
   });
@@ -121,10 +121,10 @@ describe('a batch', () => {
     const gate = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
     const { lookup } = world.ledger;
-    world.ledger.lookup = async (questions) => {
+    world.ledger.lookup = async (queries) => {
       asked.resolve();
       await gate.promise;
-      return lookup(questions);
+      return lookup(queries);
     };
     const parent = world.sign({ payload: { slow: 'parent' } });
     const first = judge([parent.text]);
@@ -203,13 +203,13 @@ describe('a batch', () => {
   });
 
   it("checks a user's subscription once", async () => {
-    const before = questions;
+    const before = queries;
     const texts = Array.from({ length: 100 }, () => world.sign().text);
     const person = { ...service, person: { organizationId: 'nobody' } };
     const answers = await judge(texts, person);
     expect(new Set(answers.map(({ body }) => body['code']))).toEqual(new Set(['SUBSCRIPTION_REQUIRED']));
     // once per chunk: a negative answer is not cached
-    expect(questions - before).toBeLessThanOrEqual(2);
+    expect(queries - before).toBeLessThanOrEqual(2);
   });
 });
 

@@ -22,7 +22,7 @@ function begin(
 ) {
   const asked: string[] = [];
   let subscribed = true;
-  let questions = 0;
+  let queries = 0;
   const clock = manualClock(1_000);
   const forward = createForward({
     validatorId: 'c',
@@ -42,14 +42,14 @@ function begin(
       },
     },
     findMembers: async () => {
-      questions += 1;
+      queries += 1;
       return members;
     },
   });
   const unsubscribe = () => {
     subscribed = false;
   };
-  return { forward, asked, clock, unsubscribe, questions: () => questions };
+  return { forward, asked, clock, unsubscribe, queries: () => queries };
 }
 
 describe('forwarding a submission', () => {
@@ -118,14 +118,14 @@ describe('forwarding a submission', () => {
   });
 
   it('is limited to the register that its origin may name', async () => {
-    const { forward, asked, questions } = begin({ a: ok });
+    const { forward, asked, queries } = begin({ a: ok });
     const assertRegister = () => {
       throw new AppError('invalid', 'BATCH_REGISTER', 'another register');
     };
     await expect(forward(text, { ...service, assertRegister }, stopped)).rejects.toMatchObject({
       code: 'BATCH_REGISTER',
     });
-    expect([asked, questions()]).toEqual([[], 0]);
+    expect([asked, queries()]).toEqual([[], 0]);
   });
 
   it('never applies to genesis', async () => {
@@ -143,12 +143,12 @@ describe('forwarding a submission', () => {
   });
 
   it('looks the members up at most once a second', async () => {
-    const { forward, clock, questions } = begin({ a: ok });
+    const { forward, clock, queries } = begin({ a: ok });
     await forward(text, service, notHere);
     await forward(text, service, notHere);
-    expect(questions()).toBe(1);
+    expect(queries()).toBe(1);
     clock.advance(1_001);
     await forward(text, service, notHere);
-    expect(questions()).toBe(2);
+    expect(queries()).toBe(2);
   });
 });

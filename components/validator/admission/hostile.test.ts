@@ -121,8 +121,8 @@ describe('hostile input to the services between validators and the register serv
     expect(found).toBeGreaterThan(0);
     const refused = expect.objectContaining({ kind: 'forbidden' });
     const other = contextOf('validator-1');
-    const question = create(SealRequestSchema, { registerId, timeoutMs: 30_000 });
-    await expect(handlers.seal(question, other)).rejects.toEqual(refused);
+    const query = create(SealRequestSchema, { registerId, timeoutMs: 30_000 });
+    await expect(handlers.seal(query, other)).rejects.toEqual(refused);
     const pending = create(ListPendingRequestSchema, { registerId });
     await expect(handlers.listPending(pending, other)).rejects.toEqual(refused);
   });

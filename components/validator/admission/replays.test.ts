@@ -183,10 +183,10 @@ describe('a log that was written before replay protection', () => {
     const child = world.sign({ previous: first.txId });
     for (const { text } of [first, child]) expect((await world.submit(text)).status).toBe(200);
     const { lookup } = world.ledger;
-    world.ledger.lookup = async (questions) =>
-      (await lookup(questions)).map((answer, index) => ({
+    world.ledger.lookup = async (queries) =>
+      (await lookup(queries)).map((answer, index) => ({
         ...answer,
-        sealedReplay: questions[index]?.transactionId === first.txId ? 'ab'.repeat(32) : '',
+        sealedReplay: queries[index]?.transactionId === first.txId ? 'ab'.repeat(32) : '',
       }));
     await restart(world);
     expect(world.register.pool.size).toBe(0);

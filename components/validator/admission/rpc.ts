@@ -55,17 +55,19 @@ export function submissionHandlers(
       const register = registers.get(registerId);
       if (register === undefined) return { transactions: [] };
       return {
-        transactions: transactionIds.slice(0, maxListed).flatMap((txId) => unsealed(register, txId) ?? []),
+        transactions: transactionIds
+          .slice(0, maxListed)
+          .flatMap((txId) => findUnsealed(register, txId) ?? []),
       };
     },
     async listPending({ registerId, limit }, context) {
       assertRegisterService(context);
       const register = registers.get(registerId);
       if (register === undefined) return { transactions: [], total: 0 };
-      const transactions: ReturnType<typeof pending>[] = [];
+      const transactions: ReturnType<typeof pendingTransaction>[] = [];
       for (const transaction of register.pool.waiting()) {
         if (transactions.length >= Math.min(limit || maxListed, maxListed)) break;
-        transactions.push(pending(transaction));
+        transactions.push(pendingTransaction(transaction));
       }
       return { transactions, total: register.pool.size };
     },
@@ -105,14 +107,14 @@ async function registerOf(registers: Pick<Registers, 'find'>, text: string): Pro
   return register;
 }
 
-function unsealed(register: RegisterChain, txId: string) {
+function findUnsealed(register: RegisterChain, txId: string) {
   const known = register.pool.find(txId);
-  if (known !== undefined && known.stage !== 'stored') return pending(known.transaction);
+  if (known !== undefined && known.stage !== 'stored') return pendingTransaction(known.transaction);
   const tombstone = register.tombstones.find(txId);
-  return tombstone && gone(tombstone);
+  return tombstone && rejectedTransaction(tombstone);
 }
 
-function pending(transaction: PooledTransaction) {
+function pendingTransaction(transaction: PooledTransaction) {
   const { txId: transactionId, record, addedAtMs } = transaction;
   return {
     transactionId,
@@ -124,7 +126,7 @@ function pending(transaction: PooledTransaction) {
   };
 }
 
-function gone({ txId: transactionId, status, code, message, atMs }: Tombstone) {
+function rejectedTransaction({ txId: transactionId, status, code, message, atMs }: Tombstone) {
   return {
     transactionId,
     status,

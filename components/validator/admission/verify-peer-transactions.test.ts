@@ -24,7 +24,7 @@ describe('a proposal with a transaction that the register service has stored', (
     return verifyPeerTransactions(
       {
         ledger: {
-          lookup: (questions) => ledger.lookup(questions),
+          lookup: (queries) => ledger.lookup(queries),
           findRegister: async () => facts && { ...facts, height: storedHeight },
         },
         verify: async (items) => items.map(() => true),

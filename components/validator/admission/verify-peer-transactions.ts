@@ -110,13 +110,13 @@ async function link(
   examined: readonly ParsedTransaction[],
   context: DocketContext,
 ): Promise<readonly PooledTransaction[] | 'invalid'> {
-  const questions = examined.map(({ candidate }) => ({
+  const queries = examined.map(({ candidate }) => ({
     registerId: register.id,
     transactionId: candidate.txId,
     previousTransactionId: candidate.previousTransactionId ?? '',
     replayKey: candidate.replayKey ?? '',
   }));
-  const answers = await options.ledger.lookup(questions);
+  const answers = await options.ledger.lookup(queries);
   const transactions: PooledTransaction[] = [];
   for (const [index, each] of examined.entries()) {
     const answer = answers[index];

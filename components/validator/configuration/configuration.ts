@@ -1,7 +1,7 @@
 import type { Logger } from '#kit/log/log.ts';
 import type { PoolBounds } from '../pool/pool.ts';
 import { type BuildLimits, unlimitedBuild } from '../sealing/block-interval.ts';
-import { type Changes, parsePatch, type Ranges, type RuntimeSettings } from './settings.ts';
+import { parsePatch, type Ranges, type RuntimeSettings, type SettingChanges } from './settings.ts';
 
 /** The parts of a running validator that the settings change. */
 export interface Controls {
@@ -46,11 +46,11 @@ export class Configuration {
   }
 
   /** Throws AppError invalid, like parsePatch; nothing has changed then. */
-  parse(patch: unknown): Changes {
+  parse(patch: unknown): SettingChanges {
     return parsePatch(patch, this.#ranges());
   }
 
-  apply(changes: Changes): void {
+  apply(changes: SettingChanges): void {
     const before = this.#effective;
     const values = [...changes].map(([name, value]) => [name, value ?? this.#atStart[name]] as const);
     this.#effective = { ...before, ...Object.fromEntries(values) };

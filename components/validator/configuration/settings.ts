@@ -14,7 +14,7 @@ export interface RuntimeSettings {
 
 export type SettingName = keyof RuntimeSettings;
 export type SettingValue = number | string | null;
-export type Changes = ReadonlyMap<SettingName, SettingValue>;
+export type SettingChanges = ReadonlyMap<SettingName, SettingValue>;
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
@@ -46,7 +46,7 @@ const maxMembers = 64;
  * @throws AppError invalid with every violation: POLICY_CONTROLLED for a value of the register's policy, IMMUTABLE_FIELD
  * for a setting fixed at start, INVALID_REQUEST for other names and values
  */
-export function parsePatch(patch: unknown, ranges: Ranges): Changes {
+export function parsePatch(patch: unknown, ranges: Ranges): SettingChanges {
   const found: Violation[] = [];
   const changes = new Map<SettingName, SettingValue>();
   const members = flatten(patch);
@@ -61,16 +61,16 @@ export function parsePatch(patch: unknown, ranges: Ranges): Changes {
   throw new AppError('invalid', first.code, first.message, { violations: found });
 }
 
-interface Leaf {
+interface PatchEntry {
   readonly name: string;
   readonly value: unknown;
 }
 
 /** Members by their dotted names; one level suffices for all names. */
-function flatten(patch: unknown): Leaf[] {
+function flatten(patch: unknown): PatchEntry[] {
   if (!isObject(patch)) return [{ name: '', value: patch }];
   return Object.entries(patch)
-    .flatMap(([name, value]): Leaf[] =>
+    .flatMap(([name, value]): PatchEntry[] =>
       isObject(value)
         ? Object.entries(value).map(([inner, leaf]) => ({ name: `${name}.${inner}`, value: leaf }))
         : [{ name, value }],

@@ -45,25 +45,25 @@ export function missingMessages(machine: Readonly<Machine>, other: PeerRoundStat
     for (const message of messages) found.add(message);
   };
   const round = machine.rounds.get(machine.round);
-  if (round !== undefined && machine.round > other.round) add(everything(round));
+  if (round !== undefined && machine.round > other.round) add(allMessages(round));
   const theirs = machine.rounds.get(other.round);
-  if (theirs !== undefined) add(lacking(machine, theirs, other));
+  if (theirs !== undefined) add(missingFrom(machine, theirs, other));
   const { valid } = machine;
   if (valid !== undefined && valid.round > other.validRound) add(polkaOf(machine, valid.round));
   add(polkaOf(machine, round?.proposal?.polRound ?? -1));
   return [...found];
 }
 
-function everything(round: Round): Message[] {
+function allMessages(round: Round): Message[] {
   const proposal: Proposal[] = round.proposal === undefined ? [] : [round.proposal];
   return [...proposal, ...round.prevotes.values(), ...round.precommits.values(), ...round.conflicting];
 }
 
-function lacking(machine: Readonly<Machine>, round: Round, other: PeerRoundState): Message[] {
+function missingFrom(machine: Readonly<Machine>, round: Round, other: PeerRoundState): Message[] {
   const { members } = machine.rules;
   const has = (places: readonly number[]) => new Set(places.map((place) => members[place]));
   const [prevotes, precommits] = [has(other.prevotes), has(other.precommits)];
-  return everything(round).filter((message) => {
+  return allMessages(round).filter((message) => {
     if (message.kind === 'proposal') return !other.hasProposal;
     return !(message.kind === 'prevote' ? prevotes : precommits).has(message.validatorId);
   });

@@ -30,7 +30,7 @@ function vote(kind: VoteKind, validatorId: string, height: number, of: Value | '
 function begin() {
   let nowMs = 1_000;
   const tally = new Tally('a', () => nowMs);
-  const consensus = tally.watch(bft1());
+  const consensus = tally.instrument(bft1());
   const machine = consensus.create(rulesAt(1));
   const give = (...messages: Message[]) => {
     for (const message of messages) consensus.advance(machine, { kind: 'message', message });

@@ -51,7 +51,7 @@ export class Tally {
   }
 
   /** Wraps the consensus functions with counters. */
-  watch(consensus: Consensus): Consensus {
+  instrument(consensus: Consensus): Consensus {
     return {
       create: (rules) => consensus.create(rules),
       begin: (machine, rules) => {
@@ -71,9 +71,9 @@ export class Tally {
         return effects;
       },
       advance: (machine, input) => {
-        const isNews = isFirst(machine, input);
+        const isNew = isFirst(machine, input);
         const effects = consensus.advance(machine, input);
-        if (input.kind === 'message' && isNews && !isFirst(machine, input)) this.#onMessage(input.message);
+        if (input.kind === 'message' && isNew && !isFirst(machine, input)) this.#onMessage(input.message);
         this.#after(machine, effects);
         return effects;
       },

@@ -51,7 +51,7 @@ export async function collectEvidence(deps: CollectDeps, registerId: string): Pr
   for (const [index, validatorId] of others.entries()) {
     for (const held of answers[index] ?? []) {
       const id = evidenceId(registerId, held.evidence);
-      if (found.has(id) || isSound(deps, rules, held)) add(found, { id, held, by: validatorId });
+      if (found.has(id) || isVerified(deps, rules, held)) add(found, { id, held, by: validatorId });
     }
   }
   return {
@@ -90,7 +90,7 @@ function add(
 }
 
 /** Whether the evidence proves a fault of validators of this register, by their keys. */
-function isSound({ verifier }: CollectDeps, rules: LedgerRules, held: HeldEvidence): boolean {
+function isVerified({ verifier }: CollectDeps, rules: LedgerRules, held: HeldEvidence): boolean {
   const { evidence, signers, networkId, validatorSetHash: membersHash } = held;
   const isKnown = signers.every((signer) =>
     rules.validators.some((each) => each.validatorId === signer.validatorId && isSameKey(each, signer)),

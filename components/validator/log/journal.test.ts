@@ -66,7 +66,7 @@ describe('the log', () => {
   it('forces concurrent appends together', async () => {
     const { journal } = await openJournal();
     await Promise.all(Array.from({ length: 200 }, (_, index) => journal.append(entry(String(index)))));
-    expect(journal.forces).toBeLessThanOrEqual(3);
+    expect(journal.forcedWrites).toBeLessThanOrEqual(3);
     await journal.close();
   });
 

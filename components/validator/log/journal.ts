@@ -32,7 +32,7 @@ interface PendingAppend {
 
 const maxBatchBytes = 8 * 1024 * 1024;
 /** Bound of entries that wait for disk space. A paused validator writes little, so a larger backlog is a fault. */
-const maxHeldBytes = 64 * 1024 * 1024;
+const maxPendingBytes = 64 * 1024 * 1024;
 const retryMs = { first: 250, last: 5_000 } as const;
 
 /**
@@ -53,8 +53,8 @@ export class Journal {
   #carried: { readonly oldest: number; readonly entries: readonly Entry[] } | undefined;
   #writing: Promise<void> | undefined;
   #failure: Error | undefined;
-  #forces = 0;
-  #isHeld = false;
+  #forcedWrites = 0;
+  #isSuspended = false;
   #delayMs: number = retryMs.first;
 
   private constructor(options: JournalOptions) {
@@ -91,8 +91,8 @@ export class Journal {
   }
 
   /** Number of forced writes. */
-  get forces(): number {
-    return this.#forces;
+  get forcedWrites(): number {
+    return this.#forcedWrites;
   }
 
   get failure(): Error | undefined {
@@ -104,14 +104,14 @@ export class Journal {
     if (this.#failure !== undefined) return Promise.reject(unusable(this.#failure));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ entries, resolve, reject });
-      if (this.#isHeld) this.#boundHeld();
+      if (this.#isSuspended) this.#limitPending();
       else this.#start();
     });
   }
 
   async close(): Promise<void> {
     while (this.#writing !== undefined) await this.#writing;
-    if (this.#isHeld)
+    if (this.#isSuspended)
       this.#fail(new Error('the log was closed while its last entries waited for disk space'));
     this.#failure ??= new Error('the log is closed');
     await this.#segments.close();
@@ -129,14 +129,14 @@ export class Journal {
         else await this.#writeNext();
       } catch (error) {
         if (isDiskFull(error)) {
-          this.#hold(error);
+          this.#suspend(error);
           break;
         }
         this.#fail(error instanceof Error ? error : new Error(String(error)));
       }
     }
     this.#writing = undefined;
-    if (!this.#isHeld && this.#failure === undefined) {
+    if (!this.#isSuspended && this.#failure === undefined) {
       this.#delayMs = retryMs.first;
       this.#options.volume.onSpaceFreed();
     }
@@ -169,30 +169,30 @@ export class Journal {
 
   async #write(entries: readonly Entry[]): Promise<void> {
     await this.#segments.write(entries);
-    this.#forces += 1;
+    this.#forcedWrites += 1;
   }
 
   /** The write does not count and is retried with a growing delay. */
-  #hold(error: Error): void {
-    this.#isHeld = true;
+  #suspend(error: Error): void {
+    this.#isSuspended = true;
     this.#options.volume.onFull(error);
     this.#options.schedule(this.#delayMs, () => {
       if (this.#failure !== undefined) return;
-      this.#isHeld = false;
+      this.#isSuspended = false;
       this.#start();
     });
     this.#delayMs = Math.min(this.#delayMs * 2, retryMs.last);
   }
 
-  #boundHeld(): void {
+  #limitPending(): void {
     let size = 0;
     for (const { entries } of this.#waiting) size += sizeOf(entries);
-    if (size > maxHeldBytes) this.#fail(new Error('too many entries wait for disk space'));
+    if (size > maxPendingBytes) this.#fail(new Error('too many entries wait for disk space'));
   }
 
   #fail(error: Error): void {
     this.#failure = error;
-    this.#isHeld = false;
+    this.#isSuspended = false;
     this.#options.log.error(
       { err: error, segment: this.#segments.current },
       'the log cannot be written; this validator signs nothing more until it is restarted',

@@ -30,7 +30,7 @@ export class Segments {
   #position = 0;
   #sequence = 0;
   /** The last write failed, so the bytes behind the position are unknown. */
-  #isUnsure = false;
+  #isUncertain = false;
 
   constructor(storage: Storage, directory: string, log: Logger) {
     this.#storage = storage;
@@ -71,7 +71,7 @@ export class Segments {
     if (last !== undefined && this.#sizes.has(last)) {
       this.#segment = last;
       this.#position = this.#sizes.get(last) ?? segmentHeaderBytes;
-      await this.#keep(batches.at(-1));
+      await this.#makeDurable(batches.at(-1));
     } else {
       this.#segment = last === undefined ? 0 : last - 1;
       await this.begin();
@@ -93,13 +93,13 @@ export class Segments {
    * neither a reader nor a later force takes them for written.
    */
   async write(entries: readonly Entry[]): Promise<void> {
-    if (this.#isUnsure) await this.#mend();
+    if (this.#isUncertain) await this.#repair();
     if (this.#file === undefined) throw new Error('the log has no open segment');
     const batch = encodeBatch(this.#sequence + 1, entries);
-    this.#isUnsure = true;
+    this.#isUncertain = true;
     await this.#file.write(batch, this.#position);
     await this.#file.force();
-    this.#isUnsure = false;
+    this.#isUncertain = false;
     this.#sequence += 1;
     this.#position += batch.length;
     this.#sizes.set(this.#segment, this.#position);
@@ -117,7 +117,7 @@ export class Segments {
     await file.write(encodeSegmentHeader(segment), 0);
     await file.force();
     await this.#storage.rename(fresh, path);
-    await this.#storage.forceNames(this.#directory);
+    await this.#storage.syncDirectory(this.#directory);
     this.#segment = segment;
     this.#position = segmentHeaderBytes;
     this.#sizes.set(segment, segmentHeaderBytes);
@@ -139,7 +139,7 @@ export class Segments {
   }
 
   /** Reopens and reads the file: after a failed force, the page cache proves nothing about the disk. */
-  async #mend(): Promise<void> {
+  async #repair(): Promise<void> {
     const path = this.#pathOf(this.#segment);
     await this.close();
     await this.#storage.truncate(path, this.#position);
@@ -149,7 +149,7 @@ export class Segments {
     if (scan.state !== 'whole' || scan.end !== this.#position) {
       throw damaged(fileName(this.#segment), scan.end, 'is damaged');
     }
-    this.#isUnsure = false;
+    this.#isUncertain = false;
   }
 
   /** Numbers of the existing files, ascending and without a gap. */
@@ -202,14 +202,14 @@ export class Segments {
    * after a failed force the page cache may mark them clean and never write them. Only the last batch can be affected, so it
    * is written again.
    */
-  async #keep(last: Batch | undefined): Promise<void> {
+  async #makeDurable(last: Batch | undefined): Promise<void> {
     this.#file = await this.#storage.open(this.#pathOf(this.#segment));
     if (last !== undefined) {
       const bytes = encodeBatch(last.sequence, last.entries);
       await this.#file.write(bytes, this.#position - bytes.length);
     }
     await this.#file.force();
-    await this.#storage.forceNames(this.#directory);
+    await this.#storage.syncDirectory(this.#directory);
   }
 }
 

@@ -2,7 +2,7 @@ import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, truncate }
 
 /**
  * The files of the log. A machine crash may lose exactly what was not forced: bytes until `force` of their file has
- * resolved, names (created, renamed, removed) until `forceNames` of their directory has.
+ * resolved, names (created, renamed, removed) until `syncDirectory` of their directory has.
  */
 export interface Storage {
   /** Creates the directory, accessible to its owner only, unless it exists. */
@@ -17,7 +17,7 @@ export interface Storage {
   truncate(path: string, sizeBytes: number): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
-  forceNames(directory: string): Promise<void>;
+  syncDirectory(directory: string): Promise<void>;
 }
 
 export interface StorageFile {
@@ -41,7 +41,7 @@ export function nodeStorage(): Storage {
     truncate: (path, sizeBytes) => truncate(path, sizeBytes),
     rename: (from, to) => rename(from, to),
     remove: (path) => rm(path),
-    async forceNames(path) {
+    async syncDirectory(path) {
       const directory = await open(path, 'r');
       try {
         await directory.sync();

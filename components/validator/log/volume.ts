@@ -24,7 +24,7 @@ export class Volume {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #waiting = new Set<(error: AppError) => void>();
-  readonly #roomed: (() => void)[] = [];
+  readonly #spaceListeners: (() => void)[] = [];
   #full: DiskFullStatus | undefined;
 
   constructor(clock: Clock, log: Logger) {
@@ -59,12 +59,12 @@ export class Volume {
     const fullForMs = this.#clock.nowMs() - this.#full.sinceMs;
     this.#full = undefined;
     this.#log.warn({ fullForMs }, 'The volume of the log has space again; the validator resumes');
-    for (const callback of this.#roomed) callback();
+    for (const callback of this.#spaceListeners) callback();
   }
 
   /** Registers a callback for each time when space is available again. */
   onDiskSpace(callback: () => void): void {
-    this.#roomed.push(callback);
+    this.#spaceListeners.push(callback);
   }
 
   /** Throws AppError unavailable VALIDATOR_PAUSED while the volume is full. */

@@ -73,7 +73,7 @@ interface Connection {
 }
 
 /** A person waits for the combined answer, so a slower peer is reported as unreachable. */
-const questionTimeoutMs = 2_000;
+const requestTimeoutMs = 2_000;
 const submitTimeoutMs = 5_000;
 /** The upper bound of a vote, with time for the answer. */
 const sealTimeoutMs = 32_000;
@@ -118,7 +118,7 @@ export function connectPeerClients(options: PeerClientOptions): PeerClients & { 
     }
   }
 
-  const quick = { timeoutMs: questionTimeoutMs };
+  const quick = { timeoutMs: requestTimeoutMs };
   return {
     async submit(validatorId, submissionJson) {
       const { submissions } = await connectionTo(validatorId);
@@ -153,7 +153,7 @@ export function connectPeerClients(options: PeerClientOptions): PeerClients & { 
     },
     async buildDocket(validatorId, { subjectToken, ...request }) {
       const { admin } = await connectionTo(validatorId);
-      const timeoutMs = request.seal ? sealTimeoutMs : questionTimeoutMs;
+      const timeoutMs = request.seal ? sealTimeoutMs : requestTimeoutMs;
       return checked(validatorId, async () =>
         builtOf(await admin.buildDocket(request, { timeoutMs, subjectToken })),
       );

@@ -139,7 +139,7 @@ export class Registers {
   /** The ids of waiting transactions that the register service has sealed. */
   async #sealedOf(register: RegisterChain): Promise<string[]> {
     const waiting = [...register.pool.waiting()].map((transaction) => ({ transaction, segment: 0 }));
-    const pending = await this.#stillPending(register.id, waiting);
+    const pending = await this.#findUnsealed(register.id, waiting);
     const open = new Set(pending.map(({ transaction }) => transaction.txId));
     return waiting.flatMap(({ transaction: { txId } }) => (open.has(txId) ? [] : txId));
   }
@@ -183,14 +183,14 @@ export class Registers {
     }
     const known = this.#registers.get(registerId);
     if (known !== undefined) return known;
-    const pending = recovered === undefined ? [] : await this.#stillPending(registerId, loggedOf(recovered));
+    const pending = recovered === undefined ? [] : await this.#findUnsealed(registerId, loggedOf(recovered));
     const conflicting = await this.#findConflicting(pending.map(({ transaction }) => transaction));
     const register = this.#add(state);
     if (recovered !== undefined) this.#options.peers.restoreEvidence(registerId, recovered.evidence);
     if (reason !== undefined) register.halt(reason);
     else if (recovered !== undefined) {
       const secondSuccessors = findSecondSuccessors(pending);
-      await this.#fillPool(
+      await this.#restorePool(
         register,
         recovered,
         pending.filter((each) => !secondSuccessors.has(each.transaction.txId)),
@@ -267,17 +267,17 @@ export class Registers {
   }
 
   /** The transactions that the register service has not sealed. Fails as a whole. */
-  async #stillPending(registerId: string, logged: readonly LoggedEntry[]): Promise<PendingEntry[]> {
+  async #findUnsealed(registerId: string, logged: readonly LoggedEntry[]): Promise<PendingEntry[]> {
     const pending: PendingEntry[] = [];
     for (let at = 0; at < logged.length; at += lookupBatch) {
       const batch = logged.slice(at, at + lookupBatch);
-      const questions = batch.map(({ transaction }) => ({
+      const queries = batch.map(({ transaction }) => ({
         registerId,
         transactionId: transaction.txId,
         previousTransactionId: '',
         replayKey: transaction.replayKey ?? '',
       }));
-      const answers = await this.#options.ledger.lookup(questions);
+      const answers = await this.#options.ledger.lookup(queries);
       for (const [index, each] of batch.entries()) {
         const answer = answers[index];
         if (answer?.sealedRecordHash === '') pending.push({ ...each, sealedReplay: answer.sealedReplay });
@@ -292,13 +292,13 @@ export class Registers {
     const conflicting: PooledTransaction[] = [];
     for (let at = 0; at < exclusive.length; at += lookupBatch) {
       const batch = exclusive.slice(at, at + lookupBatch);
-      const questions = batch.map(({ registerId, txId: transactionId, previousTransactionId = '' }) => ({
+      const queries = batch.map(({ registerId, txId: transactionId, previousTransactionId = '' }) => ({
         registerId,
         transactionId,
         previousTransactionId,
         replayKey: '',
       }));
-      const answers = await this.#options.ledger.lookup(questions);
+      const answers = await this.#options.ledger.lookup(queries);
       const isConflicting = (successor: string, txId: string) => successor !== '' && successor !== txId;
       conflicting.push(
         ...batch.filter(({ txId }, index) => isConflicting(answers[index]?.previousSuccessor ?? '', txId)),
@@ -318,7 +318,7 @@ export class Registers {
    * Restores the pool. The log of an earlier version may hold Actions with the same replay key. One of them stays, preferably
    * that of a docket in progress, because the register service would refuse a docket with the second one.
    */
-  async #fillPool(
+  async #restorePool(
     register: RegisterChain,
     recovered: RecoveredRegister,
     pending: readonly PendingEntry[],

@@ -14,7 +14,7 @@ export interface VolumeGapsOptions {
   readonly log: Logger;
   nowMs(): number;
   /** Counts the dockets of one register that the volume lacked. */
-  counted(dockets: number): void;
+  onGap(dockets: number): void;
 }
 
 /**
@@ -34,9 +34,9 @@ export class VolumeGaps {
   compare(registerId: string, recovered: RecoveredRegister | undefined, chain: number): void {
     const held = heldHeight(recovered);
     if (held >= chain) return;
-    const { log, nowMs, counted } = this.#options;
+    const { log, nowMs, onGap } = this.#options;
     this.#gaps.set(registerId, { held, chain, atMs: nowMs() });
-    counted(chain - held);
+    onGap(chain - held);
     log.warn(
       { registerId, held, chain, missing: chain - held, from: 'register service' },
       `The volume of this validator is behind the chain of register ${registerId}: it lacks dockets ${held} to ${chain - 1}, which are read from the register service. The validator was down, or an older copy of its volume was restored`,

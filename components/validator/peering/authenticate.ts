@@ -15,7 +15,7 @@ export function isAuthentic(state: Voters, message: Message, verifier: Verifier)
   const member = state.members.find(({ validatorId }) => validatorId === message.validatorId);
   if (member === undefined) return false;
   const timestamp = message.kind === 'proposal' ? message.value.timestamp : message.timestamp;
-  return answers(() =>
+  return falseIfInvalid(() =>
     verifier.verify({
       algorithm: member.algorithm,
       publicKey: parsePublicKey(member.algorithm, member.publicKey),
@@ -50,7 +50,7 @@ export function isConsistent({
   recordHashes,
 }: Pick<CommitBundle, 'header' | 'recordHashes'>): boolean {
   if (recordHashes.length !== header.transactionIds.length) return false;
-  return answers(
+  return falseIfInvalid(
     () =>
       docketHash(header) === header.hash &&
       encodeHex(root(recordHashes.map((hash) => decodeHex(hash, 32)))) === header.merkleRoot,
@@ -58,7 +58,7 @@ export function isConsistent({
 }
 
 /** Malformed input counts as false. */
-function answers(judge: () => boolean): boolean {
+function falseIfInvalid(judge: () => boolean): boolean {
   try {
     return judge();
   } catch (error) {

@@ -36,7 +36,7 @@ interface Job {
 }
 
 /** Grace period: a docket that a peer has just decided is usually decided here a moment later. */
-const patienceMs = 150;
+const graceMs = 150;
 const retryMs = { first: 250, last: 4_000 } as const;
 const maxAttempts = 10;
 const maxSources = 8;
@@ -67,7 +67,7 @@ export class CatchUp {
     this.#jobs.set(register.id, job);
     const isUrgent = isSure || target > height + 1;
     if (isNew || (isUrgent && !job.isRunning && job.attempts === 0)) {
-      this.#schedule(register, job, isUrgent ? 0 : patienceMs);
+      this.#schedule(register, job, isUrgent ? 0 : graceMs);
     }
   }
 

@@ -3,7 +3,7 @@ import { agrees, isSameValue, type Round } from '../consensus/round.ts';
 import type { RegisterChain } from '../sealing/register-chain.ts';
 
 const maxSeen = 64;
-const maxTold = 256;
+const maxNotified = 256;
 
 /**
  * Detects a proposer that sent different proposals to different members. A member that votes for another value is sent the
@@ -42,7 +42,7 @@ export class EquivocationDetector {
     const { self } = machine.rules;
     const found = [...votersForOther(round)].filter((voter) => {
       const name = `${height}/${number}/${voter}`;
-      if (voter === self || notified.has(name) || notified.size >= maxTold) return false;
+      if (voter === self || notified.has(name) || notified.size >= maxNotified) return false;
       notified.add(name);
       return true;
     });

@@ -17,7 +17,7 @@ const mebibyte = 1024 * 1024;
 const streams = full ? 8_000 : 1_000;
 const readers = full ? 1_000 : 100;
 /** All four validators and the attacker share one process. */
-const patienceMs = 90_000;
+const graceMs = 90_000;
 /** RESOURCE_EXHAUSTED */
 const tooMuch = '8';
 
@@ -126,7 +126,7 @@ describe('a validator\u2019s listener', { timeout: full ? 600_000 : 240_000 }, (
     for (let index = 0; index < 20; index += 1) {
       await cluster.submit(cluster.member(index % 4), { payload: { index, large } });
     }
-    await cluster.sealed(21, patienceMs);
+    await cluster.sealed(21, graceMs);
     const port = nodes.get('validator-0')?.port ?? 0;
     const target = cluster.member(0);
     const identities = {
@@ -139,10 +139,10 @@ describe('a validator\u2019s listener', { timeout: full ? 600_000 : 240_000 }, (
       nonsense(openSession(port, each), index + 1),
     );
     await cluster.submit(target, { payload: { amid: 'nonsense' } });
-    await cluster.sealed(22, patienceMs);
+    await cluster.sealed(22, graceMs);
     await waitFor(() => calls.filter(({ ended }) => !ended).length === 0, {
       what: 'the end of every call that is none',
-      deadlineMs: patienceMs,
+      deadlineMs: graceMs,
     });
     expect(calls.filter(({ status }) => status === undefined).length).toBeLessThan(calls.length / 10);
     const charged = (id: string) =>
@@ -162,15 +162,15 @@ describe('a validator\u2019s listener', { timeout: full ? 600_000 : 240_000 }, (
       return follow(stream);
     });
     await cluster.submit(target, { payload: { amid: 'streams' } });
-    await cluster.sealed(23, patienceMs);
+    await cluster.sealed(23, graceMs);
     await waitFor(() => open.filter(({ ended }) => !ended).length <= 2 * 4, {
       what: 'streams that are too many to end',
-      deadlineMs: patienceMs,
+      deadlineMs: graceMs,
     });
 
     const ids = cluster.ledger.dockets.flatMap(({ docket }) => docket.header.transactionIds);
     const transactionIds = ids.map((txId) => Buffer.from(txId, 'hex'));
-    const question = frame(
+    const query = frame(
       toBinary(GetRecordsRequestSchema, create(GetRecordsRequestSchema, { registerId, transactionIds })),
     );
     const reader = openSession(port, await fixedWorkload(authority, 'validator-2'));
@@ -180,18 +180,18 @@ describe('a validator\u2019s listener', { timeout: full ? 600_000 : 240_000 }, (
       stream.on('response', (headers) => {
         found.isRefused = headers['grpc-status'] === tooMuch;
       });
-      stream.end(question);
+      stream.end(query);
       return found;
     });
     await cluster.submit(target, { payload: { amid: 'readers' } });
-    await cluster.sealed(24, patienceMs);
+    await cluster.sealed(24, graceMs);
     await waitFor(() => refused.some(({ isRefused }) => isRefused), {
       what: 'one that reads nothing to be refused',
-      deadlineMs: patienceMs,
+      deadlineMs: graceMs,
     });
 
     await cluster.submit(cluster.member(1), { payload: { last: 1 } });
-    await cluster.sealed(25, patienceMs);
+    await cluster.sealed(25, graceMs);
     const failures = cluster.members.flatMap(({ runtime }) =>
       runtime.lines.filter(({ msg }) => msg === 'rpc failed'),
     );

@@ -157,13 +157,13 @@ class HostileAnswers {
   over(wire: Transport): Transport {
     return {
       send: (to, envelope) => wire.send(to, envelope),
-      fetchRecords: async (to, ...question) => {
-        const transactions = await wire.fetchRecords(to, ...question);
+      fetchRecords: async (to, ...query) => {
+        const transactions = await wire.fetchRecords(to, ...query);
         if (!this.isOn || to !== this.#liar) return transactions;
         return parseRecords(this.#spoiled(GetRecordsResponseSchema, { transactions: [...transactions] }));
       },
-      fetchCommit: async (to, ...question) => {
-        const bundle = await wire.fetchCommit(to, ...question);
+      fetchCommit: async (to, ...query) => {
+        const bundle = await wire.fetchCommit(to, ...query);
         if (!this.isOn || to !== this.#liar) return bundle;
         return parseCommit(this.#spoiled(GetCommitResponseSchema, wireCommit(bundle)));
       },
@@ -314,9 +314,9 @@ describe('hostile input from another validator', { timeout: full ? 900_000 : 90_
     const cases = full ? 20_000 : 1_500;
     let answered = 0;
     const codes = new Set<string>();
-    const ask = async (question: () => Promise<unknown> | undefined) => {
+    const ask = async (query: () => Promise<unknown> | undefined) => {
       try {
-        if ((await question()) !== undefined) answered += 1;
+        if ((await query()) !== undefined) answered += 1;
       } catch (error) {
         if (!isAppError(error)) throw error;
         codes.add(error.code);

@@ -24,11 +24,11 @@ describe('the streams of one validator', () => {
 
 describe('the requests of one validator', () => {
   test('are refused above the limit of one second, while others are answered', () => {
-    const questions = new RequestLimiter();
+    const queries = new RequestLimiter();
     const mebibyte = 1024 * 1024;
     let made = 0;
     const ask = (from: string) =>
-      questions.answer(from, () => {
+      queries.answer(from, () => {
         made += 1;
         return { answer: made, sizeBytes: 8 * mebibyte };
       });

@@ -65,12 +65,12 @@ export class Intake {
       presence.heard(from);
       this.#dispatchMember(register, from, envelope);
     } else {
-      this.#onOutsider(register, from, envelope);
+      this.#onNonMember(register, from, envelope);
     }
   }
 
   /** A former member may not know that it left the set, and its accepted transactions must not be lost. */
-  #onOutsider(
+  #onNonMember(
     register: RegisterChain,
     from: string,
     envelope: Exclude<Envelope, { kind: 'heartbeat' }>,

@@ -21,7 +21,7 @@ export interface OutboundStreamsOptions {
 type Client = RpcClient<typeof ConsensusService.method>;
 
 const reconnectMs = { first: 250, last: 5_000 } as const;
-const questionMs = 5_000;
+const requestTimeoutMs = 5_000;
 const maxQueued = 1_024;
 const maxQueuedBytes = 16 * 1024 * 1024;
 /** A stream that was unused for this long is closed. */
@@ -49,7 +49,7 @@ export class OutboundStreams implements Transport {
   ): Promise<readonly SealedTransaction[]> {
     const client = await this.#client(to);
     const request = { registerId, transactionIds: transactionIds.map((txId) => decodeHex(txId, 32)) };
-    return parseRecords(await client.getRecords(request, { timeoutMs: questionMs, signal }));
+    return parseRecords(await client.getRecords(request, { timeoutMs: requestTimeoutMs, signal }));
   }
 
   async fetchCommit(
@@ -60,7 +60,7 @@ export class OutboundStreams implements Transport {
   ): Promise<CommitBundle | undefined> {
     const client = await this.#client(to);
     const request = { registerId, height: BigInt(height) };
-    return parseCommit(await client.getCommit(request, { timeoutMs: questionMs, signal }));
+    return parseCommit(await client.getCommit(request, { timeoutMs: requestTimeoutMs, signal }));
   }
 
   /** The peer has connected here and is reachable, so the reconnect delay is skipped. */
@@ -101,7 +101,7 @@ export class OutboundStreams implements Transport {
   }
 }
 
-interface Queued {
+interface QueuedEnvelope {
   readonly envelope: Envelope;
   readonly sizeBytes: number;
 }
@@ -110,9 +110,9 @@ interface Queued {
 class OutboundStream {
   readonly #id: string;
   readonly #options: OutboundStreamsOptions;
-  #queue: Queued[] = [];
+  #queue: QueuedEnvelope[] = [];
   /** Announcements are large and less urgent than votes, so they have a queue of their own. */
-  #later: Queued[] = [];
+  #later: QueuedEnvelope[] = [];
   #queuedBytes = 0;
   #connection: { readonly endpoint: string; readonly client: Client } | undefined;
   #delayMs: number = reconnectMs.first;
@@ -165,12 +165,12 @@ class OutboundStream {
 
   /** Announcements of a proposal's register are sent before it, which saves the receiver from fetching. */
   #sendAnnouncementsFirst(registerId: string): void {
-    const isOfRegister = ({ envelope }: Queued) => envelope.registerId === registerId;
+    const isOfRegister = ({ envelope }: QueuedEnvelope) => envelope.registerId === registerId;
     this.#queue.push(...this.#later.filter(isOfRegister));
     this.#later = this.#later.filter((queued) => !isOfRegister(queued));
   }
 
-  #shift(): Queued | undefined {
+  #shift(): QueuedEnvelope | undefined {
     const first = this.#queue.shift() ?? this.#later.shift();
     this.#queuedBytes -= first?.sizeBytes ?? 0;
     return first;

@@ -7,7 +7,7 @@ import type { CommitBundle, Envelope, PeerEvidence, SealedTransaction } from './
 
 const maxMembers = 128;
 const maxTransactions = 10_000;
-const maxHinted = 512;
+const maxAnnounced = 512;
 const maxHeads = 512;
 /** Bound of a transaction that is sent with an announcement. */
 const inlineBytes = 128 * 1024;
@@ -166,10 +166,10 @@ const transactionSchema = z.object({
   payloadHashForm: z.enum(['jcs', 'compact']),
 });
 const hintSchema = z.object({
-  transactionIds: z.array(hash).max(maxHinted),
+  transactionIds: z.array(hash).max(maxAnnounced),
   transactions: z
     .array(transactionSchema.refine(({ record, payload }) => record.length + payload.length <= inlineBytes))
-    .max(maxHinted),
+    .max(maxAnnounced),
 });
 
 const evidenceSchema = z.discriminatedUnion('case', [
@@ -273,17 +273,17 @@ export function parseRecords(message: unknown): readonly SealedTransaction[] {
   return parse(recordsSchema, message).transactions;
 }
 
-const askedRecordsSchema = z.object({ registerId, transactionIds: z.array(hash).max(maxTransactions) });
-const askedCommitSchema = z.object({ registerId, height: whole });
+const recordsRequestSchema = z.object({ registerId, transactionIds: z.array(hash).max(maxTransactions) });
+const commitRequestSchema = z.object({ registerId, height: whole });
 
 /** Throws AppError invalid INVALID_ENVELOPE. */
-export function parseRecordsQuestion(message: unknown) {
-  return parse(askedRecordsSchema, message);
+export function parseRecordsRequest(message: unknown) {
+  return parse(recordsRequestSchema, message);
 }
 
 /** Throws AppError invalid INVALID_ENVELOPE. */
-export function parseCommitQuestion(message: unknown) {
-  return parse(askedCommitSchema, message);
+export function parseCommitRequest(message: unknown) {
+  return parse(commitRequestSchema, message);
 }
 
 function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {

@@ -4,9 +4,9 @@ import type { Logger } from '#kit/log/log.ts';
 const windowMs = 10_000;
 const maxFaults = 50;
 /** Bound of tracked validators, above any installation's size. */
-const maxAccounts = 1_024;
+const maxTrackedValidators = 1_024;
 
-interface Account {
+interface FaultWindow {
   faults: number;
   sinceMs: number;
 }
@@ -19,7 +19,7 @@ export class PeerScore {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #count: (reason: string) => void;
-  readonly #accounts = new Map<string, Account>();
+  readonly #windows = new Map<string, FaultWindow>();
 
   constructor(clock: Clock, log: Logger, count: (reason: string) => void) {
     this.#clock = clock;
@@ -29,10 +29,10 @@ export class PeerScore {
 
   reportFault(validatorId: string, reason: string): void {
     this.#count(reason);
-    const account = this.#account(validatorId);
-    account.faults += 1;
-    if (account.faults === 1) this.#log.warn({ validatorId, reason }, 'a validator sent a faulty message');
-    if (account.faults === maxFaults)
+    const window = this.#window(validatorId);
+    window.faults += 1;
+    if (window.faults === 1) this.#log.warn({ validatorId, reason }, 'a validator sent a faulty message');
+    if (window.faults === maxFaults)
       this.#log.error(
         { validatorId },
         'a validator sent too many faulty messages and is ignored for a while',
@@ -40,19 +40,19 @@ export class PeerScore {
   }
 
   isBanned(validatorId: string): boolean {
-    return this.#accounts.has(validatorId) && this.#account(validatorId).faults >= maxFaults;
+    return this.#windows.has(validatorId) && this.#window(validatorId).faults >= maxFaults;
   }
 
-  #account(validatorId: string): Account {
+  #window(validatorId: string): FaultWindow {
     const nowMs = this.#clock.nowMs();
-    let account = this.#accounts.get(validatorId);
-    if (account === undefined || nowMs - account.sinceMs >= windowMs) {
-      account = { faults: 0, sinceMs: nowMs };
-      this.#accounts.delete(validatorId);
-      this.#accounts.set(validatorId, account);
-      const [oldest] = this.#accounts.keys();
-      if (this.#accounts.size > maxAccounts && oldest !== undefined) this.#accounts.delete(oldest);
+    let window = this.#windows.get(validatorId);
+    if (window === undefined || nowMs - window.sinceMs >= windowMs) {
+      window = { faults: 0, sinceMs: nowMs };
+      this.#windows.delete(validatorId);
+      this.#windows.set(validatorId, window);
+      const [oldest] = this.#windows.keys();
+      if (this.#windows.size > maxTrackedValidators && oldest !== undefined) this.#windows.delete(oldest);
     }
-    return account;
+    return window;
   }
 }

@@ -51,7 +51,7 @@ interface Peer {
 
 const everyMs = 1_000;
 const maxHeads = 256;
-const maxTold = 5;
+const maxReports = 5;
 const maxUnknownPeers = 256;
 /** A longer silence counts as an absence. */
 const absentMs = 5_000;
@@ -209,7 +209,7 @@ export class Presence {
       if (heads.length === maxHeads) break;
       const head = this.#options.head(registerId);
       if (head !== undefined) heads.push(head);
-      if (head === undefined || times + 1 >= maxTold) peer.pendingHeads.delete(registerId);
+      if (head === undefined || times + 1 >= maxReports) peer.pendingHeads.delete(registerId);
       else peer.pendingHeads.set(registerId, times + 1);
     }
     const atMs = clock.nowMs();

@@ -16,7 +16,7 @@ export interface CachedProposal {
 const maxTransactions = 50_000;
 /** Approximate size of a transaction's entry, by which other text is counted too. */
 const transactionBytes = 256;
-const maxOffers = 4_096;
+const maxProposals = 4_096;
 
 /** Proposals that are not decided yet, bounded per proposer. */
 export class ProposalCache {
@@ -41,7 +41,8 @@ export class ProposalCache {
     ofProposer.names.add(name);
     ofProposer.transactions += sizeOf(cached);
     for (const oldest of ofProposer.names) {
-      const isAcceptable = ofProposer.transactions <= maxTransactions && ofProposer.names.size <= maxOffers;
+      const isAcceptable =
+        ofProposer.transactions <= maxTransactions && ofProposer.names.size <= maxProposals;
       if (isAcceptable || oldest === name) break;
       this.#remove(oldest);
     }

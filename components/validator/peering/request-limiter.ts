@@ -2,13 +2,13 @@ import { AppError } from '#core/errors/errors.ts';
 
 const windowMs = 1_000;
 /** A member that catches up requests a few dockets a second; larger demands are served in later windows. */
-const limits = { questions: 500, bytes: 32 * 1024 * 1024 } as const;
+const limits = { requests: 500, bytes: 32 * 1024 * 1024 } as const;
 
 const maxRequesters = 1_024;
 
 interface RequestUsage {
   sinceMs: number;
-  questions: number;
+  requests: number;
   bytes: number;
 }
 
@@ -24,11 +24,11 @@ export class RequestLimiter {
     const nowMs = performance.now();
     let usage = this.#usage.get(from);
     if (usage === undefined || nowMs - usage.sinceMs >= windowMs) {
-      usage = { sinceMs: nowMs, questions: 0, bytes: 0 };
+      usage = { sinceMs: nowMs, requests: 0, bytes: 0 };
       if (this.#usage.size >= maxRequesters) this.#usage.clear();
       this.#usage.set(from, usage);
     }
-    if (usage.questions >= limits.questions || usage.bytes >= limits.bytes) {
+    if (usage.requests >= limits.requests || usage.bytes >= limits.bytes) {
       const options = { retryAfterSeconds: 1 };
       throw new AppError(
         'rate_limited',
@@ -37,7 +37,7 @@ export class RequestLimiter {
         options,
       );
     }
-    usage.questions += 1;
+    usage.requests += 1;
     const { answer, sizeBytes } = make();
     usage.bytes += sizeBytes;
     return answer;

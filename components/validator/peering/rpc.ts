@@ -2,7 +2,7 @@ import { AppError } from '#core/errors/errors.ts';
 import type { RpcContext, RpcHandlers, RpcRules } from '#kit/rpc/rpc.ts';
 import type { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
 import { InboundStreams } from './inbound-streams.ts';
-import { parseCommitQuestion, parseEnvelope, parseRecordsQuestion } from './parse.ts';
+import { parseCommitRequest, parseEnvelope, parseRecordsRequest } from './parse.ts';
 import type { PeerScore } from './peer-score.ts';
 import { RequestLimiter } from './request-limiter.ts';
 import type { Inbox } from './transport.ts';
@@ -36,7 +36,7 @@ export function consensusRules(peerScore: Pick<PeerScore, 'reportFault'>): RpcRu
 export function consensusHandlers(options: ConsensusRpcOptions): RpcHandlers<typeof ConsensusService.method> {
   const { inbox } = options;
   const streams = new InboundStreams();
-  const questions = new RequestLimiter();
+  const queries = new RequestLimiter();
   return {
     async *stream(requests, { peer: { clientId } }) {
       assertNotBanned(options, clientId);
@@ -50,15 +50,15 @@ export function consensusHandlers(options: ConsensusRpcOptions): RpcHandlers<typ
       ]).finally(stream.close);
     },
     async getCommit(request, context) {
-      const { registerId, height } = judged(options, context, () => parseCommitQuestion(request));
-      return questions.answer(context.peer.clientId, () => {
+      const { registerId, height } = judged(options, context, () => parseCommitRequest(request));
+      return queries.answer(context.peer.clientId, () => {
         const commit = inbox.commit(context.peer.clientId, registerId, height);
         return { answer: wireCommit(commit), sizeBytes: 256 * (1 + (commit?.recordHashes.length ?? 0)) };
       });
     },
     async getRecords(request, context) {
-      const { registerId, transactionIds } = judged(options, context, () => parseRecordsQuestion(request));
-      return questions.answer(context.peer.clientId, () => {
+      const { registerId, transactionIds } = judged(options, context, () => parseRecordsRequest(request));
+      return queries.answer(context.peer.clientId, () => {
         const transactions = inbox.records(context.peer.clientId, registerId, transactionIds);
         const bytes = transactions.map(({ record, payload }) => record.length + payload.length);
         const sizeBytes = bytes.reduce((sum, each) => sum + each, 1024);

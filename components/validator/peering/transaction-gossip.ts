@@ -22,14 +22,14 @@ const maxIds = 256;
 const inlineBytes = 64 * 1024;
 const envelopeBytes = 512 * 1024;
 /** Bounds of a validator's announced transactions in admission. */
-const maxUnderWay = 4_096;
-const maxUnderWayBytes = 32 * 1024 * 1024;
+const maxInFlight = 4_096;
+const maxInFlightBytes = 32 * 1024 * 1024;
 /** Estimated size of a transaction that has to be fetched. */
 const fetchedBytes = 16 * 1024;
 const retryMs = 250;
 const maxAttempts = 4;
 /** Bound of transactions that are announced again for a stalled register, oldest first. */
-const maxReminded = 256;
+const maxReannounced = 256;
 
 /** Announces accepted transactions, so that all members log them before one of them proposes them. */
 export class TransactionGossip {
@@ -56,7 +56,7 @@ export class TransactionGossip {
   reannounce(register: RegisterChain, to?: string): void {
     const transactionIds: string[] = [];
     for (const { txId, type } of register.pool.waiting()) {
-      if (transactionIds.length === maxReminded) break;
+      if (transactionIds.length === maxReannounced) break;
       if (type !== 'Genesis') transactionIds.push(txId);
     }
     if (transactionIds.length === 0) return;
@@ -79,7 +79,7 @@ export class TransactionGossip {
       missing.length * fetchedBytes,
     );
     const inFlight = this.#inFlight.get(from) ?? { count: 0, bytes: 0 };
-    const exceedsLimit = inFlight.count + count > maxUnderWay || inFlight.bytes + bytes > maxUnderWayBytes;
+    const exceedsLimit = inFlight.count + count > maxInFlight || inFlight.bytes + bytes > maxInFlightBytes;
     if (count === 0 || exceedsLimit) return;
     this.#inFlight.set(from, inFlight);
     inFlight.count += count;

@@ -5,7 +5,7 @@ import type { Envelope } from './transport.ts';
 const windowMs = 1_000;
 const maxPerWindow = 20;
 /** Slightly longer than the negative cache of unknown registers. */
-const againMs = 1_100;
+const retryLookupMs = 1_100;
 /** Bound of messages about docket 0 of registers that have not begun here. */
 const maxEarly = 256;
 /** Unverified messages are bounded per sender; a sender that exceeds the bound evicts its own. */
@@ -54,7 +54,7 @@ export class UnknownRegisters {
     const again = () => {
       if (!this.#waiting.has(registerId) && this.#waiting.size >= maxPerWindow) return;
       this.#waiting.add(registerId);
-      this.#setTimer(`meet/${registerId}`, againMs, () => {
+      this.#setTimer(`meet/${registerId}`, retryLookupMs, () => {
         this.#waiting.delete(registerId);
         this.#ask(registerId, false);
       });

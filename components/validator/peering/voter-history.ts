@@ -7,7 +7,7 @@ export interface PastVoters extends Voters {
   readonly quorumMin: number;
 }
 
-interface Term {
+interface ValidatorSetTerm {
   readonly from: number;
   readonly voters: PastVoters;
 }
@@ -27,7 +27,7 @@ function setSince({ ledger, height }: RegisterState): number {
 
 /** The validator sets of each register's latest heights, so that messages of those heights can still be verified. */
 export class VoterHistory {
-  readonly #registers = new Map<string, Term[]>();
+  readonly #registers = new Map<string, ValidatorSetTerm[]>();
 
   /** Records the set that decides the register's next docket. */
   record({ id, state }: RegisterChain): void {

@@ -125,7 +125,7 @@ export class Pool {
   add(transaction: PooledTransaction): void {
     this.#slots.set(transaction.txId, { transaction, stage: 'waiting', segment: 0 });
     this.#addToLane(transaction);
-    this.#hold(transaction.sizeBytes);
+    this.#suspend(transaction.sizeBytes);
     if (transaction.exclusivePredecessor && transaction.previousTransactionId !== undefined) {
       this.#successors.set(transaction.previousTransactionId, transaction.txId);
     }
@@ -170,7 +170,7 @@ export class Pool {
       const isSame = slot !== undefined && equalBytes(slot.transaction.leaf, transaction.leaf);
       if (!isSame) added.push(transaction);
       this.#slots.set(txId, { transaction, stage: 'sealing', segment: isSame ? slot.segment : 0 });
-      this.#hold(transaction.sizeBytes);
+      this.#suspend(transaction.sizeBytes);
       dropped.push(this.#setSuccessor(transaction), this.#setReplayHolder(transaction));
     }
     return { dropped: dropped.filter((chain) => chain.length > 0), added };
@@ -201,7 +201,7 @@ export class Pool {
       if (slot === undefined || slot.stage === 'stored') continue;
       if (slot.stage === 'waiting') this.#removeFromLane(slot.transaction);
       slot.stage = 'stored';
-      this.#hold(-slot.transaction.sizeBytes);
+      this.#suspend(-slot.transaction.sizeBytes);
     }
     this.#stored.push({ epoch, txIds });
   }
@@ -222,7 +222,7 @@ export class Pool {
       if (slot?.stage !== 'waiting') continue;
       removed.push(slot.transaction);
       this.#removeFromLane(slot.transaction);
-      this.#hold(-slot.transaction.sizeBytes);
+      this.#suspend(-slot.transaction.sizeBytes);
       this.#forget(next);
       open.push(...this.#children(next));
     }
@@ -234,14 +234,14 @@ export class Pool {
     return [...this.waiting()].filter((transaction) => transaction.expiresAtMs <= nowMs);
   }
 
-  #hold(bytes: number): void {
+  #suspend(bytes: number): void {
     this.#heldBytes += bytes;
     this.#bounds.budget.hold(bytes);
   }
 
   #removeWaiting({ transaction }: Slot): void {
     this.#removeFromLane(transaction);
-    this.#hold(-transaction.sizeBytes);
+    this.#suspend(-transaction.sizeBytes);
   }
 
   #children(txId: string): string[] {

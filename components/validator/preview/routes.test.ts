@@ -71,14 +71,8 @@ describe('the waiting transactions', () => {
 
   it("are requested from a member by a non-member, with the caller's token", async () => {
     const request: unknown[] = [];
-    served.peerClients.listWaiting = async (validatorId, question) => {
-      request.push([
-        validatorId,
-        question.registerId,
-        question.offset,
-        question.limit,
-        question.subjectToken,
-      ]);
+    served.peerClients.listWaiting = async (validatorId, query) => {
+      request.push([validatorId, query.registerId, query.offset, query.limit, query.subjectToken]);
       if (validatorId === 'validator-1') throw new AppError('unavailable', 'UNAVAILABLE', 'away');
       return { transactions: [], total: 7 };
     };

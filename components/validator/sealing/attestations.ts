@@ -13,7 +13,7 @@ export interface AttestationsOptions extends VoteSigning {
   readonly peers: Pick<Peers, 'attest'>;
 }
 
-interface Pending {
+interface PendingAttestation {
   readonly vote: Promise<ConsensusVote | undefined>;
   /** The writer reported that it stored this member's vote with the docket. */
   isStored: boolean;
@@ -29,7 +29,7 @@ const maxPending = 64;
 export class Attestations {
   readonly #registerId: string;
   readonly #options: AttestationsOptions;
-  readonly #pending = new Map<number, Pending>();
+  readonly #pending = new Map<number, PendingAttestation>();
 
   constructor(registerId: string, options: AttestationsOptions) {
     this.#registerId = registerId;

@@ -53,7 +53,7 @@ export interface KeyChain {
   nextKey(after: string): Promise<SignerKey>;
 }
 
-export interface LookupQuestion {
+export interface LookupQuery {
   readonly registerId: string;
   readonly transactionId: string;
   readonly previousTransactionId: string;
@@ -86,7 +86,7 @@ export interface WriteAnswer {
 
 /** The register service as a validator sees it. Every call throws AppError when the service is unavailable. */
 export interface Ledger {
-  lookup(questions: readonly LookupQuestion[]): Promise<readonly LookupAnswer[]>;
+  lookup(queries: readonly LookupQuery[]): Promise<readonly LookupAnswer[]>;
   writeDocket(sealed: SealedDocket, attestations: readonly ConsensusVote[]): Promise<WriteAnswer>;
   /** Adds one attestation to a stored docket. Idempotent. */
   appendAttestation(registerId: string, docketNumber: number, vote: ConsensusVote): Promise<void>;

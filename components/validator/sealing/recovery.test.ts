@@ -53,10 +53,10 @@ describe('after a restart', () => {
     expect((await world.submit(second.text)).status).toBe(200);
     await world.close();
     const { lookup } = world.ledger;
-    world.ledger.lookup = async (questions) => {
-      const answers = await lookup(questions);
+    world.ledger.lookup = async (queries) => {
+      const answers = await lookup(queries);
       return answers.map((answer, index) =>
-        questions[index]?.previousTransactionId === first.txId
+        queries[index]?.previousTransactionId === first.txId
           ? { ...answer, previousSuccessor: 'f'.repeat(64) }
           : answer,
       );

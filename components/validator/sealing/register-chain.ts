@@ -89,7 +89,7 @@ export class RegisterChain {
     this.#driver = new ConsensusDriver(
       {
         ...options,
-        consensus: this.tally.watch(options.consensus ?? bft1()),
+        consensus: this.tally.instrument(options.consensus ?? bft1()),
         build: () => this.work.timed('built', () => this.#build()),
         judge: (at, docket) => this.work.timed('judged', () => judgeDocket(at, docket)),
         onDecided: (docket, certificate) => this.#onDecided(docket, certificate),
@@ -305,12 +305,8 @@ export class RegisterChain {
 
   /** Drops waiting transactions that the register's rules no longer admit. */
   dropInadmissible(): Tombstone[] {
-    const inadmissible = inadmissibleTombstones(
-      this.#state,
-      this.pool.waiting(),
-      this.#options.clock.nowMs(),
-    );
-    return inadmissible.flatMap((tombstone) => this.drop(tombstone));
+    const found = inadmissibleTombstones(this.#state, this.pool.waiting(), this.#options.clock.nowMs());
+    return found.flatMap((tombstone) => this.drop(tombstone));
   }
 
   #build(): Docket | undefined {
@@ -340,8 +336,8 @@ export class RegisterChain {
     this.#append({ kind: 'decided', value: { header: docket.header, certificate } });
     this.#applyDecided(sealed, writer, storeDelayMs(members, self, writer));
     this.#evict(dropped);
-    const inadmissible = this.#state.ledger === ledger ? [] : this.dropInadmissible();
-    for (const value of inadmissible) this.#append({ kind: 'tombstone', value });
+    const found = this.#state.ledger === ledger ? [] : this.dropInadmissible();
+    for (const value of found) this.#append({ kind: 'tombstone', value });
     this.work.count('decided');
     metrics.decided(docket.transactions.length, certificate.round + 1);
     this.#driver.begin(this.#state);

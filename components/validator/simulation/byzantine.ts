@@ -46,8 +46,8 @@ export class Byzantine {
   transport(wire: Transport): Transport {
     return {
       send: (to, envelope) => this.#send(wire, to, envelope),
-      fetchRecords: (...question) => wire.fetchRecords(...question),
-      fetchCommit: (...question) => wire.fetchCommit(...question),
+      fetchRecords: (...query) => wire.fetchRecords(...query),
+      fetchCommit: (...query) => wire.fetchCommit(...query),
     };
   }
 
@@ -59,9 +59,9 @@ export class Byzantine {
         inbox.receive(from, envelope);
       },
       connected: (peer) => inbox.connected(peer),
-      records: (...question) => {
+      records: (...query) => {
         const withheld = this.#does.has('withholds records') && random.chance(0.7);
-        if (!withheld) return inbox.records(...question);
+        if (!withheld) return inbox.records(...query);
         this.#options.did('withholds records');
         return [];
       },

@@ -5,7 +5,7 @@ import type { RegisterChain } from '../sealing/register-chain.ts';
 import { identity } from '../sealing/sign-bytes.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import type { FakeLedger } from '../testing/fake-ledger.ts';
-import type { Signed } from '../testing/submissions.ts';
+import type { SignedSubmission } from '../testing/submissions.ts';
 import type { Coverage } from './coverage.ts';
 import { digestOf } from './digest.ts';
 import type { Change, FaultModel } from './fault-model.ts';
@@ -122,7 +122,7 @@ export class Chain {
   }
 
   /** Submits a control transaction of the owner; its change is pending until it is sealed or refused. */
-  offer(signed: Signed, change: Change | undefined): void {
+  offer(signed: SignedSubmission, change: Change | undefined): void {
     this.#offered.push({ txId: signed.txId, change });
     this.workload.offer(signed);
   }
@@ -189,7 +189,7 @@ export class Chain {
       violations.break('nothing sealed is lost', text);
     }
     if (this.isSettled) return;
-    const lost = this.unsettled.filter((txId) => !this.#isHeld(txId));
+    const lost = this.unsettled.filter((txId) => !this.#isSuspended(txId));
     if (lost.length > 0)
       violations.break('nothing accepted is lost', `nobody has ${lost.map(short).join(' ')}`);
     const heights = members.map(({ id, engine }) => {
@@ -316,7 +316,7 @@ export class Chain {
     });
   }
 
-  #isHeld(txId: string): boolean {
+  #isSuspended(txId: string): boolean {
     const { members, faultModel } = this.#options;
     return members.some(({ id, engine }) => {
       const register = engine?.registers.get(this.registerId);

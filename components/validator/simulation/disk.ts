@@ -115,7 +115,7 @@ export class Disk {
         this.#seen.delete(path);
         await defer();
       },
-      forceNames: async () => {
+      syncDirectory: async () => {
         const names = new Map(this.#seen);
         await forced();
         if (this.#options.forgets !== true) this.#kept = names;

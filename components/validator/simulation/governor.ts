@@ -8,7 +8,7 @@ import { possessionBytes } from '#core/ledger/possession.ts';
 import type { Random } from '#kit/testing/random.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import type { TestKey } from '../testing/keys.ts';
-import { type Signed, signedSubmission } from '../testing/submissions.ts';
+import { type SignedSubmission, signedSubmission } from '../testing/submissions.ts';
 import type { Change } from './fault-model.ts';
 
 export interface GovernorOptions {
@@ -26,7 +26,7 @@ export interface GovernorOptions {
 }
 
 export interface Proposed {
-  readonly signed: Signed;
+  readonly signed: SignedSubmission;
   /** The change of the set; undefined for a policy change. */
   readonly change: Change | undefined;
   readonly what: string;

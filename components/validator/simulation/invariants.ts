@@ -6,7 +6,7 @@ import type { InvariantViolation, ViolationRecorder } from './violations.ts';
 
 type Step = 1 | 2 | 3;
 
-interface Signed {
+interface SignedPosition {
   readonly position: readonly [height: number, round: number, step: Step];
   readonly text: string;
 }
@@ -43,7 +43,7 @@ export interface InvariantsOptions {
  */
 export class Invariants {
   readonly #options: InvariantsOptions;
-  readonly #last = new Map<string, Signed>();
+  readonly #last = new Map<string, SignedPosition>();
   readonly #heights = new Map<number, Height>();
   readonly #states = new Map<number, { readonly digest: string; readonly processName: string }>();
 
@@ -153,7 +153,7 @@ export class Invariants {
   }
 
   #checkPosition(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void {
-    const next: Signed = {
+    const next: SignedPosition = {
       position: [message.height, message.round, message.type],
       text: Buffer.from(bytes).toString('latin1'),
     };
@@ -213,7 +213,7 @@ function votedFor({ docket }: ConsensusMessage): string {
   return docket === undefined ? '' : `${docket.docketHash}${docket.merkleRoot}${docket.logRoot}`;
 }
 
-function follows(last: Signed, next: Signed): boolean {
+function follows(last: SignedPosition, next: SignedPosition): boolean {
   for (const [index, part] of next.position.entries()) {
     const before = last.position[index] ?? 0;
     if (part !== before) return part > before;

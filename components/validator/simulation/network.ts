@@ -135,14 +135,14 @@ export class Network {
     from: string,
     to: string,
     handle: ProcessHandle,
-    question: { answer(inbox: Inbox): T; signal: AbortSignal | undefined },
+    query: { answer(inbox: Inbox): T; signal: AbortSignal | undefined },
   ): Promise<T> {
     const there = this.#delayMs();
     const back = this.#delayMs();
     const isLost = this.#random.chance(this.conditions.loss);
     return new Promise((resolve, reject) => {
       const fail = () => reject(new AppError('unavailable', 'RPC_UNAVAILABLE', `${to} cannot be asked`));
-      question.signal?.addEventListener('abort', fail);
+      query.signal?.addEventListener('abort', fail);
       const target = this.#stations.findLast((station) => station.validatorId === to && station.handle.alive);
       if (target === undefined || isLost || this.#isCut(from, to)) {
         this.#eventQueue.after(isLost ? askMs : there, fail, handle);
@@ -150,7 +150,7 @@ export class Network {
       }
       this.#eventQueue.after(askMs, fail, handle);
       const receive = () => {
-        const answer = question.answer(target.inbox);
+        const answer = query.answer(target.inbox);
         this.#eventQueue.after(this.#isCut(from, to) ? askMs : back, () => resolve(answer), handle);
       };
       this.#eventQueue.after(there, receive, target.handle);

@@ -66,8 +66,8 @@ function together(ledgers: ReadonlyMap<string, FakeLedger>): Ledger {
     return ledger;
   };
   return {
-    async lookup(questions) {
-      const answers = questions.map((question) => of(question.registerId).lookup([question]));
+    async lookup(queries) {
+      const answers = queries.map((query) => of(query.registerId).lookup([query]));
       return (await Promise.all(answers)).flat();
     },
     writeDocket: (sealed, attestations) =>

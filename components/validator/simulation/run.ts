@@ -17,7 +17,7 @@ export interface Outcome {
 }
 
 /** After healing, everything must settle within this time. */
-const patienceMs = 300_000;
+const graceMs = 300_000;
 
 /** Runs the world of one seed to its end or to the first broken invariant. */
 export async function simulate(seed: number, weakness: Weakness = {}): Promise<Outcome> {
@@ -54,6 +54,6 @@ async function live(world: World, scenario: Scenario): Promise<void> {
   if (world.broken !== undefined) return;
   heal(world);
   const mayBeSettled = () => world.eventQueue.done % 16 === 0 && world.isSettled;
-  await world.run(scenario.faultsUntilMs + patienceMs, mayBeSettled);
+  await world.run(scenario.faultsUntilMs + graceMs, mayBeSettled);
   if (world.broken === undefined) world.judgeEnd();
 }

@@ -2,7 +2,7 @@ import type { Random } from '#kit/testing/random.ts';
 import { answerSubmission } from '../admission/answer-submission.ts';
 import type { Engine } from '../engine.ts';
 import type { TestKey } from '../testing/keys.ts';
-import { type Signed, signedSubmission } from '../testing/submissions.ts';
+import { type SignedSubmission, signedSubmission } from '../testing/submissions.ts';
 import type { EventQueue, ProcessHandle } from './event-queue.ts';
 import { short, type Trace } from './trace.ts';
 
@@ -36,7 +36,7 @@ export interface Accepted {
 
 interface SubmittedTo {
   readonly endpoint: ClientEndpoint;
-  readonly signed: Signed;
+  readonly signed: SignedSubmission;
 }
 
 const answerMs = 5000;
@@ -49,7 +49,7 @@ export class Workload {
   readonly refused = new Set<string>();
   readonly #unanswered = new Set<string>();
   readonly #options: WorkloadOptions;
-  readonly #made: Signed[] = [];
+  readonly #made: SignedSubmission[] = [];
   #open = 0;
 
   constructor(options: WorkloadOptions) {
@@ -66,7 +66,7 @@ export class Workload {
   }
 
   /** Submits genesis like the register service: to one named member until it is accepted. */
-  begin(validatorId: string, genesis: Signed): void {
+  begin(validatorId: string, genesis: SignedSubmission): void {
     this.#open += 1;
     this.#offer(genesis, attempts * 10, (endpoint) => endpoint.validatorId === validatorId);
   }
@@ -95,12 +95,12 @@ export class Workload {
   }
 
   /** Submits a given transaction. */
-  offer(signed: Signed): void {
+  offer(signed: SignedSubmission): void {
     this.#open += 1;
     this.#offer(signed, attempts, ({ validatorId }) => this.#options.isTrusted(validatorId));
   }
 
-  #make(index: number): Signed & { readonly previous: string | undefined } {
+  #make(index: number): SignedSubmission & { readonly previous: string | undefined } {
     const { eventQueue, random, registerId, keys, startMs } = this.#options;
     const follows = this.#made.length > 0 && random.chance(0.4);
     const previous = follows ? random.pick(this.#made.slice(-4)).txId : undefined;
@@ -109,7 +109,7 @@ export class Workload {
     return { ...signedSubmission({ registerId, key, payload: { index }, previous, createdAtMs }), previous };
   }
 
-  #offer(signed: Signed, left: number, isMeant: (endpoint: ClientEndpoint) => boolean): void {
+  #offer(signed: SignedSubmission, left: number, isMeant: (endpoint: ClientEndpoint) => boolean): void {
     const { eventQueue, random, reachable } = this.#options;
     const endpoints = reachable().filter(isMeant);
     const again = () => {
@@ -147,7 +147,7 @@ export class Workload {
     );
   }
 
-  #ask({ engine }: ClientEndpoint, signed: Signed) {
+  #ask({ engine }: ClientEndpoint, signed: SignedSubmission) {
     const { eventQueue } = this.#options;
     const nowMs = () => eventQueue.clock(() => 0).nowMs();
     return answerSubmission({ admission: engine.admission, nowMs }, signed.text, { isRegisterService: true });
@@ -183,14 +183,14 @@ export class Workload {
     this.#close(signed, `refused by ${endpoint.handle.name}: ${code}`);
   }
 
-  #close({ txId }: Signed, how: string): void {
+  #close({ txId }: SignedSubmission, how: string): void {
     this.#open -= 1;
     this.#options.trace.add('client', `${short(txId)} ${how}`);
   }
 }
 
 /** Another record with the same id: the signature covers id and payload, not the metadata. */
-function namesake({ txId, text }: Signed): Signed {
+function namesake({ txId, text }: SignedSubmission): SignedSubmission {
   return { txId, text: text.replace('"Metadata":{}', '"Metadata":{"place":"elsewhere"}') };
 }
 

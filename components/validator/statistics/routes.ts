@@ -55,7 +55,7 @@ const mempoolSchema = z.object({
   unreachable,
 });
 
-type Present = (collected: readonly CollectedReport[], audience: StatisticsContext) => object;
+type Presenter = (collected: readonly CollectedReport[], audience: StatisticsContext) => object;
 
 /**
  * `GET /api/metrics/{dockets,transactions,mempool}`: counters of the validators since their starts, for the registers that
@@ -89,7 +89,7 @@ function mount(
     readonly path: string;
     readonly summary: string;
     readonly schema: z.ZodType;
-    readonly present: Present;
+    readonly present: Presenter;
   },
 ): void {
   const { path, summary, schema, present } = route;

@@ -64,7 +64,7 @@ describe('work counters', () => {
 });
 
 describe('metrics of a set', () => {
-  const everything = { self: 'validator-0', isVisible: () => true };
+  const allMessages = { self: 'validator-0', isVisible: () => true };
   const worked = (over: object) => ({
     ...registerReport().work,
     total: { ...zeroWork(), ...over },
@@ -99,7 +99,7 @@ describe('metrics of a set', () => {
   });
 
   it('sum what each member does, and count once what all members see', () => {
-    expect(presentDockets(reports, everything)).toMatchObject({
+    expect(presentDockets(reports, allMessages)).toMatchObject({
       totalDocketsBuilt: 3,
       totalDocketsValidated: 4,
       averageBuildTime: 1,
@@ -109,13 +109,13 @@ describe('metrics of a set', () => {
       last24Hours: { docketsBuilt: 3, docketsSealed: 5, transactions: 9 },
       unreachable: ['validator-2', 'validator-3'],
     });
-    expect(presentTransactions(reports, everything)).toMatchObject({
+    expect(presentTransactions(reports, allMessages)).toMatchObject({
       totalReceived: 6,
       totalValidated: 5,
       totalRejected: 1,
       totalConfirmed: 9,
     });
-    expect(presentMempool(reports, everything).registers).toEqual([
+    expect(presentMempool(reports, allMessages).registers).toEqual([
       {
         registerId,
         pending: 3,

@@ -16,7 +16,7 @@ import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
 import { type FakeSigner, fakeSigner } from './fake-signer.ts';
 import { testKey } from './keys.ts';
 import { MemoryNetwork } from './memory-network.ts';
-import { type Draft, genesisSubmission, type Signed, signedSubmission } from './submissions.ts';
+import { type Draft, genesisSubmission, type SignedSubmission, signedSubmission } from './submissions.ts';
 import { ownerKey, registerId, systemKey, userKey } from './world.ts';
 
 /** Short timers, so that tests do not wait long. */
@@ -126,7 +126,7 @@ export class Cluster {
     return answerSubmission(options, text, { isRegisterService });
   }
 
-  sign(draft: Partial<Draft> = {}): Signed {
+  sign(draft: Partial<Draft> = {}): SignedSubmission {
     return signedSubmission({ registerId, key: userKey, createdAtMs: this.#clock.nowMs(), ...draft });
   }
 
@@ -152,7 +152,7 @@ export class Cluster {
   }
 
   /** Submits to a member without waiting for the seal. */
-  async submit(member: Member, draft: Partial<Draft> = {}): Promise<Signed> {
+  async submit(member: Member, draft: Partial<Draft> = {}): Promise<SignedSubmission> {
     const signed = this.sign(draft);
     const answer = await this.submitTo(member, signed.text);
     if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));

@@ -10,7 +10,7 @@ import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transacti
 import type {
   Ledger,
   LookupAnswer,
-  LookupQuestion,
+  LookupQuery,
   RegisterFacts,
   SealedDocket,
   WriteOutcome,
@@ -53,10 +53,10 @@ export function fakeLedger(
     lookups: 0,
     before: () => {},
     afterWrite: () => {},
-    async lookup(questions) {
+    async lookup(queries) {
       ledger.lookups += 1;
       await ledger.before('lookup');
-      return questions.map((question) => answerOf(question, { sealed, successors, replays }));
+      return queries.map((query) => answerOf(query, { sealed, successors, replays }));
     },
     async writeDocket(offered, attestations) {
       await ledger.before('write');
@@ -123,8 +123,8 @@ interface Index {
   readonly replays: ReadonlyMap<string, string>;
 }
 
-function answerOf(question: LookupQuestion, { sealed, successors, replays }: Index): LookupAnswer {
-  const { transactionId, previousTransactionId, replayKey } = question;
+function answerOf(query: LookupQuery, { sealed, successors, replays }: Index): LookupAnswer {
+  const { transactionId, previousTransactionId, replayKey } = query;
   const found = sealed.get(transactionId);
   const previous = sealed.get(previousTransactionId);
   return {

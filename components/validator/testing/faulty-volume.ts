@@ -82,7 +82,7 @@ export class FaultyVolume {
       remove: async (path) => {
         this.#files.delete(path);
       },
-      forceNames: async () => {},
+      syncDirectory: async () => {},
     };
   }
 

@@ -13,7 +13,7 @@ import { testBounds } from './bounds.ts';
 import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
 import { type FakeSigner, fakeSigner } from './fake-signer.ts';
 import { testKey } from './keys.ts';
-import { type Draft, genesisSubmission, type Signed, signedSubmission } from './submissions.ts';
+import { type Draft, genesisSubmission, type SignedSubmission, signedSubmission } from './submissions.ts';
 
 export const registerId = '0123456789abcdef0123456789abcdef';
 export const systemKey = testKey(9);
@@ -95,13 +95,13 @@ export class World {
   }
 
   /** Signs a draft; without a payload it gets a unique one. */
-  sign(draft: Partial<Draft> = {}): Signed {
+  sign(draft: Partial<Draft> = {}): SignedSubmission {
     this.#signed += 1;
     const payload = { note: 'hello', n: this.#signed };
     return signedSubmission({ registerId, key: userKey, createdAtMs: Date.now(), payload, ...draft });
   }
 
-  genesis(policy?: unknown): Signed {
+  genesis(policy?: unknown): SignedSubmission {
     return genesisSubmission({
       registerId,
       owner: ownerKey,
