@@ -165,12 +165,11 @@ export class RegisterChain {
   }
 
   #mustDelay(): boolean {
-    const { scheduler, clock } = this.#options;
+    const { scheduler, clock, buildLimits } = this.#options;
     const sinceDecidedMs = clock.nowMs() - this.#decidedAtMs;
     const { size: waiting, bytes: waitingBytes } = this.pool;
     const now = { inFlight: this.#writer.inFlight, waiting, waitingBytes, sinceDecidedMs };
-    const waitMs =
-      this.#limit === undefined ? batchDelayMs(this.#state.rules, now, this.#options.buildLimits) : 0;
+    const waitMs = this.#limit === undefined ? batchDelayMs(this.#state.rules, now, buildLimits) : 0;
     if (waitMs > 0) scheduler.set(`build/${this.id}`, waitMs, () => this.wake());
     return waitMs > 0;
   }
@@ -186,7 +185,7 @@ export class RegisterChain {
 
   /** Handles an authentic message of another member. */
   receive(message: Message, docket: Docket | undefined): void {
-    if (this.status === 'Running' || this.status === 'Paused') this.#driver.receive(message, docket);
+    if (this.isOpen) this.#driver.receive(message, docket);
   }
 
   /** The state of the consensus machine at the current height. */
