@@ -35,7 +35,7 @@ export function createMetrics(telemetry: Telemetry, measured: MeasuredState): Va
   const sealed = telemetry.counter('transactions_stored_total', 'Transactions in stored dockets');
   const equivocations = telemetry.counter(
     'consensus_equivocations_total',
-    'Proven conflicting messages, each place counted once',
+    'Proven equivocations, each position counted once',
     ['kind'],
   );
   for (const kind of evidenceKinds) equivocations.inc({ kind }, 0);
@@ -45,12 +45,12 @@ export function createMetrics(telemetry: Telemetry, measured: MeasuredState): Va
   );
   const evidence = telemetry.gauge('evidence_held', 'Pieces of evidence in the log');
   Object.assign(evidence, { collect: () => evidence.set(measured.evidenceHeld()) });
-  const halted = telemetry.gauge('registers_halted', 'Registers that are halted here');
+  const halted = telemetry.gauge('registers_halted', 'Registers that this validator has halted');
   Object.assign(halted, { collect: () => halted.set(countHalted(measured.registers())) });
   const peerFaults = telemetry.counter('peer_faults_total', 'Faulty messages of other validators', [
     'reason',
   ]);
-  const waiting = telemetry.gauge('pool_transactions', 'Transactions that wait');
+  const waiting = telemetry.gauge('pool_transactions', 'Waiting transactions');
   const collect = () => {
     let count = 0;
     for (const register of measured.registers()) count += register.pool.size;
@@ -59,7 +59,7 @@ export function createMetrics(telemetry: Telemetry, measured: MeasuredState): Va
   Object.assign(waiting, { collect });
   const ahead = telemetry.gauge('clock_ahead_seconds', 'How far this clock is ahead of the other validators');
   Object.assign(ahead, { collect: () => ahead.set((measured.clockAheadMs() ?? 0) / 1_000) });
-  const full = telemetry.gauge('disk_full', '1 while there is no room on the volume of the log');
+  const full = telemetry.gauge('disk_full', '1 while the volume of the log is full');
   Object.assign(full, { collect: () => full.set(measured.isFull() ? 1 : 0) });
   const behind = telemetry.counter(
     'volume_behind_dockets_total',

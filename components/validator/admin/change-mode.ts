@@ -44,7 +44,7 @@ export async function changeModeOfSet(deps: ModeChangeDeps, request: ModeChangeR
   const { registerId, act, validatorId } = request;
   const set = await deps.findSet(registerId);
   if (set === undefined)
-    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
   if (validatorId !== undefined && !set.members.includes(validatorId))
     throw new AppError(
       'not_found',

@@ -61,7 +61,7 @@ export function createLocalValidator(options: LocalValidatorOptions): LocalValid
     async changeModeHere(registerId, act) {
       const register = await options.findRegister(registerId);
       if (register === undefined)
-        throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+        throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
       const before = register.status;
       const status = nextMode(before, act);
       await options.setMode(register.id, status);

@@ -170,7 +170,11 @@ export class Admission {
     const register =
       type === 'Genesis' ? await this.#beginRegister(submission, origin) : await findRegister(registerId);
     if (register === undefined) {
-      throw new AppError('not_found', 'REGISTER_NOT_FOUND', `Register ${registerId} is not validated here`);
+      throw new AppError(
+        'not_found',
+        'REGISTER_NOT_FOUND',
+        `Register ${registerId} is not run by this validator`,
+      );
     }
     if (origin.isPeer !== true) pending.attributeTo(register.work);
     if (origin.person !== undefined)
@@ -317,14 +321,19 @@ export class Admission {
       const answers = await this.#options.ledger.lookup(queries);
       if (answers.length === queries.length) return answers;
     } catch (cause) {
-      throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service cannot answer', {
+      throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service is unavailable; retry', {
         cause,
         retryAfterSeconds: 1,
       });
     }
-    throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service answered partly', {
-      retryAfterSeconds: 1,
-    });
+    throw new AppError(
+      'unavailable',
+      'VAL_CHAIN_TRANSIENT',
+      'The register service answered only partly; retry',
+      {
+        retryAfterSeconds: 1,
+      },
+    );
   }
 
   #insert(waiting: QueuedSubmission, answer: LookupAnswer | undefined): PooledTransaction | Admitted {

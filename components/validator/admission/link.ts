@@ -45,7 +45,12 @@ function judgeGenesisOrder(register: RegisterChain, { type }: Candidate): void {
   const hasBegun = first?.type === 'Genesis';
   if (type === 'Genesis' && hasBegun) refuseIf([validationViolation('VAL_PERM_002', 'Metadata.Type')]);
   if (type === 'Genesis' || hasBegun) return;
-  throw new AppError('unavailable', 'REGISTER_NOT_READY', `Register ${register.id} has not begun here`, {
-    retryAfterSeconds: 1,
-  });
+  throw new AppError(
+    'unavailable',
+    'REGISTER_NOT_READY',
+    `Register ${register.id} has not received its genesis transaction yet; retry`,
+    {
+      retryAfterSeconds: 1,
+    },
+  );
 }

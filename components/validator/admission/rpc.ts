@@ -103,7 +103,8 @@ function assertRegisterService({ peer }: RpcContext): void {
 async function registerOf(registers: Pick<Registers, 'find'>, text: string): Promise<RegisterChain> {
   const registerId = findRegisterId(text);
   const register = registerId && (await registers.find(registerId));
-  if (!register) throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+  if (!register)
+    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
   return register;
 }
 

@@ -96,7 +96,7 @@ function read(register: RegisterChain, given: PeerTransaction, context: DocketCo
     throw new AppError(
       'invalid',
       'VAL_STRUCT_012',
-      'The record differs from the sealed one or belongs to another register',
+      'The record is not canonical, or belongs to another register',
     );
   const late = context.certified ? [] : judgeTimes(submission, context.atMs);
   if (late.length > 0)
@@ -121,7 +121,11 @@ async function link(
   for (const [index, each] of examined.entries()) {
     const answer = answers[index];
     if (answer === undefined)
-      throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service answered partly');
+      throw new AppError(
+        'unavailable',
+        'VAL_CHAIN_TRANSIENT',
+        'The register service answered only partly; retry',
+      );
     const transaction = toPooled(register, each, answer, context);
     if (transaction === undefined) {
       await assertUpToDate(options, register, context);

@@ -52,7 +52,9 @@ function judgeGenesis(
     begun !== undefined &&
     rulesJson(begun.ledger) === rulesJson(state.ledger) &&
     header.genesisConfig === genesisConfigOf(genesis.payload, state.networkId);
-  return isSame ? [] : [validationViolation('VAL_PERM_002', 'genesisConfig', 'Another genesis began here')];
+  return isSame
+    ? []
+    : [validationViolation('VAL_PERM_002', 'genesisConfig', 'The register began with another genesis')];
 }
 
 function findGenesisState(state: RegisterState, genesis: Genesis): RegisterState | undefined {

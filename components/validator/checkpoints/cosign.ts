@@ -34,7 +34,7 @@ export async function cosign(
   const { registerId, size, rootHash } = request;
   const log = deps.findLog(registerId);
   if (log === undefined)
-    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
   const root = log.rootAt(size);
   if (root === undefined)
     throw new AppError(

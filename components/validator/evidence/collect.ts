@@ -40,7 +40,7 @@ export interface EvidenceCollection {
 export async function collectEvidence(deps: CollectDeps, registerId: string): Promise<EvidenceCollection> {
   const rules = await deps.findRules(registerId);
   if (rules === undefined) {
-    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
   }
   const members = activeMembers(rules).map(({ validatorId }) => validatorId);
   const others = members.filter((validatorId) => validatorId !== deps.validatorId);

@@ -162,7 +162,7 @@ function encodeTransaction(transaction: PooledTransaction): Uint8Array {
 
 function readTransaction(bytes: Uint8Array): LoggedTransaction {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (body.length < transactionHead) throw new RangeError('a transaction is cut short');
+  if (body.length < transactionHead) throw new RangeError('a transaction is truncated');
   return { registerId: body.toString('hex', 28, 44), txId: body.toString('hex', 44, 76), body };
 }
 

@@ -131,7 +131,7 @@ export function mountOperatorApi(app: App, deps: OperatorApiDeps): void {
     async (request) => {
       const registerId = findRegisterId(request.params.registerId);
       if (registerId === undefined)
-        throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+        throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
       return { registerId, ...(await deps.changeModeHere(registerId, request.body.act)) };
     },
   );

@@ -188,7 +188,11 @@ class OutboundStream {
       try {
         await this.#follow();
       } catch (error) {
-        if (!this.#stopped) log.debug({ err: error, validatorId: this.#id }, 'stream to a validator lost');
+        if (!this.#stopped)
+          log.debug(
+            { err: error, validatorId: this.#id },
+            'the stream to a validator was lost; it is reopened',
+          );
       }
       // Unsent messages are outdated; the exchange after reconnecting replaces them.
       this.#queue = [];

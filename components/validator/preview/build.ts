@@ -67,7 +67,12 @@ async function sealNow(register: RegisterChain, most: number | undefined): Promi
     throw new AppError('conflict', 'NO_PENDING_TRANSACTIONS', 'No transaction is pending');
   if (outcome === 'not-running') {
     const later = { retryAfterSeconds: 1 };
-    throw new AppError('unavailable', 'QUORUM_UNAVAILABLE', 'Validation is not running here', later);
+    throw new AppError(
+      'unavailable',
+      'QUORUM_UNAVAILABLE',
+      'The validator does not run the register now; retry',
+      later,
+    );
   }
   throw notSealedInTime();
 }
