@@ -107,8 +107,8 @@ async function changeModeAt(
     return { validatorId, acted, refusal: undefined };
   } catch (error) {
     if (!isAppError(error)) throw error;
-    const isAbsent = error.kind === 'unavailable' || error.kind === 'timeout';
-    return { validatorId, acted: undefined, refusal: isAbsent ? undefined : error };
+    const isUnreachable = error.kind === 'unavailable' || error.kind === 'timeout';
+    return { validatorId, acted: undefined, refusal: isUnreachable ? undefined : error };
   }
 }
 

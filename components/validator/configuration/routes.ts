@@ -113,8 +113,8 @@ async function configureOther(
     return { validatorId, reachable: true };
   } catch (error) {
     if (!isAppError(error)) throw error;
-    const isAbsent = error.kind === 'unavailable' || error.kind === 'timeout';
-    return { validatorId, reachable: !isAbsent, ...(!isAbsent && { code: error.code }) };
+    const isUnreachable = error.kind === 'unavailable' || error.kind === 'timeout';
+    return { validatorId, reachable: !isUnreachable, ...(!isUnreachable && { code: error.code }) };
   }
 }
 

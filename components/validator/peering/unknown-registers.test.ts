@@ -96,7 +96,7 @@ describe('a register that other validators mention', () => {
     return { unknownRegisters, fireTimers, asked: () => asked };
   }
   const isNone = async () => undefined;
-  const isAbsent = () => Promise.reject(new Error('away'));
+  const isDown = () => Promise.reject(new Error('away'));
 
   test('is looked up once more, since the docket that admits this validator may not be stored yet', async () => {
     const { unknownRegisters, fireTimers, asked } = asking([isNone, isNone]);
@@ -109,7 +109,7 @@ describe('a register that other validators mention', () => {
   });
 
   test('is looked up until the register service answers', async () => {
-    const { unknownRegisters, fireTimers, asked } = asking([isAbsent, isAbsent, isAbsent]);
+    const { unknownRegisters, fireTimers, asked } = asking([isDown, isDown, isDown]);
     unknownRegisters.discover('validator-1', idOf(1));
     await new Promise(setImmediate);
     for (let time = 0; time < 6; time += 1) await fireTimers();
@@ -117,7 +117,7 @@ describe('a register that other validators mention', () => {
   });
 
   test('causes at most twenty pending lookups, whatever is invented', async () => {
-    const { unknownRegisters, fireTimers, asked } = asking(Array.from({ length: 200 }, () => isAbsent));
+    const { unknownRegisters, fireTimers, asked } = asking(Array.from({ length: 200 }, () => isDown));
     for (let n = 0; n < 200; n += 1) unknownRegisters.discover(`validator-${n}`, idOf(n));
     await new Promise(setImmediate);
     const before = asked();
