@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
-import { onceMore } from './clients.ts';
+import { retryOnce } from './clients.ts';
 
 const away = new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'the service is stopping');
 
-/** What fails so many times before it answers. */
+/** A call that fails that many times before it answers. */
 function failing(times: number, error: AppError) {
   let asked = 0;
   const ask = async () => {
@@ -15,9 +15,9 @@ function failing(times: number, error: AppError) {
   return { ask, asked: () => asked };
 }
 
-test('what ended with the service that was asked is asked once more', async () => {
+test('a call that ended with its service is retried once', async () => {
   const { ask, asked } = failing(1, away);
-  await expect(onceMore(ask)).resolves.toBe('answer');
+  await expect(retryOnce(ask)).resolves.toBe('answer');
   expect(asked()).toBe(2);
 });
 
@@ -25,8 +25,8 @@ test.each([
   ['nobody answers the second time either', 2, away, 2],
   ['it took too long', 1, new AppError('timeout', 'TIMEOUT', 'no answer in time'), 1],
   ['it is refused', 1, new AppError('forbidden', 'FORBIDDEN', 'not a validator'), 1],
-])('it fails where %s', async (_, times, error, expected) => {
+])('a call fails when %s', async (_, times, error, expected) => {
   const { ask, asked } = failing(times, error);
-  await expect(onceMore(ask)).rejects.toBe(error);
+  await expect(retryOnce(ask)).rejects.toBe(error);
   expect(asked()).toBe(expected);
 });

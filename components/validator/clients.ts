@@ -13,7 +13,7 @@ import {
 import type { Ledger, RegisterFacts, SealedDocket, WriteOutcome } from './sealing/ports.ts';
 
 const lookupTimeoutMs = 5_000;
-const onceMoreAfterMs = 100;
+const retryAfterMs = 100;
 const writeTimeoutMs = 30_000;
 const stateTimeoutMs = 5_000;
 
@@ -26,12 +26,12 @@ const outcomes: Readonly<Record<WireOutcome, WriteOutcome | undefined>> = {
   [WireOutcome.INVALID]: 'invalid',
 };
 
-/** The register service behind the port that sealing and admission know. */
+/** The register service behind the port of sealing and admission. */
 export function createLedger(client: RpcClient<typeof LedgerService.method>): Ledger {
   return {
     async lookup(items) {
       const ask = () => client.lookup({ items: [...items] }, { timeoutMs: lookupTimeoutMs });
-      const { answers } = await onceMore(ask);
+      const { answers } = await retryOnce(ask);
       return answers;
     },
     async writeDocket(sealed, attestations) {
@@ -40,7 +40,7 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
       });
       const outcome = outcomes[answer.outcome];
       if (outcome === undefined)
-        throw new AppError('bad_gateway', 'BAD_GATEWAY', 'The register service gave no outcome');
+        throw new AppError('bad_gateway', 'BAD_GATEWAY', 'The register service returned no write outcome');
       const refusals = answer.refusals.map(({ code, message, field }) => `${code} ${field} ${message}`);
       return { outcome, height: Number(answer.height), refusals };
     },
@@ -51,7 +51,7 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
     },
     async findRegister(registerId) {
       const state = await client.getRegisterState({ registerId }, { timeoutMs: stateTimeoutMs });
-      // before docket 0 is stored there are no rules
+      // a register has no rules before docket 0 is stored
       return state.found && state.rulesJson !== '' ? registerFacts(state) : undefined;
     },
     async listMemberRegisters() {
@@ -59,20 +59,20 @@ export function createLedger(client: RpcClient<typeof LedgerService.method>): Le
       return registerIds;
     },
     async isSubscribed(organizationId, registerId) {
-      const question = { organizationId, registerId };
-      const { subscribed } = await client.checkSubscription(question, { timeoutMs: lookupTimeoutMs });
+      const query = { organizationId, registerId };
+      const { subscribed } = await client.checkSubscription(query, { timeoutMs: lookupTimeoutMs });
       return subscribed;
     },
   };
 }
 
-/** Asks again where the service went away: who is being replaced ends the calls under way, and the one in its place answers. */
-export async function onceMore<T>(ask: () => Promise<T>): Promise<T> {
+/** Retries once when the service is unavailable: a pod that is being replaced ends its calls, and its successor answers. */
+export async function retryOnce<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {
     if (!isAppError(error, 'unavailable')) throw error;
-    await pause(onceMoreAfterMs);
+    await pause(retryAfterMs);
     return ask();
   }
 }
@@ -90,7 +90,7 @@ function registerFacts(state: GetRegisterStateResponse): RegisterFacts {
   };
 }
 
-/** A docket as it travels. */
+/** A sealed docket as a protobuf message. */
 export function wireDocket({ docket, certificate }: SealedDocket, attestations: readonly ConsensusVote[]) {
   const { header, transactions } = docket;
   return {

@@ -15,8 +15,8 @@ import {
   MembershipService,
   SubmissionService,
 } from '#protos/gen/chancery/validator/v1/validator_pb.js';
+import { createLocalValidator } from './admin/local-validator.ts';
 import { adminHandlers } from './admin/rpc.ts';
-import { createSelf } from './admin/self.ts';
 import { createForward } from './admission/forward.ts';
 import { submissionHandlers } from './admission/rpc.ts';
 import { createSubscriptionCheck } from './admission/subscriptions.ts';
@@ -28,23 +28,23 @@ import { assertClock } from './health.ts';
 import { historyHandlers } from './history/rpc.ts';
 import { mountRoutes } from './http.ts';
 import { keepAnnounced } from './membership/announce.ts';
-import { connectColleagues } from './membership/clients.ts';
+import { connectPeerClients } from './membership/peer-clients.ts';
 import { membershipHandlers } from './membership/rpc.ts';
-import type { MemberIdentity } from './operating/consensus.ts';
-import { assertInTouch, type Place } from './peering/in-touch.ts';
-import { Links } from './peering/links.ts';
+import type { MemberIdentity } from './operator-api/consensus.ts';
+import { OutboundStreams } from './peering/outbound-streams.ts';
+import { assertQuorumConnected, type RegisterContact } from './peering/quorum-contact.ts';
 import { consensusHandlers, consensusRules } from './peering/rpc.ts';
-import { signerIn } from './sealing/own-key.ts';
+import { signerFor } from './sealing/signer-key.ts';
 import { buildState } from './sealing/state.ts';
 import { connectServices, type Services, verifyWorkers } from './services.ts';
 
 const version = '0.1.0';
-/** A round that this validator has begun gets so long to end before it stops; what is not stored then is in the log. */
+/** Grace period in which a round in progress may end before the validator stops; unstored dockets remain in the log. */
 const stopWithinMs = 2_500;
-/** A transaction of the largest size that a policy allows, with room for its envelope. */
+/** Fits a transaction of the largest size that a policy allows, with its envelope. */
 const bodyLimitBytes = 10 * 1024 * 1024;
 
-/** Builds and starts one validator: identity, signing stream, log, listeners; then it announces where it is. */
+/** Builds and starts one validator: identity, signing stream, log, listeners. Then it announces its endpoint. */
 export const createValidator = createService<ValidatorConfig, Parts>({
   service: 'validator',
   member: (config) => config.CHANCERY_VALIDATOR_ID,
@@ -58,7 +58,7 @@ export const createValidator = createService<ValidatorConfig, Parts>({
     const { services, runtime, engine } = parts;
     const announcement = { ...identityOf(parts, grpc), version };
     const running = { scheduler: engine.scheduler, log: runtime.log };
-    await keepAnnounced((announced) => services.directory.announce(announced), announcement, running);
+    await keepAnnounced((announced) => services.directoryClient.announce(announced), announcement, running);
   },
   stopping: ({ engine }) => engine.drain.stop(stopWithinMs),
 });
@@ -70,16 +70,18 @@ async function assemble(base: ServiceBase<ValidatorConfig>): Promise<Parts> {
   cleanup.add('signer', () => signer.stop());
   await signer.start();
   let opened: Engine | undefined;
-  const links = connectLinks({ ...services, runtime, workload }, (peer) => opened?.peering.connected(peer));
-  cleanup.add('links', () => links.stop());
-  const engine = await startEngine(config, runtime, { ...services, links });
+  const outboundStreams = createOutboundStreams({ ...services, runtime, workload }, (peer) =>
+    opened?.peering.connected(peer),
+  );
+  cleanup.add('links', () => outboundStreams.stop());
+  const engine = await startEngine(config, runtime, { ...services, outboundStreams });
   opened = engine;
   cleanup.add('engine', () => engine.stop());
-  const whole = { ...services, config, runtime, workload, engine, links };
-  base.checks.push(...readinessChecks(whole));
+  const assembled = { ...services, config, runtime, workload, engine, outboundStreams };
+  base.checks.push(...readinessChecks(assembled));
   return {
-    ...whole,
-    ...answerForAll(whole, cleanup),
+    ...assembled,
+    ...assembleSetApi(assembled, cleanup),
     services,
     authenticator: services.session.authenticator,
     checks: base.checks,
@@ -87,37 +89,37 @@ async function assemble(base: ServiceBase<ValidatorConfig>): Promise<Parts> {
   };
 }
 
-/** What this validator announces: its name, its key, and where the others reach it. */
+/** The identity that this validator announces: its name, its key and its endpoint. */
 function identityOf({ config, signer }: Pick<Parts, 'config' | 'signer'>, grpc: string) {
   const port = grpc.slice(grpc.lastIndexOf(':') + 1);
   return {
     validatorId: config.CHANCERY_VALIDATOR_ID,
     publicKey: signer.key.publicKey,
     algorithm: 'ED25519',
-    endpoint: config.CHANCERY_VALIDATOR_ENDPOINT ?? `${reachable(config.CHANCERY_LISTEN_HOST)}:${port}`,
+    endpoint: config.CHANCERY_VALIDATOR_ENDPOINT ?? `${resolvableHost(config.CHANCERY_LISTEN_HOST)}:${port}`,
   } as const satisfies MemberIdentity;
 }
 
-/** A name for a listener on every address. */
-function reachable(host: string): string {
+/** A resolvable name for a listener on all addresses. */
+function resolvableHost(host: string): string {
   return host === '0.0.0.0' || host === '::' ? hostname() : host;
 }
 
 /** The streams to the other validators. */
-function connectLinks(
+function createOutboundStreams(
   {
     runtime,
     workload,
     session,
-    whereabouts,
+    directory,
   }: Services & Pick<ServiceBase<ValidatorConfig>, 'runtime' | 'workload'>,
   onConnected: (validatorId: string) => void,
-): Links {
-  return new Links({
+): OutboundStreams {
+  return new OutboundStreams({
     runtime,
     workload,
     token: session.token,
-    findEndpoint: async (validatorId) => (await whereabouts.find(validatorId))?.endpoint,
+    findEndpoint: async (validatorId) => (await directory.find(validatorId))?.endpoint,
     onConnected,
   });
 }
@@ -125,7 +127,7 @@ function connectLinks(
 function startEngine(
   config: ValidatorConfig,
   runtime: Runtime,
-  services: Services & { readonly links: Links },
+  services: Services & { readonly outboundStreams: OutboundStreams },
 ): Promise<Engine> {
   return openEngine({
     runtime,
@@ -141,7 +143,7 @@ function startEngine(
     retainBytes: config.CHANCERY_LOG_RETAIN_BYTES,
     signer: services.signer,
     ledger: services.ledger,
-    transport: services.links,
+    transport: services.outboundStreams,
     version,
     verifier: createVerifier(loadEd25519().backend),
     verify: (items) => services.pool.verifyBatch(items),
@@ -149,33 +151,35 @@ function startEngine(
   });
 }
 
-interface Whole extends Services, Pick<ServiceBase<ValidatorConfig>, 'config' | 'runtime' | 'workload'> {
+interface AssembledParts
+  extends Services,
+    Pick<ServiceBase<ValidatorConfig>, 'config' | 'runtime' | 'workload'> {
   readonly engine: Engine;
-  readonly links: Links;
+  readonly outboundStreams: OutboundStreams;
 }
 
-type Parts = Whole &
-  ReturnType<typeof answerForAll> &
+type Parts = AssembledParts &
+  ReturnType<typeof assembleSetApi> &
   ServiceParts & {
     readonly services: Services;
-    /** All checks of the readiness. */
+    /** All readiness checks. */
     readonly checks: readonly ReadinessCheck[];
   };
 
-/** What lets this validator take submissions and answer questions for the others too (D21). */
-function answerForAll(parts: Whole, cleanup: Cleanup) {
-  const { config, runtime, engine, ledger, workload, session, whereabouts: directory } = parts;
+/** The parts that accept submissions and answer requests on behalf of all members of a set. */
+function assembleSetApi(parts: AssembledParts, cleanup: Cleanup) {
+  const { config, runtime, engine, ledger, workload, session, directory } = parts;
   const { clock } = runtime;
   const { registers } = engine;
   const validatorId = config.CHANCERY_VALIDATOR_ID;
-  const colleagues = connectColleagues({
+  const peerClients = connectPeerClients({
     directory,
     runtime,
     workload,
     token: session.token,
-    onFault: (validatorId) => engine.peering.charges.charge(validatorId, 'answer'),
+    onFault: (validatorId) => engine.peering.peerScore.reportFault(validatorId, 'answer'),
   });
-  cleanup.add('colleagues', () => colleagues.close());
+  cleanup.add('colleagues', () => peerClients.close());
   const findSet = async (registerId: string) => {
     const facts = await ledger.findRegister(registerId);
     if (facts === undefined) return undefined;
@@ -183,7 +187,7 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
     const { signatureThresholdMin } = facts.ledger.policy.consensus;
     return { members, quorum: quorum(members.length, signatureThresholdMin) };
   };
-  const self = createSelf({
+  const self = createLocalValidator({
     validatorId,
     version,
     startedAtMs: clock.nowMs(),
@@ -192,7 +196,7 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
     findRegister: (registerId) => registers.find(registerId),
     findSet,
     setMode: (registerId, mode) => engine.setMode(registerId, mode),
-    heard: () => engine.peering.sightings.filter(({ heardAtMs }) => heardAtMs > 0),
+    heard: () => engine.peering.contacts.filter(({ heardAtMs }) => heardAtMs > 0),
     conditions: () => engine.conditions(),
     volumeGap: (registerId) => engine.volumeGap(registerId),
     evidence: (registerId) => engine.peering.evidence(registerId),
@@ -205,7 +209,7 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
     limiter: isLimited ? parts.limiter : undefined,
     log: runtime.log,
   });
-  const inspecting = {
+  const previewDeps = {
     validatorId,
     configuration,
     clock,
@@ -215,36 +219,37 @@ function answerForAll(parts: Whole, cleanup: Cleanup) {
   const forward = createForward({
     validatorId,
     clock,
-    colleagues,
+    peerClients,
     subscriptions: createSubscriptionCheck(ledger, clock),
     findMembers: async (registerId) => (await findSet(registerId))?.members,
   });
-  const onFault = (error: unknown) => runtime.log.error({ err: error }, 'a submission could not be judged');
-  return { self, forward, onFault, colleagues, inspecting };
+  const onFault = (error: unknown) =>
+    runtime.log.error({ err: error }, 'a submission failed with an internal error');
+  return { self, forward, onFault, peerClients, previewDeps };
 }
 
-/** Registers whose dockets this validator takes in, as a member. */
-function placesOf({ registers, peering }: Engine, validatorId: string): readonly Place[] {
+/** The registers in which this validator votes, with the contact times of their members. */
+function registerContacts({ registers, peering }: Engine, validatorId: string): readonly RegisterContact[] {
   return [...registers.all()]
     .filter(({ isOpen, state }) => isOpen && state.members.some((each) => each.validatorId === validatorId))
     .map(({ id, facts }) => ({
       registerId: id,
       quorum: facts.quorum,
-      // who has just begun has heard nobody yet
+      // after a start no member has been heard yet
       members: peering.operational(id).map(({ heardAtMs }) => ({
         heardAtMs: Math.max(heardAtMs, facts.startedAtMs),
       })),
     }));
 }
 
-function readinessChecks({ config, runtime, signer, engine }: Whole): ReadinessCheck[] {
-  const places = () => placesOf(engine, config.CHANCERY_VALIDATOR_ID);
+function readinessChecks({ config, runtime, signer, engine }: AssembledParts): ReadinessCheck[] {
+  const contacts = () => registerContacts(engine, config.CHANCERY_VALIDATOR_ID);
   return [
     { name: 'signer', check: () => signer.assertOpen() },
     { name: 'sealing', check: () => engine.assertWorking() },
-    { name: 'disk', degrades: true, check: () => engine.assertRoom() },
+    { name: 'disk', degrades: true, check: () => engine.assertDiskSpace() },
     { name: 'clock', degrades: true, check: () => assertClock(engine.peering.clockAheadMs) },
-    { name: 'quorum', degrades: true, check: () => assertInTouch(places(), runtime.clock.nowMs()) },
+    { name: 'quorum', degrades: true, check: () => assertQuorumConnected(contacts(), runtime.clock.nowMs()) },
   ];
 }
 
@@ -259,7 +264,7 @@ function addServices(server: RpcServer, parts: Parts): void {
       allow: ({ clientId }) => clientId === 'service-register' || clientId.startsWith('validator-'),
     },
   );
-  server.add(ValidatorAdminService, adminHandlers({ ...parts.self, ...parts.inspecting }), {
+  server.add(ValidatorAdminService, adminHandlers({ ...parts.self, ...parts.previewDeps }), {
     allow: ({ clientId }) => clientId === 'service-register' || clientId.startsWith('validator-'),
   });
   server.add(MembershipService, membershipHandlers({ validatorId: config.CHANCERY_VALIDATOR_ID, signer }), {
@@ -267,17 +272,20 @@ function addServices(server: RpcServer, parts: Parts): void {
   });
   const consensus = consensusHandlers({
     inbox: engine.peering,
-    onStream: (from) => parts.links.nudge(from),
-    charges: engine.peering.charges,
+    onStream: (from) => parts.outboundStreams.resetBackoff(from),
+    peerScore: engine.peering.peerScore,
   });
-  server.add(ConsensusService, consensus, consensusRules(engine.peering.charges));
-  const history = historyHandlers({ registers: () => registers.all(), readHeld: engine.readHeld });
+  server.add(ConsensusService, consensus, consensusRules(engine.peering.peerScore));
+  const history = historyHandlers({
+    registers: () => registers.all(),
+    readLoggedDockets: engine.readLoggedDockets,
+  });
   server.add(HistoryService, history, { allow: ({ clientId }) => clientId === 'service-register' });
   const findLog = (registerId: string) => {
     const register = registers.get(registerId);
     if (register === undefined) return undefined;
     const { networkId, members } = register.state;
-    const own = signerIn(members, config.CHANCERY_VALIDATOR_ID, signer);
+    const own = signerFor(members, config.CHANCERY_VALIDATOR_ID, signer);
     return { networkId, signer: own, rootAt: (size: number) => register.rootAt(size) };
   };
   server.add(CheckpointService, checkpointHandlers({ clock: runtime.clock, findLog }), {
@@ -290,9 +298,9 @@ function addRoutes(app: App, parts: Parts, grpc: string): void {
   const verifier = createVerifier(loadEd25519().backend);
   mountRoutes(app, {
     ...self,
-    ...parts.inspecting,
+    ...parts.previewDeps,
     checks: parts.checks,
-    operating: {
+    operatorApi: {
       ...self,
       identity: identityOf(parts, grpc),
       budget: engine.budget,
@@ -304,8 +312,8 @@ function addRoutes(app: App, parts: Parts, grpc: string): void {
     admission: engine.admission,
     forward: parts.forward,
     onFault: parts.onFault,
-    directory: parts.whereabouts,
-    colleagues: parts.colleagues,
+    directory: parts.directory,
+    peerClients: parts.peerClients,
     verifier,
     verify: (items) => parts.pool.verifyBatch(items),
     findState: async (registerId) => {

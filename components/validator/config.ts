@@ -18,11 +18,11 @@ export const validatorSettings = z.object({
     .string()
     .regex(/^[^\s:]+:\d{1,5}$/, 'expected host:port')
     .optional()
-    .describe('host:port that other services reach the gRPC listener at; what it listens on when absent.'),
+    .describe('host:port that other services reach the gRPC listener at; the listen address when absent.'),
   CHANCERY_TENANT_HTTPS: endpoint.describe('Tenant service, HTTPS: the published token keys.'),
   CHANCERY_TENANT_GRPC: endpoint.describe('Tenant service, gRPC: the revocation feed.'),
   CHANCERY_TENANT_MTLS: endpoint.describe(
-    'Tenant service, mutual-TLS token listener: our own service tokens.',
+    'Tenant service, mutual-TLS token listener: the service tokens of this validator.',
   ),
   CHANCERY_WALLET_GRPC: endpoint.describe('Wallet service, gRPC: the signing component.'),
   CHANCERY_REGISTER_GRPC: endpoint.describe('Register service, gRPC: the ledger and the directory.'),
@@ -52,7 +52,9 @@ export const validatorSettings = z.object({
   CHANCERY_LOG_RETAIN_BYTES: count
     .min(65_536)
     .default(256 * mebibyte)
-    .describe('Size of the log above which its oldest files go; a quarter of the volume is right.'),
+    .describe(
+      'Size of the log above which its oldest files are deleted; a quarter of the volume is recommended.',
+    ),
   CHANCERY_VERIFY_WORKERS: count
     .min(0)
     .max(64)

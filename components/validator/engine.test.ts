@@ -14,7 +14,7 @@ async function openWorld(overrides = {}): Promise<World> {
 }
 
 describe('one validator', () => {
-  it('begins a register and seals what is submitted', async () => {
+  it('begins a register and seals submissions', async () => {
     const world = await openWorld();
     await world.begin();
     const one = world.sign();
@@ -31,7 +31,7 @@ describe('one validator', () => {
     expect(world.ledger.attestations).toHaveLength(2);
   });
 
-  it('A4: seals 250 transactions in dockets of at most 100, parents first', async () => {
+  it('seals 250 transactions in dockets of at most 100, parents first', async () => {
     const world = await openWorld();
     await world.begin({ consensus: { maxTransactionsPerDocket: 100 } });
     await world.engine.setMode(world.register.id, 'Paused');

@@ -10,22 +10,27 @@ import { Drain } from './draining/drain.ts';
 import { type Condition, Health } from './health.ts';
 import { decodeRecord, encodeRecord, type LogRecord, type Mode } from './log/entries.ts';
 import { Journal, type JournalOptions } from './log/journal.ts';
-import { type Held, type HeldRange, Recovery, readHeld as readLog } from './log/recovery.ts';
+import {
+  type LoggedDockets,
+  type LoggedRange,
+  Recovery,
+  readLoggedDockets as readLog,
+} from './log/recovery.ts';
 import type { Storage } from './log/storage.ts';
 import { Volume } from './log/volume.ts';
-import { type VolumeGap, VolumeGaps } from './membership/gaps.ts';
 import { Registers } from './membership/registers.ts';
+import { type VolumeGap, VolumeGaps } from './membership/volume-gaps.ts';
 import { createMetrics } from './metrics.ts';
+import { evidenceRecord } from './peering/evidence-collector.ts';
 import { Peering } from './peering/peering.ts';
 import type { Transport } from './peering/transport.ts';
-import { logged } from './peering/witness.ts';
 import { Budget } from './pool/budget.ts';
 import type { PoolBounds } from './pool/pool.ts';
-import { freePace, type Pace } from './sealing/cadence.ts';
+import { AdmissionEpochs } from './sealing/admission-epochs.ts';
+import { type BuildLimits, unlimitedBuild } from './sealing/block-interval.ts';
 import type { Ledger, Signer } from './sealing/ports.ts';
 import { Scheduler, type Timers } from './sealing/scheduler.ts';
-import { Serials } from './sealing/serials.ts';
-import { Prosecutor } from './suspension/prosecutor.ts';
+import { SuspensionProposer } from './suspension/suspension-proposer.ts';
 
 export interface EngineOptions {
   readonly runtime: Runtime;
@@ -42,15 +47,15 @@ export interface EngineOptions {
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
   /** `algorithm:publicKey` of the installation's register-control key. */
   systemKey(): Promise<string>;
-  /** What of the machine the simulator replaces; the real thing when absent. */
-  readonly world?: EngineWorld | undefined;
+  /** Replacements of the simulator; the real environment when absent. */
+  readonly environment?: EngineEnvironment | undefined;
 }
 
-/** The ways in which a validator touches the machine it runs on, beside signer, ledger and peers. */
-export interface EngineWorld {
+/** The environment of the process, beside signer, ledger and peers. */
+export interface EngineEnvironment {
   readonly storage?: Storage | undefined;
   readonly timers?: Timers | undefined;
-  /** The rules of one register. */
+  /** The consensus functions of one register. */
   readonly consensus?: ((registerId: string) => Consensus) | undefined;
 }
 
@@ -61,22 +66,22 @@ export interface Engine {
   readonly scheduler: Scheduler;
   readonly peering: Peering;
   readonly drain: Drain;
-  /** What all pools hold together. */
+  /** Memory budget of all pools together. */
   readonly budget: Budget;
-  /** What holds at run time; a change counts at once. */
+  /** Limits that may be changed at runtime and apply at once. */
   readonly bounds: PoolBounds;
-  readonly pace: Pace;
+  readonly buildLimits: BuildLimits;
   /** Sets the mode of a register once the change is on disk. */
   setMode(registerId: string, mode: Mode): Promise<void>;
   /** Throws when the log or the signing component has failed for good. */
   assertWorking(): void;
   /** Throws AppError unavailable VALIDATOR_PAUSED while the volume of the log is full. */
-  assertRoom(): void;
-  /** What keeps this validator from its work; empty when nothing does. */
+  assertDiskSpace(): void;
+  /** Conditions that keep this validator from sealing; empty when there are none. */
   conditions(): readonly Condition[];
-  /** What the log still holds of a register from one docket on. */
-  readonly readHeld: (registerId: string, range: HeldRange) => Promise<Held>;
-  /** How far the volume was behind the chain of a register when this process started; undefined when it was not. */
+  /** The dockets of a register that the log still holds, from one number on. */
+  readonly readLoggedDockets: (registerId: string, range: LoggedRange) => Promise<LoggedDockets>;
+  /** How far the volume was behind the register's chain when this process started; undefined when it was not. */
   volumeGap(registerId: string): VolumeGap | undefined;
   stop(): Promise<void>;
 }
@@ -84,19 +89,19 @@ export interface Engine {
 const sweepMs = 60_000;
 const retryMs = 500;
 
-/** Opens the log, takes up what it says, and goes on from there. Waits for the register service when there is a need. */
+/** Opens the log and resumes from its contents. Waits for the register service when it is needed and unavailable. */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { runtime, ledger } = options;
   const { log, clock } = runtime;
-  const scheduler = new Scheduler(clock, options.world?.timers);
-  const rest = () => pause(scheduler, retryMs);
+  const scheduler = new Scheduler(clock, options.environment?.timers);
+  const wait = () => pause(scheduler, retryMs);
   const volume = new Volume(clock, log);
   let ready: Registers | undefined;
   const { journal, recovery } = await openLog(options, {
     volume,
-    later: (ms, act) => scheduler.set('log', ms, act),
-    carry: (segment, into) => ready && carried(ready, parts, { segment, into }),
-    rest,
+    schedule: (ms, act) => scheduler.set('log', ms, act),
+    carryOver: (segment, into) => ready && carriedEntries(ready, parts, { segment, into }),
+    wait,
   });
   const { drainingSinceMs } = recovery;
   const parts = assemble(options, { journal, volume, scheduler, drainingSinceMs });
@@ -108,17 +113,17 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     await journal.close();
   };
   try {
-    await restoreAll(registers, recovery, ledger, rest);
+    await restoreAll(registers, recovery, ledger, wait);
   } catch (error) {
     await close();
     throw error;
   }
   ready = registers;
   parts.peering.start();
-  volume.onRoom(() => goOn(registers, parts.peering, clock.nowMs()));
+  volume.onDiskSpace(() => resumeAfterFull(registers, parts.peering, clock.nowMs()));
   const sweep = () => {
     void sweepExpired(registers, clock.nowMs(), parts.append).catch((error: unknown) =>
-      log.warn({ err: error }, 'expiries not logged'),
+      log.warn({ err: error }, 'expired transactions could not be written to the log'),
     );
     scheduler.set('sweep', sweepMs, sweep);
   };
@@ -129,66 +134,66 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     drain: parts.drain,
     budget: parts.budget,
     bounds: parts.bounds,
-    pace: parts.pace,
+    buildLimits: parts.buildLimits,
     registers,
     scheduler,
     async setMode(registerId, mode) {
       const register = registers.get(registerId);
       if (register === undefined || register.status === mode) return;
-      volume.assertRoom();
+      volume.assertDiskSpace();
       await parts.append({ kind: 'mode', value: { registerId, mode } });
       register.setMode(mode);
     },
     assertWorking: () => parts.health.assertWorking(),
-    assertRoom: () => volume.assertRoom(),
+    assertDiskSpace: () => volume.assertDiskSpace(),
     conditions: () => parts.health.conditions,
     volumeGap: (registerId) => parts.gaps.find(registerId),
-    readHeld: (registerId, range) => readHeld(journal, registerId, range),
+    readLoggedDockets: (registerId, range) => readLoggedDockets(journal, registerId, range),
     stop: close,
   };
 }
 
-type LogParts = Pick<JournalOptions, 'volume' | 'later' | 'carry'> & { rest(): Promise<void> };
+type LogParts = Pick<JournalOptions, 'volume' | 'schedule' | 'carryOver'> & { wait(): Promise<void> };
 
-/** Opens the log and reads it. A volume without room for the little that this writes is waited for. */
-function openLog(options: EngineOptions, { rest, ...parts }: LogParts) {
-  const { segmentBytes, retainBytes, runtime, world } = options;
+/** Opens and reads the log. Retries while the volume has no room for the small writes of opening. */
+function openLog(options: EngineOptions, { wait, ...parts }: LogParts) {
+  const { segmentBytes, retainBytes, runtime, environment } = options;
   const directory = join(options.directory, 'log');
-  const settings = { directory, segmentBytes, retainBytes, log: runtime.log, storage: world?.storage };
+  const settings = { directory, segmentBytes, retainBytes, log: runtime.log, storage: environment?.storage };
   return untilAnswered(async () => {
     const recovery = new Recovery();
     const journal = await Journal.open({ ...settings, ...parts }, (entry, segment) =>
       recovery.take(decodeRecord(entry), segment),
     );
     return { journal, recovery };
-  }, rest);
+  }, wait);
 }
 
-/** A validator heard within that time is there. */
-const heardMs = 5_000;
+/** A validator heard within this time counts as connected. */
+const connectedMs = 5_000;
 
-/** The volume has room again: what waits here may be proposed, and the others say what was missed meanwhile. */
-function goOn(registers: Registers, peering: Peering, nowMs: number): void {
+/** After disk space was freed: wakes the registers and requests missed messages from connected peers. */
+function resumeAfterFull(registers: Registers, peering: Peering, nowMs: number): void {
   for (const register of registers.all()) register.wake();
-  for (const { validatorId, heardAtMs } of peering.sightings) {
-    if (nowMs - heardAtMs < heardMs) peering.connected(validatorId);
+  for (const { validatorId, heardAtMs } of peering.contacts) {
+    if (nowMs - heardAtMs < connectedMs) peering.connected(validatorId);
   }
 }
 
-interface Foundation {
+interface EngineResources {
   readonly journal: Journal;
   readonly volume: Volume;
   readonly scheduler: Scheduler;
-  /** Since when the log says that this validator drains. */
+  /** Start of a drain that the log recorded. */
   readonly drainingSinceMs: number | undefined;
 }
 
-/** What shares the log: the registers and the way into them. */
-function assemble(options: EngineOptions, foundation: Foundation) {
+/** Builds the parts that share the log: registers, admission, peering. */
+function assemble(options: EngineOptions, foundation: EngineResources) {
   const { journal, volume, scheduler } = foundation;
   const { runtime, ledger } = options;
   const { log, clock } = runtime;
-  const serials = new Serials();
+  const epochs = new AdmissionEpochs();
   const append = (...records: LogRecord[]) => journal.append(...records.map(encodeRecord));
   const health = new Health({ clock, log, volume, logFailure: () => journal.failure });
   const metrics = createMetrics(runtime.telemetry, {
@@ -198,11 +203,11 @@ function assemble(options: EngineOptions, foundation: Foundation) {
     evidenceHeld: () => peering.evidenceHeld,
   });
   const nowMs = () => clock.nowMs();
-  const gaps = new VolumeGaps({ log, nowMs, counted: (dockets) => metrics.volumeBehind(dockets) });
+  const gaps = new VolumeGaps({ log, nowMs, onGap: (dockets) => metrics.volumeBehind(dockets) });
   const { signer, transport, version, verifier, validatorId: self } = options;
   const budget = new Budget(options.bounds.maxBytesTotal);
   const bounds: PoolBounds = { ...options.bounds, budget };
-  const pace: Pace = { ...freePace };
+  const buildLimits: BuildLimits = { ...unlimitedBuild };
   const isDraining = () => drain.isDraining;
   const peering: Peering = new Peering({
     self,
@@ -211,7 +216,7 @@ function assemble(options: EngineOptions, foundation: Foundation) {
     verifier,
     clock,
     scheduler,
-    serials,
+    epochs,
     ledger,
     log,
     metrics,
@@ -220,21 +225,21 @@ function assemble(options: EngineOptions, foundation: Foundation) {
     isDraining,
     registers: () => registers,
     admission: () => admission,
-    accuse: (registerId) => prosecutor.consider(registerId),
+    proposeSuspension: (registerId) => suspensionProposer.consider(registerId),
   });
   const peers = peering;
   const networkId = runtime.installation;
-  const shared = { self, networkId, signer, ledger, peers, verifier, scheduler, serials, clock, log };
-  const consensusOf = options.world?.consensus;
+  const shared = { self, networkId, signer, ledger, peers, verifier, scheduler, epochs, clock, log };
+  const consensusOf = options.environment?.consensus;
   const registers: Registers = new Registers({
     ...shared,
     bounds,
-    pace,
+    buildLimits,
     consensusOf,
     metrics,
     append,
     onFailed: (error) => health.failed(error),
-    readHeld: (registerId, from) => readHeld(journal, registerId, { from }),
+    readLoggedDockets: (registerId, from) => readLoggedDockets(journal, registerId, { from }),
     gaps,
     isFull: () => volume.isFull,
     isDraining,
@@ -243,12 +248,12 @@ function assemble(options: EngineOptions, foundation: Foundation) {
     registers,
     peering,
     append,
-    serials,
+    epochs,
     health,
     metrics,
-    assertTaking: () => drain.assertTaking(),
+    assertAccepting: () => drain.assertAccepting(),
   });
-  const prosecutor = new Prosecutor({
+  const suspensionProposer = new SuspensionProposer({
     ...shared,
     find: (registerId) => registers.get(registerId),
     evidence: (registerId) => peering.evidence(registerId),
@@ -256,28 +261,28 @@ function assemble(options: EngineOptions, foundation: Foundation) {
     opened: () => metrics.suspensionProposed(),
   });
   const drain: Drain = createDrain(options, foundation, { registers, peering, append });
-  return { registers, admission, peering, drain, budget, append, health, gaps, bounds, pace };
+  return { registers, admission, peering, drain, budget, append, health, gaps, bounds, buildLimits };
 }
 
-/** What the log still holds of a register from one docket on. */
-function readHeld(journal: Journal, registerId: string, range: HeldRange): Promise<Held> {
+/** The dockets of a register that the log still holds, from one number on. */
+function readLoggedDockets(journal: Journal, registerId: string, range: LoggedRange): Promise<LoggedDockets> {
   const replay = (take: Parameters<Parameters<typeof readLog>[0]>[0]) =>
     journal.replay((entry, segment) => take(decodeRecord(entry), segment));
   return readLog(replay, registerId, range);
 }
 
-interface Taking extends Told {
-  readonly serials: Serials;
+interface AdmissionParts extends PeerParts {
+  readonly epochs: AdmissionEpochs;
   readonly health: Health;
-  readonly metrics: Pick<ReturnType<typeof createMetrics>, 'judged'>;
-  assertTaking(): void;
+  readonly metrics: Pick<ReturnType<typeof createMetrics>, 'submissionAnswered'>;
+  assertAccepting(): void;
 }
 
-/** The way in. */
+/** Builds the admission of submissions. */
 function createAdmission(
   { runtime: { clock }, ledger, ...options }: EngineOptions,
-  { scheduler, volume }: Foundation,
-  { registers, peering, health, metrics, ...parts }: Taking,
+  { scheduler, volume }: EngineResources,
+  { registers, peering, health, metrics, ...parts }: AdmissionParts,
 ): Admission {
   return new Admission({
     ...parts,
@@ -286,26 +291,26 @@ function createAdmission(
     assertWorking: () => health.assertOpen(),
     unlessFull: (writing) => volume.unlessFull(writing),
     verify: (items) => options.verify(items),
-    soon: (act) => scheduler.soon(act),
-    accepted: (registerId, transactions) => peering.hint(registerId, transactions),
+    defer: (act) => scheduler.defer(act),
+    accepted: (registerId, transactions) => peering.announce(registerId, transactions),
     systemKey: () => options.systemKey(),
     getRegister: (registerId) => registers.getOwn(registerId),
     findRegister: (registerId) => registers.find(registerId),
     beginRegister: (registerId, genesis) => registers.begin(registerId, genesis),
     subscriptions: createSubscriptionCheck(ledger, clock),
-    judged: (outcome) => metrics.judged(outcome),
+    submissionAnswered: (outcome) => metrics.submissionAnswered(outcome),
   });
 }
 
-interface Told extends Pick<Engine, 'registers' | 'peering'> {
+interface PeerParts extends Pick<Engine, 'registers' | 'peering'> {
   append(...records: LogRecord[]): Promise<number>;
 }
 
-/** What a drain asks of the rest. */
+/** Builds the drain of this validator. */
 function createDrain(
   { validatorId: self, runtime: { clock } }: EngineOptions,
-  { scheduler, volume, drainingSinceMs }: Foundation,
-  { registers, peering, append }: Told,
+  { scheduler, volume, drainingSinceMs }: EngineResources,
+  { registers, peering, append }: PeerParts,
 ): Drain {
   return new Drain(
     {
@@ -314,47 +319,47 @@ function createDrain(
       scheduler,
       append,
       registers: () => registers.all(),
-      assertRoom: () => volume.assertRoom(),
-      tell: () => peering.tellAll(),
-      remind: (register) => peering.remind(register),
+      assertDiskSpace: () => volume.assertDiskSpace(),
+      notifyPeers: () => peering.sendHeartbeats(),
+      reannounce: (register) => peering.reannounce(register),
     },
     drainingSinceMs,
   );
 }
 
-/** What must outlive a segment of the log, on its way into another one. */
-function carried(
+/** Log entries of a segment about to be deleted that must be written again into another segment. */
+function carriedEntries(
   registers: Registers,
   { peering, drain }: Pick<Engine, 'peering' | 'drain'>,
   { segment, into }: { segment: number; into: number },
 ) {
   const ofRegisters = [...registers.all()].flatMap((register) => {
-    const evidence = peering.evidence(register.id).map((known) => logged(register.id, known));
-    return [...register.carry(segment, into), ...evidence];
+    const evidence = peering.evidence(register.id).map((known) => evidenceRecord(register.id, known));
+    return [...register.carryOver(segment, into), ...evidence];
   });
-  return [...drain.carry(), ...ofRegisters].map(encodeRecord);
+  return [...drain.carryOver(), ...ofRegisters].map(encodeRecord);
 }
 
-/** Registers of the directory and of the log. An unreachable register service is waited for, anything else is fatal. */
+/** Restores the registers of the directory and of the log. Retries while the register service is unreachable; other errors are fatal. */
 async function restoreAll(
   registers: Registers,
   recovery: Recovery,
   ledger: Ledger,
-  rest: () => Promise<void>,
+  wait: () => Promise<void>,
 ): Promise<void> {
-  const members = await untilAnswered(() => ledger.listMemberRegisters(), rest);
+  const members = await untilAnswered(() => ledger.listMemberRegisters(), wait);
   for (const registerId of new Set([...members, ...recovery.registers.keys()])) {
-    await untilAnswered(() => registers.restore(registerId, recovery.registers.get(registerId)), rest);
+    await untilAnswered(() => registers.restore(registerId, recovery.registers.get(registerId)), wait);
   }
 }
 
-async function untilAnswered<T>(ask: () => Promise<T>, rest: () => Promise<void>): Promise<T> {
+async function untilAnswered<T>(ask: () => Promise<T>, wait: () => Promise<void>): Promise<T> {
   for (;;) {
     try {
       return await ask();
     } catch (error) {
       if (!isAppError(error, 'unavailable') && !isAppError(error, 'timeout')) throw error;
-      await rest();
+      await wait();
     }
   }
 }
@@ -363,7 +368,7 @@ function pause(scheduler: Scheduler, ms: number): Promise<void> {
   return new Promise((resolve) => scheduler.set('restore', ms, resolve));
 }
 
-/** Expired and ruled-out transactions become tombstones; a minute's grace lets a docket that holds one be decided first. */
+/** Turns expired and inadmissible transactions into tombstones. A minute of grace lets a docket with an expired one be decided first. */
 async function sweepExpired(
   registers: Registers,
   nowMs: number,
@@ -382,7 +387,7 @@ async function sweepExpired(
       }),
     );
     register.work.count('expired', dropped.length);
-    dropped.push(...register.ruleOut());
+    dropped.push(...register.dropInadmissible());
     if (dropped.length > 0) await append(...dropped.map((value) => ({ kind: 'tombstone' as const, value })));
   }
 }

@@ -3,9 +3,9 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Volume } from './log/volume.ts';
 
-/** Something that an operator should know of a validator. */
+/** A condition that an operator should see. */
 export interface Condition {
-  /** Paused, SealingStopped; another validator may know more of them */
+  /** Paused or SealingStopped; a newer validator may report others. */
   readonly type: string;
   readonly reason: string;
   readonly message: string;
@@ -16,11 +16,11 @@ export interface HealthOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly volume: Volume;
-  /** Why the log is closed for good. */
+  /** The error that closed the log permanently. */
   logFailure(): Error | undefined;
 }
 
-/** Whether a validator can do its work: it ends for good when the log or the signing component fails, and pauses without room. */
+/** Tracks whether a validator can seal. A failure of the log or the signing component stops it for good; a full disk pauses it. */
 export class Health {
   readonly #options: HealthOptions;
   #failure: { readonly error: unknown; readonly sinceMs: number } | undefined;
@@ -29,14 +29,17 @@ export class Health {
     this.#options = options;
   }
 
-  /** The log or the signing component failed for good. */
+  /** Records a permanent failure of the log or the signing component. */
   failed(error: unknown): void {
     if (this.#failure !== undefined) return;
-    this.#options.log.error({ err: error }, 'sealing stopped');
+    this.#options.log.error(
+      { err: error },
+      'sealing stopped; restart the validator once the cause is resolved',
+    );
     this.#failure = { error, sinceMs: this.#options.clock.nowMs() };
   }
 
-  /** Throws AppError unavailable SEALING_STOPPED once nothing can be sealed here any more. */
+  /** Throws AppError unavailable SEALING_STOPPED once sealing has stopped for good. */
   assertWorking(): void {
     const broken = this.#options.logFailure() ?? this.#failure?.error;
     if (broken === undefined) return;
@@ -46,34 +49,34 @@ export class Health {
     });
   }
 
-  /** Throws AppError unavailable also while there is no room on the volume: VALIDATOR_PAUSED. */
+  /** As assertWorking; throws AppError unavailable VALIDATOR_PAUSED as well while the disk is full. */
   assertOpen(): void {
     this.assertWorking();
-    this.#options.volume.assertRoom();
+    this.#options.volume.assertDiskSpace();
   }
 
-  /** Empty when nothing is wrong. */
+  /** Empty when the validator is healthy. */
   get conditions(): readonly Condition[] {
     const { volume } = this.#options;
     const broken = this.#options.logFailure() ?? this.#failure?.error;
     if (broken !== undefined) {
       const cause = broken instanceof Error ? broken.message : String(broken);
       const reason = this.#options.logFailure() === undefined ? 'signing failed' : 'log failed';
-      const message = `${cause}; nothing more is signed here until the validator is started again`;
+      const message = `${cause}; this validator signs nothing more until it is restarted`;
       return [{ type: 'SealingStopped', reason, message, sinceMs: this.#failure?.sinceMs ?? 0 }];
     }
     if (volume.full === undefined) return [];
-    const message = 'There is no room on the volume of the log; the validator goes on when there is';
+    const message = 'The volume of the log is full; the validator resumes by itself when space is freed';
     return [{ type: 'Paused', ...volume.full, message }];
   }
 }
 
-/** A proposal of a clock that is ahead by more than the default precision of policies is late for everybody else. */
-const largestClockErrorMs = 500;
+/** A proposal that is ahead by more than the policies' default precision is late for the other members. */
+const maxClockErrorMs = 500;
 
-/** Throws while the clock is too far from those of the other validators; they have not said theirs: undefined. */
+/** Throws while the clock deviates too far from the other validators' clocks. Undefined: no peer has reported its clock yet. */
 export function assertClock(aheadMs: number | undefined): void {
-  if (aheadMs === undefined || Math.abs(aheadMs) <= largestClockErrorMs) return;
+  if (aheadMs === undefined || Math.abs(aheadMs) <= maxClockErrorMs) return;
   const side = aheadMs > 0 ? 'ahead of' : 'behind';
   throw new Error(`the clock is ${Math.abs(Math.round(aheadMs))} ms ${side} the other validators`);
 }

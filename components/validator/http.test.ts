@@ -6,9 +6,9 @@ import { nextMode } from './admin/modes.ts';
 import { uptimeText } from './admin/status.ts';
 import { submissionHandlers } from './admission/rpc.ts';
 import { type Deps, mountRoutes } from './http.ts';
-import { aService, Served, somebody } from './testing/served.ts';
+import { serviceCaller, TestServer, userCaller } from './testing/test-server.ts';
 
-const served = new Served();
+const served = new TestServer();
 const { world, app, subscriptions } = served;
 beforeAll(() => served.open());
 afterAll(() => served.close());
@@ -16,7 +16,7 @@ afterAll(() => served.close());
 const post = (url: string, payload = '') => served.send('POST', url, payload);
 
 describe('HTTP', () => {
-  it('registers its routes without touching what they need', async () => {
+  it('registers its routes without reading their dependencies', async () => {
     const recording = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
     mountRoutes(recording, {} as Deps);
     await recording.ready();
@@ -27,7 +27,7 @@ describe('HTTP', () => {
     await recording.close();
   });
 
-  it('takes a submission and answers as the specification says', async () => {
+  it('accepts a submission and answers as the specification requires', async () => {
     const draft = world.sign({ payload: { over: 'http' } });
     const added = await post('/api/v1/transactions/validate', draft.text);
     expect(added.statusCode).toBe(200);
@@ -58,8 +58,8 @@ describe('HTTP', () => {
     expect((await post('/api/v1/transactions/validate')).statusCode).toBe(400);
   });
 
-  it('tells of registers that the organisation sees, and not of one that was deleted', async () => {
-    served.caller = somebody;
+  it('shows registers that the organisation subscribes to, without deleted ones', async () => {
+    served.caller = userCaller;
     const seen = async () =>
       (await app.inject('/api/metrics/consensus'))
         .json()
@@ -71,10 +71,10 @@ describe('HTTP', () => {
     expect(await seen()).toEqual([]);
     subscriptions.isSubscribed = async () => false;
     expect(await seen()).toEqual([]);
-    served.caller = aService;
+    served.caller = serviceCaller;
   });
 
-  it('starts, pauses, resumes and stops, and says so', async () => {
+  it('starts, pauses, resumes and stops a register', async () => {
     const { id } = world.register;
     const act = async (name: string) => (await post(`/api/admin/validation/${name}/${id}`)).json();
     expect(await act('start')).toMatchObject({
@@ -98,7 +98,7 @@ describe('HTTP', () => {
     expect((await post('/api/admin/validation/start/nonsense')).statusCode).toBe(404);
   });
 
-  it('says of itself what the operator asks, without asking anybody', async () => {
+  it('answers the operator from memory', async () => {
     const member = (await app.inject('/api/internal/consensus')).json();
     expect(member).toMatchObject({
       validatorId: 'validator-0',
@@ -129,7 +129,7 @@ describe('HTTP', () => {
     expect(shown.roots.at(-1)).toEqual({ height: state.height, root: world.register.rootAt(state.height) });
   });
 
-  it('drains and takes part again', async () => {
+  it('drains and undrains', async () => {
     const drain = async () => (await post('/api/internal/drain', '{}')).json();
     const first = await drain();
     expect(first).toMatchObject({ state: 'Drained', waiting: 0 });
@@ -143,7 +143,7 @@ describe('HTTP', () => {
     expect((await post('/api/v1/transactions/validate', text)).statusCode).toBe(200);
   });
 
-  it('starts and stops a register here for the operator', async () => {
+  it('starts and stops a local register for the operator', async () => {
     const { id } = world.register;
     const act = (name: string, registerId = id) =>
       post(`/api/internal/validation/${registerId}`, JSON.stringify({ act: name }));
@@ -169,7 +169,7 @@ describe('gRPC handlers', () => {
     });
   const request = <T>(value: T) => value as T & never;
 
-  it('finds and lists what waits, then what was dropped', async () => {
+  it('finds and lists waiting transactions, then dropped ones', async () => {
     const registerId = world.register.id;
     await world.engine.setMode(registerId, 'Paused');
     const parent = world.sign({ payload: { waits: 1 } });
@@ -217,7 +217,7 @@ describe('gRPC handlers', () => {
 });
 
 describe('modes', () => {
-  it('follow L-75', () => {
+  it('follow the rules of start, stop, pause and resume', () => {
     expect(nextMode('Running', 'pause')).toBe('Paused');
     expect(nextMode('Paused', 'stop')).toBe('Stopped');
     expect(nextMode('Stopped', 'start')).toBe('Running');

@@ -1,31 +1,31 @@
 import { type App, mountHealth, type ReadinessCheck } from '#kit/http/http.ts';
 import { type AdminDeps, mountAdmin } from './admin/routes.ts';
-import type { Answering } from './admission/answering.ts';
+import type { SubmissionDeps } from './admission/answer-submission.ts';
 import { mountBatch } from './admission/batch-routes.ts';
 import { mountAdmission } from './admission/routes.ts';
 import { type ConfigurationDeps, mountConfiguration } from './configuration/routes.ts';
 import type { CollectDeps } from './evidence/collect.ts';
 import { mountEvidence } from './evidence/routes.ts';
-import { type InspectionDeps, mountInspection } from './inspection/routes.ts';
-import { mountMeasuring } from './measuring/routes.ts';
-import { mountOperating, type OperatingDeps } from './operating/routes.ts';
+import { mountOperatorApi, type OperatorApiDeps } from './operator-api/routes.ts';
+import { mountPreview, type PreviewDeps } from './preview/routes.ts';
+import { mountStatistics } from './statistics/routes.ts';
 
-export interface Deps extends AdminDeps, CollectDeps, InspectionDeps, ConfigurationDeps {
-  readonly operating: OperatingDeps;
-  /** What must work for the validator to serve. */
+export interface Deps extends AdminDeps, CollectDeps, PreviewDeps, ConfigurationDeps {
+  readonly operatorApi: OperatorApiDeps;
+  /** Checks that must pass for the validator to be ready. */
   readonly checks: readonly ReadinessCheck[];
-  readonly colleagues: AdminDeps['colleagues'] &
-    CollectDeps['colleagues'] &
-    InspectionDeps['colleagues'] &
-    ConfigurationDeps['colleagues'];
-  readonly admission: Answering['admission'];
-  readonly forward: Answering['forward'];
-  readonly onFault: Answering['onFault'];
+  readonly peerClients: AdminDeps['peerClients'] &
+    CollectDeps['peerClients'] &
+    PreviewDeps['peerClients'] &
+    ConfigurationDeps['peerClients'];
+  readonly admission: SubmissionDeps['admission'];
+  readonly forward: SubmissionDeps['forward'];
+  readonly onFault: SubmissionDeps['onFault'];
 }
 
-/** Every HTTP route of the validator. Registering them touches nothing of deps. */
+/** Mounts all HTTP routes. Registering them reads nothing from deps. */
 export function mountRoutes(app: App, deps: Deps): void {
-  const answering: Answering = {
+  const answering: SubmissionDeps = {
     get admission() {
       return deps.admission;
     },
@@ -42,8 +42,8 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountHealth(app, () => deps.checks);
   mountAdmin(app, deps);
   mountEvidence(app, deps);
-  mountMeasuring(app, deps);
-  mountInspection(app, deps);
+  mountStatistics(app, deps);
+  mountPreview(app, deps);
   mountConfiguration(app, deps);
-  mountOperating(app, deps.operating);
+  mountOperatorApi(app, deps.operatorApi);
 }

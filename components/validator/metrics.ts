@@ -1,41 +1,41 @@
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import type { PeeringMetrics } from './peering/peering.ts';
 import type { PeerEvidence } from './peering/transport.ts';
-import type { Register, SealingMetrics } from './sealing/register.ts';
+import type { RegisterChain, SealingMetrics } from './sealing/register-chain.ts';
 
 export interface ValidatorMetrics extends SealingMetrics, PeeringMetrics {
   /** One submission was answered: `added`, `known` or the code of the refusal. */
-  judged(outcome: string): void;
+  submissionAnswered(outcome: string): void;
   /** A proposal to suspend another validator was opened here. */
   suspensionProposed(): void;
-  /** The volume lacked so many dockets of a register when the process started. */
+  /** The volume lacked this many dockets of a register when the process started. */
   volumeBehind(dockets: number): void;
 }
 
-/** A count of nothing is said too. */
+/** Every kind starts at zero, so that the series exists before the first event. */
 const evidenceKinds: readonly PeerEvidence['kind'][] = [
   'duplicate-proposal',
   'duplicate-vote',
   'conflicting-certificate',
 ];
 
-/** What is measured when the metrics are read. */
-export interface Measured {
-  registers(): Iterable<Register>;
+/** Values that are read when the metrics are scraped. */
+export interface MeasuredState {
+  registers(): Iterable<RegisterChain>;
   clockAheadMs(): number | undefined;
   isFull(): boolean;
   evidenceHeld(): number;
 }
 
-/** The validator's counters; the pools are measured when the metrics are read. */
-export function createMetrics(telemetry: Telemetry, measured: Measured): ValidatorMetrics {
+/** The validator's metrics. Gauges are computed when the metrics are scraped. */
+export function createMetrics(telemetry: Telemetry, measured: MeasuredState): ValidatorMetrics {
   const submissions = telemetry.counter('submissions_total', 'Submissions answered', ['outcome']);
   const dockets = telemetry.counter('dockets_decided_total', 'Dockets decided');
   const rounds = telemetry.counter('rounds_total', 'Consensus rounds of decided dockets');
   const sealed = telemetry.counter('transactions_stored_total', 'Transactions in stored dockets');
   const equivocations = telemetry.counter(
     'consensus_equivocations_total',
-    'Proven conflicting messages, each place counted once',
+    'Proven equivocations, each position counted once',
     ['kind'],
   );
   for (const kind of evidenceKinds) equivocations.inc({ kind }, 0);
@@ -45,12 +45,12 @@ export function createMetrics(telemetry: Telemetry, measured: Measured): Validat
   );
   const evidence = telemetry.gauge('evidence_held', 'Pieces of evidence in the log');
   Object.assign(evidence, { collect: () => evidence.set(measured.evidenceHeld()) });
-  const halted = telemetry.gauge('registers_halted', 'Registers that are halted here');
+  const halted = telemetry.gauge('registers_halted', 'Registers that this validator has halted');
   Object.assign(halted, { collect: () => halted.set(countHalted(measured.registers())) });
   const peerFaults = telemetry.counter('peer_faults_total', 'Faulty messages of other validators', [
     'reason',
   ]);
-  const waiting = telemetry.gauge('pool_transactions', 'Transactions that wait');
+  const waiting = telemetry.gauge('pool_transactions', 'Waiting transactions');
   const collect = () => {
     let count = 0;
     for (const register of measured.registers()) count += register.pool.size;
@@ -59,14 +59,14 @@ export function createMetrics(telemetry: Telemetry, measured: Measured): Validat
   Object.assign(waiting, { collect });
   const ahead = telemetry.gauge('clock_ahead_seconds', 'How far this clock is ahead of the other validators');
   Object.assign(ahead, { collect: () => ahead.set((measured.clockAheadMs() ?? 0) / 1_000) });
-  const full = telemetry.gauge('disk_full', '1 while there is no room on the volume of the log');
+  const full = telemetry.gauge('disk_full', '1 while the volume of the log is full');
   Object.assign(full, { collect: () => full.set(measured.isFull() ? 1 : 0) });
   const behind = telemetry.counter(
     'volume_behind_dockets_total',
     'Dockets that the volume lacked when the process started',
   );
   return {
-    judged: (outcome) => submissions.inc({ outcome }),
+    submissionAnswered: (outcome) => submissions.inc({ outcome }),
     volumeBehind: (dockets) => behind.inc(dockets),
     decided: (_transactions, needed) => {
       dockets.inc();
@@ -79,7 +79,7 @@ export function createMetrics(telemetry: Telemetry, measured: Measured): Validat
   };
 }
 
-function countHalted(registers: Iterable<Register>): number {
+function countHalted(registers: Iterable<RegisterChain>): number {
   let count = 0;
   for (const { status } of registers) if (status === 'Halted') count += 1;
   return count;

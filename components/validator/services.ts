@@ -12,12 +12,12 @@ import { createDirectory } from './membership/directory.ts';
 import { SignerStream } from './sealing/signer-stream.ts';
 import { keyName } from './sealing/state.ts';
 
-/** A person may wait for it; longer, and what was known last is good enough. */
+/** Short, since a person may wait for the result; after an outage the last known entries are used. */
 const directoryTimeoutMs = 3_000;
 
 export type Services = Awaited<ReturnType<typeof connectServices>>;
 
-/** Everything that a validator calls, and what it calls with: tokens, clients, signing stream, verifiers. */
+/** The services that a validator calls, with tokens, clients, signing stream and verifiers. */
 export async function connectServices(base: ServiceBase<ValidatorConfig>) {
   const { config, runtime, workload, cleanup } = base;
   const { log, clock } = runtime;
@@ -34,13 +34,13 @@ export async function connectServices(base: ServiceBase<ValidatorConfig>) {
   cleanup.add('wallet client', () => wallet.close());
   const ledger = createRpcClient(LedgerService, at(config.CHANCERY_REGISTER_GRPC, 'service-register'));
   cleanup.add('ledger client', () => ledger.close());
-  const directory = createRpcClient(
+  const directoryClient = createRpcClient(
     ValidatorDirectoryService,
     at(config.CHANCERY_REGISTER_GRPC, 'service-register'),
   );
-  cleanup.add('directory client', () => directory.close());
-  const whereabouts = createDirectory(async () => {
-    const { validators } = await directory.listValidators({}, { timeoutMs: directoryTimeoutMs });
+  cleanup.add('directory client', () => directoryClient.close());
+  const directory = createDirectory(async () => {
+    const { validators } = await directoryClient.listValidators({}, { timeoutMs: directoryTimeoutMs });
     return validators.map((entry) => ({ ...entry, announcedAtMs: Number(entry.announcedAtMs) }));
   }, clock);
   const pool = createVerifyPool({
@@ -54,7 +54,7 @@ export async function connectServices(base: ServiceBase<ValidatorConfig>) {
     onFenced: (error) =>
       log.error(
         { err: error },
-        'another holder of this identity signs now; this one signs nothing more until it is started again',
+        'another holder of this identity has taken over; this process signs nothing more until it is restarted',
       ),
   });
   let systemKey: Promise<string> | undefined;
@@ -62,8 +62,8 @@ export async function connectServices(base: ServiceBase<ValidatorConfig>) {
     session,
     limiter: createRateLimiter({ profile: config.CHANCERY_RATE_LIMIT_PROFILE, clock }),
     signer,
+    directoryClient,
     directory,
-    whereabouts,
     pool,
     ledger: createLedger(ledger),
     systemKey: () => {

@@ -1,48 +1,48 @@
-import { type Counts, noCounts } from '../consensus/tally.ts';
-import type { Gathered } from './gather.ts';
+import { type Counts, zeroCounts } from '../consensus/tally.ts';
+import type { CollectedReport } from './collect-reports.ts';
 import type { RegisterReport } from './report.ts';
 import { type SetView, viewSets } from './sets.ts';
 
-/** What consensus did in a register or in all, as its members counted it since their starts (L-77). */
+/** Consensus counters of one register or of all, summed from what the members counted since their starts. */
 interface ConsensusNumbers {
   readonly rounds: number;
   readonly roundsFailed: number;
-  /** Rounds a docket took. */
+  /** Average number of rounds until a docket was decided. */
   readonly averageRounds: number;
   readonly proposalsMade: number;
   readonly proposalsReceived: number;
   readonly votesCast: number;
   readonly votesNil: number;
   readonly evidenceCount: number;
-  /** Rounds that ended in a docket, 0 to 1; 1 before the first one. */
+  /** Share of rounds that ended in a docket, 0 to 1; 1 before the first round. */
   readonly consensusSuccessRate: number;
-  /** Milliseconds from the beginning of work on a docket to its decision. */
+  /** Milliseconds from the start of a docket's first round to its decision. */
   readonly averageConsensusTime: number;
 }
 
 /**
- * The answer of `GET /api/metrics/consensus` for the registers that the caller may see. Rounds and their time are those
- * of the member that counted most of them; messages are added up over all members, each counts its own.
+ * The answer of `GET /api/metrics/consensus` for the registers that the caller may see. Rounds and their time come from
+ * the member that counted most of them. Messages are summed over all members, since each member counts its own.
  */
 export function presentConsensus(
-  gathered: readonly Gathered[],
+  collected: readonly CollectedReport[],
   self: string,
   isVisible: (registerId: string) => boolean,
 ) {
-  const sets = viewSets(gathered, self).filter(({ registerId }) => isVisible(registerId));
+  const sets = viewSets(collected, self).filter(({ registerId }) => isVisible(registerId));
   const counted = sets.map(({ members }) => sum(members.flatMap(({ report }) => report ?? [])));
   return {
     ...numbersOf(add(counted)),
     byRegister: sets.map((set, index) => ({
       ...presentRegister(set),
-      ...numbersOf(counted[index] ?? noCounts()),
+      ...numbersOf(counted[index] ?? zeroCounts()),
     })),
-    unreachable: gathered.flatMap(({ validatorId, report }) => (report === undefined ? validatorId : [])),
+    unreachable: collected.flatMap(({ validatorId, report }) => (report === undefined ? validatorId : [])),
   };
 }
 
-function presentRegister({ registerId, status, furthest, members, quorum, operational }: SetView) {
-  const { height, round, step, proposer } = furthest;
+function presentRegister({ registerId, status, mostAdvanced, members, quorum, operational }: SetView) {
+  const { height, round, step, proposer } = mostAdvanced;
   return {
     registerId,
     status,
@@ -58,17 +58,17 @@ function presentRegister({ registerId, status, furthest, members, quorum, operat
   };
 }
 
-/** One register: all members go through the same rounds, so the one that saw most speaks for them. */
+/** All members go through the same rounds, so the member that counted the most rounds represents the register. */
 function sum(reports: readonly RegisterReport[]): Counts {
   const total = add(reports.map(({ counts }) => counts));
   const [most] = reports.map(({ counts }) => counts).toSorted((a, b) => b.rounds - a.rounds);
-  const { rounds, roundsFailed, decided, decidingMs } = most ?? noCounts();
+  const { rounds, roundsFailed, decided, decidingMs } = most ?? zeroCounts();
   const evidenceCount = Math.max(0, ...reports.map(({ counts }) => counts.evidenceCount));
   return { ...total, rounds, roundsFailed, decided, decidingMs, evidenceCount };
 }
 
 function add(all: readonly Readonly<Counts>[]): Counts {
-  const total = noCounts();
+  const total = zeroCounts();
   for (const counts of all) {
     for (const name of Object.keys(total) as (keyof Counts)[]) total[name] += counts[name];
   }

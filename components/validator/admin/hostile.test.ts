@@ -4,7 +4,7 @@ import { isAppError } from '#core/errors/errors.ts';
 import { hostileMessages, spoilText } from '#kit/testing/hostile.ts';
 import { createRandom } from '#kit/testing/random.ts';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import { answerOf } from '../membership/clients.ts';
+import { answerOf } from '../membership/peer-clients.ts';
 import { assertReport } from './parse.ts';
 import type { ValidatorReport } from './report.ts';
 import { four, registerId, registerReport, validatorReport } from './reports.fixture.ts';
@@ -17,7 +17,7 @@ const nowMs = 1_795_000_000_000;
 const self = 'validator-0';
 const own = validatorReport(self, [registerReport()]);
 
-/** The report that bytes are; undefined when they are none. */
+/** The parsed report of a message; undefined when it is refused. */
 function take(message: MessageShape<typeof GetStatusResponseSchema>): ValidatorReport | undefined {
   try {
     return assertReport(reportOf(message));
@@ -27,8 +27,8 @@ function take(message: MessageShape<typeof GetStatusResponseSchema>): ValidatorR
   }
 }
 
-describe('what other validators report and answer', { timeout: 120_000 }, () => {
-  test('a report is refused, or shown with the others without harm', () => {
+describe('reports and answers of other validators', { timeout: 120_000 }, () => {
+  test('a hostile report is refused or shown without harm to the others', () => {
     const other = {
       ...validatorReport('validator-1', [registerReport({ round: 3, reason: 'why' })]),
       heard: four.map((validatorId) => ({ validatorId, heardAtMs: nowMs })),
@@ -64,14 +64,14 @@ describe('what other validators report and answer', { timeout: 120_000 }, () => 
     ['a register that is none', { registerId: 'x' }],
     ['a reason without end', { reason: 'x'.repeat(100_000) }],
     ['members without end', { members: Array<string>(10_000).fill('v') }],
-  ])('a report with %s is none', (_what, change) => {
+  ])('a report with %s is refused', (_what, change) => {
     const message = create(GetStatusResponseSchema, wireReport(own));
     expect(take(message)).toBeDefined();
     Object.assign(message.registers[0] ?? {}, change);
     expect(take(message)).toBeUndefined();
   });
 
-  test('an answer to a submission is one within bounds, or none', () => {
+  test('an answer to a submission is within bounds or refused', () => {
     const text = JSON.stringify({ isValid: true, added: true, transactionId: 'ab'.repeat(32), errors: [] });
     const statuses = [0, 100, 200, 403, 503, 599, 600, 2 ** 32 - 1];
     let taken = 0;

@@ -2,11 +2,11 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Mode } from '../log/entries.ts';
 import type { RegisterStatus } from '../sealing/status.ts';
 
-export const acts = ['start', 'stop', 'pause', 'resume'] as const;
-export type Act = (typeof acts)[number];
+export const modeCommands = ['start', 'stop', 'pause', 'resume'] as const;
+export type ModeCommand = (typeof modeCommands)[number];
 
-/** Where each act leads. */
-export const targets: Readonly<Record<Act, Mode>> = {
+/** The mode that each command leads to. */
+export const targetModes: Readonly<Record<ModeCommand, Mode>> = {
   start: 'Running',
   stop: 'Stopped',
   pause: 'Paused',
@@ -14,10 +14,10 @@ export const targets: Readonly<Record<Act, Mode>> = {
 };
 
 /**
- * The mode an act leads to (L-75). Repeating an act changes nothing; a stopped register is started, not resumed, and not
- * paused. Throws AppError conflict for what the mode does not allow.
+ * The mode that a command leads to. Repeating a command changes nothing. A stopped register must be started; it can be
+ * neither resumed nor paused. Throws AppError conflict for a command that the mode does not allow.
  */
-export function nextMode(status: RegisterStatus, act: Act): Mode {
+export function nextMode(status: RegisterStatus, act: ModeCommand): Mode {
   if (status === 'Halted') {
     throw new AppError('conflict', 'REGISTER_HALTED', 'The register is halted and needs an operator');
   }
@@ -28,10 +28,10 @@ export function nextMode(status: RegisterStatus, act: Act): Mode {
       'Validation of the register is stopped; start it first',
     );
   }
-  return targets[act];
+  return targetModes[act];
 }
 
-/** Whether a text names an act. */
-export function isAct(text: string): text is Act {
-  return acts.some((act) => act === text);
+/** Whether a text is a mode command. */
+export function isModeCommand(text: string): text is ModeCommand {
+  return modeCommands.some((act) => act === text);
 }

@@ -2,19 +2,19 @@ import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import type { ValidatorReport } from './report.ts';
 
-/** The last instant that a Date can write. */
+/** The latest instant that a Date can represent. */
 const instant = z.number().min(0).max(8.64e15);
 const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
 const name = z.string().max(128);
 const word = z.string().max(64);
 const sentence = z.string().max(1_024);
-const mostRegisters = 10_000;
-const mostMembers = 128;
-const mostHeard = 1_024;
-const mostConditions = 64;
-const mostRejections = 64;
-const mostEvidence = 1_024;
-const mostCodes = 256;
+const maxRegisters = 10_000;
+const maxMembers = 128;
+const maxHeard = 1_024;
+const maxConditions = 64;
+const maxRejections = 64;
+const maxEvidence = 1_024;
+const maxCodes = 256;
 const workCounts = z.record(z.string(), count);
 
 const registerSchema = z.looseObject({
@@ -29,7 +29,7 @@ const registerSchema = z.looseObject({
   transactionsProcessed: count,
   step: word,
   proposer: name,
-  members: z.array(name).max(mostMembers),
+  members: z.array(name).max(maxMembers),
   counts: z.record(z.string(), count),
   volumeGap: z.looseObject({ held: count, chain: count, atMs: instant }).optional(),
   rejections: z
@@ -47,22 +47,22 @@ const registerSchema = z.looseObject({
         }),
       }),
     )
-    .max(mostRejections),
+    .max(maxRejections),
   evidence: z
     .array(
       z.looseObject({
-        validatorIds: z.array(name).max(mostMembers),
+        validatorIds: z.array(name).max(maxMembers),
         height: count,
         seenAtMs: instant,
       }),
     )
-    .max(mostEvidence),
+    .max(maxEvidence),
   work: z.looseObject({
     total: workCounts,
     lastDay: workCounts,
     errorsByCode: z
       .record(word, count)
-      .refine((codes) => Object.keys(codes).length <= mostCodes, 'too many codes'),
+      .refine((codes) => Object.keys(codes).length <= maxCodes, 'too many codes'),
   }),
   pool: z.looseObject({
     control: count,
@@ -77,19 +77,24 @@ const reportSchema = z.looseObject({
   validatorId: name,
   version: word,
   startedAtMs: instant,
-  registers: z.array(registerSchema).max(mostRegisters),
-  heard: z.array(z.looseObject({ validatorId: name, heardAtMs: instant })).max(mostHeard),
+  registers: z.array(registerSchema).max(maxRegisters),
+  heard: z.array(z.looseObject({ validatorId: name, heardAtMs: instant })).max(maxHeard),
   conditions: z
     .array(z.looseObject({ type: name, reason: name, message: sentence, sinceMs: instant }))
-    .max(mostConditions),
+    .max(maxConditions),
 });
 
 /**
- * A report of another validator, when everything in it is within bounds: it is shown to people and counted with others.
+ * Checks the bounds of a report from another validator, since it is shown to people and added to other reports.
  * @throws AppError bad_gateway INVALID_REPORT
  */
 export function assertReport(report: ValidatorReport): ValidatorReport {
   const { success, error: cause } = reportSchema.safeParse(report);
   if (success) return report;
-  throw new AppError('bad_gateway', 'INVALID_REPORT', 'A validator reports what cannot be', { cause });
+  throw new AppError(
+    'bad_gateway',
+    'INVALID_REPORT',
+    'The report of another validator has fields out of bounds',
+    { cause },
+  );
 }

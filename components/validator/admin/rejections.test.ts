@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import type { Rejection } from '../sealing/rejections.ts';
 import { presentRejections } from './rejections.ts';
-import { gathered, registerReport, validatorReport } from './reports.fixture.ts';
+import { collected, registerReport, validatorReport } from './reports.fixture.ts';
 import { presentStatus } from './status.ts';
 import { reportOf, wireReport } from './wire.ts';
 
@@ -29,18 +29,18 @@ function travelled(rejections: readonly Rejection[]) {
 }
 
 describe('rejected proposals in reports', () => {
-  test('travel as they are, the latest 32 of them', () => {
+  test('are encoded unchanged, the latest 32 of them', () => {
     expect(travelled([rejection(4)])).toEqual([rejection(4)]);
     const many = Array.from({ length: 40 }, (_, height) => rejection(height));
     expect(travelled(many)).toEqual(many.slice(8));
   });
 
-  test('are no approvals: a validator that reports one as such is not repeated', () => {
+  test('are dropped when the vote approves the docket', () => {
     const { docketNumber, vote } = rejection(4);
     expect(travelled([{ docketNumber, vote: { ...vote, approved: true } }])).toEqual([]);
   });
 
-  test('show once each, the newest docket first, in the shape of the specification', () => {
+  test('are shown once each, newest docket first, in the shape of the specification', () => {
     const one = { rejections: [rejection(3), rejection(4)] };
     const other = { rejections: [rejection(4), rejection(4, 'validator-2')] };
     const shown = presentRejections([one, other]);
@@ -51,7 +51,7 @@ describe('rejected proposals in reports', () => {
     ]);
     expect(shown[0]).toMatchObject({ approved: false, reason: 'VAL_SIZE_001: too large' });
     const report = registerReport(one);
-    const { registers } = presentStatus(gathered({ 'validator-0': report }), {
+    const { registers } = presentStatus(collected({ 'validator-0': report }), {
       self: 'validator-0',
       nowMs: 9,
     });

@@ -4,31 +4,31 @@ import type { RejectedProposal } from '#protos/gen/chancery/validator/v1/admin_p
 import type { Rejection } from '../sealing/rejections.ts';
 import type { RegisterReport } from './report.ts';
 
-/** Of one register, in a report and in an answer. */
-const mostShown = 32;
+/** Bound of the rejections of one register, in a report and in an answer. */
+const maxShown = 32;
 
-/** The latest of them, as they travel in a report. */
+/** The latest rejections as protobuf messages. */
 export function wireRejections(rejections: readonly Rejection[]) {
-  return rejections.slice(-mostShown).map(({ docketNumber, vote }) => ({
+  return rejections.slice(-maxShown).map(({ docketNumber, vote }) => ({
     docketNumber: BigInt(docketNumber),
     vote: { ...vote, signature: decodeHex(vote.signature), reason: vote.reason ?? '' },
   }));
 }
 
-/** What another validator says that members said; a vote that is none is left out. */
+/** Parses rejections from another validator's report. A malformed or approving vote is dropped. */
 export function rejectionsOf(wire: readonly RejectedProposal[]): Rejection[] {
-  return wire.slice(-mostShown).flatMap(({ docketNumber, vote }) => {
+  return wire.slice(-maxShown).flatMap(({ docketNumber, vote }) => {
     if (vote === undefined || vote.approved || !isAlgorithm(vote.algorithm)) return [];
-    const { $typeName: _type, ...said } = vote;
+    const { $typeName: _type, ...fields } = vote;
     const { algorithm } = vote;
-    const plain = { ...said, algorithm, signature: encodeHex(vote.signature) };
-    return { docketNumber: Number(docketNumber), vote: plain };
+    const parsed = { ...fields, algorithm, signature: encodeHex(vote.signature) };
+    return { docketNumber: Number(docketNumber), vote: parsed };
   });
 }
 
 /**
- * Rejected proposals as some validators know them, each said once, the newest docket first, with the vote in the
- * specification's own shape. A docket that was never sealed is no history of the register, so this is where they show.
+ * Merges the rejected proposals of several reports, without duplicates, newest docket first, each with its vote in the
+ * specification's shape. Rejected dockets are not part of the register's history, so only this answer shows them.
  */
 export function presentRejections(reports: readonly Pick<RegisterReport, 'rejections'>[]) {
   const known = new Map<string, Rejection>();
@@ -37,6 +37,6 @@ export function presentRejections(reports: readonly Pick<RegisterReport, 'reject
   }
   return [...known.values()]
     .toSorted((one, other) => other.docketNumber - one.docketNumber)
-    .slice(0, mostShown)
+    .slice(0, maxShown)
     .map(({ docketNumber, vote }) => ({ docketNumber, ...vote }));
 }

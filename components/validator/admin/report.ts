@@ -3,19 +3,19 @@ import type { Counts } from '../consensus/tally.ts';
 import type { EvidenceSummary } from '../evidence/conditions.ts';
 import type { Condition } from '../health.ts';
 import { diskFullReason } from '../log/volume.ts';
-import type { WorkReport } from '../measuring/work.ts';
-import type { VolumeGap } from '../membership/gaps.ts';
+import type { VolumeGap } from '../membership/volume-gaps.ts';
 import type { Pool } from '../pool/pool.ts';
-import type { Register } from '../sealing/register.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Rejection } from '../sealing/rejections.ts';
 import type { RegisterStatus } from '../sealing/status.ts';
+import type { WorkReport } from '../statistics/work-counter.ts';
 
 /** One register as one validator sees it. */
 export interface RegisterReport {
   readonly registerId: string;
   /** Running, Paused, Stopped, Halted, WaitingForValidators */
   readonly status: string;
-  /** Why it is halted, or paused by itself; empty otherwise. */
+  /** Why the register is halted or paused by a full disk; empty otherwise. */
   readonly reason: string;
   readonly startedAtMs: number;
   /** Number of stored dockets. */
@@ -23,56 +23,56 @@ export interface RegisterReport {
   readonly memPoolSize: number;
   readonly docketsBuilt: number;
   readonly transactionsProcessed: number;
-  /** Number of the docket that is being decided. */
+  /** Number of the docket that consensus currently decides. */
   readonly height: number;
   readonly round: number;
   readonly step: string;
   readonly proposer: string;
   readonly quorum: number;
-  /** V(height), by id */
+  /** The validator set of the current height, by id. */
   readonly members: readonly string[];
-  /** 0 when nothing was decided since the start. */
+  /** 0 when no docket was decided since the start. */
   readonly decidedAtMs: number;
   readonly counts: Readonly<Counts>;
-  /** What the volume lacked when the process started; undefined when nothing. */
+  /** Dockets that the volume lacked when the process started; undefined when it lacked none. */
   readonly volumeGap: VolumeGap | undefined;
-  /** Proposals that members judged invalid, the oldest first. */
+  /** Proposals that members judged invalid, oldest first. */
   readonly rejections: readonly Rejection[];
-  /** Proven faults that the validator holds. */
+  /** Proven faults that this validator holds evidence of. */
   readonly evidence: readonly EvidenceSummary[];
   readonly work: WorkReport;
   readonly pool: PoolReport;
 }
 
-/** What waits in one register. */
+/** The waiting transactions of one register. */
 export interface PoolReport {
   readonly control: number;
   readonly action: number;
   readonly bytes: number;
   readonly maxSize: number;
-  /** 0 when nothing waits. */
+  /** 0 when the pool is empty. */
   readonly oldestAtMs: number;
 }
 
-/** What was last heard of another validator. */
-export interface Heard {
+/** The last time that another validator was heard. */
+export interface LastContact {
   readonly validatorId: string;
   readonly heardAtMs: number;
 }
 
-/** Everything one validator says of itself. */
+/** The status of one validator and of its registers. */
 export interface ValidatorReport {
   readonly validatorId: string;
   readonly version: string;
   readonly startedAtMs: number;
   readonly registers: readonly RegisterReport[];
-  readonly heard: readonly Heard[];
+  readonly heard: readonly LastContact[];
   readonly conditions: readonly Condition[];
 }
 
-/** @param evidence what this validator holds about members of the register */
+/** @param evidence evidence against members of the register that this validator holds */
 export function reportRegister(
-  register: Register,
+  register: RegisterChain,
   volumeGap: VolumeGap | undefined,
   evidence: readonly EvidenceSummary[] = [],
 ): RegisterReport {
@@ -80,7 +80,7 @@ export function reportRegister(
   const members = state.members.map((member) => member.validatorId);
   return {
     registerId: register.id,
-    status: facts.isWaitingForValidators ? 'WaitingForValidators' : shown(register.status),
+    status: facts.isWaitingForValidators ? 'WaitingForValidators' : presentedStatus(register.status),
     reason: facts.haltedBecause ?? (register.status === 'Full' ? diskFullReason : ''),
     startedAtMs: facts.startedAtMs,
     storedHeight: facts.storedHeight,
@@ -108,6 +108,6 @@ function reportPool(pool: Pool): PoolReport {
   return { control, action: size - control, bytes, maxSize, oldestAtMs };
 }
 
-function shown(status: RegisterStatus): string {
+function presentedStatus(status: RegisterStatus): string {
   return status === 'Full' ? 'Paused' : status;
 }

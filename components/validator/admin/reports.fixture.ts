@@ -1,6 +1,6 @@
-import { noCounts } from '../consensus/tally.ts';
-import { noWorkReport } from '../measuring/work.ts';
-import type { Gathered } from './gather.ts';
+import { zeroCounts } from '../consensus/tally.ts';
+import { emptyWorkReport } from '../statistics/work-counter.ts';
+import type { CollectedReport } from './collect-reports.ts';
 import type { RegisterReport, ValidatorReport } from './report.ts';
 
 export const four = ['validator-0', 'validator-1', 'validator-2', 'validator-3'];
@@ -23,11 +23,11 @@ export function registerReport(over: Partial<RegisterReport> = {}): RegisterRepo
     quorum: 3,
     members: four,
     decidedAtMs: 9_000,
-    counts: noCounts(),
+    counts: zeroCounts(),
     rejections: [],
     volumeGap: undefined,
     evidence: [],
-    work: noWorkReport(),
+    work: emptyWorkReport(),
     pool: { control: 0, action: 0, bytes: 0, maxSize: 10_000, oldestAtMs: 0 },
     ...over,
   };
@@ -37,8 +37,8 @@ export function validatorReport(validatorId: string, registers: readonly Registe
   return { validatorId, version: '1', startedAtMs: 1_000, registers, heard: [], conditions: [] };
 }
 
-/** What asking all gave: members that are not named could not be reached. */
-export function gathered(reports: Readonly<Record<string, RegisterReport | undefined>>): Gathered[] {
+/** The collected reports; members without an entry are unreachable. */
+export function collected(reports: Readonly<Record<string, RegisterReport | undefined>>): CollectedReport[] {
   return four.map((validatorId) => {
     const register = reports[validatorId];
     return { validatorId, report: register && validatorReport(validatorId, [register]) };

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { findRegisterId } from '#core/ledger/register-id.ts';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
-import { type ActDeps, actOnSet } from './act.ts';
+import { changeModeOfSet, type ModeChangeDeps } from './change-mode.ts';
+import { collectReports } from './collect-reports.ts';
 import { presentConsensus } from './consensus.ts';
-import { gather } from './gather.ts';
-import { type Act, acts } from './modes.ts';
+import { type ModeCommand, modeCommands } from './modes.ts';
 import { presentStatus } from './status.ts';
 import { type Visibility, visibleTo } from './visibility.ts';
 
-export interface AdminDeps extends ActDeps, Visibility {
+export interface AdminDeps extends ModeChangeDeps, Visibility {
   nowMs(): number;
 }
 
@@ -127,10 +127,10 @@ const consensusSchema = z.object({
 
 /**
  * `POST /api/admin/validation/{start|stop|pause|resume}/{registerId}`, `GET /api/admin/validation/status` and
- * `GET /api/metrics/consensus`. Each answers for the whole set (D21).
+ * `GET /api/metrics/consensus`. Each covers all members of the set, whichever validator receives the request.
  */
 export function mountAdmin(app: App, deps: AdminDeps): void {
-  for (const act of acts) mountAct(app, deps, act);
+  for (const act of modeCommands) mountModeCommand(app, deps, act);
   app.get(
     '/api/admin/validation/status',
     {
@@ -142,7 +142,8 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
         response: { 200: statusSchema },
       },
     },
-    async () => presentStatus(await gather(deps, ''), { self: deps.validatorId, nowMs: deps.nowMs() }),
+    async () =>
+      presentStatus(await collectReports(deps, ''), { self: deps.validatorId, nowMs: deps.nowMs() }),
   );
   app.get(
     '/api/metrics/consensus',
@@ -156,14 +157,14 @@ export function mountAdmin(app: App, deps: AdminDeps): void {
       },
     },
     async (request) => {
-      const gathered = await gather(deps, '');
-      const visible = await visibleTo(deps, callerOf(request), gathered);
-      return presentConsensus(gathered, deps.validatorId, (registerId) => visible.has(registerId));
+      const collected = await collectReports(deps, '');
+      const visible = await visibleTo(deps, callerOf(request), collected);
+      return presentConsensus(collected, deps.validatorId, (registerId) => visible.has(registerId));
     },
   );
 }
 
-function mountAct(app: App, deps: AdminDeps, act: Act): void {
+function mountModeCommand(app: App, deps: AdminDeps, act: ModeCommand): void {
   app.post(
     `/api/admin/validation/${act}/:registerId`,
     {
@@ -184,7 +185,7 @@ function mountAct(app: App, deps: AdminDeps, act: Act): void {
       const registerId = findRegisterId(request.params.registerId) ?? '';
       const { validatorId, force } = request.query;
       const subjectToken = (request.headers.authorization ?? '').replace(/^Bearer /i, '');
-      return actOnSet(deps, { registerId, act, validatorId, force, subjectToken });
+      return changeModeOfSet(deps, { registerId, act, validatorId, force, subjectToken });
     },
   );
 }

@@ -11,7 +11,7 @@ import {
   GetStatusRequestSchema,
   ListWaitingRequestSchema,
 } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import type { Changes } from '../configuration/settings.ts';
+import type { SettingChanges } from '../configuration/settings.ts';
 import { registerId, registerReport, validatorReport } from './reports.fixture.ts';
 import { adminHandlers } from './rpc.ts';
 
@@ -21,7 +21,7 @@ const administrator = {
   organizationId: SYSTEM_ORGANIZATION_ID,
   roles: ['SystemAdmin'],
 } as Partial<Caller> as Caller;
-const somebody = { ...administrator, roles: ['User'] } as Caller;
+const userCaller = { ...administrator, roles: ['User'] } as Caller;
 
 function contextOf(clientId: string, subject?: Caller): RpcContext {
   const peer = { clientId, spiffeId: `spiffe://test/service/${clientId}` };
@@ -29,14 +29,14 @@ function contextOf(clientId: string, subject?: Caller): RpcContext {
 }
 
 const configured: unknown[] = [];
-const inspecting = {
+const previewDeps = {
   validatorId: 'validator-0',
   clock: systemClock(),
   isSubscribed: async () => false,
   getRegister: () => undefined,
   configuration: {
     parse: (patch: unknown) => new Map([['logLevel' as const, JSON.stringify(patch)]]),
-    apply: (changes: Changes) => {
+    apply: (changes: SettingChanges) => {
       configured.push(...changes);
     },
   },
@@ -45,16 +45,16 @@ const acted: string[] = [];
 const handlers = adminHandlers({
   report: (id) => validatorReport('validator-0', [registerReport({ registerId: id })]),
   evidence: () => [],
-  ...inspecting,
-  actHere: async (id, act) => {
+  ...previewDeps,
+  changeModeHere: async (id, act) => {
     acted.push(`${act} ${id}`);
     return { status: 'Stopped', changed: true };
   },
 });
 const stop = create(ActRequestSchema, { registerId, act: 'stop' });
 
-describe('what one validator may ask of another', () => {
-  it('is how it is doing', async () => {
+describe('requests of one validator to another', () => {
+  it('return its status', async () => {
     const request = create(GetStatusRequestSchema, { registerId });
     const status = await handlers.getStatus(request, contextOf('validator-1'));
     expect(status.registers?.[0]).toMatchObject({ registerId, quorum: 3 });
@@ -64,9 +64,9 @@ describe('what one validator may ask of another', () => {
     ['another validator by its own word', contextOf('validator-1')],
     [
       'another validator in the name of a person who is no system administrator',
-      contextOf('validator-1', somebody),
+      contextOf('validator-1', userCaller),
     ],
-  ])('is not to stop a register: %s', async (_who, context) => {
+  ])('may not stop a register: %s', async (_who, context) => {
     acted.length = 0;
     await expect(handlers.act(stop, context)).rejects.toMatchObject({ kind: 'forbidden' });
     expect(acted).toEqual([]);
@@ -75,33 +75,37 @@ describe('what one validator may ask of another', () => {
   it.each([
     ['a system administrator through another validator', contextOf('validator-1', administrator)],
     ['the register service', contextOf('service-register')],
-  ])('%s may stop one', async (_who, context) => {
+  ])('may stop a register: %s', async (_who, context) => {
     acted.length = 0;
     expect(await handlers.act(stop, context)).toEqual({ status: 'Stopped', changed: true });
     expect(acted).toEqual([`stop ${registerId}`]);
   });
 
-  it('is not what waits, or a docket, for somebody who may not know of the register', async () => {
+  it('refuse the mempool and dockets to callers that may not see the register', async () => {
     const waiting = create(ListWaitingRequestSchema, { registerId, limit: 10 });
     const building = create(BuildDocketRequestSchema, { registerId });
-    const context = contextOf('validator-1', somebody);
+    const context = contextOf('validator-1', userCaller);
     await expect(handlers.listWaiting(waiting, context)).rejects.toMatchObject({ kind: 'not_found' });
     await expect(handlers.buildDocket(building, context)).rejects.toMatchObject({ kind: 'not_found' });
-    const nobody = contextOf('validator-1');
-    await expect(handlers.listWaiting(waiting, nobody)).rejects.toMatchObject({ kind: 'unauthenticated' });
-    await expect(handlers.buildDocket(building, nobody)).rejects.toMatchObject({ kind: 'unauthenticated' });
+    const withoutSubject = contextOf('validator-1');
+    await expect(handlers.listWaiting(waiting, withoutSubject)).rejects.toMatchObject({
+      kind: 'unauthenticated',
+    });
+    await expect(handlers.buildDocket(building, withoutSubject)).rejects.toMatchObject({
+      kind: 'unauthenticated',
+    });
   });
 
-  it('is to change the configuration for a system administrator alone', async () => {
+  it('change the configuration for a system administrator only', async () => {
     const request = create(ConfigureRequestSchema, { patchJson: Buffer.from('{"logLevel":"warn"}') });
-    for (const context of [contextOf('validator-1', somebody), contextOf('service-register')])
+    for (const context of [contextOf('validator-1', userCaller), contextOf('service-register')])
       await expect(handlers.configure(request, context)).rejects.toMatchObject({ kind: 'forbidden' });
     expect(configured).toEqual([]);
     expect(await handlers.configure(request, contextOf('validator-1', administrator))).toEqual({});
     expect(configured).toEqual([['logLevel', '{"logLevel":"warn"}']]);
   });
 
-  it('has names', async () => {
+  it('refuse unknown commands', async () => {
     const request = create(ActRequestSchema, { registerId, act: 'destroy' });
     await expect(handlers.act(request, contextOf('service-register'))).rejects.toMatchObject({
       kind: 'invalid',

@@ -5,32 +5,32 @@ import type { RpcContext, RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { ValidatorAdminService } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import type { Configuration } from '../configuration/configuration.ts';
 import { wireHeld } from '../evidence/wire.ts';
-import { type InspectionRpcDeps, inspectionHandlers } from '../inspection/rpc.ts';
-import type { Acted } from '../membership/clients.ts';
+import type { ModeOutcome } from '../membership/peer-clients.ts';
 import type { KnownEvidence } from '../peering/evidence.ts';
-import { type Act, isAct } from './modes.ts';
+import { type PreviewRpcDeps, previewHandlers } from '../preview/rpc.ts';
+import { isModeCommand, type ModeCommand } from './modes.ts';
 import type { ValidatorReport } from './report.ts';
 import { wireReport } from './wire.ts';
 
-export interface AdminRpcOptions extends InspectionRpcDeps {
+export interface AdminRpcOptions extends PreviewRpcDeps {
   readonly configuration: Pick<Configuration, 'parse' | 'apply'>;
-  /** What this validator says of itself. @param registerId empty for every register */
+  /** The report of this validator. @param registerId empty for every register */
   report(registerId: string): ValidatorReport;
-  actHere(registerId: string, act: Act): Promise<Acted>;
-  /** What this validator holds of a register. */
+  changeModeHere(registerId: string, act: ModeCommand): Promise<ModeOutcome>;
+  /** The evidence that this validator holds for a register. */
   evidence(registerId: string): readonly KnownEvidence[];
 }
 
 /**
- * The register service ends the validation of deleted registers. Other validators only pass on what a system
- * administrator asks, with that person's token: one faulty member could stop all the others otherwise.
+ * The register service stops the validation of deleted registers. Other validators must pass on the token of a system
+ * administrator; otherwise one faulty member could stop all the others.
  */
 function assertMayAct({ peer, subject }: RpcContext): void {
   if (peer.clientId === 'service-register' || decide('RequireSystemAdmin', subject) === 'allow') return;
   throw new AppError('forbidden', 'FORBIDDEN', 'Only a system administrator may do this');
 }
 
-/** What the other validators ask so that each of them can answer for all (D21). */
+/** The RPCs by which one validator collects the answers of all. */
 export function adminHandlers(options: AdminRpcOptions): RpcHandlers<typeof ValidatorAdminService.method> {
   return {
     async getStatus({ registerId }) {
@@ -41,8 +41,8 @@ export function adminHandlers(options: AdminRpcOptions): RpcHandlers<typeof Vali
     },
     async act({ registerId, act }, context) {
       assertMayAct(context);
-      if (!isAct(act)) throw new AppError('invalid', 'INVALID_REQUEST', `unknown act ${act}`);
-      return options.actHere(registerId, act);
+      if (!isModeCommand(act)) throw new AppError('invalid', 'INVALID_REQUEST', `Unknown command ${act}`);
+      return options.changeModeHere(registerId, act);
     },
     async configure({ patchJson }, { subject }) {
       if (decide('RequireSystemAdmin', subject) !== 'allow')
@@ -50,6 +50,6 @@ export function adminHandlers(options: AdminRpcOptions): RpcHandlers<typeof Vali
       options.configuration.apply(options.configuration.parse(toValue(scanJson(patchJson))));
       return {};
     },
-    ...inspectionHandlers(options),
+    ...previewHandlers(options),
   };
 }

@@ -1,34 +1,34 @@
 import { compareCodeUnits } from '#core/encoding/text.ts';
-import type { Gathered } from './gather.ts';
+import type { CollectedReport } from './collect-reports.ts';
 import type { RegisterReport } from './report.ts';
 
-/** One member of a register and what it says; undefined when it cannot be reached or does not know the register. */
+/** One member of a register and its report; undefined when it is unreachable or does not run the register. */
 export interface MemberView {
   readonly validatorId: string;
   readonly reachable: boolean;
   readonly report: RegisterReport | undefined;
 }
 
-/** A register as its whole set sees it. */
+/** A register as the reports of all its members show it. */
 export interface SetView {
   readonly registerId: string;
   readonly members: readonly MemberView[];
   readonly quorum: number;
-  /** Members that can be reached and vote. */
+  /** Members that are reachable and vote. */
   readonly operational: number;
   readonly status: SetStatus;
-  /** The furthest report: the highest docket, there the highest round. */
-  readonly furthest: RegisterReport;
+  /** The most advanced report: the highest docket, and of those the highest round. */
+  readonly mostAdvanced: RegisterReport;
 }
 
-/** WaitingForValidators: too few members can be reached and vote; nothing is sealed until they come back (L-113). */
+/** WaitingForValidators: too few members are reachable and vote. Nothing is sealed until a quorum is back. */
 export type SetStatus = 'Running' | 'Paused' | 'Stopped' | 'Halted' | 'WaitingForValidators';
 
-/** What the gathered reports say of each register, by register id. The validator's own view of a set comes first. */
-export function viewSets(gathered: readonly Gathered[], self: string): readonly SetView[] {
+/** Combines the reports by register, sorted by register id. The membership in this validator's own report takes precedence. */
+export function viewSets(collected: readonly CollectedReport[], self: string): readonly SetView[] {
   const ordered = [
-    ...gathered.filter(({ validatorId }) => validatorId === self),
-    ...gathered.filter(({ validatorId }) => validatorId !== self),
+    ...collected.filter(({ validatorId }) => validatorId === self),
+    ...collected.filter(({ validatorId }) => validatorId !== self),
   ];
   const sets = new Map<string, RegisterReport>();
   for (const { validatorId, report } of ordered) {
@@ -39,33 +39,33 @@ export function viewSets(gathered: readonly Gathered[], self: string): readonly 
   }
   return [...sets.values()]
     .toSorted((a, b) => compareCodeUnits(a.registerId, b.registerId))
-    .map((known) => viewSet(known, gathered));
+    .map((known) => viewSet(known, collected));
 }
 
-function viewSet(known: RegisterReport, gathered: readonly Gathered[]): SetView {
+function viewSet(known: RegisterReport, collected: readonly CollectedReport[]): SetView {
   const { registerId, quorum } = known;
   const members = known.members.map((validatorId): MemberView => {
-    const said = gathered.find((one) => one.validatorId === validatorId)?.report;
-    const report = said?.registers.find((one) => one.registerId === registerId);
-    return { validatorId, reachable: said !== undefined, report };
+    const memberReport = collected.find((one) => one.validatorId === validatorId)?.report;
+    const report = memberReport?.registers.find((one) => one.registerId === registerId);
+    return { validatorId, reachable: memberReport !== undefined, report };
   });
   const reports = members.flatMap(({ report }) => report ?? []);
-  const operational = reports.filter(votes).length;
+  const operational = reports.filter(isVoting).length;
   return {
     registerId,
     members,
     quorum,
     operational,
     status: judge(reports, operational, quorum),
-    furthest: reports.reduce(further, known),
+    mostAdvanced: reports.reduce(moreAdvanced, known),
   };
 }
 
 /**
- * Paused members vote so that the others make progress, stopped and halted ones do not (L-75), and neither do those that
- * paused by themselves, which have a reason.
+ * Paused members vote so that the others make progress. Stopped and halted members do not vote, nor do members that
+ * paused themselves, which have a reason.
  */
-export function votes({ status, reason }: Pick<RegisterReport, 'status' | 'reason'>): boolean {
+export function isVoting({ status, reason }: Pick<RegisterReport, 'status' | 'reason'>): boolean {
   if (status === 'Paused') return reason === '';
   return status === 'Running' || status === 'WaitingForValidators';
 }
@@ -80,7 +80,7 @@ function judge(reports: readonly RegisterReport[], operational: number, quorum: 
   return some('WaitingForValidators') ? 'WaitingForValidators' : 'Paused';
 }
 
-function further(a: RegisterReport, b: RegisterReport): RegisterReport {
+function moreAdvanced(a: RegisterReport, b: RegisterReport): RegisterReport {
   if (a.height !== b.height) return a.height > b.height ? a : b;
   return b.round > a.round ? b : a;
 }

@@ -1,21 +1,21 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import { noCounts } from '../consensus/tally.ts';
+import { zeroCounts } from '../consensus/tally.ts';
+import { collectReports } from './collect-reports.ts';
 import { presentConsensus } from './consensus.ts';
-import { gather } from './gather.ts';
-import { four, gathered, registerId, registerReport, validatorReport } from './reports.fixture.ts';
+import { collected, four, registerId, registerReport, validatorReport } from './reports.fixture.ts';
 import { presentStatus } from './status.ts';
 import { reportOf, wireReport } from './wire.ts';
 
 const asked = { self: 'validator-0', nowMs: 61_000 };
 const running = registerReport();
-const all = (report = running) => gathered(Object.fromEntries(four.map((id) => [id, report])));
-const statusOf = (reports: Parameters<typeof gathered>[0]) =>
-  presentStatus(gathered(reports), asked).registers[0];
+const all = (report = running) => collected(Object.fromEntries(four.map((id) => [id, report])));
+const statusOf = (reports: Parameters<typeof collected>[0]) =>
+  presentStatus(collected(reports), asked).registers[0];
 
 describe('validation status of a set', () => {
-  it('is one row for the register, with every member', () => {
+  it('has one row per register with every member', () => {
     const { registers, validators } = presentStatus(all(), asked);
     expect(registers).toHaveLength(1);
     expect(registers[0]).toMatchObject({
@@ -42,9 +42,9 @@ describe('validation status of a set', () => {
     expect(validators.every(({ reachable }) => reachable)).toBe(true);
   });
 
-  it('names who cannot be reached, and still runs without one of four', () => {
+  it('names unreachable members and stays Running without one of four', () => {
     const three = { 'validator-0': running, 'validator-1': running, 'validator-3': running };
-    const { registers, validators } = presentStatus(gathered(three), asked);
+    const { registers, validators } = presentStatus(collected(three), asked);
     expect(registers[0]).toMatchObject({ status: 'Running', operational: 3, quorumAvailable: true });
     expect(registers[0]?.members[2]).toEqual({
       validatorId: 'validator-2',
@@ -61,10 +61,10 @@ describe('validation status of a set', () => {
     });
   });
 
-  it('does not count a member that paused by itself, and says why it did, and what its volume lacked', () => {
+  it('does not count a member that paused itself, and shows its reason and its volume gap', () => {
     const volumeGap = { held: 2, chain: 5, atMs: 3_000 };
     const full = registerReport({ status: 'Paused', reason: 'disk full', volumeGap });
-    const reports = gathered({ 'validator-0': running, 'validator-1': running, 'validator-2': full });
+    const reports = collected({ 'validator-0': running, 'validator-1': running, 'validator-2': full });
     const message = 'There is no room';
     const conditions = [{ type: 'Paused', reason: 'disk full', message, sinceMs: 4_000 }];
     const { registers, validators } = presentStatus(
@@ -88,12 +88,12 @@ describe('validation status of a set', () => {
     expect(statusOf(all)).toMatchObject({ status: 'Paused', operational: 0, quorumAvailable: false });
   });
 
-  it('says that two of four seal nothing', () => {
+  it('reports WaitingForValidators with two of four', () => {
     const two = statusOf({ 'validator-0': running, 'validator-3': running });
     expect(two).toMatchObject({ status: 'WaitingForValidators', operational: 2, quorumAvailable: false });
   });
 
-  it('does not count members that have stopped, and tells paused from stopped and halted ones', () => {
+  it('does not count stopped members, and distinguishes paused, stopped and halted ones', () => {
     const [paused, stopped] = [registerReport({ status: 'Paused' }), registerReport({ status: 'Stopped' })];
     const halted = registerReport({ status: 'Halted', reason: 'docket 5 was refused' });
     const of = (...reports: (typeof running)[]) =>
@@ -113,7 +113,7 @@ describe('validation status of a set', () => {
     expect(mixed?.members[3]).toMatchObject({ status: 'Halted', reason: 'docket 5 was refused' });
   });
 
-  it('shows the furthest height and round, and the fullest pool', () => {
+  it('shows the highest height and round, and the fullest pool', () => {
     const status = statusOf({
       'validator-0': registerReport({ height: 5, round: 3, memPoolSize: 2 }),
       'validator-1': registerReport({ height: 6, round: 1, storedHeight: 6, proposer: 'validator-3' }),
@@ -128,14 +128,14 @@ describe('validation status of a set', () => {
     });
   });
 
-  it('believes nobody about a register that he is no member of', () => {
+  it('ignores reports about a register from a validator that is no member of it', () => {
     const others = registerReport({ members: ['validator-7', 'validator-8'] });
-    expect(presentStatus(gathered({ 'validator-2': others }), asked).registers).toEqual([]);
+    expect(presentStatus(collected({ 'validator-2': others }), asked).registers).toEqual([]);
     const own = statusOf({ 'validator-0': running, 'validator-2': others });
     expect(own?.validatorSetSize).toBe(4);
   });
 
-  it('tells when somebody who is away was heard last', () => {
+  it('shows when an unreachable validator was last heard', () => {
     const report = {
       ...validatorReport('validator-1', []),
       heard: [{ validatorId: 'validator-2', heardAtMs: 50_000 }],
@@ -153,11 +153,11 @@ describe('validation status of a set', () => {
 });
 
 describe('consensus metrics of a set', () => {
-  const counted = (over: object) => registerReport({ counts: { ...noCounts(), ...over } });
+  const counted = (over: object) => registerReport({ counts: { ...zeroCounts(), ...over } });
 
-  it('takes rounds from who saw most of them and adds up what each member did', () => {
+  it('take rounds from the member that counted most and sum what each member did', () => {
     const metrics = presentConsensus(
-      gathered({
+      collected({
         'validator-0': counted({
           rounds: 10,
           roundsFailed: 2,
@@ -205,31 +205,31 @@ describe('consensus metrics of a set', () => {
     ]);
   });
 
-  it('leaves out what the caller may not see, also from the totals', () => {
+  it('omit registers that the caller may not see, also in the totals', () => {
     const metrics = presentConsensus(all(counted({ rounds: 3, decided: 3 })), 'validator-0', () => false);
     expect(metrics).toMatchObject({ rounds: 0, consensusSuccessRate: 1, averageRounds: 0, byRegister: [] });
   });
 });
 
-describe('asking all validators', () => {
+describe('collecting reports', () => {
   const own = validatorReport('validator-0', [running]);
   const directory = (...ids: string[]) => ({
     all: async () =>
       ids.map((validatorId) => ({ validatorId, endpoint: 'h:1', version: '1', announcedAtMs: 0 })),
   });
 
-  it('asks who is announced and who is a member, and answers for itself', async () => {
+  it('asks announced validators and members, and answers for itself', async () => {
     const calls: string[] = [];
-    const found = await gather(
+    const found = await collectReports(
       {
         validatorId: 'validator-0',
         report: () => own,
         directory: directory('validator-0', 'validator-1', 'validator-9'),
-        colleagues: {
+        peerClients: {
           report: async (validatorId) => {
             calls.push(validatorId);
             if (validatorId === 'validator-2') throw new Error('away');
-            // a validator that answers in another one's name
+            // a validator that answers under another id
             return validatorReport(validatorId === 'validator-3' ? 'validator-1' : validatorId, []);
           },
         },
@@ -246,8 +246,8 @@ describe('asking all validators', () => {
     ]);
   });
 
-  it('gets the same report over the wire', () => {
-    const counts = { ...noCounts(), rounds: 7, votesNil: 2, decidingMs: 41 };
+  it('the report survives its encoding', () => {
+    const counts = { ...zeroCounts(), rounds: 7, votesNil: 2, decidingMs: 41 };
     const report = {
       ...validatorReport('validator-0', [registerReport({ counts, status: 'Halted', reason: 'why' })]),
       heard: [{ validatorId: 'validator-1', heardAtMs: 123 }],

@@ -1,10 +1,10 @@
 import { equivocationConditions } from '../evidence/conditions.ts';
-import type { Gathered } from './gather.ts';
+import type { CollectedReport } from './collect-reports.ts';
 import { presentRejections } from './rejections.ts';
 import type { RegisterReport } from './report.ts';
-import { type MemberView, type SetView, viewSets, votes } from './sets.ts';
+import { isVoting, type MemberView, type SetView, viewSets } from './sets.ts';
 
-/** `d.hh:mm:ss` (L-76). */
+/** Formats a duration as `d.hh:mm:ss`, the form of the specification's status answer. */
 export function uptimeText(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   const two = (value: number) => String(value).padStart(2, '0');
@@ -12,22 +12,22 @@ export function uptimeText(ms: number): string {
   return `${days}.${two(Math.floor(seconds / 3600) % 24)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
 }
 
-/** Who answers, and when. */
-export interface Asked {
+/** The answering validator and the time of the answer. */
+export interface StatusContext {
   readonly self: string;
   readonly nowMs: number;
 }
 
-/** The answer of `GET /api/admin/validation/status`: every register and every validator, reached or not. */
-export function presentStatus(gathered: readonly Gathered[], { self, nowMs }: Asked) {
+/** The answer of `GET /api/admin/validation/status`: every register and every validator, reachable or not. */
+export function presentStatus(collected: readonly CollectedReport[], { self, nowMs }: StatusContext) {
   return {
-    registers: viewSets(gathered, self).map((set) => presentSet(set, { self, nowMs })),
-    validators: gathered.map(({ validatorId, report }) => ({
+    registers: viewSets(collected, self).map((set) => presentSet(set, { self, nowMs })),
+    validators: collected.map(({ validatorId, report }) => ({
       validatorId,
       reachable: report !== undefined,
       version: report?.version ?? null,
       uptime: report === undefined ? null : uptimeText(nowMs - report.startedAtMs),
-      lastHeardAt: lastHeardAt(gathered, validatorId, nowMs),
+      lastHeardAt: lastHeardAt(collected, validatorId, nowMs),
       conditions: (report?.conditions ?? []).map(({ sinceMs, ...condition }) => ({
         ...condition,
         since: instant(sinceMs),
@@ -36,24 +36,28 @@ export function presentStatus(gathered: readonly Gathered[], { self, nowMs }: As
   };
 }
 
-/** When a validator was last heard by anybody: now when it answers. */
-function lastHeardAt(gathered: readonly Gathered[], validatorId: string, nowMs: number): string | null {
-  const isHere = gathered.some((one) => one.validatorId === validatorId && one.report !== undefined);
-  const heard = gathered.flatMap(({ report }) => report?.heard ?? []);
+/** The latest time at which any validator heard this one: now when it answers. */
+function lastHeardAt(
+  collected: readonly CollectedReport[],
+  validatorId: string,
+  nowMs: number,
+): string | null {
+  const isHere = collected.some((one) => one.validatorId === validatorId && one.report !== undefined);
+  const heard = collected.flatMap(({ report }) => report?.heard ?? []);
   const times = heard.flatMap((one) => (one.validatorId === validatorId ? one.heardAtMs : []));
   const latestMs = isHere ? nowMs : Math.max(0, ...times);
   return instant(latestMs);
 }
 
-function presentSet(set: SetView, { self, nowMs }: Asked) {
+function presentSet(set: SetView, { self, nowMs }: StatusContext) {
   const reports = set.members.flatMap(({ report }) => report ?? []);
   const most = (of: (report: RegisterReport) => number) => Math.max(0, ...reports.map(of));
-  const { height, round, step, proposer } = set.furthest;
-  const testimonies = set.members.map(({ validatorId, report }) => ({
+  const { height, round, step, proposer } = set.mostAdvanced;
+  const memberEvidence = set.members.map(({ validatorId, report }) => ({
     isOwn: validatorId === self,
     evidence: report?.evidence ?? [],
   }));
-  const conditions = equivocationConditions(testimonies, set.members.length);
+  const conditions = equivocationConditions(memberEvidence, set.members.length);
   return {
     registerId: set.registerId,
     status: set.status,
@@ -82,7 +86,7 @@ function presentSet(set: SetView, { self, nowMs }: Asked) {
 }
 
 function roleOf(member: MemberView | undefined): string {
-  if (member?.report === undefined || !votes(member.report)) return 'observer';
+  if (member?.report === undefined || !isVoting(member.report)) return 'observer';
   return member.report.proposer === member.validatorId ? 'proposer' : 'voter';
 }
 

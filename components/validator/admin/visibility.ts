@@ -1,7 +1,7 @@
 import { isAppError } from '#core/errors/errors.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import { decide } from '#core/identity/policies.ts';
-import type { Gathered } from './gather.ts';
+import type { CollectedReport } from './collect-reports.ts';
 
 export interface Visibility {
   /** Whether an organisation subscribes to a register. */
@@ -9,28 +9,27 @@ export interface Visibility {
 }
 
 /** Whether a caller sees every register: system administrators and services do. */
-function seesAll(caller: Caller): boolean {
+function canSeeAll(caller: Caller): boolean {
   return caller.kind === 'service' || decide('RequireSystemAdmin', caller) === 'allow';
 }
 
-/** Of the registers that were told of, those that a caller may know of: of people those of their organisation. */
+/** The registers in the reports that the caller may see: a user sees those of their organisation. */
 export async function visibleTo(
   deps: Visibility,
   caller: Caller,
-  gathered: readonly Gathered[],
+  collected: readonly CollectedReport[],
 ): Promise<ReadonlySet<string>> {
-  const told = gathered.flatMap(({ report }) => report?.registers ?? []).map(({ registerId }) => registerId);
+  const told = collected.flatMap(({ report }) => report?.registers ?? []).map(({ registerId }) => registerId);
   const ids = [...new Set(told)];
-  const seen = await Promise.all(ids.map((registerId) => sees(deps, caller, registerId)));
+  const seen = await Promise.all(ids.map((registerId) => canSee(deps, caller, registerId)));
   return new Set(ids.filter((_, index) => seen[index]));
 }
 
 /**
- * Whether a caller may know of a register. Members tell of a deleted one until they are started anew; to everybody else
- * it is gone.
+ * Whether a caller may see a register. Members report a deleted register until they restart; to users it no longer exists.
  */
-export async function sees(deps: Visibility, caller: Caller, registerId: string): Promise<boolean> {
-  if (seesAll(caller)) return true;
+export async function canSee(deps: Visibility, caller: Caller, registerId: string): Promise<boolean> {
+  if (canSeeAll(caller)) return true;
   const { organizationId } = caller;
   if (organizationId === undefined) return false;
   try {

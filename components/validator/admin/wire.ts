@@ -7,12 +7,12 @@ import type {
 } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import type { Counts } from '../consensus/tally.ts';
 import type { EvidenceSummary } from '../evidence/conditions.ts';
-import { poolOf, wirePool, wireWork, workOf } from '../measuring/wire.ts';
-import type { VolumeGap } from '../membership/gaps.ts';
+import type { VolumeGap } from '../membership/volume-gaps.ts';
+import { poolOf, wirePool, wireWork, workOf } from '../statistics/wire.ts';
 import { rejectionsOf, wireRejections } from './rejections.ts';
 import type { RegisterReport, ValidatorReport } from './report.ts';
 
-/** A report as it travels. */
+/** A report as a protobuf message. */
 export function wireReport(report: ValidatorReport) {
   return {
     validatorId: report.validatorId,
@@ -51,7 +51,7 @@ function wireSummary({ kind, validatorIds, height, seenAtMs }: EvidenceSummary) 
   return { kind, validatorIds: [...validatorIds], height: BigInt(height), seenAtMs: BigInt(seenAtMs) };
 }
 
-/** Of a kind that is not known here, nothing. */
+/** Drops a summary of an unknown kind. */
 function summaryOf(wire: WireSummary): EvidenceSummary[] {
   const kind = kinds.find((each) => each === wire.kind);
   const { validatorIds, height, seenAtMs } = wire;
@@ -74,7 +74,7 @@ function wireCounts(counts: Readonly<Counts>) {
   };
 }
 
-/** What came from another validator; numbers beyond 2^53 lose precision and harm nobody. */
+/** Parses another validator's report. Numbers beyond 2^53 lose precision, which is harmless in a status report. */
 export function reportOf(wire: GetStatusResponse): ValidatorReport {
   return {
     validatorId: wire.validatorId,

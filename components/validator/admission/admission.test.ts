@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.remove());
 
-/** Everything that was accepted is stored. */
+/** All accepted transactions are stored. */
 function settled(): Promise<unknown> {
   return waitFor(() => world.register.pool.isEmpty && world.register.facts.unstored === 0, {
     what: 'everything to be stored',
@@ -29,7 +29,7 @@ async function refusal(text: string, isRegisterService = false) {
   return { status, code: body['code'], body, retryAfterSeconds };
 }
 
-describe('A6: what was tampered with is refused', () => {
+describe('tampered submissions are refused', () => {
   it('a wrong payload hash', async () => {
     const draft = world.sign({ tamper: { Payload: { note: 'other' } } });
     expect(await refusal(draft.text)).toMatchObject({ status: 400, code: 'VAL_HASH_001' });
@@ -72,7 +72,7 @@ describe('A6: what was tampered with is refused', () => {
     });
   });
 
-  it('an unknown predecessor and a second child of one action', async () => {
+  it('an unknown predecessor and a second successor of one Action', async () => {
     const orphan = world.sign({ previous: 'ab'.repeat(32) });
     expect(await refusal(orphan.text)).toMatchObject({ status: 422, code: 'VAL_CHAIN_001' });
     const parent = world.sign({ payload: { role: 'parent' } });
@@ -84,7 +84,7 @@ describe('A6: what was tampered with is refused', () => {
     expect(await refusal(twin.text)).toMatchObject({ status: 422, code: 'VAL_CHAIN_FORK' });
   });
 
-  it('what is expired, too old, or from the future', async () => {
+  it('expired, too old and future timestamps', async () => {
     const now = Date.now();
     const expired = world.sign({
       createdAtMs: now,
@@ -97,7 +97,7 @@ describe('A6: what was tampered with is refused', () => {
     expect(await refusal(old.text)).toMatchObject({ status: 400, code: 'VAL_TIME_002' });
   });
 
-  it('the label Control from a key that may not, and Genesis from anybody', async () => {
+  it('the label Control from an unauthorised key, and Genesis from a client', async () => {
     const control = world.sign({ metadata: { Type: 'Control' } });
     expect(await refusal(control.text)).toMatchObject({ status: 403, code: 'VAL_PERM_001' });
     const genesis = world.sign({ metadata: { Type: 'Genesis' } });
@@ -109,7 +109,7 @@ describe('A6: what was tampered with is refused', () => {
     await settled();
   });
 
-  /** Another payload under an id that is used, rightly signed. */
+  /** Another payload under a used id, correctly signed. */
   function forge(txId: string, payload: unknown): string {
     const other = JSON.parse(world.sign({ payload }).text);
     const signature = userKey.sign(signingDigest(txId, other.PayloadHash));
@@ -118,7 +118,7 @@ describe('A6: what was tampered with is refused', () => {
   }
 });
 
-describe('a submission that is no submission', () => {
+describe('a malformed submission', () => {
   const cases: [string, () => string, string][] = [
     ['malformed JSON', () => '{"TransactionId":', 'VAL_STRUCT_012'],
     ['duplicate keys', () => world.sign().text.replace('{', '{"RegisterId":"x",'), 'VAL_STRUCT_012'],
@@ -151,7 +151,7 @@ describe('a submission that is no submission', () => {
     });
   }
 
-  it('other algorithms and malformed keys', async () => {
+  it('other algorithms and malformed keys are refused', async () => {
     const [signature] = JSON.parse(world.sign().text).Signatures;
     const answers = [
       { ...signature, Algorithm: 'ed25519' },
@@ -160,7 +160,7 @@ describe('a submission that is no submission', () => {
     expect((await Promise.all(answers)).map(({ code }) => code)).toEqual(['VAL_SIG_001', 'VAL_SIG_003']);
   });
 
-  it('accepts camelCase, base64url keys and a compact payload in the order of the client', async () => {
+  it("camelCase, base64url keys and a compact payload in the client's order are accepted", async () => {
     const payload = '{"z":1.50,"a":"\\u0041"}';
     const payloadHash = sha256Hex(payload);
     const transactionId = sha256Hex('a free id');
@@ -185,19 +185,19 @@ describe('a submission that is no submission', () => {
     expect(JSON.parse(Buffer.from(stored.record).toString())).toMatchObject({ bound: false });
   });
 
-  it('is too large', async () => {
+  it('a submission that is too large is refused', async () => {
     const answer = await refusal(world.sign({ payload: { blob: 'x'.repeat(600_000) } }).text);
     expect(answer).toMatchObject({ status: 413, code: 'VAL_SIZE_001' });
   });
 
-  it('is for a register nobody knows', async () => {
+  it('a submission for an unknown register is refused', async () => {
     const answer = await refusal(world.sign({ registerId: 'ff'.repeat(16) }).text);
     expect(answer).toMatchObject({ status: 404, code: 'REGISTER_NOT_FOUND' });
   });
 });
 
-describe('A7 and failure', () => {
-  it('seals exactly one of 50 parallel children of one predecessor', async () => {
+describe('concurrency and outages', () => {
+  it('exactly one of 50 concurrent successors of one predecessor is sealed', async () => {
     const parent = world.sign({ payload: { race: 'parent' } });
     await world.submit(parent.text);
     const children = Array.from({ length: 50 }, (_, index) =>
@@ -210,14 +210,14 @@ describe('A7 and failure', () => {
     await waitFor(() => world.ledger.sealed.has(winner?.txId ?? ''));
   });
 
-  it('accepts one of many identical submissions as new', async () => {
+  it('exactly one of many identical submissions is new', async () => {
     const { text } = world.sign({ payload: { same: true } });
     const answers = await Promise.all(Array.from({ length: 20 }, () => world.submit(text)));
     expect(answers.every(({ status }) => status === 200)).toBe(true);
     expect(answers.filter(({ body }) => body['added'] === true)).toHaveLength(1);
   });
 
-  it('asks the register service once for a whole batch', async () => {
+  it('one lookup serves a whole batch', async () => {
     const before = world.ledger.lookups;
     const drafts = Array.from({ length: 100 }, (_, index) => world.sign({ payload: { batch: index } }));
     const answers = await Promise.all(drafts.map(({ text }) => world.submit(text)));
@@ -225,7 +225,7 @@ describe('A7 and failure', () => {
     expect(world.ledger.lookups - before).toBeLessThanOrEqual(2);
   });
 
-  it('fails closed when the register service cannot answer', async () => {
+  it('admission fails closed when the register service is unavailable', async () => {
     world.ledger.before = (call) => {
       if (call === 'lookup') throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'gone');
     };
@@ -236,13 +236,13 @@ describe('A7 and failure', () => {
     expect((await world.submit(draft.text)).status).toBe(200);
   });
 
-  it('does not take a transaction again that was stored while it was being looked up', async () => {
+  it('a transaction that was stored during its lookup is not admitted again', async () => {
     const draft = world.sign({ payload: { slow: true } });
     const gate = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
     const { lookup } = world.ledger;
-    world.ledger.lookup = async (questions) => {
-      const stale = await lookup(questions);
+    world.ledger.lookup = async (queries) => {
+      const stale = await lookup(queries);
       asked.resolve();
       await gate.promise;
       return stale;
@@ -257,7 +257,7 @@ describe('A7 and failure', () => {
   });
 });
 
-describe('A9: a pool that is full', () => {
+describe('a full pool', () => {
   it('answers 429 with Retry-After per sender and per register, keeps the control lane open, and seals it first', async () => {
     const small = new World({
       bounds: { ...testBounds, maxTransactions: 300, maxControlTransactions: 5 },
@@ -310,7 +310,7 @@ describe('A9: a pool that is full', () => {
 });
 
 describe('genesis', () => {
-  it('comes first: until it is on disk nothing else is taken in', async () => {
+  it('comes first: nothing else is accepted until it is on disk', async () => {
     const fresh = new World();
     try {
       await fresh.open();
@@ -333,7 +333,7 @@ describe('genesis', () => {
     }
   });
 
-  it('comes only from the register service, signed by the system key, and names this validator', async () => {
+  it('is accepted only from the register service, signed by the system key, naming this validator', async () => {
     const fresh = new World();
     try {
       await fresh.open();
@@ -358,8 +358,8 @@ describe('genesis', () => {
   });
 });
 
-describe('what is on its way in', () => {
-  it('can be waited for until it is on disk or refused', async () => {
+describe('transactions in flight', () => {
+  it('can be awaited until they are on disk or refused', async () => {
     await world.engine.setMode(world.register.id, 'Paused');
     const good = world.sign({ payload: { underway: 1 } });
     const bad = world.sign({ previous: 'ef'.repeat(32) });
@@ -375,7 +375,7 @@ describe('what is on its way in', () => {
     await settled();
   });
 
-  it('keeps no more memory than its own bytes', async () => {
+  it('keep only their own bytes in memory', async () => {
     await world.engine.setMode(world.register.id, 'Paused');
     const { txId, text } = world.sign({ payload: { kept: 1 } });
     await world.submit(text);

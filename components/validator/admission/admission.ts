@@ -6,13 +6,14 @@ import type { VerifyItem } from '#kit/crypto/verify-pool.ts';
 import type { LogRecord } from '../log/entries.ts';
 import type { Genesis } from '../membership/genesis.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
+import type { AdmissionEpochs } from '../sealing/admission-epochs.ts';
 import type { Ledger, LookupAnswer } from '../sealing/ports.ts';
-import type { Register } from '../sealing/register.ts';
-import type { Serials } from '../sealing/serials.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { notReady } from '../sealing/status.ts';
+import { AdmissionQueue } from './admission-queue.ts';
 import { type Admitted, poolFull } from './answer.ts';
-import { Arrival } from './arrival.ts';
-import { type GivenTransaction, readGiven } from './examine.ts';
+import { findPooledDuplicate, findSealedDuplicate } from './duplicates.ts';
+import { InFlight } from './in-flight.ts';
 import {
   buildCandidate,
   type Candidate,
@@ -21,193 +22,200 @@ import {
   refuseIf,
   signatureChecks,
 } from './judge.ts';
-import { findKnown, findSealed } from './known.ts';
-import { Line } from './line.ts';
-import { linked } from './link.ts';
+import { linkCandidate } from './link.ts';
+import { PendingSubmission } from './pending-submission.ts';
 import { parseSubmission, type Submission } from './submission.ts';
 import type { SubscriptionCheck } from './subscriptions.ts';
-import { UnderWay } from './under-way.ts';
+import { type PeerTransaction, parsePeerTransaction } from './verify-peer-transactions.ts';
 
-/** Where a submission comes from: only the register service may begin a register. */
+/** The source of a submission. Only the register service may begin a register. */
 export interface Origin {
   readonly isRegisterService: boolean;
-  /** Another validator handed it on. */
+  /** Another validator forwarded the submission. */
   readonly isForwarded?: boolean;
-  /** Another validator has accepted it and tells of it: it is not told of again. */
+  /** Another validator has accepted and announced the transaction; it is not announced again. */
   readonly isPeer?: boolean;
-  /** Set for people: their organisation must subscribe to the register. Services are trusted. */
+  /** Set for users, whose organisation must subscribe to the register. Services are trusted. */
   readonly person?: { readonly organizationId: string | undefined };
-  /** Throws AppError for a register that it may not speak of. */
+  /** Throws AppError for a register that the source may not name. */
   readonly assertRegister?: (registerId: string) => void;
 }
 
 export interface AdmissionOptions {
   readonly clock: Clock;
   readonly ledger: Ledger;
-  readonly serials: Serials;
+  readonly epochs: AdmissionEpochs;
   verify(items: readonly VerifyItem[]): Promise<readonly boolean[]>;
   append(...records: LogRecord[]): Promise<number>;
-  /** Acts once everything that has arrived is queued. */
-  soon(act: () => void): void;
-  /** A register of this validator that is at hand. */
-  getRegister(registerId: string): Register | undefined;
+  /** Runs the callback once all messages that have arrived are queued. */
+  defer(act: () => void): void;
+  /** A register that this validator has already loaded. */
+  getRegister(registerId: string): RegisterChain | undefined;
   /** Undefined when this validator has no such register. */
-  findRegister(registerId: string): Promise<Register | undefined>;
+  findRegister(registerId: string): Promise<RegisterChain | undefined>;
   /** `algorithm:publicKey` of the installation's register-control key. */
   systemKey(): Promise<string>;
-  /** Begins a register from its genesis transaction, or gives the one that has begun. */
-  beginRegister(registerId: string, genesis: Genesis): Promise<Register>;
-  /** They are verified and on their way to the disk here. */
+  /** Begins a register from its genesis transaction, or returns the register that has begun. */
+  beginRegister(registerId: string, genesis: Genesis): Promise<RegisterChain>;
+  /** Called once transactions are verified and their write has been requested. */
   accepted(registerId: string, transactions: readonly PooledTransaction[]): void;
   readonly subscriptions: SubscriptionCheck;
-  judged(outcome: string): void;
-  /** Throws AppError unavailable once nothing can be sealed here any more, and while there is no room on the disk. */
+  submissionAnswered(outcome: string): void;
+  /** Throws AppError unavailable once this validator has stopped sealing, and while the disk is full. */
   assertWorking(): void;
-  /** Throws AppError unavailable VALIDATOR_DRAINING while what clients send goes to other validators. */
-  assertTaking(): void;
-  /** What a write comes to, or AppError unavailable VALIDATOR_PAUSED as soon as it must wait for room on the disk. */
+  /** Throws AppError unavailable VALIDATOR_DRAINING while this validator drains. */
+  assertAccepting(): void;
+  /** Resolves with the write, or rejects with AppError unavailable VALIDATOR_PAUSED as soon as the write must wait for disk space. */
   unlessFull<T>(writing: Promise<T>): Promise<T>;
 }
 
-interface Coming {
+interface CandidateSubmission {
   readonly candidate: Candidate;
-  readonly register: Register;
-  readonly arrival: Arrival;
+  readonly register: RegisterChain;
+  readonly pending: PendingSubmission;
 }
 
-interface Waiting extends Coming {
+interface QueuedSubmission extends CandidateSubmission {
   readonly checks: readonly VerifyItem[];
   readonly isPeer: boolean;
-  /** In which order they came. */
-  readonly place: number;
+  /** Sequence number in the order of arrival. */
+  readonly sequence: number;
 }
 
-/** At the same time. Nobody waits for the answer to a hint: one after the other, the batches grow by themselves. */
-const mostBatches = { own: 2, hinted: 1 } as const;
-const mostWaiting = 20_000;
-const hinted: Origin = { isRegisterService: false, isPeer: true };
-const largestGenesis = 524_288;
+/** Concurrent batches. No client waits for announced transactions, so they are admitted one batch at a time and batches grow. */
+const maxConcurrentBatches = { submitted: 2, announcedOrigin: 1 } as const;
+const maxWaiting = 20_000;
+const announcedOrigin: Origin = { isRegisterService: false, isPeer: true };
+const maxGenesisBytes = 524_288;
 
 /**
- * Takes submissions in. What can be judged alone is judged on arrival; the rest goes on in batches: signatures on the
- * verify pool, one question to the register service, one forced write, then all the answers (L-52 gives the order).
+ * Accepts submissions. Checks that need one submission alone run on arrival. The rest runs in batches: signatures on the
+ * verify pool, one lookup at the register service, one forced write, then all answers.
  */
 export class Admission {
   readonly #options: AdmissionOptions;
-  readonly #own: Line<Waiting>;
-  readonly #hinted: Line<Waiting>;
-  readonly #underWay = new UnderWay();
+  readonly #submitted: AdmissionQueue<QueuedSubmission>;
+  readonly #announced: AdmissionQueue<QueuedSubmission>;
+  readonly #inFlight = new InFlight();
   readonly #addressOf = rememberedAddresses(10_000);
   #reading: Promise<void> = Promise.resolve();
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
-    const line = (most: number) =>
-      new Line<Waiting>({ most, soon: options.soon, admit: (batch) => this.#admit(batch) });
-    this.#own = line(mostBatches.own);
-    this.#hinted = line(mostBatches.hinted);
+    const queue = (maxBatches: number) =>
+      new AdmissionQueue<QueuedSubmission>({
+        maxBatches,
+        defer: options.defer,
+        admit: (batch) => this.#admit(batch),
+      });
+    this.#submitted = queue(maxConcurrentBatches.submitted);
+    this.#announced = queue(maxConcurrentBatches.announcedOrigin);
   }
 
-  /** Resolves once the transaction is verified and on disk; rejects with AppError with the answer's status otherwise. */
+  /** Resolves once the transaction is verified and on disk; otherwise rejects with an AppError that carries the status. */
   submit(text: string, origin: Origin): Promise<Admitted> {
     return this.#receive(() => parseSubmission(text, this.#addressOf), origin);
   }
 
-  /** What another validator has accepted and tells of; as submit, but it is not told of again. */
-  take(given: GivenTransaction): Promise<Admitted> {
-    return this.#receive(() => readGiven(given, this.#addressOf), hinted);
+  /** Submits a transaction that another validator has accepted and announced. It is not announced again. */
+  submitAnnounced(given: PeerTransaction): Promise<Admitted> {
+    return this.#receive(() => parsePeerTransaction(given, this.#addressOf), announcedOrigin);
   }
 
   /**
-   * Batches are read one after the other: read side by side, each would be whole only when all are, and their signatures
-   * and lookups would begin as late as those of the last one.
-   * @param read gives what it reads to `submit`; it waits for nothing outside
+   * Reads batches sequentially. Read concurrently, every batch would be complete only when all are, and its signature checks
+   * and lookups would start as late as those of the last batch.
+   * @param read passes what it reads to `submit`; it must not wait for external events
    */
-  readInTurn(read: () => Promise<void>): Promise<void> {
+  readSequentially(read: () => Promise<void>): Promise<void> {
     const reading = this.#reading.then(read);
     this.#reading = reading.catch(() => undefined);
     return reading;
   }
 
   #receive(read: () => Submission, origin: Origin): Promise<Admitted> {
-    const arrival = new Arrival(this.#options.judged);
+    const pending = new PendingSubmission(this.#options.submissionAnswered);
     try {
-      this.#begin(read, origin, arrival);
+      this.#start(read, origin, pending);
     } catch (error) {
-      arrival.refuse(error);
+      pending.refuse(error);
     }
-    return arrival.promise;
+    return pending.promise;
   }
 
-  /** What needs to ask nobody is queued at once. */
-  #begin(read: () => Submission, origin: Origin, arrival: Arrival): void {
-    const { assertWorking, assertTaking, getRegister, subscriptions } = this.#options;
+  /** Queues the submission synchronously when the register is loaded and the subscription is cached. */
+  #start(read: () => Submission, origin: Origin, pending: PendingSubmission): void {
+    const { assertWorking, assertAccepting, getRegister, subscriptions } = this.#options;
     assertWorking();
     const submission = read();
     const { registerId, type } = submission.envelope;
     origin.assertRegister?.(registerId);
     const isGenesis = type === 'Genesis';
-    // Genesis comes to each member, and a proposal may need what others have accepted.
-    if (origin.isPeer !== true && !isGenesis) assertTaking();
+    // The register service sends genesis to each member, and a proposal may need transactions that peers have accepted.
+    if (origin.isPeer !== true && !isGenesis) assertAccepting();
     const register = isGenesis ? undefined : getRegister(registerId);
     const { person } = origin;
-    const mayEnter = person === undefined || subscriptions.isBelieved(person.organizationId, registerId);
+    const mayEnter = person === undefined || subscriptions.isCached(person.organizationId, registerId);
     if (register === undefined || !mayEnter) {
-      this.#ask(submission, origin, arrival).catch((error: unknown) => arrival.refuse(error));
+      this.#resolveRegister(submission, origin, pending).catch((error: unknown) => pending.refuse(error));
       return;
     }
-    if (origin.isPeer !== true) arrival.countIn(register.work);
-    this.#queue(register, submission, origin, arrival);
+    if (origin.isPeer !== true) pending.attributeTo(register.work);
+    this.#queue(register, submission, origin, pending);
   }
 
-  async #ask(submission: Submission, origin: Origin, arrival: Arrival): Promise<void> {
+  async #resolveRegister(submission: Submission, origin: Origin, pending: PendingSubmission): Promise<void> {
     const { findRegister, subscriptions } = this.#options;
     const { registerId, type } = submission.envelope;
     const register =
       type === 'Genesis' ? await this.#beginRegister(submission, origin) : await findRegister(registerId);
     if (register === undefined) {
-      throw new AppError('not_found', 'REGISTER_NOT_FOUND', `Register ${registerId} is not validated here`);
+      throw new AppError(
+        'not_found',
+        'REGISTER_NOT_FOUND',
+        `Register ${registerId} is not run by this validator`,
+      );
     }
-    if (origin.isPeer !== true) arrival.countIn(register.work);
+    if (origin.isPeer !== true) pending.attributeTo(register.work);
     if (origin.person !== undefined)
       await subscriptions.assertSubscribed(origin.person.organizationId, registerId);
-    this.#queue(register, submission, origin, arrival);
+    this.#queue(register, submission, origin, pending);
   }
 
-  /** What waits is the candidate and its signatures: nothing else of the submission is kept. */
-  #queue(register: Register, submission: Submission, origin: Origin, arrival: Arrival): void {
+  /** The queue keeps the candidate and its signature checks only, to bound memory. */
+  #queue(register: RegisterChain, submission: Submission, origin: Origin, pending: PendingSubmission): void {
     if (!register.isOpen) throw notReady(register.id, register.status);
     const candidate = buildCandidate(submission, register.state.rules);
     refuseIf(judgeTimes(submission, this.#options.clock.nowMs()));
-    const known = findKnown(register, candidate);
+    const known = findPooledDuplicate(register, candidate);
     if (known !== undefined) {
-      void this.#answerKnown({ register, candidate, arrival }, known);
+      void this.#answerKnown({ register, candidate, pending }, known);
       return;
     }
-    if (this.#own.size + this.#hinted.size >= mostWaiting) throw poolFull('count');
-    const place = this.#underWay.add(candidate, arrival.promise);
+    if (this.#submitted.size + this.#announced.size >= maxWaiting) throw poolFull('count');
+    const sequence = this.#inFlight.add(candidate, pending.promise);
     const isPeer = origin.isPeer === true;
-    const line = isPeer ? this.#hinted : this.#own;
-    line.push({ checks: signatureChecks(submission), candidate, register, isPeer, arrival, place });
+    const queue = isPeer ? this.#announced : this.#submitted;
+    queue.push({ checks: signatureChecks(submission), candidate, register, isPeer, pending, sequence });
   }
 
-  #admitted({ candidate, arrival }: Coming, admitted: Admitted): void {
-    this.#underWay.remove(candidate, arrival.promise);
-    arrival.admit(admitted);
+  #admitted({ candidate, pending }: CandidateSubmission, admitted: Admitted): void {
+    this.#inFlight.remove(candidate, pending.promise);
+    pending.admit(admitted);
   }
 
-  #refused({ candidate, arrival }: Coming, error: unknown): void {
-    this.#underWay.remove(candidate, arrival.promise);
-    arrival.refuse(error);
+  #refused({ candidate, pending }: CandidateSubmission, error: unknown): void {
+    this.#inFlight.remove(candidate, pending.promise);
+    pending.refuse(error);
   }
 
-  /** Resolves once those of the transactions that are on their way in here are on disk or refused. */
+  /** Resolves once those of the transactions that are in flight here are on disk or refused. */
   settled(registerId: string, transactionIds: Iterable<string>): Promise<void> {
-    return this.#underWay.settled(registerId, transactionIds);
+    return this.#inFlight.settled(registerId, transactionIds);
   }
 
-  /** Genesis: from the register service, signed by the register-control key of the installation (D13, L-53). */
-  async #beginRegister(submission: Submission, origin: Origin): Promise<Register> {
+  /** Genesis must come from the register service and be signed by the register-control key of the installation. */
+  async #beginRegister(submission: Submission, origin: Origin): Promise<RegisterChain> {
     const systemKey = await this.#options.systemKey();
     const [signature] = submission.signatures;
     const isSystem =
@@ -218,21 +226,21 @@ export class Admission {
     const checks = await this.#options.verify(signatureChecks(submission));
     refuseIf(judgeSignatures(checks));
     const genesis = buildCandidate(submission, {
-      maxTransactionBytes: largestGenesis,
+      maxTransactionBytes: maxGenesisBytes,
       requireBoundTxId: false,
     });
     return this.#options.beginRegister(submission.envelope.registerId, genesis);
   }
 
-  /** What is known is answered only once it is on disk, also when another submission has brought it. */
-  async #onDisk(register: Register, known: Admitted): Promise<Admitted> {
+  /** A duplicate is answered only once the transaction is on disk, even when another submission delivered it. */
+  async #onDisk(register: RegisterChain, known: Admitted): Promise<Admitted> {
     const { unlessFull, append } = this.#options;
     if (register.pool.find(known.transactionId)?.segment === 0) await unlessFull(append());
     return known;
   }
 
-  async #admit(batch: readonly Waiting[]): Promise<void> {
-    const serial = this.#options.serials.begin();
+  async #admit(batch: readonly QueuedSubmission[]): Promise<void> {
+    const epoch = this.#options.epochs.begin();
     const registers = new Set(batch.map((waiting) => waiting.register));
     try {
       const signed = await this.#verified(batch);
@@ -240,12 +248,12 @@ export class Admission {
     } catch (error) {
       for (const waiting of batch) this.#refused(waiting, error);
     } finally {
-      this.#options.serials.end(serial);
-      for (const register of registers) register.pool.forgetStored(this.#options.serials.oldestActive);
+      this.#options.epochs.end(epoch);
+      for (const register of registers) register.pool.forgetStored(this.#options.epochs.oldestActive);
     }
   }
 
-  async #verified(batch: readonly Waiting[]): Promise<Waiting[]> {
+  async #verified(batch: readonly QueuedSubmission[]): Promise<QueuedSubmission[]> {
     const verdicts = await this.#options.verify(batch.flatMap(({ checks }) => checks));
     let at = 0;
     return batch.filter((waiting) => {
@@ -257,12 +265,12 @@ export class Admission {
     });
   }
 
-  /** The register's answer and the pool together say what is known; from there to the insertion nothing awaits. */
-  async #link(batch: readonly Waiting[]): Promise<void> {
+  /** The lookup answer and the pool together tell what is known. No await separates this check from the insertion. */
+  async #link(batch: readonly QueuedSubmission[]): Promise<void> {
     const candidates = batch.map(({ candidate }) => candidate);
-    await this.#underWay.predecessors(candidates, batch[0]?.place ?? 0);
+    await this.#inFlight.predecessors(candidates, batch[0]?.sequence ?? 0);
     const answers = await this.#lookup(batch);
-    const added: { waiting: Waiting; transaction: PooledTransaction }[] = [];
+    const added: { waiting: QueuedSubmission; transaction: PooledTransaction }[] = [];
     for (const [index, waiting] of batch.entries()) {
       try {
         const outcome = this.#insert(waiting, answers[index]);
@@ -272,24 +280,24 @@ export class Admission {
         void this.#refuse(waiting, error);
       }
     }
-    if (added.length > 0) await this.#force(added);
+    if (added.length > 0) await this.#persist(added);
   }
 
   /**
-   * What the rules of the register refuse may be right by dockets that this member has not decided yet. Then it is not this
-   * member's to refuse: whoever asks shall ask again, or somebody else.
+   * A refusal by register rules may be wrong when this member has not decided the latest dockets yet. It then answers with a
+   * retryable error instead.
    */
-  async #refuse(waiting: Waiting, error: unknown): Promise<void> {
+  async #refuse(waiting: QueuedSubmission, error: unknown): Promise<void> {
     const { id, state } = waiting.register;
     const isByRules = isAppError(error) && /^VAL_(?:PERM|POLICY)_/.test(error.code);
     this.#refused(waiting, isByRules && (await this.#isBehind(id, state.height)) ? behind(id) : error);
   }
 
-  async #answerKnown(coming: Coming, known: Admitted): Promise<void> {
+  async #answerKnown(submission: CandidateSubmission, known: Admitted): Promise<void> {
     try {
-      this.#admitted(coming, await this.#onDisk(coming.register, known));
+      this.#admitted(submission, await this.#onDisk(submission.register, known));
     } catch (error) {
-      this.#refused(coming, error);
+      this.#refused(submission, error);
     }
   }
 
@@ -302,49 +310,56 @@ export class Admission {
     }
   }
 
-  async #lookup(batch: readonly Waiting[]): Promise<readonly LookupAnswer[]> {
-    const questions = batch.map(({ candidate }) => ({
+  async #lookup(batch: readonly QueuedSubmission[]): Promise<readonly LookupAnswer[]> {
+    const queries = batch.map(({ candidate }) => ({
       registerId: candidate.registerId,
       transactionId: candidate.txId,
       previousTransactionId: candidate.previousTransactionId ?? '',
       replayKey: candidate.replayKey ?? '',
     }));
     try {
-      const answers = await this.#options.ledger.lookup(questions);
-      if (answers.length === questions.length) return answers;
+      const answers = await this.#options.ledger.lookup(queries);
+      if (answers.length === queries.length) return answers;
     } catch (cause) {
-      throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service cannot answer', {
+      throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service is unavailable; retry', {
         cause,
         retryAfterSeconds: 1,
       });
     }
-    throw new AppError('unavailable', 'VAL_CHAIN_TRANSIENT', 'The register service answered partly', {
-      retryAfterSeconds: 1,
-    });
+    throw new AppError(
+      'unavailable',
+      'VAL_CHAIN_TRANSIENT',
+      'The register service answered only partly; retry',
+      {
+        retryAfterSeconds: 1,
+      },
+    );
   }
 
-  #insert(waiting: Waiting, answer: LookupAnswer | undefined): PooledTransaction | Admitted {
+  #insert(waiting: QueuedSubmission, answer: LookupAnswer | undefined): PooledTransaction | Admitted {
     const { candidate, register } = waiting;
     const { clock } = this.#options;
-    const known = findKnown(register, candidate) ?? findSealed(candidate, answer, clock.nowMs());
+    const known =
+      findPooledDuplicate(register, candidate) ?? findSealedDuplicate(candidate, answer, clock.nowMs());
     if (known !== undefined) return known;
-    const transaction = linked(register, candidate, answer, clock);
+    const transaction = linkCandidate(register, candidate, answer, clock);
     register.pool.add(transaction);
     register.tombstones.remove(candidate.txId);
     return transaction;
   }
 
   /**
-   * Without room on the disk they stay in front of what is said of them, and are written when there is room: whoever asks
-   * is told to ask again, not that they are taken.
+   * While the disk is full, the transactions stay queued for writing. The client is told to retry, not that they are accepted.
    */
-  async #force(added: readonly { waiting: Waiting; transaction: PooledTransaction }[]): Promise<void> {
+  async #persist(
+    added: readonly { waiting: QueuedSubmission; transaction: PooledTransaction }[],
+  ): Promise<void> {
     const forced = this.#options.append(
       ...added.map(({ transaction }) => ({ kind: 'transaction' as const, value: transaction })),
     );
-    this.#tell(added);
+    this.#announce(added);
     try {
-      await this.#options.unlessFull(this.#placed(forced, added));
+      await this.#options.unlessFull(this.#recordSegments(forced, added));
     } catch (error) {
       for (const { waiting } of added) this.#refused(waiting, error);
       return;
@@ -355,10 +370,13 @@ export class Admission {
     }
   }
 
-  async #placed(forced: Promise<number>, added: readonly { waiting: Waiting }[]): Promise<void> {
+  async #recordSegments(
+    forced: Promise<number>,
+    added: readonly { waiting: QueuedSubmission }[],
+  ): Promise<void> {
     try {
       const segment = await forced;
-      for (const { waiting } of added) waiting.register.pool.place(waiting.candidate.txId, segment);
+      for (const { waiting } of added) waiting.register.pool.setSegment(waiting.candidate.txId, segment);
     } catch (error) {
       for (const { waiting } of added) waiting.register.pool.remove(waiting.candidate.txId);
       throw error;
@@ -366,20 +384,20 @@ export class Admission {
   }
 
   /**
-   * Others may know at once, and a proposal may be made: whatever this member says of them goes into the log behind them and
-   * leaves only when it is on disk.
+   * Announces the transactions and allows proposals before the write completes. Messages of this member that refer to them
+   * follow them in the log and are sent only once they are on disk.
    */
-  #tell(added: readonly { waiting: Waiting; transaction: PooledTransaction }[]): void {
+  #announce(added: readonly { waiting: QueuedSubmission; transaction: PooledTransaction }[]): void {
     for (const register of new Set(added.map(({ waiting }) => waiting.register))) {
-      const own = added.filter(({ waiting }) => waiting.register === register && !waiting.isPeer);
-      const transactions = own.map(({ transaction }) => transaction);
-      if (own.length > 0) this.#options.accepted(register.id, transactions);
+      const submitted = added.filter(({ waiting }) => waiting.register === register && !waiting.isPeer);
+      const transactions = submitted.map(({ transaction }) => transaction);
+      if (submitted.length > 0) this.#options.accepted(register.id, transactions);
       register.wake();
     }
   }
 }
 
 function behind(registerId: string): AppError {
-  const message = `Dockets of register ${registerId} are stored that this validator has not decided yet`;
+  const message = `Register ${registerId} has stored dockets that this validator has not decided yet; retry`;
   return new AppError('unavailable', 'REGISTER_BEHIND', message, { retryAfterSeconds: 1 });
 }

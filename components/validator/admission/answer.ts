@@ -1,14 +1,14 @@
 import { STATUS_CODES } from 'node:http';
 import { AppError, isAppError, type Violation } from '#core/errors/errors.ts';
 import { elsewhereHeader, kindStatus } from '#kit/http/http.ts';
-import type { Full } from '../pool/pool.ts';
+import type { PoolLimit } from '../pool/pool.ts';
 
-/** The answer to a submission: status and body are the same over HTTP and gRPC (D38). */
+/** The answer to a submission. Status and body are the same over HTTP and gRPC. */
 export interface Answer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
   readonly retryAfterSeconds: number;
-  /** Nothing was done here, and another validator may take the submission. */
+  /** This validator did nothing, and another validator may accept the submission. */
   readonly elsewhere?: true;
 }
 
@@ -41,7 +41,7 @@ export function answerHeaders({ retryAfterSeconds, elsewhere }: Answer): Record<
   };
 }
 
-/** Only what a client may see: the text of internal errors stays inside. */
+/** Shows only what a client may see: the text of internal errors is withheld. */
 export function refusalAnswer(error: unknown, nowMs: number): Answer {
   const refusal = isAppError(error) && error.kind !== 'internal' ? error : undefined;
   const status = refusal === undefined ? 500 : kindStatus[refusal.kind];
@@ -79,14 +79,14 @@ export function conflict(txId: string): AppError {
   return new AppError('conflict', 'TX_CONFLICT', `Another transaction has the id ${txId}`);
 }
 
-const fullMessages: Readonly<Record<Full, string>> = {
+const fullMessages: Readonly<Record<PoolLimit, string>> = {
   count: 'The register has no room for more transactions',
   bytes: 'The register has no room for more transactions',
   sender: 'The sender has too many transactions waiting',
   total: 'The validator has no room for more transactions',
 };
 
-export function poolFull(bound: Full): AppError {
+export function poolFull(bound: PoolLimit): AppError {
   const options = { retryAfterSeconds: 1, details: { bound } };
   return new AppError('rate_limited', 'MEMPOOL_FULL', fullMessages[bound], options);
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError } from '#core/errors/errors.ts';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
 import type { Answer } from './answer.ts';
-import { type Answering, originOf } from './answering.ts';
+import { originOf, type SubmissionDeps } from './answer-submission.ts';
 import { answerBatch, MAX_BATCH, parseBatch } from './batch.ts';
 
 const path = '/api/v1/transactions/batch';
@@ -17,8 +17,8 @@ const judgedSchema = z.object({
 });
 
 /** `POST /api/v1/transactions/batch`: up to 1,000 submissions, one JSON text a line. */
-export function mountBatch(app: App, deps: Answering): void {
-  // a scope of its own: no other route reads lines
+export function mountBatch(app: App, deps: SubmissionDeps): void {
+  // an encapsulated scope: the NDJSON parser applies to this route only
   app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser(mediaType, { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
@@ -48,7 +48,7 @@ export function mountBatch(app: App, deps: Answering): void {
   });
 }
 
-/** Without a body there is no content type to refuse. */
+/** A request without a body has no content type that a parser could refuse. */
 function bodyOf(body: unknown): Buffer {
   if (Buffer.isBuffer(body)) return body;
   throw new AppError('invalid', 'INVALID_REQUEST', 'The batch is empty.');

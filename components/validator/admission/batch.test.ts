@@ -8,7 +8,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { testKey } from '../testing/keys.ts';
 import { World } from '../testing/world.ts';
 import type { Origin } from './admission.ts';
-import { answerBatch, MAX_BATCH, parseBatch, type Texts } from './batch.ts';
+import { answerBatch, MAX_BATCH, parseBatch, type SubmissionTexts } from './batch.ts';
 import { mountBatch } from './batch-routes.ts';
 import { submissionHandlers } from './rpc.ts';
 
@@ -17,14 +17,14 @@ const app = createHttpServer({ runtime: testRuntime('validator'), title: 'Valida
 const service: Origin = { isRegisterService: false };
 let caller = { kind: 'service', subject: 'a-service' } as Caller;
 let port = 0;
-let questions = 0;
+let queries = 0;
 
 beforeAll(async () => {
   await world.open();
   await world.begin();
   Object.assign(world.ledger, {
     isSubscribed: async () => {
-      questions += 1;
+      queries += 1;
       return false;
     },
   });
@@ -39,7 +39,10 @@ afterAll(async () => {
   await world.remove();
 });
 
-const textsOf = (all: readonly string[]): Texts => ({ count: all.length, at: (index) => all[index] ?? '' });
+const textsOf = (all: readonly string[]): SubmissionTexts => ({
+  count: all.length,
+  at: (index) => all[index] ?? '',
+});
 
 const judge = (texts: readonly string[], origin = service) =>
   answerBatch({ admission: world.engine.admission, nowMs: () => Date.now() }, textsOf(texts), origin);
@@ -52,13 +55,13 @@ const post = (payload: string | Buffer, type = 'application/x-ndjson') =>
     headers: { 'content-type': type },
   });
 
-/** Whatever can be done without waiting for something outside is done by then. */
+/** Runs the event loop for some turns, which completes everything that needs no external event. */
 async function nextTurns(count: number): Promise<undefined> {
   for (let n = 0; n < count; n += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 describe('the lines of a batch', () => {
-  it('are what stands between newlines; the last newline begins no line', () => {
+  it('are separated by newlines; the last newline starts no line', () => {
     const linesOf = (body: string) => {
       const { count, at } = parseBatch(Buffer.from(body));
       return Array.from({ length: count }, (_, index) => at(index));
@@ -68,7 +71,7 @@ describe('the lines of a batch', () => {
     expect(linesOf('\n')).toEqual(['']);
   });
 
-  it('are one at least and so many at most, in UTF-8', () => {
+  it('are at least one, bounded, and valid UTF-8', () => {
     expect(parseBatch(Buffer.from('{}\n'.repeat(MAX_BATCH))).count).toBe(MAX_BATCH);
     expect(() => parseBatch(Buffer.from('{}\n'.repeat(MAX_BATCH + 1)))).toThrow('at most 1000');
     expect(() => parseBatch(Buffer.alloc(0))).toThrow('empty');
@@ -77,7 +80,7 @@ describe('the lines of a batch', () => {
 });
 
 describe('a batch', () => {
-  it('answers for each transaction as if it had come alone', async () => {
+  it('answers each transaction as if it had been sent alone', async () => {
     const [first, second] = [world.sign(), world.sign()];
     const foreign = world.sign({ registerId: 'fe'.repeat(16) });
     const tampered = world.sign({ tamper: { PayloadHash: '00'.repeat(32) } });
@@ -101,7 +104,7 @@ describe('a batch', () => {
     expect(world.ledger.sealed.has(tampered.txId)).toBe(false);
   });
 
-  it('may hold what follows one another, over any number of admissions', async () => {
+  it('may contain chains of transactions that span several admission batches', async () => {
     const texts: string[] = [];
     let previous: string | undefined;
     for (let n = 0; n < 600; n += 1) {
@@ -114,14 +117,14 @@ describe('a batch', () => {
     await world.sealed(before + texts.length);
   });
 
-  it('waits for what it follows while that is on its way in', async () => {
+  it('waits for a predecessor that is in flight', async () => {
     const gate = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
     const { lookup } = world.ledger;
-    world.ledger.lookup = async (questions) => {
+    world.ledger.lookup = async (queries) => {
       asked.resolve();
       await gate.promise;
-      return lookup(questions);
+      return lookup(queries);
     };
     const parent = world.sign({ payload: { slow: 'parent' } });
     const first = judge([parent.text]);
@@ -134,7 +137,7 @@ describe('a batch', () => {
     expect([...(await first), ...(await child)].map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('lets others have their turn while it is read', async () => {
+  it('yields to other work while it is read', async () => {
     const texts = Array.from({ length: MAX_BATCH }, (_, n) => `{"not":${n}}`);
     let turns = 0;
     let done = false;
@@ -148,17 +151,19 @@ describe('a batch', () => {
     expect(turns).toBeGreaterThan(10);
   });
 
-  it('is read whole before the next one is begun, also after one that failed', async () => {
+  it('is read completely before the next one, also after a failed one', async () => {
     const { admission } = world.engine;
     const read: string[] = [];
     const recording = {
-      readInTurn: (act: () => Promise<void>) => admission.readInTurn(act),
+      readSequentially: (act: () => Promise<void>) => admission.readSequentially(act),
       submit: (text: string, origin: Origin) => {
         read.push(text);
         return admission.submit(text, origin);
       },
     };
-    await expect(admission.readInTurn(() => Promise.reject(new Error('unread')))).rejects.toThrow('unread');
+    await expect(admission.readSequentially(() => Promise.reject(new Error('unread')))).rejects.toThrow(
+      'unread',
+    );
     const batches = ['a', 'b', 'c'].map((name) => Array.from({ length: 200 }, (_, n) => `${name}${n}`));
     await Promise.all(
       batches.map((texts) =>
@@ -168,7 +173,7 @@ describe('a batch', () => {
     expect(read).toEqual(batches.flat());
   });
 
-  it('hands on what belongs elsewhere, not all of it at the same time', async () => {
+  it('forwards foreign transactions with bounded concurrency', async () => {
     const registerId = 'ab'.repeat(16);
     const texts = Array.from({ length: 200 }, () => world.sign({ registerId }).text);
     const seen = { now: 0, most: 0, texts: new Set<string>() };
@@ -197,14 +202,14 @@ describe('a batch', () => {
       );
   });
 
-  it('asks once whether a person may', async () => {
-    const before = questions;
+  it("checks a user's subscription once", async () => {
+    const before = queries;
     const texts = Array.from({ length: 100 }, () => world.sign().text);
     const person = { ...service, person: { organizationId: 'nobody' } };
     const answers = await judge(texts, person);
     expect(new Set(answers.map(({ body }) => body['code']))).toEqual(new Set(['SUBSCRIPTION_REQUIRED']));
-    // once for each part that is read at once: nobody believes a refusal for long
-    expect(questions - before).toBeLessThanOrEqual(2);
+    // once per chunk: a negative answer is not cached
+    expect(queries - before).toBeLessThanOrEqual(2);
   });
 });
 
@@ -224,7 +229,7 @@ describe('POST /api/v1/transactions/batch', () => {
     });
   });
 
-  it('says with each when to come again', async () => {
+  it('gives Retry-After for each line', async () => {
     await world.engine.setMode(world.register.id, 'Paused');
     await world.engine.setMode(world.register.id, 'Stopped');
     const { results } = (await post(world.sign().text)).json();
@@ -232,7 +237,7 @@ describe('POST /api/v1/transactions/batch', () => {
     await world.engine.setMode(world.register.id, 'Running');
   });
 
-  it('takes lines and nothing else, and not too many', async () => {
+  it('accepts NDJSON only, up to a number of lines', async () => {
     const { text } = world.sign();
     const refused = async (payload: string | Buffer, type?: string) => {
       const answer = await post(payload, type);
@@ -245,7 +250,7 @@ describe('POST /api/v1/transactions/batch', () => {
     expect(await refused('x'.repeat(1_048_577))).toEqual([413, 'PAYLOAD_TOO_LARGE']);
   });
 
-  it('asks for the subscription of a person', async () => {
+  it('checks the subscription of a user', async () => {
     const before = caller;
     caller = { kind: 'user', organizationId: 'nobody' } as Partial<Caller> as Caller;
     const { accepted, results } = (await post(world.sign().text)).json();
@@ -253,7 +258,7 @@ describe('POST /api/v1/transactions/batch', () => {
     expect([accepted, results[0].status, results[0].code]).toEqual([0, 403, 'SUBSCRIPTION_REQUIRED']);
   });
 
-  it('takes nothing of a body that does not end', async () => {
+  it('accepts nothing of a body that does not end', async () => {
     const { register } = world;
     await waitFor(() => register.pool.isEmpty && register.facts.unstored === 0, { what: 'a quiet register' });
     const before = world.ledger.sealed.size;
@@ -301,7 +306,7 @@ describe('SubmitBatches', () => {
     return answers;
   }
 
-  it('answers each batch before the next one, in its order', async () => {
+  it('answers each batch in order before the next one', async () => {
     const drafts = Array.from({ length: 5 }, () => world.sign());
     const texts = drafts.map(({ text }) => text);
     expect(await answered(texts.slice(0, 3), ['no json', ...texts.slice(3)])).toEqual([
@@ -310,7 +315,7 @@ describe('SubmitBatches', () => {
     ]);
   });
 
-  it('ends at what is no batch', async () => {
+  it('ends with a malformed batch', async () => {
     await expect(answered([])).rejects.toMatchObject({ kind: 'invalid' });
     const many = Array.from({ length: MAX_BATCH + 1 }, () => '{}');
     await expect(answered(many)).rejects.toMatchObject({ code: 'BATCH_TOO_LARGE' });

@@ -3,30 +3,30 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AppError } from '#core/errors/errors.ts';
 import type { Origin } from './admission.ts';
 import type { Answer } from './answer.ts';
-import { type Answering, answerText } from './answering.ts';
+import { answerText, type SubmissionDeps } from './answer-submission.ts';
 import type { Forward } from './forward.ts';
 
 /** Submissions of one batch. */
 export const MAX_BATCH = 1_000;
 
-/** So many are read before anything else gets its turn: a vote does not wait for a whole batch. */
+/** Number of submissions read before the event loop gets a turn, so that a vote does not wait for a whole batch. */
 const readAtOnce = 64;
-/** So many of one batch are on their way to other validators. */
+/** Number of submissions of one batch that are being forwarded at the same time. */
 const forwardedAtOnce = 64;
 
 const newline = 0x0a;
 
-/** Texts of submissions, each decoded when it is asked for: a thousand of them are not kept while they wait. */
-export interface Texts {
+/** Texts of submissions, decoded on access so that a thousand of them are not held in memory. */
+export interface SubmissionTexts {
   readonly count: number;
   at(index: number): string;
 }
 
 /**
- * The lines of a body (NDJSON), the last newline left out.
- * @throws AppError invalid INVALID_REQUEST for no line and for what is no UTF-8; too_large BATCH_TOO_LARGE
+ * Splits a body into lines (NDJSON), ignoring the last newline.
+ * @throws AppError invalid INVALID_REQUEST for an empty body and for invalid UTF-8; too_large BATCH_TOO_LARGE
  */
-export function parseBatch(body: Buffer): Texts {
+export function parseBatch(body: Buffer): SubmissionTexts {
   if (!isUtf8(body)) throw new AppError('invalid', 'INVALID_REQUEST', 'The body is not valid UTF-8.');
   const starts: number[] = [];
   for (let start = 0; start < body.length; ) {
@@ -52,22 +52,22 @@ export function assertSize(count: number): void {
 }
 
 /**
- * Judges each submission of a batch as if it had come alone, in their order: one may follow another one of the batch. The
- * register of the first that can be read is that of all: others are refused, so that a batch asks about one register.
+ * Judges each submission of a batch as if it had been sent alone, in order, so that one may follow another of the batch.
+ * All must be for the register of the first readable one, so that a batch needs one lookup.
  */
 export async function answerBatch(
-  options: Answering,
-  texts: Texts,
+  options: SubmissionDeps,
+  texts: SubmissionTexts,
   origin: Origin,
 ): Promise<readonly Answer[]> {
-  const forward = options.forward && bounded(options.forward, forwardedAtOnce);
+  const forward = options.forward && limitConcurrency(options.forward, forwardedAtOnce);
   const answering = { ...options, forward };
-  const within = { ...origin, assertRegister: oneRegister() };
+  const restricted = { ...origin, assertRegister: oneRegister() };
   const answers: Promise<Answer>[] = [];
-  await options.admission.readInTurn(async () => {
+  await options.admission.readSequentially(async () => {
     for (let index = 0; index < texts.count; index += 1) {
       if (index > 0 && index % readAtOnce === 0) await nextTurn();
-      answers.push(answerText(answering, () => texts.at(index), within));
+      answers.push(answerText(answering, () => texts.at(index), restricted));
     }
   });
   return Promise.all(answers);
@@ -82,17 +82,17 @@ function oneRegister(): (registerId: string) => void {
   };
 }
 
-/** At most so many at the same time; the others wait for their turn. */
-function bounded(forward: Forward, most: number): Forward {
+/** Limits the number of concurrent calls; further calls are queued. */
+function limitConcurrency(forward: Forward, limit: number): Forward {
   const waiting: (() => void)[] = [];
   let running = 0;
   return async (text, origin, refusal) => {
-    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+    if (running >= limit) await new Promise<void>((resolve) => waiting.push(resolve));
     else running += 1;
     try {
       return await forward(text, origin, refusal);
     } finally {
-      // whose turn it is now takes this place
+      // the next queued call takes over this slot
       const next = waiting.shift();
       if (next === undefined) running -= 1;
       else next();

@@ -22,12 +22,12 @@ function begin(
 ) {
   const asked: string[] = [];
   let subscribed = true;
-  let questions = 0;
+  let queries = 0;
   const clock = manualClock(1_000);
   const forward = createForward({
     validatorId: 'c',
     clock,
-    colleagues: {
+    peerClients: {
       submit: async (validatorId, submission) => {
         asked.push(validatorId);
         expect(Buffer.from(submission).toString()).toBe(text);
@@ -42,18 +42,18 @@ function begin(
       },
     },
     findMembers: async () => {
-      questions += 1;
+      queries += 1;
       return members;
     },
   });
   const unsubscribe = () => {
     subscribed = false;
   };
-  return { forward, asked, clock, unsubscribe, questions: () => questions };
+  return { forward, asked, clock, unsubscribe, queries: () => queries };
 }
 
-describe('handing a submission on', () => {
-  it('goes to a member, and begins there the next time', async () => {
+describe('forwarding a submission', () => {
+  it('tries the member that answered last first', async () => {
     const { forward, asked } = begin({ b: ok });
     expect(await forward(text, service, notHere)).toBe(ok);
     expect(asked).toEqual(['a', 'b']);
@@ -61,20 +61,20 @@ describe('handing a submission on', () => {
     expect(asked).toEqual(['a', 'b', 'b']);
   });
 
-  it('gives the refusal of a member as it is', async () => {
+  it("returns a member's refusal unchanged", async () => {
     const refusal: Answer = { status: 422, body: { code: 'VAL_CHAIN_001' }, retryAfterSeconds: 0 };
     const { forward, asked } = begin({ a: refusal, b: ok });
     expect(await forward(text, service, notHere)).toBe(refusal);
     expect(asked).toEqual(['a']);
   });
 
-  it('tries the others when a member cannot take it now', async () => {
+  it('tries other members when one is unavailable', async () => {
     const { forward } = begin({ a: busy, b: ok });
     expect(await forward(text, service, notHere)).toBe(ok);
     expect(await begin({ a: busy, b: busy }).forward(text, service, notHere)).toBe(busy);
   });
 
-  it('is unavailable when no member can be reached', async () => {
+  it('fails as unavailable when no member is reachable', async () => {
     const { forward } = begin({});
     await expect(forward(text, service, notHere)).rejects.toMatchObject({
       kind: 'unavailable',
@@ -89,7 +89,7 @@ describe('handing a submission on', () => {
     expect(asked).toEqual([]);
   });
 
-  it('lets every other refusal stand', async () => {
+  it('keeps every other refusal', async () => {
     const { forward, asked } = begin({ a: ok });
     for (const code of ['VAL_SIG_002', 'VAL_CHAIN_TRANSIENT', 'MEMPOOL_FULL'])
       expect(await forward(text, service, new AppError('unavailable', code, code))).toBeUndefined();
@@ -97,19 +97,19 @@ describe('handing a submission on', () => {
     expect(asked).toEqual([]);
   });
 
-  it('goes nowhere for a register that nobody knows, or that only this validator has', async () => {
-    const nobody = createForward({
+  it('does nothing for an unknown register or one that only this validator has', async () => {
+    const alone = createForward({
       validatorId: 'c',
       clock: manualClock(0),
-      colleagues: { submit: async () => ok },
+      peerClients: { submit: async () => ok },
       subscriptions: { assertSubscribed: async () => {} },
       findMembers: async () => undefined,
     });
-    expect(await nobody(text, service, notHere)).toBeUndefined();
+    expect(await alone(text, service, notHere)).toBeUndefined();
     expect(await begin({ a: ok }, ['c']).forward(text, service, stopped)).toBeUndefined();
   });
 
-  it('asks for the subscription of a person before anybody else sees the transaction', async () => {
+  it('checks the subscription of a user before another validator sees the transaction', async () => {
     const { forward, asked, unsubscribe } = begin({ a: ok });
     expect(await forward(text, person, notHere)).toBe(ok);
     unsubscribe();
@@ -117,18 +117,18 @@ describe('handing a submission on', () => {
     expect(asked).toEqual(['a']);
   });
 
-  it('keeps to the register that its origin may speak of', async () => {
-    const { forward, asked, questions } = begin({ a: ok });
+  it('is limited to the register that its origin may name', async () => {
+    const { forward, asked, queries } = begin({ a: ok });
     const assertRegister = () => {
       throw new AppError('invalid', 'BATCH_REGISTER', 'another register');
     };
     await expect(forward(text, { ...service, assertRegister }, stopped)).rejects.toMatchObject({
       code: 'BATCH_REGISTER',
     });
-    expect([asked, questions()]).toEqual([[], 0]);
+    expect([asked, queries()]).toEqual([[], 0]);
   });
 
-  it('never hands genesis on', async () => {
+  it('never applies to genesis', async () => {
     const { forward, asked } = begin({ a: ok });
     const genesis = genesisSubmission({
       registerId,
@@ -142,13 +142,13 @@ describe('handing a submission on', () => {
     expect(asked).toEqual([]);
   });
 
-  it('asks who the members are at most once a second', async () => {
-    const { forward, clock, questions } = begin({ a: ok });
+  it('looks the members up at most once a second', async () => {
+    const { forward, clock, queries } = begin({ a: ok });
     await forward(text, service, notHere);
     await forward(text, service, notHere);
-    expect(questions()).toBe(1);
+    expect(queries()).toBe(1);
     clock.advance(1_001);
     await forward(text, service, notHere);
-    expect(questions()).toBe(2);
+    expect(queries()).toBe(2);
   });
 });

@@ -1,7 +1,7 @@
 import { utf8 } from '#core/encoding/text.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
-import type { Colleagues } from '../membership/clients.ts';
+import type { PeerClients } from '../membership/peer-clients.ts';
 import type { Origin } from './admission.ts';
 import type { Answer } from './answer.ts';
 import { parseSubmission } from './submission.ts';
@@ -11,52 +11,52 @@ export interface ForwardOptions {
   readonly validatorId: string;
   readonly clock: Clock;
   readonly subscriptions: Pick<SubscriptionCheck, 'assertSubscribed'>;
-  readonly colleagues: Pick<Colleagues, 'submit'>;
-  /** V(height) of a register as the register service knows it; undefined when it knows none. */
+  readonly peerClients: Pick<PeerClients, 'submit'>;
+  /** Validator set of a register as the register service stores it; undefined for an unknown register. */
   findMembers(registerId: string): Promise<readonly string[] | undefined>;
 }
 
 /**
- * Hands a submission that cannot be taken here to a member of its register. The answer of a member, or undefined when
- * nobody else may take it: then the refusal stands.
- * Throws AppError what the origin says of the register, forbidden SUBSCRIPTION_REQUIRED, unavailable VALIDATOR_UNAVAILABLE when no member can be reached.
+ * Forwards a submission that this validator cannot accept to a member of its register. Resolves with the member's answer,
+ * or undefined when no other member may accept it; the original refusal then applies.
+ * Throws the AppError of the origin for the register, forbidden SUBSCRIPTION_REQUIRED, unavailable VALIDATOR_UNAVAILABLE
+ * when no member can be reached.
  */
 export type Forward = (text: string, origin: Origin, refusal: unknown) => Promise<Answer | undefined>;
 
-/** This validator is no member, or one that does not take anything in now; another one may be better off. */
-const elsewhere: readonly string[] = [
+/** Refusals for which another member may accept the submission: this validator is no member, or accepts nothing now. */
+const forwardableCodes: readonly string[] = [
   'REGISTER_NOT_FOUND',
   'REGISTER_NOT_READY',
   'SEALING_STOPPED',
   'VALIDATOR_PAUSED',
   'VALIDATOR_DRAINING',
 ];
-const keptMs = 1_000;
-const keptRegisters = 10_000;
+const cacheTtlMs = 1_000;
+const maxCachedRegisters = 10_000;
 
-interface Known {
+interface CachedMembers {
   readonly untilMs: number;
   readonly members: Promise<readonly string[] | undefined>;
 }
 
 /**
- * Any validator accepts a submission for any register and hands it on once (D21): what came from another validator is
- * not handed on again, so that a submission takes two steps at most. Genesis is brought to each member by the register
- * service itself.
+ * Any validator accepts a submission for any register and forwards it once. A forwarded submission is not forwarded again,
+ * so it takes two hops at most. The register service itself sends genesis to each member.
  */
 export function createForward(options: ForwardOptions): Forward {
-  const known = new Map<string, Known>();
-  /** Who answered last, by register: the next submission begins there. */
+  const cached = new Map<string, CachedMembers>();
+  /** The member that answered last, by register; the next submission tries it first. */
   const preferred = new Map<string, string>();
 
   function membersOf(registerId: string): Promise<readonly string[] | undefined> {
     const nowMs = options.clock.nowMs();
-    const found = known.get(registerId);
+    const found = cached.get(registerId);
     if (found !== undefined && found.untilMs > nowMs) return found.members;
-    if (known.size >= keptRegisters) known.clear();
+    if (cached.size >= maxCachedRegisters) cached.clear();
     const members = options.findMembers(registerId);
-    known.set(registerId, { untilMs: nowMs + keptMs, members });
-    members.catch(() => known.delete(registerId));
+    cached.set(registerId, { untilMs: nowMs + cacheTtlMs, members });
+    members.catch(() => cached.delete(registerId));
     return members;
   }
 
@@ -67,14 +67,14 @@ export function createForward(options: ForwardOptions): Forward {
   }
 
   function remember(registerId: string, member: string): void {
-    if (preferred.size >= keptRegisters) preferred.clear();
+    if (preferred.size >= maxCachedRegisters) preferred.clear();
     preferred.set(registerId, member);
   }
 
   /** Undefined when the member cannot be reached. */
   async function askMember(member: string, submission: Uint8Array): Promise<Answer | undefined> {
     try {
-      return await options.colleagues.submit(member, submission);
+      return await options.peerClients.submit(member, submission);
     } catch (error) {
       if (!isAppError(error)) throw error;
       return undefined;
@@ -99,9 +99,10 @@ export function createForward(options: ForwardOptions): Forward {
   }
 
   return async (text, origin, refusal) => {
-    if (origin.isForwarded || !isAppError(refusal) || !elsewhere.includes(refusal.code)) return undefined;
+    if (origin.isForwarded || !isAppError(refusal) || !forwardableCodes.includes(refusal.code))
+      return undefined;
     const { registerId, type } = parseSubmission(text).envelope;
-    // a validator that takes nothing in has not looked at it yet
+    // a validator that refuses submissions has not checked the register yet
     origin.assertRegister?.(registerId);
     if (type === 'Genesis') return undefined;
     const members = await membersOf(registerId);

@@ -106,7 +106,7 @@ async function decide(operation: Operation, ...approvers: readonly TestKey[]): P
   await waitFor(() => world.ledger.sealed.has(txId));
 }
 
-/** A docket of the given submissions behind the present state, as another member could propose it. */
+/** A docket of the given submissions after the current state, as another member could propose it. */
 function proposed(state: RegisterState, texts: readonly string[]) {
   const limits = { maxTransactionBytes: 524_288, requireBoundTxId: false };
   const transactions = texts.map((text) => ({
@@ -139,8 +139,8 @@ function submissionBy(signer: Signer, n: number): string {
   return JSON.stringify({ ...draft, TransactionId: txId, Signatures: signatures });
 }
 
-describe('control transactions at the door', () => {
-  it('change the roster when it may decide so, and from the next docket on', async () => {
+describe('admission of control transactions', () => {
+  it('changes the roster as authorised, from the next docket on', async () => {
     expect(await submit('add-member', payloadOf(addAdmin(newcomer, adminKey)), adminKey)).toEqual({
       status: 403,
       code: 'VAL_PERM_001',
@@ -154,7 +154,7 @@ describe('control transactions at the door', () => {
     expect(world.ledger.dockets).toHaveLength(3);
   });
 
-  it('are refused for what they are before anything of the chain is asked', async () => {
+  it('judges their own content before the chain', async () => {
     const draft = { ...governanceDraft('add-member', {}), previous: 'ab'.repeat(32) };
     const stranger = await world.submit(world.sign(draft).text);
     expect(stranger).toMatchObject({ status: 403, body: { code: 'VAL_PERM_001' } });
@@ -164,14 +164,14 @@ describe('control transactions at the door', () => {
     expect(await submit('control.unheard', {})).toEqual({ status: 422, code: 'VAL_SCHEMA_004' });
   });
 
-  it('A11: turn nothing back on', async () => {
+  it('cannot turn a removed right back on', async () => {
     const { cryptoPolicy } = rules();
     const payload = { version: 2, registerId, cryptoPolicy: { ...cryptoPolicy, version: 2, devMode: true } };
     const answer = await submit('control.crypto.update', payload, systemKey);
     expect(answer).toEqual({ status: 422, code: 'VAL_POLICY_003' });
   });
 
-  it('let a validator register itself with its own key', async () => {
+  it('lets a validator register itself with its own key', async () => {
     const operation = addValidator('validator-1', newcomer);
     if (operation.operationType !== 'add-validator') throw new Error('unreachable');
     const payload = { version: 2, registerId, validatorEntry: operation.validatorEntry };
@@ -182,8 +182,8 @@ describe('control transactions at the door', () => {
   });
 });
 
-describe('a member that is behind what is stored', () => {
-  it('refuses nothing by rules that may have changed: it asks to try again', async () => {
+describe('a member that is behind the register service', () => {
+  it('answers with a retryable error instead of refusing by rules that may have changed', async () => {
     const promotion = signed('add-member', payloadOf(addAdmin(newcomer, adminKey)), adminKey);
     expect(await world.submit(promotion.text)).toMatchObject({ status: 403 });
     const { findRegister } = world.ledger;
@@ -202,18 +202,18 @@ describe('a member that is behind what is stored', () => {
   });
 });
 
-describe('what waits while the rules change', () => {
-  it('is rejected with the reason when it lost the race', async () => {
+describe('waiting transactions while the rules change', () => {
+  it('are rejected with the reason when a competing change was sealed first', async () => {
     await world.engine.setMode(registerId, 'Paused');
-    const rivals = [7, 8].map((maxTransactionsPerDocket) => {
+    const replays = [7, 8].map((maxTransactionsPerDocket) => {
       const consensus = { ...rules().policy.consensus, maxTransactionsPerDocket };
       return signed('policy-update', payloadOf(policyUpdate({ consensus })));
     });
-    for (const { text } of rivals) expect(await world.submit(text)).toMatchObject({ status: 200 });
+    for (const { text } of replays) expect(await world.submit(text)).toMatchObject({ status: 200 });
     await world.engine.setMode(registerId, 'Running');
     await world.sealed(2);
-    await waitFor(() => world.register.tombstones.find(rivals[1]?.txId ?? '') !== undefined);
-    expect(world.register.tombstones.find(rivals[1]?.txId ?? '')).toMatchObject({
+    await waitFor(() => world.register.tombstones.find(replays[1]?.txId ?? '') !== undefined);
+    expect(world.register.tombstones.find(replays[1]?.txId ?? '')).toMatchObject({
       status: 'rejected',
       code: 'VAL_POLICY_004',
     });
@@ -221,7 +221,7 @@ describe('what waits while the rules change', () => {
     expect(world.register.pool.size).toBe(0);
   });
 
-  it('goes when a new policy does not take it any more, and what comes later is refused at once', async () => {
+  it('are dropped when a new policy excludes them, and later ones are refused at once', async () => {
     const { consensus } = rules().policy;
     await decide(policyUpdate({ consensus: { ...consensus, maxTransactionsPerDocket: 1 } }));
     await world.engine.setMode(registerId, 'Paused');
@@ -238,7 +238,7 @@ describe('what waits while the rules change', () => {
     expect(await world.submit(late ?? '')).toMatchObject({ status: 400, body: { code: 'VAL_STRUCT_011' } });
   });
 
-  it('is signed with algorithms that the crypto policy in force takes, or refused', async () => {
+  it('are refused for algorithms that the crypto policy in force excludes', async () => {
     const other = createSigner({ algorithm: 'NISTP256', privateKey: new Uint8Array(32).fill(5) });
     expect(await world.submit(submissionBy(other, 1))).toMatchObject({ status: 200 });
     await world.sealed(2);
@@ -256,7 +256,7 @@ describe('what waits while the rules change', () => {
     expect(codes(world.register.state, waiting)).toEqual(['VAL_POLICY_001']);
   });
 
-  it('is bounded for each sender as the policy says now', async () => {
+  it('are bounded per sender by the current policy', async () => {
     const { consensus } = rules().policy;
     await decide(policyUpdate({ consensus: { ...consensus, maxPendingPerSender: 1 } }));
     await world.engine.setMode(registerId, 'Paused');
@@ -266,7 +266,7 @@ describe('what waits while the rules change', () => {
 });
 
 describe('a proposed docket', () => {
-  it('is judged by what its control transactions do to the rules, one after the other', () => {
+  it('is judged by the cumulative effect of its control transactions', () => {
     const { state } = world.register;
     const first = signed('add-member', payloadOf(addAdmin()));
     const twice = signed('add-member', payloadOf(addAdmin(newcomer)));
@@ -295,7 +295,7 @@ describe('a proposed docket', () => {
     expect(plain.membersHash).toBe(after.membersHash);
   });
 
-  it('changes one member of a small set at a time', () => {
+  it('changes at most one member of a small set', () => {
     const { state } = world.register;
     const texts = [newcomer, adminKey].map(
       (key, index) => signed('add-validator', payloadOf(addValidator(`validator-${index + 1}`, key))).text,
@@ -307,16 +307,16 @@ describe('a proposed docket', () => {
 describe('after a restart', () => {
   it('the rules are the same, from the register service and from dockets that it had not stored', async () => {
     await decide(addAdmin());
-    let isAway = true;
+    let isAbsent = true;
     world.ledger.before = (call) => {
-      if (call === 'write' && isAway) throw new Error('the register service is away');
+      if (call === 'write' && isAbsent) throw new Error('the register service is away');
     };
     const answer = await submit('add-member', payloadOf(addAdmin(newcomer), [adminKey]));
     expect(answer).toMatchObject({ status: 200 });
     await waitFor(() => rules().roster.length === 3);
     const before = rulesJson(rules());
     await world.close();
-    isAway = false;
+    isAbsent = false;
     await world.open();
     await waitFor(() => world.engine.registers.get(registerId) !== undefined);
     await world.sealed(3);

@@ -56,7 +56,7 @@ describe('hostile input to the services between validators and the register serv
   });
   afterAll(() => world.remove());
 
-  /** How many were answered; anything but an answer or a refusal fails the test. */
+  /** Counts the calls that were answered; any outcome other than an answer or a refusal fails the test. */
   async function storm<D extends DescMessage>(
     schema: D,
     sample: MessageInitShape<D>,
@@ -81,7 +81,7 @@ describe('hostile input to the services between validators and the register serv
     return answered;
   }
 
-  test('a submission that was spoiled anywhere is answered with a refusal, and the next true one is sealed', async () => {
+  test('a corrupted submission is refused, and the next valid one is sealed', async () => {
     const statuses = new Set<number>();
     const before = world.ledger.sealed.size;
     let sent = 0;
@@ -104,7 +104,7 @@ describe('hostile input to the services between validators and the register serv
     expect(world.register.status).toBe('Running');
   });
 
-  test('questions of the register service are answered or refused, and other validators may not ask them', async () => {
+  test('requests of the register service are answered or refused, and other validators may not send them', async () => {
     const { txId } = world.sign();
     const service = contextOf('service-register');
     const found = await storm(
@@ -121,13 +121,13 @@ describe('hostile input to the services between validators and the register serv
     expect(found).toBeGreaterThan(0);
     const refused = expect.objectContaining({ kind: 'forbidden' });
     const other = contextOf('validator-1');
-    const question = create(SealRequestSchema, { registerId, timeoutMs: 30_000 });
-    await expect(handlers.seal(question, other)).rejects.toEqual(refused);
+    const query = create(SealRequestSchema, { registerId, timeoutMs: 30_000 });
+    await expect(handlers.seal(query, other)).rejects.toEqual(refused);
     const pending = create(ListPendingRequestSchema, { registerId });
     await expect(handlers.listPending(pending, other)).rejects.toEqual(refused);
   });
 
-  test('possession and cosignatures are given for what is asked within bounds, and only for that', async () => {
+  test('proofs of possession and cosignatures are given only for requests within bounds', async () => {
     const { signer } = world;
     const service = contextOf('service-register');
     const { key } = signer;

@@ -15,9 +15,9 @@ import { findPayloadBytes } from './payload.ts';
 import type { Submission } from './submission.ts';
 
 const futureSkewTicks = 5n * 60n * TICKS_PER_SECOND;
-const longestLifeTicks = 24n * 60n * 60n * TICKS_PER_SECOND;
+const maxLifeTicks = 24n * 60n * 60n * TICKS_PER_SECOND;
 
-/** What is sealed of a submission once its hash is right; signatures, chain and authority are still open. */
+/** The sealable form of a submission once its hash is verified; signatures, chain and authority are still unverified. */
 export type Candidate = Omit<PooledTransaction, 'exclusivePredecessor' | 'addedAtMs'>;
 
 export interface Limits {
@@ -25,14 +25,14 @@ export interface Limits {
   readonly requireBoundTxId: boolean;
 }
 
-/** Throws AppError invalid with what was found, when anything was. */
+/** Throws AppError invalid with the violations, if any. */
 export function refuseIf(found: readonly Violation[]): void {
   if (found.length > 0) throw validationError(found);
 }
 
 /**
- * Size and payload hash: the stages that are fatal (L-52). What it gives keeps nothing of the text that was submitted.
- * Throws AppError with the finding.
+ * The fatal stages: size and payload hash. The candidate keeps no reference to the submitted text.
+ * Throws AppError with the violation.
  */
 export function buildCandidate(submission: Submission, limits: Limits): Candidate {
   const { envelope, txId, signatures, senderAddress } = submission;
@@ -51,7 +51,7 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
   if (requireBoundTxId && !isDerived())
     throw validationError([validationViolation('VAL_STRUCT_011', 'TransactionId')]);
   const payloadSize = match.bytes.length;
-  const { record, payload } = keptApart(
+  const { record, payload } = copyIntoOneBuffer(
     recordBytes(buildRecord({ envelope, txId, payloadSize, senderAddress, signatures, bound })),
     match.bytes,
   );
@@ -83,8 +83,8 @@ export function buildCandidate(submission: Submission, limits: Limits): Candidat
   };
 }
 
-/** Copies without anything beside them: short buffers are cut from slabs, and one that is kept keeps its whole slab. */
-function keptApart(record: Uint8Array, payload: Uint8Array): Pick<Candidate, 'record' | 'payload'> {
+/** Copies both into one buffer of their own: small buffers are slices of slabs, and a kept slice keeps its whole slab alive. */
+function copyIntoOneBuffer(record: Uint8Array, payload: Uint8Array): Pick<Candidate, 'record' | 'payload'> {
   const bytes = new Uint8Array(record.length + payload.length);
   bytes.set(record);
   bytes.set(payload, record.length);
@@ -97,29 +97,29 @@ function tooLarge(limit: number) {
   ]);
 }
 
-/** min(expiresAt, createdAt + 24 h) (L-82); genesis has no end (D13). */
+/** min(expiresAt, createdAt + 24 h). Genesis does not expire. */
 function expiresAtMs({ envelope, createdAtTicks, expiresAtTicks }: Submission): number {
   if (envelope.type === 'Genesis') return Number.MAX_SAFE_INTEGER;
-  const end = createdAtTicks + longestLifeTicks;
+  const end = createdAtTicks + maxLifeTicks;
   const ticks = expiresAtTicks !== undefined && expiresAtTicks < end ? expiresAtTicks : end;
   return Number(ticks / TICKS_PER_MILLISECOND);
 }
 
-/** Timeliness at admission (L-46). */
+/** Whether the timestamps allow admission now. */
 export function judgeTimes(submission: Submission, nowMs: number): Violation[] {
   if (submission.envelope.type === 'Genesis') return [];
   const { createdAtTicks, expiresAtTicks } = submission;
   const now = BigInt(nowMs) * TICKS_PER_MILLISECOND;
   const found: Violation[] = [];
   if (createdAtTicks > now + futureSkewTicks) found.push(validationViolation('VAL_TIME_001', 'CreatedAt'));
-  if (createdAtTicks + longestLifeTicks <= now) found.push(validationViolation('VAL_TIME_002', 'CreatedAt'));
+  if (createdAtTicks + maxLifeTicks <= now) found.push(validationViolation('VAL_TIME_002', 'CreatedAt'));
   if (expiresAtTicks !== undefined && expiresAtTicks <= now) {
     found.push(validationViolation('VAL_TIME_003', 'ExpiresAt'));
   }
   return found;
 }
 
-/** The signatures of a submission as the verify pool takes them. */
+/** The signatures of a submission as items of the verify pool. */
 export function signatureChecks(submission: Submission): VerifyItem[] {
   const { txId, envelope, signatures, keys } = submission;
   const digest = signingDigest(txId, envelope.payloadHash);
@@ -137,8 +137,8 @@ export function judgeSignatures(verdicts: readonly boolean[]): Violation[] {
 }
 
 /**
- * What the register's own rules say before the chain is asked: the crypto policy, and whether the signers may use the
- * label of a control transaction (L-52, L-53, D11). Genesis only begins a register.
+ * Judges the register's own rules before the chain lookup: the crypto policy, and whether the signers may use the label of
+ * a control transaction. Genesis may only begin a register.
  */
 export function judgeLabel(state: RegisterState, candidate: Candidate): readonly Violation[] {
   if (candidate.type === 'Genesis') {
@@ -149,14 +149,14 @@ export function judgeLabel(state: RegisterState, candidate: Candidate): readonly
   return judgeControlLabel(state.ledger, controlOf(candidate));
 }
 
-/** What is known of the predecessor, from the pool and the register together. */
+/** The state of the predecessor, from the pool and the register together. */
 export interface Predecessor {
   readonly known: boolean;
   readonly exclusive: boolean;
   readonly successor: string | undefined;
 }
 
-/** The previous link (L-43, D12). */
+/** Judges the previous link. */
 export function judgeChain(previous: Predecessor | undefined): Violation[] {
   if (previous === undefined) return [];
   if (!previous.known) return [validationViolation('VAL_CHAIN_001', 'PreviousTransactionId')];
@@ -164,7 +164,7 @@ export function judgeChain(previous: Predecessor | undefined): Violation[] {
   return [validationViolation('VAL_CHAIN_FORK', 'PreviousTransactionId')];
 }
 
-/** The same sender may say the same thing behind the same predecessor once (L-39); `known` is who said it. */
+/** Replay protection: a sender may submit the same payload behind the same predecessor once. `known` is the earlier transaction. */
 export function judgeReplay(known: string | undefined): Violation[] {
   return known === undefined ? [] : [validationViolation('VAL_REPLAY_001', 'PayloadHash')];
 }

@@ -5,18 +5,18 @@ import { nextTimestamp } from '../building/docket.ts';
 import { judgeAlone } from '../building/overlay.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { LookupAnswer } from '../sealing/ports.ts';
-import type { Register } from '../sealing/register.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { notReady } from '../sealing/status.ts';
 import { poolFull } from './answer.ts';
+import { findPredecessor, findReplay } from './duplicates.ts';
 import { type Candidate, judgeChain, judgeLabel, judgeReplay, refuseIf } from './judge.ts';
-import { findPredecessor, findReplay } from './known.ts';
 
 /**
- * What waits of a candidate that is new, by its register and by what the register service has answered. Throws AppError
- * for what may not wait.
+ * Builds the pooled transaction of a new candidate from the register's state and the lookup answer. Throws AppError when
+ * the candidate may not enter the pool.
  */
-export function linked(
-  register: Register,
+export function linkCandidate(
+  register: RegisterChain,
   candidate: Candidate,
   answer: LookupAnswer | undefined,
   clock: Clock,
@@ -24,7 +24,7 @@ export function linked(
   const { state } = register;
   if (!register.isOpen) throw notReady(register.id, register.status);
   refuseIf(judgeLabel(state, candidate));
-  judgeBeginning(register, candidate);
+  judgeGenesisOrder(register, candidate);
   const predecessor = findPredecessor(register, candidate, answer);
   refuseIf(judgeChain(predecessor));
   const exclusivePredecessor = predecessor?.exclusive ?? false;
@@ -33,19 +33,24 @@ export function linked(
   if (candidate.type === 'Control') {
     refuseIf(judgeAlone(state, candidate, nextTimestamp(state, clock.nowMicros())));
   }
-  const full = register.pool.isFullFor(candidate.lane, candidate.senderAddress, candidate.sizeBytes);
+  const full = register.pool.exceededLimit(candidate.lane, candidate.senderAddress, candidate.sizeBytes);
   if (full !== undefined) throw poolFull(full);
   return { ...candidate, exclusivePredecessor, replayKey, addedAtMs: clock.nowMs() };
 }
 
-/** A register has one genesis transaction; until it is here, nothing else is: the log would not say what it belongs to. */
-function judgeBeginning(register: Register, { type }: Candidate): void {
+/** A register has one genesis transaction. Nothing else is admitted before it, since the log could not tell the register's rules. */
+function judgeGenesisOrder(register: RegisterChain, { type }: Candidate): void {
   if (register.state.height > 0) return;
   const [first] = register.pool.waiting();
   const hasBegun = first?.type === 'Genesis';
   if (type === 'Genesis' && hasBegun) refuseIf([validationViolation('VAL_PERM_002', 'Metadata.Type')]);
   if (type === 'Genesis' || hasBegun) return;
-  throw new AppError('unavailable', 'REGISTER_NOT_READY', `Register ${register.id} has not begun here`, {
-    retryAfterSeconds: 1,
-  });
+  throw new AppError(
+    'unavailable',
+    'REGISTER_NOT_READY',
+    `Register ${register.id} has not received its genesis transaction yet; retry`,
+    {
+      retryAfterSeconds: 1,
+    },
+  );
 }

@@ -4,8 +4,8 @@ import { compareCodeUnits, utf8 } from '#core/encoding/text.ts';
 import { matchPayload, type PayloadMatch } from '#core/ledger/transaction.ts';
 
 /**
- * The bytes of a payload that its hash was made over (L-38). Most payloads arrive in canonical form; those are hashed as
- * received, and only others are written anew. The answer is always that of `matchPayload`.
+ * The payload bytes that the declared hash covers. Most payloads arrive in canonical form and are hashed as received; only
+ * others are serialised again. The result always equals that of `matchPayload`.
  */
 export function findPayloadBytes(payload: JsonNode, declaredHash: string): PayloadMatch | undefined {
   if (!isCanonical(payload)) return matchPayload(payload, declaredHash);
@@ -13,7 +13,7 @@ export function findPayloadBytes(payload: JsonNode, declaredHash: string): Paylo
   return sha256Hex(bytes) === declaredHash ? { bytes, form: 'jcs' } : undefined;
 }
 
-/** Whether the value without white space is its own canonical form; false also when that is not plain to see. */
+/** Whether the value without white space is its own canonical form; false also when that is not cheap to tell. */
 function isCanonical(node: JsonNode): boolean {
   switch (node.kind) {
     case 'object':

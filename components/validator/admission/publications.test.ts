@@ -17,7 +17,7 @@ const definition = JSON.parse(
 const publication = buildPublication(registerId, definition, 'did:platform:w:someone');
 const { txId, payload, metadata, blueprintId } = publication;
 
-/** The submission of the publication, or of what somebody makes of it under its id. */
+/** The submission of the publication, or of a modified one under its id. */
 function submission(world: World, change: { metadata?: Record<string, string>; key?: TestKey } = {}): string {
   const { key = systemKey, metadata: changed = metadata } = change;
   const draft = { key, blueprintId, actionId: PUBLISH_ACTION, payload, metadata: changed };
@@ -35,7 +35,7 @@ describe('a publication where derived ids are required', () => {
   });
   afterEach(() => world.remove());
 
-  it('is sealed under the id that follows from what it publishes', async () => {
+  it('is sealed under the id derived from its content', async () => {
     expect(await world.submit(submission(world))).toMatchObject({ status: 200 });
     await waitFor(() => world.ledger.sealed.has(txId));
   });
@@ -48,7 +48,7 @@ describe('a publication where derived ids are required', () => {
     ],
     ['no label', { metadata: {} }, 'VAL_STRUCT_011'],
     ['a key of nobody', { key: userKey }, 'VAL_PERM_001'],
-  ])('is refused with %s, by whoever proposes it too', async (_what, change, code) => {
+  ])('is refused with %s, also in a proposed docket', async (_what, change, code) => {
     const text = submission(world, change);
     expect((await world.submit(text)).body).toMatchObject({ code });
     const limits = { maxTransactionBytes: 524_288, requireBoundTxId: false };

@@ -27,70 +27,75 @@ async function restart(world: World): Promise<void> {
 const payload = { vote: 'yes' };
 let minute = 0;
 /** The same payload in a transaction of its own. */
-function repeated(world: World, draft: object = {}) {
+function replayTombstone(world: World, draft: object = {}) {
   minute += 1;
   return world.sign({ payload, createdAtMs: Date.now() - minute * 60_000, ...draft });
 }
 const refusal = { status: 422, body: { code: 'VAL_REPLAY_001', errors: [{ field: 'PayloadHash' }] } };
 
-describe('L-39: an Action that repeats another one', () => {
-  it('is refused while the first one waits, is being sealed, and when it is sealed', async () => {
+describe('an Action with the replay key of another one', () => {
+  it('is refused while the first one waits, is being sealed, and after it is sealed', async () => {
     const world = await beginWorld();
     await world.engine.setMode(world.register.id, 'Paused');
-    const first = repeated(world);
+    const first = replayTombstone(world);
     expect((await world.submit(first.text)).status).toBe(200);
-    expect(await world.submit(repeated(world).text)).toMatchObject(refusal);
+    expect(await world.submit(replayTombstone(world).text)).toMatchObject(refusal);
     const { promise, resolve } = Promise.withResolvers<void>();
     world.ledger.before = (call) => (call === 'write' ? promise : undefined);
     await world.engine.setMode(world.register.id, 'Running');
     await waitFor(() => world.register.facts.unstored === 1);
-    expect(await world.submit(repeated(world).text)).toMatchObject(refusal);
+    expect(await world.submit(replayTombstone(world).text)).toMatchObject(refusal);
     resolve();
     await world.sealed(2);
     await waitFor(() => world.register.facts.unstored === 0);
-    expect(await world.submit(repeated(world).text)).toMatchObject(refusal);
+    expect(await world.submit(replayTombstone(world).text)).toMatchObject(refusal);
     await restart(world);
-    expect(await world.submit(repeated(world).text)).toMatchObject(refusal);
+    expect(await world.submit(replayTombstone(world).text)).toMatchObject(refusal);
     expect(await world.submit(first.text)).toMatchObject({ status: 200, body: { alreadyKnown: true } });
     expect(world.register.status).toBe('Running');
   });
 
-  it('is refused beside the first one in one batch, and exactly one of many is sealed', async () => {
+  it('is refused in the batch of the first one, and exactly one of many is sealed', async () => {
     const world = await beginWorld();
-    const answers = await Promise.all(Array.from({ length: 40 }, () => world.submit(repeated(world).text)));
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, () => world.submit(replayTombstone(world).text)),
+    );
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
     expect(new Set(answers.flatMap(({ body }) => body['code'] ?? []))).toEqual(new Set(['VAL_REPLAY_001']));
     await world.sealed(2);
     expect(world.ledger.sealed.size).toBe(2);
   });
 
-  it('L-86: is none when another sender says it, or the same one behind something else', async () => {
+  it('does not exist for another sender or behind another predecessor', async () => {
     const world = await beginWorld();
-    const first = repeated(world);
-    const behind = repeated(world, { previous: first.txId });
-    const others = [repeated(world, { key: testKey(11) }), repeated(world, { key: testKey(12) })];
-    const behindGenesis = repeated(world, { previous: [...world.ledger.sealed.keys()][0] });
+    const first = replayTombstone(world);
+    const behind = replayTombstone(world, { previous: first.txId });
+    const others = [
+      replayTombstone(world, { key: testKey(11) }),
+      replayTombstone(world, { key: testKey(12) }),
+    ];
+    const behindGenesis = replayTombstone(world, { previous: [...world.ledger.sealed.keys()][0] });
     for (const { text } of [first, behind, ...others, behindGenesis]) {
       expect((await world.submit(text)).status).toBe(200);
     }
     await world.sealed(6);
-    const again = repeated(world, { previous: [...world.ledger.sealed.keys()][0] });
+    const again = replayTombstone(world, { previous: [...world.ledger.sealed.keys()][0] });
     expect(await world.submit(again.text)).toMatchObject(refusal);
-    const fork = repeated(world, { previous: first.txId });
+    const fork = replayTombstone(world, { previous: first.txId });
     expect(await world.submit(fork.text)).toMatchObject({ status: 422, body: { code: 'VAL_CHAIN_FORK' } });
   });
 
-  it('is none among control transactions', async () => {
+  it('does not exist among control transactions', async () => {
     const world = await beginWorld();
-    const control = () => repeated(world, { key: ownerKey, metadata: { Type: 'Control' } });
+    const control = () => replayTombstone(world, { key: ownerKey, metadata: { Type: 'Control' } });
     for (const { text } of [control(), control()]) expect((await world.submit(text)).status).toBe(200);
     await world.sealed(3);
   });
 
-  it('may come again when the first one was never sealed', async () => {
+  it('is accepted when the first one was never sealed', async () => {
     const world = await beginWorld();
     await world.engine.setMode(world.register.id, 'Paused');
-    const first = repeated(world);
+    const first = replayTombstone(world);
     await world.submit(first.text);
     world.register.drop({
       registerId: world.register.id,
@@ -100,15 +105,15 @@ describe('L-39: an Action that repeats another one', () => {
       message: 'gone',
       atMs: Date.now(),
     });
-    expect((await world.submit(repeated(world).text)).status).toBe(200);
+    expect((await world.submit(replayTombstone(world).text)).status).toBe(200);
   });
 
-  it('is not let in when the register service cannot answer', async () => {
+  it('is refused when the register service is unavailable', async () => {
     const world = await beginWorld();
     world.ledger.before = (call) => {
       if (call === 'lookup') throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'gone');
     };
-    expect(await world.submit(repeated(world).text)).toMatchObject({
+    expect(await world.submit(replayTombstone(world).text)).toMatchObject({
       status: 503,
       body: { code: 'VAL_CHAIN_TRANSIENT' },
     });
@@ -116,7 +121,7 @@ describe('L-39: an Action that repeats another one', () => {
 
   it('makes a proposed docket invalid', async () => {
     const world = await beginWorld();
-    await world.submit(repeated(world).text);
+    await world.submit(replayTombstone(world).text);
     await world.sealed(2);
     const [genesis, sealed] = world.ledger.dockets;
     const [one] = sealed?.docket.transactions ?? [];
@@ -129,18 +134,18 @@ describe('L-39: an Action that repeats another one', () => {
   });
 });
 
-describe('L-39: a log from before the rule', () => {
-  /** Both are accepted and on disk, as they were when nothing compared them. */
+describe('a log that was written before replay protection', () => {
+  /** Both are accepted and on disk, as before the comparison of replay keys existed. */
   async function logged(world: World) {
     await world.engine.setMode(world.register.id, 'Paused');
-    const [first, second] = [repeated(world), repeated(world)];
+    const [first, second] = [replayTombstone(world), replayTombstone(world)];
     expect((await world.submit(first.text)).status).toBe(200);
     world.register.pool.remove(first.txId);
     expect((await world.submit(second.text)).status).toBe(200);
     return { first, second };
   }
 
-  it('keeps one of two that wait, for good', async () => {
+  it('keeps one of two waiting transactions permanently', async () => {
     const world = await beginWorld();
     const { first, second } = await logged(world);
     for (let start = 0; start < 2; start += 1) {
@@ -158,7 +163,7 @@ describe('L-39: a log from before the rule', () => {
     expect(world.register.status).toBe('Running');
   });
 
-  it('keeps the one that is in a docket under way', async () => {
+  it('keeps the one in a docket in progress', async () => {
     const world = await beginWorld();
     const { first, second } = await logged(world);
     world.ledger.before = (call) => (call === 'write' ? new Promise<void>(() => {}) : undefined);
@@ -171,17 +176,17 @@ describe('L-39: a log from before the rule', () => {
     expect(world.register.status).toBe('Running');
   });
 
-  it('drops what repeats a sealed one, and what follows it', async () => {
+  it('drops a replay of a sealed transaction, and its descendants', async () => {
     const world = await beginWorld();
     await world.engine.setMode(world.register.id, 'Paused');
-    const first = repeated(world);
+    const first = replayTombstone(world);
     const child = world.sign({ previous: first.txId });
     for (const { text } of [first, child]) expect((await world.submit(text)).status).toBe(200);
     const { lookup } = world.ledger;
-    world.ledger.lookup = async (questions) =>
-      (await lookup(questions)).map((answer, index) => ({
+    world.ledger.lookup = async (queries) =>
+      (await lookup(queries)).map((answer, index) => ({
         ...answer,
-        sealedReplay: questions[index]?.transactionId === first.txId ? 'ab'.repeat(32) : '',
+        sealedReplay: queries[index]?.transactionId === first.txId ? 'ab'.repeat(32) : '',
       }));
     await restart(world);
     expect(world.register.pool.size).toBe(0);

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { type App, callerOf, problemSchema } from '#kit/http/http.ts';
 import { answerHeaders } from './answer.ts';
-import { type Answering, answerSubmission, originOf } from './answering.ts';
+import { answerSubmission, originOf, type SubmissionDeps } from './answer-submission.ts';
 
 const text = z.string();
-/** Documentation of the body; the text itself is read by `parseSubmission`, which keeps what was written. */
+/** Documentation of the body only; `parseSubmission` parses the raw text, which the payload hash covers. */
 const submissionSchema = z.object({
   TransactionId: text.describe('64 hexadecimal characters'),
   RegisterId: text.describe('32 hexadecimal characters'),
@@ -31,7 +31,7 @@ const acceptedSchema = z.object({
 });
 
 /** `POST /api/v1/transactions/validate`: the generic submission of the specification. */
-export function mountAdmission(app: App, deps: Answering): void {
+export function mountAdmission(app: App, deps: SubmissionDeps): void {
   app.post(
     '/api/v1/transactions/validate',
     {

@@ -6,20 +6,20 @@ import { SealOutcome, type SubmissionService } from '#protos/gen/chancery/valida
 import type { Tombstone } from '../log/entries.ts';
 import type { Registers } from '../membership/registers.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import type { Register } from '../sealing/register.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { SealResult } from '../sealing/status.ts';
 import type { Origin } from './admission.ts';
 import type { Answer } from './answer.ts';
-import { type Answering, answerSubmission } from './answering.ts';
+import { answerSubmission, type SubmissionDeps } from './answer-submission.ts';
 import { answerBatch, assertSize } from './batch.ts';
 
-export interface SubmissionRpcOptions extends Answering {
+export interface SubmissionRpcOptions extends SubmissionDeps {
   readonly registers: Pick<Registers, 'get' | 'find'>;
 }
 
 const registerService = 'service-register';
-const mostListed = 1_000;
-const longestSealMs = 30_000;
+const maxListed = 1_000;
+const maxSealMs = 30_000;
 const defaultSealMs = 30_000;
 
 const sealOutcomes: Readonly<Record<SealResult['outcome'], SealOutcome>> = {
@@ -29,7 +29,7 @@ const sealOutcomes: Readonly<Record<SealResult['outcome'], SealOutcome>> = {
   timeout: SealOutcome.TIMEOUT,
 };
 
-/** What the register service asks: submissions of any kind, what waits, and to seal now. */
+/** The RPCs of the register service: submit, list pending transactions, seal now. Validators may only submit. */
 export function submissionHandlers(
   options: SubmissionRpcOptions,
 ): RpcHandlers<typeof SubmissionService.method> {
@@ -55,31 +55,33 @@ export function submissionHandlers(
       const register = registers.get(registerId);
       if (register === undefined) return { transactions: [] };
       return {
-        transactions: transactionIds.slice(0, mostListed).flatMap((txId) => unsealed(register, txId) ?? []),
+        transactions: transactionIds
+          .slice(0, maxListed)
+          .flatMap((txId) => findUnsealed(register, txId) ?? []),
       };
     },
     async listPending({ registerId, limit }, context) {
       assertRegisterService(context);
       const register = registers.get(registerId);
       if (register === undefined) return { transactions: [], total: 0 };
-      const transactions: ReturnType<typeof pending>[] = [];
+      const transactions: ReturnType<typeof pendingTransaction>[] = [];
       for (const transaction of register.pool.waiting()) {
-        if (transactions.length >= Math.min(limit || mostListed, mostListed)) break;
-        transactions.push(pending(transaction));
+        if (transactions.length >= Math.min(limit || maxListed, maxListed)) break;
+        transactions.push(pendingTransaction(transaction));
       }
       return { transactions, total: register.pool.size };
     },
     async seal({ registerId, maxTransactions, timeoutMs }, context) {
       assertRegisterService(context);
       const register = await registerOf(registers, registerId);
-      const waitMs = Math.min(timeoutMs || defaultSealMs, longestSealMs);
+      const waitMs = Math.min(timeoutMs || defaultSealMs, maxSealMs);
       const result = await register.seal(maxTransactions || undefined, waitMs);
       return { outcome: sealOutcomes[result.outcome], docketNumber: BigInt(result.docketNumber) };
     },
   };
 }
 
-/** What is no UTF-8 is no submission either. */
+/** Invalid UTF-8 becomes an empty text, which is refused as a submission. */
 function textOf(bytes: Uint8Array | undefined): string {
   return (bytes && fromUtf8(bytes)) ?? '';
 }
@@ -92,27 +94,28 @@ function wireAnswer({ status, body, retryAfterSeconds }: Answer) {
   return { status, bodyJson: utf8(JSON.stringify(body)), retryAfterSeconds };
 }
 
-/** Other validators hand submissions on; what waits here and when it is sealed is no business of theirs. */
+/** Other validators may forward submissions; pending transactions and sealing are for the register service only. */
 function assertRegisterService({ peer }: RpcContext): void {
   if (peer.clientId === registerService) return;
-  throw new AppError('forbidden', 'FORBIDDEN', 'Only the register service may ask this');
+  throw new AppError('forbidden', 'FORBIDDEN', 'Only the register service may call this method');
 }
 
-async function registerOf(registers: Pick<Registers, 'find'>, text: string): Promise<Register> {
+async function registerOf(registers: Pick<Registers, 'find'>, text: string): Promise<RegisterChain> {
   const registerId = findRegisterId(text);
   const register = registerId && (await registers.find(registerId));
-  if (!register) throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+  if (!register)
+    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
   return register;
 }
 
-function unsealed(register: Register, txId: string) {
+function findUnsealed(register: RegisterChain, txId: string) {
   const known = register.pool.find(txId);
-  if (known !== undefined && known.stage !== 'leaving') return pending(known.transaction);
+  if (known !== undefined && known.stage !== 'stored') return pendingTransaction(known.transaction);
   const tombstone = register.tombstones.find(txId);
-  return tombstone && gone(tombstone);
+  return tombstone && rejectedTransaction(tombstone);
 }
 
-function pending(transaction: PooledTransaction) {
+function pendingTransaction(transaction: PooledTransaction) {
   const { txId: transactionId, record, addedAtMs } = transaction;
   return {
     transactionId,
@@ -124,7 +127,7 @@ function pending(transaction: PooledTransaction) {
   };
 }
 
-function gone({ txId: transactionId, status, code, message, atMs }: Tombstone) {
+function rejectedTransaction({ txId: transactionId, status, code, message, atMs }: Tombstone) {
   return {
     transactionId,
     status,

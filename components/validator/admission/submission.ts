@@ -21,14 +21,14 @@ import {
   type TransactionType,
 } from '#core/ledger/transaction.ts';
 
-/** A submission whose shape is right; nothing of it is verified yet. */
+/** A submission of valid shape; nothing of it is verified yet. */
 export interface Submission {
   readonly txId: string;
   readonly envelope: TransactionEnvelope;
   readonly payload: JsonNode;
   readonly signatures: readonly TransactionSignature[];
   readonly keys: readonly SubmittedKey[];
-  /** Address of the key of signature 0 (L-55). */
+  /** Wallet address of the key of signature 0. */
   readonly senderAddress: string;
   readonly createdAtTicks: bigint;
   readonly expiresAtTicks: bigint | undefined;
@@ -39,7 +39,7 @@ export interface SubmittedKey {
   readonly signature: Uint8Array;
 }
 
-/** A value of a submission as it is read: what a JSON text holds, without the place where it stands. */
+/** A JSON value without its position in the text. */
 type Value =
   | { readonly kind: 'object'; readonly members: readonly Member[] }
   | { readonly kind: 'array'; readonly items: readonly Value[] }
@@ -83,7 +83,7 @@ const maxMetadata = { members: 64, nameLength: 128, valueLength: 4096 } as const
 const hashPattern = /^[0-9a-f]{64}$/;
 const priorities = ['low', 'normal', 'high'];
 
-/** Collects findings while a shape is read. */
+/** Collects violations while a shape is read. */
 class Findings {
   readonly list: Violation[] = [];
 
@@ -94,8 +94,8 @@ class Findings {
 }
 
 /**
- * Reads the specification's submitted transaction, names in the specification's PascalCase or in camelCase (D14).
- * @throws AppError invalid with every finding; VAL_STRUCT_012 alone when the text is no unambiguous JSON
+ * Parses the specification's submitted transaction. Member names may be PascalCase, as in the specification, or camelCase.
+ * @throws AppError invalid with every violation; VAL_STRUCT_012 alone when the text is not unambiguous JSON
  */
 export function parseSubmission(text: string, addressOf = signerAddress): Submission {
   const node = scanJson(text);
@@ -104,17 +104,17 @@ export function parseSubmission(text: string, addressOf = signerAddress): Submis
     throw validationError([validationViolation('VAL_STRUCT_007', undefined, 'The body must be an object')]);
   const members = namedMembers(node.members, memberSpellings, findings);
   const payload = node.members.find(({ name }) => name === 'Payload' || name === 'payload')?.value;
-  return whole(readSubmission({ members, payload, addressOf }, findings), findings);
+  return assertComplete(readSubmission({ members, payload, addressOf }, findings), findings);
 }
 
 /**
- * The submission that a sealed record was made of: what another validator gives is read like what clients send.
- * @throws AppError invalid with every finding
+ * Rebuilds the submission of a sealed record, so that a peer's transaction passes the same checks as a client's.
+ * @throws AppError invalid with every violation
  */
 export function submissionOf(record: SealedRecord, payload: JsonNode, addressOf = signerAddress): Submission {
   const findings = new Findings();
   const members = namedMembers(membersOf(record), memberSpellings, findings);
-  return whole(readSubmission({ members, payload, addressOf }, findings), findings);
+  return assertComplete(readSubmission({ members, payload, addressOf }, findings), findings);
 }
 
 function membersOf(record: SealedRecord): Member[] {
@@ -147,7 +147,7 @@ function signatureOf({ publicKey, signatureValue, algorithm }: TransactionSignat
   return { kind: 'object', members: textsOf(texts) };
 }
 
-function whole(submission: Submission | undefined, findings: Findings): Submission {
+function assertComplete(submission: Submission | undefined, findings: Findings): Submission {
   if (submission === undefined || findings.list.length > 0) throw validationError(findings.list);
   return submission;
 }
@@ -173,13 +173,16 @@ function camel(name: string): string {
 
 type Members = ReadonlyMap<MemberName, Value>;
 
-interface Parts {
+interface SubmissionParts {
   readonly members: Members;
   readonly payload: JsonNode | undefined;
   readonly addressOf: SignerAddress;
 }
 
-function readSubmission({ members, payload, addressOf }: Parts, findings: Findings): Submission | undefined {
+function readSubmission(
+  { members, payload, addressOf }: SubmissionParts,
+  findings: Findings,
+): Submission | undefined {
   const txId = readId(members, 'TransactionId', findings);
   const registerId = readId(members, 'RegisterId', findings);
   const payloadHash = readHash(members, findings);
@@ -219,7 +222,7 @@ function readSubmission({ members, payload, addressOf }: Parts, findings: Findin
   };
 }
 
-/** What the transaction claims to be; whether its signer may claim it is decided later (L-53). */
+/** The type that the transaction claims; whether its signer may claim it is judged later. */
 function declaredType(
   blueprintId: string | undefined,
   metadata: Readonly<Record<string, string>> | undefined,
@@ -324,19 +327,19 @@ function readRecipients(node: Value | undefined, findings: Findings): string[] |
   if (node.kind !== 'array')
     return findings.add('VAL_STRUCT_007', 'Recipients', 'Recipients must be an array');
   const addresses = node.items.flatMap((item) => (item.kind === 'string' ? item.value : []));
-  const sound = addresses.length === node.items.length && addresses.every(isWalletAddress);
-  if (!sound || addresses.length > MAX_RECIPIENTS || new Set(addresses).size !== addresses.length) {
+  const isValid = addresses.length === node.items.length && addresses.every(isWalletAddress);
+  if (!isValid || addresses.length > MAX_RECIPIENTS || new Set(addresses).size !== addresses.length) {
     return findings.add('VAL_STRUCT_009', 'Recipients');
   }
   return addresses;
 }
 
-interface Signed {
+interface ParsedSignature {
   readonly signature: TransactionSignature;
   readonly key: SubmittedKey;
 }
 
-function readSignatures(node: Value | undefined, findings: Findings): Signed[] {
+function readSignatures(node: Value | undefined, findings: Findings): ParsedSignature[] {
   const isList = node?.kind === 'array' && node.items.length > 0 && node.items.length <= MAX_SIGNATURES;
   if (node?.kind !== 'array' || !isList) {
     findings.add('VAL_STRUCT_005', 'Signatures');
@@ -345,7 +348,7 @@ function readSignatures(node: Value | undefined, findings: Findings): Signed[] {
   return node.items.flatMap((item, index) => readSignature(item, `Signatures[${index}]`, findings) ?? []);
 }
 
-function readSignature(node: Value, field: string, findings: Findings): Signed | undefined {
+function readSignature(node: Value, field: string, findings: Findings): ParsedSignature | undefined {
   if (node.kind !== 'object') return findings.add('VAL_STRUCT_007', field, 'A signature must be an object');
   const members = namedMembers(node.members, signatureSpellings, findings);
   const texts = signatureNames.map((name) => {

@@ -16,22 +16,22 @@ function world() {
   return { clock, subscribed, check, asked: () => asked };
 }
 
-describe('subscription of a submitting person', () => {
-  it('is asked for once and believed for half a minute', async () => {
+describe('the subscription of a submitting user', () => {
+  it('is requested once and cached for half a minute', async () => {
     const { check, clock, subscribed, asked } = world();
-    expect(check.isBelieved('org-1', register)).toBe(false);
+    expect(check.isCached('org-1', register)).toBe(false);
     await check.assertSubscribed('org-1', register);
     await check.assertSubscribed('org-1', register);
     expect(asked()).toBe(1);
-    expect(check.isBelieved('org-1', register)).toBe(true);
-    expect(check.isBelieved(undefined, register)).toBe(false);
+    expect(check.isCached('org-1', register)).toBe(true);
+    expect(check.isCached(undefined, register)).toBe(false);
     subscribed.clear();
     clock.advance(30_000);
-    expect(check.isBelieved('org-1', register)).toBe(false);
+    expect(check.isCached('org-1', register)).toBe(false);
     await expect(check.assertSubscribed('org-1', register)).rejects.toMatchObject({ kind: 'forbidden' });
   });
 
-  it('is asked for once by all who want to know at the same time, also when there is none', async () => {
+  it('is requested once for concurrent checks, also when it does not exist', async () => {
     const { check, asked } = world();
     await Promise.all(Array.from({ length: 5 }, () => check.assertSubscribed('org-1', register)));
     expect(asked()).toBe(1);
@@ -40,7 +40,7 @@ describe('subscription of a submitting person', () => {
     expect(asked()).toBe(2);
   });
 
-  it('is demanded: another organisation and no organisation are refused, and asked for again', async () => {
+  it('is required: another organisation and no organisation are refused, and checked again', async () => {
     const { check, subscribed } = world();
     const refused = { kind: 'forbidden', code: 'SUBSCRIPTION_REQUIRED' };
     await expect(check.assertSubscribed('org-2', register)).rejects.toMatchObject(refused);

@@ -2,14 +2,14 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Ledger } from '../sealing/ports.ts';
 
-/** How long a subscription that was seen is believed; one that was not seen is asked for again. */
-const believedMs = 30_000;
-const mostBelieved = 10_000;
+/** How long a confirmed subscription is cached; a negative answer is not cached. */
+const cacheTtlMs = 30_000;
+const maxCached = 10_000;
 
-/** Refuses people whose organisation does not subscribe to the register they submit to (decision D31). */
+/** Refuses users whose organisation does not subscribe to the register they submit to. */
 export interface SubscriptionCheck {
-  /** It was seen lately, so that nobody need be asked. */
-  isBelieved(organizationId: string | undefined, registerId: string): boolean;
+  /** Whether a confirmed subscription is cached, so that no request is needed. */
+  isCached(organizationId: string | undefined, registerId: string): boolean;
   /** Throws AppError forbidden SUBSCRIPTION_REQUIRED; unavailable when the register service does not answer. */
   assertSubscribed(organizationId: string | undefined, registerId: string): Promise<void>;
 }
@@ -20,7 +20,7 @@ export function createSubscriptionCheck(
 ): SubscriptionCheck {
   const seenAtMs = new Map<string, number>();
   const asking = new Map<string, Promise<boolean>>();
-  /** Everybody who wants to know at the same time waits for the same answer. */
+  /** Concurrent checks of the same subscription share one request. */
   const ask = (key: string, organizationId: string, registerId: string): Promise<boolean> => {
     const known = asking.get(key);
     if (known !== undefined) return known;
@@ -29,22 +29,22 @@ export function createSubscriptionCheck(
     return answer;
   };
   const keyOf = (organizationId: string, registerId: string) => `${organizationId} ${registerId}`;
-  const isBelieved = (organizationId: string | undefined, registerId: string): boolean => {
+  const isCached = (organizationId: string | undefined, registerId: string): boolean => {
     if (organizationId === undefined) return false;
     const seen = seenAtMs.get(keyOf(organizationId, registerId));
-    return seen !== undefined && clock.nowMs() - seen < believedMs;
+    return seen !== undefined && clock.nowMs() - seen < cacheTtlMs;
   };
   const isSubscribed = async (organizationId: string, registerId: string): Promise<boolean> => {
-    if (isBelieved(organizationId, registerId)) return true;
+    if (isCached(organizationId, registerId)) return true;
     const key = keyOf(organizationId, registerId);
     const subscribed = await ask(key, organizationId, registerId);
-    if (seenAtMs.size >= mostBelieved) seenAtMs.clear();
+    if (seenAtMs.size >= maxCached) seenAtMs.clear();
     if (subscribed) seenAtMs.set(key, clock.nowMs());
     else seenAtMs.delete(key);
     return subscribed;
   };
   return {
-    isBelieved,
+    isCached,
     assertSubscribed: async (organizationId, registerId) => {
       if (organizationId !== undefined && (await isSubscribed(organizationId, registerId))) return;
       throw new AppError(

@@ -45,7 +45,7 @@ function choose(waiting: PooledTransaction[], limits: { maxTransactions?: number
 }
 
 describe('the choice of transactions', () => {
-  it('pulls a parent before its child', () => {
+  it('moves a parent before its child', () => {
     expect(
       choose([
         transaction('c', 'b'),
@@ -56,7 +56,7 @@ describe('the choice of transactions', () => {
     ).toEqual(['a', 'b', 'c', 'x']);
   });
 
-  it('ends at the limits and never leaves a large one behind', () => {
+  it('ends at the limits and never leaves a large transaction behind', () => {
     const waiting = [
       transaction('a', undefined, 40),
       transaction('big', undefined, 80),
@@ -66,17 +66,17 @@ describe('the choice of transactions', () => {
     expect(choose(waiting, { maxTransactions: 2 })).toEqual(['a', 'big']);
   });
 
-  it('takes the beginning of a line that is too long for one docket', () => {
+  it('takes the prefix of an ancestry that is too long for one docket', () => {
     const line = [transaction('c', 'b'), transaction('b', 'a'), transaction('a', undefined)];
     expect(choose(line, { maxTransactions: 2 })).toEqual(['a', 'b']);
   });
 
-  it('leaves out what is expired, and what follows it', () => {
+  it('excludes expired transactions and their descendants', () => {
     const waiting = [transaction('a', undefined, 10, 0), transaction('b', 'a'), transaction('c', undefined)];
     expect(choose(waiting)).toEqual(['c']);
   });
 
-  it('L-39: takes one of those that repeat each other, and what follows that one', () => {
+  it('takes one of several transactions with the same replay key, and its descendants', () => {
     const waiting = [
       { ...transaction('a', undefined), replayKey: 'key' },
       { ...transaction('b', undefined), replayKey: 'key' },

@@ -3,16 +3,16 @@ import type { PooledTransaction } from '../pool/transaction.ts';
 export interface DocketLimits {
   readonly maxTransactions: number;
   readonly maxBytes: number;
-  /** Nothing that expires at or before this instant is taken (L-46: expiry is judged by the docket's timestamp). */
+  /** Transactions that expire at or before this instant are skipped: expiry is judged by the docket's timestamp. */
   readonly atMs: number;
-  /** Whether the register's rules take these too, in this order behind those chosen so far. */
-  take(line: readonly PooledTransaction[]): boolean;
+  /** Whether the register's rules accept these too, in this order behind those chosen so far. */
+  take(chain: readonly PooledTransaction[]): boolean;
 }
 
 /**
- * Chooses the transactions of the next docket from those that wait, oldest first and control before action, parents
- * before children (L-57), no two that repeat each other (L-39). A parent that waits behind its child is pulled forward; whatever does not fit ends the choice, so
- * that a large transaction is never overtaken for ever.
+ * Chooses the transactions of the next docket from the waiting ones: oldest first, control before action, parents before
+ * children, and no two with the same replay key. A parent that waits behind its child is moved forward. The first
+ * transaction that does not fit ends the selection, so that a large transaction is not overtaken forever.
  */
 export function chooseTransactions(
   waiting: Iterable<PooledTransaction>,
@@ -22,22 +22,22 @@ export function chooseTransactions(
   const chosen = new Set<PooledTransaction>();
   const replays = new Set<string>();
   let bytes = 0;
-  for (const line of lines(waiting, find, chosen)) {
+  for (const chain of chains(waiting, find, chosen)) {
     if (chosen.size === limits.maxTransactions) break;
-    if (line.some((each) => isOut(each, limits.atMs, replays))) continue;
-    const size = line.reduce((sum, each) => sum + each.sizeBytes, 0);
-    if (chosen.size + line.length > limits.maxTransactions || bytes + size > limits.maxBytes) {
-      return chosen.size === 0 ? trimmed(line, limits) : [...chosen];
+    if (chain.some((each) => isExcluded(each, limits.atMs, replays))) continue;
+    const size = chain.reduce((sum, each) => sum + each.sizeBytes, 0);
+    if (chosen.size + chain.length > limits.maxTransactions || bytes + size > limits.maxBytes) {
+      return chosen.size === 0 ? fittingPrefix(chain, limits) : [...chosen];
     }
-    if (!limits.take(line)) continue;
-    take(line, chosen, replays);
+    if (!limits.take(chain)) continue;
+    take(chain, chosen, replays);
     bytes += size;
   }
   return [...chosen];
 }
 
-/** What waits and is not chosen yet, each behind its ancestors. */
-function* lines(
+/** The waiting transactions that are not chosen yet, each behind its ancestors. */
+function* chains(
   waiting: Iterable<PooledTransaction>,
   find: (txId: string) => PooledTransaction | undefined,
   chosen: ReadonlySet<PooledTransaction>,
@@ -47,15 +47,19 @@ function* lines(
   }
 }
 
-function take(line: readonly PooledTransaction[], chosen: Set<PooledTransaction>, replays: Set<string>) {
-  for (const each of line) {
+function take(chain: readonly PooledTransaction[], chosen: Set<PooledTransaction>, replays: Set<string>) {
+  for (const each of chain) {
     chosen.add(each);
     if (each.replayKey !== undefined) replays.add(each.replayKey);
   }
 }
 
-/** Expired, or the same that was chosen already. */
-function isOut({ expiresAtMs, replayKey }: PooledTransaction, atMs: number, replays: ReadonlySet<string>) {
+/** Whether the transaction has expired, or repeats a chosen one. */
+function isExcluded(
+  { expiresAtMs, replayKey }: PooledTransaction,
+  atMs: number,
+  replays: ReadonlySet<string>,
+) {
   return expiresAtMs <= atMs || (replayKey !== undefined && replays.has(replayKey));
 }
 
@@ -65,22 +69,22 @@ function ancestry(
   find: (txId: string) => PooledTransaction | undefined,
   chosen: ReadonlySet<PooledTransaction>,
 ): PooledTransaction[] {
-  const line = [transaction];
+  const chain = [transaction];
   let previous = transaction.previousTransactionId;
   while (previous !== undefined) {
     const parent = find(previous);
-    if (parent === undefined || chosen.has(parent) || line.includes(parent)) break;
-    line.push(parent);
+    if (parent === undefined || chosen.has(parent) || chain.includes(parent)) break;
+    chain.push(parent);
     previous = parent.previousTransactionId;
   }
-  return line.reverse();
+  return chain.reverse();
 }
 
-/** A line too long for one docket: as much of its beginning as fits. */
-function trimmed(line: readonly PooledTransaction[], limits: DocketLimits): PooledTransaction[] {
+/** The longest prefix that fits, of an ancestry too long for one docket. */
+function fittingPrefix(chain: readonly PooledTransaction[], limits: DocketLimits): PooledTransaction[] {
   const fitting: PooledTransaction[] = [];
   let bytes = 0;
-  for (const each of line) {
+  for (const each of chain) {
     bytes += each.sizeBytes;
     if (fitting.length === limits.maxTransactions || bytes > limits.maxBytes) break;
     if (!limits.take([each])) break;

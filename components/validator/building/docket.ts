@@ -17,7 +17,7 @@ export interface Proposer {
   readonly genesisConfig?: string | undefined;
 }
 
-/** Builds the docket that follows a state, with the timestamp max(head + 1 us, now); docket 0 has its transaction's. */
+/** Builds the docket after a state. Its timestamp is max(head + 1 us, now); docket 0 takes that of its transaction. */
 export function buildDocket(
   state: RegisterState,
   transactions: readonly PooledTransaction[],
@@ -53,14 +53,14 @@ function docketTimestamp(
   return nextTimestamp(state, nowMicros);
 }
 
-/** The timestamp of a docket that follows a state now: max(head + 1 us, now). */
+/** The timestamp of the next docket after a state: max(head + 1 us, now). */
 export function nextTimestamp({ height, headTimestamp }: RegisterState, nowMicros: bigint): string {
   if (height === 0) return formatLedgerTimestamp(nowMicros);
   const head = ticksToMicros(parseTimestamp(headTimestamp));
   return formatLedgerTimestamp(nowMicros > head ? nowMicros : head + 1n);
 }
 
-/** What consensus votes on. */
+/** The value that consensus votes on. */
 export function docketValue(header: DocketHeader): Value {
   const { hash, merkleRoot, logRoot, timestamp } = header;
   return { hash, merkleRoot, logRoot, timestamp };

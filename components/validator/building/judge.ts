@@ -12,8 +12,8 @@ import type { Docket } from './docket.ts';
 import { contextOf, judgePolicies } from './overlay.ts';
 
 /**
- * Judges a proposed docket against the state before it (notes/ledger.md 4.3, row Prevote): a function of the docket and
- * the state alone, so that every member judges alike. Transactions must have been verified and looked up by then.
+ * Judges a proposed docket against the state before it. The verdict is a function of docket and state alone, so that every
+ * member reaches the same one. Transactions must already be verified and looked up.
  */
 export function judgeDocket(state: RegisterState, { header, transactions }: Docket): Violation[] {
   const head: DocketHead | undefined =
@@ -38,7 +38,7 @@ export function judgeDocket(state: RegisterState, { header, transactions }: Dock
   ];
 }
 
-/** Docket 0 holds the genesis transaction that the register begins with, alone, and says what follows from it (L-34). */
+/** Docket 0 holds exactly the genesis transaction that the register begins with, and the genesis configuration derived from it. */
 function judgeGenesis(
   state: RegisterState,
   header: Docket['header'],
@@ -52,7 +52,9 @@ function judgeGenesis(
     begun !== undefined &&
     rulesJson(begun.ledger) === rulesJson(state.ledger) &&
     header.genesisConfig === genesisConfigOf(genesis.payload, state.networkId);
-  return isSame ? [] : [validationViolation('VAL_PERM_002', 'genesisConfig', 'Another genesis began here')];
+  return isSame
+    ? []
+    : [validationViolation('VAL_PERM_002', 'genesisConfig', 'The register began with another genesis')];
 }
 
 function findGenesisState(state: RegisterState, genesis: Genesis): RegisterState | undefined {
@@ -64,7 +66,7 @@ function findGenesisState(state: RegisterState, genesis: Genesis): RegisterState
   }
 }
 
-/** What the register's own rules say: its policies of each transaction, its roster of the control transactions. */
+/** Judges the register's own rules: the policies for each transaction, the roster for control transactions. */
 function judgeRules(
   state: RegisterState,
   { timestamp }: Docket['header'],
@@ -80,8 +82,8 @@ function judgeRules(
 }
 
 /**
- * What the docket's hash does not cover, or not by itself, must follow from the rest: two members that hold the same hash
- * and roots hold the same header, and the register refuses nothing that they sealed.
+ * Header fields that the docket hash does not cover, or not by itself, must follow from the rest. Members that hold the
+ * same hash and roots then hold the same header, and the register service refuses no sealed docket.
  */
 function judgeUncovered(
   { members }: RegisterState,
@@ -108,7 +110,7 @@ function judgeLimits(state: RegisterState, header: Docket['header']): Violation[
     : [validationViolation('VAL_SIZE_001', 'sizeBytes', 'The docket is larger than the policy allows')];
 }
 
-/** Parents before children, one successor each, nothing expired at the docket's own time. */
+/** Parents before children, at most one exclusive successor each, and no transaction expired at the docket's timestamp. */
 function judgeOrder(header: Docket['header'], transactions: Docket['transactions']): Violation[] {
   const found: Violation[] = [];
   const atTicks = findTimestamp(header.timestamp) ?? 0n;
@@ -118,7 +120,7 @@ function judgeOrder(header: Docket['header'], transactions: Docket['transactions
   for (const transaction of transactions) {
     const { txId, previousTransactionId: previous, exclusivePredecessor } = transaction;
     if (previous !== undefined && ids.has(previous) && !seen.has(previous)) {
-      found.push(validationViolation('VAL_CHAIN_001', txId, 'A child stands before its parent'));
+      found.push(validationViolation('VAL_CHAIN_001', txId, 'The parent follows its child in the docket'));
     }
     if (previous !== undefined && exclusivePredecessor && followed.has(previous)) {
       found.push(validationViolation('VAL_CHAIN_FORK', txId));
@@ -132,7 +134,7 @@ function judgeOrder(header: Docket['header'], transactions: Docket['transactions
   return found;
 }
 
-/** No two Actions that repeat each other (L-39). */
+/** No two Actions of a docket with the same replay key. */
 function judgeReplays(transactions: Docket['transactions']): Violation[] {
   const seen = new Set<string>();
   return transactions.flatMap(({ txId, replayKey }) => {
@@ -143,7 +145,7 @@ function judgeReplays(transactions: Docket['transactions']): Violation[] {
   });
 }
 
-/** Proposer-based timestamps: whether a new proposal's time is plausible when it arrives. Genesis is exempt (D13). */
+/** Proposer-based timestamps: whether a new proposal's timestamp is plausible on arrival. Genesis is exempt. */
 export function isTimely(state: RegisterState, timestamp: string, nowMs: number): boolean {
   if (state.height === 0) return true;
   const ticks = findTimestamp(timestamp);

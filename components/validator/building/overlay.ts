@@ -8,28 +8,28 @@ import { parseRecord } from '#core/ledger/record.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import { controlOf, type RegisterState } from '../sealing/state.ts';
 
-/** What of a transaction the rules look at. */
-export type Ruled = Omit<PooledTransaction, 'exclusivePredecessor' | 'addedAtMs'>;
+/** A transaction before its predecessor is resolved; the policies judge it. */
+export type UnlinkedTransaction = Omit<PooledTransaction, 'exclusivePredecessor' | 'addedAtMs'>;
 
-/** Where the next docket of a state is judged. */
+/** The context in which the next docket of a state is judged. */
 export function contextOf(state: RegisterState, timestamp: string): ControlContext {
   return { docketNumber: state.height, timestamp, verifier: state.verifier };
 }
 
-/** Whether the id follows from the envelope or, for publications of blueprints, from what is published. */
-function isDerived({ bound, record, payload }: Ruled): boolean {
+/** Whether the id is derived from the envelope or, for blueprint publications, from the published blueprint. */
+function isDerived({ bound, record, payload }: UnlinkedTransaction): boolean {
   return bound || findPublication(parseRecord(record), payload) !== undefined;
 }
 
-/** What the policies in force say of one transaction, whatever else is in its docket. Genesis is exempt (D13). */
-export function judgePolicies(state: RegisterState, transaction: Ruled): Violation[] {
+/** Judges one transaction by the policies in force, independent of the rest of its docket. Genesis is exempt. */
+export function judgePolicies(state: RegisterState, transaction: UnlinkedTransaction): Violation[] {
   const { maxTransactionBytes, requireBoundTxId } = state.rules;
   const { cryptoPolicy } = state.ledger;
-  const isFine =
+  const isAcceptable =
     transaction.sizeBytes <= maxTransactionBytes &&
     (!requireBoundTxId || isDerived(transaction)) &&
     acceptsAlgorithms(cryptoPolicy, transaction.algorithms);
-  if (isFine || transaction.type === 'Genesis') return [];
+  if (isAcceptable || transaction.type === 'Genesis') return [];
   const found = judgeCrypto(cryptoPolicy, transaction.algorithms).filter(
     ({ severity }) => severity !== 'Warning',
   );
@@ -40,10 +40,10 @@ export function judgePolicies(state: RegisterState, transaction: Ruled): Violati
   return found;
 }
 
-/** Everything that the register's own rules say of one transaction that would be alone in the next docket. */
+/** Judges one transaction by the register's own rules, as if it were alone in the next docket. */
 export function judgeAlone(
   state: RegisterState,
-  transaction: Ruled,
+  transaction: UnlinkedTransaction,
   timestamp: string,
 ): readonly Violation[] {
   const found = judgePolicies(state, transaction);
@@ -52,7 +52,7 @@ export function judgeAlone(
   return 'violations' in applied ? applied.violations : [];
 }
 
-/** The rules as they become while a docket is put together: its control transactions build on one another. */
+/** Speculative rules while a docket is assembled: each control transaction builds on the previous ones. */
 export class Overlay {
   readonly #state: RegisterState;
   readonly #context: ControlContext;
@@ -64,10 +64,10 @@ export class Overlay {
     this.#fold = beginDocket(state.ledger, this.#context);
   }
 
-  /** Takes all of a line of transactions, in order, or nothing of it; what is left out may fit another docket. */
-  take(line: readonly PooledTransaction[]): boolean {
+  /** Accepts all of these transactions, in order, or none; a rejected group may fit a later docket. */
+  take(chain: readonly PooledTransaction[]): boolean {
     let fold: DocketFold | undefined = this.#fold;
-    for (const transaction of line) {
+    for (const transaction of chain) {
       fold = this.#next(fold, transaction);
       if (fold === undefined) return false;
     }

@@ -22,7 +22,7 @@ describe('cosign', () => {
       id === registerId ? { networkId: 'acme', signer, rootAt: (size: number) => roots.at(size) } : undefined,
   };
 
-  it('signs the checkpoint that C2SP describes, at the latest sizes', async () => {
+  it('signs the checkpoint of the C2SP format at the latest sizes', async () => {
     for (const size of [7, 10]) {
       const rootHash = decodeHex(rootOf(size));
       const { timeSeconds, signature } = await cosign(deps, { registerId, size, rootHash });
@@ -36,7 +36,7 @@ describe('cosign', () => {
     }
   });
 
-  it('signs no other root, no size it has not decided or forgot, and no foreign register', async () => {
+  it('signs no other root, no size it has not decided or no longer keeps, and no unknown register', async () => {
     const ask = (size: number, root: string, id = registerId) =>
       cosign(deps, { registerId: id, size, rootHash: decodeHex(root) });
     const before = signer.signed.length;

@@ -5,13 +5,13 @@ import type { Signer } from '../sealing/ports.ts';
 
 export interface CosignDeps {
   readonly clock: Clock;
-  /** Undefined for a register that is not validated here. */
+  /** Undefined for a register that this validator does not run. */
   findLog(registerId: string): CosignedLog | undefined;
 }
 
 export interface CosignedLog {
   readonly networkId: string;
-  /** With the key that the register names for this validator. */
+  /** Signs with the key that the register names for this validator. */
   readonly signer: Signer;
   /** Root of the log at a size, lower hex. */
   rootAt(size: number): string | undefined;
@@ -23,10 +23,9 @@ export interface Cosignature {
 }
 
 /**
- * Cosigns the checkpoint of a register (decision D25): only a size that this validator has decided itself, and only the
- * root that it computed.
- * @throws AppError not_found REGISTER_NOT_FOUND; unavailable CHECKPOINT_UNKNOWN for a size that is not at hand here;
- * conflict CHECKPOINT_DIVERGENT for another root
+ * Cosigns the checkpoint of a register: only a size that this validator has decided itself, and only its own root.
+ * @throws AppError not_found REGISTER_NOT_FOUND; unavailable CHECKPOINT_UNKNOWN for a size that is not cached;
+ * conflict CHECKPOINT_DIVERGENT for a different root
  */
 export async function cosign(
   deps: CosignDeps,
@@ -35,12 +34,20 @@ export async function cosign(
   const { registerId, size, rootHash } = request;
   const log = deps.findLog(registerId);
   if (log === undefined)
-    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
   const root = log.rootAt(size);
   if (root === undefined)
-    throw new AppError('unavailable', 'CHECKPOINT_UNKNOWN', `Size ${size} is not at hand here`);
+    throw new AppError(
+      'unavailable',
+      'CHECKPOINT_UNKNOWN',
+      `This validator does not hold the root of size ${size}`,
+    );
   if (root !== encodeHex(rootHash))
-    throw new AppError('conflict', 'CHECKPOINT_DIVERGENT', `Another root is known here for size ${size}`);
+    throw new AppError(
+      'conflict',
+      'CHECKPOINT_DIVERGENT',
+      `This validator has another root for size ${size}`,
+    );
   const timeSeconds = Math.floor(deps.clock.nowMs() / 1000);
   const { networkId } = log;
   const signature = await log.signer.sign({

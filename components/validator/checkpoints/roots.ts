@@ -1,4 +1,4 @@
-/** Log roots of a register's latest sizes: what a checkpoint that was asked for a moment ago must match. */
+/** Log roots of a register's latest sizes, for the checkpoints that were issued a moment ago. */
 export class RecentRoots {
   readonly #roots = new Map<number, string>();
   readonly #kept: number;
@@ -13,7 +13,7 @@ export class RecentRoots {
     this.#roots.delete(size - this.#kept);
   }
 
-  /** Undefined for a size that is not reached yet or too old. */
+  /** Undefined for a size that is not reached yet or no longer kept. */
   at(size: number): string | undefined {
     return this.#roots.get(size);
   }

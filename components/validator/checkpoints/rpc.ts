@@ -4,7 +4,7 @@ import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { CheckpointService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import { type CosignDeps, cosign } from './cosign.ts';
 
-/** What the register service asks when somebody reads a checkpoint. */
+/** The RPC by which the register service obtains cosignatures for a checkpoint. */
 export function checkpointHandlers(deps: CosignDeps): RpcHandlers<typeof CheckpointService.method> {
   return {
     async cosign({ registerId: text, size, rootHash }) {

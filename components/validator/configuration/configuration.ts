@@ -1,16 +1,16 @@
 import type { Logger } from '#kit/log/log.ts';
 import type { PoolBounds } from '../pool/pool.ts';
-import { freePace, type Pace } from '../sealing/cadence.ts';
-import { type Changes, parsePatch, type Ranges, type RuntimeSettings } from './settings.ts';
+import { type BuildLimits, unlimitedBuild } from '../sealing/block-interval.ts';
+import { parsePatch, type Ranges, type RuntimeSettings, type SettingChanges } from './settings.ts';
 
-/** What a running validator is set by. */
+/** The parts of a running validator that the settings change. */
 export interface Controls {
-  readonly pace: Pace;
+  readonly buildLimits: BuildLimits;
   readonly bounds: Pick<PoolBounds, 'maxTransactions' | 'maxBytes'> & {
     readonly budget: { readonly maxBytes: number };
   };
   readonly verifying: { readonly workers: number; limit(threads: number): void };
-  /** Undefined where throughput is not limited. */
+  /** Undefined where no rate limit applies. */
   readonly rate: { readonly perMinute: number; limit(perMinute: number): void } | undefined;
   readonly log: Pick<Logger, 'level' | 'info'>;
 }
@@ -18,8 +18,8 @@ export interface Controls {
 const mebibyte = 1024 * 1024;
 
 /**
- * What may be changed while the validator runs. A change counts at once and is forgotten at the next start, which takes the
- * settings of its environment again (L-78).
+ * The settings that may be changed at runtime. A change applies at once and is lost at the next start, which reads the
+ * environment again.
  */
 export class Configuration {
   readonly #controls: Controls;
@@ -45,23 +45,26 @@ export class Configuration {
     return this.#effective;
   }
 
-  /** Throws AppError invalid, like parsePatch; then nothing has changed. */
-  parse(patch: unknown): Changes {
+  /** Throws AppError invalid, like parsePatch; nothing has changed then. */
+  parse(patch: unknown): SettingChanges {
     return parsePatch(patch, this.#ranges());
   }
 
-  apply(changes: Changes): void {
+  apply(changes: SettingChanges): void {
     const before = this.#effective;
     const values = [...changes].map(([name, value]) => [name, value ?? this.#atStart[name]] as const);
     this.#effective = { ...before, ...Object.fromEntries(values) };
     this.#set(this.#effective);
-    this.#controls.log.info({ settings: this.#effective }, 'the configuration was changed');
+    this.#controls.log.info(
+      { settings: this.#effective },
+      'the configuration was changed until the next start',
+    );
   }
 
   #set(settings: RuntimeSettings): void {
-    const { pace, bounds, verifying, rate, log } = this.#controls;
-    pace.intervalMs = settings['build.intervalMs'] ?? freePace.intervalMs;
-    pace.maxTransactions = settings['build.maxTransactions'] ?? freePace.maxTransactions;
+    const { buildLimits, bounds, verifying, rate, log } = this.#controls;
+    buildLimits.intervalMs = settings['build.intervalMs'] ?? unlimitedBuild.intervalMs;
+    buildLimits.maxTransactions = settings['build.maxTransactions'] ?? unlimitedBuild.maxTransactions;
     bounds.maxTransactions = settings['mempool.maxSize'];
     bounds.maxBytes = settings['mempool.maxBytes'];
     verifying.limit(settings['validation.concurrency']);
@@ -72,14 +75,14 @@ export class Configuration {
 
   #ranges(): Ranges {
     const { bounds, verifying, rate } = this.#controls;
-    const least = 1;
+    const min = 1;
     return {
-      'build.intervalMs': { least: 0, most: 10_000 },
-      'build.maxTransactions': { least, most: 10_000 },
-      'mempool.maxSize': { least, most: 1_000_000 },
-      'mempool.maxBytes': { least: mebibyte, most: bounds.budget.maxBytes },
-      'validation.concurrency': { least, most: verifying.workers },
-      'rateLimit.perMinute': { least, most: rate === undefined ? 0 : 1_000_000 },
+      'build.intervalMs': { min: 0, max: 10_000 },
+      'build.maxTransactions': { min, max: 10_000 },
+      'mempool.maxSize': { min, max: 1_000_000 },
+      'mempool.maxBytes': { min: mebibyte, max: bounds.budget.maxBytes },
+      'validation.concurrency': { min, max: verifying.workers },
+      'rateLimit.perMinute': { min, max: rate === undefined ? 0 : 1_000_000 },
     };
   }
 }

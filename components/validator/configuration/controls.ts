@@ -6,21 +6,21 @@ import type { Engine } from '../engine.ts';
 import { Configuration } from './configuration.ts';
 
 export interface ConfigurationParts {
-  readonly engine: Pick<Engine, 'pace' | 'bounds'>;
+  readonly engine: Pick<Engine, 'buildLimits' | 'bounds'>;
   readonly pool: Pick<VerifyPool, 'limit'>;
   /** Threads of the pool. */
   readonly workers: number;
-  /** Undefined where throughput is not limited. */
+  /** Undefined where no rate limit applies. */
   readonly limiter: Pick<RateLimiter, 'change'> | undefined;
   readonly log: Logger;
 }
 
-/** What an operator may change of a validator while it runs. */
+/** Builds the settings that an operator may change at runtime. */
 export function configure({ engine, pool, workers, limiter, log }: ConfigurationParts): Configuration {
   const { Api } = rateLimitRules;
   const limit = (perMinute: number) => limiter?.change('Api', { ...Api, limit: perMinute });
   return new Configuration({
-    pace: engine.pace,
+    buildLimits: engine.buildLimits,
     bounds: engine.bounds,
     verifying: { workers, limit: (threads) => pool.limit(threads) },
     rate: limiter && { perMinute: Api.limit, limit },

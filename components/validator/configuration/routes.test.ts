@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
-import { Served, somebody, systemAdmin } from '../testing/served.ts';
+import { systemAdmin, TestServer, userCaller } from '../testing/test-server.ts';
 import { registerId } from '../testing/world.ts';
 
-const served = new Served();
+const served = new TestServer();
 const { world } = served;
 beforeAll(async () => {
   await served.open();
@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => served.close());
 
 const put = (patch: unknown, query = '') => served.send('PUT', `/api/admin/config${query}`, patch);
-/** Everything as it was at the start. */
+/** Restores the settings of the start. */
 const undo = {
   build: { intervalMs: null, maxTransactions: null },
   mempool: { maxSize: null, maxBytes: null },
@@ -22,13 +22,13 @@ const undo = {
 };
 afterEach(async () => {
   served.announced.length = 0;
-  Reflect.deleteProperty(served.colleagues, 'configure');
+  Reflect.deleteProperty(served.peerClients, 'configure');
   expect((await put(undo)).statusCode).toBe(200);
   served.controlled.length = 0;
 });
 
 describe('PUT /api/admin/config', () => {
-  it('says what holds, and goes back to what held at the start', async () => {
+  it('returns the effective values and restores those of the start', async () => {
     const atStart = {
       build: { intervalMs: null, maxTransactions: null },
       mempool: { maxSize: 10_000, maxBytes: 64 * 1024 * 1024 },
@@ -48,7 +48,7 @@ describe('PUT /api/admin/config', () => {
       restartRequired: [],
       members: [{ validatorId: 'validator-0', reachable: true }],
     });
-    expect(world.engine.pace).toEqual({ intervalMs: 50, maxTransactions: 7 });
+    expect(world.engine.buildLimits).toEqual({ intervalMs: 50, maxTransactions: 7 });
     expect(world.runtime.log.level).toBe('error');
     expect(served.controlled).toEqual([
       ['threads', 1],
@@ -58,7 +58,7 @@ describe('PUT /api/admin/config', () => {
     expect((await put(undo)).json().effective).toEqual(atStart);
   });
 
-  it('counts at once: the size of a pool and of a docket', async () => {
+  it('applies at once to the sizes of pools and dockets', async () => {
     await world.engine.setMode(registerId, 'Paused');
     await put({ mempool: { maxSize: 2 }, build: { maxTransactions: 1 } });
     for (const expected of [200, 200, 429]) {
@@ -110,30 +110,30 @@ describe('PUT /api/admin/config', () => {
     ['text', { rateLimit: { perMinute: '60' } }, 'INVALID_REQUEST', 'rateLimit.perMinute'],
     ['a level that is none', { logLevel: 'silent' }, 'INVALID_REQUEST', 'logLevel'],
     ['a list', { mempool: [1] }, 'INVALID_REQUEST', 'mempool'],
-  ])('refuses %s by its name, and takes nothing of the patch', async (_what, wrong, code, field) => {
-    const before = { ...world.engine.pace };
+  ])('refuses %s with its own code, and applies nothing of the patch', async (_what, wrong, code, field) => {
+    const before = { ...world.engine.buildLimits };
     const text = JSON.stringify({ build: { intervalMs: 1 } }).slice(0, -1);
     const patch = `${text},${JSON.stringify(wrong).slice(1)}`;
     const answer = await put('build' in (wrong as object) ? wrong : patch);
     expect(answer.json()).toMatchObject({ status: 400, code, errors: [{ code, field }] });
-    expect(world.engine.pace).toEqual(before);
+    expect(world.engine.buildLimits).toEqual(before);
   });
 
-  it('refuses what is no patch, and one that changes nothing', async () => {
+  it('refuses a malformed patch and one that changes nothing', async () => {
     for (const body of ['{}', '[]', '7', '"x"', '', '{"build":{}}'])
       expect((await put(body)).statusCode).toBe(400);
   });
 
-  it('holds at all validators, and names who did not hear of it or refused', async () => {
+  it('applies at all validators, and names those that were unreachable or refused', async () => {
     served.announced.push('validator-1', 'validator-2', 'validator-3');
     const heard: unknown[] = [];
-    served.colleagues.configure = async (validatorId, { patch, subjectToken }) => {
+    served.peerClients.configure = async (validatorId, { patch, subjectToken }) => {
       if (validatorId === 'validator-2') throw new AppError('unavailable', 'UNAVAILABLE', 'away');
       if (validatorId === 'validator-3') throw new AppError('invalid', 'INVALID_REQUEST', 'too much');
       heard.push([validatorId, Buffer.from(patch).toString(), subjectToken]);
     };
     const asked: string[] = [];
-    served.colleagues.report = async (validatorId) => {
+    served.peerClients.report = async (validatorId) => {
       asked.push(validatorId);
       throw new AppError('unavailable', 'UNAVAILABLE', 'away');
     };
@@ -158,9 +158,9 @@ describe('PUT /api/admin/config', () => {
     expect(asked, 'for reports, which nobody reads').toEqual([]);
   });
 
-  it('is for system administrators: the route says so', async () => {
+  it('requires a system administrator', async () => {
     const routes = await served.app.inject('/openapi.json');
     expect(JSON.stringify(routes.json().paths['/api/admin/config'].put)).toContain('RequireSystemAdmin');
-    expect(somebody.roles).not.toContain('SystemAdmin');
+    expect(userCaller.roles).not.toContain('SystemAdmin');
   });
 });

@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { utf8 } from '#core/encoding/text.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { type App, problemSchema } from '#kit/http/http.ts';
-import { type GatherDeps, listValidators } from '../admin/gather.ts';
-import type { Colleagues } from '../membership/clients.ts';
+import { type CollectReportsDeps, listValidators } from '../admin/collect-reports.ts';
+import type { PeerClients } from '../membership/peer-clients.ts';
 import type { Configuration } from './configuration.ts';
 import { logLevels, type RuntimeSettings } from './settings.ts';
 
-export interface ConfigurationDeps extends Omit<GatherDeps, 'colleagues'> {
+export interface ConfigurationDeps extends Omit<CollectReportsDeps, 'peerClients'> {
   readonly configuration: Pick<Configuration, 'parse' | 'apply' | 'effective'>;
-  readonly colleagues: Pick<Colleagues, 'configure'>;
+  readonly peerClients: Pick<PeerClients, 'configure'>;
 }
 
 const text = z.string();
@@ -24,7 +24,7 @@ const effectiveSchema = z.object({
   rateLimit: z.object({ perMinute: number.nullable().describe('null where throughput is not limited') }),
   logLevel: z.enum([...logLevels, 'silent']),
 });
-/** The names are judged by `parsePatch`, so that each of them can be refused as what it is. */
+/** `parsePatch` judges the names, so that each of them is refused with its own code. */
 const patchSchema = z.looseObject({
   build: z.unknown().optional().describe('intervalMs, maxTransactions: numbers, or null as policies say'),
   mempool: z.unknown().optional().describe('maxSize, maxBytes of each register'),
@@ -34,8 +34,8 @@ const patchSchema = z.looseObject({
 });
 
 /**
- * `PUT /api/admin/config`: a JSON merge patch over what may be changed while validators run (L-78). It holds at all of
- * them, or at the one that is named, at once and until their next start.
+ * `PUT /api/admin/config`: a JSON merge patch over the settings that may be changed at runtime. It applies at all
+ * validators, or at the named one, at once and until their next start.
  */
 export function mountConfiguration(app: App, deps: ConfigurationDeps): void {
   app.put(
@@ -74,30 +74,30 @@ export function mountConfiguration(app: App, deps: ConfigurationDeps): void {
   );
 }
 
-interface Order {
+interface ConfigurationRequest {
   readonly patch: unknown;
   readonly validatorId: string | undefined;
   readonly subjectToken: string;
 }
 
-interface Configured {
+interface MemberResult {
   readonly validatorId: string;
   readonly reachable: boolean;
-  /** Why it refused. */
+  /** Error code of the refusal. */
   readonly code?: string;
 }
 
-/** What this validator refuses goes to nobody; what another one refuses, or does not hear, is in the answer. */
-async function configureAll(deps: ConfigurationDeps, order: Order): Promise<Configured[]> {
-  const changes = deps.configuration.parse(order.patch);
+/** A patch that this validator refuses is sent to no other. The answer names the validators that refuse or cannot be reached. */
+async function configureAll(deps: ConfigurationDeps, request: ConfigurationRequest): Promise<MemberResult[]> {
+  const changes = deps.configuration.parse(request.patch);
   const known = await listValidators(deps);
-  const chosen = order.validatorId === undefined ? known : known.filter((id) => id === order.validatorId);
+  const chosen = request.validatorId === undefined ? known : known.filter((id) => id === request.validatorId);
   if (chosen.length === 0)
-    throw new AppError('not_found', 'VALIDATOR_NOT_FOUND', `${order.validatorId} is no validator here`);
-  const patch = utf8(JSON.stringify(order.patch));
+    throw new AppError('not_found', 'VALIDATOR_NOT_FOUND', `${request.validatorId} is no validator here`);
+  const patch = utf8(JSON.stringify(request.patch));
   return Promise.all(
     chosen.map(async (validatorId) => {
-      if (validatorId !== deps.validatorId) return configureOther(deps, validatorId, { ...order, patch });
+      if (validatorId !== deps.validatorId) return configureOther(deps, validatorId, { ...request, patch });
       deps.configuration.apply(changes);
       return { validatorId, reachable: true };
     }),
@@ -105,21 +105,21 @@ async function configureAll(deps: ConfigurationDeps, order: Order): Promise<Conf
 }
 
 async function configureOther(
-  { colleagues }: ConfigurationDeps,
+  { peerClients }: ConfigurationDeps,
   validatorId: string,
   { patch, subjectToken }: { readonly patch: Uint8Array; readonly subjectToken: string },
-): Promise<Configured> {
+): Promise<MemberResult> {
   try {
-    await colleagues.configure(validatorId, { patch, subjectToken });
+    await peerClients.configure(validatorId, { patch, subjectToken });
     return { validatorId, reachable: true };
   } catch (error) {
     if (!isAppError(error)) throw error;
-    const isAway = error.kind === 'unavailable' || error.kind === 'timeout';
-    return { validatorId, reachable: !isAway, ...(!isAway && { code: error.code }) };
+    const isUnreachable = error.kind === 'unavailable' || error.kind === 'timeout';
+    return { validatorId, reachable: !isUnreachable, ...(!isUnreachable && { code: error.code }) };
   }
 }
 
-/** Settings as members of members. */
+/** Turns dotted names into nested objects. */
 function nested(settings: RuntimeSettings): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(settings)) {

@@ -1,7 +1,7 @@
 import { AppError, type Violation, violation } from '#core/errors/errors.ts';
 import { defaultPolicy } from '#core/ledger/policy.ts';
 
-/** What may be changed while a validator runs, by name; null where nothing is set (L-78). */
+/** The settings that may be changed at runtime, by name; null where nothing is set. */
 export interface RuntimeSettings {
   readonly 'build.intervalMs': number | null;
   readonly 'build.maxTransactions': number | null;
@@ -14,20 +14,20 @@ export interface RuntimeSettings {
 
 export type SettingName = keyof RuntimeSettings;
 export type SettingValue = number | string | null;
-export type Changes = ReadonlyMap<SettingName, SettingValue>;
+export type SettingChanges = ReadonlyMap<SettingName, SettingValue>;
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
-/** A whole number within bounds, both included; a validator in whose bounds nothing lies cannot change it. */
+/** A whole number within inclusive bounds; an empty range means that this validator cannot change the setting. */
 export interface Range {
-  readonly least: number;
-  readonly most: number;
+  readonly min: number;
+  readonly max: number;
 }
 
 /** The bounds of the numbers at one validator. */
 export type Ranges = Readonly<Record<Exclude<SettingName, 'logLevel'>, Range>>;
 
-/** Settings of the start, by the name they would have here. */
+/** Settings that are fixed at start, by the name they would have here. */
 const fixed: Readonly<Record<string, string>> = {
   'mempool.maxControlTransactions': 'CHANCERY_POOL_MAX_CONTROL_TRANSACTIONS',
   'mempool.maxBytesTotal': 'CHANCERY_POOL_MAX_BYTES_TOTAL',
@@ -38,15 +38,15 @@ const fixed: Readonly<Record<string, string>> = {
   endpoint: 'CHANCERY_VALIDATOR_ENDPOINT',
   'rateLimit.profile': 'CHANCERY_RATE_LIMIT_PROFILE',
 };
-const mostMembers = 64;
+const maxMembers = 64;
 
 /**
- * Reads a JSON merge patch (RFC 7386): the names it changes and their values, null where the setting goes back to that of
- * the start. Nothing is taken unless all of it can be.
- * @throws AppError invalid with every finding: POLICY_CONTROLLED for what the policy of a register decides, IMMUTABLE_FIELD
- * for a setting of the start, INVALID_REQUEST for other names and values
+ * Reads a JSON merge patch (RFC 7386) into changed names and values; null restores the setting of the start. The patch is
+ * applied as a whole or not at all.
+ * @throws AppError invalid with every violation: POLICY_CONTROLLED for a value of the register's policy, IMMUTABLE_FIELD
+ * for a setting fixed at start, INVALID_REQUEST for other names and values
  */
-export function parsePatch(patch: unknown, ranges: Ranges): Changes {
+export function parsePatch(patch: unknown, ranges: Ranges): SettingChanges {
   const found: Violation[] = [];
   const changes = new Map<SettingName, SettingValue>();
   const members = flatten(patch);
@@ -61,21 +61,21 @@ export function parsePatch(patch: unknown, ranges: Ranges): Changes {
   throw new AppError('invalid', first.code, first.message, { violations: found });
 }
 
-interface Leaf {
+interface PatchEntry {
   readonly name: string;
   readonly value: unknown;
 }
 
-/** Members by their dotted names; one level is enough for every name there is. */
-function flatten(patch: unknown): Leaf[] {
+/** Members by their dotted names; one level suffices for all names. */
+function flatten(patch: unknown): PatchEntry[] {
   if (!isObject(patch)) return [{ name: '', value: patch }];
   return Object.entries(patch)
-    .flatMap(([name, value]): Leaf[] =>
+    .flatMap(([name, value]): PatchEntry[] =>
       isObject(value)
         ? Object.entries(value).map(([inner, leaf]) => ({ name: `${name}.${inner}`, value: leaf }))
         : [{ name, value }],
     )
-    .slice(0, mostMembers);
+    .slice(0, maxMembers);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -93,22 +93,22 @@ function judge(name: string, value: unknown, ranges: Ranges): Violation | undefi
     return violation('POLICY_CONTROLLED', message, name);
   }
   if (Object.hasOwn(fixed, name)) {
-    const message = `${name} is set at the start (${fixed[name]}) and cannot be changed while the validator runs`;
+    const message = `${name} is set at the start (${fixed[name]}) and needs a restart`;
     return violation('IMMUTABLE_FIELD', message, name);
   }
   return violation('INVALID_REQUEST', `${name.slice(0, 128)} is no setting`, name.slice(0, 128));
 }
 
-function judgeNumber(name: string, value: unknown, { least, most }: Range): Violation | undefined {
-  if (least > most) return violation('IMMUTABLE_FIELD', `${name} cannot be changed at this validator`, name);
+function judgeNumber(name: string, value: unknown, { min, max }: Range): Violation | undefined {
+  if (min > max) return violation('IMMUTABLE_FIELD', `${name} cannot be changed at this validator`, name);
   const isWithin =
     value === null ||
-    (typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most);
+    (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max);
   if (isWithin) return undefined;
-  return violation('INVALID_REQUEST', `${name} is a whole number from ${least} to ${most}`, name);
+  return violation('INVALID_REQUEST', `${name} is a whole number from ${min} to ${max}`, name);
 }
 
-/** `consensus`, `consensus.x`, and the bare names of what policies decide. */
+/** Whether the name is `consensus`, `consensus.x`, or the bare name of a policy field. */
 function isOfPolicy(name: string): boolean {
   const policy: Readonly<Record<string, unknown>> = { ...defaultPolicy(), policy: {}, quorum: {} };
   const [area = '', ...rest] = name.split('.');

@@ -2,7 +2,7 @@ import { advance, beginHeight, createMachine, type Machine, type ResumePoint, re
 import type { HeightRules } from './members.ts';
 import type { Effect, Input } from './messages.ts';
 
-/** The machine's door: whoever drives it goes through these four. */
+/** The four functions by which a driver uses the consensus machine. */
 export interface Consensus {
   create(rules: HeightRules): Machine;
   begin(machine: Machine, rules: HeightRules): Effect[];
@@ -10,7 +10,7 @@ export interface Consensus {
   advance(machine: Machine, input: Input): Effect[];
 }
 
-/** The rules of "bft-1", as they run. */
+/** The consensus rules "bft-1". */
 export function bft1(): Consensus {
   return { create: createMachine, begin: beginHeight, resume, advance };
 }

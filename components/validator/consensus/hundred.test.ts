@@ -9,7 +9,7 @@ import { buildCandidate } from '../admission/judge.ts';
 import { parseSubmission } from '../admission/submission.ts';
 import { buildDocket, docketValue } from '../building/docket.ts';
 import { genesisConfigOf, genesisState } from '../membership/genesis.ts';
-import { bundleOf } from '../peering/commits.ts';
+import { bundleOf } from '../peering/commit-cache.ts';
 import { parseCommit } from '../peering/parse.ts';
 import { wireCommit } from '../peering/wire.ts';
 import { certificateOf, signable } from '../sealing/sign-bytes.ts';
@@ -22,7 +22,7 @@ import type { Effect, Message, Value, Vote } from './messages.ts';
 const size = 100;
 const needed = 67;
 const ids = Array.from({ length: size }, (_, place) => `validator-${String(place).padStart(3, '0')}`);
-/** Every third one, so that heights with a silent proposer are among the first. */
+/** Every third member, so that heights with a silent proposer are among the first. */
 const silent = new Set(ids.filter((_, place) => place % 3 === 0 && place < 99));
 const awake = ids.filter((id) => !silent.has(id));
 
@@ -31,7 +31,7 @@ const valueAt = (height: number, round: number): Value => {
   return { hash: `h${name}`, merkleRoot: `m${name}`, logRoot: `l${name}`, timestamp: `t${name}` };
 };
 
-/** The machines of those who are awake; what is said comes to all of them, and timers ring when nothing is on its way. */
+/** The machines of the live members. Every message reaches all of them, and timers fire when no message is in flight. */
 class Hundred {
   readonly machines = new Map<string, Machine>();
   readonly decisions = new Map<number, { value: Value; rounds: Set<number>; members: Set<string> }>();
@@ -40,7 +40,7 @@ class Hundred {
   #nowMs = 0;
   votes = 0;
   proposals = 0;
-  /** Messages of others that came to somebody; each costs one verification. */
+  /** Messages of other members that were delivered; each costs one verification. */
   received = 0;
 
   constructor() {
@@ -57,11 +57,11 @@ class Hundred {
     while (this.machines.values().some((machine) => machine.rules.height < heights)) {
       const next = this.#way.shift();
       if (next !== undefined) next();
-      else this.#ring();
+      else this.#fireTimers();
     }
   }
 
-  #ring(): void {
+  #fireTimers(): void {
     const [first] = this.#alarms.toSorted((a, b) => a.atMs - b.atMs);
     if (first === undefined) throw new Error('nothing is on its way and no timer is set');
     this.#nowMs = first.atMs;
@@ -102,7 +102,7 @@ class Hundred {
       plain.kind === 'proposal'
         ? { ...plain, ...own }
         : { ...plain, timestamp: plain.timestamp ?? 'nil', ...own };
-    // To each of the others, whether they are there or not.
+    // Sent to each other member, live or not.
     if (message.kind === 'proposal') this.proposals += size - 1;
     else this.votes += size - 1;
     for (const to of awake) {
@@ -128,7 +128,7 @@ class Hundred {
 }
 
 describe('a set of a hundred', () => {
-  test('decides with a third of it silent, and what a docket costs each member is bounded', () => {
+  test('decides with a third of it silent at a bounded cost per member and docket', () => {
     const heights = 4;
     const hundred = new Hundred();
     hundred.decide(heights);
@@ -136,7 +136,7 @@ describe('a set of a hundred', () => {
     for (let height = 0; height < heights; height += 1) {
       const decision = hundred.decisions.get(height);
       expect(decision?.members.size).toBe(awake.length);
-      // The proposer of round 0 is silent at heights 0 and 3, the one after it never is.
+      // The proposer of round 0 is silent at heights 0 and 3; the following proposer never is.
       expect([...(decision?.rounds ?? [])]).toEqual([height % 3 === 0 ? 1 : 0]);
       rounds += height % 3 === 0 ? 2 : 1;
     }
@@ -145,14 +145,14 @@ describe('a set of a hundred', () => {
       `a set of ${size}, ${silent.size} silent: each member sends ${perMember(hundred.votes)} votes a round ` +
         `and verifies ${perMember(hundred.received)} messages of others\n`,
     );
-    // A prevote and a precommit to each of the others, and of each that is there, and a proposal.
+    // A prevote and a precommit to and from each other member, and a proposal.
     expect(hundred.votes / awake.length).toBeLessThanOrEqual(2 * (size - 1) * rounds);
     expect(hundred.votes / awake.length).toBeGreaterThanOrEqual(2 * (size - 1) * heights);
     expect(hundred.received / awake.length).toBeLessThanOrEqual((2 * (awake.length - 1) + 1) * rounds);
     expect(hundred.proposals).toBe((size - 1) * heights);
   });
 
-  test('decides nothing with one more silent, and falls quiet', () => {
+  test('decides nothing with one more silent member, and becomes quiescent', () => {
     const hundred = new Hundred();
     hundred.machines.delete(awake[0] ?? '');
     expect(hundred.machines.size).toBe(needed - 1);
@@ -161,7 +161,7 @@ describe('a set of a hundred', () => {
     expect(hundred.votes).toBe((needed - 1) * (size - 1));
   });
 
-  test('begins, and has a certificate of a hundred signatures that verifies and that the wire lets through', () => {
+  test('begins, and its certificate of a hundred signatures verifies and fits the wire limits', () => {
     const verifier = createVerifier(nodeEd25519());
     const keys = new Map(ids.map((id, place) => [id, testKey(20 + place)]));
     const registerId = '0123456789abcdef0123456789abcdef';
@@ -209,7 +209,7 @@ describe('a set of a hundred', () => {
       `docket 0 of a set of ${size}: ${bytes} bytes as a commit, genesisConfig ${header.genesisConfig?.length}, ` +
         `certificate ${JSON.stringify(certificate).length}\n`,
     );
-    // A message of gRPC holds 16 MiB, the register's bodies 64 KiB of genesisConfig.
+    // A gRPC message holds 16 MiB, a body at the register service 64 KiB of genesisConfig.
     expect(bytes).toBeLessThan(256 * 1024);
     expect(header.genesisConfig?.length).toBeLessThan(65_536);
     expect(parseCommit(wire)?.certificate).toEqual(certificate);

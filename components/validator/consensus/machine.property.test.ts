@@ -4,7 +4,7 @@ import type { HeightRules } from './members.ts';
 import type { Effect, Message, Value } from './messages.ts';
 
 /**
- * A seeded network of four machines: delay, reordering, loss until a moment of stability, and one member that may
+ * A seeded network of four machines: delay, reordering, loss until a stabilisation time, and one member that may
  * equivocate. Checked: agreement at every height, one decision per member and height, the lock rule, and progress.
  */
 
@@ -60,7 +60,7 @@ function simulate(seed: number, heights: number, byzantine: string | undefined) 
       return advance(machine, { kind: 'message', message });
     });
   };
-  /** The network assumption of Tendermint: what one honest member heard, all of them hear. */
+  /** Tendermint's network assumption: a message that one correct member received reaches all of them. */
   const relayed = new Set<string>();
   const gossip = (from: string, message: Message) => {
     const name = JSON.stringify(message);
@@ -142,7 +142,7 @@ function simulate(seed: number, heights: number, byzantine: string | undefined) 
   const act = (id: string, machine: Machine, effects: Effect[]): void => {
     for (const effect of effects) perform(id, machine, effect);
   };
-  /** What GetCommit and the transport's resending do in the real thing: everything said of this height is heard again. */
+  /** Stands in for GetCommit and retransmission: every message of this height is delivered again. */
   const catchUp = (id: string, height: number): void => {
     for (const [from, sent] of history) {
       if (from === byzantine) continue;

@@ -17,7 +17,7 @@ function rules(self: string, members: string[], height = 1): HeightRules {
 
 const four = ['a', 'b', 'c', 'd'];
 
-/** The message a member would send for a sign effect. */
+/** The message that a member would send for a sign effect. */
 function signed(machine: Machine, effect: Effect): Message {
   if (effect.kind !== 'sign') throw new Error(`not a message: ${effect.kind}`);
   const from = { validatorId: machine.rules.self, signature: 's' };
@@ -60,7 +60,7 @@ function judged(
 }
 
 describe('one member', () => {
-  it('walks proposal, prevote, precommit and decision, each a message of its own', () => {
+  it('goes through proposal, prevote, precommit and decision, each a message of its own', () => {
     const machine = createMachine(rules('a', ['a'], 0));
     const started = advance(machine, { kind: 'work' });
     expect(kinds(started)).toEqual(['schedule', 'build']);
@@ -80,14 +80,14 @@ describe('one member', () => {
     expect(machine).toMatchObject({ step: 'idle', locked: undefined, valid: undefined, round: 0 });
   });
 
-  it('goes back to idle when there is nothing to build and nothing was heard', () => {
+  it('returns to idle when there is nothing to build and nothing was received', () => {
     const machine = createMachine(rules('a', ['a']));
     advance(machine, { kind: 'work' });
     expect(advance(machine, { kind: 'built', round: 0, value: undefined })).toEqual([]);
     expect(machine.step).toBe('idle');
   });
 
-  it('reaches the next round through nil votes when its proposal was refused by the signer', () => {
+  it('reaches the next round through nil votes when the signer refused its proposal', () => {
     const machine = createMachine(rules('a', ['a']));
     advance(machine, { kind: 'work' });
     advance(machine, { kind: 'built', round: 0, value: value('x') });
@@ -104,7 +104,7 @@ describe('one member', () => {
     expect(machine.round).toBe(1);
   });
 
-  it('moves on by timers when a vote was refused', () => {
+  it('advances by timers when a vote was refused', () => {
     const machine = createMachine(rules('a', ['a']));
     advance(machine, { kind: 'work' });
     const [propose] = advance(machine, { kind: 'built', round: 0, value: value('x') });
@@ -142,7 +142,7 @@ describe('four members', () => {
     expect([1, 2, 3, 4, 7, 10].map(toleratedFaults)).toEqual([0, 0, 0, 1, 2, 3]);
   });
 
-  it('prevotes nil for what is invalid, late without a lock quorum, or cannot be judged', () => {
+  it('prevote nil for invalid and unavailable proposals, and for late ones without a lock quorum', () => {
     for (const verdict of ['invalid', 'late', 'unavailable'] as const) {
       const machine = createMachine(rules('a', four));
       give(machine, proposal(0, value('x')));
@@ -152,7 +152,7 @@ describe('four members', () => {
     }
   });
 
-  it('judges again what could not be judged, once a quorum wants it', () => {
+  it('judge an unavailable proposal again once a quorum votes for it', () => {
     const machine = createMachine(rules('a', four));
     give(machine, proposal(0, value('x')));
     judged(machine, 0, value('x'), 'unavailable');
@@ -161,7 +161,7 @@ describe('four members', () => {
     expect(kinds(judged(machine, 0, value('x'), 'valid'))).toContain('decide');
   });
 
-  it('ignores proposals of others than the proposer, strangers and old heights', () => {
+  it('ignore proposals of non-proposers, messages of non-members and old heights', () => {
     const machine = createMachine(rules('a', four));
     expect(give(machine, { ...proposal(0, value('x')), validatorId: 'c' } as Message)).toHaveLength(1);
     expect(machine.rounds.get(0)?.proposal).toBeUndefined();
@@ -173,7 +173,7 @@ describe('four members', () => {
     ).toEqual([]);
   });
 
-  it('locks on a prevote quorum, keeps the lock against other values and yields to a later quorum', () => {
+  it('lock on a prevote quorum, keep the lock against other values and release it for a later quorum', () => {
     const machine = createMachine(rules('a', four));
     give(machine, proposal(0, value('x')));
     judged(machine, 0, value('x'), 'valid');
@@ -193,7 +193,7 @@ describe('four members', () => {
     expect(machine.valid).toEqual({ round: 1, value: value('y') });
   });
 
-  it('prevotes a re-proposed value only with the prevote quorum of its round', () => {
+  it('prevote a re-proposed value only with the prevote quorum of its round', () => {
     const machine = createMachine(rules('a', four));
     give(machine, proposal(0, value('x')));
     judged(machine, 0, value('x'), 'valid');
@@ -206,7 +206,7 @@ describe('four members', () => {
     expect(signs(effects)).toMatchObject([{ kind: 'prevote', round: 2, value: { hash: 'y' } }]);
   });
 
-  it('proposes its valid value again with the round that made it valid', () => {
+  it('propose the valid value again with the round that made it valid', () => {
     const machine = createMachine(rules('c', four));
     give(machine, proposal(0, value('x')));
     judged(machine, 0, value('x'), 'valid');
@@ -216,7 +216,7 @@ describe('four members', () => {
     expect(signs(effects)).toMatchObject([{ kind: 'proposal', round: 1, polRound: 0, value: value('x') }]);
   });
 
-  it('skips to a higher round on f+1 members there', () => {
+  it('skip to a higher round on f+1 members there', () => {
     const machine = createMachine(rules('a', four));
     give(machine, vote('prevote', 'b', 5, undefined));
     expect(machine.round).toBe(0);
@@ -224,7 +224,7 @@ describe('four members', () => {
     expect(machine.round).toBe(5);
   });
 
-  it('does not count votes of two rounds, of one member twice, or for other roots together', () => {
+  it('do not add up votes of two rounds, of one member twice, or for other roots', () => {
     const machine = createMachine(rules('a', four));
     give(machine, proposal(0, value('x')));
     judged(machine, 0, value('x'), 'valid');
@@ -239,7 +239,7 @@ describe('four members', () => {
     expect(kinds(effects)).not.toContain('decide');
   });
 
-  it('reports two different messages of one member as evidence and keeps the first', () => {
+  it('report two different messages of one member as evidence and keep the first', () => {
     const machine = createMachine(rules('a', four));
     give(machine, proposal(0, value('x')), vote('prevote', 'c', 0, value('x')));
     const effects = give(machine, proposal(0, value('y')), vote('prevote', 'c', 0, undefined));
@@ -250,7 +250,7 @@ describe('four members', () => {
     expect(machine.rounds.get(0)?.proposal?.value.hash).toBe('x');
   });
 
-  it('counts both votes of a member that votes twice, because others may have heard only one of them', () => {
+  it('count both votes of an equivocating member, because others may have received only one of them', () => {
     const machine = createMachine(rules('a', four));
     give(machine, proposal(0, value('x')));
     judged(machine, 0, value('x'), 'valid');
@@ -268,7 +268,7 @@ describe('four members', () => {
     expect(voters).toEqual(['b', 'c', 'd']);
   });
 
-  it('waits for no vote of a member that is further: it may have lost it and may not give another', () => {
+  it('do not wait for a vote of a member that has moved on, since it may be unable to repeat it', () => {
     const machine = createMachine(rules('a', four));
     give(machine, proposal(0, value('x')));
     judged(machine, 0, value('x'), 'valid');
@@ -283,7 +283,7 @@ describe('four members', () => {
     expect(machine.round).toBe(1);
   });
 
-  it('decides in a round it has left', () => {
+  it('decide in a round that they have left', () => {
     const machine = createMachine(rules('a', four));
     give(machine, proposal(0, value('x')));
     judged(machine, 0, value('x'), 'valid');
@@ -293,7 +293,7 @@ describe('four members', () => {
     expect(effects.at(-1)).toMatchObject({ kind: 'decide', round: 0 });
   });
 
-  it('asks for a commit on a value it was never proposed, and takes it', () => {
+  it('request a commit for a value that was never proposed to them, and accept it', () => {
     const machine = createMachine(rules('a', four));
     give(machine, proposal(0, value('x')));
     judged(machine, 0, value('x'), 'valid');
@@ -306,7 +306,7 @@ describe('four members', () => {
     expect(machine.step).toBe('decided');
   });
 
-  it('keeps messages of the next height and says that it is behind', () => {
+  it('keep messages of the next height and report being behind', () => {
     const machine = createMachine(rules('a', four));
     const effects = give(
       machine,

@@ -16,64 +16,64 @@ import {
   countPassed,
   isProposal,
   isSameValue,
-  keepFurther,
+  keepConflicting,
   newRound,
   type Round,
-  speakers,
+  senders,
   votesFor,
   votesOf,
 } from './round.ts';
 
-/** idle: nothing to propose and nothing heard; decided: waits for the rules of the next height. */
+/** idle: nothing to propose and nothing received; decided: waits for the rules of the next height. */
 export type Step = 'idle' | 'propose' | 'prevote' | 'precommit' | 'decided';
 
-export interface Held {
+export interface RoundValue {
   readonly round: number;
   readonly value: Value;
 }
 
 /**
- * One register's consensus "bft-1" at one height (notes/ledger.md 4.3): Tendermint with locking, proposer rotation and
- * proposer-based timestamps. Plain data; every change goes through `advance`, which is deterministic and does no I/O.
- * Messages must be authentic (signature, membership, register) before they come here; own messages come back as inputs
- * once they are signed and on disk, so that one member and a hundred take the same way.
+ * One register's consensus "bft-1" at one height: Tendermint with locking, proposer rotation and proposer-based
+ * timestamps. The machine is plain data; `advance` makes every change, is deterministic and does no I/O.
+ * Messages must be authenticated (signature, membership, register) before they are passed in. Own messages come back as
+ * inputs once they are signed and on disk, so that a set of one and a set of a hundred follow the same path.
  */
 export interface Machine {
   rules: HeightRules;
   round: number;
   step: Step;
-  locked: Held | undefined;
-  valid: Held | undefined;
+  locked: RoundValue | undefined;
+  valid: RoundValue | undefined;
   readonly rounds: Map<number, Round>;
   /** Messages of the next height, bounded, kept until that height begins. */
-  ahead: Message[];
+  early: Message[];
 }
 
-/** Where a height is taken up after a restart. */
+/** The round state with which a height is resumed after a restart. */
 export interface ResumePoint {
   readonly round: number;
   readonly step: TimedStep;
-  readonly locked: Held | undefined;
-  readonly valid: Held | undefined;
+  readonly locked: RoundValue | undefined;
+  readonly valid: RoundValue | undefined;
 }
 
 const roundsAhead = 16;
 
 export function createMachine(rules: HeightRules): Machine {
-  return { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, rounds: new Map(), ahead: [] };
+  return { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, rounds: new Map(), early: [] };
 }
 
-/** Begins the next height; what was heard of it early is taken in. */
+/** Begins the next height and replays the messages that were received early. */
 export function beginHeight(machine: Machine, rules: HeightRules): Effect[] {
-  const early = machine.ahead;
-  Object.assign(machine, { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, ahead: [] });
+  const early = machine.early;
+  Object.assign(machine, { rules, round: 0, step: 'idle', locked: undefined, valid: undefined, early: [] });
   machine.rounds.clear();
   return early.flatMap((message) => advance(machine, { kind: 'message', message }));
 }
 
 /**
- * Takes up a height after a restart at the round and with the locks that were on disk. Own messages of that height must
- * then be fed back as inputs; timers of the current step are set anew.
+ * Resumes a height after a restart with the round and locks that were on disk. The caller must then feed the own messages
+ * of that height back as inputs. Timers of the current step are scheduled again.
  */
 export function resume(machine: Machine, at: ResumePoint): Effect[] {
   Object.assign(machine, at);
@@ -149,7 +149,7 @@ function propose(machine: Machine, value: Value, polRound: number, effects: Effe
   effects.push({ kind: 'sign', message: { kind: 'proposal', height: rules.height, round, polRound, value } });
 }
 
-/** Begins to work, or builds what could not be built when the round began; a proposal is never built twice. */
+/** Starts the round, or builds what could not be built when the round began. A proposal is never built twice. */
 function onWork(machine: Machine, effects: Effect[]): void {
   const { rules, round } = machine;
   if (machine.step === 'idle') startRound(machine, round, effects);
@@ -163,7 +163,7 @@ function onBuilt(machine: Machine, round: number, value: Value | undefined, effe
   if (machine.step !== 'propose' || machine.round !== round) return;
   if (value !== undefined) {
     propose(machine, value, -1, effects);
-  } else if (round === 0 && machine.rounds.size <= 1 && speakers(roundOf(machine, 0)).size === 0) {
+  } else if (round === 0 && machine.rounds.size <= 1 && senders(roundOf(machine, 0)).size === 0) {
     machine.step = 'idle';
     machine.rounds.clear();
   } else {
@@ -175,7 +175,7 @@ function onMessage(machine: Machine, message: Message, effects: Effect[]): void 
   const { rules } = machine;
   if (!rules.members.includes(message.validatorId)) return;
   if (message.height > rules.height) {
-    keepEarly(machine, message, effects);
+    bufferEarly(machine, message, effects);
     return;
   }
   if (message.height < rules.height || message.round < 0) return;
@@ -186,10 +186,10 @@ function onMessage(machine: Machine, message: Message, effects: Effect[]): void 
   if (machine.step === 'idle') startRound(machine, machine.round, effects);
 }
 
-function keepEarly(machine: Machine, message: Message, effects: Effect[]): void {
+function bufferEarly(machine: Machine, message: Message, effects: Effect[]): void {
   const { rules } = machine;
   const isNext = message.height === rules.height + 1;
-  if (isNext && machine.ahead.length < 8 * rules.members.length) machine.ahead.push(message);
+  if (isNext && machine.early.length < 8 * rules.members.length) machine.early.push(message);
   effects.push({ kind: 'behind', height: message.height, validatorId: message.validatorId });
 }
 
@@ -221,7 +221,7 @@ function takeVote(round: Round, vote: Vote, effects: Effect[]): void {
   if (earlier === undefined) votes.set(vote.validatorId, vote);
   else if (!agrees(earlier, vote)) {
     effects.push({ kind: 'evidence', evidence: { kind: 'duplicate-vote', first: earlier, second: vote } });
-    keepFurther(round, vote);
+    keepConflicting(round, vote);
   }
 }
 
@@ -237,7 +237,7 @@ function onJudged(
   if (judged.verdict === 'unavailable' && isCurrent) vote(machine, 'prevote', undefined, effects);
 }
 
-/** The signer said no (it signed something else here before a crash): go on without the vote, never around the guard. */
+/** The signer refused, since it signed another message before a crash. The machine continues without the vote; it never bypasses the guard. */
 function onRefused(machine: Machine, round: number, kind: Message['kind'], effects: Effect[]): void {
   if (round !== machine.round || kind === 'proposal') return;
   schedule(machine, kind, effects);
@@ -270,14 +270,14 @@ function vote(machine: Machine, kind: Vote['kind'], value: Value | undefined, ef
   effects.push({ kind: 'sign', message });
 }
 
-/** The "upon" rules, until none applies any more. */
+/** The "upon" rules of Tendermint, until none applies any more. */
 function applyRules(machine: Machine, effects: Effect[]): void {
   if (machine.step === 'idle') return;
   let before = -1;
   while (effects.length !== before && machine.step !== 'decided') {
     before = effects.length;
     decide(machine, effects);
-    askForCommit(machine, effects);
+    requestCommitted(machine, effects);
     if (isDecided(machine)) return;
     skipRound(machine, effects);
     prevote(machine, effects);
@@ -309,14 +309,14 @@ function decide(machine: Machine, effects: Effect[]): void {
   }
 }
 
-/** A proposer that equivocates may leave a member with the wrong half of its proposals. */
-function askForCommit(machine: Machine, effects: Effect[]): void {
+/** After a proposer equivocates, a member may hold a proposal other than the decided one; it requests the committed docket. */
+function requestCommitted(machine: Machine, effects: Effect[]): void {
   for (const round of machine.rounds.values()) {
-    if (round.commitAsked || round.precommits.size < machine.rules.quorum) continue;
+    if (round.commitRequested || round.precommits.size < machine.rules.quorum) continue;
     for (const vote of round.precommits.values()) {
       if (vote.value === undefined || isSameValue(vote.value, round.proposal?.value)) continue;
       if (countFor(round, 'precommit', vote.value) < machine.rules.quorum) continue;
-      round.commitAsked = true;
+      round.commitRequested = true;
       effects.push({ kind: 'behind', height: machine.rules.height, validatorId: vote.validatorId });
       break;
     }
@@ -327,7 +327,7 @@ function skipRound(machine: Machine, effects: Effect[]): void {
   const needed = toleratedFaults(machine.rules.members.length) + 1;
   const higher = [...machine.rounds.keys()].filter((number) => number > machine.round).sort((a, b) => b - a);
   for (const number of higher) {
-    if (speakers(roundOf(machine, number)).size < needed) continue;
+    if (senders(roundOf(machine, number)).size < needed) continue;
     startRound(machine, number, effects);
     return;
   }

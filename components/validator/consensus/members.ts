@@ -1,4 +1,4 @@
-/** The voting facts of one height: V(h), the quorum of decision D1 and the timers of policy. */
+/** The voting facts of one height: the validator set, its quorum and the policy's timers. */
 export interface HeightRules {
   readonly height: number;
   readonly self: string;
@@ -14,14 +14,14 @@ export interface Timers {
   readonly stepMs: number;
 }
 
-/** proposer(h, r) = V[(h + r) mod n], V sorted by validator id (L-73). */
+/** proposer(h, r) = V[(h + r) mod n], with V sorted by validator id. */
 export function proposerOf(members: readonly string[], height: number, round: number): string {
   const chosen = members[(height + round) % members.length];
   if (chosen === undefined) throw new RangeError('a height without members has no proposer');
   return chosen;
 }
 
-/** How many members may fail arbitrarily: f = floor((n-1)/3). */
+/** The number of Byzantine members that the set tolerates: f = floor((n-1)/3). */
 export function toleratedFaults(size: number): number {
   return Math.floor((size - 1) / 3);
 }

@@ -1,4 +1,4 @@
-/** What the machine must know of a docket: its identity and the instant the proposer gave it. */
+/** The facts of a docket that the machine needs: its identity and the proposer's timestamp. */
 export interface Value {
   readonly hash: string;
   readonly merkleRoot: string;
@@ -32,13 +32,13 @@ export interface Vote {
 
 export type Message = Proposal | Vote;
 export type UnsignedProposal = Omit<Proposal, 'signature' | 'validatorId'>;
-/** A vote for a docket carries the docket's own timestamp; nil votes get theirs from whoever signs them. */
+/** A vote for a docket carries the docket's own timestamp. A nil vote gets its timestamp when it is signed. */
 export type UnsignedVote = Omit<Vote, 'signature' | 'validatorId' | 'timestamp'> & {
   readonly timestamp: string | undefined;
 };
 export type UnsignedMessage = UnsignedProposal | UnsignedVote;
 
-/** Never "unsure": what cannot be judged now is `unavailable` and counts as a nil prevote until judged again. */
+/** A docket that cannot be judged now is `unavailable`, which counts as a nil prevote until it is judged again. */
 export type Verdict = 'valid' | 'late' | 'invalid' | 'unavailable';
 
 export type TimedStep = 'propose' | 'prevote' | 'precommit';
@@ -54,7 +54,7 @@ export type Input =
   | { readonly kind: 'built'; readonly round: number; readonly value: Value | undefined }
   | { readonly kind: 'message'; readonly message: Message }
   | { readonly kind: 'judged'; readonly round: number; readonly hash: string; readonly verdict: Verdict }
-  /** A decision others made, fetched from one of them; its certificate is verified before it comes here. */
+  /** A decision of other members, fetched from one of them. The caller has verified its certificate. */
   | {
       readonly kind: 'committed';
       readonly height: number;
@@ -85,5 +85,5 @@ export type Effect =
       readonly precommits: readonly Vote[];
     }
   | { readonly kind: 'evidence'; readonly evidence: Evidence }
-  /** Others decided this height, or a later one, on something not seen here: ask for the commit. */
+  /** Another member has decided this height or a later one: request the committed docket from it. */
   | { readonly kind: 'behind'; readonly height: number; readonly validatorId: string };

@@ -2,24 +2,24 @@ import type { Message, Proposal, Value, Verdict, Vote, VoteKind } from './messag
 
 export type VotedValue = Omit<Value, 'timestamp'>;
 
-/** Everything heard of one round of one height. */
+/** All messages of one round of one height. */
 export interface Round {
   proposal: Proposal | undefined;
   verdict: Verdict | 'pending' | undefined;
   readonly prevotes: Map<string, Vote>;
   readonly precommits: Map<string, Vote>;
   /**
-   * Votes of members that voted more than once, beside their first: each counts for what it names. Others may have heard
-   * them the other way round, and a quorum that they saw must be one here too.
+   * Further votes of members that voted more than once. Each counts for its own value: other members may have received them
+   * in another order, and a quorum that they saw must be one here too.
    */
-  readonly further: Vote[];
+  readonly conflicting: Vote[];
   prevoteTimer: boolean;
   precommitTimer: boolean;
-  /** The prevote quorum for the proposal was acted upon. */
+  /** The prevote quorum for the proposal has been acted upon. */
   polkaSeen: boolean;
-  /** A commit for something other than the proposal was noticed and asked for. */
-  commitAsked: boolean;
-  /** This member is the proposer and had nothing to propose so far. */
+  /** A commit for a value other than the proposal was noticed and requested. */
+  commitRequested: boolean;
+  /** This member is the proposer and has had nothing to propose so far. */
   nothingBuilt: boolean;
 }
 
@@ -29,11 +29,11 @@ export function newRound(): Round {
     verdict: undefined,
     prevotes: new Map(),
     precommits: new Map(),
-    further: [],
+    conflicting: [],
     prevoteTimer: false,
     precommitTimer: false,
     polkaSeen: false,
-    commitAsked: false,
+    commitRequested: false,
     nothingBuilt: false,
   };
 }
@@ -45,46 +45,46 @@ export function votesOf(round: Round, kind: VoteKind): Map<string, Vote> {
 export function countFor(round: Round, kind: VoteKind, value: VotedValue | undefined): number {
   let count = 0;
   for (const vote of votesOf(round, kind).values()) if (isSameValue(vote.value, value)) count += 1;
-  for (const vote of round.further) if (vote.kind === kind && isSameValue(vote.value, value)) count += 1;
+  for (const vote of round.conflicting) if (vote.kind === kind && isSameValue(vote.value, value)) count += 1;
   return count;
 }
 
-/** The votes that `countFor` counts, one of each member. */
+/** The votes that `countFor` counts, one per member. */
 export function votesFor(round: Round, kind: VoteKind, value: VotedValue): Vote[] {
-  const further = round.further.filter((vote) => vote.kind === kind);
-  return [...votesOf(round, kind).values(), ...further].filter((vote) => isSameValue(vote.value, value));
+  const conflicting = round.conflicting.filter((vote) => vote.kind === kind);
+  return [...votesOf(round, kind).values(), ...conflicting].filter((vote) => isSameValue(vote.value, value));
 }
 
-/** Keeps a second vote of a member where it may matter: for a docket that somebody else votes for, or that is proposed. */
-export function keepFurther(round: Round, vote: Vote): void {
+/** Keeps a conflicting vote where it can matter: for a docket that is proposed or that another member votes for. */
+export function keepConflicting(round: Round, vote: Vote): void {
   const { kind, validatorId, value } = vote;
   if (value === undefined) return;
-  const isKnown = round.further.some(
+  const isKnown = round.conflicting.some(
     (each) => each.kind === kind && each.validatorId === validatorId && isSameValue(each.value, value),
   );
   const firsts = [...round.prevotes.values(), ...round.precommits.values()];
   const isWanted =
     isSameValue(round.proposal?.value, value) ||
     firsts.some((first) => first.validatorId !== validatorId && isSameValue(first.value, value));
-  if (isWanted && !isKnown) round.further.push(vote);
+  if (isWanted && !isKnown) round.conflicting.push(vote);
 }
 
-/** The docket hash covers only transaction ids, so two values are one only when both roots agree too (W-01). */
+/** The docket hash covers only transaction ids, so two values are the same only when both roots are equal too. */
 export function isSameValue(a: VotedValue | undefined, b: VotedValue | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   return a.hash === b.hash && a.merkleRoot === b.merkleRoot && a.logRoot === b.logRoot;
 }
 
-/** Members heard in a round, in any message. */
-export function speakers(round: Round): Set<string> {
+/** Members of whom any message of the round was received. */
+export function senders(round: Round): Set<string> {
   const heard = new Set([...round.prevotes.keys(), ...round.precommits.keys()]);
   if (round.proposal !== undefined) heard.add(round.proposal.validatorId);
   return heard;
 }
 
 /**
- * Members that have voted in a step of a round, or are further: a vote that was lost with its member's crash may never be
- * given again, because something else was signed in its place, and nobody may wait for it.
+ * Members that have voted in a step of a round or have moved past it. A member that crashed may never repeat its vote,
+ * since it signed another message instead, so a later message counts as having passed.
  */
 export function countPassed(rounds: ReadonlyMap<number, Round>, at: number, kind: VoteKind): number {
   const round = rounds.get(at);
@@ -93,7 +93,7 @@ export function countPassed(rounds: ReadonlyMap<number, Round>, at: number, kind
   if (isLast && rounds.size === 1) return votesOf(round, kind).size;
   const passed = new Set([...votesOf(round, kind).keys(), ...round.precommits.keys()]);
   for (const [number, later] of rounds) {
-    if (number > at) for (const validatorId of speakers(later)) passed.add(validatorId);
+    if (number > at) for (const validatorId of senders(later)) passed.add(validatorId);
   }
   return passed.size;
 }
@@ -102,7 +102,7 @@ export function isProposal(message: Message): message is Proposal {
   return message.kind === 'proposal';
 }
 
-/** Same sender, height, round and kind is given: do the two say the same? */
+/** Whether two messages of the same sender, height, round and kind have the same content. */
 export function agrees(a: Message, b: Message): boolean {
   if (isProposal(a) || isProposal(b)) {
     return isProposal(a) && isProposal(b) && isSameValue(a.value, b.value) && a.polRound === b.polRound;

@@ -30,12 +30,12 @@ function vote(kind: VoteKind, validatorId: string, height: number, of: Value | '
 function begin() {
   let nowMs = 1_000;
   const tally = new Tally('a', () => nowMs);
-  const consensus = tally.watch(bft1());
+  const consensus = tally.instrument(bft1());
   const machine = consensus.create(rulesAt(1));
   const give = (...messages: Message[]) => {
     for (const message of messages) consensus.advance(machine, { kind: 'message', message });
   };
-  /** The proposal of round 0, found valid. */
+  /** The proposal of round 0, judged valid. */
   const propose = (height: number) => {
     give(proposal(height, 0));
     consensus.advance(machine, { kind: 'judged', round: 0, hash: value.hash, verdict: 'valid' });
@@ -46,8 +46,8 @@ function begin() {
   return { tally, consensus, machine, give, propose, pass };
 }
 
-describe('what a member counts', () => {
-  it('counts a decision, the time it took, and each message once', () => {
+describe('the counters of a member', () => {
+  it('count a decision, its duration, and each message once', () => {
     const { tally, give, propose, pass } = begin();
     propose(1);
     give(proposal(1, 0));
@@ -68,7 +68,7 @@ describe('what a member counts', () => {
     });
   });
 
-  it('counts rounds that fail while they fail, nil votes and evidence', () => {
+  it('count failed rounds as they fail, nil votes and evidence', () => {
     const { tally, consensus, machine, give } = begin();
     consensus.advance(machine, { kind: 'work' });
     consensus.advance(machine, { kind: 'timeout', height: 1, round: 0, step: 'propose' });
@@ -86,7 +86,7 @@ describe('what a member counts', () => {
     });
   });
 
-  it('counts what came before its height began', () => {
+  it('count messages that arrived before their height began', () => {
     const { tally, consensus, machine, give } = begin();
     give(proposal(2, 0), vote('prevote', 'b', 2));
     expect(tally.counts.proposalsReceived).toBe(0);
@@ -94,7 +94,7 @@ describe('what a member counts', () => {
     expect(tally.counts.proposalsReceived).toBe(1);
   });
 
-  it('starts the time anew with each height, and not while there is nothing to do', () => {
+  it('restart the duration with each height, and stop it while idle', () => {
     const { tally, consensus, machine, give, propose, pass } = begin();
     pass(10_000);
     for (const kind of ['prevote', 'precommit'] as const) give(...four.map((id) => vote(kind, id, 1)));

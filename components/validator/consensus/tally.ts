@@ -3,9 +3,9 @@ import type { Machine } from './machine.ts';
 import type { Effect, Input, Message } from './messages.ts';
 import { isProposal, votesOf } from './round.ts';
 
-/** What one member counted in one register since its start; units last, everything else is a number of things. */
+/** The counters of one member in one register since its start. */
 export interface Counts {
-  /** Rounds that ended: by a decision or without one. */
+  /** Rounds that ended, with or without a decision. */
   rounds: number;
   roundsFailed: number;
   proposalsMade: number;
@@ -14,12 +14,12 @@ export interface Counts {
   votesNil: number;
   evidenceCount: number;
   decided: number;
-  /** From the beginning of work on a docket to its decision, over all decided ones. */
+  /** Total time from the start of work on a docket to its decision, over all decided dockets. */
   decidingMs: number;
 }
 
-/** Where counting begins. */
-export function noCounts(): Counts {
+/** Counters at zero. */
+export function zeroCounts(): Counts {
   return {
     rounds: 0,
     roundsFailed: 0,
@@ -33,9 +33,9 @@ export function noCounts(): Counts {
   };
 }
 
-/** Counts what a machine goes through. It sees every input and effect and changes none. */
+/** Counts the inputs and effects of a machine without changing them. */
 export class Tally {
-  readonly #counts = noCounts();
+  readonly #counts = zeroCounts();
   readonly #self: string;
   readonly #nowMs: () => number;
   #round = 0;
@@ -50,15 +50,15 @@ export class Tally {
     return this.#counts;
   }
 
-  /** The same rules, counted. */
-  watch(consensus: Consensus): Consensus {
+  /** Wraps the consensus functions with counters. */
+  instrument(consensus: Consensus): Consensus {
     return {
       create: (rules) => consensus.create(rules),
       begin: (machine, rules) => {
         const effects = consensus.begin(machine, rules);
         this.#round = 0;
         this.#sinceMs = undefined;
-        // what came early is taken in by the beginning itself
+        // messages that were received early are replayed within `begin`
         for (const { proposal } of machine.rounds.values())
           if (proposal !== undefined) this.#onProposal(proposal);
         this.#after(machine, effects);
@@ -71,9 +71,9 @@ export class Tally {
         return effects;
       },
       advance: (machine, input) => {
-        const isNews = isFirst(machine, input);
+        const isNew = isFirst(machine, input);
         const effects = consensus.advance(machine, input);
-        if (input.kind === 'message' && isNews && !isFirst(machine, input)) this.#onMessage(input.message);
+        if (input.kind === 'message' && isNew && !isFirst(machine, input)) this.#onMessage(input.message);
         this.#after(machine, effects);
         return effects;
       },
@@ -116,7 +116,7 @@ export class Tally {
   }
 }
 
-/** Whether nothing of that kind by that member was heard in that round yet; repetitions are not counted. */
+/** Whether the message is the first of its kind by that member in that round; repetitions are not counted. */
 function isFirst(machine: Machine, input: Input): boolean {
   if (input.kind !== 'message') return false;
   const { message } = input;

@@ -27,7 +27,7 @@ async function openWorld(): Promise<World> {
   return world;
 }
 
-/** Who decided dockets proposed, from one docket on. */
+/** The proposers of the dockets from a height on. */
 function proposersFrom(cluster: Cluster, from: number): string[] {
   const ids = cluster.members.map(({ id }) => id);
   return cluster.ledger.dockets.slice(from).map(({ docket, certificate }) => {
@@ -38,8 +38,8 @@ function proposersFrom(cluster: Cluster, from: number): string[] {
 const drained = (member: Member) =>
   waitFor(() => member.engine.drain.facts.state === 'Drained', { what: 'drained', deadlineMs: 20_000 });
 
-describe('a validator that drains', () => {
-  it('hands on what it holds, takes nothing more in, proposes nothing, and votes', async () => {
+describe('a draining validator', () => {
+  it('transfers its transactions, accepts and proposes nothing, and votes', async () => {
     const cluster = await openCluster(4);
     const leaving = cluster.member(1);
     const held = await Promise.all(
@@ -62,24 +62,24 @@ describe('a validator that drains', () => {
     expect(votes.map(({ validatorId }) => validatorId)).toContain(leaving.id);
   }, 60_000);
 
-  it('is not waited for: others begin the next round at once, also where every vote is needed', async () => {
+  it('is skipped: others begin the next round at once, also where every vote is needed', async () => {
     const cluster = await openCluster(3);
     const leaving = cluster.member(2);
     await leaving.engine.drain.begin();
-    await waitFor(() => cluster.member(0).engine.peering.isAway(leaving.id), { what: 'told' });
-    expect(cluster.member(1).engine.peering.isAway(leaving.id)).toBe(true);
+    await waitFor(() => cluster.member(0).engine.peering.isAbsent(leaving.id), { what: 'told' });
+    expect(cluster.member(1).engine.peering.isAbsent(leaving.id)).toBe(true);
     for (let round = 0; round < 4; round += 1) {
       const { txId } = await cluster.submit(cluster.member(0), { payload: { round } });
       await waitFor(() => cluster.ledger.sealed.has(txId), { what: 'a transaction', deadlineMs: 20_000 });
     }
     expect(proposersFrom(cluster, 1)).not.toContain(leaving.id);
     await leaving.engine.drain.end();
-    await waitFor(() => !cluster.member(0).engine.peering.isAway(leaving.id), { what: 'back' });
+    await waitFor(() => !cluster.member(0).engine.peering.isAbsent(leaving.id), { what: 'back' });
     await cluster.submit(leaving, { payload: { again: 1 } });
     await cluster.sealed(6);
   }, 60_000);
 
-  it('comes back draining after a restart, until the drain is ended', async () => {
+  it('is still draining after a restart until the drain is ended', async () => {
     const cluster = await openCluster(4);
     const leaving = cluster.member(3);
     const { sinceMs } = await leaving.engine.drain.begin();
@@ -97,7 +97,7 @@ describe('a validator that drains', () => {
     await cluster.sealed(2);
   }, 60_000);
 
-  it('is remembered when the segment of the log that says so goes', async () => {
+  it('is persisted when its segment of the log is deleted', async () => {
     const cluster = new Cluster(2);
     closers.push(() => cluster.remove());
     cluster.logSize = { segmentBytes: 65_536, retainBytes: 65_536 };
@@ -120,7 +120,7 @@ describe('a validator that drains', () => {
     expect(leaving.engine.drain.facts.sinceMs).toBe(sinceMs);
   }, 60_000);
 
-  it('names the registers that nobody else can seal, keeps their transactions, and seals them afterwards', async () => {
+  it('names registers that only it can seal, keeps their transactions, and seals them afterwards', async () => {
     const world = await openWorld();
     await world.engine.setMode(world.register.id, 'Paused');
     const { txId, text } = world.sign();
@@ -137,7 +137,7 @@ describe('a validator that drains', () => {
     await waitFor(() => world.ledger.sealed.has(txId), { what: 'the transaction' });
   });
 
-  it('ends what it has begun when the process stops, and remembers nothing of that', async () => {
+  it('completes its round when the process stops, and persists nothing of that', async () => {
     const cluster = await openCluster(4);
     const leaving = cluster.member(0);
     await Promise.all(

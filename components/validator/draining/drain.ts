@@ -1,111 +1,111 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { DrainChange, LogRecord } from '../log/entries.ts';
-import type { Register } from '../sealing/register.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
 
 export interface DrainOptions {
   readonly self: string;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
-  registers(): Iterable<Register>;
+  registers(): Iterable<RegisterChain>;
   append(record: LogRecord): Promise<number>;
-  /** Throws AppError unavailable VALIDATOR_PAUSED while the log has no room. */
-  assertRoom(): void;
-  /** Others learn at once whether this validator takes its turns. */
-  tell(): void;
-  /** Names what waits in a register to its other members. */
-  remind(register: Register): void;
+  /** Throws AppError unavailable VALIDATOR_PAUSED while the disk is full. */
+  assertDiskSpace(): void;
+  /** Tells the peers at once whether this validator proposes. */
+  notifyPeers(): void;
+  /** Announces the waiting transactions of a register to its other members again. */
+  reannounce(register: RegisterChain): void;
 }
 
-/** How far a validator is on its way out. */
+/** The progress of a drain. */
 export interface DrainFacts {
   readonly state: 'None' | 'Draining' | 'Drained';
   readonly sinceMs: number | undefined;
-  /** Transactions that were here before the drain and are neither sealed nor dropped. */
+  /** Transactions that were accepted before the drain and are neither sealed nor dropped. */
   readonly waiting: number;
-  /** Dockets that are proposed here and undecided, or decided and not stored. */
+  /** Dockets that this member proposed and that are undecided, or that are decided and not stored. */
   readonly inFlight: number;
-  /** Registers with something that nobody else can take: this validator is their only member. It stays in the log. */
+  /** Registers with waiting transactions whose only member is this validator. The transactions stay in its log. */
   readonly alone: readonly string[];
 }
 
-const remindMs = 1_000;
-const lookMs = 50;
+const reannounceMs = 1_000;
+const pollMs = 50;
 
 /**
- * A validator that drains takes in nothing from clients and proposes nothing. It goes on voting, so that what it holds is
- * sealed by the others. Proposers rotate, so there is no office to hand over: its turns are skipped, which the others
- * know from its heartbeats, and a round that it has begun ends. A drain that was asked for is remembered in the log.
+ * A draining validator accepts nothing from clients and proposes nothing. It still votes, so that the other members seal
+ * its pending transactions. Heartbeats announce the drain and peers skip its proposer turns at once; a round that it has
+ * begun ends. A requested drain is persisted in the log.
  */
 export class Drain {
   readonly #options: DrainOptions;
   #sinceMs: number | undefined;
   #isStopping = false;
 
-  /** @param sinceMs what the log says of a drain that has not ended */
+  /** @param sinceMs start of a drain that the log recorded and that has not ended */
   constructor(options: DrainOptions, sinceMs: number | undefined) {
     this.#options = options;
     this.#sinceMs = sinceMs;
-    if (sinceMs !== undefined) this.#keepReminding();
+    if (sinceMs !== undefined) this.#keepReannouncing();
   }
 
   get isDraining(): boolean {
     return this.#sinceMs !== undefined || this.#isStopping;
   }
 
-  /** Throws AppError unavailable VALIDATOR_DRAINING while nothing is taken in. */
-  assertTaking(): void {
+  /** Throws AppError unavailable VALIDATOR_DRAINING during a drain. */
+  assertAccepting(): void {
     if (!this.isDraining) return;
-    const message = 'This validator is drained: another one takes transactions in';
+    const message = 'This validator is drained; submit the transaction to another validator';
     const options = { retryAfterSeconds: 1, elsewhere: true } as const;
     throw new AppError('unavailable', 'VALIDATOR_DRAINING', message, options);
   }
 
-  /** Begins to drain; a second time changes nothing. Throws AppError unavailable VALIDATOR_PAUSED. */
+  /** Starts the drain. Idempotent. Throws AppError unavailable VALIDATOR_PAUSED. */
   async begin(): Promise<DrainFacts> {
     if (this.#sinceMs === undefined) {
-      this.#options.assertRoom();
+      this.#options.assertDiskSpace();
       this.#sinceMs = this.#options.clock.nowMs();
       try {
-        await this.#remember();
+        await this.#persist();
       } catch (error) {
         this.#sinceMs = undefined;
         throw error;
       }
-      this.#options.tell();
-      this.#keepReminding();
+      this.#options.notifyPeers();
+      this.#keepReannouncing();
     }
     return this.facts;
   }
 
-  /** Works as before. Throws AppError unavailable VALIDATOR_PAUSED. */
+  /** Ends the drain. Throws AppError unavailable VALIDATOR_PAUSED. */
   async end(): Promise<DrainFacts> {
     const sinceMs = this.#sinceMs;
     if (sinceMs !== undefined) {
-      this.#options.assertRoom();
+      this.#options.assertDiskSpace();
       this.#sinceMs = undefined;
       try {
-        await this.#remember();
+        await this.#persist();
       } catch (error) {
         this.#sinceMs = sinceMs;
         throw error;
       }
       this.#options.scheduler.clear('drain');
-      this.#options.tell();
+      this.#options.notifyPeers();
       for (const register of this.#options.registers()) register.wake();
     }
     return this.facts;
   }
 
-  /** The process is about to end: resolves when nothing is in flight, or after that time. Nothing is remembered. */
+  /** For shutdown: resolves when nothing is in flight, or after that time. Nothing is persisted. */
   async stop(withinMs: number): Promise<void> {
-    const { clock, scheduler, tell } = this.#options;
+    const { clock, scheduler, notifyPeers } = this.#options;
     this.#isStopping = true;
-    tell();
+    notifyPeers();
     const untilMs = clock.nowMs() + withinMs;
     while (this.facts.inFlight > 0 && clock.nowMs() < untilMs) {
-      await new Promise<void>((resolve) => scheduler.set('stopping', lookMs, resolve));
+      await new Promise<void>((resolve) => scheduler.set('stopping', pollMs, resolve));
     }
   }
 
@@ -123,21 +123,21 @@ export class Drain {
     return { state, sinceMs, waiting, inFlight, alone };
   }
 
-  /** What a new segment of the log must say. */
-  *carry(): Iterable<LogRecord> {
+  /** The record that a new segment of the log must contain. */
+  *carryOver(): Iterable<LogRecord> {
     if (this.#sinceMs !== undefined) yield { kind: 'drain', value: { sinceMs: this.#sinceMs } };
   }
 
-  #remember(): Promise<number> {
+  #persist(): Promise<number> {
     const value: DrainChange = this.#sinceMs === undefined ? {} : { sinceMs: this.#sinceMs };
     return this.#options.append({ kind: 'drain', value });
   }
 
-  #isAlone({ state }: Register): boolean {
+  #isAlone({ state }: RegisterChain): boolean {
     return state.members.every(({ validatorId }) => validatorId === this.#options.self);
   }
 
-  #inFlight(register: Register): number {
+  #inFlight(register: RegisterChain): number {
     const { machine, facts } = register;
     const isOpen = machine.step !== 'idle' && machine.step !== 'decided';
     const proposal = machine.rounds.get(machine.round)?.proposal;
@@ -145,17 +145,17 @@ export class Drain {
     return facts.unstored + (isProposing ? 1 : 0);
   }
 
-  #keepReminding(): void {
-    const { registers, scheduler, remind } = this.#options;
-    scheduler.set('drain', remindMs, () => {
+  #keepReannouncing(): void {
+    const { registers, scheduler, reannounce } = this.#options;
+    scheduler.set('drain', reannounceMs, () => {
       if (this.#sinceMs === undefined) return;
-      for (const register of registers()) if (register.pool.size > 0) remind(register);
-      this.#keepReminding();
+      for (const register of registers()) if (register.pool.size > 0) reannounce(register);
+      this.#keepReannouncing();
     });
   }
 }
 
-function countBefore({ pool }: Register, sinceMs: number): number {
+function countBefore({ pool }: RegisterChain, sinceMs: number): number {
   let count = 0;
   for (const { addedAtMs } of pool.waiting()) if (addedAtMs <= sinceMs) count += 1;
   return count;

@@ -1,22 +1,22 @@
 import type { Verifier } from '#core/crypto/verify.ts';
 import { AppError, isAppError } from '#core/errors/errors.ts';
 import { activeMembers, isSameKey, type LedgerRules } from '#core/ledger/governance/rules.ts';
-import type { Colleagues } from '../membership/clients.ts';
+import type { PeerClients } from '../membership/peer-clients.ts';
 import { evidenceId, isProof, type KnownEvidence } from '../peering/evidence.ts';
 import type { HeldEvidence } from './wire.ts';
 
 export interface CollectDeps {
   readonly validatorId: string;
   readonly verifier: Verifier;
-  /** What this validator holds of a register. */
+  /** The evidence that this validator holds for a register. */
   evidence(registerId: string): readonly KnownEvidence[];
-  /** The rules of a register, here or at the register service; undefined when there is no such register. */
+  /** The rules of a register, from here or from the register service; undefined for an unknown register. */
   findRules(registerId: string): Promise<LedgerRules | undefined>;
-  readonly colleagues: Pick<Colleagues, 'evidence'>;
+  readonly peerClients: Pick<PeerClients, 'evidence'>;
 }
 
-/** One piece of evidence and who holds it. */
-export interface Collected {
+/** One piece of evidence and the members that hold it. */
+export interface CollectedEvidence {
   readonly held: HeldEvidence;
   readonly id: string;
   /** Sorted. */
@@ -24,34 +24,34 @@ export interface Collected {
   readonly firstSeenAtMs: number;
 }
 
-export interface Collection {
+export interface EvidenceCollection {
   readonly rules: LedgerRules;
   /** By height. */
-  readonly evidence: readonly Collected[];
+  readonly evidence: readonly CollectedEvidence[];
   /** Members that did not answer, sorted. */
   readonly unreachable: readonly string[];
 }
 
 /**
- * The evidence that the members of a register hold, each piece once. What others say counts when its signatures verify
- * with keys that the register knows: nobody is accused on somebody's word.
+ * Merges the evidence that the members of a register hold, without duplicates. Evidence from another member counts only when
+ * its signatures verify with keys that the register knows, so that no claim convicts a member without proof.
  * @throws AppError not_found REGISTER_NOT_FOUND
  */
-export async function collectEvidence(deps: CollectDeps, registerId: string): Promise<Collection> {
+export async function collectEvidence(deps: CollectDeps, registerId: string): Promise<EvidenceCollection> {
   const rules = await deps.findRules(registerId);
   if (rules === undefined) {
-    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'The register is not validated here');
+    throw new AppError('not_found', 'REGISTER_NOT_FOUND', 'This validator does not run the register');
   }
   const members = activeMembers(rules).map(({ validatorId }) => validatorId);
   const others = members.filter((validatorId) => validatorId !== deps.validatorId);
   const answers = await Promise.all(others.map((validatorId) => ask(deps, validatorId, registerId)));
   const own = deps.evidence(registerId);
-  const found = new Map<string, Collected>();
+  const found = new Map<string, CollectedEvidence>();
   for (const each of own) add(found, { id: each.id, held: each, by: deps.validatorId });
   for (const [index, validatorId] of others.entries()) {
     for (const held of answers[index] ?? []) {
       const id = evidenceId(registerId, held.evidence);
-      if (found.has(id) || isSound(deps, rules, held)) add(found, { id, held, by: validatorId });
+      if (found.has(id) || isVerified(deps, rules, held)) add(found, { id, held, by: validatorId });
     }
   }
   return {
@@ -61,18 +61,18 @@ export async function collectEvidence(deps: CollectDeps, registerId: string): Pr
   };
 }
 
-function heightOf({ held }: Collected): number {
+function heightOf({ held }: CollectedEvidence): number {
   return held.evidence.first.height;
 }
 
-/** Undefined when it cannot be reached, or answers with what is none. */
+/** Undefined when the member is unreachable or its answer is malformed. */
 async function ask(
-  { colleagues }: CollectDeps,
+  { peerClients }: CollectDeps,
   validatorId: string,
   registerId: string,
 ): Promise<readonly HeldEvidence[] | undefined> {
   try {
-    return await colleagues.evidence(validatorId, registerId);
+    return await peerClients.evidence(validatorId, registerId);
   } catch (error) {
     if (isAppError(error)) return undefined;
     throw error;
@@ -80,7 +80,7 @@ async function ask(
 }
 
 function add(
-  found: Map<string, Collected>,
+  found: Map<string, CollectedEvidence>,
   { id, held, by }: { readonly id: string; readonly held: HeldEvidence; readonly by: string },
 ): void {
   const earlier = found.get(id);
@@ -89,8 +89,8 @@ function add(
   found.set(id, { id, held: earlier?.held ?? held, heldBy, firstSeenAtMs });
 }
 
-/** Whether it proves a fault of validators of this register, by their keys. */
-function isSound({ verifier }: CollectDeps, rules: LedgerRules, held: HeldEvidence): boolean {
+/** Whether the evidence proves a fault of validators of this register, by their keys. */
+function isVerified({ verifier }: CollectDeps, rules: LedgerRules, held: HeldEvidence): boolean {
   const { evidence, signers, networkId, validatorSetHash: membersHash } = held;
   const isKnown = signers.every((signer) =>
     rules.validators.some((each) => each.validatorId === signer.validatorId && isSameKey(each, signer)),

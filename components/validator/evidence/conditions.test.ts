@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { GetStatusResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
-import { four, gathered, registerReport, validatorReport } from '../admin/reports.fixture.ts';
+import { collected, four, registerReport, validatorReport } from '../admin/reports.fixture.ts';
 import { presentStatus } from '../admin/status.ts';
 import { reportOf, wireReport } from '../admin/wire.ts';
 import type { EvidenceSummary } from './conditions.ts';
@@ -13,13 +13,13 @@ const vote = (validatorId: string, height = 3, seenAtMs = 5_000): EvidenceSummar
   seenAtMs,
 });
 
-/** What validator-0 answers when the members hold what is given for each of them. */
+/** The status answer of validator-0 when the members hold the given evidence. */
 function statusOf(held: Readonly<Record<string, readonly EvidenceSummary[]>>, away: readonly string[] = []) {
   const reports = four.map((id) => {
     const report = away.includes(id) ? undefined : registerReport({ evidence: held[id] ?? [] });
     return [id, report] as const;
   });
-  const [register] = presentStatus(gathered(Object.fromEntries(reports)), {
+  const [register] = presentStatus(collected(Object.fromEntries(reports)), {
     self: 'validator-0',
     nowMs: 61_000,
   }).registers;
@@ -30,7 +30,7 @@ function statusOf(held: Readonly<Record<string, readonly EvidenceSummary[]>>, aw
 }
 
 describe('EquivocationDetected', () => {
-  test('is said of the register and of the member, by its earliest evidence', () => {
+  test('is a condition of the register and of the member, by its earliest evidence', () => {
     const { register, members } = statusOf({
       'validator-0': [vote('validator-2', 7, 9_000), vote('validator-2', 3, 6_000)],
       'validator-1': [vote('validator-2', 3, 5_000)],
@@ -39,7 +39,7 @@ describe('EquivocationDetected', () => {
       type: 'EquivocationDetected',
       status: 'True',
       reason: 'DuplicateVote',
-      message: 'validator-2 signed two messages for one place at docket 3',
+      message: 'validator-2 signed two conflicting messages at docket 3',
       since: '1970-01-01T00:00:05.000Z',
     };
     expect(register).toEqual([{ ...condition, validatorIds: ['validator-2'] }]);
@@ -51,7 +51,7 @@ describe('EquivocationDetected', () => {
     });
   });
 
-  test('counts from one other member only what two of them say', () => {
+  test('needs two other members that report it', () => {
     const lie = [vote('validator-3')];
     expect(statusOf({ 'validator-1': lie }).register).toEqual([]);
     expect(statusOf({ 'validator-1': [...lie, ...lie] }).register).toEqual([]);
@@ -59,7 +59,7 @@ describe('EquivocationDetected', () => {
     expect(statusOf({ 'validator-0': lie }).register).toHaveLength(1);
   });
 
-  test('names a member that cannot be reached, and everybody whom two certificates convict', () => {
+  test('names an unreachable member, and all members that two certificates convict', () => {
     const both = ['validator-2', 'validator-3'];
     const { register, members } = statusOf(
       { 'validator-0': [{ ...vote(''), kind: 'conflicting-certificate', validatorIds: both }] },
@@ -69,7 +69,7 @@ describe('EquivocationDetected', () => {
     expect(members['validator-3']).toMatchObject([{ reason: 'ConflictingCertificate' }]);
   });
 
-  test('survives the way between validators; what is not known there is left out', () => {
+  test('survives its encoding; unknown kinds are dropped', () => {
     const evidence = [vote('validator-2')];
     const report = validatorReport('validator-1', [registerReport({ evidence })]);
     const travel = (wire: ReturnType<typeof wireReport>) =>

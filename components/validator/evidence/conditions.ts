@@ -2,7 +2,7 @@ import { faultTolerance } from '#core/ledger/consensus.ts';
 import type { KnownEvidence } from '../peering/evidence.ts';
 import type { PeerEvidence } from '../peering/transport.ts';
 
-/** What a validator says of the evidence that it holds. */
+/** A piece of evidence as a status report contains it. */
 export interface EvidenceSummary {
   readonly kind: PeerEvidence['kind'];
   readonly validatorIds: readonly string[];
@@ -10,15 +10,15 @@ export interface EvidenceSummary {
   readonly seenAtMs: number;
 }
 
-/** Evidence of one register in short. */
+/** Summarises the evidence of one register. */
 export function summarise(known: readonly KnownEvidence[]): readonly EvidenceSummary[] {
   return known.map(({ evidence, validatorIds, height, seenAtMs }) => {
     return { kind: evidence.kind, validatorIds, height, seenAtMs };
   });
 }
 
-/** What one member says, and whether that is this validator itself. */
-export interface Testimony {
+/** The evidence in one member's report, and whether that member is this validator. */
+export interface MemberEvidence {
   readonly isOwn: boolean;
   readonly evidence: readonly EvidenceSummary[];
 }
@@ -37,12 +37,12 @@ interface Equivocation {
 }
 
 /**
- * Who of a register is convicted, each once, by its earliest evidence. Others' word for it counts from more members than
- * the set tolerates to be faulty: one of them is honest.
+ * The members with proven equivocations, each once, by its earliest evidence. Summaries of other members count when more
+ * members report them than the set tolerates to be faulty, so that one of them is honest.
  */
-function equivocations(testimonies: readonly Testimony[], setSize: number): readonly Equivocation[] {
+function equivocations(memberEvidence: readonly MemberEvidence[], setSize: number): readonly Equivocation[] {
   const said = new Map<string, { by: number; isOwn: boolean; first: Equivocation }>();
-  for (const { isOwn, evidence } of testimonies) {
+  for (const { isOwn, evidence } of memberEvidence) {
     const mine = new Map<string, Equivocation>();
     for (const { validatorIds, kind, height, seenAtMs } of evidence) {
       for (const validatorId of validatorIds) {
@@ -68,9 +68,9 @@ function earlier(a: Equivocation | undefined, b: Equivocation): Equivocation {
   return b.height === a.height && b.sinceMs < a.sinceMs ? b : a;
 }
 
-/** The condition EquivocationDetected of a register and of each member that it is about. */
-export function equivocationConditions(testimonies: readonly Testimony[], setSize: number) {
-  const found = equivocations(testimonies, setSize);
+/** The condition EquivocationDetected of a register and of each member concerned. */
+export function equivocationConditions(memberEvidence: readonly MemberEvidence[], setSize: number) {
+  const found = equivocations(memberEvidence, setSize);
   const [first] = found.toSorted((a, b) => a.height - b.height);
   const ofMember = (validatorId: string) =>
     found.filter((each) => each.validatorId === validatorId).map(conditionOf);
@@ -83,7 +83,7 @@ export function equivocationConditions(testimonies: readonly Testimony[], setSiz
 
 function conditionOf({ validatorId, kind, height, sinceMs }: Equivocation) {
   const reason = reasons[kind];
-  const what = kind === 'conflicting-certificate' ? 'two certificates' : 'two messages for one place';
+  const what = kind === 'conflicting-certificate' ? 'two certificates' : 'two conflicting messages';
   return {
     type: 'EquivocationDetected',
     status: 'True',

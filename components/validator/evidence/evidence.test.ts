@@ -9,12 +9,12 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { ListEvidenceResponseSchema } from '#protos/gen/chancery/validator/v1/admin_pb.js';
 import { Cluster, type Member } from '../testing/cluster.ts';
-import { lieTo } from '../testing/liar.ts';
+import { sendConflictingVotes } from '../testing/equivocator.ts';
 import { registerId } from '../testing/world.ts';
 import { type CollectDeps, collectEvidence } from './collect.ts';
 import { presentEvidence } from './present.ts';
 import { mountEvidence } from './routes.ts';
-import { type HeldEvidence, heldOf, wireHeld } from './wire.ts';
+import { type HeldEvidence, parseHeldEvidence, wireHeld } from './wire.ts';
 
 const clusters: Cluster[] = [];
 afterEach(async () => {
@@ -22,24 +22,26 @@ afterEach(async () => {
 });
 const verifier = createVerifier(nodeEd25519());
 
-/** A set of four of which the last one voted twice, and everybody knows. */
+/** A set of four whose last member voted twice; all members hold the evidence. */
 async function convicted(): Promise<Cluster> {
   const cluster = new Cluster(4);
   clusters.push(cluster);
   await cluster.open();
   await cluster.begin();
   await cluster.agreed();
-  lieTo(cluster, cluster.member(3), cluster.member(0));
+  sendConflictingVotes(cluster, cluster.member(3), cluster.member(0));
   for (const member of cluster.members) {
     await waitFor(() => member.engine.peering.evidence(registerId).length === 1);
   }
   return cluster;
 }
 
-/** As it travels from one validator to another. */
+/** The evidence after its encoding. */
 function travelled(member: Member): readonly HeldEvidence[] {
   const wire = create(ListEvidenceResponseSchema, wireHeld(member.engine.peering.evidence(registerId)));
-  return heldOf(fromBinary(ListEvidenceResponseSchema, toBinary(ListEvidenceResponseSchema, wire)));
+  return parseHeldEvidence(
+    fromBinary(ListEvidenceResponseSchema, toBinary(ListEvidenceResponseSchema, wire)),
+  );
 }
 
 type Twist = (validatorId: string, held: readonly HeldEvidence[]) => readonly HeldEvidence[];
@@ -51,7 +53,7 @@ function depsOf(cluster: Cluster, self: string, twist: Twist = (_id, held) => he
     verifier,
     evidence: (id) => find(self)?.engine.peering.evidence(id) ?? [],
     findRules: async (id) => (await cluster.ledger.findRegister(id))?.ledger,
-    colleagues: {
+    peerClients: {
       async evidence(validatorId) {
         const member = find(validatorId);
         if (member?.opened === undefined) throw new AppError('unavailable', 'UNAVAILABLE', 'away');
@@ -62,7 +64,7 @@ function depsOf(cluster: Cluster, self: string, twist: Twist = (_id, held) => he
 }
 
 describe('the evidence of a set', { timeout: 40_000 }, () => {
-  test('is enough for a stranger to verify both signatures, and says who holds it', async () => {
+  test('lets a third party verify both signatures, and names its holders', async () => {
     const cluster = await convicted();
     await cluster.stop(cluster.member(2));
     const answer = presentEvidence(await collectEvidence(depsOf(cluster, 'validator-0'), registerId));
@@ -93,7 +95,7 @@ describe('the evidence of a set', { timeout: 40_000 }, () => {
     expect(one?.first).not.toEqual(one?.second);
   });
 
-  test('is the same at a validator that has no part in the register', async () => {
+  test('is the same at a validator outside the register', async () => {
     const cluster = await convicted();
     const own = presentEvidence(await collectEvidence(depsOf(cluster, 'validator-0'), registerId));
     const outside = presentEvidence(await collectEvidence(depsOf(cluster, 'validator-9'), registerId));
@@ -101,7 +103,7 @@ describe('the evidence of a set', { timeout: 40_000 }, () => {
     expect(outside.evidence[0]?.heldBy).toHaveLength(4);
   });
 
-  test('holds nothing on the word of a member', async () => {
+  test('contains nothing on the word of a member alone', async () => {
     const cluster = await convicted();
     const twisted: Record<string, (held: HeldEvidence) => unknown> = {
       'another key': (held) => ({
@@ -133,7 +135,7 @@ describe('the evidence of a set', { timeout: 40_000 }, () => {
     }
   });
 
-  test('is served for any register that there is, and names the open proposal', async () => {
+  test('is served for every existing register, and names the open proposal', async () => {
     const cluster = await convicted();
     await waitFor(() => cluster.member(0).register.state.ledger.proposals.length === 1);
     const app = createHttpServer({ runtime: testRuntime('validator'), title: 'Validator' });
@@ -154,10 +156,10 @@ describe('the evidence of a set', { timeout: 40_000 }, () => {
     await app.close();
   });
 
-  test('that cannot be read is no answer', () => {
+  test('is refused when it cannot be parsed', () => {
     const wire = (each: object) => create(ListEvidenceResponseSchema, { evidence: [each] });
     for (const each of [{}, { networkId: 'n', seenAtMs: -1n }, { evidence: {} }]) {
-      expect(() => heldOf(wire(each))).toThrow(AppError);
+      expect(() => parseHeldEvidence(wire(each))).toThrow(AppError);
     }
   });
 });

@@ -5,11 +5,11 @@ import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import type { Message } from '../consensus/messages.ts';
 import { convictedBy } from '../peering/evidence.ts';
 import { signable } from '../sealing/sign-bytes.ts';
-import type { Collected, Collection } from './collect.ts';
+import type { CollectedEvidence, EvidenceCollection } from './collect.ts';
 import type { HeldEvidence } from './wire.ts';
 
 /** The answer of `GET /api/admin/validators/{registerId}/evidence`. */
-export function presentEvidence({ rules, evidence, unreachable }: Collection) {
+export function presentEvidence({ rules, evidence, unreachable }: EvidenceCollection) {
   return {
     registerId: rules.registerId,
     evidence: evidence.map((each) => presentOne(rules, each)),
@@ -17,7 +17,7 @@ export function presentEvidence({ rules, evidence, unreachable }: Collection) {
   };
 }
 
-function presentOne(rules: LedgerRules, { id, held, heldBy, firstSeenAtMs }: Collected) {
+function presentOne(rules: LedgerRules, { id, held, heldBy, firstSeenAtMs }: CollectedEvidence) {
   const { evidence, signers } = held;
   const { first } = evidence;
   const isOfOne = evidence.kind !== 'conflicting-certificate';
@@ -54,7 +54,7 @@ function presentPair(registerId: string, held: HeldEvidence) {
   };
 }
 
-/** A message with the very bytes that its signature is over, and everything they are made of. */
+/** A message with its exact sign-bytes and all fields that they are made of. */
 function presentMessage(registerId: string, held: HeldEvidence, message: Message) {
   const { networkId, validatorSetHash: membersHash, signers: members } = held;
   const timestamp = message.kind === 'proposal' ? message.value.timestamp : message.timestamp;

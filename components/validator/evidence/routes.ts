@@ -56,7 +56,7 @@ const answerSchema = z.object({
   unreachable: z.array(text).describe('members that did not answer'),
 });
 
-/** `GET /api/admin/validators/{registerId}/evidence` (notes/ledger.md L-116), for all members of the register (D21). */
+/** `GET /api/admin/validators/{registerId}/evidence`, for all members of the register. */
 export function mountEvidence(app: App, deps: CollectDeps): void {
   app.get(
     '/api/admin/validators/:registerId/evidence',

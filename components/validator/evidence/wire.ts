@@ -7,16 +7,16 @@ import { parseEvidence } from '../peering/parse.ts';
 import type { PeerEvidence, Proof } from '../peering/transport.ts';
 import { wireEvidence } from '../peering/wire.ts';
 
-/** Evidence as one validator holds it; from another one, nothing of it is verified. */
+/** Evidence as one validator holds it. From another validator it is unverified. */
 export interface HeldEvidence extends Proof {
   readonly evidence: PeerEvidence;
 }
 
-/** More than a validator keeps of one register is not read. */
-const mostRead = 1_024;
-const mostMembers = 128;
+/** Upper bound of evidence read for one register, equal to what a validator keeps. */
+const maxRead = 1_024;
+const maxMembers = 128;
 
-/** What is held of one register, as it travels. */
+/** The evidence of one register as a protobuf message. */
 export function wireHeld(known: readonly KnownEvidence[]) {
   return {
     evidence: known.map(({ evidence, networkId, validatorSetHash, signers, seenAtMs }) => ({
@@ -41,16 +41,16 @@ const signerSchema = z.object({
 const proofSchema = z.object({
   networkId: z.string().regex(/^[\x20-\x7e]{1,256}$/),
   validatorSetHash: z.string().regex(/^[0-9a-f]{64}$/),
-  signers: z.array(signerSchema).min(1).max(mostMembers),
+  signers: z.array(signerSchema).min(1).max(maxMembers),
   seenAtMs: z.bigint().min(0n).max(8_640_000_000_000_000n).transform(Number),
 });
 
-/** What another validator says it holds. Throws AppError bad_gateway for what is no evidence. */
-export function heldOf({ evidence: all }: ListEvidenceResponse): readonly HeldEvidence[] {
-  return all.slice(0, mostRead).map((each) => {
+/** Parses another validator's evidence. Throws AppError bad_gateway for malformed evidence. */
+export function parseHeldEvidence({ evidence: all }: ListEvidenceResponse): readonly HeldEvidence[] {
+  return all.slice(0, maxRead).map((each) => {
     const proof = proofSchema.safeParse(each);
     const evidence = each.evidence && parseEvidence(each.evidence);
     if (proof.success && evidence !== undefined) return { ...proof.data, evidence };
-    throw new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator answered with something else');
+    throw new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator returned malformed evidence');
   });
 }

@@ -29,7 +29,7 @@ const context: RpcContext = {
 };
 const handlers = historyHandlers({
   registers: () => world.engine.registers.all(),
-  readHeld: (id, range) => world.engine.readHeld(id, range),
+  readLoggedDockets: (id, range) => world.engine.readLoggedDockets(id, range),
 });
 
 async function read(from: number, id = registerId, reading = handlers): Promise<WriteDocketRequest[]> {
@@ -42,8 +42,8 @@ async function read(from: number, id = registerId, reading = handlers): Promise<
   return dockets;
 }
 
-describe('what the log holds, for a register service that lost it', () => {
-  it('is every docket from a number on, as it was stored', async () => {
+describe('dockets in the log for a register service that lost them', () => {
+  it('are returned from a number on, as they were stored', async () => {
     const stored = world.ledger.dockets;
     const all = await read(0);
     expect(all.map(({ header }) => header?.hash)).toEqual(stored.map(({ docket }) => docket.header.hash));
@@ -58,13 +58,13 @@ describe('what the log holds, for a register service that lost it', () => {
     expect(await read(0, 'ff'.repeat(16))).toEqual([]);
   });
 
-  it('is read a few dockets at a time, whatever the log holds', async () => {
+  it('are read a few at a time, whatever the size of the log', async () => {
     const held: number[] = [];
     const piecemeal = historyHandlers({
       registers: () => [],
-      mostBytes: 1,
-      readHeld: async (id, range) => {
-        const found = await world.engine.readHeld(id, range);
+      maxBytes: 1,
+      readLoggedDockets: async (id, range) => {
+        const found = await world.engine.readLoggedDockets(id, range);
         held.push(found.decided.size);
         return found;
       },
@@ -74,12 +74,12 @@ describe('what the log holds, for a register service that lost it', () => {
     expect(Math.max(...held)).toBeLessThan(world.ledger.dockets.length);
   });
 
-  it('goes as far as the register service was', async () => {
+  it('end where the register service was', async () => {
     const { registers } = await handlers.listHeights(create(ListHeightsRequestSchema, {}), context);
     expect(registers).toEqual([{ registerId, height: BigInt(world.ledger.dockets.length) }]);
   });
 
-  it('is read for one at a time, and refused without a register', async () => {
+  it('are read by one call at a time, and refused without a register', async () => {
     const request = create(ReadDocketsRequestSchema, { registerId, from: 0n });
     const first = handlers.readDockets(request, context)[Symbol.asyncIterator]();
     await first.next();

@@ -4,25 +4,25 @@ import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { HistoryService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import { wireDocket } from '../clients.ts';
 import { decodeTransaction } from '../log/entries.ts';
-import type { Held, HeldRange } from '../log/recovery.ts';
+import type { LoggedDockets, LoggedRange } from '../log/recovery.ts';
 import { rebuildDocket } from '../sealing/rebuild.ts';
-import type { Register } from '../sealing/register.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 
 export interface HistoryDeps {
-  registers(): Iterable<Pick<Register, 'id' | 'facts'>>;
-  /** What the log still holds of a register from one docket on. */
-  readHeld(registerId: string, range: HeldRange): Promise<Held>;
-  /** Bytes of transactions that are held in memory at a time, about; 64 MiB when absent. */
-  readonly mostBytes?: number;
+  registers(): Iterable<Pick<RegisterChain, 'id' | 'facts'>>;
+  /** The dockets of a register that the log still holds, from one number on. */
+  readLoggedDockets(registerId: string, range: LoggedRange): Promise<LoggedDockets>;
+  /** Approximate bound of transaction bytes in memory; 64 MiB when absent. */
+  readonly maxBytes?: number;
 }
 
 const mebibyte = 1024 * 1024;
 
-/** What a register service that lost dockets asks: how far it was, and what the log here holds of it. */
+/** The RPCs by which a register service that lost dockets gets back those that the log still holds. */
 export function historyHandlers({
   registers: allRegisters,
-  readHeld,
-  mostBytes = 64 * mebibyte,
+  readLoggedDockets,
+  maxBytes = 64 * mebibyte,
 }: HistoryDeps): RpcHandlers<typeof HistoryService.method> {
   let isReading = false;
   return {
@@ -36,12 +36,12 @@ export function historyHandlers({
     async *readDockets({ registerId: text, from }, { signal }) {
       const registerId = findRegisterId(text);
       if (registerId === undefined || from > BigInt(Number.MAX_SAFE_INTEGER))
-        throw new AppError('invalid', 'INVALID_REQUEST', 'A register and a docket number are needed');
-      // One call reads the whole log: a second one would not be sooner done.
+        throw new AppError('invalid', 'INVALID_REQUEST', 'registerId or from is malformed');
+      // One call reads the whole log, so a concurrent second one would only slow both down.
       if (isReading) throw busy();
       isReading = true;
       try {
-        const read = (next: number) => readHeld(registerId, { from: next, mostBytes });
+        const read = (next: number) => readLoggedDockets(registerId, { from: next, maxBytes });
         yield* docketsHeld(read, Number(from), signal);
       } finally {
         isReading = false;
@@ -50,22 +50,26 @@ export function historyHandlers({
   };
 }
 
-/** Dockets in their order until the log has no further one whole. */
-async function* docketsHeld(read: (from: number) => Promise<Held>, from: number, signal: AbortSignal) {
+/** Yields consecutive dockets until one is not completely in the log. */
+async function* docketsHeld(
+  read: (from: number) => Promise<LoggedDockets>,
+  from: number,
+  signal: AbortSignal,
+) {
   for (let next = from; !signal.aborted; ) {
     const first = next;
-    const held = await read(first);
+    const loggedDockets = await read(first);
     for (; !signal.aborted; next += 1) {
-      const docket = docketOf(held, next);
+      const docket = docketOf(loggedDockets, next);
       if (docket === undefined) break;
       yield docket;
     }
-    if (held.isAll || next === first) return;
+    if (loggedDockets.isAll || next === first) return;
   }
 }
 
-/** Undefined when the log does not hold it whole. */
-function docketOf({ decided, transactions }: Held, number: number) {
+/** Undefined when the log does not hold the docket completely. */
+function docketOf({ decided, transactions }: LoggedDockets, number: number) {
   const known = decided.get(number);
   const docket =
     known &&
@@ -77,7 +81,7 @@ function docketOf({ decided, transactions }: Held, number: number) {
 }
 
 function busy(): AppError {
-  return new AppError('unavailable', 'HISTORY_BUSY', 'The log is being read for somebody else', {
+  return new AppError('unavailable', 'HISTORY_BUSY', 'Another call is reading the log; retry', {
     retryAfterSeconds: 5,
   });
 }

@@ -4,30 +4,30 @@ import type { Certificate } from '#core/ledger/certificate.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import { parseRecord, recordLeaf } from '#core/ledger/record.ts';
 import { findReplayKey } from '#core/ledger/replay.ts';
-import type { Held } from '../consensus/machine.ts';
+import type { RoundValue } from '../consensus/machine.ts';
 import type { UnsignedMessage, Vote } from '../consensus/messages.ts';
 import type { PeerEvidence, Proof } from '../peering/transport.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { Entry } from './format.ts';
 
 /**
- * An own message. It is written before it is signed, so that the same bytes can be signed again after a crash, and once
- * more with its signature: the signer signs only the latest position again, and the next own message comes behind it.
+ * An own consensus message. It is logged before it is signed, so that the same bytes can be signed again after a crash, and
+ * logged again with its signature. The signer repeats only its latest position, so the next own message waits for that.
  */
 export interface OwnMessage {
   readonly registerId: string;
   readonly message: UnsignedMessage;
   readonly timestamp: string;
-  readonly locked: Held | undefined;
-  readonly valid: Held | undefined;
-  /** The docket that the message is about, or that `valid` is, where it first appears. */
+  readonly locked: RoundValue | undefined;
+  readonly valid: RoundValue | undefined;
+  /** The docket that the message or `valid` refers to, logged at its first appearance. */
   readonly header?: DocketHeader | undefined;
   /**
-   * Other members' prevotes that `valid` rests on, where it first appears: a lock that nobody can be shown the quorum of
-   * could keep a height from ever ending.
+   * The other members' prevotes that `valid` rests on, logged at their first appearance. A lock whose quorum cannot be shown
+   * to the others could keep a height from ever ending.
    */
   readonly polka?: readonly Pick<Vote, 'validatorId' | 'timestamp' | 'signature'>[] | undefined;
-  /** Standard base64; absent until the signer has answered. */
+  /** Standard base64; absent until the signer has signed. */
   readonly signature?: string | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface StoredDocket {
   readonly docketNumber: number;
 }
 
-/** A transaction that was accepted and will never be sealed; kept 24 h (D17). */
+/** An accepted transaction that will never be sealed; kept for 24 h. */
 export interface Tombstone {
   readonly registerId: string;
   readonly txId: string;
@@ -51,11 +51,11 @@ export interface Tombstone {
   readonly atMs: number;
 }
 
-/** How far the register service had stored: it may never be behind that again. */
+/** The number of dockets that the register service had stored. It must never fall behind that. */
 export interface Snapshot {
   readonly registerId: string;
   readonly height: number;
-  /** Hash of docket height - 1; empty when it was not at hand. */
+  /** Hash of docket height - 1; empty when unknown. */
   readonly headHash: string;
 }
 
@@ -66,15 +66,15 @@ export interface ModeChange {
   readonly mode: Mode;
 }
 
-/** A proven fault: a register that it halted stays halted, whatever is restarted. */
+/** A proven fault. A register that it halted stays halted after a restart. */
 export interface LoggedEvidence {
   readonly registerId: string;
   readonly evidence: PeerEvidence;
-  /** Absent in logs from before it was written: such evidence only halts. */
+  /** Absent in logs of earlier versions: such evidence only halts the register. */
   readonly proof?: Proof | undefined;
 }
 
-/** The validator drains since then, whatever is restarted; absent: it does not, or no more. */
+/** The start of a drain, which survives restarts; absent: not draining. */
 export interface DrainChange {
   readonly sinceMs?: number;
 }
@@ -90,7 +90,7 @@ export type LogRecord =
   | { readonly kind: 'evidence'; readonly value: LoggedEvidence }
   | { readonly kind: 'drain'; readonly value: DrainChange };
 
-/** A transaction that is still in the form of the log: most are stored by now and never looked at again. */
+/** A transaction in its log encoding. Most are already stored and never decoded. */
 export interface LoggedTransaction {
   readonly registerId: string;
   readonly txId: string;
@@ -103,7 +103,7 @@ export type ReadRecord =
 
 type Kind = LogRecord['kind'];
 
-/** Type numbers on disk. They never change their meaning. */
+/** Type numbers on disk. They must never change. */
 const types: Readonly<Record<Kind, number>> = {
   transaction: 1,
   own: 2,
@@ -123,17 +123,17 @@ export function encodeRecord(record: LogRecord): Entry {
   return { type: types[record.kind], body };
 }
 
-/** @throws AppError internal JOURNAL_DAMAGED for what encodeRecord cannot have made */
+/** @throws AppError internal JOURNAL_DAMAGED for bytes that encodeRecord cannot have produced */
 export function decodeRecord(entry: Entry): ReadRecord {
   const kind = kinds.get(entry.type);
   try {
     if (kind === 'transaction') return { kind, value: readTransaction(entry.body) };
     const text = fromUtf8(entry.body);
     if (kind === undefined || text === undefined) throw new RangeError(`entry type ${entry.type}`);
-    // Written by encodeRecord of the same version and covered by a checksum.
+    // Written by encodeRecord of the same format version and protected by a checksum.
     return { kind, value: JSON.parse(text) } as ReadRecord;
   } catch (cause) {
-    throw new AppError('internal', 'JOURNAL_DAMAGED', 'An entry of the log cannot be read', { cause });
+    throw new AppError('internal', 'JOURNAL_DAMAGED', 'An entry of the log cannot be decoded', { cause });
   }
 }
 
@@ -162,11 +162,11 @@ function encodeTransaction(transaction: PooledTransaction): Uint8Array {
 
 function readTransaction(bytes: Uint8Array): LoggedTransaction {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (body.length < transactionHead) throw new RangeError('a transaction is cut short');
+  if (body.length < transactionHead) throw new RangeError('a transaction is truncated');
   return { registerId: body.toString('hex', 28, 44), txId: body.toString('hex', 44, 76), body };
 }
 
-/** The transaction itself, with bytes of its own. Throws AppError for a record that is none. */
+/** Decodes the transaction into buffers of its own. Throws AppError for a malformed record. */
 export function decodeTransaction({ body: bytes }: LoggedTransaction): PooledTransaction {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const recordEnd = transactionHead + body.readUInt32LE(20);

@@ -1,14 +1,14 @@
 import { crc32 } from 'node:zlib';
 
 /**
- * The bytes of the validator's log. A segment is a header and batches; a batch is what one forced write puts on disk:
+ * The binary format of the validator's log. A segment is a header and batches; a batch is the unit of one forced write:
  *
  *   segment  "CHJL" version:u32 segment:u64
  *   batch    "BtCh" length:u32 crc32:u32 sequence:u64 entries     (crc32 covers sequence and entries)
  *   entry    length:u32 type:u8 body
  *
- * Integers are little-endian. A batch is written only after the one before it is on disk, so a damaged batch with a
- * valid one after it is damage, and a damaged batch at the end is a write that a crash cut short.
+ * Integers are little-endian. A batch is written only after the previous one is on disk. An invalid batch followed by a
+ * valid one is therefore damage, and an invalid batch at the end is a write that a crash cut short.
  */
 export interface Entry {
   readonly type: number;
@@ -22,7 +22,7 @@ export interface Batch {
 
 export interface Scan {
   readonly batches: Batch[];
-  /** Bytes from the start that are whole. */
+  /** Length of the valid prefix. */
   readonly end: number;
   readonly state: 'whole' | 'torn' | 'damaged';
 }
@@ -64,7 +64,7 @@ export function encodeBatch(sequence: number, entries: readonly Entry[]): Buffer
   return batch;
 }
 
-/** Reads a segment up to its end or its first flaw. Entry bodies are views of the given bytes. */
+/** Reads a segment up to its end or its first invalid batch. Entry bodies are views of the given bytes. */
 export function scanSegment(bytes: Buffer, segment: number): Scan {
   if (bytes.length < segmentHeaderBytes) return { batches: [], end: 0, state: 'torn' };
   if (!bytes.subarray(0, segmentHeaderBytes).equals(encodeSegmentHeader(segment))) {

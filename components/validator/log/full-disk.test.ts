@@ -8,7 +8,7 @@ import { Volume } from './volume.ts';
 
 const entry = (body: string): Entry => ({ type: 1, body: Buffer.from(body) });
 
-/** A log on a volume that fails on purpose; its retries happen when the test says so. */
+/** A log on a volume with injected faults; the test triggers its retries. */
 class Stand {
   readonly disk = new FaultyVolume();
   readonly lines: string[] = [];
@@ -32,11 +32,11 @@ class Stand {
         log: this.log,
         storage: this.disk.storage(),
         volume: this.volume,
-        later: (ms, act) => {
+        schedule: (ms, act) => {
           this.delaysMs.push(ms);
           this.#retry = act;
         },
-        carry: () => [],
+        carryOver: () => [],
         ...options,
       },
       (read) => seen.push(Buffer.from(read.body).toString()),
@@ -44,7 +44,7 @@ class Stand {
     return { journal, seen };
   }
 
-  /** The time of the retry has come; resolves when it has ended. */
+  /** Fires the retry timer; resolves when the retry has ended. */
   async retry(): Promise<void> {
     const act = this.#retry;
     this.#retry = undefined;
@@ -58,12 +58,12 @@ class Stand {
   }
 }
 
-/** Until everything that needs no time has happened. */
+/** Waits until everything that needs no timer has happened. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-function watched(append: Promise<number>) {
+function observed(append: Promise<number>) {
   const state = { outcome: 'open' };
   append.then(
     () => {
@@ -76,15 +76,15 @@ function watched(append: Promise<number>) {
   return state;
 }
 
-describe('a log on a disk that is full', () => {
-  test('holds what it cannot write, in order, and writes it once there is room', async () => {
+describe('a log on a full disk', () => {
+  test('keeps pending writes in order and writes them once there is space', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('before'));
     stand.disk.capacityBytes = stand.disk.usedBytes + 30;
-    const held = [watched(journal.append(entry('a'.repeat(100))))];
+    const held = [observed(journal.append(entry('a'.repeat(100))))];
     await settle();
-    held.push(watched(journal.append(entry('b'))), watched(journal.append(entry('c'))));
+    held.push(observed(journal.append(entry('b'))), observed(journal.append(entry('c'))));
     await settle();
     expect(held.map(({ outcome }) => outcome)).toEqual(['open', 'open', 'open']);
     expect(stand.volume.full).toMatchObject({ reason: 'disk full' });
@@ -99,11 +99,11 @@ describe('a log on a disk that is full', () => {
     expect((await stand.open()).seen).toEqual(['before', 'a'.repeat(100), 'b', 'c', 'after']);
   });
 
-  test('tries again ever later, without a busy loop, and says so once', async () => {
+  test('retries with a growing delay, without a busy loop, and logs it once', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     stand.disk.capacityBytes = stand.disk.usedBytes;
-    const held = watched(journal.append(entry('x')));
+    const held = observed(journal.append(entry('x')));
     await settle();
     for (let n = 0; n < 8; n += 1) {
       const before = stand.disk.calls;
@@ -118,12 +118,12 @@ describe('a log on a disk that is full', () => {
     expect(held.outcome).toBe('refused');
   });
 
-  test('leaves nothing of a write without room behind when the process ends', async () => {
+  test('leaves nothing of a failed write behind when the process ends', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('kept'));
     stand.disk.capacityBytes = stand.disk.usedBytes + 40;
-    watched(journal.append(entry('y'.repeat(500))));
+    observed(journal.append(entry('y'.repeat(500))));
     await settle();
     const again = await stand.open();
     expect(again.seen).toEqual(['kept']);
@@ -133,7 +133,7 @@ describe('a log on a disk that is full', () => {
     expect((await stand.open()).seen).toEqual(['kept', 'next']);
   });
 
-  test('that is found full by a force cuts off and writes again what the force left unsure', async () => {
+  test('truncates and rewrites what a failed force left uncertain', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('before'));
@@ -142,7 +142,7 @@ describe('a log on a disk that is full', () => {
       failures -= 1;
       if (failures >= 0) throw fileError('EDQUOT');
     };
-    const held = watched(journal.append(entry('unsure')));
+    const held = observed(journal.append(entry('unsure')));
     await settle();
     expect(held.outcome).toBe('open');
     await stand.retry();
@@ -154,21 +154,21 @@ describe('a log on a disk that is full', () => {
     expect((await stand.open()).seen).toEqual(['before', 'unsure']);
   });
 
-  test('begins its next file when there is room, and carries over each thing once', async () => {
+  test('begins its next file when there is space, and carries each entry over once', async () => {
     const stand = new Stand();
     let carries = 0;
-    const carry = () => {
+    const carryOver = () => {
       carries += 1;
       return [entry(`alive ${'z'.repeat(300)}`)];
     };
-    const { journal } = await stand.open({ segmentBytes: 200, retainBytes: 300, carry });
+    const { journal } = await stand.open({ segmentBytes: 200, retainBytes: 300, carryOver });
     await journal.append(entry('1'.repeat(200)));
     await settle();
     stand.disk.capacityBytes = stand.disk.usedBytes + 205 + 16 + 100;
     await journal.append(entry('2'.repeat(180)));
     await settle();
-    // The second file is full, the third has its header and no room for what is carried.
-    const held = watched(journal.append(entry('3')));
+    // The second file is full; the third has its header and no space for the carried-over entries.
+    const held = observed(journal.append(entry('3')));
     for (let n = 0; n < 3; n += 1) await stand.retry();
     expect([held.outcome, stand.volume.isFull, carries]).toEqual(['open', true, 1]);
     stand.disk.capacityBytes = 1 << 20;
@@ -181,7 +181,7 @@ describe('a log on a disk that is full', () => {
     expect(seen.filter((text) => text === '3')).toHaveLength(1);
   });
 
-  test('cannot be opened without room for its first file, and says why', async () => {
+  test('cannot be opened without space for its first file, and reports the reason', async () => {
     const stand = new Stand();
     stand.disk.capacityBytes = 4;
     await expect(stand.open()).rejects.toMatchObject({ kind: 'unavailable', code: 'JOURNAL_UNAVAILABLE' });
@@ -190,23 +190,23 @@ describe('a log on a disk that is full', () => {
     expect((await stand.open()).seen).toEqual([]);
   });
 
-  test('ends when more waits for room than a paused validator says', async () => {
+  test('fails when more entries wait for space than a paused validator writes', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     stand.disk.capacityBytes = stand.disk.usedBytes;
-    const held: ReturnType<typeof watched>[] = [];
+    const held: ReturnType<typeof observed>[] = [];
     const large: Entry = { type: 1, body: Buffer.alloc(16 * 1024 * 1024) };
     for (let n = 0; n < 6; n += 1) {
-      held.push(watched(journal.append(large)));
+      held.push(observed(journal.append(large)));
       await settle();
     }
-    expect(journal.failure?.message).toContain('too much waits');
+    expect(journal.failure?.message).toContain('too many entries wait');
     expect(new Set(held.map(({ outcome }) => outcome))).toEqual(new Set(['refused']));
   });
 });
 
 describe('a log whose disk fails', () => {
-  test('is closed for good by a force that failed: nothing is said to be written any more', async () => {
+  test('is closed for good by a failed force: no later write is acknowledged', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('before'));
@@ -214,18 +214,18 @@ describe('a log whose disk fails', () => {
     stand.disk.beforeForce = () => {
       if (isFailing) throw fileError('EIO');
     };
-    const first = watched(journal.append(entry('lost')));
+    const first = observed(journal.append(entry('lost')));
     await settle();
     isFailing = false;
-    const second = watched(journal.append(entry('later')));
+    const second = observed(journal.append(entry('later')));
     await settle();
     expect([first.outcome, second.outcome]).toEqual(['refused', 'refused']);
     expect(journal.failure).toMatchObject({ code: 'EIO' });
     expect(stand.isToRetry).toBe(false);
-    expect(stand.lines.join()).toContain('until the validator is started again');
+    expect(stand.lines.join()).toContain('until it is restarted');
   });
 
-  test('what a start reads stays, although a failed force left it in memory alone', async () => {
+  test('makes durable what a start reads, although a failed force left it in memory only', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('before'));
@@ -241,12 +241,12 @@ describe('a log whose disk fails', () => {
     expect((await stand.open()).seen).toEqual(['before', 'unsure']);
   });
 
-  test('a file that changed under it while it waited for room is not written on', async () => {
+  test('does not continue on a file that changed while it waited for space', async () => {
     const stand = new Stand();
     const { journal } = await stand.open();
     await journal.append(entry('before'));
     stand.disk.capacityBytes = stand.disk.usedBytes + 1;
-    const held = watched(journal.append(entry('after'.repeat(20))));
+    const held = observed(journal.append(entry('after'.repeat(20))));
     await settle();
     const storage = stand.disk.storage();
     const [name] = await storage.list('log');
@@ -260,23 +260,23 @@ describe('a log whose disk fails', () => {
 });
 
 describe('a volume', () => {
-  test('refuses at once who waits for a write that must wait for room', async () => {
+  test('rejects a waiting caller at once when its write must wait for space', async () => {
     const volume = new Volume(manualClock(7), createLogger({ service: 'test', level: 'silent' }));
     const write = Promise.withResolvers<number>();
     const waiting = volume.unlessFull(write.promise);
-    volume.filled(fileError('ENOSPC'));
+    volume.onFull(fileError('ENOSPC'));
     await expect(waiting).rejects.toMatchObject({ code: 'VALIDATOR_PAUSED', retryAfterSeconds: 5 });
     await expect(volume.unlessFull(write.promise)).rejects.toMatchObject({ code: 'VALIDATOR_PAUSED' });
-    expect(() => volume.assertRoom()).toThrow('This validator is Paused: disk full');
+    expect(() => volume.assertDiskSpace()).toThrow('This validator is Paused: disk full');
     let goneOn = 0;
-    volume.onRoom(() => {
+    volume.onDiskSpace(() => {
       goneOn += 1;
     });
-    volume.freed();
-    volume.freed();
+    volume.onSpaceFreed();
+    volume.onSpaceFreed();
     expect(goneOn).toBe(1);
     write.resolve(3);
     expect(await volume.unlessFull(write.promise)).toBe(3);
-    expect(() => volume.assertRoom()).not.toThrow();
+    expect(() => volume.assertDiskSpace()).not.toThrow();
   });
 });

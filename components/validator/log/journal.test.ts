@@ -32,8 +32,8 @@ async function openJournal(options: Partial<JournalOptions> = {}) {
       retainBytes: 1 << 24,
       log,
       volume: new Volume(systemClock(), log),
-      later: () => {},
-      carry: () => [],
+      schedule: () => {},
+      carryOver: () => [],
       ...options,
     },
     (read) => seen.push(text(read)),
@@ -51,7 +51,7 @@ async function onlyFile(): Promise<string> {
 }
 
 describe('the log', () => {
-  it('replays what was appended, in order', async () => {
+  it('replays appended entries in order', async () => {
     const first = await openJournal();
     await first.journal.append(entry('a'));
     await Promise.all([first.journal.append(entry('b', 2), entry('c')), first.journal.append(entry('d'))]);
@@ -66,11 +66,11 @@ describe('the log', () => {
   it('forces concurrent appends together', async () => {
     const { journal } = await openJournal();
     await Promise.all(Array.from({ length: 200 }, (_, index) => journal.append(entry(String(index)))));
-    expect(journal.forces).toBeLessThanOrEqual(3);
+    expect(journal.forcedWrites).toBeLessThanOrEqual(3);
     await journal.close();
   });
 
-  it('cuts a torn tail at any length and goes on', async () => {
+  it('truncates a torn tail of any length and continues', async () => {
     const first = await openJournal();
     await first.journal.append(entry('kept'));
     const path = await onlyFile();
@@ -88,7 +88,7 @@ describe('the log', () => {
     }
   });
 
-  it('cuts a tail of garbage and of zeros', async () => {
+  it('truncates a tail of garbage and of zeros', async () => {
     for (const tail of [Buffer.alloc(300), Buffer.from('BtCh garbage that is no batch')]) {
       await rm(directory, { recursive: true });
       const first = await openJournal();
@@ -100,7 +100,7 @@ describe('the log', () => {
     }
   });
 
-  it('refuses a flipped bit in what was forced before', async () => {
+  it('refuses a flipped bit in a forced batch', async () => {
     const first = await openJournal();
     await first.journal.append(entry('one'));
     await first.journal.append(entry('two'));
@@ -128,13 +128,13 @@ describe('the log', () => {
     await expect(openJournal({ segmentBytes: 64 })).rejects.toMatchObject({ code: 'JOURNAL_DAMAGED' });
   });
 
-  it('stays within its size, carries on what must live, and still replays', async () => {
+  it('stays within its size, carries live entries over, and still replays', async () => {
     const carried: number[] = [];
-    const carry = (segment: number) => {
+    const carryOver = (segment: number) => {
       carried.push(segment);
       return [entry(`alive-${segment}`, 9)];
     };
-    const { journal } = await openJournal({ segmentBytes: 1000, retainBytes: 4000, carry });
+    const { journal } = await openJournal({ segmentBytes: 1000, retainBytes: 4000, carryOver });
     for (let index = 0; index < 100; index += 1) await journal.append(entry('y'.repeat(200)));
     expect(journal.sizeBytes).toBeLessThan(6000);
     await journal.close();
@@ -155,7 +155,7 @@ describe('the log', () => {
     expect((await openJournal()).seen).toEqual(['1:a', '1:b']);
   });
 
-  it('is closed for good after a write that failed', async () => {
+  it('is closed for good after a failed write', async () => {
     const { journal } = await openJournal({ segmentBytes: 1, retainBytes: 1 << 24 });
     await rm(directory, { recursive: true });
     await journal.append(entry('a'));
@@ -164,7 +164,7 @@ describe('the log', () => {
   });
 });
 
-describe('its format', () => {
+describe('the log format', () => {
   it('finds exactly the batches before a cut, wherever it is', () => {
     const bodies = fc.array(fc.array(fc.uint8Array({ maxLength: 40 }), { minLength: 1, maxLength: 4 }), {
       maxLength: 5,

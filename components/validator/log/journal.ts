@@ -3,58 +3,58 @@ import type { Logger } from '#kit/log/log.ts';
 import type { Entry } from './format.ts';
 import { type Replay, Segments } from './segments.ts';
 import { nodeStorage, type Storage } from './storage.ts';
-import { isNoRoom, type Volume } from './volume.ts';
+import { isDiskFull, type Volume } from './volume.ts';
 
 export interface JournalOptions {
   readonly directory: string;
   readonly segmentBytes: number;
-  /** Oldest segments go when all of them together are larger; the newest one always stays. */
+  /** The oldest segments are deleted when all together are larger; the newest is always kept. */
   readonly retainBytes: number;
   readonly log: Logger;
-  /** The file system of the machine when absent. */
+  /** The local file system when absent. */
   readonly storage?: Storage | undefined;
-  /** Told when there is no room for a write, and when there is again. */
+  /** Notified when a write finds the disk full, and when space is available again. */
   readonly volume: Volume;
-  /** Acts once after that many milliseconds: a write that found no room is tried again. */
-  later(ms: number, act: () => void): void;
-  /** What of a segment that is about to go must live on, in segment `into`; undefined when nothing may go yet. */
-  carry(segment: number, into: number): Entry[] | undefined;
+  /** Runs the callback after that many milliseconds, to retry a write that found the disk full. */
+  schedule(ms: number, callback: () => void): void;
+  /** Entries of a segment about to be deleted that must be written to segment `into`; undefined when nothing may be deleted yet. */
+  carryOver(segment: number, into: number): Entry[] | undefined;
 }
 
-/** The number of the segment an entry went to, known once it is on disk. */
+/** The number of the segment that holds the entry, known once it is on disk. */
 export type Appended = Promise<number>;
 
-interface Waiting {
+interface PendingAppend {
   readonly entries: readonly Entry[];
   readonly resolve: (segment: number) => void;
   readonly reject: (error: Error) => void;
 }
 
-const largestBatchBytes = 8 * 1024 * 1024;
-/** A validator that is paused says next to nothing; one that has so much to say is not. */
-const mostHeldBytes = 64 * 1024 * 1024;
+const maxBatchBytes = 8 * 1024 * 1024;
+/** Bound of entries that wait for disk space. A paused validator writes little, so a larger backlog is a fault. */
+const maxPendingBytes = 64 * 1024 * 1024;
 const retryMs = { first: 250, last: 5_000 } as const;
 
 /**
- * The append-only log of one validator (decision D16). Appends made while a write is under way share the next one: one
- * write and one fdatasync for all of them, after which their promises resolve. A write without room waits, and all others
- * behind it, until it succeeds. A write that fails otherwise closes the log for good: what is on disk is then unknown, and
- * only a restart reads it.
+ * The append-only log of one validator. Appends during a write share the next one: one write and one fdatasync for all of
+ * them, after which their promises resolve. A write that finds the disk full waits until it succeeds, and all later writes
+ * wait behind it. Any other write error closes the log for good: the content of the disk is then unknown until a restart
+ * reads it.
  */
 export class Journal {
   readonly #options: JournalOptions;
   readonly #segments: Segments;
-  #waiting: Waiting[] = [];
-  /** What is being written, or was when there was no room. */
-  #taken: Waiting[] | undefined;
-  /** The current segment is full, another one must begin. */
+  #waiting: PendingAppend[] = [];
+  /** The batch that is being written, or that waits for disk space. */
+  #taken: PendingAppend[] | undefined;
+  /** The current segment is full and the next one must begin. */
   #isRotating = false;
-  /** What must live on of a segment that goes: gathered once, because gathering it moves it. */
+  /** Carried-over entries of the segment to delete. They are collected once, because collecting them moves their transactions. */
   #carried: { readonly oldest: number; readonly entries: readonly Entry[] } | undefined;
   #writing: Promise<void> | undefined;
   #failure: Error | undefined;
-  #forces = 0;
-  #isHeld = false;
+  #forcedWrites = 0;
+  #isSuspended = false;
   #delayMs: number = retryMs.first;
 
   private constructor(options: JournalOptions) {
@@ -63,9 +63,9 @@ export class Journal {
   }
 
   /**
-   * Opens the log of a directory and hands every whole batch to `replay`, oldest first. A tail that a crash cut short is
-   * removed; damage anywhere else is refused.
-   * @throws AppError internal JOURNAL_DAMAGED naming file and position, unavailable JOURNAL_UNAVAILABLE without room
+   * Opens the log of a directory and passes every valid entry to `replay`, oldest first. A tail that a crash cut short is
+   * truncated; damage anywhere else is an error.
+   * @throws AppError internal JOURNAL_DAMAGED naming file and position, unavailable JOURNAL_UNAVAILABLE on a full disk
    */
   static async open(options: JournalOptions, replay: Replay): Promise<Journal> {
     const journal = new Journal(options);
@@ -73,15 +73,15 @@ export class Journal {
       await journal.#segments.load(replay);
     } catch (error) {
       await journal.#segments.close();
-      if (!isNoRoom(error)) throw error;
-      options.volume.filled(error);
+      if (!isDiskFull(error)) throw error;
+      options.volume.onFull(error);
       throw unusable(error);
     }
-    options.volume.freed();
+    options.volume.onSpaceFreed();
     return journal;
   }
 
-  /** Hands every entry that is on disk to `take`, oldest first. For the time before the first append. */
+  /** Passes every entry on disk to the callback, oldest first. Only allowed before the first append. */
   replay(take: Replay): Promise<void> {
     return this.#segments.replay(take);
   }
@@ -90,33 +90,34 @@ export class Journal {
     return this.#segments.sizeBytes;
   }
 
-  /** Forced writes so far. */
-  get forces(): number {
-    return this.#forces;
+  /** Number of forced writes. */
+  get forcedWrites(): number {
+    return this.#forcedWrites;
   }
 
   get failure(): Error | undefined {
     return this.#failure;
   }
 
-  /** Resolves when the entries, and all entries appended before them, are on disk. */
+  /** Resolves when the entries and all earlier ones are on disk. */
   append(...entries: Entry[]): Appended {
     if (this.#failure !== undefined) return Promise.reject(unusable(this.#failure));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ entries, resolve, reject });
-      if (this.#isHeld) this.#boundHeld();
+      if (this.#isSuspended) this.#limitPending();
       else this.#start();
     });
   }
 
   async close(): Promise<void> {
     while (this.#writing !== undefined) await this.#writing;
-    if (this.#isHeld) this.#fail(new Error('the log was closed without room for its last entries'));
+    if (this.#isSuspended)
+      this.#fail(new Error('the log was closed while its last entries waited for disk space'));
     this.#failure ??= new Error('the log is closed');
     await this.#segments.close();
   }
 
-  /** What is appended in the same turn shares the write. */
+  /** Appends of the same event-loop turn share the write. */
   #start(): void {
     this.#writing ??= Promise.resolve().then(() => this.#drain());
   }
@@ -127,17 +128,17 @@ export class Journal {
         if (this.#isRotating) await this.#rotate();
         else await this.#writeNext();
       } catch (error) {
-        if (isNoRoom(error)) {
-          this.#hold(error);
+        if (isDiskFull(error)) {
+          this.#suspend(error);
           break;
         }
         this.#fail(error instanceof Error ? error : new Error(String(error)));
       }
     }
     this.#writing = undefined;
-    if (!this.#isHeld && this.#failure === undefined) {
+    if (!this.#isSuspended && this.#failure === undefined) {
       this.#delayMs = retryMs.first;
-      this.#options.volume.freed();
+      this.#options.volume.onSpaceFreed();
     }
   }
 
@@ -154,13 +155,13 @@ export class Journal {
     this.#isRotating = this.#segments.position >= this.#options.segmentBytes;
   }
 
-  /** Everything that waits, up to a size that keeps one batch readable at once. */
-  #take(): Waiting[] {
+  /** All waiting appends up to a size limit, so that a batch fits into memory when it is read. */
+  #take(): PendingAppend[] {
     let size = 0;
     let count = 0;
     for (const { entries } of this.#waiting) {
       size += sizeOf(entries);
-      if (count > 0 && size > largestBatchBytes) break;
+      if (count > 0 && size > maxBatchBytes) break;
       count += 1;
     }
     return this.#waiting.splice(0, count);
@@ -168,33 +169,33 @@ export class Journal {
 
   async #write(entries: readonly Entry[]): Promise<void> {
     await this.#segments.write(entries);
-    this.#forces += 1;
+    this.#forcedWrites += 1;
   }
 
-  /** Nothing of the write counts; it is tried again, later each time. */
-  #hold(error: Error): void {
-    this.#isHeld = true;
-    this.#options.volume.filled(error);
-    this.#options.later(this.#delayMs, () => {
+  /** The write does not count and is retried with a growing delay. */
+  #suspend(error: Error): void {
+    this.#isSuspended = true;
+    this.#options.volume.onFull(error);
+    this.#options.schedule(this.#delayMs, () => {
       if (this.#failure !== undefined) return;
-      this.#isHeld = false;
+      this.#isSuspended = false;
       this.#start();
     });
     this.#delayMs = Math.min(this.#delayMs * 2, retryMs.last);
   }
 
-  #boundHeld(): void {
+  #limitPending(): void {
     let size = 0;
     for (const { entries } of this.#waiting) size += sizeOf(entries);
-    if (size > mostHeldBytes) this.#fail(new Error('too much waits for room on the disk'));
+    if (size > maxPendingBytes) this.#fail(new Error('too many entries wait for disk space'));
   }
 
   #fail(error: Error): void {
     this.#failure = error;
-    this.#isHeld = false;
+    this.#isSuspended = false;
     this.#options.log.error(
       { err: error, segment: this.#segments.current },
-      'the log cannot be written: nothing more is signed here until the validator is started again',
+      'the log cannot be written; this validator signs nothing more until it is restarted',
     );
     for (const waiting of [...(this.#taken ?? []), ...this.#waiting]) waiting.reject(unusable(error));
     this.#taken = undefined;
@@ -202,11 +203,11 @@ export class Journal {
   }
 
   async #rotate(): Promise<void> {
-    const { retainBytes, carry } = this.#options;
+    const { retainBytes, carryOver } = this.#options;
     if (this.#carried === undefined) {
       await this.#segments.begin();
       const { oldest, current, sizeBytes } = this.#segments;
-      const entries = sizeBytes <= retainBytes || oldest === current ? undefined : carry(oldest, current);
+      const entries = sizeBytes <= retainBytes || oldest === current ? undefined : carryOver(oldest, current);
       if (entries !== undefined) this.#carried = { oldest, entries };
     }
     const carried = this.#carried;

@@ -10,29 +10,29 @@ import type {
   Tombstone,
 } from './entries.ts';
 
-export interface Placed {
+export interface PlacedTransaction {
   readonly transaction: LoggedTransaction;
   readonly segment: number;
 }
 
-/** What the log says of one register after the last start. */
-export interface Recovered {
+/** The state of one register as the log records it. */
+export interface RecoveredRegister {
   /** Accepted and not known to be stored. */
-  readonly transactions: Map<string, Placed>;
-  /** Other records under ids of those: what a proposal needed while another one waited here. */
-  readonly others: Placed[];
+  readonly transactions: Map<string, PlacedTransaction>;
+  /** Different records under the same ids, which a proposal needed while another record waited here. */
+  readonly others: PlacedTransaction[];
   /** Decided and not known to be stored, by docket number. */
   readonly decided: Map<number, DecidedDocket>;
   /** Own messages of the latest height, in order. */
   own: OwnMessage[];
   readonly tombstones: Map<string, Tombstone>;
-  /** How many dockets the register service was known to have stored. */
+  /** Number of dockets that the register service was known to have stored. */
   storedHeight: number;
   mode: Mode;
   readonly evidence: LoggedEvidence[];
 }
 
-function emptyRecovery(): Recovered {
+function emptyRecovery(): RecoveredRegister {
   return {
     transactions: new Map(),
     others: [],
@@ -45,28 +45,28 @@ function emptyRecovery(): Recovered {
   };
 }
 
-/** A record that is about one register. */
+/** A log record of one register. */
 type RegisterRecord = Exclude<ReadRecord, { readonly kind: 'drain' }>;
 
-/** Folds the records of the log, oldest first, into what is still of interest. */
+/** Folds the log records, oldest first, into the state that is still needed. */
 export class Recovery {
-  readonly registers = new Map<string, Recovered>();
-  /** Since when the validator drains; undefined when it does not. */
+  readonly registers = new Map<string, RecoveredRegister>();
+  /** Start of the drain; undefined when the validator does not drain. */
   drainingSinceMs: number | undefined;
 
   take(record: ReadRecord, segment: number): void {
     if (record.kind === 'drain') this.drainingSinceMs = record.value.sinceMs;
-    else this.#takeOf(record, segment);
+    else this.#applyToRegister(record, segment);
   }
 
-  #takeOf(record: RegisterRecord, segment: number): void {
+  #applyToRegister(record: RegisterRecord, segment: number): void {
     const register = this.#register(registerOf(record));
     switch (record.kind) {
       case 'transaction':
-        takeTransaction(register, { transaction: record.value, segment });
+        addTransaction(register, { transaction: record.value, segment });
         break;
       case 'own':
-        takeOwn(register, record.value);
+        addOwnMessage(register, record.value);
         break;
       case 'decided':
         register.decided.set(record.value.header.docketNumber, record.value);
@@ -91,7 +91,7 @@ export class Recovery {
     }
   }
 
-  #register(registerId: string): Recovered {
+  #register(registerId: string): RecoveredRegister {
     let register = this.registers.get(registerId);
     if (register === undefined) {
       register = emptyRecovery();
@@ -105,15 +105,15 @@ function registerOf(record: RegisterRecord): string {
   return record.kind === 'decided' ? record.value.header.registerId : record.value.registerId;
 }
 
-/** What came last counts; a segment that is carried on brings the same record again. */
-function takeTransaction({ transactions, others }: Recovered, placed: Placed): void {
+/** The latest record wins. A carried-over segment repeats records. */
+function addTransaction({ transactions, others }: RecoveredRegister, placed: PlacedTransaction): void {
   const { txId, body } = placed.transaction;
   const known = transactions.get(txId);
   if (known !== undefined && !equalBytes(known.transaction.body, body)) others.push(known);
   transactions.set(txId, placed);
 }
 
-function takeOwn(register: Recovered, own: OwnMessage): void {
+function addOwnMessage(register: RecoveredRegister, own: OwnMessage): void {
   const height = register.own[0]?.message.height ?? -1;
   if (own.message.height > height) register.own = [own];
   if (own.message.height !== height) return;
@@ -127,7 +127,7 @@ function isSameMessage(a: OwnMessage['message'], b: OwnMessage['message']): bool
   return a.kind === b.kind && a.round === b.round && isSameValue(a.value, b.value);
 }
 
-function forgetStored(register: Recovered, docketNumber: number): void {
+function forgetStored(register: RecoveredRegister, docketNumber: number): void {
   for (const [number, decided] of register.decided) {
     if (number > docketNumber) continue;
     for (const txId of decided.header.transactionIds) register.transactions.delete(txId);
@@ -135,27 +135,27 @@ function forgetStored(register: Recovered, docketNumber: number): void {
   }
 }
 
-/** What the log still holds of a register from one docket on, stored or not: to give it back to a register service that lost it. */
-export interface Held {
+/** Dockets of a register in the log, stored or not, with which a register service that lost them can be restored. */
+export interface LoggedDockets {
   readonly decided: ReadonlyMap<number, DecidedDocket>;
-  readonly transactions: ReadonlyMap<string, Placed>;
-  /** False when the log holds later dockets that were not taken. */
+  readonly transactions: ReadonlyMap<string, PlacedTransaction>;
+  /** False when the log holds later dockets that were not read. */
   readonly isAll: boolean;
 }
 
-/** Which dockets of a register are read. */
-export interface HeldRange {
+/** The range of dockets to read. */
+export interface LoggedRange {
   readonly from: number;
-  /** Bytes of transactions behind which no further docket is taken; without end when absent. */
-  readonly mostBytes?: number;
+  /** Bytes of transactions after which no further docket is read; unlimited when absent. */
+  readonly maxBytes?: number;
 }
 
-/** Reads the log of a register twice: which dockets it holds from `from` on, then their transactions. */
-export async function readHeld(
+/** Reads the log twice: first the dockets of the register from `from` on, then their transactions. */
+export async function readLoggedDockets(
   replay: (take: (record: ReadRecord, segment: number) => void) => Promise<void>,
   registerId: string,
-  { from, mostBytes = Number.POSITIVE_INFINITY }: HeldRange,
-): Promise<Held> {
+  { from, maxBytes = Number.POSITIVE_INFINITY }: LoggedRange,
+): Promise<LoggedDockets> {
   const decided = new Map<number, DecidedDocket>();
   let last = from;
   let bytes = 0;
@@ -168,15 +168,15 @@ export async function readHeld(
   };
   await replay((record) => {
     if (record.kind === 'drain' || registerOf(record) !== registerId) return;
-    // what a docket names is logged before it
+    // the transactions of a docket are logged before it
     if (record.kind === 'transaction' && decided.size > 0) bytes += record.value.body.length;
     if (record.kind !== 'decided') return;
-    // a segment that is carried on brings a docket again, behind later ones
-    if (record.value.header.docketNumber > last && bytes >= mostBytes) isAll = false;
+    // a carried-over segment repeats a docket behind later ones
+    if (record.value.header.docketNumber > last && bytes >= maxBytes) isAll = false;
     else take(record.value);
   });
   const wanted = new Set([...decided.values()].flatMap(({ header }) => header.transactionIds));
-  const transactions = new Map<string, Placed>();
+  const transactions = new Map<string, PlacedTransaction>();
   await replay((record, segment) => {
     if (record.kind !== 'transaction' || record.value.registerId !== registerId) return;
     if (wanted.has(record.value.txId)) {
@@ -186,11 +186,11 @@ export async function readHeld(
   return { decided, transactions, isAll };
 }
 
-/** The first docket from `from` to below `to` that cannot be given back whole; undefined when all of them can. */
-export function findGap(held: Held, from: number, to: number): number | undefined {
+/** The first docket from `from` to below `to` that is not completely in the log; undefined when all are. */
+export function findGap(loggedDockets: LoggedDockets, from: number, to: number): number | undefined {
   for (let number = from; number < to; number += 1) {
-    const ids = held.decided.get(number)?.header.transactionIds;
-    if (ids === undefined || !ids.every((txId) => held.transactions.has(txId))) return number;
+    const ids = loggedDockets.decided.get(number)?.header.transactionIds;
+    if (ids === undefined || !ids.every((txId) => loggedDockets.transactions.has(txId))) return number;
   }
   return undefined;
 }

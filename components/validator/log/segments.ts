@@ -19,7 +19,7 @@ function fileName(segment: number): string {
   return `journal-${String(segment).padStart(10, '0')}.log`;
 }
 
-/** The files of a log: the one that is written, and the older ones. One call at a time. */
+/** The files of a log: the current one and the older ones. Calls must not overlap. */
 export class Segments {
   readonly #storage: Storage;
   readonly #directory: string;
@@ -29,8 +29,8 @@ export class Segments {
   #segment = 0;
   #position = 0;
   #sequence = 0;
-  /** The last write failed: what stands behind the position is not known. */
-  #isUnsure = false;
+  /** The last write failed, so the bytes behind the position are unknown. */
+  #isUncertain = false;
 
   constructor(storage: Storage, directory: string, log: Logger) {
     this.#storage = storage;
@@ -38,7 +38,7 @@ export class Segments {
     this.#log = log;
   }
 
-  /** Number of the file that is written. */
+  /** Number of the current file. */
   get current(): number {
     return this.#segment;
   }
@@ -47,7 +47,7 @@ export class Segments {
     return Math.min(...this.#sizes.keys());
   }
 
-  /** Bytes of the file that is written. */
+  /** Size of the current file in bytes. */
   get position(): number {
     return this.#position;
   }
@@ -58,7 +58,7 @@ export class Segments {
     return size;
   }
 
-  /** Reads what is there, oldest first, and makes the newest file ready to be written. */
+  /** Reads the existing files, oldest first, and opens the newest one for writing. */
   async load(replay: Replay): Promise<void> {
     await this.#storage.prepare(this.#directory);
     const segments = await this.#numbers();
@@ -71,14 +71,14 @@ export class Segments {
     if (last !== undefined && this.#sizes.has(last)) {
       this.#segment = last;
       this.#position = this.#sizes.get(last) ?? segmentHeaderBytes;
-      await this.#keep(batches.at(-1));
+      await this.#makeDurable(batches.at(-1));
     } else {
       this.#segment = last === undefined ? 0 : last - 1;
       await this.begin();
     }
   }
 
-  /** Hands every entry that is on disk to `take`, oldest first. For the time before the first write. */
+  /** Passes every entry on disk to the callback, oldest first. Only allowed before the first write. */
   async replay(take: Replay): Promise<void> {
     for (const segment of [...this.#sizes.keys()].toSorted((a, b) => a - b)) {
       const bytes = await this.#storage.read(this.#pathOf(segment));
@@ -89,35 +89,35 @@ export class Segments {
   }
 
   /**
-   * Writes a batch and forces it to disk. After a failure nothing of it counts: the next call first cuts off whatever the
-   * failed one left, so that no reader and no later force takes it for written.
+   * Writes a batch and forces it to disk. A failed write does not count: the next call first truncates its remains, so that
+   * neither a reader nor a later force takes them for written.
    */
   async write(entries: readonly Entry[]): Promise<void> {
-    if (this.#isUnsure) await this.#mend();
+    if (this.#isUncertain) await this.#repair();
     if (this.#file === undefined) throw new Error('the log has no open segment');
     const batch = encodeBatch(this.#sequence + 1, entries);
-    this.#isUnsure = true;
+    this.#isUncertain = true;
     await this.#file.write(batch, this.#position);
     await this.#file.force();
-    this.#isUnsure = false;
+    this.#isUncertain = false;
     this.#sequence += 1;
     this.#position += batch.length;
     this.#sizes.set(this.#segment, this.#position);
   }
 
-  /** Begins another file. The header is on disk under its name or the name does not exist; may be repeated when it failed. */
+  /** Begins the next file. Either its header is on disk or the file does not exist under its name. May be retried. */
   async begin(): Promise<void> {
     await this.close();
     const segment = this.#segment + 1;
     const path = this.#pathOf(segment);
     const fresh = `${path}.new`;
     const file = await this.#storage.create(fresh);
-    // Kept at once, so that closing the log closes it also when a step below fails.
+    // Assigned at once, so that closing the log closes the file even when a step below fails.
     this.#file = file;
     await file.write(encodeSegmentHeader(segment), 0);
     await file.force();
     await this.#storage.rename(fresh, path);
-    await this.#storage.forceNames(this.#directory);
+    await this.#storage.syncDirectory(this.#directory);
     this.#segment = segment;
     this.#position = segmentHeaderBytes;
     this.#sizes.set(segment, segmentHeaderBytes);
@@ -138,8 +138,8 @@ export class Segments {
     return join(this.#directory, fileName(segment));
   }
 
-  /** The file is opened again and read: what a failed force left in the memory of the machine proves nothing. */
-  async #mend(): Promise<void> {
+  /** Reopens and reads the file: after a failed force, the page cache proves nothing about the disk. */
+  async #repair(): Promise<void> {
     const path = this.#pathOf(this.#segment);
     await this.close();
     await this.#storage.truncate(path, this.#position);
@@ -149,10 +149,10 @@ export class Segments {
     if (scan.state !== 'whole' || scan.end !== this.#position) {
       throw damaged(fileName(this.#segment), scan.end, 'is damaged');
     }
-    this.#isUnsure = false;
+    this.#isUncertain = false;
   }
 
-  /** Of the files that are there, ascending and without a gap. */
+  /** Numbers of the existing files, ascending and without a gap. */
   async #numbers(): Promise<number[]> {
     const names = await this.#storage.list(this.#directory);
     const numbers = names.flatMap((name) => filePattern.exec(name)?.[1] ?? []).map(Number);
@@ -173,7 +173,10 @@ export class Segments {
     }
     if (scan.state === 'torn') {
       const lost = bytes.length - scan.end;
-      this.#log.warn({ file: fileName(segment), at: scan.end, lost }, 'log tail cut');
+      this.#log.warn(
+        { file: fileName(segment), at: scan.end, lost },
+        'an incomplete batch at the end of the log was truncated',
+      );
       if (scan.end === 0) {
         await this.#storage.remove(path);
         return [];
@@ -195,18 +198,18 @@ export class Segments {
   }
 
   /**
-   * What was read must stay. A process that died may have left bytes that were written and not forced; when its force had
-   * failed, the machine may hold them as clean and never write them. The last batch is the only one that can be so: it is
-   * written again.
+   * Makes the bytes that were read durable. A process that died may have left bytes that were written but not forced, and
+   * after a failed force the page cache may mark them clean and never write them. Only the last batch can be affected, so it
+   * is written again.
    */
-  async #keep(last: Batch | undefined): Promise<void> {
+  async #makeDurable(last: Batch | undefined): Promise<void> {
     this.#file = await this.#storage.open(this.#pathOf(this.#segment));
     if (last !== undefined) {
       const bytes = encodeBatch(last.sequence, last.entries);
       await this.#file.write(bytes, this.#position - bytes.length);
     }
     await this.#file.force();
-    await this.#storage.forceNames(this.#directory);
+    await this.#storage.syncDirectory(this.#directory);
   }
 }
 

@@ -1,34 +1,34 @@
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
 
 /**
- * The files of the log. What a crash of the machine may take is exactly what was not forced: bytes until `force` of their
- * file has resolved, names (created, renamed, removed) until `forceNames` of their directory has.
+ * The files of the log. A machine crash may lose exactly what was not forced: bytes until `force` of their file has
+ * resolved, names (created, renamed, removed) until `syncDirectory` of their directory has.
  */
 export interface Storage {
-  /** Makes the directory, for its owner alone, when it is not there. */
+  /** Creates the directory, accessible to its owner only, unless it exists. */
   prepare(directory: string): Promise<void>;
   /** Names of a directory, in any order. */
   list(directory: string): Promise<string[]>;
   read(path: string): Promise<Buffer>;
-  /** Opens a file that is there for writing. */
+  /** Opens an existing file for writing. */
   open(path: string): Promise<StorageFile>;
-  /** Opens an empty file, in the place of one of that name. */
+  /** Creates an empty file, replacing one of that name. */
   create(path: string): Promise<StorageFile>;
   truncate(path: string, sizeBytes: number): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
-  forceNames(directory: string): Promise<void>;
+  syncDirectory(directory: string): Promise<void>;
 }
 
 export interface StorageFile {
-  /** Writes all the bytes at a position, over what is there. */
+  /** Writes all bytes at a position, overwriting existing ones. */
   write(bytes: Uint8Array, at: number): Promise<void>;
-  /** Resolves when everything written, and the size, is on disk. */
+  /** Resolves when all written bytes and the file size are on disk. */
   force(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The file system of the machine. */
+/** The local file system. */
 export function nodeStorage(): Storage {
   return {
     async prepare(directory) {
@@ -41,7 +41,7 @@ export function nodeStorage(): Storage {
     truncate: (path, sizeBytes) => truncate(path, sizeBytes),
     rename: (from, to) => rename(from, to),
     remove: (path) => rm(path),
-    async forceNames(path) {
+    async syncDirectory(path) {
       const directory = await open(path, 'r');
       try {
         await directory.sync();

@@ -2,38 +2,38 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 
-/** What an operator is told of a volume without room. */
-export interface Fullness {
+/** Since when and why the volume is full. */
+export interface DiskFullStatus {
   readonly sinceMs: number;
   readonly reason: string;
 }
 
 export const diskFullReason = 'disk full';
 
-/** Whether an error of the file system says that there is no room: space, or what a quota allows. */
-export function isNoRoom(error: unknown): error is NodeJS.ErrnoException {
+/** Whether a file system error means that the disk or the quota is full. */
+export function isDiskFull(error: unknown): error is NodeJS.ErrnoException {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return code === 'ENOSPC' || code === 'EDQUOT';
 }
 
 /**
- * Whether the volume of the log has room. While it has none the validator is paused: what it would say waits in memory
- * behind the log, nothing new is taken in, and what is there is served. It goes on by itself when there is room again.
+ * Whether the volume of the log has space. While it is full the validator is paused: its messages wait in memory for the
+ * log, new submissions are refused, and reads are served. It resumes by itself when space is available.
  */
 export class Volume {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #waiting = new Set<(error: AppError) => void>();
-  readonly #roomed: (() => void)[] = [];
-  #full: Fullness | undefined;
+  readonly #spaceListeners: (() => void)[] = [];
+  #full: DiskFullStatus | undefined;
 
   constructor(clock: Clock, log: Logger) {
     this.#clock = clock;
     this.#log = log;
   }
 
-  /** Undefined while there is room. */
-  get full(): Fullness | undefined {
+  /** Undefined while there is space. */
+  get full(): DiskFullStatus | undefined {
     return this.#full;
   }
 
@@ -41,38 +41,38 @@ export class Volume {
     return this.#full !== undefined;
   }
 
-  /** A write found no room. */
-  filled(error: Error): void {
+  /** A write found the disk full. */
+  onFull(error: Error): void {
     if (this.#full !== undefined) return;
     this.#full = { sinceMs: this.#clock.nowMs(), reason: diskFullReason };
     this.#log.error(
       { err: error },
-      'Paused: disk full. Nothing is taken in and nothing signed until there is room on the volume of the log; what is on it is safe',
+      'Paused: disk full. Nothing is accepted or signed until space is freed on the volume of the log; its contents are intact',
     );
     for (const refuse of this.#waiting) refuse(paused());
     this.#waiting.clear();
   }
 
-  /** Everything that waited is on disk. */
-  freed(): void {
+  /** All waiting entries are on disk. */
+  onSpaceFreed(): void {
     if (this.#full === undefined) return;
     const fullForMs = this.#clock.nowMs() - this.#full.sinceMs;
     this.#full = undefined;
-    this.#log.warn({ fullForMs }, 'There is room on the volume of the log again: the validator goes on');
-    for (const act of this.#roomed) act();
+    this.#log.warn({ fullForMs }, 'The volume of the log has space again; the validator resumes');
+    for (const callback of this.#spaceListeners) callback();
   }
 
-  /** Called each time when there is room again. */
-  onRoom(act: () => void): void {
-    this.#roomed.push(act);
+  /** Registers a callback for each time when space is available again. */
+  onDiskSpace(callback: () => void): void {
+    this.#spaceListeners.push(callback);
   }
 
   /** Throws AppError unavailable VALIDATOR_PAUSED while the volume is full. */
-  assertRoom(): void {
+  assertDiskSpace(): void {
     if (this.#full !== undefined) throw paused();
   }
 
-  /** What a write comes to, or AppError unavailable VALIDATOR_PAUSED as soon as it must wait for room: it may still be done. */
+  /** Resolves with the write, or rejects with AppError unavailable VALIDATOR_PAUSED as soon as it must wait for space; it may still happen. */
   unlessFull<T>(writing: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const done = <V>(settle: (value: V) => void) => {

@@ -13,8 +13,8 @@ const everyMs = 60_000;
 const retryMs = { first: 250, last: 10_000 } as const;
 
 /**
- * Says to the register service who this validator is and where it listens (D21), again every minute and sooner after a
- * failure. Resolves after the first time that worked.
+ * Announces this validator and its endpoint to the register service, every minute and sooner after a failure. Resolves after
+ * the first success.
  */
 export function keepAnnounced(
   announce: (announcement: Announcement) => Promise<unknown>,
@@ -33,7 +33,10 @@ export function keepAnnounced(
       } catch (error) {
         nextMs = delayMs;
         delayMs = Math.min(delayMs * 2, retryMs.last);
-        log.warn({ err: error, retryInMs: nextMs }, 'not announced');
+        log.warn(
+          { err: error, retryInMs: nextMs },
+          'the register service did not accept the announcement of this validator; it is repeated',
+        );
       }
       scheduler.set('announce', nextMs, () => void attempt());
     };

@@ -10,7 +10,7 @@ const entry = (endpoint: string) => ({
 });
 
 describe('the directory of validators', () => {
-  it('is asked once a second at most, by all together', async () => {
+  it('is requested at most once a second by all callers together', async () => {
     const clock = manualClock(0);
     let asked = 0;
     const directory = createDirectory(async () => {
@@ -27,7 +27,7 @@ describe('the directory of validators', () => {
     expect(await directory.find('validator-1')).toEqual(entry('host:2'));
   });
 
-  it('lets nobody who waited in vain wait again', async () => {
+  it('does not make a caller wait twice through an outage', async () => {
     const clock = manualClock(0);
     let asked = 0;
     const directory = createDirectory(async () => {
@@ -40,7 +40,7 @@ describe('the directory of validators', () => {
     expect(asked).toBe(1);
   });
 
-  it('knows what it knew while nobody answers, and nothing before', async () => {
+  it('keeps its last entries during an outage, and is empty before the first answer', async () => {
     const clock = manualClock(0);
     let answer: (() => Promise<[ReturnType<typeof entry>]>) | undefined;
     const directory = createDirectory(async () => {

@@ -1,6 +1,6 @@
 import type { Clock } from '#kit/clock/clock.ts';
 
-/** What a validator said of itself last: directory data, not ledger data (D21). */
+/** The latest announcement of a validator: directory data, not ledger data. */
 export interface DirectoryEntry {
   readonly validatorId: string;
   /** host:port of gRPC */
@@ -9,16 +9,16 @@ export interface DirectoryEntry {
   readonly announcedAtMs: number;
 }
 
-/** Who validates where. */
+/** The endpoints of the validators. */
 export interface Directory {
-  /** Everybody who ever announced itself, by id; what was known last while the register service cannot answer. */
+  /** All announced validators; the last known ones while the register service is unavailable. */
   all(): Promise<readonly DirectoryEntry[]>;
   find(validatorId: string): Promise<DirectoryEntry | undefined>;
 }
 
 const freshMs = 1_000;
 
-/** The directory of the register service, asked at most once a second. */
+/** The directory of the register service, requested at most once a second. */
 export function createDirectory(list: () => Promise<readonly DirectoryEntry[]>, clock: Clock): Directory {
   let known: readonly DirectoryEntry[] = [];
   let askedAtMs = Number.NEGATIVE_INFINITY;
@@ -28,9 +28,9 @@ export function createDirectory(list: () => Promise<readonly DirectoryEntry[]>, 
     try {
       known = await list();
     } catch {
-      // whoever was announced before is where to look until the register service is back
+      // the last known entries remain valid until the register service answers again
     } finally {
-      // from its end: who waited for a service that is away does not wait for it again
+      // measured from the end of the request, so that a caller that waited through an outage does not wait again
       askedAtMs = clock.nowMs();
       asking = undefined;
     }

@@ -14,12 +14,12 @@ import { parseRecord } from '#core/ledger/record.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import { buildState, type RegisterState } from '../sealing/state.ts';
 
-/** Reads the control record of a genesis payload. Throws AppError invalid INVALID_CONTROL_RECORD or INVALID_POLICY. */
+/** Parses the control record of a genesis payload. Throws AppError invalid INVALID_CONTROL_RECORD or INVALID_POLICY. */
 export function readControlRecord(payload: Uint8Array): ControlRecord {
   return parseControlRecord(toValue(scanJson(payload)));
 }
 
-/** Whether a register may begin with this record here: its claims hold, it is about its own register, and it names us. */
+/** Whether a register may begin with this record here: its claims hold, it names the register itself and this validator. */
 export function judgeGenesis(
   record: ControlRecord,
   registerId: string,
@@ -29,21 +29,25 @@ export function judgeGenesis(
   const found = judgeControlRecord(record, verifier);
   if (record.registerId !== registerId) {
     found.push(
-      validationViolation('VAL_CHAIN_002', 'Payload.registerId', 'The control record is of another register'),
+      validationViolation(
+        'VAL_CHAIN_002',
+        'Payload.registerId',
+        'The control record belongs to another register',
+      ),
     );
   }
   if (!initialValidators(record).some((member) => member.validatorId === validatorId)) {
     found.push(
-      validationViolation('VAL_PERM_002', 'Payload.validators', `${validatorId} is not a validator of it`),
+      validationViolation('VAL_PERM_002', 'Payload.validators', `${validatorId} is not named as a validator`),
     );
   }
   return found;
 }
 
-/** A genesis transaction as it is sealed. */
+/** The sealable form of a genesis transaction. */
 export type Genesis = Pick<PooledTransaction, 'record' | 'payload'>;
 
-/** The register before its docket 0. Throws AppError like readControlRecord. */
+/** The state of the register before docket 0. Throws AppError like readControlRecord. */
 export function genesisState(genesis: Genesis, networkId: string, verifier: Verifier): RegisterState {
   const control = readControlRecord(genesis.payload);
   const [signer] = parseRecord(genesis.record).signatures;

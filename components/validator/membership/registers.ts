@@ -4,61 +4,61 @@ import { activeMembers } from '#core/ledger/governance/rules.ts';
 import type { Docket } from '../building/docket.ts';
 import type { Consensus } from '../consensus/bft1.ts';
 import { decodeTransaction, type LogRecord, type Tombstone } from '../log/entries.ts';
-import { findGap, type Held, type Recovered } from '../log/recovery.ts';
+import { findGap, type LoggedDockets, type RecoveredRegister } from '../log/recovery.ts';
 import { isMember } from '../peering/intake.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
-import { repeated, shutOut } from '../sealing/burial.ts';
+import { conflictTombstone, replayTombstone } from '../sealing/eviction.ts';
 import type { SealedDocket } from '../sealing/ports.ts';
 import { rebuildDocket } from '../sealing/rebuild.ts';
-import { Register, type RegisterOptions } from '../sealing/register.ts';
+import { RegisterChain, type RegisterOptions } from '../sealing/register-chain.ts';
 import { buildState, type RegisterState } from '../sealing/state.ts';
-import type { VolumeGaps } from './gaps.ts';
 import { type Genesis, genesisConfigOf, genesisState, judgeGenesis, readControlRecord } from './genesis.ts';
+import type { VolumeGaps } from './volume-gaps.ts';
 
 export interface RegistersOptions extends Omit<RegisterOptions, 'genesisConfig' | 'append' | 'consensus'> {
   append(...records: LogRecord[]): Promise<number>;
-  /** The installation: network of the registers that begin here. */
+  /** The installation: the network of registers that begin here. */
   readonly networkId: string;
   readonly verifier: Verifier;
-  /** The rules of a register; those of bft-1 when absent. */
+  /** The consensus functions of a register; bft-1 when absent. */
   readonly consensusOf?: ((registerId: string) => Consensus) | undefined;
-  /** What the log still holds of a register from one docket on; asked only before anything is appended. */
-  readHeld(registerId: string, from: number): Promise<Held>;
+  /** The dockets of a register that the log holds, from one number on. Only allowed before anything is appended. */
+  readLoggedDockets(registerId: string, from: number): Promise<LoggedDockets>;
   readonly gaps: VolumeGaps;
 }
 
 const unknownForMs = 1_000;
-const mostUnknown = 10_000;
+const maxUnknown = 10_000;
 const lookupBatch = 500;
-/** No admission takes longer. */
+/** Upper bound of the duration of an admission. */
 const admissionMs = 10_000;
 
-interface Logged {
+interface LoggedEntry {
   readonly transaction: PooledTransaction;
   readonly segment: number;
 }
 
-interface Pending extends Logged {
-  /** The sealed transaction that it repeats, else empty. */
+interface PendingEntry extends LoggedEntry {
+  /** The sealed transaction with the same replay key; empty when there is none. */
   readonly sealedReplay: string;
 }
 
 /** The registers that this validator is a member of. */
 export class Registers {
   readonly #options: RegistersOptions;
-  readonly #registers = new Map<string, Register>();
-  readonly #loading = new Map<string, Promise<Register | undefined>>();
+  readonly #registers = new Map<string, RegisterChain>();
+  readonly #loading = new Map<string, Promise<RegisterChain | undefined>>();
   readonly #unknown = new Map<string, number>();
 
   constructor(options: RegistersOptions) {
     this.#options = options;
   }
 
-  get(registerId: string): Register | undefined {
+  get(registerId: string): RegisterChain | undefined {
     return this.#registers.get(registerId);
   }
 
-  all(): Iterable<Register> {
+  all(): Iterable<RegisterChain> {
     return this.#registers.values();
   }
 
@@ -66,14 +66,14 @@ export class Registers {
     return this.#registers.size;
   }
 
-  /** A register that this validator is a member of, as far as it knows. */
-  getOwn(registerId: string): Register | undefined {
+  /** The register, if this validator is a member by its own state. */
+  getOwn(registerId: string): RegisterChain | undefined {
     const known = this.#registers.get(registerId);
     return known !== undefined && isMember(known, this.#options.self) ? known : undefined;
   }
 
-  /** As getOwn; asks the register service for one that is not known here, at most once a second. */
-  async find(registerId: string): Promise<Register | undefined> {
+  /** As getOwn; also asks the register service for an unknown register, at most once a second. */
+  async find(registerId: string): Promise<RegisterChain | undefined> {
     const own = this.getOwn(registerId);
     if (own !== undefined) return own;
     const known = this.#registers.get(registerId);
@@ -84,18 +84,18 @@ export class Registers {
     return register;
   }
 
-  /** A validator that has left the set decides nothing there any more, unless it was let in again. */
-  #rejoin(register: Register): Promise<Register | undefined> {
+  /** A validator that left the set no longer decides dockets, so the register service's state shows whether it was admitted again. */
+  #rejoin(register: RegisterChain): Promise<RegisterChain | undefined> {
     return this.#once(register.id, async () => {
-      await this.jump(register.id);
+      await this.fastForward(register.id);
       return isMember(register, this.#options.self) ? register : undefined;
     });
   }
 
-  /** Begins a register, or gives the one that has begun. Throws AppError for a record that may not begin one. */
-  async begin(registerId: string, genesis: Genesis): Promise<Register> {
+  /** Begins a register, or returns the one that has begun. Throws AppError for an inadmissible control record. */
+  async begin(registerId: string, genesis: Genesis): Promise<RegisterChain> {
     const known = this.#registers.get(registerId);
-    // One that never got its genesis transaction begins anew, with the record that comes now.
+    // A register that never got its genesis transaction is begun again with the new record.
     const isEmpty = known !== undefined && known.state.height === 0 && known.pool.isEmpty;
     if (known !== undefined && !isEmpty) return known;
     const { self, verifier, networkId } = this.#options;
@@ -110,36 +110,36 @@ export class Registers {
     return sealed ?? this.#registers.get(registerId) ?? this.#add(genesisState(genesis, networkId, verifier));
   }
 
-  /** Takes up a register after a start, with what the log said of it. */
-  async restore(registerId: string, recovered: Recovered | undefined): Promise<void> {
+  /** Restores a register after a start from the log's state. */
+  async restore(registerId: string, recovered: RecoveredRegister | undefined): Promise<void> {
     const register = await this.#load(registerId, recovered);
     if (register !== undefined) this.#options.gaps.compare(registerId, recovered, register.state.height);
   }
 
   /**
-   * Takes a register on to where the register service is, when that is further; false when it is not. What waited here and
-   * was sealed meanwhile is looked up, and looked up again for what was on its way in.
+   * Fast-forwards a register to the register service's state when that is ahead; false when it is not. Waiting transactions
+   * that were sealed meanwhile are looked up, and looked up again after the admissions in flight have ended.
    */
-  async jump(registerId: string): Promise<boolean> {
+  async fastForward(registerId: string): Promise<boolean> {
     const register = this.#registers.get(registerId);
     const facts = await this.#options.ledger.findRegister(registerId);
     if (register === undefined || facts === undefined || facts.height <= register.state.height) return false;
-    register.jump(buildState(facts, this.#options.verifier), await this.#sealedOf(register));
+    register.fastForward(buildState(facts, this.#options.verifier), await this.#sealedOf(register));
     const again = async () => {
-      register.forgetSealed(await this.#sealedOf(register));
-      this.#bury(register, await this.#shutOut([...register.pool.waiting()]));
+      register.removeSealed(await this.#sealedOf(register));
+      this.#evict(register, await this.#findConflicting([...register.pool.waiting()]));
     };
-    // Until the register service has answered: what should be gone would be proposed here and refused by all others.
+    // Retried until the register service answers: otherwise sealed transactions would be proposed here and refused by all peers.
     const later = () =>
       this.#options.scheduler.set(`jump/${registerId}`, admissionMs, () => void again().catch(later));
     later();
     return true;
   }
 
-  /** Of what waits here, the ids that the register service has sealed. */
-  async #sealedOf(register: Register): Promise<string[]> {
+  /** The ids of waiting transactions that the register service has sealed. */
+  async #sealedOf(register: RegisterChain): Promise<string[]> {
     const waiting = [...register.pool.waiting()].map((transaction) => ({ transaction, segment: 0 }));
-    const pending = await this.#stillPending(register.id, waiting);
+    const pending = await this.#findUnsealed(register.id, waiting);
     const open = new Set(pending.map(({ transaction }) => transaction.txId));
     return waiting.flatMap(({ transaction: { txId } }) => (open.has(txId) ? [] : txId));
   }
@@ -152,14 +152,17 @@ export class Registers {
     this.#unknown.delete(registerId);
     this.#unknown.set(registerId, untilMs);
     const [oldest] = this.#unknown.keys();
-    if (this.#unknown.size > mostUnknown && oldest !== undefined) this.#unknown.delete(oldest);
+    if (this.#unknown.size > maxUnknown && oldest !== undefined) this.#unknown.delete(oldest);
   }
 
-  #load(registerId: string, recovered: Recovered | undefined): Promise<Register | undefined> {
+  #load(registerId: string, recovered: RecoveredRegister | undefined): Promise<RegisterChain | undefined> {
     return this.#once(registerId, () => this.#loadOnce(registerId, recovered));
   }
 
-  #once(registerId: string, act: () => Promise<Register | undefined>): Promise<Register | undefined> {
+  #once(
+    registerId: string,
+    act: () => Promise<RegisterChain | undefined>,
+  ): Promise<RegisterChain | undefined> {
     let loading = this.#loading.get(registerId);
     if (loading === undefined) {
       loading = act().finally(() => this.#loading.delete(registerId));
@@ -168,8 +171,11 @@ export class Registers {
     return loading;
   }
 
-  async #loadOnce(registerId: string, recovered: Recovered | undefined): Promise<Register | undefined> {
-    const reason = recovered && (await this.#takeBack(registerId, recovered));
+  async #loadOnce(
+    registerId: string,
+    recovered: RecoveredRegister | undefined,
+  ): Promise<RegisterChain | undefined> {
+    const reason = recovered && (await this.#restoreLostDockets(registerId, recovered));
     const state = await this.#stateOf(registerId, recovered);
     if (state === undefined) {
       if (reason !== undefined) this.#options.log.error({ registerId }, reason);
@@ -177,60 +183,63 @@ export class Registers {
     }
     const known = this.#registers.get(registerId);
     if (known !== undefined) return known;
-    const pending = recovered === undefined ? [] : await this.#stillPending(registerId, loggedOf(recovered));
-    const shut = await this.#shutOut(pending.map(({ transaction }) => transaction));
+    const pending = recovered === undefined ? [] : await this.#findUnsealed(registerId, loggedOf(recovered));
+    const conflicting = await this.#findConflicting(pending.map(({ transaction }) => transaction));
     const register = this.#add(state);
-    if (recovered !== undefined) this.#options.peers.recall(registerId, recovered.evidence);
+    if (recovered !== undefined) this.#options.peers.restoreEvidence(registerId, recovered.evidence);
     if (reason !== undefined) register.halt(reason);
     else if (recovered !== undefined) {
-      const beside = besideOf(pending);
-      await this.#fillPool(
+      const secondSuccessors = findSecondSuccessors(pending);
+      await this.#restorePool(
         register,
         recovered,
-        pending.filter((each) => !beside.has(each.transaction.txId)),
+        pending.filter((each) => !secondSuccessors.has(each.transaction.txId)),
       );
-      this.#bury(register, shut);
-      await this.#restoreDockets(register, recovered, beside);
+      this.#evict(register, conflicting);
+      await this.#restoreDockets(register, recovered, secondSuccessors);
     }
     return register;
   }
 
   /**
-   * A register service that stands behind what it had stored was restored from an older state. What this log still holds
-   * of the missing dockets goes back among those that are decided and not stored; the register service verifies each of
-   * them like any other. Answers why the register cannot go on when a docket is missing here too.
+   * A register service that is behind what it had stored was restored from an older state. Missing dockets that this log
+   * still holds become decided and not stored again; the register service verifies them like any other. Returns the reason
+   * why the register must halt when the log lacks one of them.
    */
-  async #takeBack(registerId: string, recovered: Recovered): Promise<string | undefined> {
+  async #restoreLostDockets(registerId: string, recovered: RecoveredRegister): Promise<string | undefined> {
     const { ledger, log } = this.#options;
     const height = (await ledger.findRegister(registerId))?.height;
     const { storedHeight } = recovered;
     if (height !== undefined && height >= storedHeight) return undefined;
     if (storedHeight === 0) return undefined;
     if (height === undefined)
-      return `the register service knew docket ${storedHeight - 1} of this register and does not know the register now`;
-    const held = await this.#options.readHeld(registerId, height);
-    const gap = findGap(held, height, storedHeight);
+      return `the register service had docket ${storedHeight - 1} of this register and no longer knows the register; restore its database`;
+    const loggedDockets = await this.#options.readLoggedDockets(registerId, height);
+    const gap = findGap(loggedDockets, height, storedHeight);
     if (gap !== undefined) {
-      return `the register service lost dockets ${height} to ${storedHeight - 1}, and the log here lacks docket ${gap}`;
+      return `the register service lost dockets ${height} to ${storedHeight - 1}, and the log of this validator lacks docket ${gap}; restore its database`;
     }
-    for (const [number, docket] of held.decided) recovered.decided.set(number, docket);
-    for (const [txId, placed] of held.transactions) recovered.transactions.set(txId, placed);
+    for (const [number, docket] of loggedDockets.decided) recovered.decided.set(number, docket);
+    for (const [txId, placed] of loggedDockets.transactions) recovered.transactions.set(txId, placed);
     log.warn(
       { registerId, height, storedHeight },
-      'the register service lost dockets; they are stored again',
+      'the register service lost dockets; this validator stores them again from its log',
     );
     return undefined;
   }
 
-  /** What the register service holds; before docket 0 is stored, what the genesis transaction in the log says. */
-  async #stateOf(registerId: string, recovered: Recovered | undefined): Promise<RegisterState | undefined> {
+  /** The register service's state; before docket 0 is stored, the state that the logged genesis transaction defines. */
+  async #stateOf(
+    registerId: string,
+    recovered: RecoveredRegister | undefined,
+  ): Promise<RegisterState | undefined> {
     const { self, networkId, ledger, verifier } = this.#options;
     const facts = await ledger.findRegister(registerId);
-    // Nothing of a deleted register is taken up again, whatever the log still holds of it (L-19).
+    // A deleted register is not resumed, whatever the log still holds.
     if (facts?.status === 'Deleted') return undefined;
     if (facts !== undefined && facts.height > 0) {
       const isOurs = activeMembers(facts.ledger).some((member) => member.validatorId === self);
-      // What was accepted here before this validator left the set is still to be given to those who stay.
+      // Transactions accepted before this validator left the set must still be transferred to the remaining members.
       const mayOwe = recovered !== undefined && recovered.transactions.size > 0;
       return isOurs || mayOwe ? buildState(facts, verifier) : undefined;
     }
@@ -241,10 +250,10 @@ export class Registers {
     return undefined;
   }
 
-  #add(state: RegisterState): Register {
+  #add(state: RegisterState): RegisterChain {
     const { networkId } = this.#options;
     const consensus = this.#options.consensusOf?.(state.registerId);
-    const register = new Register(
+    const register = new RegisterChain(
       {
         ...this.#options,
         consensus,
@@ -257,18 +266,18 @@ export class Registers {
     return register;
   }
 
-  /** Of these transactions, those that the register service has not sealed. Fails as a whole. */
-  async #stillPending(registerId: string, logged: readonly Logged[]): Promise<Pending[]> {
-    const pending: Pending[] = [];
+  /** The transactions that the register service has not sealed. Fails as a whole. */
+  async #findUnsealed(registerId: string, logged: readonly LoggedEntry[]): Promise<PendingEntry[]> {
+    const pending: PendingEntry[] = [];
     for (let at = 0; at < logged.length; at += lookupBatch) {
       const batch = logged.slice(at, at + lookupBatch);
-      const questions = batch.map(({ transaction }) => ({
+      const queries = batch.map(({ transaction }) => ({
         registerId,
         transactionId: transaction.txId,
         previousTransactionId: '',
         replayKey: transaction.replayKey ?? '',
       }));
-      const answers = await this.#options.ledger.lookup(questions);
+      const answers = await this.#options.ledger.lookup(queries);
       for (const [index, each] of batch.entries()) {
         const answer = answers[index];
         if (answer?.sealedRecordHash === '') pending.push({ ...each, sealedReplay: answer.sealedReplay });
@@ -277,64 +286,70 @@ export class Registers {
     return pending;
   }
 
-  /** Of what waits, that which follows a transaction whose one successor is another by now. Fails as a whole. */
-  async #shutOut(waiting: readonly PooledTransaction[]): Promise<PooledTransaction[]> {
+  /** The waiting transactions whose predecessor has another exclusive successor by now. Fails as a whole. */
+  async #findConflicting(waiting: readonly PooledTransaction[]): Promise<PooledTransaction[]> {
     const exclusive = waiting.filter(({ exclusivePredecessor }) => exclusivePredecessor);
-    const shut: PooledTransaction[] = [];
+    const conflicting: PooledTransaction[] = [];
     for (let at = 0; at < exclusive.length; at += lookupBatch) {
       const batch = exclusive.slice(at, at + lookupBatch);
-      const questions = batch.map(({ registerId, txId: transactionId, previousTransactionId = '' }) => ({
+      const queries = batch.map(({ registerId, txId: transactionId, previousTransactionId = '' }) => ({
         registerId,
         transactionId,
         previousTransactionId,
         replayKey: '',
       }));
-      const answers = await this.#options.ledger.lookup(questions);
-      const isShut = (successor: string, txId: string) => successor !== '' && successor !== txId;
-      shut.push(...batch.filter(({ txId }, index) => isShut(answers[index]?.previousSuccessor ?? '', txId)));
+      const answers = await this.#options.ledger.lookup(queries);
+      const isConflicting = (successor: string, txId: string) => successor !== '' && successor !== txId;
+      conflicting.push(
+        ...batch.filter(({ txId }, index) => isConflicting(answers[index]?.previousSuccessor ?? '', txId)),
+      );
     }
-    return shut;
+    return conflicting;
   }
 
-  /** They will never be sealed: whoever asks for them is told. */
-  #bury(register: Register, shut: readonly PooledTransaction[]): void {
+  /** Turns conflicting transactions into tombstones, so that their status can be queried. */
+  #evict(register: RegisterChain, conflicting: readonly PooledTransaction[]): void {
     const { clock, append, onFailed } = this.#options;
-    const tombstones = shut.flatMap((each) => register.drop(shutOut(each, clock.nowMs())));
+    const tombstones = conflicting.flatMap((each) => register.drop(conflictTombstone(each, clock.nowMs())));
     for (const value of tombstones) append({ kind: 'tombstone', value }).catch(onFailed);
   }
 
   /**
-   * Puts back what waits. A log that is older than the rule may hold Actions that repeat each other (L-39): one of them
-   * stays, the one of a docket under way before others, because the register would refuse the docket of a second one.
+   * Restores the pool. The log of an earlier version may hold Actions with the same replay key. One of them stays, preferably
+   * that of a docket in progress, because the register service would refuse a docket with the second one.
    */
-  async #fillPool(register: Register, recovered: Recovered, pending: readonly Pending[]): Promise<void> {
+  async #restorePool(
+    register: RegisterChain,
+    recovered: RecoveredRegister,
+    pending: readonly PendingEntry[],
+  ): Promise<void> {
     const { clock, append } = this.#options;
     const nowMs = clock.nowMs();
     for (const tombstone of recovered.tombstones.values()) register.tombstones.add(tombstone, nowMs);
     const headers = [...recovered.decided.values(), ...recovered.own].flatMap(({ header }) => header ?? []);
-    const underWay = new Set(headers.flatMap((header) => header.transactionIds));
-    const isUnderWay = ({ transaction }: Pending) => underWay.has(transaction.txId);
-    const ordered = [...pending.filter(isUnderWay), ...pending.filter((each) => !isUnderWay(each))];
-    const rivals: Tombstone[] = [];
+    const inFlight = new Set(headers.flatMap((header) => header.transactionIds));
+    const isInFlight = ({ transaction }: PendingEntry) => inFlight.has(transaction.txId);
+    const ordered = [...pending.filter(isInFlight), ...pending.filter((each) => !isInFlight(each))];
+    const replays: Tombstone[] = [];
     for (const each of ordered) {
       const { txId, replayKey } = each.transaction;
       const holder = replayKey && (register.pool.findReplay(replayKey) ?? each.sealedReplay);
-      if (holder && !isUnderWay(each)) rivals.push(repeated(each.transaction, holder, nowMs));
+      if (holder && !isInFlight(each)) replays.push(replayTombstone(each.transaction, holder, nowMs));
       register.pool.add(each.transaction);
-      register.pool.place(txId, each.segment);
+      register.pool.setSegment(txId, each.segment);
     }
-    const dropped = rivals.flatMap((tombstone) => register.drop(tombstone));
+    const dropped = replays.flatMap((tombstone) => register.drop(tombstone));
     if (dropped.length > 0) await append(...dropped.map((value) => ({ kind: 'tombstone' as const, value })));
   }
 
   async #restoreDockets(
-    register: Register,
-    recovered: Recovered,
-    beside: ReadonlyMap<string, PooledTransaction>,
+    register: RegisterChain,
+    recovered: RecoveredRegister,
+    secondSuccessors: ReadonlyMap<string, PooledTransaction>,
   ): Promise<void> {
     const others = recovered.others.map(({ transaction }) => decodeTransaction(transaction));
     const find = (txId: string) => {
-      const first = register.pool.find(txId)?.transaction ?? beside.get(txId);
+      const first = register.pool.find(txId)?.transaction ?? secondSuccessors.get(txId);
       const same = others.filter((each) => each.txId === txId);
       return first === undefined ? same : [first, ...same];
     };
@@ -354,7 +369,7 @@ export class Registers {
   }
 }
 
-function loggedOf({ transactions }: Recovered): Logged[] {
+function loggedOf({ transactions }: RecoveredRegister): LoggedEntry[] {
   return [...transactions.values()].map(({ transaction, segment }) => ({
     transaction: decodeTransaction(transaction),
     segment,
@@ -362,18 +377,18 @@ function loggedOf({ transactions }: Recovered): Logged[] {
 }
 
 /**
- * The log also holds what a proposal needed and the pool had no room for: second successors of one transaction, and what
- * follows them. What came first waits, as it did before; the others are at hand for a docket that is decided or locked.
+ * The log also holds transactions that a proposal needed and the pool could not take: second successors of one transaction,
+ * and their descendants. The first successor waits as before; the others are kept for a docket that is decided or locked.
  */
-function besideOf(pending: readonly Logged[]): Map<string, PooledTransaction> {
+function findSecondSuccessors(pending: readonly LoggedEntry[]): Map<string, PooledTransaction> {
   const successors = new Map<string, string>();
-  const beside = new Map<string, PooledTransaction>();
+  const secondSuccessors = new Map<string, PooledTransaction>();
   for (const { transaction } of pending) {
     const { txId, previousTransactionId: previous, exclusivePredecessor } = transaction;
     if (previous === undefined) continue;
     const isSecond = exclusivePredecessor && successors.has(previous);
-    if (isSecond || beside.has(previous)) beside.set(txId, transaction);
+    if (isSecond || secondSuccessors.has(previous)) secondSuccessors.set(txId, transaction);
     else successors.set(previous, txId);
   }
-  return beside;
+  return secondSuccessors;
 }

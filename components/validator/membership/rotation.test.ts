@@ -24,7 +24,7 @@ async function openCluster(): Promise<Cluster> {
   return cluster;
 }
 
-/** Gives a validator another key by the word of the register's owner; the docket that holds it. */
+/** Rotates a validator's key by the register's owner and returns the docket that contains the change. */
 async function rotate(cluster: Cluster, validatorId: string, seed: number): Promise<number> {
   const { state } = cluster.member(0).register;
   const now = formatLedgerTimestamp(BigInt(Date.now()) * 1000n);
@@ -43,7 +43,7 @@ async function rotate(cluster: Cluster, validatorId: string, seed: number): Prom
   return cluster.ledger.dockets.findIndex(({ docket }) => docket.header.transactionIds.includes(txId));
 }
 
-/** Submits through a member until somebody's seal is in a docket from `from` on. */
+/** Submits through a member until the validator signs a docket from `from` on. */
 async function sealsAgain(cluster: Cluster, validatorId: string, from: number): Promise<void> {
   await waitFor(
     async () => {
@@ -58,7 +58,7 @@ async function sealsAgain(cluster: Cluster, validatorId: string, from: number): 
 
 const headersOf = (cluster: Cluster) => cluster.ledger.dockets.map(({ docket }) => docket.header);
 
-/** The keys with which validator-1 voted, in the specification's words, on some dockets. */
+/** The keys with which validator-1 attested some dockets. */
 function votersOf(cluster: Cluster, headers: readonly { readonly hash: string }[]): Set<string> {
   const hashes = new Set(headers.map(({ hash }) => hash));
   const own = cluster.ledger.attestations.filter(({ validatorId }) => validatorId === 'validator-1');
@@ -72,8 +72,8 @@ const keyed = (seeds: readonly number[]) =>
     algorithm: 'ED25519' as const,
   }));
 
-describe('A24: a validator whose key was rotated', { timeout: 60_000 }, () => {
-  test('signs with the new key from the next docket on: votes, dockets and attestations, also after a restart', async () => {
+describe('a validator whose key was rotated', { timeout: 60_000 }, () => {
+  test('signs votes, dockets and attestations with the new key from the next docket on, also after a restart', async () => {
     const cluster = await openCluster();
     await cluster.submit(cluster.member(0));
     await cluster.sealed(2);
@@ -105,11 +105,11 @@ describe('A24: a validator whose key was rotated', { timeout: 60_000 }, () => {
     expect(votersOf(cluster, after)).toEqual(new Set([testKey(121).publicKey]));
     for (const { engine, messages } of cluster.members) {
       expect(engine.peering.evidence(registerId)).toEqual([]);
-      expect(messages).not.toContain('faulty message of a validator');
+      expect(messages).not.toContain('a validator sent a faulty message');
     }
   });
 
-  test('is silent where a register names a key that it does not hold, and the others go on', async () => {
+  test('is silent where a register names a key that it does not hold, and the others continue', async () => {
     const cluster = await openCluster();
     const bringing = await rotate(cluster, 'validator-2', 99);
     for (let index = 0; index < 6; index += 1) {

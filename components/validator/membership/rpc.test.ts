@@ -14,12 +14,12 @@ const [one, two] = [testKey(1), testKey(2)];
 const peer = { clientId: 'service-register', spiffeId: 'spiffe://test/service/service-register' };
 const context: RpcContext = { peer, signal: new AbortController().signal };
 
-describe('proof that a validator holds a key', () => {
+describe('the proof of possession of a key', () => {
   const signer = fakeSigner(one, 'validator-0', two);
   const { provePossession } = membershipHandlers({ validatorId: 'validator-0', signer });
   const prove = (request: object) => provePossession(create(ProvePossessionRequestSchema, request), context);
 
-  test('is of its newest one, or of the one after another', async () => {
+  test('uses the newest key, or the one after a given key', async () => {
     for (const [request, key] of [
       [{ registerId }, two],
       [{ registerId, afterPublicKey: one.publicKey }, two],
@@ -34,7 +34,7 @@ describe('proof that a validator holds a key', () => {
     });
   });
 
-  test('is for a register and nothing else', async () => {
+  test('is bound to a register', async () => {
     await expect(prove({ registerId: 'nonsense' })).rejects.toMatchObject({ kind: 'invalid' });
   });
 });

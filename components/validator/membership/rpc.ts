@@ -4,7 +4,7 @@ import type { RpcHandlers } from '#kit/rpc/rpc.ts';
 import type { MembershipService } from '#protos/gen/chancery/validator/v1/validator_pb.js';
 import type { KeyChain, Signer } from '../sealing/ports.ts';
 
-/** Proof that this validator holds a key, for one register: its newest one, or the one after another to rotate to. */
+/** Proves possession of a signing key for one register: the newest key, or the rotation key after a given one. */
 export function membershipHandlers(options: {
   readonly validatorId: string;
   readonly signer: Signer & KeyChain;

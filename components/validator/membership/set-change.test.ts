@@ -16,7 +16,7 @@ import { ownerKey, registerId } from '../testing/world.ts';
 let cluster: Cluster;
 afterEach(() => cluster.remove());
 
-/** Lets the owner of the register decide something, through any member, and waits until it is sealed. */
+/** Applies a governance operation of the register's owner through any member and waits until it is sealed. */
 async function decide(through: number, members: object): Promise<number> {
   const { state } = cluster.member(through).register;
   const nowMs = Date.now();
@@ -34,7 +34,7 @@ async function decide(through: number, members: object): Promise<number> {
   return cluster.ledger.dockets.findIndex(({ docket }) => docket.header.transactionIds.includes(txId));
 }
 
-/** What lets a validator in, with the proof that it holds its key. */
+/** The operation that adds a validator, with its proof of possession. */
 function entryOf(validatorId: string, seed: number) {
   const { publicKey, sign } = testKey(seed);
   const entry = { validatorId, publicKey, algorithm: 'ED25519' };
@@ -55,8 +55,8 @@ async function load(from: number, count: number): Promise<void> {
   }
 }
 
-describe('A24: the set changes while transactions come', { timeout: 60_000 }, () => {
-  it('from five to four and back, exactly at the next height, with no docket missed', async () => {
+describe('the set changes under load', { timeout: 60_000 }, () => {
+  it('from five to four and back, exactly at the next height, without a missed docket', async () => {
     cluster = await new Cluster(5).open();
     await cluster.begin();
     await load(0, 5);
@@ -92,7 +92,7 @@ describe('A24: the set changes while transactions come', { timeout: 60_000 }, ()
     );
   });
 
-  it('a quorum that was raised counts from the next docket on, and stands still without it', async () => {
+  it('a raised quorum applies from the next docket on, and sealing stops without it', async () => {
     cluster = await new Cluster(4).open();
     await cluster.begin();
     const consensus = { signatureThresholdMin: 4 };
@@ -115,7 +115,7 @@ describe('A24: the set changes while transactions come', { timeout: 60_000 }, ()
   });
 });
 
-describe('A24: a validator that leaves the set', { timeout: 60_000 }, () => {
+describe('a validator that leaves the set', { timeout: 60_000 }, () => {
   const leaver = 'validator-4';
   const isOut = () => cluster.member(4).register.state.members.every((each) => each.validatorId !== leaver);
   const isolate = () => {
@@ -142,7 +142,7 @@ describe('A24: a validator that leaves the set', { timeout: 60_000 }, () => {
     return (await Promise.all(given)).map(({ txId }) => txId);
   };
 
-  it('gives what it had accepted to the others, whom no hint of it had reached', async () => {
+  it('transfers its accepted transactions, none of which had been announced', async () => {
     await open();
     cluster.network.tamper = (from, _to, envelope) =>
       from === leaver && (envelope.kind === 'hint' || envelope.kind === 'proposal') ? undefined : envelope;
@@ -158,7 +158,7 @@ describe('A24: a validator that leaves the set', { timeout: 60_000 }, () => {
     });
   });
 
-  it('and missed that learns of it, and what it went on to accept is sealed', async () => {
+  it('learns of a missed removal, and what it still accepted is sealed', async () => {
     await open();
     isolate();
     await remove();
@@ -170,7 +170,7 @@ describe('A24: a validator that leaves the set', { timeout: 60_000 }, () => {
     expect(cluster.member(4).register.status).toBe('Running');
   });
 
-  it('while it is down gives what it had accepted to the others when it starts', async () => {
+  it('while it is down transfers its accepted transactions when it starts', async () => {
     await open();
     isolate();
     const txIds = await acceptAtLeaver(3);
@@ -181,7 +181,7 @@ describe('A24: a validator that leaves the set', { timeout: 60_000 }, () => {
     await sealedByOthers(txIds);
   });
 
-  it('attests no docket of the time when it was out, although it takes them from the others later', async () => {
+  it('attests no docket of the time when it was out, although it fetches them later', async () => {
     await open();
     const removed = await remove();
     await waitFor(isOut, { what: 'the leaver to know', deadlineMs: 20_000 });
@@ -210,7 +210,7 @@ describe('A24: a validator that leaves the set', { timeout: 60_000 }, () => {
     cluster.ledger.before = () => {};
   });
 
-  it('works again when it is let in, also when no other validator could tell it', async () => {
+  it('works again when it is added again, also when no other validator could notify it', async () => {
     await open();
     await remove();
     await waitFor(isOut, { what: 'the leaver to know', deadlineMs: 20_000 });

@@ -2,10 +2,10 @@ import type { Verifier } from '#core/crypto/verify.ts';
 import { verifyCertificate } from '#core/ledger/certificate.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Docket } from '../building/docket.ts';
-import type { Register } from '../sealing/register.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
-import { isStill } from '../sealing/status.ts';
-import { isWhole } from './authentic.ts';
+import { isInactive } from '../sealing/status.ts';
+import { isConsistent } from './authenticate.ts';
 import type { Fetcher } from './fetch.ts';
 import type { CommitBundle } from './transport.ts';
 
@@ -15,33 +15,37 @@ export interface CatchUpOptions {
   readonly scheduler: Scheduler;
   readonly log: Logger;
   readonly fetcher: Fetcher;
-  /** The docket of a verified commit; undefined when its records cannot be had. */
-  assemble(register: Register, bundle: CommitBundle, sources: readonly string[]): Promise<Docket | undefined>;
-  /** Goes on from where the register service is, when that is further; false when it is not. */
-  jump(register: Register): Promise<boolean>;
-  charge(validatorId: string, reason: string): void;
+  /** The docket of a verified commit; undefined when its records are unavailable. */
+  assemble(
+    register: RegisterChain,
+    bundle: CommitBundle,
+    sources: readonly string[],
+  ): Promise<Docket | undefined>;
+  /** Fast-forwards to the register service's state when that is ahead; false when it is not. */
+  fastForward(register: RegisterChain): Promise<boolean>;
+  reportFault(validatorId: string, reason: string): void;
 }
 
 interface Job {
-  /** Height that somebody has come to. */
+  /** Height that a peer claims to have reached. */
   target: number;
-  /** Who says so, the latest first. */
+  /** Peers that claim it, most recent first. */
   sources: string[];
   attempts: number;
   isRunning: boolean;
 }
 
-/** A docket that another member has decided a moment ago is most often decided here in the next one. */
-const patienceMs = 150;
+/** Grace period: a docket that a peer has just decided is usually decided here a moment later. */
+const graceMs = 150;
 const retryMs = { first: 250, last: 4_000 } as const;
-const mostAttempts = 10;
-const mostSources = 8;
-/** Registers that are brought up to date at the same time: whoever claims to be ahead everywhere costs no more than that. */
-const mostAtOnce = 8;
+const maxAttempts = 10;
+const maxSources = 8;
+/** Registers caught up concurrently, which bounds the cost of a peer that claims to be ahead everywhere. */
+const maxAtOnce = 8;
 
 /**
- * Brings a register that has fallen behind to where the others are: docket by docket from any of them, each with its
- * certificate and all records verified; from the register service when nobody keeps them any more.
+ * Brings a register that fell behind up to date: docket by docket from any peer, each with its certificate and all records
+ * verified; from the register service when no peer keeps them any more.
  */
 export class CatchUp {
   readonly #options: CatchUpOptions;
@@ -52,45 +56,48 @@ export class CatchUp {
     this.#options = options;
   }
 
-  /** Somebody has decided `target` dockets of a register. `isSure`: this height cannot be decided here any more. */
-  request(register: Register, from: string, target: number, isSure = false): void {
+  /** A peer has decided `target` dockets of a register. `isSure`: this height can no longer be decided here. */
+  request(register: RegisterChain, from: string, target: number, isSure = false): void {
     const { height } = register.state;
-    if (target <= height || isStill(register)) return;
+    if (target <= height || isInactive(register)) return;
     const job = this.#jobs.get(register.id) ?? { target, sources: [], attempts: 0, isRunning: false };
     const isNew = !this.#jobs.has(register.id);
     job.target = Math.max(job.target, target);
-    job.sources = [from, ...job.sources.filter((each) => each !== from)].slice(0, mostSources);
+    job.sources = [from, ...job.sources.filter((each) => each !== from)].slice(0, maxSources);
     this.#jobs.set(register.id, job);
     const isUrgent = isSure || target > height + 1;
     if (isNew || (isUrgent && !job.isRunning && job.attempts === 0)) {
-      this.#schedule(register, job, isUrgent ? 0 : patienceMs);
+      this.#schedule(register, job, isUrgent ? 0 : graceMs);
     }
   }
 
-  #schedule(register: Register, job: Job, afterMs: number): void {
+  #schedule(register: RegisterChain, job: Job, afterMs: number): void {
     this.#options.scheduler.set(`behind/${register.id}`, afterMs, () => void this.#run(register, job));
   }
 
-  async #run(register: Register, job: Job): Promise<void> {
+  async #run(register: RegisterChain, job: Job): Promise<void> {
     if (job.isRunning) return;
-    if (this.#running >= mostAtOnce) {
+    if (this.#running >= maxAtOnce) {
       this.#schedule(register, job, retryMs.first);
       return;
     }
     job.isRunning = true;
     this.#running += 1;
     try {
-      while (register.state.height < job.target && !isStill(register)) {
+      while (register.state.height < job.target && !isInactive(register)) {
         if (!(await this.#step(register, job))) break;
         job.attempts = 0;
       }
     } catch (error) {
-      this.#options.log.warn({ err: error, registerId: register.id }, 'not caught up');
+      this.#options.log.warn(
+        { err: error, registerId: register.id },
+        'catching up with the register failed; it is retried',
+      );
     }
     job.isRunning = false;
     this.#running -= 1;
-    const isDone = register.state.height >= job.target || isStill(register);
-    if (isDone || job.attempts >= mostAttempts) {
+    const isDone = register.state.height >= job.target || isInactive(register);
+    if (isDone || job.attempts >= maxAttempts) {
       this.#jobs.delete(register.id);
       return;
     }
@@ -98,8 +105,8 @@ export class CatchUp {
     this.#schedule(register, job, Math.min(retryMs.first * 2 ** (job.attempts - 1), retryMs.last));
   }
 
-  /** One docket further, or as far as the register service; false when nobody could help. */
-  async #step(register: Register, job: Job): Promise<boolean> {
+  /** Advances by one docket, or to the register service's state; false when no source could help. */
+  async #step(register: RegisterChain, job: Job): Promise<boolean> {
     const { height } = register.state;
     const members = register.state.members.map((member) => member.validatorId);
     const sources = [...new Set([...job.sources, ...members])].filter((id) => id !== this.#options.self);
@@ -113,17 +120,17 @@ export class CatchUp {
       register.commit({ docket, certificate: bundle.certificate });
       return register.state.height > height;
     }
-    return await this.#options.jump(register);
+    return await this.#options.fastForward(register);
   }
 
-  #isProven(register: Register, from: string, bundle: CommitBundle): boolean {
+  #isProven(register: RegisterChain, from: string, bundle: CommitBundle): boolean {
     const { state } = register;
     const { header, certificate } = bundle;
     const { members, networkId, registerId, rules } = state;
     const isPlaced = header.registerId === registerId && header.docketNumber === state.height;
     const isProven =
       isPlaced &&
-      isWhole(bundle) &&
+      isConsistent(bundle) &&
       verifyCertificate(certificate, {
         members,
         networkId,
@@ -132,8 +139,8 @@ export class CatchUp {
         verifier: this.#options.verifier,
         docket: header,
       }).length === 0;
-    // What was asked for is this height's: whatever else it is, it is no answer.
-    if (!isProven) this.#options.charge(from, 'commit');
+    // The request named this height, so any other content is a faulty answer.
+    if (!isProven) this.#options.reportFault(from, 'commit');
     return isProven;
   }
 }

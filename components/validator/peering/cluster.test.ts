@@ -13,7 +13,7 @@ async function openCluster(size: number): Promise<Cluster> {
   return cluster.open();
 }
 
-/** The member that proposes first at the height that everybody works on. */
+/** The first proposer of the current height. */
 function nextProposer(cluster: Cluster): Member {
   const height = cluster.ledger.dockets.length;
   return cluster.member(height % cluster.members.length);
@@ -29,7 +29,7 @@ function random(seed: number): () => number {
 }
 
 describe('several validators', { timeout: 40_000 }, () => {
-  it.each([2, 4, 7])('%i of them seal one chain, whoever takes a transaction in', async (size) => {
+  it.each([2, 4, 7])('%i of them seal one chain, whichever accepts a transaction', async (size) => {
     const cluster = await openCluster(size);
     await cluster.begin();
     for (let index = 0; index < 20; index += 1) {
@@ -48,7 +48,7 @@ describe('several validators', { timeout: 40_000 }, () => {
     await waitFor(() => cluster.ledger.attestations.length === length * size, { what: 'all attestations' });
   });
 
-  it('know a transaction, on disk, that one of them accepted and cannot seal yet', async () => {
+  it('have a transaction on disk that one of them accepted and cannot seal yet', async () => {
     const cluster = await openCluster(4);
     await cluster.begin();
     for (const member of cluster.members) await member.engine.setMode(member.register.id, 'Paused');
@@ -60,7 +60,7 @@ describe('several validators', { timeout: 40_000 }, () => {
     }
   });
 
-  it('go on while one is silent, and skip it when it should propose', async () => {
+  it('continue while one is silent, and skip its proposer turns', async () => {
     const cluster = await openCluster(4);
     await cluster.begin();
     await cluster.agreed();
@@ -80,7 +80,7 @@ describe('several validators', { timeout: 40_000 }, () => {
     await cluster.agreed();
   });
 
-  it('seal nothing with two of four, and go on when one comes back', async () => {
+  it('seal nothing with two of four, and continue when one comes back', async () => {
     const cluster = await openCluster(4);
     await cluster.begin();
     await cluster.agreed();
@@ -95,7 +95,7 @@ describe('several validators', { timeout: 40_000 }, () => {
     await cluster.agreed();
   });
 
-  it('split in halves they seal nothing, and go on when the network heals', async () => {
+  it('seal nothing when split in halves, and continue when the network heals', async () => {
     const cluster = await openCluster(4);
     await cluster.begin();
     await cluster.agreed();
@@ -111,7 +111,7 @@ describe('several validators', { timeout: 40_000 }, () => {
     await cluster.agreed();
   });
 
-  it('agree through loss, repetition, delay and reordering', async () => {
+  it('agree through loss, duplication, delay and reordering', async () => {
     const cluster = await openCluster(4);
     const next = random(7);
     cluster.network.fate = () => {
@@ -129,7 +129,7 @@ describe('several validators', { timeout: 40_000 }, () => {
     );
   });
 
-  it('bring one up to date that was away for many dockets', async () => {
+  it('bring a member up to date that missed many dockets', async () => {
     const cluster = await openCluster(4);
     await cluster.begin();
     await cluster.agreed();
@@ -152,7 +152,7 @@ describe('several validators', { timeout: 40_000 }, () => {
     await cluster.agreed();
   });
 
-  it('take one up again from the register service when nobody keeps what it missed', async () => {
+  it('restore a member from the register service when no peer keeps what it missed', async () => {
     const cluster = await openCluster(4);
     await cluster.begin();
     await cluster.agreed();
@@ -174,7 +174,7 @@ describe('several validators', { timeout: 40_000 }, () => {
     await cluster.agreed();
   });
 
-  it('stay silent while fewer members are there than the policy asks for', async () => {
+  it('propose nothing while fewer members are operational than the policy requires', async () => {
     const cluster = await openCluster(4);
     await cluster.begin({ ...quickPolicy, validators: { minValidators: 4 } });
     await cluster.agreed();

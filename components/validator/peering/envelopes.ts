@@ -3,7 +3,7 @@ import type { Docket } from '../building/docket.ts';
 import type { Message } from '../consensus/messages.ts';
 import type { Envelope } from './transport.ts';
 
-/** A message as it is said to others; undefined for a proposal whose docket is not at hand. */
+/** The envelope of a message; undefined for a proposal whose docket is not available. */
 export function envelopeOf(
   registerId: string,
   message: Message,

@@ -6,26 +6,26 @@ import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { Message } from '../consensus/messages.ts';
 import { agrees } from '../consensus/round.ts';
 import { identity } from '../sealing/sign-bytes.ts';
-import { isAuthentic } from './authentic.ts';
+import { isAuthentic } from './authenticate.ts';
 import type { PeerEvidence, Proof } from './transport.ts';
-import type { PastVoters } from './voters.ts';
+import type { PastVoters } from './voter-history.ts';
 
 export interface KnownEvidence extends Proof {
-  /** Lower hex; the same at every member: one for each place at which a validator signs once. */
+  /** Lower hex, equal at every member: one per height, round and step at which a validator signs once. */
   readonly id: string;
   readonly evidence: PeerEvidence;
   readonly height: number;
-  /** The members that it convicts. */
+  /** The members that the evidence convicts. */
   readonly validatorIds: readonly string[];
 }
 
-/** Of each validator of a register, and of conflicting certificates. */
-const mostOfOne = 8;
+/** Bound per validator of a register, and for conflicting certificates. */
+const maxPerValidator = 8;
 
-/** 'known' also for what is not wanted any more, 'unjudged' for what cannot be judged here, 'false' for a lie. */
-export type Taken = 'new' | 'known' | 'unjudged' | 'false';
+/** 'known': already held, or over its bound; 'unjudged': the set of that height is unknown here; 'false': not a proof. */
+export type EvidenceVerdict = 'new' | 'known' | 'unjudged' | 'false';
 
-/** Proven faults of the members of registers, the first ones of each, bounded (L-116: only what anybody can check counts). */
+/** Proven faults of register members, the first ones of each, bounded. Only evidence that any third party can verify counts. */
 export class EvidencePool {
   readonly #registers = new Map<string, Map<string, KnownEvidence>>();
 
@@ -43,30 +43,30 @@ export class EvidencePool {
     return size;
   }
 
-  /** Registers of which there is some. */
+  /** Registers with evidence. */
   get registers(): readonly string[] {
     return [...this.#registers.keys()];
   }
 
-  /** What was proven before a restart. */
-  recall(registerId: string, evidence: PeerEvidence, proof: Proof): void {
-    const known = knownOf(registerId, evidence, proof);
+  /** Restores evidence from the log after a restart. */
+  restoreEvidence(registerId: string, evidence: PeerEvidence, proof: Proof): void {
+    const known = provenOf(registerId, evidence, proof);
     if (!this.#isFull(registerId, known)) this.#keep(registerId, known);
   }
 
-  /** What is known already, or one too many of its kind, is not looked at. */
+  /** Verifies and adds evidence. Duplicates and evidence over its bound are not verified. */
   take(
     registerId: string,
     evidence: PeerEvidence,
     judge: { readonly voters: PastVoters | undefined; readonly verifier: Verifier; readonly nowMs: number },
-  ): Taken {
+  ): EvidenceVerdict {
     const { voters, verifier, nowMs } = judge;
     if (this.find(registerId, evidence) !== undefined) return 'known';
     if (voters === undefined) return 'unjudged';
     const signers = signersOf(evidence, voters.members);
     const { networkId, membersHash: validatorSetHash } = voters;
     const proof = { networkId, validatorSetHash, signers, seenAtMs: nowMs };
-    const known = knownOf(registerId, evidence, proof);
+    const known = provenOf(registerId, evidence, proof);
     if (this.#isFull(registerId, known)) return 'known';
     if (!isProof(voters, evidence, verifier)) return 'false';
     this.#keep(registerId, known);
@@ -81,16 +81,16 @@ export class EvidencePool {
 
   #isFull(registerId: string, { evidence }: KnownEvidence): boolean {
     const group = groupOf(evidence);
-    return this.list(registerId).filter((each) => groupOf(each.evidence) === group).length >= mostOfOne;
+    return this.list(registerId).filter((each) => groupOf(each.evidence) === group).length >= maxPerValidator;
   }
 }
 
-/** What shares one bound. */
+/** Pieces of evidence that share one bound. */
 function groupOf(evidence: PeerEvidence): string {
   return evidence.kind === 'conflicting-certificate' ? '' : evidence.first.validatorId;
 }
 
-function knownOf(registerId: string, evidence: PeerEvidence, proof: Proof): KnownEvidence {
+function provenOf(registerId: string, evidence: PeerEvidence, proof: Proof): KnownEvidence {
   return {
     ...proof,
     id: evidenceId(registerId, evidence),
@@ -105,7 +105,7 @@ function signersOf(evidence: PeerEvidence, members: readonly ValidatorMember[]):
   return members.filter(({ validatorId }) => validatorId === evidence.first.validatorId);
 }
 
-/** Whether evidence proves a fault of the set. */
+/** Whether the evidence proves a fault of members of the set. */
 export function isProof(voters: PastVoters, evidence: PeerEvidence, verifier: Verifier): boolean {
   if (evidence.kind !== 'conflicting-certificate') {
     const { first, second } = evidence;
@@ -132,7 +132,7 @@ function certified(certificate: { docketHash: string; merkleRoot: string; logRoo
   return identity({ ...certificate, hash: certificate.docketHash });
 }
 
-/** Lower hex, one for each place at which a validator signs once: a third message there proves nothing new. */
+/** Lower hex, one per height, round and step at which a validator signs once: a third message there proves nothing new. */
 export function evidenceId(registerId: string, evidence: PeerEvidence): string {
   const { height } = evidence.first;
   if (evidence.kind === 'conflicting-certificate') {
@@ -142,7 +142,7 @@ export function evidenceId(registerId: string, evidence: PeerEvidence): string {
   return sha256Hex(canonicalJson({ registerId, height, round, step, validatorId }));
 }
 
-/** Of two certificates, who signed both: in one round twice, or in two rounds for two dockets. */
+/** For two certificates, the members that signed both: twice in one round, or in two rounds for two dockets. */
 export function convictedBy(evidence: PeerEvidence): string[] {
   if (evidence.kind !== 'conflicting-certificate') return [evidence.first.validatorId];
   const others = new Set(evidence.second.signatures.map((each) => each.validatorId));

@@ -31,27 +31,27 @@ function sealed(n: number): SealedTransaction & { readonly txId: string } {
   return { txId, record: recordBytes(record), payload: Buffer.from('{}'), payloadHashForm: 'jcs' };
 }
 
-/** Asks one validator that answers so. */
+/** A fetcher whose only peer answers like this. */
 function asking(answer: () => Promise<readonly SealedTransaction[]>) {
-  const charges: string[] = [];
+  const peerScore: string[] = [];
   const fetcher = new Fetcher({
     transport: { fetchRecords: answer, fetchCommit: async () => undefined },
     scheduler: new Scheduler(systemClock()),
     log: testRuntime('validator', { level: 'silent' }).log,
-    charge: (validatorId, reason) => void charges.push(`${validatorId} ${reason}`),
+    reportFault: (validatorId, reason) => void peerScore.push(`${validatorId} ${reason}`),
   });
-  return { fetcher, charges };
+  return { fetcher, peerScore };
 }
 
-describe('what another validator answers', () => {
+describe('the answer of another validator', () => {
   const wanted = [sealed(1), sealed(2)];
   const hashes = new Map(wanted.map((each) => [each.txId, encodeHex(recordLeaf(each.record))]));
 
-  test('is taken when it was asked for', async () => {
-    const { fetcher, charges } = asking(async () => wanted);
+  test('is used when it was requested', async () => {
+    const { fetcher, peerScore } = asking(async () => wanted);
     const found = await fetcher.records({ registerId, hashes }, ['validator-1']);
     expect([...found.keys()]).toEqual([...hashes.keys()]);
-    expect(charges).toEqual([]);
+    expect(peerScore).toEqual([]);
   });
 
   test.each([
@@ -59,27 +59,27 @@ describe('what another validator answers', () => {
     ['the same twice', [...wanted, ...wanted]],
     ['no record', [{ record: Buffer.from('{'), payload: Buffer.from('x'), payloadHashForm: 'jcs' as const }]],
     ['ten thousand of others', Array.from({ length: 10_000 }, (_, n) => sealed(n + 10))],
-  ])('costs its sender when it is %s', async (_what, answer) => {
-    const { fetcher, charges } = asking(async () => answer);
+  ])('counts as a fault when it is %s', async (_what, answer) => {
+    const { fetcher, peerScore } = asking(async () => answer);
     const found = await fetcher.records({ registerId, hashes }, ['validator-1']);
     expect([...found.keys()].every((txId) => hashes.has(txId))).toBe(true);
-    expect(new Set(charges)).toEqual(new Set(['validator-1 records']));
-    expect(charges.length).toBeLessThanOrEqual(2);
+    expect(new Set(peerScore)).toEqual(new Set(['validator-1 records']));
+    expect(peerScore.length).toBeLessThanOrEqual(2);
   });
 
-  test.each(['INVALID_ENVELOPE', 'UNDECODABLE_MESSAGE'])('costs its sender when it is %s', async (code) => {
-    const { fetcher, charges } = asking(async () => {
+  test.each(['INVALID_ENVELOPE', 'UNDECODABLE_MESSAGE'])('counts as a fault when it is %s', async (code) => {
+    const { fetcher, peerScore } = asking(async () => {
       throw new AppError('bad_gateway', code, 'nonsense');
     });
-    expect(await fetcher.given('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);
-    expect(charges).toEqual(['validator-1 envelope']);
+    expect(await fetcher.fetchRecords('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);
+    expect(peerScore).toEqual(['validator-1 envelope']);
   });
 
-  test('costs nothing when there is none', async () => {
-    const { fetcher, charges } = asking(async () => {
+  test('counts as no fault when it is absent', async () => {
+    const { fetcher, peerScore } = asking(async () => {
       throw new AppError('unavailable', 'RPC_UNAVAILABLE', 'away');
     });
-    expect(await fetcher.given('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);
-    expect(charges).toEqual([]);
+    expect(await fetcher.fetchRecords('validator-1', registerId, ['ab'.repeat(32)])).toEqual([]);
+    expect(peerScore).toEqual([]);
   });
 });

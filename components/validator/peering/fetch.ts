@@ -9,24 +9,24 @@ export interface FetchOptions {
   readonly transport: Pick<Transport, 'fetchRecords' | 'fetchCommit'>;
   readonly scheduler: Scheduler;
   readonly log: Logger;
-  /** It answered with what is no answer. */
-  charge(validatorId: string, reason: string): void;
+  /** The peer's answer is malformed. */
+  reportFault(validatorId: string, reason: string): void;
 }
 
-/** Records of one register by the leaf hash that they must have. */
-export interface Wanted {
+/** Records of one register, by their expected leaf hash. */
+export interface RecordRequest {
   readonly registerId: string;
   /** Leaf hash in lower hex by transaction id. */
   readonly hashes: ReadonlyMap<string, string>;
 }
 
-/** Ids in one question. */
-const mostAsked = 1_000;
+/** Bound of ids in one request. */
+const maxAsked = 1_000;
 const answerWithinMs = 5_000;
-/** What no honest validator answers: no message, or one that is not within its bounds. */
-const noAnswers: readonly string[] = ['INVALID_ENVELOPE', 'UNDECODABLE_MESSAGE'];
+/** Error codes of answers that are malformed or out of bounds. */
+const malformedCodes: readonly string[] = ['INVALID_ENVELOPE', 'UNDECODABLE_MESSAGE'];
 
-/** Asks other validators, one after the other, each with a deadline; that one cannot answer is not an error. */
+/** Requests records and commits from other validators in turn, each with a deadline. A peer without an answer is not an error. */
 export class Fetcher {
   readonly #options: FetchOptions;
   #calls = 0;
@@ -35,16 +35,16 @@ export class Fetcher {
     this.#options = options;
   }
 
-  /** The records that somebody had, by transaction id; only such as have the leaf hash that is wanted. */
-  async records(wanted: Wanted, sources: Iterable<string>): Promise<Map<string, SealedTransaction>> {
+  /** The records that any source had, by transaction id; only those with the expected leaf hash. */
+  async records(wanted: RecordRequest, sources: Iterable<string>): Promise<Map<string, SealedTransaction>> {
     const found = new Map<string, SealedTransaction>();
     const byHash = new Map([...wanted.hashes].map(([txId, hash]) => [hash, txId]));
     for (const source of sources) {
       let before = -1;
       while (found.size < wanted.hashes.size && found.size !== before) {
         before = found.size;
-        const missing = [...wanted.hashes.keys()].filter((txId) => !found.has(txId)).slice(0, mostAsked);
-        for (const each of await this.given(source, wanted.registerId, missing)) {
+        const missing = [...wanted.hashes.keys()].filter((txId) => !found.has(txId)).slice(0, maxAsked);
+        for (const each of await this.fetchRecords(source, wanted.registerId, missing)) {
           const txId = byHash.get(encodeHex(recordLeaf(each.record)));
           if (txId !== undefined) found.set(txId, each);
         }
@@ -55,19 +55,19 @@ export class Fetcher {
   }
 
   /**
-   * What a validator gives for transaction ids: each of them once at most, and nothing else. Of one id it may have another
-   * record than is known here.
+   * The records that a peer returns for transaction ids: each at most once, and no others. The record of an id may differ from
+   * the local one.
    */
-  async given(
+  async fetchRecords(
     from: string,
     registerId: string,
     txIds: readonly string[],
   ): Promise<readonly SealedTransaction[]> {
     const answer = await this.#askRecords(from, registerId, txIds);
     const asked = new Set(txIds);
-    const given = answer.filter(({ record }) => asked.delete(idOf(record) ?? ''));
-    if (given.length < answer.length) this.#options.charge(from, 'records');
-    return given;
+    const fetchRecords = answer.filter(({ record }) => asked.delete(idOf(record) ?? ''));
+    if (fetchRecords.length < answer.length) this.#options.reportFault(from, 'records');
+    return fetchRecords;
   }
 
   commit(from: string, registerId: string, height: number): Promise<CommitBundle | undefined> {
@@ -96,8 +96,9 @@ export class Fetcher {
     try {
       return await Promise.race([ask(controller.signal), late]);
     } catch (error) {
-      if (isAppError(error) && noAnswers.includes(error.code)) this.#options.charge(from, 'envelope');
-      log.debug({ err: error, from }, 'a validator did not answer');
+      if (isAppError(error) && malformedCodes.includes(error.code))
+        this.#options.reportFault(from, 'envelope');
+      log.debug({ err: error, from }, 'a validator did not answer in time');
       return undefined;
     } finally {
       scheduler.clear(key);

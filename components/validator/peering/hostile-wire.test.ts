@@ -9,15 +9,15 @@ import {
   GetRecordsRequestSchema,
   StreamRequestSchema,
 } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import { openWired } from '../testing/wired.ts';
+import { openGrpcCluster } from '../testing/grpc-cluster.ts';
 import { registerId } from '../testing/world.ts';
 
 const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const mebibyte = 1024 * 1024;
 const streams = full ? 8_000 : 1_000;
 const readers = full ? 1_000 : 100;
-/** All four validators and who attacks them share one process. */
-const patienceMs = 90_000;
+/** All four validators and the attacker share one process. */
+const graceMs = 90_000;
 /** RESOURCE_EXHAUSTED */
 const tooMuch = '8';
 
@@ -28,14 +28,14 @@ afterEach(async () => {
 
 const service = '/chancery.validator.v1.ConsensusService';
 
-/** A message as gRPC frames it; `length` lies about it. */
+/** A gRPC frame; `length` may be false. */
 function frame(bytes: Uint8Array, length: number = bytes.length): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt32BE(length >>> 0, 1);
   return Buffer.concat([head, bytes]);
 }
 
-/** HTTP/2 without the rules of gRPC, with a certificate that counts. */
+/** An HTTP/2 client without gRPC's rules, with a valid certificate. */
 function openSession(port: number, workload: FixedWorkload): ClientHttp2Session {
   const { key, cert, ca } = workload.current();
   const session = connect(`https://127.0.0.1:${port}`, {
@@ -44,7 +44,7 @@ function openSession(port: number, workload: FixedWorkload): ClientHttp2Session 
     ca,
     servername: 'chancery.internal',
     checkServerIdentity: () => undefined,
-    // What waits here is the test's own.
+    // The test's own buffers are excluded.
     maxSessionMemory: 4_096,
   });
   session.on('error', () => {});
@@ -64,7 +64,7 @@ function call(session: ClientHttp2Session, path: string, headers: object = {}): 
   return stream;
 }
 
-/** How a call ended; undefined while it has not. */
+/** How a call ended; undefined while it is open. */
 function follow(stream: ClientHttp2Stream): { status: string | undefined; ended: boolean } {
   const found: { status: string | undefined; ended: boolean } = { status: undefined, ended: false };
   const note = (headers: object) => {
@@ -89,7 +89,7 @@ const stored = frame(
   ),
 );
 
-/** Everything that is no call: noise, lengths that lie, methods that are none, messages where none belong. */
+/** Everything but valid calls: noise, false lengths, unknown methods, unexpected messages. */
 function nonsense(session: ClientHttp2Session, seed: number) {
   const random = createRandom(seed);
   const bodies = [
@@ -119,14 +119,14 @@ function nonsense(session: ClientHttp2Session, seed: number) {
 }
 
 describe('a validator\u2019s listener', { timeout: full ? 600_000 : 240_000 }, () => {
-  test('outlives everything that a member and a stranger can send to it, and the set goes on sealing', async () => {
-    const { authority, cluster, nodes } = await openWired(4, closers);
+  test('survives everything that a member and an outsider can send, and the set continues sealing', async () => {
+    const { authority, cluster, nodes } = await openGrpcCluster(4, closers);
     await cluster.begin();
     const large = 'x'.repeat(200_000);
     for (let index = 0; index < 20; index += 1) {
       await cluster.submit(cluster.member(index % 4), { payload: { index, large } });
     }
-    await cluster.sealed(21, patienceMs);
+    await cluster.sealed(21, graceMs);
     const port = nodes.get('validator-0')?.port ?? 0;
     const target = cluster.member(0);
     const identities = {
@@ -139,16 +139,16 @@ describe('a validator\u2019s listener', { timeout: full ? 600_000 : 240_000 }, (
       nonsense(openSession(port, each), index + 1),
     );
     await cluster.submit(target, { payload: { amid: 'nonsense' } });
-    await cluster.sealed(22, patienceMs);
+    await cluster.sealed(22, graceMs);
     await waitFor(() => calls.filter(({ ended }) => !ended).length === 0, {
       what: 'the end of every call that is none',
-      deadlineMs: patienceMs,
+      deadlineMs: graceMs,
     });
     expect(calls.filter(({ status }) => status === undefined).length).toBeLessThan(calls.length / 10);
     const charged = (id: string) =>
-      target.runtime.lines.some((line) => line['validatorId'] === id && line['reason'] === 'bytes');
+      target.runtime.lines.some((queue) => queue['validatorId'] === id && queue['reason'] === 'bytes');
     expect(charged('validator-3') && charged('validator-99')).toBe(true);
-    expect(target.runtime.lines.some((line) => line['validatorId'] === 'validator-1')).toBe(false);
+    expect(target.runtime.lines.some((queue) => queue['validatorId'] === 'validator-1')).toBe(false);
 
     const patient = [identities.member, identities.validator].flatMap((each) => [
       openSession(port, each),
@@ -162,15 +162,15 @@ describe('a validator\u2019s listener', { timeout: full ? 600_000 : 240_000 }, (
       return follow(stream);
     });
     await cluster.submit(target, { payload: { amid: 'streams' } });
-    await cluster.sealed(23, patienceMs);
+    await cluster.sealed(23, graceMs);
     await waitFor(() => open.filter(({ ended }) => !ended).length <= 2 * 4, {
       what: 'streams that are too many to end',
-      deadlineMs: patienceMs,
+      deadlineMs: graceMs,
     });
 
     const ids = cluster.ledger.dockets.flatMap(({ docket }) => docket.header.transactionIds);
     const transactionIds = ids.map((txId) => Buffer.from(txId, 'hex'));
-    const question = frame(
+    const query = frame(
       toBinary(GetRecordsRequestSchema, create(GetRecordsRequestSchema, { registerId, transactionIds })),
     );
     const reader = openSession(port, await fixedWorkload(authority, 'validator-2'));
@@ -180,18 +180,18 @@ describe('a validator\u2019s listener', { timeout: full ? 600_000 : 240_000 }, (
       stream.on('response', (headers) => {
         found.isRefused = headers['grpc-status'] === tooMuch;
       });
-      stream.end(question);
+      stream.end(query);
       return found;
     });
     await cluster.submit(target, { payload: { amid: 'readers' } });
-    await cluster.sealed(24, patienceMs);
+    await cluster.sealed(24, graceMs);
     await waitFor(() => refused.some(({ isRefused }) => isRefused), {
       what: 'one that reads nothing to be refused',
-      deadlineMs: patienceMs,
+      deadlineMs: graceMs,
     });
 
     await cluster.submit(cluster.member(1), { payload: { last: 1 } });
-    await cluster.sealed(25, patienceMs);
+    await cluster.sealed(25, graceMs);
     const failures = cluster.members.flatMap(({ runtime }) =>
       runtime.lines.filter(({ msg }) => msg === 'rpc failed'),
     );

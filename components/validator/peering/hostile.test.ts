@@ -34,7 +34,7 @@ const batches = full ? 400 : 16;
 const batchSize = 40;
 const seed = Number(process.env['CHANCERY_TEST_SEED'] ?? 1);
 const retainedMib = 24;
-/** One account of faults ends in that time; then its owner is listened to again. */
+/** A fault window ends in this time; then its validator is no longer ignored. */
 const windowMs = 10_000;
 
 const clusters: Cluster[] = [];
@@ -43,14 +43,14 @@ afterEach(async () => {
   for (const cluster of clusters.splice(0)) await cluster.remove();
 });
 
-/** A clock that can be set ahead, for all members at once. */
-function movable(): Clock & { ahead(ms: number): void } {
+/** A clock that can be advanced for all members at once. */
+function movable(): Clock & { early(ms: number): void } {
   const real = systemClock();
   let aheadMs = 0;
   return {
     nowMs: () => real.nowMs() + aheadMs,
     nowMicros: () => real.nowMicros() + BigInt(aheadMs) * 1_000n,
-    ahead: (ms) => {
+    early: (ms) => {
       aheadMs += ms;
     },
   };
@@ -67,7 +67,7 @@ function contextOf(clientId: string): RpcContext {
   return { peer, signal: new AbortController().signal };
 }
 
-/** The message that bytes are, as the server decodes them; undefined when they are none. */
+/** The message as the server decodes it; undefined for undecodable bytes. */
 function decoded<D extends DescMessage>(schema: D, bytes: Uint8Array): MessageShape<D> | undefined {
   try {
     return fromBinary(schema, bytes);
@@ -76,7 +76,7 @@ function decoded<D extends DescMessage>(schema: D, bytes: Uint8Array): MessageSh
   }
 }
 
-/** Envelopes that real members said to one another, a few of each kind, and evidence made of them. */
+/** Envelopes exchanged by real members, a few of each kind, and evidence made of them. */
 function samplesOf(heard: readonly Envelope[]): Envelope[] {
   const kinds = new Map<string, Envelope[]>();
   for (const envelope of heard) {
@@ -94,7 +94,7 @@ function samplesOf(heard: readonly Envelope[]): Envelope[] {
   return found;
 }
 
-/** A member that says whatever comes to its mind, with its own name and key. */
+/** A member that sends arbitrary messages under its own id and key. */
 class Liar {
   readonly #random: Random;
   readonly #said: Hostile;
@@ -107,18 +107,18 @@ class Liar {
     this.#said = hostileMessages(random, StreamRequestSchema, samples.map(wireEnvelope));
   }
 
-  /** What arrives at a member; undefined for bytes that are no message. */
+  /** The message as a member receives it; undefined for undecodable bytes. */
   next(to: Member): StreamRequest | undefined {
     const message = decoded(StreamRequestSchema, this.#said.bytes());
     return message !== undefined && this.#random.chance(0.4) ? this.#signed(to, message) : message;
   }
 
-  /** The lie with a signature that holds and at the height that counts, where it can have one. */
+  /** The forged message with a valid signature and the current height, where it has those fields. */
   #signed(to: Member, message: StreamRequest): StreamRequest {
     try {
       return create(StreamRequestSchema, wireEnvelope(this.#sign(to, parseEnvelope(message))));
     } catch (error) {
-      // What is no envelope, or what nobody can sign, goes out as it is.
+      // Malformed envelopes, and messages that cannot be signed, are sent unchanged.
       if (isAppError(error, 'invalid')) return message;
       throw error;
     }
@@ -142,28 +142,28 @@ class Liar {
   }
 }
 
-/** Spoils what one member answers to the questions of the others, behind the production encoder. */
+/** Corrupts one member's answers to the other members, behind the production encoder. */
 class HostileAnswers {
   readonly #random: Random;
   readonly #liar: string;
   isOn = false;
   asked = 0;
 
-  constructor(random: Random, liar: string) {
+  constructor(random: Random, equivocator: string) {
     this.#random = random;
-    this.#liar = liar;
+    this.#liar = equivocator;
   }
 
   over(wire: Transport): Transport {
     return {
       send: (to, envelope) => wire.send(to, envelope),
-      fetchRecords: async (to, ...question) => {
-        const transactions = await wire.fetchRecords(to, ...question);
+      fetchRecords: async (to, ...query) => {
+        const transactions = await wire.fetchRecords(to, ...query);
         if (!this.isOn || to !== this.#liar) return transactions;
         return parseRecords(this.#spoiled(GetRecordsResponseSchema, { transactions: [...transactions] }));
       },
-      fetchCommit: async (to, ...question) => {
-        const bundle = await wire.fetchCommit(to, ...question);
+      fetchCommit: async (to, ...query) => {
+        const bundle = await wire.fetchCommit(to, ...query);
         if (!this.isOn || to !== this.#liar) return bundle;
         return parseCommit(this.#spoiled(GetCommitResponseSchema, wireCommit(bundle)));
       },
@@ -177,7 +177,7 @@ class HostileAnswers {
   }
 }
 
-/** Four members; what they say is heard, and what the last one answers can be spoiled. */
+/** Four members whose messages are recorded; the answers of the last one can be corrupted. */
 async function openStage() {
   const clock = movable();
   const random = createRandom(seed);
@@ -201,11 +201,11 @@ async function openStage() {
   const honest = cluster.members.slice(0, 3);
   const charged = new Map<string, Set<string>>();
   for (const { engine } of honest) {
-    const { charges } = engine.peering;
-    const charge = charges.charge.bind(charges);
-    vi.spyOn(charges, 'charge').mockImplementation((validatorId, reason) => {
+    const { peerScore } = engine.peering;
+    const reportFault = peerScore.reportFault.bind(peerScore);
+    vi.spyOn(peerScore, 'reportFault').mockImplementation((validatorId, reason) => {
       charged.set(validatorId, (charged.get(validatorId) ?? new Set()).add(reason));
-      charge(validatorId, reason);
+      reportFault(validatorId, reason);
     });
   }
   return { clock, random, cluster, honest, answers, charged, samples: samplesOf(heard) };
@@ -213,14 +213,14 @@ async function openStage() {
 
 type Stage = Awaited<ReturnType<typeof openStage>>;
 
-/** One stream of lies to one member, as the service hears it; it ends early when nobody listens any more. */
+/** A stream of forged messages to one member, as the service receives it; it ends early when the member closes it. */
 async function speak(to: Member, from: string, next: () => StreamRequest | undefined): Promise<void> {
-  const { charges } = to.engine.peering;
-  const handlers = consensusHandlers({ inbox: to.engine.peering, charges, onStream: () => {} });
+  const { peerScore } = to.engine.peering;
+  const handlers = consensusHandlers({ inbox: to.engine.peering, peerScore, onStream: () => {} });
   async function* requests() {
     for (let index = 0; index < batchSize; index += 1) {
       const message = next();
-      if (message === undefined) charges.charge(from, 'bytes');
+      if (message === undefined) peerScore.reportFault(from, 'bytes');
       else yield message;
     }
   }
@@ -239,7 +239,7 @@ async function storm(stage: Stage, from: string, next: (to: Member) => StreamReq
     for (const to of honest) await speak(to, from, () => next(to));
     const taker = honest[batch % honest.length];
     if (taker !== undefined && batch % 8 === 0) await cluster.submit(taker, { payload: { batch, from } });
-    clock.ahead(windowMs);
+    clock.early(windowMs);
     if (batch === Math.floor(batches / 2)) halfway = heapMib();
   }
   const grown = heapMib() - halfway;
@@ -250,7 +250,7 @@ function expectBounded({ honest }: Stage): void {
   for (const { engine, register } of honest) {
     expect(register.status).toBe('Running');
     expect(register.machine.rounds.size).toBeLessThanOrEqual(2 * 16 * 4);
-    expect(register.machine.ahead.length).toBeLessThanOrEqual(8 * 4);
+    expect(register.machine.early.length).toBeLessThanOrEqual(8 * 4);
     expect(engine.peering.evidence(register.id).length).toBeLessThanOrEqual(64);
     expect(engine.peering.evidence(register.id).flatMap(({ validatorIds }) => validatorIds)).toEqual(
       engine.peering.evidence(register.id).map(() => 'validator-3'),
@@ -259,12 +259,12 @@ function expectBounded({ honest }: Stage): void {
 }
 
 describe('hostile input from another validator', { timeout: full ? 900_000 : 90_000 }, () => {
-  test('a member that says anything at all is charged, convicts nobody else, and the others go on sealing', async () => {
+  test('a member that sends anything is penalised, convicts no other member, and the others continue sealing', async () => {
     const stage = await openStage();
     const { cluster, honest, charged, random, samples, answers } = stage;
     answers.isOn = true;
-    const liar = new Liar('validator-3', random.fork('liar'), samples);
-    const { submitted, grown } = await storm(stage, liar.id, (to) => liar.next(to));
+    const equivocator = new Liar('validator-3', random.fork('liar'), samples);
+    const { submitted, grown } = await storm(stage, equivocator.id, (to) => equivocator.next(to));
     await cluster.submit(cluster.member(0), { payload: { after: 1 } });
     await cluster.sealed(submitted + 1, 60_000);
     expect([...charged.keys()]).toEqual(['validator-3']);
@@ -276,7 +276,7 @@ describe('hostile input from another validator', { timeout: full ? 900_000 : 90_
     expect(new Set(heads).size).toBe(1);
   });
 
-  test('a validator that is no member of anything here keeps nothing here and stops nothing', async () => {
+  test('a validator outside all local registers stores nothing here and stops nothing', async () => {
     const stage = await openStage();
     const { cluster, charged, random, samples } = stage;
     const stranger = new Liar('validator-99', random.fork('stranger'), samples);
@@ -300,7 +300,7 @@ describe('hostile input from another validator', { timeout: full ? 900_000 : 90_
     expect(grown).toBeLessThan(retainedMib);
   });
 
-  test('questions of any shape are answered within bounds or refused, and their sender is charged', async () => {
+  test('requests of any shape are answered within bounds or refused, and count against their sender', async () => {
     const { honest, charged, random, cluster, clock } = await openStage();
     const [to] = honest;
     if (to === undefined) throw new Error('nobody is there');
@@ -308,22 +308,22 @@ describe('hostile input from another validator', { timeout: full ? 900_000 : 90_
     const transactionIds = ids.map((txId) => Buffer.from(txId, 'hex'));
     const commits = hostileMessages(random, GetCommitRequestSchema, [{ registerId, height: 1n }]);
     const records = hostileMessages(random, GetRecordsRequestSchema, [{ registerId, transactionIds }]);
-    const { charges } = to.engine.peering;
-    const handlers = consensusHandlers({ inbox: to.engine.peering, charges, onStream: () => {} });
+    const { peerScore } = to.engine.peering;
+    const handlers = consensusHandlers({ inbox: to.engine.peering, peerScore, onStream: () => {} });
     const context = contextOf('validator-3');
     const cases = full ? 20_000 : 1_500;
     let answered = 0;
     const codes = new Set<string>();
-    const ask = async (question: () => Promise<unknown> | undefined) => {
+    const ask = async (query: () => Promise<unknown> | undefined) => {
       try {
-        if ((await question()) !== undefined) answered += 1;
+        if ((await query()) !== undefined) answered += 1;
       } catch (error) {
         if (!isAppError(error)) throw error;
         codes.add(error.code);
       }
     };
     for (let index = 0; index < cases; index += 1) {
-      if (index % 20 === 0) clock.ahead(windowMs);
+      if (index % 20 === 0) clock.early(windowMs);
       const commit = decoded(GetCommitRequestSchema, commits.bytes());
       const asked = decoded(GetRecordsRequestSchema, records.bytes());
       await ask(() => commit && handlers.getCommit(commit, context));

@@ -4,44 +4,44 @@ import type { Docket } from '../building/docket.ts';
 import { proposerOf } from '../consensus/members.ts';
 import type { Message, Proposal } from '../consensus/messages.ts';
 import { agrees, isProposal, votesOf } from '../consensus/round.ts';
-import type { Register } from '../sealing/register.ts';
-import { assembleAtHand } from './assemble.ts';
-import { isAuthentic, isProposed } from './authentic.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
+import { assembleFromPool } from './assemble.ts';
+import { hasProposedContent, isAuthentic } from './authenticate.ts';
 import type { CatchUp } from './catch-up.ts';
-import type { Commits } from './commits.ts';
+import type { CommitCache } from './commit-cache.ts';
+import type { EquivocationDetector } from './equivocation-detector.ts';
+import type { EvidenceCollector } from './evidence-collector.ts';
 import type { Fetcher } from './fetch.ts';
-import type { Gossip } from './gossip.ts';
-import type { Hints } from './hints.ts';
-import type { Offers } from './offers.ts';
 import type { Presence } from './presence.ts';
-import type { Strangers } from './strangers.ts';
-import type { Suspicions } from './suspicions.ts';
+import type { ProposalCache } from './proposal-cache.ts';
+import type { RoundGossip } from './round-gossip.ts';
+import type { TransactionGossip } from './transaction-gossip.ts';
 import type { Envelope, Head, ProposalEnvelope, RoundState } from './transport.ts';
-import type { VoterHistory } from './voters.ts';
-import type { Witness } from './witness.ts';
+import type { UnknownRegisters } from './unknown-registers.ts';
+import type { VoterHistory } from './voter-history.ts';
 
 export interface IntakeOptions {
   readonly self: string;
   readonly verifier: Verifier;
   readonly fetcher: Fetcher;
   readonly presence: Presence;
-  readonly commits: Commits;
-  readonly offers: Offers;
+  readonly commits: CommitCache;
+  readonly proposals: ProposalCache;
   readonly voters: VoterHistory;
-  readonly witness: Witness;
+  readonly evidenceCollector: EvidenceCollector;
   readonly catchUp: CatchUp;
-  readonly gossip: Gossip;
-  readonly hints: Hints;
-  readonly strangers: Strangers;
-  readonly suspicions: Suspicions;
-  find(registerId: string): Register | undefined;
-  /** Gives one validator a message, whoever it is of. */
-  pass(register: Register, to: string, message: Message): void;
-  /** The sender did what no honest validator does. */
-  charge(validatorId: string, reason: string): void;
+  readonly gossip: RoundGossip;
+  readonly transactionGossip: TransactionGossip;
+  readonly unknownRegisters: UnknownRegisters;
+  readonly equivocationDetector: EquivocationDetector;
+  find(registerId: string): RegisterChain | undefined;
+  /** Sends a message to one validator, whichever member signed it. */
+  forward(register: RegisterChain, to: string, message: Message): void;
+  /** Records a protocol violation of the sender. */
+  reportFault(validatorId: string, reason: string): void;
 }
 
-/** What other validators say, as far as it is authentic, to those whom it concerns. */
+/** Authenticates messages of other validators and dispatches them. */
 export class Intake {
   readonly #options: IntakeOptions;
 
@@ -49,40 +49,49 @@ export class Intake {
     this.#options = options;
   }
 
-  take(from: string, envelope: Envelope): void {
-    const { presence, strangers, find } = this.#options;
+  dispatch(from: string, envelope: Envelope): void {
+    const { presence, unknownRegisters, find } = this.#options;
     if (envelope.kind === 'heartbeat') {
-      presence.greeted(from, envelope);
+      presence.onHeartbeat(from, envelope);
       presence.heard(from);
       for (const head of envelope.heads) this.#onHead(from, head);
       return;
     }
     const register = find(envelope.registerId);
     if (register === undefined) {
-      strangers.keepEarly(from, envelope);
-      strangers.meet(from, envelope.registerId);
+      unknownRegisters.bufferEarly(from, envelope);
+      unknownRegisters.discover(from, envelope.registerId);
     } else if (isMember(register, from)) {
       presence.heard(from);
-      this.#dispatch(register, from, envelope);
+      this.#dispatchMember(register, from, envelope);
     } else {
-      this.#onOutsider(register, from, envelope);
+      this.#onNonMember(register, from, envelope);
     }
   }
 
-  /** One that has left the set may not know it, and what it accepted before is not lost with it. */
-  #onOutsider(register: Register, from: string, envelope: Exclude<Envelope, { kind: 'heartbeat' }>): void {
+  /** A former member may not know that it left the set, and its accepted transactions must not be lost. */
+  #onNonMember(
+    register: RegisterChain,
+    from: string,
+    envelope: Exclude<Envelope, { kind: 'heartbeat' }>,
+  ): void {
     if (envelope.kind === 'round-state') this.#onHead(from, envelope);
     if (envelope.kind !== 'hint') return;
-    this.#options.gossip.tell(register, from);
-    void this.#options.hints.take(register, from, envelope);
+    this.#options.gossip.sendState(register, from);
+    void this.#options.transactionGossip.admit(register, from, envelope);
   }
 
-  /** A register has begun here. */
+  /** A register has begun here: replays the messages that were buffered for it. */
   begin(registerId: string): void {
-    for (const { from, envelope } of this.#options.strangers.takeEarly(registerId)) this.take(from, envelope);
+    for (const { from, envelope } of this.#options.unknownRegisters.takeEarly(registerId))
+      this.dispatch(from, envelope);
   }
 
-  #dispatch(register: Register, from: string, envelope: Exclude<Envelope, { kind: 'heartbeat' }>): void {
+  #dispatchMember(
+    register: RegisterChain,
+    from: string,
+    envelope: Exclude<Envelope, { kind: 'heartbeat' }>,
+  ): void {
     switch (envelope.kind) {
       case 'proposal':
         this.#onProposal(register, from, envelope);
@@ -98,22 +107,22 @@ export class Intake {
         this.#onRoundState(register, from, envelope);
         break;
       case 'hint':
-        void this.#options.hints.take(register, from, envelope);
+        void this.#options.transactionGossip.admit(register, from, envelope);
         break;
       case 'stored':
-        register.hearStored(envelope.height, envelope.attested);
+        register.onStoredReport(envelope.height, envelope.attested);
         break;
       case 'evidence':
-        if (!this.#options.witness.take(from, register.id, envelope.evidence)) {
-          this.#options.charge(from, 'evidence');
+        if (!this.#options.evidenceCollector.take(from, register.id, envelope.evidence)) {
+          this.#options.reportFault(from, 'evidence');
         }
         break;
     }
   }
 
-  #onProposal(register: Register, from: string, envelope: ProposalEnvelope): void {
-    if (!isProposed(envelope)) {
-      this.#options.charge(from, 'proposal');
+  #onProposal(register: RegisterChain, from: string, envelope: ProposalEnvelope): void {
+    if (!hasProposedContent(envelope)) {
+      this.#options.reportFault(from, 'proposal');
       return;
     }
     const { proposal } = envelope;
@@ -125,132 +134,133 @@ export class Intake {
       this.#onOldProposal(register, from, proposal);
     } else if (this.#isAuthentic(register, from, proposal)) {
       if (proposal.height === height && !isProposer(register, proposal)) {
-        this.#options.charge(from, 'proposal');
+        this.#options.reportFault(from, 'proposal');
         return;
       }
-      this.#options.suspicions.note(register.id, proposal);
-      this.#options.offers.add(from, envelope);
-      const docket = proposal.height === height ? assembleAtHand(register, envelope) : undefined;
-      this.#hand(register, from, proposal, docket === 'invalid' ? undefined : docket);
+      this.#options.equivocationDetector.record(register.id, proposal);
+      this.#options.proposals.add(from, envelope);
+      const docket = proposal.height === height ? assembleFromPool(register, envelope) : undefined;
+      this.#deliver(register, from, proposal, docket === 'invalid' ? undefined : docket);
     }
   }
 
-  /** Decided by now; it still counts when it contradicts what its proposer said here. */
-  #onOldProposal(register: Register, from: string, proposal: Proposal): void {
-    const { suspicions, voters, witness, verifier, charge } = this.#options;
-    if (!suspicions.isNews(register.id, proposal)) return;
-    voters.note(register);
-    const then = voters.find(register.id, proposal.height);
-    if (then === undefined) return;
-    const found = isAuthentic(then, proposal, verifier) ? suspicions.note(register.id, proposal) : undefined;
-    if (found === undefined) charge(from, 'signature');
-    else witness.take(from, register.id, found);
+  /** A proposal of a decided height counts only as evidence, when it contradicts what its proposer sent here. */
+  #onOldProposal(register: RegisterChain, from: string, proposal: Proposal): void {
+    const { equivocationDetector, voters, evidenceCollector, verifier, reportFault } = this.#options;
+    if (!equivocationDetector.isContradiction(register.id, proposal)) return;
+    voters.record(register);
+    const validatorSet = voters.find(register.id, proposal.height);
+    if (validatorSet === undefined) return;
+    const found = isAuthentic(validatorSet, proposal, verifier)
+      ? equivocationDetector.record(register.id, proposal)
+      : undefined;
+    if (found === undefined) reportFault(from, 'signature');
+    else evidenceCollector.take(from, register.id, found);
   }
 
-  /** Messages of a later height may be of a set that is not known here; they say only that this member is behind. */
-  #onMessage(register: Register, from: string, message: Message): void {
+  /** A message of a later height may be of an unknown set; it only shows that this member is behind. */
+  #onMessage(register: RegisterChain, from: string, message: Message): void {
     const { height } = register.state;
     if (message.height < height) return;
     if (message.height > height + 1) this.#options.catchUp.request(register, from, message.height);
-    else if (this.#isAuthentic(register, from, message)) this.#hand(register, from, message, undefined);
+    else if (this.#isAuthentic(register, from, message)) this.#deliver(register, from, message, undefined);
   }
 
-  #isAuthentic(register: Register, from: string, message: Message): boolean {
+  #isAuthentic(register: RegisterChain, from: string, message: Message): boolean {
     if (isAuthentic(register.state, message, this.#options.verifier)) return true;
-    if (message.height === register.state.height) this.#options.charge(from, 'signature');
+    if (message.height === register.state.height) this.#options.reportFault(from, 'signature');
     else this.#options.catchUp.request(register, from, message.height);
     return false;
   }
 
-  #hand(register: Register, from: string, message: Message, docket: Docket | undefined): void {
-    const { presence, gossip, suspicions } = this.#options;
+  #deliver(register: RegisterChain, from: string, message: Message, docket: Docket | undefined): void {
+    const { presence, gossip, equivocationDetector } = this.#options;
     if (message.validatorId === from) {
       const { height, round } = message;
-      presence.placed(from, { registerId: register.id, height, round, headHash: '' });
-      // Once would be evidence enough; each one has to be verified, and is its sender's.
-      if (contradicts(register, message)) this.#options.charge(from, 'equivocation');
+      presence.onHead(from, { registerId: register.id, height, round, headHash: '' });
+      // One contradiction is enough evidence; further ones still cost verification and count against their sender.
+      if (contradicts(register, message)) this.#options.reportFault(from, 'equivocation');
     }
     register.receive(message, docket);
     gossip.watch(register);
     const proposal = register.machine.rounds.get(message.round)?.proposal;
-    for (const voter of suspicions.contradicted(register, message)) {
-      if (proposal !== undefined) this.#options.pass(register, voter, proposal);
+    for (const voter of equivocationDetector.findContradicting(register, message)) {
+      if (proposal !== undefined) this.#options.forward(register, voter, proposal);
     }
   }
 
-  #onRoundState(register: Register, from: string, state: RoundState): void {
+  #onRoundState(register: RegisterChain, from: string, state: RoundState): void {
     const { gossip } = this.#options;
     this.#onHead(from, state);
-    if (state.height < register.state.height) gossip.tell(register, from);
+    if (state.height < register.state.height) gossip.sendState(register, from);
     else if (state.height === register.state.height) gossip.take(register, from, state);
   }
 
-  /** Where a register stands at another validator. */
+  /** Handles the head of a register at another validator. */
   #onHead(from: string, { registerId, height, round, headHash }: Head): void {
-    const { presence, strangers, catchUp, find, self, gossip } = this.#options;
+    const { presence, unknownRegisters, catchUp, find, self, gossip } = this.#options;
     const register = find(registerId);
     if (register === undefined) {
-      strangers.meet(from, registerId);
+      unknownRegisters.discover(from, registerId);
       return;
     }
     const { state } = register;
     if (!isMember(register, from)) {
-      if (height < state.height) gossip.tell(register, from);
-      else if (!isMember(register, self)) strangers.meet(from, registerId);
+      if (height < state.height) gossip.sendState(register, from);
+      else if (!isMember(register, self)) unknownRegisters.discover(from, registerId);
       return;
     }
-    presence.placed(from, { registerId, height, round, headHash });
+    presence.onHead(from, { registerId, height, round, headHash });
     if (height > state.height) catchUp.request(register, from, height);
     if (height === state.height && height > 0 && headHash !== state.headHash) {
       void this.#compareCommits(register, from, height - 1);
     }
   }
 
-  /** Another validator has another head at this height: two certificates of one height, or a lie. */
-  async #compareCommits(register: Register, from: string, height: number): Promise<void> {
-    const { commits, strangers, fetcher, witness, charge } = this.#options;
+  /** The peer has another head at this height: either two certificates of one height exist, or the peer is faulty. */
+  async #compareCommits(register: RegisterChain, from: string, height: number): Promise<void> {
+    const { commits, unknownRegisters, fetcher, evidenceCollector, reportFault } = this.#options;
     const own = commits.find(register.id, height);
-    if (own === undefined || !strangers.mayAsk(from, register.id)) return;
+    if (own === undefined || !unknownRegisters.mayRequest(from, register.id)) return;
     const theirs = await fetcher.commit(from, register.id, height);
     if (theirs === undefined || theirs.header.hash === own.docket.header.hash) return;
     const [first, second] = [own.certificate, theirs.certificate];
-    if (!witness.take(from, register.id, { kind: 'conflicting-certificate', first, second })) {
-      charge(from, 'commit');
+    if (!evidenceCollector.take(from, register.id, { kind: 'conflicting-certificate', first, second })) {
+      reportFault(from, 'commit');
     }
   }
 
-  #onAttestation(register: Register, from: string, docketNumber: number, vote: ConsensusVote): void {
-    const { voters, verifier, charge } = this.#options;
-    const then = voters.find(register.id, docketNumber);
-    const member = then?.members.find(({ validatorId }) => validatorId === vote.validatorId);
+  #onAttestation(register: RegisterChain, from: string, docketNumber: number, vote: ConsensusVote): void {
+    const { voters, verifier, reportFault } = this.#options;
+    const validatorSet = voters.find(register.id, docketNumber);
+    const member = validatorSet?.members.find(({ validatorId }) => validatorId === vote.validatorId);
     const isTheirs = vote.validatorId === from && vote.reason === undefined;
     const isRight = isTheirs && (member === undefined || member.publicKey === vote.publicKey);
-    if (!isRight || !verifyVote(vote, verifier)) charge(from, 'attestation');
-    else if (member !== undefined) register.hearAttestation(docketNumber, vote);
+    if (!isRight || !verifyVote(vote, verifier)) reportFault(from, 'attestation');
+    else if (member !== undefined) register.addAttestation(docketNumber, vote);
   }
 
-  /** News of the docket that is worked on, or was just decided; older and later ones are of no use, and cost nothing. */
-  #onRejection(register: Register, from: string, docketNumber: number, vote: ConsensusVote): void {
-    const { voters, verifier, charge } = this.#options;
+  /** Only rejections of the current and the previous docket count; others are dropped without penalty. */
+  #onRejection(register: RegisterChain, from: string, docketNumber: number, vote: ConsensusVote): void {
+    const { voters, verifier, reportFault } = this.#options;
     const { height } = register.state;
     if (vote.validatorId !== from || vote.reason === undefined) {
-      charge(from, 'attestation');
+      reportFault(from, 'attestation');
       return;
     }
     if (docketNumber !== height && docketNumber !== height - 1) return;
-    voters.note(register);
+    voters.record(register);
     const { docketHash, validatorId } = vote;
-    const then = voters.find(register.id, docketNumber);
-    const member = then?.members.find((each) => each.validatorId === validatorId);
-    if (member === undefined || !register.rejections.isNews({ docketNumber, docketHash, validatorId }))
-      return;
-    if (member.publicKey !== vote.publicKey || !verifyVote(vote, verifier)) charge(from, 'attestation');
-    else register.rejections.hear(docketNumber, vote);
+    const validatorSet = voters.find(register.id, docketNumber);
+    const member = validatorSet?.members.find((each) => each.validatorId === validatorId);
+    if (member === undefined || !register.rejections.isNew({ docketNumber, docketHash, validatorId })) return;
+    if (member.publicKey !== vote.publicKey || !verifyVote(vote, verifier)) reportFault(from, 'attestation');
+    else register.rejections.add(docketNumber, vote);
   }
 }
 
-/** Whether the sender of a message has said something else in its place. */
-function contradicts({ machine }: Register, message: Message): boolean {
+/** Whether the sender has signed a conflicting message before. */
+function contradicts({ machine }: RegisterChain, message: Message): boolean {
   const round = machine.rules.height === message.height ? machine.rounds.get(message.round) : undefined;
   if (round === undefined) return false;
   const earlier = isProposal(message)
@@ -259,11 +269,11 @@ function contradicts({ machine }: Register, message: Message): boolean {
   return earlier?.validatorId === message.validatorId && !agrees(earlier, message);
 }
 
-function isProposer({ machine }: Register, { height, round, validatorId }: Proposal): boolean {
+function isProposer({ machine }: RegisterChain, { height, round, validatorId }: Proposal): boolean {
   return proposerOf(machine.rules.members, height, round) === validatorId;
 }
 
-/** Whether a validator decides the next docket of a register. */
-export function isMember(register: Register, validatorId: string): boolean {
+/** Whether a validator decides the register's next docket. */
+export function isMember(register: RegisterChain, validatorId: string): boolean {
   return register.state.members.some((member) => member.validatorId === validatorId);
 }

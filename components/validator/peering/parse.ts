@@ -5,17 +5,17 @@ import { AppError } from '#core/errors/errors.ts';
 import { RoundStep } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
 import type { CommitBundle, Envelope, PeerEvidence, SealedTransaction } from './transport.ts';
 
-const mostMembers = 128;
-const mostTransactions = 10_000;
-const mostHinted = 512;
-const mostHeads = 512;
-/** A transaction that travels with a hint is small. */
+const maxMembers = 128;
+const maxTransactions = 10_000;
+const maxAnnounced = 512;
+const maxHeads = 512;
+/** Bound of a transaction that is sent with an announcement. */
 const inlineBytes = 128 * 1024;
 
 const registerId = z.string().regex(/^[0-9a-f]{32}$/);
 const hex64 = z.string().regex(/^[0-9a-f]{64}$/);
 const validatorId = z.string().regex(/^[A-Za-z0-9._-]{1,128}$/);
-/** Kept verbatim and stored by the register service: nothing in it that a database or a log cannot hold. */
+/** Kept verbatim and stored by the register service, so it must not contain characters that a database or a log cannot hold. */
 const timestamp = z.string().regex(/^[\x20-\x7e]{1,64}$/);
 const address = z.string().regex(/^[A-Za-z0-9:._-]{1,128}$/);
 const words = z.string().regex(/^[^\p{Cc}\p{Cs}]*$/u);
@@ -36,7 +36,7 @@ const headerSchema = z
     previousHash: hex64,
     timestamp,
     validatorAddress: address,
-    transactionIds: z.array(hex64).min(1).max(mostTransactions),
+    transactionIds: z.array(hex64).min(1).max(maxTransactions),
     merkleRoot: hex64,
     logRoot: hex64,
     validatorSetHash: hex64,
@@ -47,7 +47,7 @@ const headerSchema = z
   })
   .refine(
     ({ genesisConfig, docketNumber }) => genesisConfig === '' || docketNumber === 0,
-    'only docket 0 says what it begins',
+    'only docket 0 has a genesis configuration',
   )
   .transform(({ genesisConfig, ...header }) =>
     genesisConfig === '' ? header : { ...header, genesisConfig },
@@ -62,11 +62,11 @@ const certificateSchema = z.object({
   logRoot: hex64,
   validatorSetHash: hex64,
   signatures: z
-    .array(z.object({ validatorId, index: z.int().min(0).max(mostMembers), timestamp, signature }))
-    .max(mostMembers),
+    .array(z.object({ validatorId, index: z.int().min(0).max(maxMembers), timestamp, signature }))
+    .max(maxMembers),
 });
 
-const recordHashes = z.array(hash).max(mostTransactions);
+const recordHashes = z.array(hash).max(maxTransactions);
 
 const proposalSchema = z
   .object({
@@ -101,7 +101,7 @@ const voteSchema = z
   .refine(
     ({ docketHash, merkleRoot, logRoot }) =>
       new Set([docketHash, merkleRoot, logRoot].map(isNone)).size === 1,
-    'a vote names a docket whole or not at all',
+    'a vote has either all three hashes of a docket or none',
   )
   .transform(({ type, docketHash, merkleRoot, logRoot, ...rest }) => ({
     kind: type === 2 ? ('prevote' as const) : ('precommit' as const),
@@ -138,7 +138,7 @@ const step = z
   .literal([RoundStep.IDLE, RoundStep.PROPOSE, RoundStep.PREVOTE, RoundStep.PRECOMMIT, RoundStep.DECIDED])
   .transform((value) => steps[value]);
 
-const places = z.array(z.int().min(0).max(mostMembers)).max(mostMembers);
+const places = z.array(z.int().min(0).max(maxMembers)).max(maxMembers);
 const headHash = z.union([hex64, z.literal('')]);
 const roundStateSchema = z.object({
   height: whole,
@@ -156,7 +156,7 @@ const heartbeatSchema = z.object({
   validatorId,
   atMs: whole,
   version: words.max(64),
-  heads: z.array(z.object({ registerId, height: whole, round, headHash })).max(mostHeads),
+  heads: z.array(z.object({ registerId, height: whole, round, headHash })).max(maxHeads),
   draining: z.boolean(),
 });
 
@@ -166,10 +166,10 @@ const transactionSchema = z.object({
   payloadHashForm: z.enum(['jcs', 'compact']),
 });
 const hintSchema = z.object({
-  transactionIds: z.array(hash).max(mostHinted),
+  transactionIds: z.array(hash).max(maxAnnounced),
   transactions: z
     .array(transactionSchema.refine(({ record, payload }) => record.length + payload.length <= inlineBytes))
-    .max(mostHinted),
+    .max(maxAnnounced),
 });
 
 const evidenceSchema = z.discriminatedUnion('case', [
@@ -194,7 +194,7 @@ const envelopeSchema = z.object({
     of('vote', voteSchema),
     of('attestation', z.object({ docketNumber: whole, attestation: attestationSchema })),
     of('roundState', roundStateSchema),
-    of('stored', z.object({ height: whole, attested: z.array(validatorId).max(mostMembers) })),
+    of('stored', z.object({ height: whole, attested: z.array(validatorId).max(maxMembers) })),
     of('heartbeat', heartbeatSchema),
     of('hint', hintSchema),
     of('evidence', z.object({ evidence: evidenceSchema })),
@@ -204,7 +204,7 @@ const envelopeSchema = z.object({
 type Parsed = z.output<typeof envelopeSchema>;
 
 /**
- * What another validator says, from the decoded message: every member within its bounds, nothing of it verified.
+ * Parses another validator's envelope from the decoded protobuf message: every field within bounds, nothing verified.
  * @throws AppError invalid INVALID_ENVELOPE
  */
 export function parseEnvelope(message: unknown): Envelope {
@@ -252,7 +252,7 @@ function evidenceOf(evidence: z.output<typeof evidenceSchema>): PeerEvidence {
 const heldSchema = z.object({ evidence: evidenceSchema });
 
 /**
- * Evidence from the decoded message, nothing of it verified.
+ * Parses evidence from the decoded message, unverified.
  * @throws AppError invalid INVALID_ENVELOPE
  */
 export function parseEvidence(message: unknown): PeerEvidence {
@@ -261,29 +261,29 @@ export function parseEvidence(message: unknown): PeerEvidence {
 
 const commitSchema = z.object({ header: headerSchema, certificate: certificateSchema, recordHashes });
 
-/** Undefined when the other has none. Throws AppError invalid INVALID_ENVELOPE. */
+/** Undefined when the peer has no such commit. Throws AppError invalid INVALID_ENVELOPE. */
 export function parseCommit(message: { header?: unknown }): CommitBundle | undefined {
   return message.header === undefined ? undefined : parse(commitSchema, message);
 }
 
-const recordsSchema = z.object({ transactions: z.array(transactionSchema).max(mostTransactions) });
+const recordsSchema = z.object({ transactions: z.array(transactionSchema).max(maxTransactions) });
 
 /** Throws AppError invalid INVALID_ENVELOPE. */
 export function parseRecords(message: unknown): readonly SealedTransaction[] {
   return parse(recordsSchema, message).transactions;
 }
 
-const askedRecordsSchema = z.object({ registerId, transactionIds: z.array(hash).max(mostTransactions) });
-const askedCommitSchema = z.object({ registerId, height: whole });
+const recordsRequestSchema = z.object({ registerId, transactionIds: z.array(hash).max(maxTransactions) });
+const commitRequestSchema = z.object({ registerId, height: whole });
 
 /** Throws AppError invalid INVALID_ENVELOPE. */
-export function parseRecordsQuestion(message: unknown) {
-  return parse(askedRecordsSchema, message);
+export function parseRecordsRequest(message: unknown) {
+  return parse(recordsRequestSchema, message);
 }
 
 /** Throws AppError invalid INVALID_ENVELOPE. */
-export function parseCommitQuestion(message: unknown) {
-  return parse(askedCommitSchema, message);
+export function parseCommitRequest(message: unknown) {
+  return parse(commitRequestSchema, message);
 }
 
 function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
@@ -293,5 +293,5 @@ function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
 }
 
 function refused(cause?: unknown): AppError {
-  return new AppError('invalid', 'INVALID_ENVELOPE', 'A validator sent what is no message', { cause });
+  return new AppError('invalid', 'INVALID_ENVELOPE', 'A validator sent a malformed message', { cause });
 }

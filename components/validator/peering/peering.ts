@@ -3,33 +3,33 @@ import type { ConsensusVote } from '#core/ledger/attestation.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 import type { Admission } from '../admission/admission.ts';
-import type { ExamineOptions } from '../admission/examine.ts';
+import type { PeerVerificationOptions } from '../admission/verify-peer-transactions.ts';
 import type { Docket } from '../building/docket.ts';
 import type { Evidence, Message, Proposal } from '../consensus/messages.ts';
 import type { LoggedEvidence, LogRecord } from '../log/entries.ts';
 import type { Registers } from '../membership/registers.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
+import type { AdmissionEpochs } from '../sealing/admission-epochs.ts';
 import type { Peers } from '../sealing/peers.ts';
 import type { SealedDocket } from '../sealing/ports.ts';
-import type { Register } from '../sealing/register.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
-import type { Serials } from '../sealing/serials.ts';
 import { type AssembleOptions, assemble } from './assemble.ts';
 import { CatchUp } from './catch-up.ts';
-import { Charges } from './charges.ts';
-import { Commits } from './commits.ts';
+import { CommitCache } from './commit-cache.ts';
+import { CommitServer } from './commit-server.ts';
 import { envelopeOf } from './envelopes.ts';
+import { EquivocationDetector } from './equivocation-detector.ts';
 import type { KnownEvidence } from './evidence.ts';
+import { EvidenceCollector } from './evidence-collector.ts';
 import { Fetcher } from './fetch.ts';
-import { Gossip } from './gossip.ts';
-import { Handover } from './handover.ts';
-import { Hints } from './hints.ts';
 import { Intake, isMember } from './intake.ts';
-import { Offers } from './offers.ts';
-import { type OperationalMember, Presence, type Sighting } from './presence.ts';
-import { Serving } from './serving.ts';
-import { Strangers } from './strangers.ts';
-import { Suspicions } from './suspicions.ts';
+import { MempoolTransfer } from './mempool-transfer.ts';
+import { PeerScore } from './peer-score.ts';
+import { type OperationalMember, type PeerContact, Presence } from './presence.ts';
+import { ProposalCache } from './proposal-cache.ts';
+import { RoundGossip } from './round-gossip.ts';
+import { TransactionGossip } from './transaction-gossip.ts';
 import type {
   CommitBundle,
   Envelope,
@@ -39,127 +39,129 @@ import type {
   SealedTransaction,
   Transport,
 } from './transport.ts';
-import { VoterHistory } from './voters.ts';
-import { Witness } from './witness.ts';
+import { UnknownRegisters } from './unknown-registers.ts';
+import { VoterHistory } from './voter-history.ts';
 
-export interface PeeringOptions extends ExamineOptions {
+export interface PeeringOptions extends PeerVerificationOptions {
   readonly self: string;
   readonly version: string;
   readonly transport: Transport;
   readonly verifier: Verifier;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
-  readonly serials: Serials;
+  readonly epochs: AdmissionEpochs;
   readonly log: Logger;
   readonly metrics: PeeringMetrics;
-  registers(): Pick<Registers, 'get' | 'all' | 'find' | 'jump'>;
-  admission(): Pick<Admission, 'take' | 'settled'>;
+  registers(): Pick<Registers, 'get' | 'all' | 'find' | 'fastForward'>;
+  admission(): Pick<Admission, 'submitAnnounced' | 'settled'>;
   append(...records: LogRecord[]): Promise<number>;
-  /** Whether this validator proposes nothing. */
+  /** Whether this validator is draining. */
   isDraining(): boolean;
-  /** There is evidence of a register: its roster may have to be asked to suspend a validator. */
-  accuse(registerId: string): void;
+  /** Called when evidence of a register is held, so that a suspension can be proposed. */
+  proposeSuspension(registerId: string): void;
 }
 
 export interface PeeringMetrics {
-  /** Proven conflicting messages that were not known before. */
+  /** Newly proven conflicting messages. */
   equivocation(kind: PeerEvidence['kind']): void;
-  /** Something arrived that no honest validator sends. */
+  /** A peer sent a message that a correct validator would not send. */
   peerFault(reason: string): void;
 }
 
 const retryMs = { first: 100, last: 2_000 } as const;
 
 /**
- * Plain logic between the wire and the registers: what arrives counts only when it is authentic, what is missing is asked
- * for, what was lost is said again. It has no timers but those of the scheduler.
+ * The peer-to-peer logic between the transport and the registers: authenticates messages, fetches missing data, repeats lost
+ * messages. All timers are those of the scheduler.
  */
 export class Peering implements Inbox, Peers {
   readonly #options: PeeringOptions;
-  readonly charges: Charges;
+  readonly peerScore: PeerScore;
   readonly #presence: Presence;
-  readonly #commits = new Commits();
-  readonly #offers = new Offers();
+  readonly #commits = new CommitCache();
+  readonly #proposals = new ProposalCache();
   readonly #voters = new VoterHistory();
-  readonly #suspicions = new Suspicions();
-  readonly #witness: Witness;
+  readonly #equivocationDetector = new EquivocationDetector();
+  readonly #evidenceCollector: EvidenceCollector;
   readonly #fetcher: Fetcher;
   readonly #assembleOptions: AssembleOptions;
   readonly #catchUp: CatchUp;
-  readonly #gossip: Gossip;
-  readonly #hints: Hints;
-  readonly #handover: Handover;
+  readonly #gossip: RoundGossip;
+  readonly #transactionGossip: TransactionGossip;
+  readonly #mempoolTransfer: MempoolTransfer;
   readonly #intake: Intake;
-  readonly #serving: Serving;
-  #rests = 0;
+  readonly #commitServer: CommitServer;
+  #sleeps = 0;
 
   constructor(options: PeeringOptions) {
     const { self, version, transport, verifier, clock, scheduler, log, metrics } = options;
     this.#options = options;
     const send = (to: string, envelope: Envelope) => transport.send(to, envelope);
-    const charge = (validatorId: string, reason: string) => this.charges.charge(validatorId, reason);
-    this.charges = new Charges(clock, log, (reason) => metrics.peerFault(reason));
-    this.#fetcher = new Fetcher({ transport, scheduler, log, charge });
+    const reportFault = (validatorId: string, reason: string) =>
+      this.peerScore.reportFault(validatorId, reason);
+    this.peerScore = new PeerScore(clock, log, (reason) => metrics.peerFault(reason));
+    this.#fetcher = new Fetcher({ transport, scheduler, log, reportFault });
     this.#assembleOptions = { ...options, fetcher: this.#fetcher };
-    const shared = { self, version, clock, scheduler, log, verifier, send, charge, fetcher: this.#fetcher };
+    const common = { self, version, clock, scheduler, log, verifier, send, reportFault };
+    const shared = { ...common, fetcher: this.#fetcher };
     this.#presence = new Presence({
       ...shared,
       head: (registerId) => this.#head(registerId),
       isDraining: options.isDraining,
       onReturn: (peer) => this.#onReturn(peer),
     });
-    this.#witness = new Witness({
+    this.#evidenceCollector = new EvidenceCollector({
       ...shared,
       voters: this.#voters,
       append: options.append,
       find: (registerId) => options.registers().get(registerId),
-      counted: (kind) => metrics.equivocation(kind),
-      tell: (to, registerId, evidence) => send(to, { kind: 'evidence', registerId, evidence }),
-      tellAll: (register, evidence) =>
+      onProven: (kind) => metrics.equivocation(kind),
+      send: (to, registerId, evidence) => send(to, { kind: 'evidence', registerId, evidence }),
+      broadcast: (register, evidence) =>
         this.#toMembers(register, { kind: 'evidence', registerId: register.id, evidence }),
-      held: (registerId) => options.accuse(registerId),
+      onEvidence: (registerId) => options.proposeSuspension(registerId),
     });
     this.#catchUp = new CatchUp({
       ...shared,
       assemble: (register, bundle, sources) => this.#assembleCommit(register, bundle, sources),
-      jump: (register) => options.registers().jump(register.id),
+      fastForward: (register) => options.registers().fastForward(register.id),
     });
-    this.#gossip = new Gossip({
+    this.#gossip = new RoundGossip({
       ...shared,
-      tell: (_register, to, state) => send(to, state),
-      tellAll: (register, state) => this.#toMembers(register, state),
-      pass: (register, to, message) => this.#pass(register, to, message),
+      sendState: (_register, to, state) => send(to, state),
+      broadcast: (register, state) => this.#toMembers(register, state),
+      forward: (register, to, message) => this.#forward(register, to, message),
       find: (registerId) => options.registers().get(registerId),
-      onStalled: (register) => this.#hints.remind(register),
+      onStalled: (register) => this.#transactionGossip.reannounce(register),
     });
-    this.#hints = new Hints({
+    this.#transactionGossip = new TransactionGossip({
       ...shared,
-      take: (given) => options.admission().take(given),
-      rest: (ms) => this.#rest(ms),
+      admit: (given) => options.admission().submitAnnounced(given),
+      sleep: (ms) => this.#sleep(ms),
     });
-    this.#handover = new Handover({
+    this.#mempoolTransfer = new MempoolTransfer({
       ...shared,
       find: (registerId) => options.registers().get(registerId),
-      jump: (registerId) => options.registers().jump(registerId),
-      remind: (register) => this.#hints.remind(register),
+      fastForward: (registerId) => options.registers().fastForward(registerId),
+      reannounce: (register) => this.#transactionGossip.reannounce(register),
     });
-    this.#serving = new Serving(this.#commits, (registerId) => options.registers().get(registerId));
+    this.#commitServer = new CommitServer(this.#commits, (registerId) => options.registers().get(registerId));
     this.#intake = new Intake({
       ...shared,
       presence: this.#presence,
       commits: this.#commits,
-      offers: this.#offers,
+      proposals: this.#proposals,
       voters: this.#voters,
-      witness: this.#witness,
+      evidenceCollector: this.#evidenceCollector,
       catchUp: this.#catchUp,
       gossip: this.#gossip,
-      hints: this.#hints,
-      suspicions: this.#suspicions,
-      pass: (register, to, message) => this.#pass(register, to, message),
-      strangers: new Strangers(
+      transactionGossip: this.#transactionGossip,
+      equivocationDetector: this.#equivocationDetector,
+      forward: (register, to, message) => this.#forward(register, to, message),
+      unknownRegisters: new UnknownRegisters(
         clock,
         (registerId) => options.registers().find(registerId),
-        (...alarm) => scheduler.set(...alarm),
+        (...timer) => scheduler.set(...timer),
       ),
       find: (registerId) => options.registers().get(registerId),
     });
@@ -173,14 +175,14 @@ export class Peering implements Inbox, Peers {
     this.#presence.stop();
   }
 
-  /** Others need not wait for the next heartbeat. */
-  tellAll(): void {
-    this.#presence.greetAll();
+  /** Sends a heartbeat to all peers at once. */
+  sendHeartbeats(): void {
+    this.#presence.sendHeartbeats();
   }
 
-  /** Names what waits in a register to its other members. */
-  remind(register: Register): void {
-    this.#hints.remind(register);
+  /** Announces the waiting transactions of a register to its other members again. */
+  reannounce(register: RegisterChain): void {
+    this.#transactionGossip.reannounce(register);
   }
 
   /** Validators that share a register with this one. */
@@ -188,17 +190,17 @@ export class Peering implements Inbox, Peers {
     return this.#presence.peers;
   }
 
-  /** When each of them was heard last. */
-  get sightings(): readonly Sighting[] {
-    return this.#presence.peers.map((id) => this.#presence.sighting(id));
+  /** When each peer was last heard. */
+  get contacts(): readonly PeerContact[] {
+    return this.#presence.peers.map((id) => this.#presence.contact(id));
   }
 
-  /** Milliseconds by which the clock here is ahead of the others'; undefined while none was heard. */
+  /** Milliseconds by which the local clock is ahead of the peers' clocks; undefined before the first heartbeat. */
   get clockAheadMs(): number | undefined {
     return this.#presence.clockAheadMs;
   }
 
-  /** The members of a register and when each was heard (L-112); empty for a register that is not validated here. */
+  /** The members of a register and when each was last heard; empty for a register that this validator does not run. */
   operational(registerId: string): readonly OperationalMember[] {
     const register = this.#options.registers().get(registerId);
     if (register === undefined) return [];
@@ -207,7 +209,7 @@ export class Peering implements Inbox, Peers {
     const ttlMs = register.state.policy.validators.operationalTtlSeconds * 1_000;
     return register.state.members.map(({ validatorId }) => {
       const isSelf = validatorId === self;
-      const seen = this.#presence.sighting(validatorId);
+      const seen = this.#presence.contact(validatorId);
       const head = isSelf ? this.#head(registerId) : seen.head(registerId);
       const heardAtMs = isSelf ? nowMs : seen.heardAtMs;
       return {
@@ -223,19 +225,19 @@ export class Peering implements Inbox, Peers {
 
   /** Proven faults of a register's members. */
   evidence(registerId: string): readonly KnownEvidence[] {
-    return this.#witness.list(registerId);
+    return this.#evidenceCollector.list(registerId);
   }
 
-  /** Pieces of evidence that are held, of all registers. */
+  /** Number of pieces of evidence held, over all registers. */
   get evidenceHeld(): number {
-    return this.#witness.size;
+    return this.#evidenceCollector.size;
   }
 
-  // What other validators say.
+  // Messages from other validators.
 
   receive(from: string, envelope: Envelope): void {
-    if (from === this.#options.self || this.charges.isBarred(from)) return;
-    this.#intake.take(from, envelope);
+    if (from === this.#options.self || this.peerScore.isBanned(from)) return;
+    this.#intake.dispatch(from, envelope);
   }
 
   connected(peer: string): void {
@@ -243,28 +245,28 @@ export class Peering implements Inbox, Peers {
     this.#presence.connected(peer);
     for (const register of this.#options.registers().all()) {
       if (!isMember(register, peer)) continue;
-      if (register.machine.step !== 'idle') this.#gossip.tell(register, peer);
-      this.#hints.remind(register, peer);
-      this.#witness.share(peer, register);
+      if (register.machine.step !== 'idle') this.#gossip.sendState(register, peer);
+      this.#transactionGossip.reannounce(register, peer);
+      this.#evidenceCollector.share(peer, register);
     }
   }
 
   records(from: string, registerId: string, transactionIds: readonly string[]): readonly SealedTransaction[] {
-    return this.#serving.records(from, registerId, transactionIds);
+    return this.#commitServer.records(from, registerId, transactionIds);
   }
 
   commit(from: string, registerId: string, height: number): CommitBundle | undefined {
-    return this.#serving.commit(from, registerId, height);
+    return this.#commitServer.commit(from, registerId, height);
   }
 
-  // What the own registers say.
+  // Calls of the local registers.
 
-  follow(registerId: string, members: readonly string[]): void {
-    this.#presence.follow(registerId, members);
-    this.#options.scheduler.soon(() => {
+  setMembers(registerId: string, members: readonly string[]): void {
+    this.#presence.setMembers(registerId, members);
+    this.#options.scheduler.defer(() => {
       this.#noteVoters(registerId);
       this.#intake.begin(registerId);
-      this.#handover.watch(registerId);
+      this.#mempoolTransfer.watch(registerId);
     });
   }
 
@@ -280,12 +282,12 @@ export class Peering implements Inbox, Peers {
     const register = this.#options.registers().get(registerId);
     let delayMs: number = retryMs.first;
     while (register !== undefined && register.state.height === proposal.height) {
-      const offer = this.#offers.find(registerId, proposal.value);
-      const sources = offer && [proposal.validatorId, ...offer.sources, ...this.#others(register)];
-      const assembly = offer && { offer, sources: [...new Set(sources)], certified: false };
+      const content = this.#proposals.find(registerId, proposal.value);
+      const sources = content && [proposal.validatorId, ...content.sources, ...this.#others(register)];
+      const assembly = content && { content, sources: [...new Set(sources)], certified: false };
       const docket = assembly && (await assemble(this.#assembleOptions, register, assembly));
       if (docket !== undefined) return docket;
-      await this.#rest(delayMs);
+      await this.#sleep(delayMs);
       delayMs = Math.min(delayMs * 2, retryMs.last);
     }
     return 'invalid';
@@ -298,23 +300,23 @@ export class Peering implements Inbox, Peers {
     this.#catchUp.request(register, validatorId, isSure ? height + 1 : height, isSure);
   }
 
-  hint(registerId: string, transactions: readonly PooledTransaction[]): void {
+  announce(registerId: string, transactions: readonly PooledTransaction[]): void {
     const register = this.#options.registers().get(registerId);
     if (register === undefined) return;
-    this.#hints.spread(register, transactions);
-    this.#handover.watch(registerId);
+    this.#transactionGossip.announce(register, transactions);
+    this.#mempoolTransfer.watch(registerId);
   }
 
   decided(registerId: string, sealed: SealedDocket): void {
     const register = this.#options.registers().get(registerId);
     if (register === undefined) return;
-    this.#voters.note(register);
-    this.#offers.forgetBelow(registerId, register.state.height);
-    this.#suspicions.decided(registerId);
-    this.#witness.decided(registerId);
+    this.#voters.record(register);
+    this.#proposals.forgetBelow(registerId, register.state.height);
+    this.#equivocationDetector.decided(registerId);
+    this.#evidenceCollector.decided(registerId);
     if (register.state.members.length === 1) return;
     this.#commits.add(registerId, sealed);
-    this.#presence.moved(registerId);
+    this.#presence.onAdvanced(registerId);
   }
 
   attest(registerId: string, writer: string, docketNumber: number, vote: ConsensusVote): void {
@@ -327,15 +329,15 @@ export class Peering implements Inbox, Peers {
   }
 
   report(registerId: string, evidence: Evidence): void {
-    this.#witness.take(this.#options.self, registerId, evidence);
+    this.#evidenceCollector.take(this.#options.self, registerId, evidence);
   }
 
-  recall(registerId: string, evidence: readonly LoggedEvidence[]): void {
-    this.#witness.recall(registerId, evidence);
+  restoreEvidence(registerId: string, evidence: readonly LoggedEvidence[]): void {
+    this.#evidenceCollector.restoreEvidence(registerId, evidence);
   }
 
-  isAway(validatorId: string): boolean {
-    return this.#presence.isAway(validatorId);
+  isAbsent(validatorId: string): boolean {
+    return this.#presence.isAbsent(validatorId);
   }
 
   countOperational(registerId: string): number {
@@ -344,7 +346,7 @@ export class Peering implements Inbox, Peers {
     return this.operational(registerId).filter((member) => member.isOperational).length;
   }
 
-  /** A validator that had been silent counts again: what waited for it may go on. */
+  /** A silent validator was heard again: registers that waited for a quorum may continue. */
   #onReturn(peer: string): void {
     for (const register of this.#options.registers().all()) {
       if (isMember(register, peer)) register.wake();
@@ -352,33 +354,33 @@ export class Peering implements Inbox, Peers {
   }
 
   async #assembleCommit(
-    register: Register,
-    offer: CommitBundle,
+    register: RegisterChain,
+    content: CommitBundle,
     sources: readonly string[],
   ): Promise<Docket | undefined> {
-    const assembly = { offer, sources: [...new Set(sources)], certified: true };
+    const assembly = { content, sources: [...new Set(sources)], certified: true };
     const docket = await assemble(this.#assembleOptions, register, assembly);
     return docket === 'invalid' ? undefined : docket;
   }
 
-  #pass(register: Register, to: string, message: Message): void {
+  #forward(register: RegisterChain, to: string, message: Message): void {
     const docket = message.kind === 'proposal' ? register.findDocket(message.value) : undefined;
     const envelope = envelopeOf(register.id, message, docket);
     if (envelope !== undefined) this.#options.transport.send(to, envelope);
   }
 
-  #toMembers(register: Register, envelope: Envelope): void {
+  #toMembers(register: RegisterChain, envelope: Envelope): void {
     for (const validatorId of this.#others(register)) this.#options.transport.send(validatorId, envelope);
   }
 
-  #others(register: Register): string[] {
+  #others(register: RegisterChain): string[] {
     const { self } = this.#options;
     return register.state.members.flatMap(({ validatorId }) => (validatorId === self ? [] : validatorId));
   }
 
   #noteVoters(registerId: string): void {
     const register = this.#options.registers().get(registerId);
-    if (register !== undefined) this.#voters.note(register);
+    if (register !== undefined) this.#voters.record(register);
   }
 
   #head(registerId: string): Head | undefined {
@@ -388,8 +390,8 @@ export class Peering implements Inbox, Peers {
     return { registerId, height, round: register.machine.round, headHash };
   }
 
-  #rest(ms: number): Promise<void> {
-    this.#rests += 1;
-    return new Promise((resolve) => this.#options.scheduler.set(`rest/${this.#rests}`, ms, resolve));
+  #sleep(ms: number): Promise<void> {
+    this.#sleeps += 1;
+    return new Promise((resolve) => this.#options.scheduler.set(`rest/${this.#sleeps}`, ms, resolve));
   }
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Scheduler } from '../sealing/scheduler.ts';
-import { PeerClocks } from './clocks.ts';
+import { PeerClocks } from './peer-clocks.ts';
 import type { Envelope, Head, Heartbeat } from './transport.ts';
 
 export interface PresenceOptions {
@@ -9,16 +9,16 @@ export interface PresenceOptions {
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   send(to: string, envelope: Envelope): void;
-  /** Where a register stands here; undefined when it is not validated here. */
+  /** The head of a register here; undefined when this validator does not run it. */
   head(registerId: string): Head | undefined;
-  /** Whether this validator proposes nothing. */
+  /** Whether this validator is draining. */
   isDraining(): boolean;
-  /** A validator was heard that had been silent. */
+  /** A validator that had been silent was heard. */
   onReturn(peer: string): void;
 }
 
-/** What was last heard of a validator. */
-export interface Sighting {
+/** The latest contact with a validator. */
+export interface PeerContact {
   readonly validatorId: string;
   /** 0 for never. */
   readonly heardAtMs: number;
@@ -28,7 +28,7 @@ export interface Sighting {
 /** A member of a register as this validator sees it. */
 export interface OperationalMember {
   readonly validatorId: string;
-  /** 0 for never; now for this validator itself. */
+  /** 0 for never; the current time for this validator itself. */
   readonly heardAtMs: number;
   /** Heard within the policy's operationalTtlSeconds. */
   readonly isOperational: boolean;
@@ -38,44 +38,44 @@ export interface OperationalMember {
 }
 
 interface Peer {
-  readonly metAtMs: number;
+  readonly addedAtMs: number;
   heardAtMs: number;
   version: string;
-  /** It proposes nothing, in its own words. */
+  /** The peer reports that it drains. */
   draining: boolean;
-  /** Where its registers stand, as far as they are validated here too. */
+  /** Heads of the registers that this validator runs too. */
   readonly heads: Map<string, Head>;
-  /** Registers it must be told of, and how often it was. */
-  readonly news: Map<string, number>;
+  /** Registers to report to the peer, with the number of times each was reported. */
+  readonly pendingHeads: Map<string, number>;
 }
 
 const everyMs = 1_000;
-const mostHeads = 256;
-const mostTold = 5;
-const mostStrangers = 256;
-/** A validator that is heard after such a silence has been away. */
-const awayMs = 5_000;
-/** Three heartbeats that did not come. */
+const maxHeads = 256;
+const maxReports = 5;
+const maxUnknownPeers = 256;
+/** A longer silence counts as an absence. */
+const absentMs = 5_000;
+/** Three missed heartbeats. */
 const silentMs = 3_000;
 
 /**
- * Who is there: heartbeats between validators, one a second for each pair whatever the number of their registers (D24). A
- * heartbeat names the registers that have moved since the other was told, so that one that missed everything learns it.
+ * Failure detection by heartbeats, one a second for each pair of validators whatever the number of shared registers. A
+ * heartbeat reports the registers that advanced since the last one, so that a peer that missed everything catches up.
  */
 export class Presence {
   readonly #options: PresenceOptions;
   readonly #peers = new Map<string, Peer>();
   readonly #members = new Map<string, readonly string[]>();
   readonly #clocks = new PeerClocks();
-  /** When others were heard that share no register with this one yet; bounded. */
-  readonly #strangers = new Map<string, number>();
+  /** Contact times of validators that do not share a register with this one yet; bounded. */
+  readonly #unknownPeers = new Map<string, number>();
 
   constructor(options: PresenceOptions) {
     this.#options = options;
   }
 
   start(): void {
-    this.#options.scheduler.set('heartbeat', everyMs, () => this.#beat());
+    this.#options.scheduler.set('heartbeat', everyMs, () => this.#tick());
   }
 
   stop(): void {
@@ -87,32 +87,33 @@ export class Presence {
     return [...this.#peers.keys()];
   }
 
-  follow(registerId: string, members: readonly string[]): void {
+  setMembers(registerId: string, members: readonly string[]): void {
     this.#members.set(registerId, members);
     const known = new Set([...this.#members.values()].flat());
     known.delete(this.#options.self);
-    for (const id of known) if (!this.#peers.has(id)) this.#meet(id);
-    for (const id of this.#peers.keys()) if (!known.has(id)) this.#part(id);
+    for (const id of known) if (!this.#peers.has(id)) this.#addPeer(id);
+    for (const id of this.#peers.keys()) if (!known.has(id)) this.#removePeer(id);
   }
 
-  /** Something authentic came from a validator. */
+  /** An authenticated message of a validator arrived. */
   heard(validatorId: string): void {
     const peer = this.#peers.get(validatorId);
     const nowMs = this.#options.clock.nowMs();
     if (peer === undefined) {
-      this.#strangers.delete(validatorId);
-      this.#strangers.set(validatorId, nowMs);
-      const [oldest] = this.#strangers.keys();
-      if (this.#strangers.size > mostStrangers && oldest !== undefined) this.#strangers.delete(oldest);
+      this.#unknownPeers.delete(validatorId);
+      this.#unknownPeers.set(validatorId, nowMs);
+      const [oldest] = this.#unknownPeers.keys();
+      if (this.#unknownPeers.size > maxUnknownPeers && oldest !== undefined)
+        this.#unknownPeers.delete(oldest);
       return;
     }
-    const wasAway = nowMs - peer.heardAtMs > awayMs;
+    const wasAway = nowMs - peer.heardAtMs > absentMs;
     peer.heardAtMs = nowMs;
     if (wasAway) this.#options.onReturn(validatorId);
   }
 
-  /** What a heartbeat says beside its heads. */
-  greeted(validatorId: string, { version, atMs, draining }: Heartbeat): void {
+  /** Handles the fields of a heartbeat other than its heads. */
+  onHeartbeat(validatorId: string, { version, atMs, draining }: Heartbeat): void {
     const peer = this.#peers.get(validatorId);
     if (peer === undefined) return;
     peer.version = version.slice(0, 64);
@@ -120,41 +121,42 @@ export class Presence {
     this.#clocks.take(validatorId, atMs, this.#options.clock.nowMs());
   }
 
-  /** Where a register of another validator stands, in its own words. */
-  placed(validatorId: string, head: Head): void {
+  /** Records the head of a register that another validator reports. */
+  onHead(validatorId: string, head: Head): void {
     const peer = this.#peers.get(validatorId);
     const own = this.#options.head(head.registerId);
     if (peer === undefined || own === undefined) return;
     peer.heads.set(head.registerId, head);
-    if (head.height >= own.height) peer.news.delete(head.registerId);
-    else if (!peer.news.has(head.registerId)) peer.news.set(head.registerId, 0);
+    if (head.height >= own.height) peer.pendingHeads.delete(head.registerId);
+    else if (!peer.pendingHeads.has(head.registerId)) peer.pendingHeads.set(head.registerId, 0);
   }
 
-  /** A register has moved here. */
-  moved(registerId: string): void {
-    for (const id of this.#members.get(registerId) ?? []) this.#peers.get(id)?.news.set(registerId, 0);
+  /** A register has advanced here. */
+  onAdvanced(registerId: string): void {
+    for (const id of this.#members.get(registerId) ?? [])
+      this.#peers.get(id)?.pendingHeads.set(registerId, 0);
   }
 
-  /** The other must be told of everything: it may have been away. */
+  /** Reports all shared registers to the peer, since it may have missed heartbeats. */
   connected(validatorId: string): void {
     const peer = this.#peers.get(validatorId);
     if (peer === undefined) return;
     for (const [registerId, members] of this.#members) {
-      if (members.includes(validatorId)) peer.news.set(registerId, 0);
+      if (members.includes(validatorId)) peer.pendingHeads.set(registerId, 0);
     }
-    this.#greet(validatorId, peer);
+    this.#sendHeartbeat(validatorId, peer);
   }
 
-  /** Whether nothing will be proposed by a validator: it is silent, or drains. Who is wrong about it only votes nil early. */
-  isAway(validatorId: string): boolean {
+  /** Whether the validator is silent or drains, so that its proposal is not awaited. A wrong guess only causes an early nil prevote. */
+  isAbsent(validatorId: string): boolean {
     if (validatorId === this.#options.self) return this.#options.isDraining();
     const peer = this.#peers.get(validatorId);
     if (peer === undefined) return false;
     if (peer.draining) return true;
-    return this.#options.clock.nowMs() - Math.max(peer.heardAtMs, peer.metAtMs) > silentMs;
+    return this.#options.clock.nowMs() - Math.max(peer.heardAtMs, peer.addedAtMs) > silentMs;
   }
 
-  sighting(validatorId: string): Sighting & { head(registerId: string): Head | undefined } {
+  contact(validatorId: string): PeerContact & { head(registerId: string): Head | undefined } {
     const peer = this.#peers.get(validatorId);
     return {
       validatorId,
@@ -164,48 +166,55 @@ export class Presence {
     };
   }
 
-  /** Milliseconds by which the clock here is ahead of the others'; undefined while none was heard. */
+  /** Milliseconds by which the local clock is ahead of the peers' clocks; undefined before the first heartbeat. */
   get clockAheadMs(): number | undefined {
     return this.#clocks.aheadMs;
   }
 
-  #part(validatorId: string): void {
+  #removePeer(validatorId: string): void {
     this.#peers.delete(validatorId);
     this.#clocks.forget(validatorId);
   }
 
-  #meet(validatorId: string): void {
-    const heardAtMs = this.#strangers.get(validatorId) ?? 0;
-    const metAtMs = this.#options.clock.nowMs();
-    const peer = { metAtMs, heardAtMs, version: '', draining: false, heads: new Map(), news: new Map() };
-    this.#strangers.delete(validatorId);
+  #addPeer(validatorId: string): void {
+    const heardAtMs = this.#unknownPeers.get(validatorId) ?? 0;
+    const addedAtMs = this.#options.clock.nowMs();
+    const peer = {
+      addedAtMs,
+      heardAtMs,
+      version: '',
+      draining: false,
+      heads: new Map(),
+      pendingHeads: new Map(),
+    };
+    this.#unknownPeers.delete(validatorId);
     this.#peers.set(validatorId, peer);
-    this.#greet(validatorId, peer);
+    this.#sendHeartbeat(validatorId, peer);
   }
 
-  /** Says at once what the next heartbeat would say. */
-  greetAll(): void {
-    for (const [id, peer] of this.#peers) this.#greet(id, peer);
+  /** Sends a heartbeat to all peers at once. */
+  sendHeartbeats(): void {
+    for (const [id, peer] of this.#peers) this.#sendHeartbeat(id, peer);
   }
 
-  #beat(): void {
-    this.greetAll();
-    this.#options.scheduler.set('heartbeat', everyMs, () => this.#beat());
+  #tick(): void {
+    this.sendHeartbeats();
+    this.#options.scheduler.set('heartbeat', everyMs, () => this.#tick());
   }
 
-  #greet(to: string, peer: Peer): void {
+  #sendHeartbeat(to: string, peer: Peer): void {
     const { self, version, clock } = this.#options;
     const heads: Head[] = [];
-    for (const [registerId, told] of peer.news) {
-      if (heads.length === mostHeads) break;
+    for (const [registerId, times] of peer.pendingHeads) {
+      if (heads.length === maxHeads) break;
       const head = this.#options.head(registerId);
       if (head !== undefined) heads.push(head);
-      if (head === undefined || told + 1 >= mostTold) peer.news.delete(registerId);
-      else peer.news.set(registerId, told + 1);
+      if (head === undefined || times + 1 >= maxReports) peer.pendingHeads.delete(registerId);
+      else peer.pendingHeads.set(registerId, times + 1);
     }
     const atMs = clock.nowMs();
     const draining = this.#options.isDraining();
-    const greeting = { validatorId: self, atMs, version, heads, draining };
-    this.#options.send(to, { kind: 'heartbeat', registerId: '', ...greeting });
+    const fields = { validatorId: self, atMs, version, heads, draining };
+    this.#options.send(to, { kind: 'heartbeat', registerId: '', ...fields });
   }
 }

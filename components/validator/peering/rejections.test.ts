@@ -28,9 +28,14 @@ async function openCluster(size: number): Promise<Cluster> {
   return cluster;
 }
 
-/** The same proposal, signed by its proposer, for a docket that names a sealing member of no set. */
-function broken(liar: Member, seed: number, envelope: ProposalEnvelope, state: RegisterState): Envelope {
-  const { pool } = liar.register;
+/** The same proposal, signed by its proposer, for a docket that names a sealing validator of no set. */
+function broken(
+  equivocator: Member,
+  seed: number,
+  envelope: ProposalEnvelope,
+  state: RegisterState,
+): Envelope {
+  const { pool } = equivocator.register;
   const transactions = envelope.header.transactionIds.flatMap((txId) => pool.find(txId)?.transaction ?? []);
   const stranger = testKey(77).address;
   const nowMicros = BigInt(Date.now()) * 1000n;
@@ -40,33 +45,33 @@ function broken(liar: Member, seed: number, envelope: ProposalEnvelope, state: R
   const signature = encodeBase64(
     testKey(seed).sign(signBytes(signable(state, plain, plain.value.timestamp))),
   );
-  const proposal = { ...plain, validatorId: liar.id, signature };
+  const proposal = { ...plain, validatorId: equivocator.id, signature };
   const recordHashes = docket.transactions.map(({ leaf }) => encodeHex(leaf));
   return { kind: 'proposal', registerId, proposal, header: docket.header, recordHashes };
 }
 
 describe('a proposal that breaks the rules', { timeout: 40_000 }, () => {
-  test('is rejected by every honest member in a signed vote that all of them hear, and another docket is sealed', async () => {
+  test('is rejected by every correct member in a signed vote that reaches all, and another docket is sealed', async () => {
     const cluster = await openCluster(4);
     const place = cluster.ledger.dockets.length % 4;
-    const liar = cluster.member(place);
-    const honest = cluster.members.filter((member) => member !== liar).map(({ id }) => id);
-    const { state } = liar.register;
+    const equivocator = cluster.member(place);
+    const honest = cluster.members.filter((member) => member !== equivocator).map(({ id }) => id);
+    const { state } = equivocator.register;
     cluster.network.tamper = (from, _to, envelope) => {
       const isOwn =
-        from === liar.id && envelope.kind === 'proposal' && envelope.proposal.height === state.height;
-      return isOwn && envelope.proposal.validatorId === liar.id
-        ? broken(liar, 20 + place, envelope, state)
+        from === equivocator.id && envelope.kind === 'proposal' && envelope.proposal.height === state.height;
+      return isOwn && envelope.proposal.validatorId === equivocator.id
+        ? broken(equivocator, 20 + place, envelope, state)
         : envelope;
     };
-    await cluster.submit(liar);
+    await cluster.submit(equivocator);
     await cluster.sealed(2);
     await cluster.agreed();
     for (const { register, id } of cluster.members) {
-      const heard = () => register.rejections.all.filter(({ vote }) => vote.validatorId !== liar.id);
-      const who = () => new Set(heard().map(({ vote }) => vote.validatorId));
-      await waitFor(() => who().size === 3, { what: `three rejections at ${id}` });
-      expect([...who()].toSorted()).toEqual(honest);
+      const heard = () => register.rejections.all.filter(({ vote }) => vote.validatorId !== equivocator.id);
+      const senders = () => new Set(heard().map(({ vote }) => vote.validatorId));
+      await waitFor(() => senders().size === 3, { what: `three rejections at ${id}` });
+      expect([...senders()].toSorted()).toEqual(honest);
       for (const { docketNumber, vote } of heard()) {
         expect([docketNumber, vote.approved, verifyVote(vote, verifier)]).toEqual([1, false, true]);
         expect(vote.reason).toMatch(/^VAL_CERT_001: /);
@@ -77,7 +82,7 @@ describe('a proposal that breaks the rules', { timeout: 40_000 }, () => {
     expect(cluster.ledger.attestations.every(({ approved }) => approved)).toBe(true);
   });
 
-  test('what is no rejection of the one who sends it, in time and signed, is not kept', async () => {
+  test('yields no stored rejection that is unsigned, late or from another member', async () => {
     const cluster = await openCluster(4);
     const hearer = cluster.member(0);
     const { engine, register } = hearer;
@@ -99,7 +104,7 @@ describe('a proposal that breaks the rules', { timeout: 40_000 }, () => {
     tell({ ...good, publicKey: testKey(22).publicKey });
     const { reason: _reason, ...silent } = good;
     tell(silent);
-    expect(hearer.messages.filter((text) => text === 'faulty message of a validator')).toHaveLength(2);
+    expect(hearer.messages.filter((text) => text === 'a validator sent a faulty message')).toHaveLength(2);
     tell(good, 'validator-1', height + 1);
     tell(good, 'validator-9');
     expect(register.rejections.all).toEqual([]);
@@ -107,7 +112,7 @@ describe('a proposal that breaks the rules', { timeout: 40_000 }, () => {
     tell(good);
     tell(good);
     expect(register.rejections.all).toEqual([{ docketNumber: height, vote: good }]);
-    // A rejection moves nothing, and no docket is written with it.
+    // A rejection affects no round, and no docket contains it.
     expect(register.machine.step).toBe('idle');
     await cluster.submit(cluster.member(2));
     await cluster.sealed(2);

@@ -1,63 +1,64 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { RpcContext, RpcHandlers, RpcRules } from '#kit/rpc/rpc.ts';
 import type { ConsensusService } from '#protos/gen/chancery/validator/v1/consensus_pb.js';
-import type { Charges } from './charges.ts';
-import { parseCommitQuestion, parseEnvelope, parseRecordsQuestion } from './parse.ts';
-import { Questions } from './questions.ts';
-import { Streams } from './streams.ts';
+import { InboundStreams } from './inbound-streams.ts';
+import { parseCommitRequest, parseEnvelope, parseRecordsRequest } from './parse.ts';
+import type { PeerScore } from './peer-score.ts';
+import { RequestLimiter } from './request-limiter.ts';
 import type { Inbox } from './transport.ts';
 import { wireCommit } from './wire.ts';
 
 export interface ConsensusRpcOptions {
   readonly inbox: Inbox;
-  readonly charges: Pick<Charges, 'charge' | 'isBarred'>;
-  /** Another validator has connected: it can be reached again. */
+  readonly peerScore: Pick<PeerScore, 'reportFault' | 'isBanned'>;
+  /** Another validator has connected and is reachable again. */
   onStream(from: string): void;
 }
 
-/** A proposal of the largest docket, or a genesis record, with room. */
-const mostRequestBytes = 4 * 1024 * 1024;
+/** Fits a proposal of the largest docket, or a genesis record. */
+const maxRequestBytes = 4 * 1024 * 1024;
 
-/** Whether a client may speak as a validator at all; for which one its certificate says. */
+/** Whether a client is a validator; its certificate names which one. */
 export function isValidator({ clientId }: { readonly clientId: string }): boolean {
   return clientId.startsWith('validator-');
 }
 
-/** Who may call the service, and what bytes that are no message cost. */
-export function consensusRules(charges: Pick<Charges, 'charge'>): RpcRules {
+/** Authorisation and limits of the service; undecodable requests count against their sender. */
+export function consensusRules(peerScore: Pick<PeerScore, 'reportFault'>): RpcRules {
   return {
     allow: isValidator,
-    maxRequestBytes: mostRequestBytes,
-    onUndecodable: ({ clientId }) => charges.charge(clientId, 'bytes'),
+    maxRequestBytes: maxRequestBytes,
+    onUndecodable: ({ clientId }) => peerScore.reportFault(clientId, 'bytes'),
   };
 }
 
-/** What other validators say and ask. The sender is who the connection's certificate names. */
+/** The RPCs of other validators. The sender is the identity in the connection's certificate. */
 export function consensusHandlers(options: ConsensusRpcOptions): RpcHandlers<typeof ConsensusService.method> {
   const { inbox } = options;
-  const streams = new Streams();
-  const questions = new Questions();
+  const streams = new InboundStreams();
+  const queries = new RequestLimiter();
   return {
     async *stream(requests, { peer: { clientId } }) {
-      assertHeard(options, clientId);
-      const line = streams.open(clientId);
+      assertNotBanned(options, clientId);
+      const stream = streams.open(clientId);
       options.onStream(clientId);
       yield {};
-      // Whichever comes first ends the call: its end, its fault, or newer ones of the same validator.
-      await Promise.race([line.isOver, hear(options, clientId, { requests, isOpen: line.isOpen })]).finally(
-        line.close,
-      );
+      // The call ends with the stream, with an error, or when newer streams of the same validator replace it.
+      await Promise.race([
+        stream.isOver,
+        receiveAll(options, clientId, { requests, isOpen: stream.isOpen }),
+      ]).finally(stream.close);
     },
     async getCommit(request, context) {
-      const { registerId, height } = judged(options, context, () => parseCommitQuestion(request));
-      return questions.answer(context.peer.clientId, () => {
+      const { registerId, height } = judged(options, context, () => parseCommitRequest(request));
+      return queries.answer(context.peer.clientId, () => {
         const commit = inbox.commit(context.peer.clientId, registerId, height);
         return { answer: wireCommit(commit), sizeBytes: 256 * (1 + (commit?.recordHashes.length ?? 0)) };
       });
     },
     async getRecords(request, context) {
-      const { registerId, transactionIds } = judged(options, context, () => parseRecordsQuestion(request));
-      return questions.answer(context.peer.clientId, () => {
+      const { registerId, transactionIds } = judged(options, context, () => parseRecordsRequest(request));
+      return queries.answer(context.peer.clientId, () => {
         const transactions = inbox.records(context.peer.clientId, registerId, transactionIds);
         const bytes = transactions.map(({ record, payload }) => record.length + payload.length);
         const sizeBytes = bytes.reduce((sum, each) => sum + each, 1024);
@@ -67,46 +68,54 @@ export function consensusHandlers(options: ConsensusRpcOptions): RpcHandlers<typ
   };
 }
 
-interface Line {
+interface InboundStream {
   readonly requests: AsyncIterable<unknown>;
   isOpen(): boolean;
 }
 
-async function hear(options: ConsensusRpcOptions, from: string, { requests, isOpen }: Line): Promise<void> {
+async function receiveAll(
+  options: ConsensusRpcOptions,
+  from: string,
+  { requests, isOpen }: InboundStream,
+): Promise<void> {
   for await (const request of requests) {
     if (!isOpen()) return;
-    // One that is not listened to has no stream either: its messages would have to be read to be dropped.
-    assertHeard(options, from);
+    // A banned validator's stream is closed, since dropping its messages would still mean reading them.
+    assertNotBanned(options, from);
     take(options, from, request);
   }
 }
 
-/** Throws AppError unavailable VALIDATOR_BARRED for one that sent too much of what no honest validator sends. */
-function assertHeard({ charges }: ConsensusRpcOptions, from: string): void {
-  if (!charges.isBarred(from)) return;
-  throw new AppError('unavailable', 'VALIDATOR_BARRED', `${from} is not listened to for a while`);
+/** Throws AppError unavailable VALIDATOR_BARRED for a validator that sent too many faulty messages. */
+function assertNotBanned({ peerScore }: ConsensusRpcOptions, from: string): void {
+  if (!peerScore.isBanned(from)) return;
+  throw new AppError(
+    'unavailable',
+    'VALIDATOR_BARRED',
+    `${from} sent too many faulty messages and is ignored for a while`,
+  );
 }
 
-function take({ inbox, charges }: ConsensusRpcOptions, from: string, request: unknown): void {
+function take({ inbox, peerScore }: ConsensusRpcOptions, from: string, request: unknown): void {
   let envelope: ReturnType<typeof parseEnvelope>;
   try {
     envelope = parseEnvelope(request);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    charges.charge(from, 'envelope');
+    peerScore.reportFault(from, 'envelope');
     return;
   }
-  // A heartbeat says who it is of; that is nobody but its sender.
-  if (envelope.kind === 'heartbeat' && envelope.validatorId !== from) charges.charge(from, 'envelope');
+  // The validator id of a heartbeat must be that of its sender.
+  if (envelope.kind === 'heartbeat' && envelope.validatorId !== from) peerScore.reportFault(from, 'envelope');
   else inbox.receive(from, envelope);
 }
 
 function judged<T>(options: ConsensusRpcOptions, { peer }: RpcContext, parse: () => T): T {
-  assertHeard(options, peer.clientId);
+  assertNotBanned(options, peer.clientId);
   try {
     return parse();
   } catch (error) {
-    options.charges.charge(peer.clientId, 'envelope');
+    options.peerScore.reportFault(peer.clientId, 'envelope');
     throw error;
   }
 }

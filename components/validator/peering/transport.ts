@@ -4,14 +4,14 @@ import type { ValidatorMember } from '#core/ledger/consensus.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { Evidence, Proposal, TimedStep, Vote } from '../consensus/messages.ts';
 
-/** A transaction as it travels and as it is stored: the record's JCS bytes and the bytes that payloadHash is of. */
+/** A transaction as it is sent and stored: the record's JCS bytes and the bytes that payloadHash covers. */
 export interface SealedTransaction {
   readonly record: Uint8Array;
   readonly payload: Uint8Array;
   readonly payloadHashForm: 'jcs' | 'compact';
 }
 
-/** Where one register stands at a member. */
+/** The chain head of one register at a member. */
 export interface Head {
   readonly registerId: string;
   /** Number of decided dockets. */
@@ -27,17 +27,17 @@ export interface CertificateConflict {
   readonly second: Certificate;
 }
 
-/** Proof of a fault that anybody can check against V(h); suspicions are not evidence (L-116). */
+/** Proof of a fault that any third party can verify against the validator set. */
 export type PeerEvidence = Evidence | CertificateConflict;
 
-/** What it takes to check the signatures of evidence without knowing the register. */
+/** The data that verify the signatures of evidence without knowledge of the register. */
 export interface Proof {
   readonly networkId: string;
-  /** Of the set at that height, lower hex. */
+  /** Hash of the validator set at that height, lower hex. */
   readonly validatorSetHash: string;
-  /** The member that is convicted; of two certificates the whole set. */
+  /** The convicted member; for two certificates the whole set. */
   readonly signers: readonly ValidatorMember[];
-  /** When this validator had it first. */
+  /** When this validator first received it. */
   readonly seenAtMs: number;
 }
 
@@ -50,7 +50,7 @@ export interface ProposalEnvelope {
   readonly recordHashes: readonly string[];
 }
 
-/** How far its sender is in the height it works on, so that the receiver sends what is missing there. */
+/** The sender's round state at its current height, so that the receiver sends the missing messages. */
 export interface RoundState {
   readonly kind: 'round-state';
   readonly registerId: string;
@@ -62,34 +62,34 @@ export interface RoundState {
   readonly validRound: number;
   readonly headHash: string;
   readonly hasProposal: boolean;
-  /** Members heard in `round`, as places of the sorted set. */
+  /** Members whose vote in `round` was received, as indexes into the sorted set. */
   readonly prevotes: readonly number[];
   readonly precommits: readonly number[];
 }
 
 export interface Heartbeat {
   readonly kind: 'heartbeat';
-  /** Empty: a heartbeat is between two validators, not between two members (D24). */
+  /** Empty: a heartbeat is exchanged by two validators, not by two members of a register. */
   readonly registerId: '';
   readonly validatorId: string;
   readonly atMs: number;
   readonly version: string;
-  /** Registers that have moved since the receiver was told; bounded. */
+  /** Registers that advanced since they were last reported; bounded. */
   readonly heads: readonly Head[];
-  /** It proposes nothing. */
+  /** Whether the sender drains. */
   readonly draining: boolean;
 }
 
-/** Accepted transactions (D17): the others log them too. What is not carried is fetched. */
+/** An announcement of accepted transactions, which the receivers log too. Transactions that are not inlined are fetched. */
 export interface Hint {
   readonly kind: 'hint';
   readonly registerId: string;
   readonly transactionIds: readonly string[];
-  /** The first of them, in the same order, as far as they are small. */
+  /** The first of them, in the same order: the small ones, inlined. */
   readonly transactions: readonly SealedTransaction[];
 }
 
-/** What one validator says to another; plain data, no protobuf. */
+/** A message from one validator to another as plain data, independent of protobuf. */
 export type Envelope =
   | ProposalEnvelope
   | { readonly kind: 'vote'; readonly registerId: string; readonly vote: Vote }
@@ -105,9 +105,9 @@ export type Envelope =
   | {
       readonly kind: 'stored';
       readonly registerId: string;
-      /** Number of dockets that the register service holds; a rumour until it is asked itself. */
+      /** Number of dockets that the register service holds; unverified until this member asks the register service itself. */
       readonly height: number;
-      /** Docket `height - 1` was stored with the attestations of these members. */
+      /** Members whose attestations were stored with docket `height - 1`. */
       readonly attested: readonly string[];
     }
   | { readonly kind: 'evidence'; readonly registerId: string; readonly evidence: PeerEvidence };
@@ -120,18 +120,18 @@ export interface CommitBundle {
   readonly recordHashes: readonly string[];
 }
 
-/** The wire as a validator sees it. Delivery may fail, repeat and reorder; consensus copes. */
+/** The transport between validators. Delivery may fail, repeat and reorder; consensus tolerates that. */
 export interface Transport {
   /** Best effort, through a bounded buffer; never throws. */
   send(to: string, envelope: Envelope): void;
-  /** As many of them as the other has and one answer holds. Throws AppError when the other cannot be asked. */
+  /** Returns the available ones, up to the size of one answer. Throws AppError when the peer is unreachable. */
   fetchRecords(
     to: string,
     registerId: string,
     transactionIds: readonly string[],
     signal?: AbortSignal,
   ): Promise<readonly SealedTransaction[]>;
-  /** Undefined when the other does not have it. Throws AppError when the other cannot be asked. */
+  /** Undefined when the peer does not have it. Throws AppError when the peer is unreachable. */
   fetchCommit(
     to: string,
     registerId: string,
@@ -141,12 +141,12 @@ export interface Transport {
 }
 
 /**
- * What the transport gives to the validator. `from` is authentic: the identity of the connection. Nothing else is: whatever
- * is in an envelope may have been made up by its sender.
+ * The receiving side of a validator. `from` is the authenticated identity of the connection. Nothing else in an envelope is
+ * authenticated.
  */
 export interface Inbox {
   receive(from: string, envelope: Envelope): void;
-  /** A connection to the other stands, for the first time or again. */
+  /** A connection to the peer was established or re-established. */
   connected(peer: string): void;
   records(from: string, registerId: string, transactionIds: readonly string[]): readonly SealedTransaction[];
   commit(from: string, registerId: string, height: number): CommitBundle | undefined;

@@ -137,7 +137,7 @@ function bytesOf(envelope: Envelope): Uint8Array {
   return toBinary(StreamRequestSchema, create(StreamRequestSchema, wireEnvelope(envelope)));
 }
 
-/** What comes of bytes: an envelope, or a refusal that names no internals. */
+/** The result of decoding bytes: an envelope, or a refusal that exposes no internals. */
 function outcome(bytes: Uint8Array): Envelope | 'not decoded' | 'refused' {
   let message: unknown;
   try {
@@ -153,14 +153,14 @@ function outcome(bytes: Uint8Array): Envelope | 'not decoded' | 'refused' {
   }
 }
 
-/** A copy without protobuf's marks, with bytes as plain arrays. */
+/** A copy without protobuf metadata, with bytes as plain arrays. */
 function plain(envelope: unknown): unknown {
   return JSON.parse(
     JSON.stringify(envelope, (_key, each) => (each instanceof Uint8Array ? [...each] : each)),
   );
 }
 
-describe('the wire of validators', () => {
+describe('the wire format between validators', () => {
   it.each(envelopes.map((envelope) => [envelope.kind, envelope] as const))(
     'carries a %s',
     (_kind, envelope) => {
@@ -184,14 +184,14 @@ describe('the wire of validators', () => {
     },
   );
 
-  it('carries a commit, and that there is none', () => {
+  it('encodes a commit and its absence', () => {
     const there = toBinary(GetCommitResponseSchema, create(GetCommitResponseSchema, wireCommit(bundle)));
     expect(parseCommit(fromBinary(GetCommitResponseSchema, there))).toEqual(bundle);
     const none = toBinary(GetCommitResponseSchema, create(GetCommitResponseSchema, wireCommit(undefined)));
     expect(parseCommit(fromBinary(GetCommitResponseSchema, none))).toBeUndefined();
   });
 
-  it('refuses what is out of its bounds', () => {
+  it('refuses fields out of bounds', () => {
     const wire = (change: (message: ReturnType<typeof wireEnvelope>) => unknown, at = 2) => {
       const envelope = envelopes[at];
       if (envelope === undefined) throw new Error('no such envelope');
@@ -240,7 +240,7 @@ describe('the wire of validators', () => {
     for (const [change, at] of changes) expect(wire(change as never, at)).toThrow(refused);
   });
 
-  it('answers any bytes with an envelope within bounds or a refusal', () => {
+  it('turns any bytes into an envelope within bounds or a refusal', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
         expect(outcome(bytes)).toBeDefined();
@@ -249,7 +249,7 @@ describe('the wire of validators', () => {
     );
   });
 
-  it('answers damaged messages the same way', () => {
+  it('does so for damaged messages too', () => {
     const samples = envelopes.map(bytesOf);
     fc.assert(
       fc.property(
@@ -267,7 +267,7 @@ describe('the wire of validators', () => {
     );
   });
 
-  it('takes nothing but records as records', () => {
+  it('accepts only records as records', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         try {

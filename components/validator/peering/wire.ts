@@ -16,7 +16,7 @@ import type { CommitBundle, Envelope, PeerEvidence, RoundState } from './transpo
 type WireEnvelope = MessageInitShape<typeof StreamRequestSchema>;
 type WireMessage = NonNullable<WireEnvelope['message']>;
 
-/** What is said, as it travels. */
+/** An envelope as a protobuf message. */
 export function wireEnvelope(envelope: Envelope): WireEnvelope {
   return { registerId: envelope.registerId, message: wireMessage(envelope) };
 }
@@ -115,7 +115,7 @@ function wireCertificate(certificate: Certificate) {
   return { ...certificate, height: BigInt(certificate.height), signatures };
 }
 
-/** Evidence as it travels. */
+/** Evidence as a protobuf message. */
 export function wireEvidence(evidence: PeerEvidence) {
   if (evidence.kind === 'conflicting-certificate') {
     const value = { first: wireCertificate(evidence.first), second: wireCertificate(evidence.second) };
@@ -132,7 +132,7 @@ export function wireEvidence(evidence: PeerEvidence) {
   } as const;
 }
 
-/** A commit, or that there is none, as it travels. */
+/** A commit, or its absence, as a protobuf message. */
 export function wireCommit(
   bundle: CommitBundle | undefined,
 ): MessageInitShape<typeof GetCommitResponseSchema> {

@@ -4,7 +4,7 @@ import { testBounds } from '../testing/bounds.ts';
 import { World } from '../testing/world.ts';
 
 describe('the pools of a validator', () => {
-  it('are bounded in bytes over all registers, and have room again when something is sealed', async () => {
+  it('share a byte budget over all registers, which sealing frees', async () => {
     const small = new World({ bounds: { ...testBounds, maxBytesTotal: 6_000 } });
     try {
       await small.open();
@@ -14,7 +14,7 @@ describe('the pools of a validator', () => {
       await small.engine.setMode(small.register.id, 'Paused');
       const one = small.sign({ payload: { blob: 'x'.repeat(1_500) } });
       const two = small.sign({ payload: { blob: 'y'.repeat(1_500) } });
-      // What another register holds.
+      // The budget used by another register.
       budget.hold(2_000);
       expect((await small.submit(one.text)).status).toBe(200);
       expect(budget.bytes).toBe(2_000 + small.register.pool.heldBytes);

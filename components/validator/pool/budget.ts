@@ -1,4 +1,4 @@
-/** The bytes that the pools of a validator share, whatever register they are of (notes/ledger.md L-79). */
+/** The memory budget that all pools of a validator share. */
 export class Budget {
   readonly maxBytes: number;
   #bytes = 0;
@@ -7,16 +7,16 @@ export class Budget {
     this.maxBytes = maxBytes;
   }
 
-  /** Held by all pools: what waits and what is being sealed. */
+  /** Bytes held by all pools: waiting transactions and those being sealed. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  hasRoomFor(sizeBytes: number): boolean {
+  fits(sizeBytes: number): boolean {
     return this.#bytes + sizeBytes <= this.maxBytes;
   }
 
-  /** What a pool takes up, or negative what it gives back. Decided dockets are held whatever the bound is. */
+  /** Adds a pool's bytes, or subtracts them when negative. Decided dockets are held even above the limit. */
   hold(bytes: number): void {
     this.#bytes += bytes;
   }

@@ -2,47 +2,46 @@ import { equalBytes } from '#core/encoding/text.ts';
 import type { Budget } from './budget.ts';
 import type { Lane, PooledTransaction } from './transaction.ts';
 
-/** Bounds of every pool of a validator. An operator may change the first two at run time. */
+/** Bounds of every pool of a validator. An operator may change the first two at runtime. */
 export interface PoolBounds {
   maxTransactions: number;
   maxBytes: number;
   readonly maxControlTransactions: number;
-  /** What all registers of the validator may hold together. */
+  /** Shared budget of all registers of the validator. */
   readonly budget: Budget;
 }
 
-export type Full = 'count' | 'bytes' | 'sender' | 'total';
+export type PoolLimit = 'count' | 'bytes' | 'sender' | 'total';
 
-/** waiting: may be proposed; sealing: in a docket that is decided and not stored; leaving: stored, still remembered. */
-type Stage = 'waiting' | 'sealing' | 'leaving';
+/** waiting: may be proposed; sealing: in a decided docket that is not stored; leaving: stored, kept for duplicate detection. */
+type Stage = 'waiting' | 'sealing' | 'stored';
 
 interface Slot {
   readonly transaction: PooledTransaction;
   stage: Stage;
-  /** The log segment that holds it; 0 until it is on disk. */
+  /** The log segment that holds the transaction; 0 until it is on disk. */
   segment: number;
 }
 
-/** A sealed or waiting transaction as a predecessor or duplicate. */
-export interface Known {
+/** A pooled transaction, looked up as a predecessor or duplicate. */
+export interface PooledEntry {
   readonly transaction: PooledTransaction;
   readonly stage: Stage;
-  /** 0 while it is on its way to the disk. */
+  /** 0 until it is on disk. */
   readonly segment: number;
 }
 
-/** What a decided docket does to a pool. */
-export interface Sealing {
-  /** Waited here and can no longer be sealed, each in front of its descendants. */
+/** The effect of a decided docket on a pool. */
+export interface SealEffect {
+  /** Waiting transactions that can no longer be sealed, each followed by its descendants. */
   readonly dropped: readonly (readonly PooledTransaction[])[];
-  /** Of the docket's transactions, those that were not known here. */
-  readonly fresh: readonly PooledTransaction[];
+  /** The docket's transactions that were not in this pool. */
+  readonly added: readonly PooledTransaction[];
 }
 
 /**
- * What one register waits to seal: two lanes, first in first out, bounded by count, bytes and sender. Transactions stay
- * known after they were stored until every admission that began before has ended, because the answer such an admission
- * got from the register may be older than the docket.
+ * The mempool of one register: two lanes, first in first out, bounded by count, bytes and sender. Stored transactions are kept
+ * until every admission that began earlier has ended, because its lookup may have been answered before the docket was stored.
  */
 export class Pool {
   readonly #bounds: Readonly<PoolBounds>;
@@ -52,7 +51,7 @@ export class Pool {
   readonly #senders = new Map<string, number>();
   readonly #successors = new Map<string, string>();
   readonly #replays = new Map<string, string>();
-  readonly #leaving: { readonly serial: number; readonly txIds: readonly string[] }[] = [];
+  readonly #stored: { readonly epoch: number; readonly txIds: readonly string[] }[] = [];
   #bytes = 0;
   #heldBytes = 0;
 
@@ -67,28 +66,28 @@ export class Pool {
     return this.#lanes.control.size + this.#lanes.action.size;
   }
 
-  /** Of those, genesis and control transactions. */
+  /** Number of waiting genesis and control transactions. */
   get controlSize(): number {
     return this.#lanes.control.size;
   }
 
-  /** Most Action transactions that may wait. */
+  /** Bound of waiting Action transactions. */
   get maxSize(): number {
     return this.#bounds.maxTransactions;
   }
 
-  /** When the oldest transaction that waits came; undefined when none does. */
+  /** Arrival of the oldest waiting transaction; undefined when the pool is empty. */
   get oldestAtMs(): number | undefined {
     const heads = Object.values(this.#lanes).flatMap((lane) => lane.values().next().value?.addedAtMs ?? []);
     return heads.length === 0 ? undefined : Math.min(...heads);
   }
 
-  /** Bytes of what may be proposed. */
+  /** Bytes of waiting transactions. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Bytes of what may be proposed and of what is being sealed. */
+  /** Bytes of waiting transactions and of those being sealed. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
@@ -97,36 +96,36 @@ export class Pool {
     return this.#slots.size === 0;
   }
 
-  find(txId: string): Known | undefined {
+  find(txId: string): PooledEntry | undefined {
     return this.#slots.get(txId);
   }
 
-  /** The successor that a predecessor has here, when it may have only one. */
+  /** The pooled successor of a predecessor that may have only one. */
   findSuccessor(txId: string): string | undefined {
     return this.#successors.get(txId);
   }
 
-  /** The transaction here that has a replay key. */
+  /** The pooled transaction with a replay key. */
   findReplay(replayKey: string): string | undefined {
     return this.#replays.get(replayKey);
   }
 
-  /** Why a transaction does not fit; undefined when it does. Genesis and control count against their own bound. */
-  isFullFor(lane: Lane, sender: string, sizeBytes: number): Full | undefined {
+  /** The bound that a transaction would exceed; undefined when it fits. Genesis and control have a bound of their own. */
+  exceededLimit(lane: Lane, sender: string, sizeBytes: number): PoolLimit | undefined {
     const { maxTransactions, maxControlTransactions, maxBytes, budget } = this.#bounds;
     if (lane === 'control') {
       return this.#lanes.control.size >= maxControlTransactions ? 'count' : undefined;
     }
     if (this.#lanes.action.size >= maxTransactions) return 'count';
     if (this.#heldBytes + sizeBytes > maxBytes) return 'bytes';
-    if (!budget.hasRoomFor(sizeBytes)) return 'total';
+    if (!budget.fits(sizeBytes)) return 'total';
     return (this.#senders.get(sender) ?? 0) >= this.#maxPerSender() ? 'sender' : undefined;
   }
 
   add(transaction: PooledTransaction): void {
     this.#slots.set(transaction.txId, { transaction, stage: 'waiting', segment: 0 });
-    this.#enter(transaction);
-    this.#hold(transaction.sizeBytes);
+    this.#addToLane(transaction);
+    this.#suspend(transaction.sizeBytes);
     if (transaction.exclusivePredecessor && transaction.previousTransactionId !== undefined) {
       this.#successors.set(transaction.previousTransactionId, transaction.txId);
     }
@@ -134,16 +133,16 @@ export class Pool {
     if (replayKey !== undefined && !this.#replays.has(replayKey)) this.#replays.set(replayKey, txId);
   }
 
-  /** Remembers in which log segment a transaction lives. */
-  place(txId: string, segment: number): void {
+  /** Records the log segment that holds a transaction. */
+  setSegment(txId: string, segment: number): void {
     const slot = this.#slots.get(txId);
     if (slot !== undefined) slot.segment = segment;
   }
 
-  /** What lives in a log segment that goes; from now on it lives in another one. */
+  /** The transactions in a log segment about to be deleted, which move to another segment. */
   *moveSegment(segment: number, into: number): Iterable<PooledTransaction> {
     for (const slot of this.#slots.values()) {
-      if (slot.segment !== segment || slot.stage === 'leaving') continue;
+      if (slot.segment !== segment || slot.stage === 'stored') continue;
       slot.segment = into;
       yield slot.transaction;
     }
@@ -156,64 +155,65 @@ export class Pool {
   }
 
   /**
-   * They are in a decided docket, whether they waited here or not. What waited in the place of one of them, another record
-   * of that id, another successor, or a repetition, gives way. Returns what can no longer be sealed, and what was not known here.
+   * Marks the transactions of a decided docket, whether they waited here or not. A conflicting waiting transaction is removed:
+   * a different record of the same id, another exclusive successor, or the same replay key. Returns the removed ones and those
+   * that were not in this pool.
    */
-  seal(transactions: readonly PooledTransaction[]): Sealing {
+  seal(transactions: readonly PooledTransaction[]): SealEffect {
     const dropped: PooledTransaction[][] = [];
-    const fresh: PooledTransaction[] = [];
+    const added: PooledTransaction[] = [];
     for (const transaction of transactions) {
       const { txId } = transaction;
       const slot = this.#slots.get(txId);
       if (slot !== undefined && slot.stage !== 'waiting') continue;
-      if (slot !== undefined) this.#takeOut(slot);
+      if (slot !== undefined) this.#removeWaiting(slot);
       const isSame = slot !== undefined && equalBytes(slot.transaction.leaf, transaction.leaf);
-      if (!isSame) fresh.push(transaction);
+      if (!isSame) added.push(transaction);
       this.#slots.set(txId, { transaction, stage: 'sealing', segment: isSame ? slot.segment : 0 });
-      this.#hold(transaction.sizeBytes);
-      dropped.push(this.#succeed(transaction), this.#repeat(transaction));
+      this.#suspend(transaction.sizeBytes);
+      dropped.push(this.#setSuccessor(transaction), this.#setReplayHolder(transaction));
     }
-    return { dropped: dropped.filter((line) => line.length > 0), fresh };
+    return { dropped: dropped.filter((chain) => chain.length > 0), added };
   }
 
-  /** Makes it the one successor of its predecessor; another one that waits goes. */
-  #succeed({ txId, previousTransactionId: previous, exclusivePredecessor }: PooledTransaction) {
+  /** Makes the transaction the exclusive successor of its predecessor and removes a waiting conflicting one. */
+  #setSuccessor({ txId, previousTransactionId: previous, exclusivePredecessor }: PooledTransaction) {
     if (!exclusivePredecessor || previous === undefined) return [];
-    const rival = this.#successors.get(previous);
-    const removed = rival === undefined || rival === txId ? [] : this.remove(rival);
+    const conflicting = this.#successors.get(previous);
+    const removed = conflicting === undefined || conflicting === txId ? [] : this.remove(conflicting);
     this.#successors.set(previous, txId);
     return removed;
   }
 
-  /** Makes it the one that has its replay key; another one that waits goes. */
-  #repeat({ txId, replayKey }: PooledTransaction) {
+  /** Makes the transaction the holder of its replay key and removes a waiting conflicting one. */
+  #setReplayHolder({ txId, replayKey }: PooledTransaction) {
     if (replayKey === undefined) return [];
-    const rival = this.#replays.get(replayKey);
-    const removed = rival === undefined || rival === txId ? [] : this.remove(rival);
+    const conflicting = this.#replays.get(replayKey);
+    const removed = conflicting === undefined || conflicting === txId ? [] : this.remove(conflicting);
     this.#replays.set(replayKey, txId);
     return removed;
   }
 
-  /** They are stored; remembered until admissions up to `serial` have ended. */
-  markStored(txIds: readonly string[], serial: number): void {
+  /** Marks transactions as stored; they are kept until admissions up to this epoch have ended. */
+  markStored(txIds: readonly string[], epoch: number): void {
     for (const txId of txIds) {
       const slot = this.#slots.get(txId);
-      if (slot === undefined || slot.stage === 'leaving') continue;
-      if (slot.stage === 'waiting') this.#leaveLane(slot.transaction);
-      slot.stage = 'leaving';
-      this.#hold(-slot.transaction.sizeBytes);
+      if (slot === undefined || slot.stage === 'stored') continue;
+      if (slot.stage === 'waiting') this.#removeFromLane(slot.transaction);
+      slot.stage = 'stored';
+      this.#suspend(-slot.transaction.sizeBytes);
     }
-    this.#leaving.push({ serial, txIds });
+    this.#stored.push({ epoch, txIds });
   }
 
-  /** Forgets what was stored before every admission that is still under way. */
-  forgetStored(oldestActiveSerial: number): void {
-    while ((this.#leaving[0]?.serial ?? Number.POSITIVE_INFINITY) < oldestActiveSerial) {
-      for (const txId of this.#leaving.shift()?.txIds ?? []) this.#forget(txId);
+  /** Forgets transactions that were stored before every admission still in progress. */
+  forgetStored(oldestActiveEpoch: number): void {
+    while ((this.#stored[0]?.epoch ?? Number.POSITIVE_INFINITY) < oldestActiveEpoch) {
+      for (const txId of this.#stored.shift()?.txIds ?? []) this.#forget(txId);
     }
   }
 
-  /** Takes a waiting transaction out; what descends from it goes too and is returned with it. */
+  /** Removes a waiting transaction together with its descendants, which are returned with it. */
   remove(txId: string): PooledTransaction[] {
     const removed: PooledTransaction[] = [];
     const open = [txId];
@@ -221,41 +221,41 @@ export class Pool {
       const slot = this.#slots.get(next);
       if (slot?.stage !== 'waiting') continue;
       removed.push(slot.transaction);
-      this.#leaveLane(slot.transaction);
-      this.#hold(-slot.transaction.sizeBytes);
+      this.#removeFromLane(slot.transaction);
+      this.#suspend(-slot.transaction.sizeBytes);
       this.#forget(next);
       open.push(...this.#children(next));
     }
     return removed;
   }
 
-  /** Waiting transactions whose time is over. */
+  /** Waiting transactions that have expired. */
   expired(nowMs: number): PooledTransaction[] {
     return [...this.waiting()].filter((transaction) => transaction.expiresAtMs <= nowMs);
   }
 
-  #hold(bytes: number): void {
+  #suspend(bytes: number): void {
     this.#heldBytes += bytes;
     this.#bounds.budget.hold(bytes);
   }
 
-  #takeOut({ transaction }: Slot): void {
-    this.#leaveLane(transaction);
-    this.#hold(-transaction.sizeBytes);
+  #removeWaiting({ transaction }: Slot): void {
+    this.#removeFromLane(transaction);
+    this.#suspend(-transaction.sizeBytes);
   }
 
   #children(txId: string): string[] {
     return [...this.waiting()].flatMap((each) => (each.previousTransactionId === txId ? each.txId : []));
   }
 
-  #enter(transaction: PooledTransaction): void {
+  #addToLane(transaction: PooledTransaction): void {
     this.#lanes[transaction.lane].add(transaction);
     this.#bytes += transaction.sizeBytes;
     const sender = transaction.senderAddress;
     this.#senders.set(sender, (this.#senders.get(sender) ?? 0) + 1);
   }
 
-  #leaveLane(transaction: PooledTransaction): void {
+  #removeFromLane(transaction: PooledTransaction): void {
     this.#lanes[transaction.lane].delete(transaction);
     this.#bytes -= transaction.sizeBytes;
     const sender = transaction.senderAddress;

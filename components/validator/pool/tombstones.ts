@@ -1,9 +1,9 @@
 import type { Tombstone } from '../log/entries.ts';
 
 const keptMs = 24 * 60 * 60 * 1000;
-const mostKept = 10_000;
+const maxKept = 10_000;
 
-/** Rejected and expired transactions of one register for 24 h, bounded; the oldest go first (D17). */
+/** Rejected and expired transactions of one register, kept for 24 h; bounded, oldest evicted first. */
 export class Tombstones {
   readonly #byId = new Map<string, Tombstone>();
 
@@ -27,7 +27,7 @@ export class Tombstones {
 
   sweep(nowMs: number): void {
     for (const [txId, tombstone] of this.#byId) {
-      if (this.#byId.size <= mostKept && tombstone.atMs + keptMs > nowMs) return;
+      if (this.#byId.size <= maxKept && tombstone.atMs + keptMs > nowMs) return;
       this.#byId.delete(txId);
     }
   }

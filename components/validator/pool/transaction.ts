@@ -1,7 +1,7 @@
 import type { Algorithm } from '#core/crypto/algorithm.ts';
 import type { TransactionType } from '#core/ledger/transaction.ts';
 
-/** Control holds genesis and control transactions; it stays open when the other lane is full (decision D26). */
+/** Control holds genesis and control transactions and accepts them when the action lane is full, so that a register stays governable. */
 export type Lane = 'control' | 'action';
 
 /** A verified transaction that is not stored in a docket yet. */
@@ -14,18 +14,18 @@ export interface PooledTransaction {
   readonly previousTransactionId: string | undefined;
   /** A second successor of this predecessor is a fork: the predecessor is neither Control nor Genesis. */
   readonly exclusivePredecessor: boolean;
-  /** What no second Action of the register may repeat (L-39); undefined where an only successor or a type says enough. */
+  /** Replay protection key of an Action; undefined where the exclusive successor or the type already prevents a replay. */
   readonly replayKey: string | undefined;
   /** JCS bytes of the sealed record. */
   readonly record: Uint8Array;
   /** Leaf hash of the record: its identity. */
   readonly leaf: Uint8Array;
-  /** The bytes that payloadHash was made over. */
+  /** The bytes that payloadHash covers. */
   readonly payload: Uint8Array;
   readonly payloadHashForm: 'jcs' | 'compact';
-  /** Whether the id is the one derived from the envelope. */
+  /** Whether the id is derived from the envelope. */
   readonly bound: boolean;
-  /** Of the signatures, in their order. */
+  /** Of the signatures, in order. */
   readonly algorithms: readonly Algorithm[];
   readonly sizeBytes: number;
   readonly createdAt: string;
@@ -33,7 +33,7 @@ export interface PooledTransaction {
   readonly addedAtMs: number;
 }
 
-/** Types whose transactions may have any number of successors (L-43). */
+/** Whether a transaction of this type may have only one successor. */
 export function hasExclusiveSuccessor(type: string): boolean {
   return type !== 'Control' && type !== 'Genesis';
 }

@@ -11,10 +11,10 @@ afterEach(async () => {
   for (const each of opened.splice(0)) await each.remove();
 });
 
-/** A set of one on a volume that the test fills and empties. */
+/** A set of one on a volume that the test fills and frees. */
 async function openAlone(overrides: ConstructorParameters<typeof World>[0] = {}) {
   const disk = new FaultyVolume();
-  const world = await new World({ world: { storage: disk.storage() }, ...overrides }).open();
+  const world = await new World({ environment: { storage: disk.storage() }, ...overrides }).open();
   opened.push(world);
   await world.begin(quickPolicy);
   return { world, disk };
@@ -25,7 +25,7 @@ function sealedOf(dockets: World['ledger']['dockets']): string[] {
 }
 
 describe('a validator whose disk is full', () => {
-  test('is Paused: it refuses, says why, keeps what it has, and goes on by itself', async () => {
+  test('is Paused: it refuses with a reason, keeps what it has, and resumes by itself', async () => {
     const { world, disk } = await openAlone();
     const kept = world.sign();
     expect((await world.submit(kept.text)).status).toBe(200);
@@ -39,7 +39,7 @@ describe('a validator whose disk is full', () => {
     });
     expect(await world.submit(world.sign().text)).toMatchObject({ status: 503 });
     expect(world.engine.conditions()).toMatchObject([{ type: 'Paused', reason: 'disk full' }]);
-    expect(() => world.engine.assertRoom()).toThrow('disk full');
+    expect(() => world.engine.assertDiskSpace()).toThrow('disk full');
     expect(() => world.engine.assertWorking()).not.toThrow();
     const report = reportRegister(world.register, undefined);
     expect(report).toMatchObject({ status: 'Paused', reason: 'disk full', storedHeight: 2 });
@@ -52,14 +52,14 @@ describe('a validator whose disk is full', () => {
     const later = world.sign();
     await waitFor(async () => (await world.submit(later.text)).status === 200);
     await waitFor(() => world.ledger.sealed.has(later.txId));
-    // What was refused while it was full was waiting for the disk, and has one effect, also when it is sent again.
+    // The submission refused while the disk was full was queued for it. It has one effect, also when it is sent again.
     await waitFor(() => world.ledger.sealed.has(first.txId));
     expect((await world.submit(first.text)).body).toMatchObject({ added: false, alreadyKnown: true });
     expect(new Set(sealedOf(world.ledger.dockets)).size).toBe(sealedOf(world.ledger.dockets).length);
     expect(reportRegister(world.register, undefined)).toMatchObject({ status: 'Running', reason: '' });
   }, 30_000);
 
-  test('measures it', async () => {
+  test('exports a metric', async () => {
     const runtime = testRuntime('validator', { level: 'silent' });
     const { world, disk } = await openAlone({ runtime });
     expect(await runtime.telemetry.registry.metrics()).toContain('chancery_validator_disk_full 0');
@@ -68,12 +68,12 @@ describe('a validator whose disk is full', () => {
     expect(await runtime.telemetry.registry.metrics()).toContain('chancery_validator_disk_full 1');
   });
 
-  test('signs no vote that is not logged, and no docket is decided half', async () => {
+  test('signs no vote that is not logged, and decides no docket partly', async () => {
     const { world, disk } = await openAlone();
     await world.engine.setMode(world.register.id, 'Paused');
     const accepted = world.sign();
     expect((await world.submit(accepted.text)).status).toBe(200);
-    // Room for the change of mode, and none for the proposal that follows: nothing of it may count.
+    // Space for the mode change but not for the following proposal, which must have no effect.
     disk.capacityBytes = disk.usedBytes + 100;
     await world.engine.setMode(world.register.id, 'Running');
     await waitFor(() => world.engine.conditions().length === 1);
@@ -85,7 +85,7 @@ describe('a validator whose disk is full', () => {
     expect(sealedOf(world.ledger.dockets).filter((txId) => txId === accepted.txId)).toHaveLength(1);
   }, 30_000);
 
-  test('stops for good when the disk fails otherwise, and says that too', async () => {
+  test('stops for good on another disk error, and reports that', async () => {
     const { world, disk } = await openAlone();
     disk.beforeForce = () => {
       throw fileError('EIO');
@@ -102,7 +102,7 @@ describe('a validator whose disk is full', () => {
 });
 
 describe('one of four whose disk is full', () => {
-  test('says nothing and takes nothing in, the others go on, and it catches up when there is room', async () => {
+  test('sends and accepts nothing, the others continue, and it catches up when there is space', async () => {
     const disk = new FaultyVolume();
     const cluster = new Cluster(4);
     opened.push(cluster);
@@ -131,7 +131,7 @@ describe('one of four whose disk is full', () => {
     disk.capacityBytes = Number.POSITIVE_INFINITY;
     await cluster.agreed();
     expect(full.engine.conditions()).toEqual([]);
-    // One of the others is gone, so nothing is decided any more without the vote of the one that was full.
+    // One of the others is down, so its vote is needed again.
     await cluster.stop(cluster.member(3));
     const last = await cluster.submit(cluster.member(1), { payload: { needs: 'the vote of the full one' } });
     await waitFor(() => cluster.ledger.sealed.has(last.txId), { deadlineMs: 20_000 });

@@ -5,33 +5,33 @@ import type { LoggedEvidence } from '../log/entries.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { SealedDocket } from './ports.ts';
 
-/** How a register's messages reach the other members. Delivery may fail, repeat and reorder; consensus copes. */
+/** The connection of a register to its other members. Delivery may fail, repeat and reorder; consensus tolerates that. */
 export interface Peers {
-  /** Who the members are from now on. */
-  follow(registerId: string, members: readonly string[]): void;
-  /** `docket` comes with proposals. */
+  /** Sets the current members of a register. */
+  setMembers(registerId: string, members: readonly string[]): void;
+  /** `docket` accompanies proposals. */
   broadcast(registerId: string, message: Message, docket: Docket | undefined): void;
   /**
-   * The docket of a proposal whose transactions are not all at hand, once they are, verified as at admission; 'invalid' when
-   * one of them may not be sealed. Waits as long as nobody has them and the height has not passed.
+   * The docket of a proposal with missing transactions, once they are available and verified as at admission; 'invalid' when one
+   * of them may not be sealed. Waits while no peer has them and the height lasts.
    */
   findDocket(registerId: string, proposal: Proposal): Promise<Docket | 'invalid'>;
-  /** Asks a member for the commit of a height that was missed. */
+  /** Requests the commit of a missed height from a member. */
   requestCommit(registerId: string, height: number, validatorId: string): void;
-  /** Accepted and on disk here: the others should have them too (D17). */
-  hint(registerId: string, transactions: readonly PooledTransaction[]): void;
+  /** Announces transactions that were accepted here to the other members. */
+  announce(registerId: string, transactions: readonly PooledTransaction[]): void;
   /** A docket was decided here. */
   decided(registerId: string, sealed: SealedDocket): void;
-  /** Gives the own attestation of a docket to the member that writes it. */
+  /** Sends the own attestation of a docket to its writer. */
   attest(registerId: string, writer: string, docketNumber: number, vote: ConsensusVote): void;
-  /** The register service holds `height` dockets; the last one came with the attestations of these members. */
+  /** The register service holds `height` dockets; these members' attestations were stored with the last one. */
   stored(registerId: string, height: number, attested: readonly string[]): void;
-  /** Conflicting messages of one member, both signed. */
+  /** Reports two signed, conflicting messages of one member. */
   report(registerId: string, evidence: Evidence): void;
-  /** Proven faults that were in the log when the validator started. */
-  recall(registerId: string, evidence: readonly LoggedEvidence[]): void;
-  /** Whether a validator has been silent for longer than its heartbeats allow. */
-  isAway(validatorId: string): boolean;
-  /** How many members of a register were heard within its operational TTL, this one included. */
+  /** Restores evidence from the log at start. */
+  restoreEvidence(registerId: string, evidence: readonly LoggedEvidence[]): void;
+  /** Whether a validator is silent or drains. */
+  isAbsent(validatorId: string): boolean;
+  /** Number of members heard within the register's operational TTL, including this one. */
   countOperational(registerId: string): number;
 }

@@ -4,14 +4,14 @@ import type { ConsensusMessage } from '#core/ledger/consensus.ts';
 import type { Docket } from '../building/docket.ts';
 import type { StateFacts } from './state.ts';
 
-/** What the validator knows about the key that signs for it; the key itself stays with the signing component. */
+/** The public part of the key that signs for the validator; the signing component holds the private key. */
 export interface SignerKey {
-  /** Standard base64, 32 raw bytes: validators' keys are Ed25519 (D22). */
+  /** Standard base64 of 32 raw bytes; validators' keys are Ed25519. */
   readonly publicKey: string;
   readonly walletAddress: string;
 }
 
-/** What the signing component may be asked (D23). */
+/** Requests to the signing component. */
 export type SignerRequest =
   | { readonly kind: 'consensus'; readonly message: ConsensusMessage }
   | {
@@ -30,34 +30,34 @@ export type SignerRequest =
       readonly timeSeconds: number;
     }
   | { readonly kind: 'possession'; readonly registerId: string }
-  /** Canonical JSON of a proposal to suspend another validator; the signature is that of its transaction. */
+  /** Canonical JSON of a proposal to suspend another validator; the signature becomes that of its transaction. */
   | { readonly kind: 'suspension'; readonly registerId: string; readonly payload: Uint8Array };
 
 export interface Signer {
   /** The first key of the identity; a register may have rotated to a later one (signerIn). */
   readonly key: SignerKey;
   /**
-   * Waits while the signing component cannot be reached.
-   * @param publicKey which of the identity's keys signs; the first one when absent
+   * Waits while the signing component is unreachable.
+   * @param publicKey the key of the identity that signs; the first one when absent
    * @throws AppError conflict DOUBLE_SIGN_REFUSED, forbidden SIGNER_FENCED or SIGNING_NOT_ALLOWED, not_found
    * SIGNING_KEY_UNKNOWN, unavailable when the validator stops
    */
   sign(request: SignerRequest, publicKey?: string): Promise<Uint8Array>;
 }
 
-/** The keys that an identity has beside its first one. */
+/** Further keys of an identity. */
 export interface KeyChain {
-  /** The one that was made last. */
+  /** The latest key. */
   readonly newestKey: SignerKey;
-  /** The key after another one of them, made on first use. Throws as sign does, and conflict SIGNING_KEYS_EXHAUSTED. */
+  /** The key after a given one, created on first use. Throws like sign, and conflict SIGNING_KEYS_EXHAUSTED. */
   nextKey(after: string): Promise<SignerKey>;
 }
 
-export interface LookupQuestion {
+export interface LookupQuery {
   readonly registerId: string;
   readonly transactionId: string;
   readonly previousTransactionId: string;
-  /** What no second Action may repeat (L-39); empty when nothing is compared. */
+  /** Replay protection key of an Action; empty to skip the check. */
   readonly replayKey: string;
 }
 
@@ -84,13 +84,13 @@ export interface WriteAnswer {
   readonly refusals: readonly string[];
 }
 
-/** The register service as its validators see it (D16). Every call throws AppError when it cannot answer. */
+/** The register service as a validator sees it. Every call throws AppError when the service is unavailable. */
 export interface Ledger {
-  lookup(questions: readonly LookupQuestion[]): Promise<readonly LookupAnswer[]>;
+  lookup(queries: readonly LookupQuery[]): Promise<readonly LookupAnswer[]>;
   writeDocket(sealed: SealedDocket, attestations: readonly ConsensusVote[]): Promise<WriteAnswer>;
-  /** Adds one attestation to a stored docket; the same one twice changes nothing. */
+  /** Adds one attestation to a stored docket. Idempotent. */
   appendAttestation(registerId: string, docketNumber: number, vote: ConsensusVote): Promise<void>;
-  /** Undefined when the register service does not know the register, or holds no docket of it. */
+  /** Undefined when the register service does not know the register or holds no docket of it. */
   findRegister(registerId: string): Promise<RegisterFacts | undefined>;
   listMemberRegisters(): Promise<readonly string[]>;
   isSubscribed(organizationId: string, registerId: string): Promise<boolean>;

@@ -11,11 +11,11 @@ export interface Proposer {
   readonly nowMs: number;
   /** Most transactions of this docket; the policy may allow fewer. */
   readonly limit: number;
-  /** JSON text of docket 0, from its transaction. */
+  /** JSON text of docket 0's configuration, from its transaction. */
   genesisConfig(genesis: PooledTransaction): string;
 }
 
-/** The docket that follows a state, from what waits; undefined when nothing does. */
+/** Builds the next docket of a state from the pool; undefined when nothing can be sealed. */
 export function proposeDocket(state: RegisterState, pool: Pool, proposer: Proposer): Docket | undefined {
   const { rules, height } = state;
   const find = (txId: string) => {
@@ -27,7 +27,7 @@ export function proposeDocket(state: RegisterState, pool: Pool, proposer: Propos
     maxTransactions: height === 0 ? 1 : Math.min(rules.maxTransactionsPerDocket, proposer.limit),
     maxBytes: rules.maxDocketBytes,
     atMs: height === 0 ? 0 : proposer.nowMs,
-    take: (line) => overlay?.take(line) ?? true,
+    take: (chain) => overlay?.take(chain) ?? true,
   });
   const [first] = chosen;
   if (first === undefined) return undefined;
@@ -38,7 +38,7 @@ export function proposeDocket(state: RegisterState, pool: Pool, proposer: Propos
   });
 }
 
-/** Docket 0 holds exactly the genesis transaction (L-34). */
+/** Docket 0 holds exactly the genesis transaction. */
 function* candidates(pool: Pool, height: number): Iterable<PooledTransaction> {
   for (const transaction of pool.waiting()) {
     if ((transaction.type === 'Genesis') === (height === 0)) yield transaction;

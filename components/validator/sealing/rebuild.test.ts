@@ -54,14 +54,14 @@ const among =
   (txId: string) =>
     known.filter((each) => each.txId === txId);
 
-describe('a docket from the log', () => {
-  test('has the records that its root names, whichever else have their ids', () => {
+describe('a docket rebuilt from the log', () => {
+  test('has the records that its root names, whichever others have their ids', () => {
     const header = headerOf([one, otherTwo]);
     expect(rebuildDocket(header, among(one, two, otherTwo))?.transactions).toEqual([one, otherTwo]);
     expect(rebuildDocket(header, among(otherTwo, two, one))?.transactions).toEqual([one, otherTwo]);
   });
 
-  test('is none without them', () => {
+  test('is undefined when a record is missing', () => {
     const header = headerOf([one, two]);
     expect(rebuildDocket(header, among(one, otherTwo))).toBeUndefined();
     expect(rebuildDocket(header, among(one))).toBeUndefined();

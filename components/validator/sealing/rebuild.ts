@@ -5,7 +5,7 @@ import type { DecidedDocket, Mode, OwnMessage } from '../log/entries.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import type { SealedDocket } from './ports.ts';
 
-/** What the log held of a register when the process started. */
+/** The state of a register that the log held at start. */
 export interface RestoredRegister {
   readonly decided: readonly SealedDocket[];
   readonly own: readonly OwnMessage[];
@@ -13,13 +13,13 @@ export interface RestoredRegister {
   readonly mode: Mode;
 }
 
-/** Ways to choose among records of the same ids that are tried. */
-const mostChoices = 1_024;
+/** Bound of combinations that are tried among records with the same id. */
+const maxChoices = 1_024;
 
 /**
- * Rebuilds a docket from its header; undefined when one of its transactions is not there.
- * @param find every record that is known under an id: the signature covers id and payload, so there may be several, and the
- * Merkle root tells which one was meant
+ * Rebuilds a docket from its header; undefined when one of its transactions is missing.
+ * @param find every record known under an id. Several may exist, because the signature covers id and payload only; the Merkle
+ * root tells which one the docket contains
  */
 export function rebuildDocket(
   header: DecidedDocket['header'],
@@ -27,7 +27,7 @@ export function rebuildDocket(
 ): Docket | undefined {
   const candidates = header.transactionIds.map(find);
   const choices = candidates.reduce((product, { length }) => product * length, 1);
-  for (let choice = 0; choice < Math.min(choices, mostChoices); choice += 1) {
+  for (let choice = 0; choice < Math.min(choices, maxChoices); choice += 1) {
     const transactions = choose(candidates, choice);
     const merkleRoot = encodeHex(root(transactions.map(({ leaf }) => leaf)));
     if (merkleRoot === header.merkleRoot) return { header, transactions };
@@ -35,7 +35,7 @@ export function rebuildDocket(
   return undefined;
 }
 
-/** One of each; the number of the choice in mixed radix. */
+/** One record per id; the choice is a number in mixed radix. */
 function choose(
   candidates: readonly (readonly PooledTransaction[])[],
   choice: number,

@@ -24,11 +24,11 @@ async function restart(world: World): Promise<void> {
   await world.open();
 }
 
-/** A request that never comes back: what a process that dies leaves behind. */
+/** A request that never returns, as a dying process leaves it. */
 const never = () => new Promise<void>(() => {});
 
 describe('after a restart', () => {
-  it('seals what was accepted and not sealed', async () => {
+  it('accepted and unsealed transactions are sealed', async () => {
     const world = await openWorld();
     await world.begin();
     await world.engine.setMode(world.register.id, 'Paused');
@@ -42,7 +42,7 @@ describe('after a restart', () => {
     for (const { txId } of drafts) expect(world.ledger.sealed.has(txId)).toBe(true);
   });
 
-  it('gives up what waited and follows a transaction that got another successor meanwhile', async () => {
+  it('a waiting transaction is dropped whose predecessor got another successor meanwhile', async () => {
     const world = await openWorld();
     await world.begin();
     const first = world.sign({ payload: { first: 1 } });
@@ -53,10 +53,10 @@ describe('after a restart', () => {
     expect((await world.submit(second.text)).status).toBe(200);
     await world.close();
     const { lookup } = world.ledger;
-    world.ledger.lookup = async (questions) => {
-      const answers = await lookup(questions);
+    world.ledger.lookup = async (queries) => {
+      const answers = await lookup(queries);
       return answers.map((answer, index) =>
-        questions[index]?.previousTransactionId === first.txId
+        queries[index]?.previousTransactionId === first.txId
           ? { ...answer, previousSuccessor: 'f'.repeat(64) }
           : answer,
       );
@@ -66,7 +66,7 @@ describe('after a restart', () => {
     expect(world.register.tombstones.find(second.txId)).toMatchObject({ code: 'VAL_CHAIN_FORK' });
   });
 
-  it('stores a docket that was decided and not stored, and the same one', async () => {
+  it('a decided and unstored docket is stored unchanged', async () => {
     const world = await openWorld();
     await world.begin();
     world.ledger.before = (call) => (call === 'write' ? never() : undefined);
@@ -79,7 +79,7 @@ describe('after a restart', () => {
     expect(world.ledger.dockets[1]?.docket.header.hash).toBe(headHash);
   });
 
-  it('repeats a docket that was stored without an answer', async () => {
+  it('a docket that was stored without an answer is sent again', async () => {
     const world = await openWorld();
     await world.begin();
     world.ledger.afterWrite = never;
@@ -93,7 +93,7 @@ describe('after a restart', () => {
   });
 
   for (const type of [1, 2, 3]) {
-    it(`goes on when it died while message ${type} was being signed`, async () => {
+    it(`sealing continues after a crash while message ${type} was being signed`, async () => {
       const world = await openWorld();
       await world.begin();
       world.signer.before = (request) =>
@@ -106,7 +106,7 @@ describe('after a restart', () => {
       expect(world.ledger.sealed.has(draft.txId)).toBe(true);
     });
 
-    it(`goes on when message ${type} was signed and the answer lost`, async () => {
+    it(`sealing continues when message ${type} was signed and the answer lost`, async () => {
       const world = await openWorld();
       await world.begin();
       let asked = false;
@@ -128,7 +128,7 @@ describe('after a restart', () => {
     });
   }
 
-  it('takes another round when the signer signed what the log never saw', async () => {
+  it('another round starts when the signer signed a message that the log does not contain', async () => {
     const world = await openWorld();
     await world.begin({ leaderElection: { heartbeatIntervalMs: 100, leaderTimeoutMs: 101 } });
     let isFirst = true;
@@ -142,7 +142,7 @@ describe('after a restart', () => {
     expect(world.ledger.dockets[1]?.certificate.round).toBe(1);
   });
 
-  it('begins a register whose genesis was accepted and not sealed', async () => {
+  it('a register begins whose genesis was accepted and not sealed', async () => {
     const world = await openWorld();
     world.ledger.before = (call) => (call === 'write' ? never() : undefined);
     await world.submit(world.genesis().text, true);
@@ -152,7 +152,7 @@ describe('after a restart', () => {
     expect(world.register.state.height).toBe(1);
   });
 
-  it('loses nothing when the tail of its log is torn', async () => {
+  it('nothing is lost when the tail of the log is torn', async () => {
     const world = await openWorld();
     await world.begin();
     await world.engine.setMode(world.register.id, 'Paused');
@@ -175,7 +175,7 @@ describe('after a restart', () => {
     }
   }
 
-  it('gives a register service that was restored from an older state its dockets back', async () => {
+  it('a register service that was restored from an older state gets its dockets back', async () => {
     const world = await openWorld();
     await world.begin();
     await sealSome(world, 12);
@@ -191,7 +191,7 @@ describe('after a restart', () => {
     expect(world.ledger.dockets.length).toBe(hashes.length + 1);
   });
 
-  it('halts with a reason where the log does not reach back to what was lost, and serves other registers', async () => {
+  it('a register halts with a reason where the log lacks lost dockets, and others are served', async () => {
     const world = await openWorld({ segmentBytes: 4_000, retainBytes: 8_000 });
     await world.begin();
     await sealSome(world, 15);
@@ -202,7 +202,7 @@ describe('after a restart', () => {
     await world.open();
     expect(world.register.status).toBe('Halted');
     expect(world.register.facts.haltedBecause).toBe(
-      `the register service lost dockets 1 to ${stored - 1}, and the log here lacks docket 1`,
+      `the register service lost dockets 1 to ${stored - 1}, and the log of this validator lacks docket 1; restore its database`,
     );
     const answer = await world.submit(world.sign({ payload: { after: true } }).text);
     expect(answer.status).toBe(503);
@@ -210,7 +210,7 @@ describe('after a restart', () => {
     expect(() => world.engine.assertWorking()).not.toThrow();
   });
 
-  it('halts when what was restored is another chain', async () => {
+  it('a register halts when the restored state is another chain', async () => {
     const world = await openWorld();
     await world.begin();
     await sealSome(world, 6);
@@ -229,7 +229,7 @@ describe('after a restart', () => {
     world.ledger.writeDocket = writeDocket;
   });
 
-  it('keeps its log within bounds and forgets nothing that lives', async () => {
+  it('the log stays within bounds and keeps all live entries', async () => {
     const world = await openWorld({ segmentBytes: 20_000, retainBytes: 60_000 });
     await world.begin();
     await world.engine.setMode(world.register.id, 'Paused');
@@ -248,7 +248,7 @@ describe('after a restart', () => {
 });
 
 describe('while it runs', () => {
-  it('stores in order through an outage of the register service, at most 16 dockets ahead', async () => {
+  it('dockets are stored in order through an outage of the register service, at most 16 ahead', async () => {
     const world = await openWorld();
     await world.begin({ consensus: { docketBuildIntervalMs: 10 } });
     let isDown = true;
@@ -269,7 +269,7 @@ describe('while it runs', () => {
     );
   });
 
-  it('halts a register whose docket the register service calls divergent', async () => {
+  it('a register halts whose docket the register service calls divergent', async () => {
     const world = await openWorld();
     await world.begin();
     world.ledger.writeDocket = async () => ({ outcome: 'divergent', height: 2, refusals: [] });
@@ -279,7 +279,7 @@ describe('while it runs', () => {
     expect(answer).toMatchObject({ status: 503, body: { code: 'REGISTER_NOT_READY' }, retryAfterSeconds: 5 });
   });
 
-  it('is not working any more once its identity is fenced', async () => {
+  it('a validator stops once its identity is fenced', async () => {
     const world = await openWorld();
     await world.begin();
     world.signer.before = () => {
@@ -299,7 +299,7 @@ describe('while it runs', () => {
     expect(late).toMatchObject({ status: 503, body: { code: 'SEALING_STOPPED' } });
   });
 
-  it('refuses when its log cannot be written, and has everything after a restart', async () => {
+  it('submissions are refused when the log cannot be written, and all accepted ones survive a restart', async () => {
     const world = await openWorld({ segmentBytes: 1 });
     await world.begin(quickPolicy);
     const before = world.sign({ payload: { before: 1 } });
@@ -321,7 +321,7 @@ describe('while it runs', () => {
     }
   });
 
-  it('seals on demand and says what came of it', async () => {
+  it('sealing on demand reports its outcome', async () => {
     const world = await openWorld();
     await world.begin();
     expect(await world.register.seal(undefined, 100)).toMatchObject({ outcome: 'nothing-pending' });

@@ -33,7 +33,7 @@ function proposal(height: number, docketHash: string): Proposal {
   };
 }
 
-/** A member that rejects, and what it told the others. */
+/** A member that rejects, and the rejections it sent. */
 function member(self = 'validator-0') {
   const signer = fakeSigner(testKey(31), self);
   const told: [string, number, ConsensusVote][] = [];
@@ -47,14 +47,14 @@ function member(self = 'validator-0') {
   return { rejections, told, signer };
 }
 
-/** A rejection by another member; nothing of it is verified here. */
+/** A rejection by another member; the signature is not verified here. */
 function heard(docketHash: string, validatorId = 'validator-2'): ConsensusVote {
   const rest = { timestamp: 't', signature: '', reason: 'VAL_SIZE_001', publicKey: '', validatorAddress: '' };
   return { ...rest, docketHash, validatorId, approved: false, algorithm: 'ED25519' };
 }
 
 describe('a member that judged a proposal invalid', () => {
-  test('says so to the others with the reason, in a vote that verifies and approves nothing', async () => {
+  test('sends the others a signed, non-approving vote with the reason', async () => {
     const { rejections, told, signer } = member();
     rejections.reject(proposal(4, hash(1)), found, members);
     await waitFor(() => told.length === 2);
@@ -72,7 +72,7 @@ describe('a member that judged a proposal invalid', () => {
     expect(signer.signed.map(({ kind }) => kind)).toEqual(['attestation']);
   });
 
-  test('says it of one docket once, and of one height a few times', async () => {
+  test('sends one rejection per docket and a few per height', async () => {
     const { rejections, told } = member();
     for (const byte of [1, 1, 2, 3, 4, 5, 6]) rejections.reject(proposal(4, hash(byte)), found, members);
     await waitFor(() => told.length === 8);
@@ -82,7 +82,7 @@ describe('a member that judged a proposal invalid', () => {
     expect(rejections.all.map(({ vote }) => vote.docketHash)).toEqual([1, 2, 3, 4, 8].map(hash));
   });
 
-  test('says nothing when it is not in the set, and goes on when nobody signs for it', async () => {
+  test('sends nothing outside the set, and continues when the signer fails', async () => {
     const { rejections, told, signer } = member('validator-9');
     rejections.reject(proposal(4, hash(1)), found, members);
     expect(signer.signed).toEqual([]);
@@ -92,38 +92,38 @@ describe('a member that judged a proposal invalid', () => {
     };
     other.rejections.reject(proposal(4, hash(1)), found, members);
     await waitFor(() =>
-      other.rejections.isNews({ docketNumber: 4, docketHash: hash(1), validatorId: 'validator-0' }),
+      other.rejections.isNew({ docketNumber: 4, docketHash: hash(1), validatorId: 'validator-0' }),
     );
     expect([told, other.told, other.rejections.all]).toEqual([[], [], []]);
   });
 });
 
-describe('what is kept of other members', () => {
-  test('is bounded for each of them, and one that talks much displaces nobody else', () => {
+describe('rejections of other members', () => {
+  test('are bounded per member, and do not displace those of other members', () => {
     const { rejections } = member();
-    rejections.hear(3, heard(hash(1), 'validator-1'));
-    for (let height = 4; height < 40; height += 1) rejections.hear(height, heard(hash(height)));
+    rejections.add(3, heard(hash(1), 'validator-1'));
+    for (let height = 4; height < 40; height += 1) rejections.add(height, heard(hash(height)));
     const kept = rejections.all.map(({ docketNumber, vote }) => [docketNumber, vote.validatorId]);
     expect(kept).toHaveLength(9);
     expect(kept[0]).toEqual([3, 'validator-1']);
     expect(kept.at(-1)).toEqual([39, 'validator-2']);
-    for (let index = 0; index < 200; index += 1) rejections.hear(41, heard(hash(1), `other-${index}`));
+    for (let index = 0; index < 200; index += 1) rejections.add(41, heard(hash(1), `other-${index}`));
     expect(rejections.all.length).toBeLessThanOrEqual(128 * 8);
     expect(rejections.all.some(({ vote }) => vote.validatorId === 'validator-1')).toBe(false);
   });
 
-  test('is no news when it was said, or is one too many of a height', () => {
+  test('are not new when known or over the bound of a height', () => {
     const { rejections } = member();
     const named = (docketHash: string, docketNumber = 4) => ({
       docketHash,
       docketNumber,
       validatorId: 'validator-2',
     });
-    for (const byte of [1, 2, 3]) rejections.hear(4, heard(hash(byte)));
-    expect(rejections.isNews(named(hash(1)))).toBe(false);
-    expect(rejections.isNews(named(hash(4)))).toBe(true);
-    rejections.hear(4, heard(hash(4)));
-    expect(rejections.isNews(named(hash(5)))).toBe(false);
-    expect(rejections.isNews(named(hash(5), 5))).toBe(true);
+    for (const byte of [1, 2, 3]) rejections.add(4, heard(hash(byte)));
+    expect(rejections.isNew(named(hash(1)))).toBe(false);
+    expect(rejections.isNew(named(hash(4)))).toBe(true);
+    rejections.add(4, heard(hash(4)));
+    expect(rejections.isNew(named(hash(5)))).toBe(false);
+    expect(rejections.isNew(named(hash(5), 5))).toBe(true);
   });
 });

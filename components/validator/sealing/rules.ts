@@ -1,16 +1,16 @@
 import type { RegisterPolicy } from '#core/ledger/policy.ts';
 
-/** The specification's build interval: however large the policy sets its own, no docket waits longer (D18). */
-const longestBuildIntervalMs = 10_000;
+/** The specification's bound of the build interval, whatever the policy says. */
+const maxBuildIntervalMs = 10_000;
 
-/** What of a register's policy the validator acts on. */
+/** The part of a register's policy that the validator acts on. */
 export type Rules = RegisterPolicy['consensus'] & { readonly leaderTimeoutMs: number };
 
 export function rulesOf(policy: RegisterPolicy): Rules {
   const { consensus, leaderElection } = policy;
   return {
     ...consensus,
-    docketBuildIntervalMs: Math.min(consensus.docketBuildIntervalMs, longestBuildIntervalMs),
+    docketBuildIntervalMs: Math.min(consensus.docketBuildIntervalMs, maxBuildIntervalMs),
     leaderTimeoutMs: leaderElection.leaderTimeoutMs,
   };
 }

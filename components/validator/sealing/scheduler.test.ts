@@ -4,7 +4,7 @@ import { manualClock } from '#kit/clock/clock.ts';
 import { Scheduler } from './scheduler.ts';
 
 describe('the scheduler', () => {
-  it('rings in order of time, once, and not what was cleared or set again', () => {
+  it('fires timers in order of time, once, except cleared or replaced ones', () => {
     const clock = manualClock(1_000);
     const scheduler = new Scheduler(clock);
     const rung: string[] = [];
@@ -24,7 +24,7 @@ describe('the scheduler', () => {
     scheduler.stop();
   });
 
-  it('lets an alarm set another one', () => {
+  it('lets a timer set another one', () => {
     const clock = manualClock(0);
     const scheduler = new Scheduler(clock);
     let count = 0;
@@ -41,7 +41,7 @@ describe('the scheduler', () => {
     scheduler.stop();
   });
 
-  it('keeps the order for any alarms, and stays small when keys are set again and again', () => {
+  it('keeps the order for any timers, and stays small when keys are set repeatedly', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(20), fc.nat(1000)), { maxLength: 300 }), (sets) => {
         const clock = manualClock(0);

@@ -1,38 +1,38 @@
 import type { Clock } from '#kit/clock/clock.ts';
 
-/** Where time passes: the process, or a simulated world. */
+/** The timers of the process, or those of a simulation. */
 export interface Timers {
-  /** Acts once after that many milliseconds, unless the returned function is called before. */
-  start(afterMs: number, act: () => void): () => void;
-  /** Acts as soon as what is under way has had its turn. */
-  soon(act: () => void): void;
+  /** Runs the callback once after that many milliseconds, unless the returned function is called before. */
+  start(afterMs: number, callback: () => void): () => void;
+  /** Runs the callback once the events already queued are handled. */
+  defer(callback: () => void): void;
 }
 
 /** The timers of the process. */
 function processTimers(): Timers {
   return {
-    start(afterMs, act) {
-      const timer = setTimeout(act, afterMs);
+    start(afterMs, callback) {
+      const timer = setTimeout(callback, afterMs);
       return () => clearTimeout(timer);
     },
-    soon: (act) => void setImmediate(act),
+    defer: (callback) => void setImmediate(callback),
   };
 }
 
-interface Alarm {
+interface ScheduledTimer {
   readonly key: string;
   readonly atMs: number;
-  readonly act: () => void;
+  readonly callback: () => void;
 }
 
 /**
- * Every timer of the process behind one: a heap ordered by time. Setting a key again replaces its alarm; idle registers
- * have none. Alarms that throw are the caller's fault and are not caught here.
+ * Multiplexes all timers of the process over one: a heap ordered by time. Setting a key again replaces its timer; idle
+ * registers have none. Errors thrown by callbacks are not caught.
  */
 export class Scheduler {
   readonly #clock: Clock;
-  readonly #heap: Alarm[] = [];
-  readonly #current = new Map<string, Alarm>();
+  readonly #heap: ScheduledTimer[] = [];
+  readonly #current = new Map<string, ScheduledTimer>();
   readonly #timers: Timers;
   #stopTimer: (() => void) | undefined;
   #timerAtMs = 0;
@@ -43,23 +43,23 @@ export class Scheduler {
     this.#timers = timers;
   }
 
-  /** Alarms that are set. */
+  /** Number of active timers. */
   get size(): number {
     return this.#current.size;
   }
 
-  set(key: string, afterMs: number, act: () => void): void {
+  set(key: string, afterMs: number, callback: () => void): void {
     if (this.#stopped) return;
-    const alarm = { key, atMs: this.#clock.nowMs() + afterMs, act };
-    this.#current.set(key, alarm);
-    this.#push(alarm);
+    const timer = { key, atMs: this.#clock.nowMs() + afterMs, callback };
+    this.#current.set(key, timer);
+    this.#push(timer);
     if (this.#heap.length > 2 * this.#current.size + 64) this.#compact();
     this.#arm();
   }
 
-  /** Acts as soon as what is under way has had its turn, also when the scheduler is stopped. */
-  soon(act: () => void): void {
-    this.#timers.soon(act);
+  /** Runs the callback once the events already queued are handled, even after the scheduler has stopped. */
+  defer(callback: () => void): void {
+    this.#timers.defer(callback);
   }
 
   clear(key: string): void {
@@ -74,14 +74,14 @@ export class Scheduler {
     this.#stopTimer = undefined;
   }
 
-  /** Rings what is due; also what tests with a manual clock call. */
+  /** Fires the timers that are due. Tests with a manual clock call it directly. */
   run(): void {
     const nowMs = this.#clock.nowMs();
     for (let next = this.#heap[0]; next !== undefined && next.atMs <= nowMs; next = this.#heap[0]) {
       this.#pop();
       if (this.#current.get(next.key) !== next) continue;
       this.#current.delete(next.key);
-      next.act();
+      next.callback();
     }
     this.#arm();
   }
@@ -102,17 +102,17 @@ export class Scheduler {
   }
 
   #compact(): void {
-    const alive = this.#heap.filter((alarm) => this.#current.get(alarm.key) === alarm);
+    const alive = this.#heap.filter((timer) => this.#current.get(timer.key) === timer);
     alive.sort((a, b) => a.atMs - b.atMs);
     this.#heap.splice(0, this.#heap.length, ...alive);
   }
 
-  #push(alarm: Alarm): void {
+  #push(timer: ScheduledTimer): void {
     const heap = this.#heap;
-    let at = heap.push(alarm) - 1;
+    let at = heap.push(timer) - 1;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      if (this.#time(parent) <= alarm.atMs) break;
+      if (this.#time(parent) <= timer.atMs) break;
       this.#swap(at, parent);
       at = parent;
     }

@@ -4,15 +4,15 @@ import type { UnsignedMessage, Value, Vote } from '../consensus/messages.ts';
 import type { OwnMessage } from '../log/entries.ts';
 import type { RegisterState } from './state.ts';
 
-/** Names what is voted on: two values are one only when hash and both roots agree (W-01). */
+/** The identity of a voted value: two values are the same only when hash and both roots are equal. */
 export function identity(value: Omit<Value, 'timestamp'>): string {
   return `${value.hash}${value.merkleRoot}${value.logRoot}`;
 }
 
-/** Whose signatures count at a height, and in what they are made. */
+/** The set whose signatures count at a height, and the context that they sign. */
 export type Voters = Pick<RegisterState, 'registerId' | 'networkId' | 'members' | 'membersHash'>;
 
-/** The structured message that the signing component and the certificate's verifier make the sign bytes of. */
+/** The structured message from which the signing component and the certificate's verifier derive the sign-bytes. */
 export function signable(state: Voters, message: UnsignedMessage, timestamp: string): ConsensusMessage {
   const value = message.value;
   return {
@@ -28,7 +28,7 @@ export function signable(state: Voters, message: UnsignedMessage, timestamp: str
   };
 }
 
-/** The proof of a decision, from the precommits of its round. */
+/** Builds the certificate of a decision from the precommits of its round. */
 export function certificateOf(
   state: Voters,
   decided: { height: number; round: number; value: Value; precommits: readonly Vote[] },
@@ -51,7 +51,7 @@ export function certificateOf(
   };
 }
 
-/** The precommits that a certificate is made of. */
+/** The precommits that a certificate consists of. */
 export function precommitsOf(certificate: Certificate): Vote[] {
   const { height, round, docketHash: hash, merkleRoot, logRoot } = certificate;
   return certificate.signatures.map(({ validatorId, timestamp, signature }) => ({
@@ -65,7 +65,7 @@ export function precommitsOf(certificate: Certificate): Vote[] {
   }));
 }
 
-/** The prevotes of other members that an own message was logged with. */
+/** The prevotes of other members that were logged with an own message. */
 export function loggedPolka({ message, valid, polka }: OwnMessage): Vote[] {
   if (valid === undefined || polka === undefined) return [];
   const { hash, merkleRoot, logRoot } = valid.value;

@@ -80,7 +80,7 @@ const possession = { kind: 'possession', registerId: '01'.repeat(16) } as const;
 const signedWith = (byte: number) => ({ case: 'signed', value: { signature: Uint8Array.of(byte) } });
 
 describe('the stream to the signer', () => {
-  it('opens with its identity, then gives each answer to its question', async () => {
+  it('opens with its identity, then matches each answer to its request', async () => {
     const { signer, stream, opened } = setUp();
     const started = signer.start();
     const first = await stream(0);
@@ -98,7 +98,7 @@ describe('the stream to the signer', () => {
     signer.stop();
   });
 
-  it('asks again on a new stream what the broken one left open', async () => {
+  it('repeats pending requests on a new stream', async () => {
     const { signer, stream, opened } = setUp();
     void signer.start();
     const first = await stream(0);
@@ -116,7 +116,7 @@ describe('the stream to the signer', () => {
     signer.stop();
   });
 
-  it('refuses one message and goes on', async () => {
+  it('refuses one message and continues', async () => {
     const { signer, stream, opened } = setUp();
     void signer.start();
     const first = await stream(0);
@@ -130,7 +130,7 @@ describe('the stream to the signer', () => {
     signer.stop();
   });
 
-  it('signs with the key that is named, and knows the newest one also after it was made', async () => {
+  it('signs with the named key, and knows the newest one also after it was created', async () => {
     const { signer, stream } = setUp();
     void signer.start();
     const first = await stream(0);
@@ -158,7 +158,7 @@ describe('the stream to the signer', () => {
     signer.stop();
   });
 
-  it('stops for good when it is fenced, when opening is refused, and when the key is another one', async () => {
+  it('stops for good when it is fenced, when opening is refused, and when the key differs', async () => {
     const cases: ((fake: FakeStream, opened: (key?: string) => unknown) => void)[] = [
       (fake) => fake.answer(1n, { case: 'refusal', value: { code: 'SIGNER_FENCED', message: 'newer' } }),
       (fake) => fake.answer(0n, { case: 'refusal', value: { code: 'SIGNER_FENCED', message: 'newer' } }),
@@ -182,7 +182,7 @@ describe('the stream to the signer', () => {
     }
   });
 
-  it('rejects what waits when the validator stops', async () => {
+  it('rejects pending requests when the validator stops', async () => {
     const { signer, stream, opened } = setUp();
     void signer.start();
     (await stream(0)).answer(0n, opened());

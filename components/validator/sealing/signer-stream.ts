@@ -19,11 +19,11 @@ export interface SignerOptions {
   readonly wallet: Wallet;
   readonly validatorId: string;
   readonly log: Logger;
-  /** Another holder of this identity has taken over: nothing is signed here any more. */
+  /** Another holder of this identity has taken over; this process signs nothing more. */
   onFenced(error: AppError): void;
 }
 
-interface Waiting {
+interface PendingRequest {
   readonly request: Pick<RequestInit, 'message' | 'publicKey'>;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: Error) => void;
@@ -42,18 +42,17 @@ const refusalKinds: Readonly<Record<string, ErrorKind>> = {
 };
 
 /**
- * The stream to the signing component: opened with the validator's identity, which takes the next fencing epoch, then one
- * message after the other. When it breaks it is opened again under the same epoch, so that a process that was cut off does
- * not fence the one that took its place, and what waits is asked again; the component answers the same message with the
- * same signature.
+ * The stream to the signing component. Opening it acquires the next fencing epoch; then requests are sent one by one. A broken
+ * stream is reopened under the same epoch, so that a process that was partitioned does not fence its successor. Pending
+ * requests are sent again; the component answers the same request with the same signature.
  */
 export class SignerStream implements Signer, KeyChain {
   readonly #options: SignerOptions;
-  readonly #waiting = new Map<bigint, Waiting>();
+  readonly #waiting = new Map<bigint, PendingRequest>();
   readonly #opened = Promise.withResolvers<SignerKey>();
   #key: SignerKey | undefined;
   #newestKey: SignerKey | undefined;
-  /** 0 until the first stream has taken one. */
+  /** 0 until the first stream has acquired an epoch. */
   #epoch = 0n;
   #stream: Stream | undefined;
   #nextId = 1n;
@@ -69,7 +68,11 @@ export class SignerStream implements Signer, KeyChain {
 
   get key(): SignerKey {
     if (this.#key === undefined)
-      throw new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The signer is not open yet');
+      throw new AppError(
+        'unavailable',
+        'SIGNER_UNAVAILABLE',
+        'The stream to the signing component is not open yet',
+      );
     return this.#key;
   }
 
@@ -77,16 +80,16 @@ export class SignerStream implements Signer, KeyChain {
   assertOpen(): void {
     if (this.#ended !== undefined) throw this.#ended;
     if (this.#stream === undefined) {
-      throw new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The signing component cannot be reached');
+      throw new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The signing component is not reachable');
     }
   }
 
-  /** Throws once another holder has taken over: only a new process takes the identity back. */
+  /** Throws once another holder has taken over the identity: only a new process can acquire it again. */
   assertHeld(): void {
     if (this.#fenced !== undefined) throw this.#fenced;
   }
 
-  /** Opens the stream and keeps it open; resolves with the key once the first one is. Rejects when it is fenced. */
+  /** Opens the stream and keeps it open; resolves with the key after the first opening. Rejects when this process is fenced. */
   start(): Promise<SignerKey> {
     void this.#keepOpen();
     return this.#opened.promise;
@@ -112,7 +115,7 @@ export class SignerStream implements Signer, KeyChain {
     return key;
   }
 
-  #request(request: Waiting['request']): Promise<Result> {
+  #request(request: PendingRequest['request']): Promise<Result> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     return new Promise((resolve, reject) => {
       const id = this.#nextId;
@@ -138,8 +141,8 @@ export class SignerStream implements Signer, KeyChain {
     this.#waiting.clear();
   }
 
-  #ask(requestId: bigint, { request }: Waiting): void {
-    // A send that fails ends the stream, and what waits is asked again on the next one.
+  #ask(requestId: bigint, { request }: PendingRequest): void {
+    // A failed send ends the stream; pending requests are sent again on the next one.
     this.#stream?.send({ requestId, ...request }).catch(() => {});
   }
 
@@ -149,7 +152,10 @@ export class SignerStream implements Signer, KeyChain {
         await this.#follow();
       } catch (error) {
         if (this.#ended === undefined)
-          this.#options.log.warn({ err: error, retryInMs: this.#delayMs }, 'signer stream lost');
+          this.#options.log.warn(
+            { err: error, retryInMs: this.#delayMs },
+            'the stream to the signing component was lost; it is reopened',
+          );
       }
       this.#stream = undefined;
       if (this.#ended === undefined) await this.#pause();
@@ -234,11 +240,15 @@ export class SignerStream implements Signer, KeyChain {
 }
 
 function unexpected(): AppError {
-  return new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The signing component answered something else');
+  return new AppError(
+    'unavailable',
+    'SIGNER_UNAVAILABLE',
+    'The signing component returned an unexpected answer',
+  );
 }
 
 function stopped(): AppError {
-  return new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The validator stops');
+  return new AppError('unavailable', 'SIGNER_UNAVAILABLE', 'The validator is stopping');
 }
 
 function wireMessage(

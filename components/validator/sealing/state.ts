@@ -14,7 +14,7 @@ import type { HeightRules } from '../consensus/members.ts';
 import type { PooledTransaction } from '../pool/transaction.ts';
 import { type Rules, rulesOf } from './rules.ts';
 
-/** What is known of a register before the next docket: everything that validity may depend on (H6). */
+/** The state of a register before its next docket: everything that validity may depend on. */
 export interface RegisterState {
   readonly registerId: string;
   /** The installation that created the register. */
@@ -25,14 +25,14 @@ export interface RegisterState {
   /** Timestamp of the head; empty before genesis. */
   readonly headTimestamp: string;
   readonly log: Frontier;
-  /** What the control transactions of dockets 0 to height - 1 decided; the members below follow from it. */
+  /** The result of the control transactions of dockets 0 to height - 1; the members below follow from it. */
   readonly ledger: LedgerRules;
-  /** V(height), sorted by validator id. */
+  /** The validator set of this height, sorted by validator id. */
   readonly members: readonly ValidatorMember[];
   readonly membersHash: string;
   readonly policy: RegisterPolicy;
   readonly rules: Rules;
-  /** Verifies what control transactions carry: approvals and proofs of possession. */
+  /** Verifies the approvals and proofs of possession in control transactions. */
   readonly verifier: Verifier;
 }
 
@@ -46,7 +46,7 @@ export interface StateFacts {
   readonly ledger: LedgerRules;
 }
 
-/** Throws AppError when the facts do not fit together. */
+/** Throws AppError for inconsistent facts. */
 export function buildState(facts: StateFacts, verifier: Verifier): RegisterState {
   return {
     registerId: facts.registerId,
@@ -60,7 +60,7 @@ export function buildState(facts: StateFacts, verifier: Verifier): RegisterState
   };
 }
 
-/** What follows from the rules of a register. */
+/** The members and limits that follow from a register's rules. */
 function derived(ledger: LedgerRules) {
   const members = activeMembers(ledger);
   return {
@@ -76,7 +76,7 @@ export function keyName(algorithm: string, publicKey: string): string {
   return `${algorithm}:${publicKey}`;
 }
 
-/** A pooled control transaction as the rules judge it. */
+/** The governance form of a pooled control transaction. */
 export function controlOf({
   record,
   payload,
@@ -84,14 +84,14 @@ export function controlOf({
   return controlTransaction(parseRecord(record), payload);
 }
 
-/** The control transactions among those of a docket, in its order. */
+/** The control transactions of a docket, in order. */
 export function controlsOf(transactions: readonly PooledTransaction[]): ControlTransaction[] {
   return transactions.filter((transaction) => transaction.type === 'Control').map(controlOf);
 }
 
 /**
- * The state after a decided docket: members, quorum, policy and roster are those of its control transactions from the
- * next docket on, and not before (notes/ledger.md L-104, L-114).
+ * The state after a decided docket. Its control transactions change members, quorum, policy and roster from the next docket
+ * on, not within the docket itself.
  * @throws AppError internal DOCKET_NOT_JUDGED for a docket that judgeDocket refuses
  */
 export function applyDocket(
@@ -125,7 +125,7 @@ function rulesAfter(
   throw new AppError('internal', 'DOCKET_NOT_JUDGED', reason, { violations: fold.violations });
 }
 
-/** What the consensus machine needs of a state. */
+/** The consensus rules of a state's height. */
 export function heightRules(state: RegisterState, self: string): HeightRules {
   const members = state.members.map((member) => member.validatorId);
   return {

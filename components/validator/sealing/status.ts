@@ -2,14 +2,14 @@ import { AppError } from '#core/errors/errors.ts';
 import type { DocketHeader } from '#core/ledger/docket.ts';
 import type { Mode } from '../log/entries.ts';
 
-/** Full: paused by itself, until there is room on the volume of the log. */
+/** Full: paused by itself until the volume of the log has space. */
 export type RegisterStatus = Mode | 'Halted' | 'Full';
 
-/** Whether a validator can take in what comes, and whether it takes its turns. */
-export interface Room {
-  /** The volume of the log has no room. */
+/** Whether a validator can accept work and propose. */
+export interface CapacityStatus {
+  /** The volume of the log is full. */
   isFull(): boolean;
-  /** Proposing is left to the others. */
+  /** Proposing is left to the other members. */
   isDraining(): boolean;
 }
 
@@ -18,19 +18,19 @@ export function statusOf(mode: Mode, isHalted: boolean, isFull: boolean): Regist
   return isFull && mode !== 'Stopped' ? 'Full' : mode;
 }
 
-/** Whether a register takes no dockets in, whoever decided them: it has halted, or they could not be remembered. */
-export function isStill({ status }: { readonly status: RegisterStatus }): boolean {
+/** Whether a register accepts no dockets, not even decided ones: it is halted, or the disk is too full to log them. */
+export function isInactive({ status }: { readonly status: RegisterStatus }): boolean {
   return status === 'Halted' || status === 'Full';
 }
 
 export interface SealResult {
   readonly outcome: 'sealed' | 'nothing-pending' | 'not-running' | 'timeout';
   readonly docketNumber: number;
-  /** Of the docket that was sealed. */
+  /** Header of the sealed docket. */
   readonly header?: DocketHeader | undefined;
 }
 
-/** Refuses what a register that is not open cannot take. */
+/** The refusal of a register that is not open. */
 export function notReady(registerId: string, status: RegisterStatus): AppError {
   return new AppError('unavailable', 'REGISTER_NOT_READY', `Register ${registerId} is ${status}`, {
     retryAfterSeconds: 5,

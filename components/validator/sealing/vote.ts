@@ -10,17 +10,20 @@ export interface VoteSigning {
   readonly clock: Clock;
 }
 
-/** What a member says of a docket in the specification's words; `reason` makes it a rejection. */
-export interface Opinion {
+/** A member's judgement of a docket in the specification's vote shape; `reason` makes it a rejection. */
+export interface VoteContent {
   readonly registerId: string;
   readonly docketHash: string;
   readonly reason?: string | undefined;
 }
 
-/** Signs a vote of the specification with the key of the signer given. Rejects when the signing component refuses or the validator stops. */
+/**
+ * Signs a vote in the specification's shape with the given signer. Rejects when the signing component refuses or the validator
+ * stops.
+ */
 export async function signVote(
   { self, signer, clock }: VoteSigning,
-  { registerId, docketHash, reason }: Opinion,
+  { registerId, docketHash, reason }: VoteContent,
 ): Promise<ConsensusVote> {
   const approved = reason === undefined;
   const timestamp = formatLedgerTimestamp(clock.nowMicros());

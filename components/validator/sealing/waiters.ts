@@ -6,7 +6,7 @@ interface Waiter {
   readonly resolve: (stored: DocketHeader) => void;
 }
 
-/** Who waits until dockets of one register are stored. */
+/** Callers that wait until dockets of one register are stored. */
 export class Waiters {
   readonly #registerId: string;
   readonly #scheduler: Scheduler;
@@ -22,7 +22,7 @@ export class Waiters {
     return this.#waiters.size;
   }
 
-  /** The docket of that number, or a later one, once it is stored; undefined when time is up. */
+  /** Resolves with the docket of that number or a later one once it is stored; undefined after the timeout. */
   async wait(docketNumber: number, timeoutMs: number): Promise<DocketHeader | undefined> {
     const { promise, resolve } = Promise.withResolvers<DocketHeader | undefined>();
     const waiter = { docketNumber, resolve };

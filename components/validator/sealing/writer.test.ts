@@ -15,7 +15,7 @@ function sealed(docketNumber: number): SealedDocket {
   return { docket: { header, transactions: [] }, certificate: {} as Certificate };
 }
 
-/** A register service of which only the height matters, and a clock that a test moves. */
+/** A register service of which only the height matters, and a manual clock. */
 function openWriter(height = 0) {
   const clock = manualClock(1_000_000);
   const scheduler = new Scheduler(clock);
@@ -25,7 +25,7 @@ function openWriter(height = 0) {
     headHash: (at: number) => `hash-${at - 1}`,
     asked: 0,
     isDown: false,
-    /** What is said of a docket that comes before its turn; it waits for that when absent. */
+    /** The answer about a docket that arrives early; the call waits for its turn when absent. */
     early: undefined as WriteAnswer['outcome'] | 'away' | undefined,
     opened: Promise.resolve(),
     hold() {
@@ -84,8 +84,8 @@ function openWriter(height = 0) {
 const none = Promise.resolve(undefined);
 const vote = (validatorId: string, docketHash: string) => ({ validatorId, docketHash }) as ConsensusVote;
 
-describe('a member whose task it is', () => {
-  it('stores at once and in order, with the attestations that have come', async () => {
+describe('the designated writer of a docket', () => {
+  it('stores at once and in order, with the attestations received so far', async () => {
     const { writer, written, stored, attested, settle } = openWriter();
     writer.enqueue(sealed(0), Promise.resolve(vote('validator-0', 'hash-0')), 0);
     writer.attest(0, vote('validator-1', 'hash-0'));
@@ -97,7 +97,7 @@ describe('a member whose task it is', () => {
     expect(attested).toEqual([['validator-0', 'validator-1'], []]);
   });
 
-  it('hands the next one over while it stores the one before', async () => {
+  it('sends the next docket while the previous one is being stored', async () => {
     const { writer, store, written, stored, attested, settle } = openWriter();
     store.hold();
     for (const number of [0, 1, 2]) {
@@ -113,7 +113,7 @@ describe('a member whose task it is', () => {
     expect(attested).toEqual([['validator-0'], ['validator-1'], ['validator-2']]);
   });
 
-  it('hands it over again when it came too early, or nobody knows what came of it', async () => {
+  it('sends it again when it was too early, or when its outcome is unknown', async () => {
     for (const early of ['out-of-order', 'invalid', 'divergent', 'away'] as const) {
       const { writer, store, written, stored, refused, settle } = openWriter();
       store.hold();
@@ -131,7 +131,7 @@ describe('a member whose task it is', () => {
     }
   });
 
-  it('hands nothing over ahead that is the task of another member', async () => {
+  it('does not send a docket ahead that another member writes', async () => {
     const { writer, store, written, settle } = openWriter();
     store.hold();
     writer.enqueue(sealed(0), none, 0);
@@ -141,7 +141,7 @@ describe('a member whose task it is', () => {
     expect(written).toEqual([0]);
   });
 
-  it('takes nothing else for stored where the register service said so of all before the answer came', async () => {
+  it('settles only confirmed dockets when a report of all arrives before the answer', async () => {
     const { writer, store, written, stored, settle } = openWriter();
     store.hold();
     writer.enqueue(sealed(0), none, 0);
@@ -156,7 +156,7 @@ describe('a member whose task it is', () => {
     expect(writer.size).toBe(0);
   });
 
-  it('tries again until the register service is back', async () => {
+  it('retries until the register service is back', async () => {
     const { writer, store, stored, pass, settle } = openWriter();
     store.isDown = true;
     writer.enqueue(sealed(0), none, 0);
@@ -168,7 +168,7 @@ describe('a member whose task it is', () => {
     expect(stored).toEqual([0]);
   });
 
-  it('waits for the docket before its own, and goes on when that is said to be stored', async () => {
+  it('waits for the previous docket, and continues when it is reported stored', async () => {
     const { writer, store, written, stored, settle } = openWriter();
     writer.enqueue(sealed(0), none, 1_000);
     writer.enqueue(sealed(1), none, 0);
@@ -176,18 +176,18 @@ describe('a member whose task it is', () => {
     expect(written).toEqual([]);
     expect(writer.inFlight).toBe(2);
     store.height = 1;
-    writer.hear(1);
+    writer.onReportedHeight(1);
     await settle();
     expect(written).toEqual([1]);
     expect(stored).toEqual([0, 1]);
     expect(writer.inFlight).toBe(0);
   });
 
-  it('takes no harm from a rumour that is not true', async () => {
+  it('is not harmed by a false report', async () => {
     const { writer, store, written, stored, pass, settle } = openWriter();
     writer.enqueue(sealed(0), none, 1_000);
     writer.enqueue(sealed(1), none, 0);
-    writer.hear(9_999);
+    writer.onReportedHeight(9_999);
     await settle();
     expect(written).toEqual([1]);
     expect(stored).toEqual([]);
@@ -199,12 +199,12 @@ describe('a member whose task it is', () => {
   });
 });
 
-describe('a member that follows', () => {
-  it('finds out that another one has stored it, and asks once for many', async () => {
+describe('a fallback writer', () => {
+  it('detects that another member has stored it, with one request for many', async () => {
     const { writer, store, written, stored, attested, pass, settle } = openWriter();
     for (let number = 0; number < 5; number += 1) writer.enqueue(sealed(number), none, 2_000);
     store.height = 5;
-    for (let number = 1; number <= 5; number += 1) writer.hear(number);
+    for (let number = 1; number <= 5; number += 1) writer.onReportedHeight(number);
     await settle();
     expect(store.asked).toBe(0);
     expect(writer.inFlight).toBe(0);
@@ -215,7 +215,7 @@ describe('a member that follows', () => {
     expect(written).toEqual([]);
   });
 
-  it('stores it itself when the head stands still', async () => {
+  it('stores it itself when the head does not advance', async () => {
     const { writer, written, stored, pass } = openWriter();
     writer.enqueue(sealed(0), none, 2_000);
     await pass(1_999);
@@ -225,16 +225,16 @@ describe('a member that follows', () => {
     expect(stored).toEqual([0]);
   });
 
-  it('asks at once when somebody waits', async () => {
+  it('asks at once when a caller waits', async () => {
     const { writer, store, stored, settle } = openWriter();
     writer.enqueue(sealed(0), none, 2_000);
     store.height = 1;
-    writer.ask();
+    writer.verifyNow();
     await settle();
     expect(stored).toEqual([0]);
   });
 
-  it('stops when the register service holds another docket there', async () => {
+  it('stops when the register service holds another docket at that height', async () => {
     const { writer, store, refused, stored, pass } = openWriter();
     writer.enqueue(sealed(0), none, 1_000);
     store.height = 1;

@@ -10,54 +10,54 @@ export interface WriterOptions {
   readonly scheduler: Scheduler;
   readonly log: Logger;
   nowMs(): number;
-  /** It is stored, by this member or another one; `attested` names the attestations it was stored with when this one did. */
+  /** The docket is stored. `attested` names the attestations stored with it when this member stored it. */
   onStored(sealed: SealedDocket, attested: readonly string[] | undefined): void;
-  /** The register service holds another docket there, or calls ours invalid: a safety violation or a broken store. */
+  /** The register service has another docket at that height or judges this one invalid: a safety violation or a damaged store. */
   onRefused(sealed: SealedDocket, answer: WriteAnswer): void;
 }
 
-interface Queued {
+interface QueuedDocket {
   readonly sealed: SealedDocket;
   readonly attestation: Promise<ConsensusVote | undefined>;
   /** Attestations of other members, by member. */
   readonly others: Map<string, ConsensusVote>;
-  /** When this member stores it although that is another one's task; 0 when it is its own. */
+  /** When this member stores the docket in place of the designated writer; 0 when it is the writer. */
   dueAtMs: number;
-  /** It has been given to the register service, or is on its way there. */
-  isHanded: boolean;
-  /** What comes of handing it over while the one before it is being stored; undefined when that must be done again. */
-  ahead?: Promise<Handed | undefined>;
+  /** The docket has been sent to the register service. */
+  isSent: boolean;
+  /** The result of sending the docket while the previous one is being stored; undefined when it must be sent again. */
+  pipelined?: Promise<WriteResult | undefined>;
 }
 
-/** What the register service said of a docket, and the attestations that it was given with it. */
-interface Handed {
+/** The register service's answer about a docket, and the attestations sent with it. */
+interface WriteResult {
   readonly answer: WriteAnswer;
   readonly attested: readonly ConsensusVote[];
 }
 
 const retryMs = { first: 100, last: 5000 } as const;
-/** A rumour that nobody waits for is looked into so much later, with others that come in the meantime. */
-const rumourMs = 500;
-/** So many dockets whose fate is not known are worth a question. */
-const manyUnknown = 8;
+/** An unverified height is checked after this delay, together with later ones, unless a caller waits for it. */
+const verifyDelayMs = 500;
+/** A queue of this length is checked at the register service at once. */
+const verifyQueueLength = 8;
 
 /**
- * Sees to it that the decided dockets of one register are stored, in order (D19). The member whose task it is hands its
- * docket over as soon as the ones before are said to be stored, or while it is storing the one before itself. The others
- * wait, ask the register service when their time has come, and hand over what it still lacks.
+ * Stores the decided dockets of one register in order. The designated writer sends its docket as soon as the previous ones are
+ * reported stored, or while it is storing the previous one itself. The other members wait, check the register service after
+ * their delay, and store what is still missing.
  */
 export class DocketWriter {
   readonly #options: WriterOptions;
-  readonly #queue: Queued[] = [];
+  readonly #queue: QueuedDocket[] = [];
   #busy = false;
-  #writing: Queued | undefined;
+  #writing: QueuedDocket | undefined;
   #stopped = false;
   #delayMs: number = retryMs.first;
   #retryAtMs = 0;
-  /** Dockets that the register service holds, as others say. */
-  #rumour = 0;
-  /** When the register service is asked whether a rumour is true. */
-  #askAtMs = Number.POSITIVE_INFINITY;
+  /** Number of dockets that the register service holds, as peers report; unverified. */
+  #reportedHeight = 0;
+  /** When the register service is asked to verify the reported height. */
+  #verifyAtMs = Number.POSITIVE_INFINITY;
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -68,46 +68,46 @@ export class DocketWriter {
     return this.#queue.length;
   }
 
-  /** Of those, the ones that nobody says are stored. */
+  /** Of those, the ones that no peer reports as stored. */
   get inFlight(): number {
-    return this.#queue.filter((queued) => numberOf(queued) >= this.#rumour).length;
+    return this.#queue.filter((queued) => numberOf(queued) >= this.#reportedHeight).length;
   }
 
   get sealed(): SealedDocket[] {
     return this.#queue.map((queued) => queued.sealed);
   }
 
-  /** `afterMs` is 0 when storing it is this member's own task. */
+  /** `afterMs` is 0 when this member is the designated writer. */
   enqueue(sealed: SealedDocket, attestation: Promise<ConsensusVote | undefined>, afterMs: number): void {
     const dueAtMs = afterMs === 0 ? 0 : this.#options.nowMs() + afterMs;
-    this.#queue.push({ sealed, attestation, others: new Map(), dueAtMs, isHanded: false });
-    this.#sendAhead();
-    this.#go();
+    this.#queue.push({ sealed, attestation, others: new Map(), dueAtMs, isSent: false });
+    this.#pipelineNext();
+    this.#run();
   }
 
-  /** Another member's attestation of a docket that is not stored yet. */
+  /** Adds another member's attestation of a docket that is not stored yet. */
   attest(docketNumber: number, vote: ConsensusVote): void {
     const queued = this.#queue.find((each) => numberOf(each) === docketNumber);
     if (queued?.dueAtMs !== 0 || queued.sealed.docket.header.hash !== vote.docketHash) return;
     queued.others.set(vote.validatorId, vote);
   }
 
-  /** Somebody says that the register service holds that many dockets. What rests on a lie is put right by the answer. */
-  hear(height: number): void {
-    if (height <= this.#rumour) return;
-    this.#rumour = height;
-    this.#askAtMs = Math.min(this.#askAtMs, this.#options.nowMs() + rumourMs);
-    this.#go();
+  /** A peer reports the register service's height. A false report is corrected by the register service's answer. */
+  onReportedHeight(height: number): void {
+    if (height <= this.#reportedHeight) return;
+    this.#reportedHeight = height;
+    this.#verifyAtMs = Math.min(this.#verifyAtMs, this.#options.nowMs() + verifyDelayMs);
+    this.#run();
   }
 
-  /** Somebody here waits for the answer. */
-  ask(): void {
+  /** Verifies the stored height at once, because a caller waits for it. */
+  verifyNow(): void {
     if (this.#queue.length === 0) return;
-    this.#askAtMs = 0;
-    this.#go();
+    this.#verifyAtMs = 0;
+    this.#run();
   }
 
-  /** The register service holds that many dockets, as it says itself. */
+  /** The register service itself has confirmed this height. */
   settle(height: number): void {
     for (let next = this.#queue[0]; next !== undefined && numberOf(next) < height; next = this.#queue[0]) {
       this.#queue.shift();
@@ -124,15 +124,15 @@ export class DocketWriter {
     return `write/${this.#options.registerId}`;
   }
 
-  /** Does what can be done now, one thing at a time, or sets the alarm for what comes first. */
-  #go(): void {
+  /** Runs the next possible step, one at a time, or schedules the earliest later one. */
+  #run(): void {
     if (this.#busy || this.#stopped) return;
     const step = this.#next();
     if (step === undefined) return;
     this.#busy = true;
     void step().finally(() => {
       this.#busy = false;
-      this.#go();
+      this.#run();
     });
   }
 
@@ -140,24 +140,26 @@ export class DocketWriter {
     const head = this.#queue[0];
     if (head === undefined) return undefined;
     const nowMs = this.#options.nowMs();
-    if (this.#retryAtMs > nowMs) return this.#sleep(this.#retryAtMs - nowMs);
+    if (this.#retryAtMs > nowMs) return this.#sleepFor(this.#retryAtMs - nowMs);
     if (head.dueAtMs === 0) return () => this.#write(head);
-    const following = this.#queue.findLast((each) => each.dueAtMs === 0 && numberOf(each) <= this.#rumour);
+    const following = this.#queue.findLast(
+      (each) => each.dueAtMs === 0 && numberOf(each) <= this.#reportedHeight,
+    );
     if (following !== undefined) return () => this.#write(following);
     const isDue = head.dueAtMs <= nowMs;
-    const mustAsk = isDue || this.#askAtMs <= nowMs || this.#queue.length >= manyUnknown;
-    if (mustAsk) return () => this.#inquire(isDue);
-    return this.#sleep(Math.min(head.dueAtMs, this.#askAtMs) - nowMs);
+    const mustVerify = isDue || this.#verifyAtMs <= nowMs || this.#queue.length >= verifyQueueLength;
+    if (mustVerify) return () => this.#verifyStored(isDue);
+    return this.#sleepFor(Math.min(head.dueAtMs, this.#verifyAtMs) - nowMs);
   }
 
-  #sleep(ms: number): undefined {
-    this.#options.scheduler.set(this.#key, ms, () => this.#go());
+  #sleepFor(ms: number): undefined {
+    this.#options.scheduler.set(this.#key, ms, () => this.#run());
     return undefined;
   }
 
-  async #inquire(isDue: boolean): Promise<void> {
+  async #verifyStored(isDue: boolean): Promise<void> {
     const { ledger, registerId, log } = this.#options;
-    this.#askAtMs = Number.POSITIVE_INFINITY;
+    this.#verifyAtMs = Number.POSITIVE_INFINITY;
     try {
       const facts = await ledger.findRegister(registerId);
       if (this.#stopped) return;
@@ -169,68 +171,77 @@ export class DocketWriter {
       }
       const before = this.#queue.length;
       this.settle(height);
-      this.#rumour = height;
+      this.#reportedHeight = height;
       this.#delayMs = retryMs.first;
       const head = this.#queue[0];
       if (head === undefined || before !== this.#queue.length) return;
       if (isDue) head.dueAtMs = 0;
-      else this.#rest();
+      else this.#backOff();
     } catch (error) {
-      log.warn({ err: error, registerId, retryInMs: this.#delayMs }, 'the register service does not answer');
-      this.#rest();
+      log.warn(
+        { err: error, registerId, retryInMs: this.#delayMs },
+        'the register service did not answer; the check of stored dockets is repeated',
+      );
+      this.#backOff();
     }
   }
 
-  /** The docket behind the one that is being stored goes on its way too: the register service judges it meanwhile. */
-  #sendAhead(): void {
+  /** Sends the next docket while the current one is being stored, so that the register service judges it meanwhile. */
+  #pipelineNext(): void {
     const writing = this.#writing;
-    if (writing?.isHanded !== true || this.#stopped) return;
+    if (writing?.isSent !== true || this.#stopped) return;
     const at = this.#queue.indexOf(writing);
     const next = at === -1 ? undefined : this.#queue[at + 1];
     if (next?.dueAtMs !== 0) return;
-    next.ahead ??= this.#hand(next).then(
-      (handed) => (isStored(handed.answer) ? handed : undefined),
+    next.pipelined ??= this.#send(next).then(
+      (result) => (isStored(result.answer) ? result : undefined),
       () => undefined,
     );
   }
 
-  async #hand(queued: Queued): Promise<Handed> {
+  async #send(queued: QueuedDocket): Promise<WriteResult> {
     const { sealed, others } = queued;
     const own = await queued.attestation;
     const attested = own === undefined ? [...others.values()] : [own, ...others.values()];
     const answer = this.#options.ledger.writeDocket(sealed, attested);
-    queued.isHanded = true;
-    this.#sendAhead();
+    queued.isSent = true;
+    this.#pipelineNext();
     return { answer: await answer, attested };
   }
 
-  async #write(queued: Queued): Promise<void> {
+  async #write(queued: QueuedDocket): Promise<void> {
     const { log, registerId } = this.#options;
     const docketNumber = numberOf(queued);
     this.#writing = queued;
-    this.#sendAhead();
-    let handed: Handed;
+    this.#pipelineNext();
+    let result: WriteResult;
     try {
-      handed = (await queued.ahead) ?? (await this.#hand(queued));
+      result = (await queued.pipelined) ?? (await this.#send(queued));
     } catch (error) {
-      // What others attested must not be what the register service stumbles over, either.
+      // The error may be caused by a peer's attestation, so the retry omits them.
       if (!isAppError(error, 'unavailable') && !isAppError(error, 'timeout')) queued.others.clear();
-      log.warn({ err: error, registerId, docketNumber, retryInMs: this.#delayMs }, 'docket not stored yet');
-      this.#rest();
+      log.warn(
+        { err: error, registerId, docketNumber, retryInMs: this.#delayMs },
+        'a docket could not be stored; it is sent again',
+      );
+      this.#backOff();
       return;
     } finally {
       this.#writing = undefined;
     }
-    const { answer, attested } = handed;
+    const { answer, attested } = result;
     if (this.#stopped) return;
     if (answer.outcome === 'out-of-order' && answer.height < docketNumber) {
-      log.warn({ registerId, docketNumber, height: answer.height }, 'the register service is behind');
-      this.#rumour = answer.height;
-      this.#rest();
+      log.warn(
+        { registerId, docketNumber, height: answer.height },
+        'the register service lacks earlier dockets; they are sent again',
+      );
+      this.#reportedHeight = answer.height;
+      this.#backOff();
       return;
     }
     if (answer.outcome === 'invalid' && queued.others.size > 0) {
-      // What others attested must not be what keeps the docket out.
+      // A peer's invalid attestation must not keep the docket out, so the retry omits them.
       queued.others.clear();
       return;
     }
@@ -240,20 +251,20 @@ export class DocketWriter {
     }
     this.#delayMs = retryMs.first;
     this.settle(docketNumber);
-    // the register service may have said it of this one while the answer was on its way
+    // the register service may have confirmed this docket in another answer meanwhile
     if (this.#queue[0] !== queued) return;
     this.#queue.shift();
-    this.#rumour = Math.max(this.#rumour, docketNumber + 1);
+    this.#reportedHeight = Math.max(this.#reportedHeight, docketNumber + 1);
     const names = attested.map((vote) => vote.validatorId);
     this.#options.onStored(queued.sealed, answer.outcome === 'stored' ? names : undefined);
   }
 
-  #refuse(queued: Queued, answer: WriteAnswer): void {
+  #refuse(queued: QueuedDocket, answer: WriteAnswer): void {
     this.#stopped = true;
     this.#options.onRefused(queued.sealed, answer);
   }
 
-  #rest(): void {
+  #backOff(): void {
     this.#retryAtMs = this.#options.nowMs() + this.#delayMs;
     this.#delayMs = Math.min(this.#delayMs * 2, retryMs.last);
   }
@@ -263,10 +274,10 @@ function isStored({ outcome }: WriteAnswer): boolean {
   return outcome === 'stored' || outcome === 'replayed';
 }
 
-function numberOf(queued: Queued): number {
+function numberOf(queued: QueuedDocket): number {
   return queued.sealed.docket.header.docketNumber;
 }
 
-function hashOf(queued: Queued): string {
+function hashOf(queued: QueuedDocket): string {
   return queued.sealed.docket.header.hash;
 }

@@ -8,31 +8,31 @@ import type { UnsignedMessage, Value, Vote } from '../consensus/messages.ts';
 import type { CommitBundle, Envelope, Inbox, ProposalEnvelope, Transport } from '../peering/transport.ts';
 import { signable } from '../sealing/sign-bytes.ts';
 import type { RegisterState } from '../sealing/state.ts';
-import type { Agenda } from './agenda.ts';
-import type { Misdeed } from './scenario.ts';
+import type { EventQueue } from './event-queue.ts';
+import type { ByzantineBehaviour } from './scenario.ts';
 import type { Signing } from './signing.ts';
 
 export interface ByzantineOptions {
   readonly validatorId: string;
-  readonly misdeeds: readonly Misdeed[];
+  readonly behaviours: readonly ByzantineBehaviour[];
   readonly members: readonly string[];
-  readonly agenda: Agenda;
+  readonly eventQueue: EventQueue;
   readonly random: Random;
   readonly signing: Signing;
   state(registerId: string): RegisterState | undefined;
-  /** Told of every act that is out of line. */
-  did(misdeed: Misdeed): void;
+  /** Called for every Byzantine act. */
+  did(behaviour: ByzantineBehaviour): void;
 }
 
-const mostRemembered = 64;
+const maxRemembered = 64;
 
 /**
- * A member that keeps to no rule. It runs the validator that honest members run, so that it knows what they know, and spoils
- * what goes out and what is answered; its signatures are real, and it has only its own key.
+ * A Byzantine member. It runs a correct validator, so that it has all of its knowledge, and corrupts its outgoing messages and
+ * answers. Its signatures are real; it has only its own key.
  */
 export class Byzantine {
   readonly #options: ByzantineOptions;
-  readonly #does: ReadonlySet<Misdeed>;
+  readonly #does: ReadonlySet<ByzantineBehaviour>;
   readonly #twins = new Map<string, ProposalEnvelope>();
   readonly #stamped = new Map<string, ProposalEnvelope>();
   readonly #values = new Map<string, Value>();
@@ -40,14 +40,14 @@ export class Byzantine {
 
   constructor(options: ByzantineOptions) {
     this.#options = options;
-    this.#does = new Set(options.misdeeds);
+    this.#does = new Set(options.behaviours);
   }
 
   transport(wire: Transport): Transport {
     return {
       send: (to, envelope) => this.#send(wire, to, envelope),
-      fetchRecords: (...question) => wire.fetchRecords(...question),
-      fetchCommit: (...question) => wire.fetchCommit(...question),
+      fetchRecords: (...query) => wire.fetchRecords(...query),
+      fetchCommit: (...query) => wire.fetchCommit(...query),
     };
   }
 
@@ -59,9 +59,9 @@ export class Byzantine {
         inbox.receive(from, envelope);
       },
       connected: (peer) => inbox.connected(peer),
-      records: (...question) => {
+      records: (...query) => {
         const withheld = this.#does.has('withholds records') && random.chance(0.7);
-        if (!withheld) return inbox.records(...question);
+        if (!withheld) return inbox.records(...query);
         this.#options.did('withholds records');
         return [];
       },
@@ -77,7 +77,7 @@ export class Byzantine {
   }
 
   #send(wire: Transport, to: string, envelope: Envelope): void {
-    const { agenda, random, did } = this.#options;
+    const { eventQueue, random, did } = this.#options;
     this.#replay(wire, envelope);
     if (this.#does.has('withholds records') && envelope.kind === 'hint' && random.chance(0.8)) {
       did('withholds records');
@@ -85,7 +85,7 @@ export class Byzantine {
     }
     if (this.#does.has('is late') && random.chance(0.4)) {
       did('is late');
-      agenda.after(random.between(500, 15_000), () => wire.send(to, envelope));
+      eventQueue.after(random.between(500, 15_000), () => wire.send(to, envelope));
       return;
     }
     if (envelope.kind === 'proposal') this.#propose(wire, to, envelope);
@@ -97,7 +97,7 @@ export class Byzantine {
     const { random, members, did } = this.#options;
     if (!this.#does.has('replays and relabels')) return;
     this.#remembered.push(envelope);
-    this.#remembered = this.#remembered.slice(-mostRemembered);
+    this.#remembered = this.#remembered.slice(-maxRemembered);
     if (random.chance(0.2)) {
       did('replays and relabels');
       wire.send(random.pick(members), random.pick(this.#remembered));
@@ -122,16 +122,16 @@ export class Byzantine {
     this.#approve(wire, this.#options.members, envelope);
   }
 
-  /** Both votes for a proposal, some time, whatever was voted before. */
+  /** Sends both votes for a proposal after some time, regardless of earlier votes. */
   #approve(wire: Transport, receivers: readonly string[], { registerId, proposal }: ProposalEnvelope): void {
-    const { agenda, random } = this.#options;
+    const { eventQueue, random } = this.#options;
     const { height, round, value } = proposal;
     for (const kind of ['prevote', 'precommit'] as const) {
       const vote = this.#sign(registerId, { kind, height, round, value, timestamp: value.timestamp });
       if (vote === undefined) return;
       for (const to of receivers) {
         const send = () => wire.send(to, { kind: 'vote', registerId, vote });
-        agenda.after(random.pick([0, 10, 1000]) * random.next(), send);
+        eventQueue.after(random.pick([0, 10, 1000]) * random.next(), send);
       }
     }
   }
@@ -152,7 +152,7 @@ export class Byzantine {
     this.#approve(wire, [to], twin);
   }
 
-  /** Another docket for the same place: the same transactions a little later. */
+  /** Another docket at the same position: the same transactions with a later timestamp. */
   #twin(envelope: ProposalEnvelope): ProposalEnvelope | undefined {
     const place = placeOf(envelope);
     const known = this.#twins.get(place);
@@ -163,8 +163,8 @@ export class Byzantine {
   }
 
   /**
-   * The own docket with an instant around the edges of what is timely, before its predecessor or far away: members whose
-   * clocks differ within what is allowed may judge it differently.
+   * The own docket with a timestamp at the bounds of timeliness, before its predecessor or far away, so that members whose
+   * clocks differ within the allowed precision may judge it differently.
    */
   #stamp(wire: Transport, envelope: ProposalEnvelope): ProposalEnvelope | undefined {
     const { random, members, did } = this.#options;
@@ -189,7 +189,7 @@ export class Byzantine {
     return stamped;
   }
 
-  /** A proposal so many microseconds later; without them, at the very instant of the docket before. */
+  /** A proposal shifted by that many microseconds; undefined sets the timestamp of the previous docket. */
   #restamp(envelope: ProposalEnvelope, byMicros: bigint | undefined): ProposalEnvelope | undefined {
     const { header, proposal, recordHashes, registerId } = envelope;
     const { height, round, polRound } = proposal;

@@ -1,42 +1,42 @@
 import { type ConsensusMessage, quorum } from '#core/ledger/consensus.ts';
 import type { Effect, Message } from '../consensus/messages.ts';
 import type { KnownEvidence } from '../peering/evidence.ts';
-import type { Register } from '../sealing/register.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { identity } from '../sealing/sign-bytes.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import type { FakeLedger } from '../testing/fake-ledger.ts';
-import type { Signed } from '../testing/submissions.ts';
+import type { SignedSubmission } from '../testing/submissions.ts';
 import type { Coverage } from './coverage.ts';
 import { digestOf } from './digest.ts';
+import type { Change, FaultModel } from './fault-model.ts';
 import { Invariants } from './invariants.ts';
 import type { Member, Process } from './member.ts';
 import { short, type Trace } from './trace.ts';
-import type { Change, Trust } from './trust.ts';
-import type { Verdict } from './verdict.ts';
+import type { ViolationRecorder } from './violations.ts';
 import type { Workload } from './workload.ts';
 
 export interface ChainOptions {
   readonly registerId: string;
-  /** Before heights in the trace; empty in a world with one register. */
+  /** Prefix of heights in the trace; empty in a world with one register. */
   readonly label: string;
-  /** Validators that the register begins with. */
+  /** The register's initial validators. */
   readonly first: readonly string[];
   readonly members: readonly Member[];
   readonly ledger: FakeLedger;
   readonly workload: Workload;
-  readonly trust: Trust;
-  readonly verdict: Verdict;
+  readonly faultModel: FaultModel;
+  readonly violations: ViolationRecorder;
   readonly trace: Trace;
   readonly coverage: Coverage;
 }
 
 interface Offered {
   readonly txId: string;
-  /** Undefined for a change of policy. */
+  /** Undefined for a policy change. */
   readonly change: Change | undefined;
 }
 
-/** One register of a world, as somebody sees it who sees everything: its sets, its dockets, what holds and what does not. */
+/** An omniscient view of one register of a world: its sets, its dockets, and its invariants. */
 export class Chain {
   readonly registerId: string;
   readonly label: string;
@@ -44,22 +44,22 @@ export class Chain {
   readonly ledger: FakeLedger;
   readonly workload: Workload;
   readonly invariants: Invariants;
-  /** Validators that the owner takes out, or lets in, before others. */
-  readonly wishes = new Map<string, 'in' | 'out'>();
+  /** Validators that the owner should remove or add first. */
+  readonly preferences = new Map<string, 'in' | 'out'>();
   readonly #options: ChainOptions;
   readonly #membersAt = new Map<number, readonly string[]>();
   readonly #sealed = new Set<string>();
   readonly #accusations = new Set<string>();
   readonly #left = new Set<string>();
   readonly #givenUp = new Set<string>();
-  readonly #everybody: Set<string>;
+  readonly #everMembers: Set<string>;
   #highest = 0;
   #checkedDockets = 0;
   #restoredTo = 0;
   readonly #offered: Offered[] = [];
 
   constructor(options: ChainOptions) {
-    const { registerId, label, first, ledger, workload, trust, verdict } = options;
+    const { registerId, label, first, ledger, workload, faultModel, violations } = options;
     this.registerId = registerId;
     this.label = label;
     this.first = first;
@@ -67,17 +67,17 @@ export class Chain {
     this.workload = workload;
     this.#options = options;
     this.#membersAt.set(0, first);
-    this.#everybody = new Set(first);
+    this.#everMembers = new Set(first);
     const membersAt = (height: number) => this.membersAt(height);
-    this.invariants = new Invariants({ registerId, trust, verdict, membersAt });
-    trust.watch(registerId, {
+    this.invariants = new Invariants({ registerId, faultModel, violations, membersAt });
+    faultModel.watch(registerId, {
       known: () => this.#membersAt,
       current: () => ledger.state?.members.map((each) => each.validatorId) ?? first,
-      underWay: () => this.#underWay(),
+      pending: () => this.#inFlight(),
     });
   }
 
-  /** V(height), as far as somebody honest has come to that height. */
+  /** The validator set of a height, as far as a correct member has reached it. */
   membersAt(height: number): readonly string[] {
     const known = this.#membersAt.get(Math.min(height, this.#highest));
     if (known !== undefined) return known;
@@ -87,64 +87,68 @@ export class Chain {
 
   /** Whether a validator is or was in the set, as far as clients can know. */
   wasMember(validatorId: string): boolean {
-    return this.#everybody.has(validatorId);
+    return this.#everMembers.has(validatorId);
   }
 
-  /** Number of the last height that somebody honest works on. */
+  /** The highest height that a correct member works on. */
   get highest(): number {
     return this.#highest;
   }
 
-  /** Somebody honest begins to work on a height. */
+  /** A correct member begins a height. */
   begins(height: number, members: readonly string[]): void {
     if (this.#membersAt.has(height)) return;
     this.#membersAt.set(height, members);
-    for (const each of members) this.#everybody.add(each);
-    const liars = members.filter((each) => this.#options.trust.liesAt(each, this.registerId, height));
+    for (const each of members) this.#everMembers.add(each);
+    const liars = members.filter((each) =>
+      this.#options.faultModel.isFaultyAt(each, this.registerId, height),
+    );
     if (liars.length > 0 && 3 * liars.length + 1 > members.length) {
       const text = `${liars.join(' ')} of ${members.length} at ${this.label}${height}`;
-      this.#options.verdict.break('the simulator keeps to its bound', text);
+      this.#options.violations.break('the simulator keeps to its bound', text);
     }
     this.#highest = Math.max(this.#highest, height);
   }
 
-  /** The state of somebody honest, the furthest. */
+  /** The most advanced state of a correct member. */
   get state(): RegisterState | undefined {
     const states = this.#options.members.flatMap(({ id, engine }) => {
-      const register = this.#options.trust.isFaulty(id) ? undefined : engine?.registers.get(this.registerId);
+      const register = this.#options.faultModel.isFaulty(id)
+        ? undefined
+        : engine?.registers.get(this.registerId);
       return register === undefined ? [] : register.state;
     });
     return states.toSorted((a, b) => b.height - a.height)[0];
   }
 
-  /** Offers a control transaction of the owner; what it may do to the set is under way until it is sealed or refused. */
-  offer(signed: Signed, change: Change | undefined): void {
+  /** Submits a control transaction of the owner; its change is pending until it is sealed or refused. */
+  offer(signed: SignedSubmission, change: Change | undefined): void {
     this.#offered.push({ txId: signed.txId, change });
     this.workload.offer(signed);
   }
 
   /**
-   * The store lost dockets that were stored before they were forced into the logs, so that no log gives them back: so many
-   * honest members halt that nothing can be decided, and an operator is asked.
+   * The store lost dockets that were stored before they were forced into the logs, so that no log can restore them. So many
+   * correct members halt that no quorum is left, and an operator must intervene.
    */
   get isLost(): boolean {
-    const { members, trust } = this.#options;
+    const { members, faultModel } = this.#options;
     const current = this.membersAt(this.ledger.dockets.length);
     const working = current.filter((id) => {
       const engine = members.find((member) => member.id === id)?.engine;
-      return !trust.isFaulty(id) && engine?.registers.get(this.registerId)?.status !== 'Halted';
+      return !faultModel.isFaulty(id) && engine?.registers.get(this.registerId)?.status !== 'Halted';
     });
     return this.#restoredTo > 0 && working.length < quorum(current.length);
   }
 
-  /** Nothing is left to do, and every honest member knows it. */
+  /** Everything is sealed, and every correct member knows it. */
   get isSettled(): boolean {
     if (this.isLost) return true;
     if (this.workload.open > 0 || this.unsettled.length > 0) return false;
     const { length } = this.ledger.dockets;
     const current = this.membersAt(length);
     return this.#options.members.every(({ id, engine }) => {
-      if (this.#options.trust.isFaulty(id) || !current.includes(id)) return true;
+      if (this.#options.faultModel.isFaulty(id) || !current.includes(id)) return true;
       const register = engine?.registers.get(this.registerId);
       return (
         register !== undefined && register.state.height === length && register.facts.storedHeight === length
@@ -152,13 +156,13 @@ export class Chain {
     });
   }
 
-  /** What was accepted and is neither sealed nor honestly given up. */
+  /** Accepted transactions that are neither sealed nor legitimately dropped. */
   get unsettled(): string[] {
-    const { trust, members } = this.#options;
+    const { faultModel, members } = this.#options;
     const { sealed } = this.ledger;
     return [...this.workload.accepted.values()].flatMap(({ txId, by }) => {
-      // What only a member had that lost its volume may be gone with it; one that left the set still gives it to the others.
-      if (sealed.has(txId) || [...by].every((id) => trust.isFaulty(id))) return [];
+      // A transaction that only a member with a lost volume had may be lost; a member that left the set still transfers it.
+      if (sealed.has(txId) || [...by].every((id) => faultModel.isFaulty(id))) return [];
       if (this.#givenUp.has(txId)) return [];
       const isGivenUp = members.some(({ engine }) => {
         return engine?.registers.get(this.registerId)?.tombstones.find(txId) !== undefined;
@@ -167,32 +171,33 @@ export class Chain {
     });
   }
 
-  /** Clients were told that it will not be sealed; one that has left the set does not know it any more after a restart. */
-  noteGivenUp({ tombstones }: Register): void {
+  /** Records transactions that a member reported as dropped, since a member outside the set forgets them at a restart. */
+  recordDropped({ tombstones }: RegisterChain): void {
     for (const txId of this.workload.accepted.keys()) {
       if (tombstones.find(txId) !== undefined) this.#givenUp.add(txId);
     }
   }
 
-  /** What can be said only when time is up. */
+  /** Checks that are possible only at the end. */
   judgeEnd(): void {
     if (this.isLost) return;
-    const { members, verdict } = this.#options;
+    const { members, violations } = this.#options;
     const { dockets } = this.ledger;
     const { decidedHeight } = this.invariants;
     if (dockets.length < decidedHeight) {
       const text = `${decidedHeight} dockets were decided, ${dockets.length} stored`;
-      verdict.break('nothing sealed is lost', text);
+      violations.break('nothing sealed is lost', text);
     }
     if (this.isSettled) return;
-    const lost = this.unsettled.filter((txId) => !this.#isHeld(txId));
-    if (lost.length > 0) verdict.break('nothing accepted is lost', `nobody has ${lost.map(short).join(' ')}`);
+    const lost = this.unsettled.filter((txId) => !this.#isSuspended(txId));
+    if (lost.length > 0)
+      violations.break('nothing accepted is lost', `nobody has ${lost.map(short).join(' ')}`);
     const heights = members.map(({ id, engine }) => {
       return `${id} ${JSON.stringify(engine?.registers.get(this.registerId)?.facts)}`;
     });
     const waiting = this.unsettled.map(short).join(' ');
     const text = `${dockets.length} dockets stored, ${this.workload.open} submissions open, waiting: ${waiting}`;
-    verdict.break('progress after healing', [`${this.label}${text}`, ...heights].join('\n'));
+    violations.break('progress after healing', [`${this.label}${text}`, ...heights].join('\n'));
   }
 
   /** The register service's database is restored from an older state. */
@@ -211,7 +216,7 @@ export class Chain {
     }
   }
 
-  /** What the member accepted is not at hand there any more. */
+  /** The member has lost the transactions that it accepted. */
   forget(validatorId: string): void {
     for (const { by } of this.workload.accepted.values()) by.delete(validatorId);
   }
@@ -226,21 +231,21 @@ export class Chain {
   }
 
   released(validatorId: string, message: Message): void {
-    if (message.kind === 'proposal' || this.#options.trust.isByzantine(validatorId)) return;
+    if (message.kind === 'proposal' || this.#options.faultModel.isByzantine(validatorId)) return;
     const { kind, height, round, value } = message;
     const name = value === undefined ? '' : identity(value);
     this.invariants.voted(validatorId, { kind, height, round, value: name });
   }
 
-  decided(validatorId: string, who: string, effect: Extract<Effect, { kind: 'decide' }>): void {
+  decided(validatorId: string, processName: string, effect: Extract<Effect, { kind: 'decide' }>): void {
     const { height, round, value } = effect;
     const { trace, coverage } = this.#options;
-    trace.add(who, `decides ${this.label}${height}/${round} ${short(value.hash)}`);
+    trace.add(processName, `decides ${this.label}${height}/${round} ${short(value.hash)}`);
     if (round > 0) coverage.add('docket decided in round 1 or later');
     this.invariants.decided(validatorId, effect);
   }
 
-  /** After every event: what is new in the store. */
+  /** After every event: checks new dockets in the store. */
   checkStore(): void {
     const { dockets } = this.ledger;
     for (; this.#checkedDockets < dockets.length; this.#checkedDockets += 1) {
@@ -254,35 +259,35 @@ export class Chain {
     }
   }
 
-  /** After every event: what is new at one honest process. */
-  checkProcess({ id }: Member, { life, engine, checked }: Process, { state }: Register): void {
+  /** After every event: checks new state of one correct process. */
+  checkProcess({ id }: Member, { handle, engine, checked }: Process, { state }: RegisterChain): void {
     const evidence = engine?.peering.evidence(this.registerId) ?? [];
-    if (evidence.length > 0) this.#checkEvidence(id, life.name, evidence);
+    if (evidence.length > 0) this.#checkEvidence(id, handle.name, evidence);
     if (state.height <= (checked.get(this.registerId) ?? -1)) return;
     checked.set(this.registerId, state.height);
     this.begins(
       state.height,
       state.members.map((each) => each.validatorId),
     );
-    this.invariants.reached(life.name, state.height, digestOf(state));
+    this.invariants.reached(handle.name, state.height, digestOf(state));
   }
 
-  #checkEvidence(validatorId: string, who: string, evidence: readonly KnownEvidence[]): void {
+  #checkEvidence(validatorId: string, processName: string, evidence: readonly KnownEvidence[]): void {
     const { trace, coverage } = this.#options;
     for (const { evidence: proof, height, validatorIds } of evidence) {
       const { kind } = proof;
       const text = `holds ${kind} against ${validatorIds.join(' ')} at ${this.label}${height}`;
-      if (this.#accusations.has(`${who} ${text}`)) continue;
-      this.#accusations.add(`${who} ${text}`);
-      trace.add(who, text);
+      if (this.#accusations.has(`${processName} ${text}`)) continue;
+      this.#accusations.add(`${processName} ${text}`);
+      trace.add(processName, text);
       if (kind !== 'conflicting-certificate') coverage.add(`evidence: ${kind}`);
       for (const accused of validatorIds) this.invariants.accused(validatorId, kind, accused);
     }
   }
 
   #seal(txId: string): void {
-    const { verdict, coverage } = this.#options;
-    if (this.#sealed.has(txId)) verdict.break('sealed once', `${txId} is sealed twice`);
+    const { violations, coverage } = this.#options;
+    if (this.#sealed.has(txId)) violations.break('sealed once', `${txId} is sealed twice`);
     this.#sealed.add(txId);
     const offered = this.#offered.find((each) => each.txId === txId);
     if (offered?.change !== undefined) this.#changed(offered.change);
@@ -290,19 +295,20 @@ export class Chain {
   }
 
   #changed({ kind, validatorId }: Change): void {
-    const { coverage, trust } = this.#options;
-    const isByzantine = trust.isByzantine(validatorId);
+    const { coverage, faultModel } = this.#options;
+    const isByzantine = faultModel.isByzantine(validatorId);
     const crashed = coverage.has('member killed') || coverage.has('member lost power');
-    const isBesideLiars = this.ledger.state?.members.some((each) => trust.isByzantine(each.validatorId));
+    const isBesideLiars = this.ledger.state?.members.some((each) => faultModel.isByzantine(each.validatorId));
     if (crashed && isBesideLiars) coverage.add('set changed beside Byzantine members and crashes');
     coverage.add(kind === 'add' ? 'validator added' : 'validator removed');
     if (kind === 'remove') this.#left.add(validatorId);
     else if (this.#left.has(validatorId)) coverage.add('validator came back');
-    if (kind === 'add' && trust.hasForgotten(validatorId)) coverage.add('one with an old volume came back');
+    if (kind === 'add' && faultModel.hasLostState(validatorId))
+      coverage.add('one with an old volume came back');
     if (isByzantine) coverage.add(kind === 'add' ? 'Byzantine member added' : 'Byzantine member removed');
   }
 
-  #underWay(): readonly Change[] {
+  #inFlight(): readonly Change[] {
     const { refused } = this.workload;
     return this.#offered.flatMap(({ txId, change }) => {
       const isOver = change === undefined || this.ledger.sealed.has(txId) || refused.has(txId);
@@ -310,11 +316,11 @@ export class Chain {
     });
   }
 
-  #isHeld(txId: string): boolean {
-    const { members, trust } = this.#options;
+  #isSuspended(txId: string): boolean {
+    const { members, faultModel } = this.#options;
     return members.some(({ id, engine }) => {
       const register = engine?.registers.get(this.registerId);
-      return !trust.isByzantine(id) && register?.pool.find(txId) !== undefined;
+      return !faultModel.isByzantine(id) && register?.pool.find(txId) !== undefined;
     });
   }
 }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { ACTS, Coverage, Totals } from './coverage.ts';
-import { drawScenario, MISDEEDS } from './scenario.ts';
+import { COVERAGE_ITEMS, Coverage, Totals } from './coverage.ts';
+import { BYZANTINE_BEHAVIOURS, drawScenario } from './scenario.ts';
 
-/** Seeds that run with every change of the code. */
+/** The seeds that CI runs for every change. */
 const seedsOfCi = Array.from({ length: 200 }, (_, place) => place + 1);
 
-describe('what a run has covered', () => {
-  test('is counted by seeds and by times, and what never happened is named', () => {
+describe('the coverage of a run', () => {
+  test('is counted by seeds and by occurrences, and uncovered items are named', () => {
     const totals = new Totals();
     for (const times of [1, 3]) {
       const coverage = new Coverage();
@@ -15,10 +15,10 @@ describe('what a run has covered', () => {
     }
     expect(totals.table()).toMatch(/^partition +2 +4$/m);
     expect(totals.table()).toMatch(/^member killed +never$/m);
-    expect(totals.missing).toEqual(ACTS.filter((act) => act !== 'partition'));
+    expect(totals.missing).toEqual(COVERAGE_ITEMS.filter((item) => item !== 'partition'));
   });
 
-  test('counts the sets that registers begin with', () => {
+  test('counts the initial set sizes', () => {
     const coverage = new Coverage();
     coverage.addSet(25);
     coverage.addSet(26);
@@ -29,20 +29,20 @@ describe('what a run has covered', () => {
 describe('the seeds of CI', () => {
   const scenarios = seedsOfCi.map(drawScenario);
 
-  test('draw every fault, every misdeed and every size of a set', () => {
+  test('draw every fault, every Byzantine behaviour and every set size', () => {
     const faults = new Set(
       scenarios.flatMap((each) =>
         Object.entries(each.faults).flatMap(([name, happens]) => (happens ? name : [])),
       ),
     );
     expect([...faults].toSorted()).toEqual(Object.keys(scenarios[0]?.faults ?? {}).toSorted());
-    const misdeeds = new Set(scenarios.flatMap(({ byzantine }) => [...byzantine.values()].flat()));
-    expect([...misdeeds].toSorted()).toEqual(MISDEEDS.toSorted());
+    const behaviours = new Set(scenarios.flatMap(({ byzantine }) => [...byzantine.values()].flat()));
+    expect([...behaviours].toSorted()).toEqual(BYZANTINE_BEHAVIOURS.toSorted());
     const sizes = new Set(scenarios.map(({ size }) => size));
     expect([...sizes].toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 7, 10, 13, 25]);
   });
 
-  test('draw registers with different sets, and liars beside set changes and crashes', () => {
+  test('draw registers with different sets, and Byzantine members together with set changes and crashes', () => {
     const several = scenarios.filter(({ registers }) => registers.length > 1);
     expect(several.length).toBeGreaterThan(10);
     expect(several.some(({ registers: [a, b] }) => a?.members.join() !== b?.members.join())).toBe(true);
@@ -52,7 +52,7 @@ describe('the seeds of CI', () => {
     expect(mixed.length).toBeGreaterThan(10);
   });
 
-  test('never let more lie in a register than its set bears', () => {
+  test('never draw more Byzantine members in a register than its set tolerates', () => {
     for (const seed of Array.from({ length: 2000 }, (_, place) => place)) {
       const { registers, byzantine } = drawScenario(seed);
       for (const { members } of registers) {

@@ -1,7 +1,7 @@
-import { MISDEEDS } from './scenario.ts';
+import { BYZANTINE_BEHAVIOURS } from './scenario.ts';
 
-/** Everything that a run of the simulator must have done at least once to say anything. */
-export const ACTS = [
+/** Everything that a complete run of the simulator must have exercised. */
+export const COVERAGE_ITEMS = [
   'partition',
   'links that lose, double and delay',
   'loss that an adversary chose',
@@ -34,30 +34,30 @@ export const ACTS = [
   'wrong stamps beside honest skew',
   'evidence: duplicate-vote',
   'evidence: duplicate-proposal',
-  ...MISDEEDS.map((each) => `Byzantine member ${each}` as const),
+  ...BYZANTINE_BEHAVIOURS.map((each) => `Byzantine member ${each}` as const),
   ...[1, 2, 3, 4, 5, 7, 10, 13, 25].map((size) => `set of ${size}` as const),
 ] as const;
-export type Act = (typeof ACTS)[number];
+export type CoverageItem = (typeof COVERAGE_ITEMS)[number];
 
-/** How often each act happened in one world. */
+/** How often each item occurred in one world. */
 export type Counts = Readonly<Partial<Record<string, number>>>;
 
-/** What happened in one world, as far as a run must have had it. */
+/** The coverage items that occurred in one world. */
 export class Coverage {
-  readonly #counts = new Map<Act, number>();
+  readonly #counts = new Map<CoverageItem, number>();
 
-  add(act: Act): void {
-    this.#counts.set(act, (this.#counts.get(act) ?? 0) + 1);
+  add(item: CoverageItem): void {
+    this.#counts.set(item, (this.#counts.get(item) ?? 0) + 1);
   }
 
-  /** A register begins with a set of that size. */
+  /** Records the initial set size of a register. */
   addSet(size: number): void {
-    const act = ACTS.find((each) => each === `set of ${size}`);
-    if (act !== undefined) this.add(act);
+    const item = COVERAGE_ITEMS.find((each) => each === `set of ${size}`);
+    if (item !== undefined) this.add(item);
   }
 
-  has(act: Act): boolean {
-    return this.#counts.has(act);
+  has(item: CoverageItem): boolean {
+    return this.#counts.has(item);
   }
 
   get counts(): Counts {
@@ -71,25 +71,25 @@ export class Totals {
   readonly #times = new Map<string, number>();
 
   take(counts: Counts): void {
-    for (const [act, times = 0] of Object.entries(counts)) {
-      this.#seeds.set(act, (this.#seeds.get(act) ?? 0) + 1);
-      this.#times.set(act, (this.#times.get(act) ?? 0) + times);
+    for (const [item, times = 0] of Object.entries(counts)) {
+      this.#seeds.set(item, (this.#seeds.get(item) ?? 0) + 1);
+      this.#times.set(item, (this.#times.get(item) ?? 0) + times);
     }
   }
 
-  /** What no seed had. */
+  /** Items that no seed covered. */
   get missing(): readonly string[] {
-    return ACTS.filter((act) => !this.#seeds.has(act));
+    return COVERAGE_ITEMS.filter((item) => !this.#seeds.has(item));
   }
 
-  /** One line for each act: in how many seeds it happened, and how often. */
+  /** One line per item: in how many seeds it occurred, and how often. */
   table(): string {
-    const width = Math.max(...ACTS.map((act) => act.length));
+    const width = Math.max(...COVERAGE_ITEMS.map((item) => item.length));
     const head = `${'covered'.padEnd(width)} ${'seeds'.padStart(7)} ${'times'.padStart(9)}`;
-    const lines = ACTS.map((act) => {
-      const seeds = this.#seeds.get(act);
-      if (seeds === undefined) return `${act.padEnd(width)}   never`;
-      return `${act.padEnd(width)} ${String(seeds).padStart(7)} ${String(this.#times.get(act)).padStart(9)}`;
+    const lines = COVERAGE_ITEMS.map((item) => {
+      const seeds = this.#seeds.get(item);
+      if (seeds === undefined) return `${item.padEnd(width)}   never`;
+      return `${item.padEnd(width)} ${String(seeds).padStart(7)} ${String(this.#times.get(item)).padStart(9)}`;
     });
     return [head, ...lines].join('\n');
   }

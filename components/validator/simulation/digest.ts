@@ -2,7 +2,7 @@ import { encodeHex } from '#core/encoding/hex.ts';
 import { canonicalJson } from '#core/encoding/jcs.ts';
 import type { RegisterState } from '../sealing/state.ts';
 
-/** Everything that validity at a height may depend on. */
+/** Digest of everything that validity at a height may depend on. */
 export function digestOf(state: RegisterState): string {
   const { height, headHash, headTimestamp, membersHash, ledger, log } = state;
   return canonicalJson({

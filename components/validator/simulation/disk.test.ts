@@ -5,13 +5,13 @@ import { createLogger } from '#kit/log/log.ts';
 import { createRandom, type Random } from '#kit/testing/random.ts';
 import { Journal } from '../log/journal.ts';
 import { Volume } from '../log/volume.ts';
-import { Agenda, type Life } from './agenda.ts';
 import { Disk } from './disk.ts';
+import { EventQueue, type ProcessHandle } from './event-queue.ts';
 
 const log = createLogger({ service: 'test', level: 'silent' });
 
 interface Written {
-  /** Entries whose append was answered, over all lives of the log. */
+  /** Entries whose append was acknowledged, over all lives of the log. */
   readonly acknowledged: string[];
   /** Entries that the last start found. */
   readonly found: string[];
@@ -19,66 +19,72 @@ interface Written {
   readonly vanished: string[];
 }
 
-/** A log that is written until its process is killed or its machine loses power, again and again. */
+/** Writes a log whose process is killed or whose machine loses power repeatedly. */
 async function writeAndCut(seed: number, forgets: boolean, losses: number): Promise<Written> {
   const random = createRandom(seed);
-  const agenda = new Agenda(0);
+  const eventQueue = new EventQueue(0);
   const disk = new Disk({ forceMs: () => random.between(0.2, 5), forgets });
   const acknowledged: string[] = [];
   const found: string[] = [];
   const vanished: string[] = [];
   for (let round = 0; round <= losses; round += 1) {
-    const life: Life = { name: 'log', alive: true };
+    const handle: ProcessHandle = { name: 'log', alive: true };
     const options = {
       directory: 'volume',
       segmentBytes: 2000,
       retainBytes: 1 << 20,
       log,
       volume: new Volume(systemClock(), log),
-      later: () => {},
-      carry: () => [],
+      schedule: () => {},
+      carryOver: () => [],
     };
     const before = found.splice(0);
     let failure: unknown;
-    Journal.open({ ...options, storage: disk.storage(agenda, life) }, (entry) =>
+    Journal.open({ ...options, storage: disk.storage(eventQueue, handle) }, (entry) =>
       found.push(Buffer.from(entry.body).toString()),
     ).then(
       (journal) => {
         vanished.push(...before.filter((text) => !found.includes(text)));
-        write(journal, { agenda, life, random, acknowledged, round });
+        write(journal, { eventQueue, handle, random, acknowledged, round });
       },
       (error: unknown) => {
         failure = error;
       },
     );
-    await agenda.run(agenda.elapsedMs + random.between(5, 120), () => false);
+    await eventQueue.run(eventQueue.elapsedMs + random.between(5, 120), () => false);
     if (failure !== undefined) throw failure;
-    life.alive = false;
+    handle.alive = false;
     if (round < losses && random.chance(0.6)) disk.losePower(random);
-    else if (round === losses) await agenda.run(agenda.elapsedMs + 1000, () => false);
+    else if (round === losses) await eventQueue.run(eventQueue.elapsedMs + 1000, () => false);
   }
   return { acknowledged, found, vanished };
 }
 
 function write(
   journal: Journal,
-  world: { agenda: Agenda; life: Life; random: Random; acknowledged: string[]; round: number },
+  world: {
+    eventQueue: EventQueue;
+    handle: ProcessHandle;
+    random: Random;
+    acknowledged: string[];
+    round: number;
+  },
 ): void {
-  const { agenda, life, random, acknowledged, round } = world;
+  const { eventQueue, handle, random, acknowledged, round } = world;
   for (let index = 0; index < 20; index += 1) {
-    agenda.after(
+    eventQueue.after(
       random.between(0, 100),
       () => {
         const text = `${round}/${index}/${'x'.repeat(random.whole(0, 900))}`;
         void journal.append({ type: 1, body: Buffer.from(text) }).then(() => acknowledged.push(text));
       },
-      life,
+      handle,
     );
   }
 }
 
 describe('a log whose machine loses power', () => {
-  it('has everything that it said was on disk, in order, and starts again every time', async () => {
+  it('has every acknowledged entry, in order, and starts every time', async () => {
     let total = 0;
     for (let seed = 1; seed <= 60; seed += 1) {
       const { acknowledged, found, vanished } = await writeAndCut(seed, false, 6);
@@ -91,7 +97,7 @@ describe('a log whose machine loses power', () => {
     expect(total).toBeGreaterThan(500);
   });
 
-  it('loses what it said was on disk, or finds itself damaged, when the disk lies', async () => {
+  it('loses acknowledged entries or detects damage when the disk lies', async () => {
     for (let seed = 1; seed <= 5; seed += 1) {
       const harm = await writeAndCut(seed, true, 6).then(
         ({ acknowledged, found }) => acknowledged.filter((text) => !found.includes(text)).length,
@@ -103,37 +109,37 @@ describe('a log whose machine loses power', () => {
 });
 
 describe('a simulated disk', () => {
-  it('gives a copy that goes its own way', async () => {
-    const agenda = new Agenda(0);
-    const life: Life = { name: 'x', alive: true };
+  it('can be copied independently', async () => {
+    const eventQueue = new EventQueue(0);
+    const handle: ProcessHandle = { name: 'x', alive: true };
     const disk = new Disk({ forceMs: () => 1 });
     const act = async () => {
-      const file = await disk.storage(agenda, life).create('volume/a');
+      const file = await disk.storage(eventQueue, handle).create('volume/a');
       await file.write(Buffer.from('one'), 0);
       const copy = disk.copy();
       await file.write(Buffer.from('two'), 3);
-      const read = (from: Disk) => from.storage(agenda, life).read('volume/a');
+      const read = (from: Disk) => from.storage(eventQueue, handle).read('volume/a');
       return [String(await read(disk)), String(await read(copy))];
     };
     const done = act();
-    await agenda.run(100, () => false);
+    await eventQueue.run(100, () => false);
     expect(await done).toEqual(['onetwo', 'one']);
   });
 
-  it('does nothing more for a process that has died', async () => {
-    const agenda = new Agenda(0);
-    const life: Life = { name: 'x', alive: true };
+  it('does nothing more for a dead process', async () => {
+    const eventQueue = new EventQueue(0);
+    const handle: ProcessHandle = { name: 'x', alive: true };
     const disk = new Disk({ forceMs: () => 5 });
     let isForced = false;
     const act = async () => {
-      const file = await disk.storage(agenda, life).create('volume/a');
+      const file = await disk.storage(eventQueue, handle).create('volume/a');
       await file.force();
       isForced = true;
     };
     void act();
-    await agenda.run(2, () => false);
-    life.alive = false;
-    await agenda.run(50, () => false);
+    await eventQueue.run(2, () => false);
+    handle.alive = false;
+    await eventQueue.run(50, () => false);
     expect(isForced).toBe(false);
   });
 });

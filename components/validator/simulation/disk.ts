@@ -1,27 +1,27 @@
 import type { Random } from '#kit/testing/random.ts';
 import type { Storage, StorageFile } from '../log/storage.ts';
-import type { Agenda, Life } from './agenda.ts';
+import type { EventQueue, ProcessHandle } from './event-queue.ts';
 
 interface Content {
-  /** What processes see. */
+  /** The content that processes see. */
   seen: Buffer;
-  /** What the machine keeps when its power goes. */
+  /** The content that survives a power loss. */
   kept: Buffer;
-  /** Memory that begins with `seen` and is longer: what is appended goes there, so that a file is not copied each time. */
+  /** A larger buffer that begins with `seen`, so that an append does not copy the file. */
   room: Buffer;
 }
 
 export interface DiskOptions {
-  /** Milliseconds that a forced write takes, drawn for each. */
+  /** Duration of a forced write in milliseconds, drawn for each. */
   forceMs(): number;
-  /** A disk that lies: what it says is forced is not. */
+  /** A lying disk, which acknowledges a force without performing it. */
   readonly forgets?: boolean;
 }
 
 const sectorBytes = 512;
 const nothing = Buffer.alloc(0);
 
-/** The volume of one validator: names and bytes, with what is forced apart from what is only written. */
+/** The volume of one validator: names and bytes, with forced content apart from merely written content. */
 export class Disk {
   readonly #options: DiskOptions;
   #seen = new Map<string, Content>();
@@ -31,14 +31,14 @@ export class Disk {
     this.#options = options;
   }
 
-  /** A copy of what processes see, as a backup of the volume is. */
+  /** A copy of the content that processes see, as a backup. */
   copy(): Disk {
     const copied = new Disk(this.#options);
     copied.#put(this.#seen);
     return copied;
   }
 
-  /** The machine loses its power: what was not forced is there whole, torn or not at all. */
+  /** The machine loses power: unforced writes survive completely, partly or not at all. */
   losePower(random: Random): void {
     for (const content of this.#seen.values()) content.kept = torn(content, random);
     const names = random.chance(0.5) ? this.#seen : this.#kept;
@@ -59,9 +59,9 @@ export class Disk {
   }
 
   /** The disk as one process uses it. */
-  storage(agenda: Agenda, life: Life): Storage {
-    const soon = () => agenda.wait(0.02, life);
-    const forced = () => agenda.wait(this.#options.forceMs(), life);
+  storage(eventQueue: EventQueue, handle: ProcessHandle): Storage {
+    const defer = () => eventQueue.wait(0.02, handle);
+    const forced = () => eventQueue.wait(this.#options.forceMs(), handle);
     const find = (path: string) => {
       const content = this.#seen.get(path);
       if (content === undefined) throw new Error(`${path} is not there`);
@@ -70,52 +70,52 @@ export class Disk {
     const file = (content: Content): StorageFile => ({
       write: async (bytes, at) => {
         write(content, bytes, at);
-        await soon();
+        await defer();
       },
       force: async () => {
         const { seen } = content;
         await forced();
         if (this.#options.forgets !== true) content.kept = seen;
       },
-      close: soon,
+      close: defer,
     });
     return {
-      prepare: soon,
+      prepare: defer,
       list: async (directory) => {
-        await soon();
+        await defer();
         const names = [...this.#seen.keys()].filter((path) => path.startsWith(`${directory}/`));
         return names.map((path) => path.slice(directory.length + 1));
       },
       read: async (path) => {
-        await soon();
+        await defer();
         return Buffer.from(find(path).seen);
       },
       open: async (path) => {
-        await soon();
+        await defer();
         return file(find(path));
       },
       create: async (path) => {
         const content = { seen: nothing, kept: nothing, room: nothing };
         this.#seen.set(path, content);
-        await soon();
+        await defer();
         return file(content);
       },
       truncate: async (path, sizeBytes) => {
         const content = find(path);
         content.seen = content.seen.subarray(0, sizeBytes);
         content.room = nothing;
-        await soon();
+        await defer();
       },
       rename: async (from, to) => {
         this.#seen.set(to, find(from));
         this.#seen.delete(from);
-        await soon();
+        await defer();
       },
       remove: async (path) => {
         this.#seen.delete(path);
-        await soon();
+        await defer();
       },
-      forceNames: async () => {
+      syncDirectory: async () => {
         const names = new Map(this.#seen);
         await forced();
         if (this.#options.forgets !== true) this.#kept = names;
@@ -124,7 +124,7 @@ export class Disk {
   }
 }
 
-/** Bytes that `kept` and copies of a disk share with `seen` are never changed: only what lies behind them is written in place. */
+/** Never changes bytes that `kept` and copies of a disk share with `seen`; only appended bytes are written in place. */
 function write(content: Content, bytes: Uint8Array, at: number): void {
   const { seen } = content;
   const sizeBytes = Math.max(seen.length, at + bytes.length);
@@ -136,7 +136,7 @@ function write(content: Content, bytes: Uint8Array, at: number): void {
   content.seen = content.room.subarray(0, sizeBytes);
 }
 
-/** Sectors that were written and not forced reach the disk one by one, in any order; the size may come before them. */
+/** Unforced sectors reach the disk individually, in any order; the file size may precede them. */
 function torn({ seen, kept }: Content, random: Random): Buffer {
   if (seen === kept || seen.equals(kept)) return kept;
   const fate = random.next();

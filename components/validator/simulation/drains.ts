@@ -4,17 +4,17 @@ import type { Member } from './member.ts';
 import type { Scenario } from './scenario.ts';
 import type { World } from './world.ts';
 
-/** Drains members and ends it, as an operator does that rolls through them. */
+/** Drains and undrains members, like an operator in a rolling update. */
 class Drains {
   readonly #world: World;
-  /** Processes that were seen draining or told to. */
+  /** Engines that were seen or made draining. */
   readonly #seen = new WeakSet<Engine>();
 
   constructor(world: World) {
     this.#world = world;
   }
 
-  /** What was drained when its process died is drained when it is started again. */
+  /** A member that was draining when its process died is draining after its restart. */
   look(): void {
     for (const { engine } of this.#world.members) {
       if (engine?.drain.isDraining !== true || this.#seen.has(engine)) continue;
@@ -29,7 +29,7 @@ class Drains {
     this.#seen.add(engine);
     this.#world.trace.add(id, begins ? 'is drained' : 'is not drained any more');
     if (begins) this.#world.coverage.add('member drained');
-    // A process that dies meanwhile, or has no room on its disk, does it or does not.
+    // A process that dies meanwhile, or has a full disk, may or may not do it.
     const turned = begins ? engine.drain.begin() : engine.drain.end();
     turned.catch(() => undefined);
   }
@@ -39,14 +39,14 @@ class Drains {
   }
 }
 
-/** Members are drained and take part again by turns; in the end all of them take part. */
+/** Members are drained and undrained in turn; in the end all are undrained. */
 export function planDrains(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, members } = world;
+  const { eventQueue, members } = world;
   const drains = new Drains(world);
   const next = () =>
-    agenda.after(random.between(300, 6000), () => {
+    eventQueue.after(random.between(300, 6000), () => {
       drains.look();
-      if (agenda.elapsedMs > faultsUntilMs) drains.endAll();
+      if (eventQueue.elapsedMs > faultsUntilMs) drains.endAll();
       else drains.turn(random.pick(members));
       next();
     });

@@ -11,7 +11,7 @@ import type { Scenario } from './scenario.ts';
 import { short } from './trace.ts';
 import type { World } from './world.ts';
 
-/** Plans what goes wrong in a world until it heals. */
+/** Plans the faults of a world until it heals. The random fork of each fault is named after its function. */
 export function planFaults(world: World, scenario: Scenario): void {
   const { faults, seed } = scenario;
   const draw = (name: string) => createRandom(seed).fork(`faults/${name}`);
@@ -33,7 +33,7 @@ export function planFaults(world: World, scenario: Scenario): void {
   for (const [happens, plan] of acts) if (happens) plan(world, scenario, draw(plan.name));
 }
 
-/** Ends all faults but the ill will of Byzantine members: links are good, clocks right, everybody runs. */
+/** Ends all faults except Byzantine behaviour: links and clocks are correct, and every member runs. */
 export function heal(world: World): void {
   world.trace.add('WORLD', 'heals');
   const { conditions } = world.network;
@@ -42,7 +42,7 @@ export function heal(world: World): void {
   world.service.loss = 0;
   world.onSigned = undefined;
   for (const member of world.members) {
-    if (!world.trust.isByzantine(member.id)) member.skewMs = 0;
+    if (!world.faultModel.isByzantine(member.id)) member.skewMs = 0;
     while (member.processes.length > 1) member.crash(false);
     if (member.processes.length === 0) member.start();
   }
@@ -53,17 +53,17 @@ function kill(world: World, { faults }: Scenario, random: Random, member: Member
   const losesPower = faults.powerLosses && (!faults.crashes || random.chance(0.5));
   member.crash(losesPower);
   world.coverage.add(losesPower ? 'member lost power' : 'member killed');
-  world.agenda.after(random.pick([50, 500, 3000, 10_000]) * random.between(0.5, 1.5), () => {
+  world.eventQueue.after(random.pick([50, 500, 3000, 10_000]) * random.between(0.5, 1.5), () => {
     if (member.processes.length === 0) member.start();
   });
 }
 
 function planCrashes(world: World, scenario: Scenario, random: Random): void {
-  const { agenda, members } = world;
+  const { eventQueue, members } = world;
   const meanMs = random.pick([1500, 6000, 15_000]);
   const next = () =>
-    agenda.after(random.between(0, 2 * meanMs), () => {
-      if (agenda.elapsedMs > scenario.faultsUntilMs) return;
+    eventQueue.after(random.between(0, 2 * meanMs), () => {
+      if (eventQueue.elapsedMs > scenario.faultsUntilMs) return;
       const member = random.pick(members);
       if (member.processes.length > 0) kill(world, scenario, random, member);
       if (random.chance(0.1)) {
@@ -75,25 +75,25 @@ function planCrashes(world: World, scenario: Scenario, random: Random): void {
   next();
 }
 
-/** Kills a member within milliseconds of a signature of its own: around the disk, the wire and the store. */
+/** Kills a member within milliseconds of its own signature: around the disk, the wire and the store. */
 function planAimedCrashes(world: World, scenario: Scenario, random: Random): void {
   const share = random.pick([0.005, 0.02, 0.05]);
   world.onSigned = (validatorId) => {
     if (!random.chance(share)) return;
-    world.agenda.after(random.pick([0.5, 5, 20]) * random.next(), () => {
+    world.eventQueue.after(random.pick([0.5, 5, 20]) * random.next(), () => {
       const member = world.members.find(({ id }) => id === validatorId);
-      if (member === undefined || world.agenda.elapsedMs > scenario.faultsUntilMs) return;
+      if (member === undefined || world.eventQueue.elapsedMs > scenario.faultsUntilMs) return;
       if (member.processes.length > 0) kill(world, scenario, random, member);
     });
   };
 }
 
 function planPartitions(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, members, network, trace, coverage } = world;
+  const { eventQueue, members, network, trace, coverage } = world;
   const meanMs = random.pick([2000, 8000]);
   const next = () =>
-    agenda.after(random.between(0.2, 2) * meanMs, () => {
-      if (agenda.elapsedMs > faultsUntilMs) return;
+    eventQueue.after(random.between(0.2, 2) * meanMs, () => {
+      if (eventQueue.elapsedMs > faultsUntilMs) return;
       const { sides } = network.conditions;
       sides.clear();
       const parts = random.pick([1, 2, 2, 3]);
@@ -108,11 +108,11 @@ function planPartitions(world: World, { faultsUntilMs }: Scenario, random: Rando
 }
 
 function planLoss(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, network, trace } = world;
+  const { eventQueue, network, trace } = world;
   const meanMs = random.pick([3000, 10_000]);
   const next = () =>
-    agenda.after(random.between(0, 2) * meanMs, () => {
-      if (agenda.elapsedMs > faultsUntilMs) return;
+    eventQueue.after(random.between(0, 2) * meanMs, () => {
+      if (eventQueue.elapsedMs > faultsUntilMs) return;
       const loss = random.pick([0, 0.05, 0.2, 0.5]);
       const duplication = random.pick([0, 0.1, 0.5]);
       const delayMs = { from: 0.2, to: random.pick([5, 200, 2000]) };
@@ -125,18 +125,18 @@ function planLoss(world: World, { faultsUntilMs }: Scenario, random: Random): vo
   next();
 }
 
-interface Place {
+interface RoundPosition {
   readonly kind: string;
   readonly height: number;
   readonly round: number;
 }
 
-function placeOf(envelope: Envelope): Place | undefined {
+function placeOf(envelope: Envelope): RoundPosition | undefined {
   if (envelope.kind === 'proposal') return { ...envelope.proposal, kind: 'proposal' };
   return envelope.kind === 'vote' ? envelope.vote : undefined;
 }
 
-/** For each round it is drawn who hears proposals, prevotes and precommits in it: locks without decisions come of that. */
+/** Draws for each round which members receive its proposals, prevotes and precommits, which causes locks without decisions. */
 function planChosenLoss(world: World, { seed, faultsUntilMs }: Scenario, random: Random): void {
   const shares: Readonly<Record<string, number>> = {
     proposal: random.pick([0, 0.3]),
@@ -147,7 +147,8 @@ function planChosenLoss(world: World, { seed, faultsUntilMs }: Scenario, random:
   const lateMs = random.pick([0, 2000, 6000]);
   world.network.conditions.interfere = (_from, to, envelope) => {
     const place = placeOf(envelope);
-    if (place === undefined || world.agenda.elapsedMs > faultsUntilMs || place.round > lastRound) return 0;
+    if (place === undefined || world.eventQueue.elapsedMs > faultsUntilMs || place.round > lastRound)
+      return 0;
     const { kind, height, round } = place;
     const drawn = createRandom(seed).fork(`${height}/${round}/${kind}/${to}`);
     if (!drawn.chance(shares[kind] ?? 0)) return 0;
@@ -157,11 +158,11 @@ function planChosenLoss(world: World, { seed, faultsUntilMs }: Scenario, random:
 }
 
 function planAbsences(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, service, signing, trace } = world;
+  const { eventQueue, service, signing, trace } = world;
   service.loss = random.pick([0, 0.05, 0.2]);
   const next = () =>
-    agenda.after(random.between(500, 12_000), () => {
-      if (agenda.elapsedMs > faultsUntilMs) return;
+    eventQueue.after(random.between(500, 12_000), () => {
+      if (eventQueue.elapsedMs > faultsUntilMs) return;
       const forMs = random.pick([200, 2000, 8000]);
       const isSigner = random.chance(0.4);
       if (isSigner) signing.beSilent(forMs);
@@ -176,24 +177,24 @@ function planAbsences(world: World, { faultsUntilMs }: Scenario, random: Random)
   next();
 }
 
-/** Honest clocks stay within half of the precision that the policy grants; others do as they like. */
+/** Correct clocks stay within half of the policy's precision; Byzantine ones are arbitrary. */
 function planClocks(world: World, _scenario: Scenario, random: Random): void {
   world.coverage.add('honest clocks that differ');
   for (const member of world.members) {
-    const isByzantine = world.trust.isByzantine(member.id);
+    const isByzantine = world.faultModel.isByzantine(member.id);
     member.skewMs = isByzantine
       ? random.pick([-600_000, -5000, 5000, 60_000, 600_000])
       : random.between(-200, 200);
   }
 }
 
-/** The owner changes sets by control transactions; what is outdated by the time it arrives is refused. */
+/** The owner changes sets by control transactions; a change that is outdated on arrival is refused. */
 function planSetChanges(world: World, { faults, faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, chains, trace } = world;
+  const { eventQueue, chains, trace } = world;
   const governors = chains.map((chain) => ({ chain, governor: governorOf(world, chain, random) }));
   const next = () =>
-    agenda.after(random.between(500, faults.oldReturn ? 2500 : 6000), () => {
-      if (agenda.elapsedMs > faultsUntilMs) return;
+    eventQueue.after(random.between(500, faults.oldReturn ? 2500 : 6000), () => {
+      if (eventQueue.elapsedMs > faultsUntilMs) return;
       const { chain, governor } = random.pick(governors);
       const { state } = chain;
       const proposed = state === undefined || state.height === 0 ? undefined : governor.change(state);
@@ -206,14 +207,14 @@ function planSetChanges(world: World, { faults, faultsUntilMs }: Scenario, rando
   next();
 }
 
-function governorOf({ agenda, members, trust }: World, chain: Chain, random: Random): Governor {
+function governorOf({ eventQueue, members, faultModel }: World, chain: Chain, random: Random): Governor {
   return new Governor({
     owner: simulatedKey(1),
     random,
     candidates: members,
-    wishes: chain.wishes,
+    preferences: chain.preferences,
     fewest: Math.max(2, chain.first.length - 2),
-    nowMs: () => agenda.clock(() => 0).nowMs(),
-    mayChange: (change) => trust.bearsChange(chain.registerId, change),
+    nowMs: () => eventQueue.clock(() => 0).nowMs(),
+    mayChange: (change) => faultModel.toleratesChange(chain.registerId, change),
   });
 }

@@ -8,31 +8,31 @@ import { possessionBytes } from '#core/ledger/possession.ts';
 import type { Random } from '#kit/testing/random.ts';
 import type { RegisterState } from '../sealing/state.ts';
 import type { TestKey } from '../testing/keys.ts';
-import { type Signed, signedSubmission } from '../testing/submissions.ts';
-import type { Change } from './trust.ts';
+import { type SignedSubmission, signedSubmission } from '../testing/submissions.ts';
+import type { Change } from './fault-model.ts';
 
 export interface GovernorOptions {
   readonly owner: TestKey;
   readonly random: Random;
   /** Every validator that may ever be a member. */
   readonly candidates: readonly { readonly id: string; readonly key: TestKey }[];
-  /** Who is to be taken out, or let in, before others. */
-  readonly wishes: ReadonlyMap<string, 'in' | 'out'>;
-  /** Members that the set never goes below. */
+  /** Validators that should be removed or added first. */
+  readonly preferences: ReadonlyMap<string, 'in' | 'out'>;
+  /** Minimum size of the set. */
   readonly fewest: number;
   nowMs(): number;
-  /** Whether the set may be changed so: the owner knows who cannot be relied on. */
+  /** Whether the change keeps the fault bound of every set. */
   mayChange(change: Change): boolean;
 }
 
 export interface Proposed {
-  readonly signed: Signed;
-  /** What it does to the set; undefined for a change of policy. */
+  readonly signed: SignedSubmission;
+  /** The change of the set; undefined for a policy change. */
   readonly change: Change | undefined;
   readonly what: string;
 }
 
-/** The owner of the register: changes the set of its validators and its policy through the ledger. */
+/** The owner of the register: changes its validators and its policy through the ledger. */
 export class Governor {
   readonly #options: GovernorOptions;
 
@@ -40,7 +40,7 @@ export class Governor {
     this.#options = options;
   }
 
-  /** A change that makes sense against a state; undefined when none was found. */
+  /** A sensible change of a state; undefined when none was found. */
   change(state: RegisterState): Proposed | undefined {
     const { owner, nowMs } = this.#options;
     const timestamp = formatLedgerTimestamp(BigInt(nowMs()) * 1000n);
@@ -62,17 +62,17 @@ export class Governor {
   }
 
   #draw(state: RegisterState) {
-    const { random, candidates, wishes, fewest } = this.#options;
+    const { random, candidates, preferences, fewest } = this.#options;
     const members = new Set(state.members.map((member) => member.validatorId));
     const kind = this.#wish(members) ?? random.pick(['add', 'add', 'remove', 'remove', 'policy'] as const);
-    const outside = candidates.filter(({ id }) => !members.has(id) && wishes.get(id) !== 'out');
+    const outside = candidates.filter(({ id }) => !members.has(id) && preferences.get(id) !== 'out');
     if (kind === 'add' && outside.length > 0) {
-      const wanted = outside.filter(({ id }) => wishes.get(id) === 'in');
+      const wanted = outside.filter(({ id }) => preferences.get(id) === 'in');
       const chosen = random.pick(wanted.length > 0 ? wanted : outside);
       return { drawn: this.#add(state, chosen), change: { kind, validatorId: chosen.id } as const };
     }
     if (kind === 'remove' && members.size > fewest) {
-      const unwanted = [...members].filter((id) => wishes.get(id) === 'out');
+      const unwanted = [...members].filter((id) => preferences.get(id) === 'out');
       const validatorId = random.pick(unwanted.length > 0 ? unwanted : [...members]);
       const drawn = { operationType: 'remove-validator', validatorId } as const;
       return { drawn, change: { kind, validatorId } as const };
@@ -83,10 +83,10 @@ export class Governor {
     return { drawn: { operationType: 'policy-update', policy: changed } as const, change: undefined };
   }
 
-  /** Every other time what is wished and not so yet. */
+  /** Half of the time, a preferred change that is not in effect yet. */
   #wish(members: ReadonlySet<string>): Change['kind'] | undefined {
-    const { random, wishes } = this.#options;
-    const open = [...wishes].find(([id, way]) => members.has(id) !== (way === 'in'));
+    const { random, preferences } = this.#options;
+    const open = [...preferences].find(([id, way]) => members.has(id) !== (way === 'in'));
     if (open === undefined || random.chance(0.5)) return undefined;
     return open[1] === 'in' ? 'add' : 'remove';
   }

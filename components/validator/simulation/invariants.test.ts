@@ -1,25 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import { CONSENSUS_TYPES, type ConsensusMessage } from '#core/ledger/consensus.ts';
 import type { Effect, VoteKind } from '../consensus/messages.ts';
-import { Agenda } from './agenda.ts';
+import { EventQueue } from './event-queue.ts';
+import { FaultModel } from './fault-model.ts';
 import { Invariants } from './invariants.ts';
 import { Trace } from './trace.ts';
-import { Trust } from './trust.ts';
-import { Verdict } from './verdict.ts';
+import { ViolationRecorder } from './violations.ts';
 
 const members = ['a', 'b', 'c', 'd'];
 
-/** The invariants of one register with four members that never change. */
+/** The invariants of one register with four constant members. */
 class Judge extends Invariants {
-  readonly trust: Trust;
-  readonly verdict: Verdict;
+  readonly faultModel: FaultModel;
+  readonly violations: ViolationRecorder;
 
   constructor() {
-    const trust = new Trust();
-    const verdict = new Verdict(new Trace(new Agenda(0)));
-    super({ registerId: 'r', trust, verdict, membersAt: () => members });
-    this.trust = trust;
-    this.verdict = verdict;
+    const faultModel = new FaultModel();
+    const violations = new ViolationRecorder(new Trace(new EventQueue(0)));
+    super({ registerId: 'r', faultModel, violations, membersAt: () => members });
+    this.faultModel = faultModel;
+    this.violations = violations;
   }
 }
 
@@ -55,7 +55,7 @@ function message(height: number, round: number, type: ConsensusMessage['type']):
 }
 
 describe('the invariants', () => {
-  it('hold while everybody keeps to the rules', () => {
+  it('hold for correct members', () => {
     const invariants = create();
     vote(invariants, 'prevote', 0, all('x'));
     vote(invariants, 'precommit', 0, { ...all('x', ['a', 'b']), c: '', d: '' });
@@ -63,84 +63,84 @@ describe('the invariants', () => {
     vote(invariants, 'precommit', 1, all('x', ['a', 'b', 'c']));
     invariants.decided('a', decision('x', 1, ['a', 'b', 'c']));
     invariants.decided('d', decision('x', 1, ['a', 'b', 'c']));
-    expect(invariants.verdict.broken).toBeUndefined();
+    expect(invariants.violations.broken).toBeUndefined();
     expect(invariants.decidedHeight).toBe(0);
   });
 
-  it('notice a vote against a lock, and allow one that a later quorum justifies', () => {
+  it('detect a vote against a lock, and allow one that a later quorum justifies', () => {
     for (const justified of [false, true]) {
       const invariants = create();
       vote(invariants, 'prevote', 0, all('x', ['a', 'b', 'c']));
       vote(invariants, 'precommit', 0, { a: 'x' });
       if (justified) vote(invariants, 'prevote', 1, all('y', ['b', 'c', 'd']));
       vote(invariants, 'prevote', 2, { a: 'y' });
-      expect(invariants.verdict.broken?.invariant).toBe(justified ? undefined : 'lock rule');
+      expect(invariants.violations.broken?.invariant).toBe(justified ? undefined : 'lock rule');
     }
   });
 
-  it('notice a precommit without a quorum of prevotes of its round', () => {
+  it('detect a precommit without a prevote quorum of its round', () => {
     const invariants = create();
     vote(invariants, 'prevote', 0, all('x', ['a', 'b']));
     vote(invariants, 'prevote', 1, { c: 'x' });
     vote(invariants, 'precommit', 1, { a: 'x' });
-    expect(invariants.verdict.broken?.invariant).toBe('polka before precommit');
+    expect(invariants.violations.broken?.invariant).toBe('polka before precommit');
   });
 
-  it('notice what could be two certificates, counting those who may sign anything', () => {
+  it('detect two possible certificates, counting members that may sign anything', () => {
     const invariants = create();
-    invariants.trust.distrust('d', true);
+    invariants.faultModel.markFaulty('d', true);
     vote(invariants, 'prevote', 0, all('x', ['a', 'b']));
     vote(invariants, 'precommit', 0, { a: 'x', b: 'x' });
     vote(invariants, 'prevote', 1, { b: 'y', c: 'y' });
-    expect(invariants.verdict.broken?.invariant).toBe('lock rule');
+    expect(invariants.violations.broken?.invariant).toBe('lock rule');
     const quiet = create();
-    quiet.trust.distrust('c', false);
-    quiet.trust.distrust('d', true);
+    quiet.faultModel.markFaulty('c', false);
+    quiet.faultModel.markFaulty('d', true);
     vote(quiet, 'prevote', 0, all('x', ['a']));
     vote(quiet, 'precommit', 0, { a: 'x' });
     vote(quiet, 'prevote', 1, { b: 'y' });
     vote(quiet, 'precommit', 1, { b: 'y' });
-    expect(quiet.verdict.broken?.invariant).toBe('one certificate for each height');
+    expect(quiet.violations.broken?.invariant).toBe('one certificate for each height');
   });
 
-  it('notice decisions that differ, and certificates that prove nothing', () => {
+  it('detect differing decisions, and certificates without a proof', () => {
     const invariants = create();
     vote(invariants, 'prevote', 0, all('x'));
     vote(invariants, 'precommit', 0, all('x'));
     invariants.decided('a', decision('x', 0, ['a', 'b', 'c']));
     invariants.stored(1, 'y');
-    expect(invariants.verdict.broken?.invariant).toBe('agreement');
+    expect(invariants.violations.broken?.invariant).toBe('agreement');
     const thin = create();
     vote(thin, 'prevote', 0, all('x'));
     vote(thin, 'precommit', 0, all('x', ['a', 'b']));
     thin.decided('a', decision('x', 0, ['a', 'b', 'c']));
-    expect(thin.verdict.broken?.invariant).toBe('certificate');
+    expect(thin.violations.broken?.invariant).toBe('certificate');
   });
 
-  it('notice a signer that goes back or signs two things for one position', () => {
+  it('detect a signer that goes back or signs twice for one position', () => {
     const bytes = (text: string) => Buffer.from(text);
     const { prevote, precommit } = CONSENSUS_TYPES;
     const back = create();
     back.signed('a', message(1, 0, precommit), bytes('one'));
     back.signed('a', message(1, 0, precommit), bytes('one'));
-    expect(back.verdict.broken).toBeUndefined();
+    expect(back.violations.broken).toBeUndefined();
     back.signed('a', message(1, 0, prevote), bytes('two'));
-    expect(back.verdict.broken?.invariant).toBe('positions of a signer only rise');
+    expect(back.violations.broken?.invariant).toBe('positions of a signer only rise');
     const twice = create();
     twice.signed('a', message(1, 0, prevote), bytes('one'));
     twice.signed('a', message(1, 0, prevote), bytes('two'));
-    expect(twice.verdict.broken?.invariant).toBe('positions of a signer only rise');
+    expect(twice.violations.broken?.invariant).toBe('positions of a signer only rise');
   });
 
-  it('notice states that differ, and evidence against the honest', () => {
+  it('detect differing states, and evidence against correct members', () => {
     const states = create();
     states.reached('a', 1, 'one');
     states.reached('b', 1, 'one');
-    expect(states.verdict.broken).toBeUndefined();
+    expect(states.violations.broken).toBeUndefined();
     states.reached('c', 1, 'two');
-    expect(states.verdict.broken?.invariant).toBe('equal state at equal height');
+    expect(states.violations.broken?.invariant).toBe('equal state at equal height');
     const accused = create();
     accused.accused('a', 'duplicate-vote', 'd');
-    expect(accused.verdict.broken?.invariant).toBe('evidence is true');
+    expect(accused.violations.broken?.invariant).toBe('evidence is true');
   });
 });

@@ -1,12 +1,12 @@
 import { CONSENSUS_TYPES, type ConsensusMessage, quorum } from '#core/ledger/consensus.ts';
 import type { Effect, VoteKind } from '../consensus/messages.ts';
+import type { FaultModel } from './fault-model.ts';
 import { short } from './trace.ts';
-import type { Trust } from './trust.ts';
-import type { Broken, Verdict } from './verdict.ts';
+import type { InvariantViolation, ViolationRecorder } from './violations.ts';
 
 type Step = 1 | 2 | 3;
 
-interface Signed {
+interface SignedPosition {
   readonly position: readonly [height: number, round: number, step: Step];
   readonly text: string;
 }
@@ -20,9 +20,9 @@ export interface Ballot {
 }
 
 interface Height {
-  /** Who gave a vote, by its name. */
+  /** Voters by the vote's name. */
   readonly voters: Map<string, Set<string>>;
-  /** Latest precommit for a docket by honest member. */
+  /** Latest precommit for a docket by correct member. */
   readonly locks: Map<string, { readonly round: number; readonly value: string }>;
   /** Values that a quorum may have precommitted in one round. */
   readonly certified: Set<string>;
@@ -31,36 +31,36 @@ interface Height {
 
 export interface InvariantsOptions {
   readonly registerId: string;
-  readonly trust: Trust;
-  readonly verdict: Verdict;
-  /** V(height): its votes are counted here anew, whatever the members believe. */
+  readonly faultModel: FaultModel;
+  readonly violations: ViolationRecorder;
+  /** The validator set of a height: votes are counted independently of the members. */
   membersAt(height: number): readonly string[];
 }
 
 /**
- * Judges what the members of one register sign, decide and hold. Members that are not honest may have signed anything, so
- * they count as signers of everything; what only holds because they happened to be quiet does not hold.
+ * Checks what the members of one register sign, decide and hold. Faulty members may have signed anything, so they count as
+ * signers of everything: an invariant must not depend on their silence.
  */
 export class Invariants {
   readonly #options: InvariantsOptions;
-  readonly #last = new Map<string, Signed>();
+  readonly #last = new Map<string, SignedPosition>();
   readonly #heights = new Map<number, Height>();
-  readonly #states = new Map<number, { readonly digest: string; readonly who: string }>();
+  readonly #states = new Map<number, { readonly digest: string; readonly processName: string }>();
 
   constructor(options: InvariantsOptions) {
     this.#options = options;
   }
 
-  /** Number of heights that somebody honest has decided, from 0 on. */
+  /** Number of heights that a correct member has decided, from 0 on. */
   get decidedHeight(): number {
     let height = 0;
     while (this.#heights.get(height)?.decided !== undefined) height += 1;
     return height;
   }
 
-  /** A member has signed; nobody has the signature yet. */
+  /** A member has signed a message that has not been released yet. */
   signed(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void {
-    if (!this.#options.trust.isByzantine(validatorId)) this.#checkPosition(validatorId, message, bytes);
+    if (!this.#options.faultModel.isByzantine(validatorId)) this.#checkPosition(validatorId, message, bytes);
     else if (message.type !== CONSENSUS_TYPES.proposal) {
       const { height, round, type } = message;
       const kind = type === CONSENSUS_TYPES.prevote ? 'prevote' : 'precommit';
@@ -68,11 +68,11 @@ export class Invariants {
     }
   }
 
-  /** A vote leaves its member; what it signed and never let out binds it to nothing. */
+  /** A vote is released; a signature that is never released has no effect on the protocol. */
   voted(validatorId: string, ballot: Ballot): void {
     const { height: number, round, kind, value } = ballot;
     const height = this.#height(number);
-    const isHonest = !this.#liesAt(validatorId, number);
+    const isHonest = !this.#isFaultyAt(validatorId, number);
     if (isHonest && value !== '') this.#checkVote(validatorId, height, ballot);
     const name = nameOf(ballot);
     const voters = height.voters.get(name) ?? new Set();
@@ -85,7 +85,7 @@ export class Invariants {
 
   /** A member decides a height with these precommits. */
   decided(validatorId: string, effect: Extract<Effect, { kind: 'decide' }>): void {
-    if (this.#options.trust.isByzantine(validatorId)) return;
+    if (this.#options.faultModel.isByzantine(validatorId)) return;
     const { height: number, value, round, precommits } = effect;
     const height = this.#height(number);
     const name = `${value.hash}${value.merkleRoot}${value.logRoot}`;
@@ -95,8 +95,11 @@ export class Invariants {
     const members = this.#options.membersAt(number);
     const areMembers = [...counted].every((each) => members.includes(each));
     if (!areMembers || counted.size < quorum(members.length) || counted.size !== precommits.length) {
-      const who = precommits.map((vote) => `${vote.validatorId} in round ${vote.round}`).join(', ');
-      this.#break('certificate', `${validatorId} decides height ${number} in round ${round} with ${who}`);
+      const processName = precommits.map((vote) => `${vote.validatorId} in round ${vote.round}`).join(', ');
+      this.#break(
+        'certificate',
+        `${validatorId} decides height ${number} in round ${round} with ${processName}`,
+      );
     }
     if (height.decided === undefined) height.decided = name;
     else if (height.decided !== name) {
@@ -114,30 +117,30 @@ export class Invariants {
       this.#break('agreement', `the store holds ${short(name)} at height ${number}, not ${short(decided)}`);
   }
 
-  /** A member stands at a height with a state. */
+  /** A member reaches a height with a state. */
   reached(validatorId: string, height: number, digest: string): void {
     const known = this.#states.get(height);
-    if (known === undefined) this.#states.set(height, { digest, who: validatorId });
+    if (known === undefined) this.#states.set(height, { digest, processName: validatorId });
     else if (known.digest !== digest)
       this.#break(
         'equal state at equal height',
-        `${validatorId} and ${known.who} differ at height ${height}`,
+        `${validatorId} and ${known.processName} differ at height ${height}`,
       );
   }
 
-  /** A member holds proof of a kind against another one. */
+  /** A member holds evidence against another one. */
   accused(validatorId: string, kind: string, accused: string): void {
-    const { trust } = this.#options;
-    if (trust.isByzantine(accused) || trust.isByzantine(validatorId)) return;
+    const { faultModel } = this.#options;
+    if (faultModel.isByzantine(accused) || faultModel.isByzantine(validatorId)) return;
     this.#break('evidence is true', `${validatorId} holds ${kind} against ${accused}`);
   }
 
-  #break(invariant: Broken['invariant'], message: string): void {
-    this.#options.verdict.break(invariant, message);
+  #break(invariant: InvariantViolation['invariant'], message: string): void {
+    this.#options.violations.break(invariant, message);
   }
 
-  #liesAt(validatorId: string, height: number): boolean {
-    return this.#options.trust.liesAt(validatorId, this.#options.registerId, height);
+  #isFaultyAt(validatorId: string, height: number): boolean {
+    return this.#options.faultModel.isFaultyAt(validatorId, this.#options.registerId, height);
   }
 
   #height(number: number): Height {
@@ -150,7 +153,7 @@ export class Invariants {
   }
 
   #checkPosition(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void {
-    const next: Signed = {
+    const next: SignedPosition = {
       position: [message.height, message.round, message.type],
       text: Buffer.from(bytes).toString('latin1'),
     };
@@ -185,11 +188,11 @@ export class Invariants {
     this.#break('lock rule', `${validatorId} prevotes ${where}, locked on ${held}`);
   }
 
-  /** Whether a quorum may have given this vote. */
+  /** Whether a quorum may have cast this vote. */
   #reaches(number: number, height: Height, name: string): boolean {
     const voters = height.voters.get(name);
     const members = this.#options.membersAt(number);
-    const may = (each: string) => voters?.has(each) === true || this.#liesAt(each, number);
+    const may = (each: string) => voters?.has(each) === true || this.#isFaultyAt(each, number);
     return members.filter(may).length >= quorum(members.length);
   }
 
@@ -210,7 +213,7 @@ function votedFor({ docket }: ConsensusMessage): string {
   return docket === undefined ? '' : `${docket.docketHash}${docket.merkleRoot}${docket.logRoot}`;
 }
 
-function follows(last: Signed, next: Signed): boolean {
+function follows(last: SignedPosition, next: SignedPosition): boolean {
   for (const [index, part] of next.position.entries()) {
     const before = last.position[index] ?? 0;
     if (part !== before) return part > before;

@@ -5,8 +5,8 @@ import { equalBytes } from '#core/encoding/text.ts';
 import { type TestKey, testKey } from '../testing/keys.ts';
 
 /**
- * Signatures of the simulated world: a hash keyed by the public key. Nobody in that world forges one, because only the
- * holder's code calls `sign`; a thousand times faster than Ed25519, and as strict about every byte.
+ * Signatures of the simulated world: a hash keyed by the public key. No forgery occurs, since only the holder's code calls
+ * `sign`. A thousand times faster than Ed25519, and as strict about every byte.
  */
 export function simulatedKey(seed: number): TestKey {
   const { publicKey, address } = testKey(seed);
@@ -25,7 +25,7 @@ export function simulatedVerifier(): Verifier {
   };
 }
 
-/** 64 bytes, as long as an Ed25519 signature. */
+/** 64 bytes, the length of an Ed25519 signature. */
 function keyedHash(publicKey: Uint8Array, message: Uint8Array): Uint8Array {
   return hash('sha512', Buffer.concat([publicKey, message]), 'buffer');
 }

@@ -6,7 +6,7 @@ import { simulate } from './run.ts';
 import { describeScenario } from './scenario.ts';
 import type { Report } from './worker.ts';
 
-/** So many seeds in a row do everything that the simulator can do. */
+/** Number of consecutive seeds that covers everything the simulator can do. */
 const enoughSeeds = 200;
 
 const usage = `Runs simulated worlds of validators, one for each seed, and judges every event.
@@ -20,15 +20,15 @@ It ends with a table of what happened in how many seeds. With ${enoughSeeds} see
 happened in one of them: a run that leaves something out fails (1), like one that finds a broken invariant.
 `;
 
-interface Wanted {
+interface RunOptions {
   readonly from: number;
   readonly seeds: number;
   readonly workers: number;
   readonly lines: number | undefined;
 }
 
-/** Undefined for arguments that are not understood. */
-function parse(): Wanted | undefined {
+/** Undefined for invalid arguments. */
+function parse(): RunOptions | undefined {
   const text = { type: 'string' } as const;
   try {
     const { values } = parseArgs({ options: { seeds: text, from: text, workers: text, trace: text } });
@@ -46,7 +46,7 @@ function parse(): Wanted | undefined {
   }
 }
 
-/** The progress of a run, as one line that is written over on a terminal. */
+/** The progress of a run, as one line that is overwritten on a terminal. */
 function createProgress(seeds: number) {
   const startedMs = performance.now();
   let [done, dockets, events] = [0, 0, 0];
@@ -67,9 +67,9 @@ function createProgress(seeds: number) {
   };
 }
 
-/** The seed that failed, if one did; nothing new is begun after that. */
+/** The seed that failed, if any; no new seed is started after that. */
 function runAll(
-  { from, seeds, workers }: Wanted,
+  { from, seeds, workers }: RunOptions,
   take: (report: Report) => void,
 ): Promise<number | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
@@ -92,7 +92,7 @@ function runAll(
   return promise.finally(() => Promise.all(threads.map((thread) => thread.terminate())));
 }
 
-/** Runs one seed here and prints what happened; answers whether an invariant was broken. */
+/** Runs one seed in this thread and prints its trace; returns whether an invariant was broken. */
 async function show(seed: number, lines: number): Promise<boolean> {
   const { broken, trace, scenario } = await simulate(seed);
   process.stdout.write(`\n${trace.slice(-lines).join('\n')}\n`);
@@ -104,7 +104,7 @@ async function show(seed: number, lines: number): Promise<boolean> {
   return true;
 }
 
-async function run(given: Wanted): Promise<number> {
+async function run(given: RunOptions): Promise<number> {
   const { from, seeds, lines } = given;
   if (lines !== undefined) {
     for (let seed = from; seed < from + seeds; seed += 1) if (await show(seed, lines)) return 1;
@@ -129,10 +129,10 @@ async function run(given: Wanted): Promise<number> {
   return 1;
 }
 
-const wanted = parse();
-if (wanted === undefined) {
+const options = parse();
+if (options === undefined) {
   process.stderr.write(usage);
   process.exitCode = 2;
 } else {
-  process.exitCode = await run(wanted);
+  process.exitCode = await run(options);
 }

@@ -9,19 +9,19 @@ import { type Engine, openEngine } from '../engine.ts';
 import type { Transport } from '../peering/transport.ts';
 import { testBounds } from '../testing/bounds.ts';
 import type { TestKey } from '../testing/keys.ts';
-import type { Agenda, Life } from './agenda.ts';
 import type { Byzantine } from './byzantine.ts';
 import type { Disk } from './disk.ts';
+import type { EventQueue, ProcessHandle } from './event-queue.ts';
 import { simulatedVerifier } from './keys.ts';
 import type { Network } from './network.ts';
+import { observed } from './observe.ts';
 import type { RegisterService } from './register-service.ts';
 import type { Signing } from './signing.ts';
 import type { Trace } from './trace.ts';
-import { watched } from './watch.ts';
 
-/** What a simulated validator is put into. */
-export interface Surroundings {
-  readonly agenda: Agenda;
+/** The environment of a simulated validator. */
+export interface MemberEnvironment {
+  readonly eventQueue: EventQueue;
   readonly random: Random;
   readonly trace: Trace;
   readonly log: Logger;
@@ -32,19 +32,23 @@ export interface Surroundings {
   readonly systemKey: string;
   readonly consensus: Consensus;
   newDisk(): Disk;
-  /** What makes a member misbehave; undefined for honest ones. */
+  /** Makes a member Byzantine; undefined for correct ones. */
   corrupt(member: Member): Byzantine | undefined;
   /** A process of the member is about to die. */
   onEnd(member: Member): void;
   onStartFailed(member: Member, process: Process, error: unknown): void;
   onBegun(member: Member, registerId: string, rules: HeightRules): void;
   onReleased(member: Member, registerId: string, message: Message): void;
-  onEffect(process: Life, at: { member: Member; registerId: string; machine: Machine }, effect: Effect): void;
+  onEffect(
+    process: ProcessHandle,
+    at: { member: Member; registerId: string; machine: Machine },
+    effect: Effect,
+  ): void;
 }
 
-/** One process of a member. Two of the same member run at once when its volume was copied and started elsewhere. */
+/** One process of a member. Two processes of one member run at once when a copy of its volume was started elsewhere. */
 export interface Process {
-  readonly life: Life;
+  readonly handle: ProcessHandle;
   readonly disk: Disk;
   engine: Engine | undefined;
   isFenced: boolean;
@@ -54,25 +58,25 @@ export interface Process {
   readonly checked: Map<string, number>;
 }
 
-/** One validator identity: its key, its volume, and the processes that run under it. */
+/** One validator identity: its key, its volume, and its processes. */
 export class Member {
   readonly id: string;
   readonly key: TestKey;
   disk: Disk;
-  /** How wrong its clock is. */
+  /** The offset of its clock. */
   skewMs = 0;
   #processes: Process[] = [];
   #starts = 0;
-  readonly #around: Surroundings;
+  readonly #around: MemberEnvironment;
 
-  constructor(id: string, key: TestKey, around: Surroundings) {
+  constructor(id: string, key: TestKey, environment: MemberEnvironment) {
     this.id = id;
     this.key = key;
-    this.#around = around;
-    this.disk = around.newDisk();
+    this.#around = environment;
+    this.disk = environment.newDisk();
   }
 
-  /** Processes that have not died. */
+  /** Live processes. */
   get processes(): readonly Process[] {
     return this.#processes;
   }
@@ -85,9 +89,12 @@ export class Member {
   /** Starts a process on a volume. */
   start(disk: Disk = this.disk): void {
     this.#starts += 1;
-    const life: Life = { name: this.#starts === 1 ? this.id : `${this.id}#${this.#starts}`, alive: true };
+    const handle: ProcessHandle = {
+      name: this.#starts === 1 ? this.id : `${this.id}#${this.#starts}`,
+      alive: true,
+    };
     const process: Process = {
-      life,
+      handle,
       disk,
       engine: undefined,
       isFenced: false,
@@ -96,35 +103,35 @@ export class Member {
     };
     this.disk = disk;
     this.#processes.push(process);
-    this.#around.trace.add(life.name, 'starts');
-    const wire = this.#around.network.transport(this.id, life);
+    this.#around.trace.add(handle.name, 'starts');
+    const wire = this.#around.network.transport(this.id, handle);
     const byzantine = this.#around.corrupt(this);
     this.#open(process, byzantine?.transport(wire) ?? wire).then(
       (engine) => {
         process.engine = engine;
-        this.#around.trace.add(life.name, 'works');
+        this.#around.trace.add(handle.name, 'works');
         const { peering } = engine;
-        this.#around.network.join(this.id, life, byzantine?.inbox(peering, wire) ?? peering);
+        this.#around.network.join(this.id, handle, byzantine?.inbox(peering, wire) ?? peering);
       },
       (error: unknown) => this.#around.onStartFailed(this, process, error),
     );
   }
 
-  /** The oldest process dies between two events; with its machine, what was not forced is at stake. */
+  /** Kills the oldest process between two events; a power loss may lose unforced writes. */
   crash(losesPower: boolean): void {
     this.#around.onEnd(this);
     const [process] = this.#processes.splice(0, 1);
     if (process === undefined) return;
-    process.life.alive = false;
-    this.#around.trace.add(process.life.name, losesPower ? 'loses power' : 'is killed');
+    process.handle.alive = false;
+    this.#around.trace.add(process.handle.name, losesPower ? 'loses power' : 'is killed');
     if (losesPower) process.disk.losePower(this.#around.random);
   }
 
-  #open({ life, disk }: Process, transport: Transport): Promise<Engine> {
-    const { agenda, signing, service, installation } = this.#around;
-    const clock = agenda.clock(() => this.skewMs);
+  #open({ handle, disk }: Process, transport: Transport): Promise<Engine> {
+    const { eventQueue, signing, service, installation } = this.#around;
+    const clock = eventQueue.clock(() => this.skewMs);
     const verifier = simulatedVerifier();
-    const log = this.#around.log.child({ process: life.name });
+    const log = this.#around.log.child({ process: handle.name });
     return openEngine({
       runtime: {
         service: 'validator',
@@ -138,29 +145,29 @@ export class Member {
       bounds: testBounds,
       segmentBytes: 32 * 1024,
       retainBytes: 256 * 1024,
-      signer: signing.open(this.id, life),
-      ledger: service.door(life),
+      signer: signing.open(this.id, handle),
+      ledger: service.endpoint(handle),
       transport,
       version: '0.1.0',
       verifier,
       verify: async (items) => items.map((item) => verifier.verifyDigest(item)),
       systemKey: async () => this.#around.systemKey,
-      world: {
-        storage: disk.storage(agenda, life),
-        timers: agenda.timers(life),
+      environment: {
+        storage: disk.storage(eventQueue, handle),
+        timers: eventQueue.timers(handle),
         consensus: (registerId) =>
-          watched(this.#around.consensus, {
+          observed(this.#around.consensus, {
             begins: (rules) => this.#around.onBegun(this, registerId, rules),
             released: (message) => this.#around.onReleased(this, registerId, message),
             did: (effect, machine) =>
-              this.#around.onEffect(life, { member: this, registerId, machine }, effect),
+              this.#around.onEffect(handle, { member: this, registerId, machine }, effect),
           }),
       },
     });
   }
 }
 
-interface Line {
+interface LogLine {
   readonly process: string;
   readonly level: string;
   readonly msg: string;
@@ -176,7 +183,7 @@ export function tracingLog(trace: Trace): Logger {
     level: 'warn',
     destination: {
       write: (text) => {
-        const { process, level, msg, err, violations = [], refusals = [] }: Line = JSON.parse(text);
+        const { process, level, msg, err, violations = [], refusals = [] }: LogLine = JSON.parse(text);
         const why = [...violations.map(({ code, field }) => ` ${code} ${field ?? ''}`), ...refusals].join();
         const cause = err === undefined ? '' : ` (${err.code ?? ''} ${err.message ?? ''})`;
         trace.add(process, `${level}: ${msg}${why}${cause}`);

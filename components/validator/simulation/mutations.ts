@@ -3,8 +3,8 @@ import type { HeightRules } from '../consensus/members.ts';
 import type { Weakness } from './world.ts';
 
 /**
- * A validator with one protection taken out. The simulator must find what each of them protects from; it would otherwise
- * prove nothing when it finds nothing.
+ * Validators with one protection removed. The simulator must find each of them; otherwise a run without findings proves
+ * nothing.
  */
 export const MUTATIONS = {
   'without the lock rule': () => ({ consensus: withoutLocks(bft1()) }),
@@ -14,7 +14,7 @@ export const MUTATIONS = {
   'without the guard against signing twice': () => ({ signer: 'unguarded' }),
 } as const satisfies Readonly<Record<string, () => Weakness>>;
 
-/** Forgets at once what it is locked on. */
+/** Forgets its lock at once. */
 function withoutLocks(consensus: Consensus): Consensus {
   return {
     ...consensus,
@@ -25,7 +25,7 @@ function withoutLocks(consensus: Consensus): Consensus {
   };
 }
 
-/** Takes half of the members for enough. */
+/** Accepts half of the members as a quorum. */
 function withSmallQuorum(consensus: Consensus): Consensus {
   const lowered = (rules: HeightRules) => ({
     ...rules,
@@ -38,7 +38,7 @@ function withSmallQuorum(consensus: Consensus): Consensus {
   };
 }
 
-/** Counts a vote of any round in the round that the machine is in. */
+/** Counts a vote of any round in the current round. */
 function withoutRounds(consensus: Consensus): Consensus {
   return {
     ...consensus,

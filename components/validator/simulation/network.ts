@@ -1,17 +1,17 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { Random } from '#kit/testing/random.ts';
 import type { Envelope, Inbox, Transport } from '../peering/transport.ts';
-import type { Agenda, Life } from './agenda.ts';
+import type { EventQueue, ProcessHandle } from './event-queue.ts';
 
-/** What the links between validators do to what is sent; changed as the run goes on. */
+/** The network conditions between validators; they change during the run. */
 export interface Conditions {
   loss: number;
   duplication: number;
   /** Bounds of the delay of a message in milliseconds. Different delays reorder. */
   delayMs: { readonly from: number; readonly to: number };
-  /** Side of the partition by validator; those of different sides do not hear each other. */
+  /** Side of the partition by validator; different sides cannot communicate. */
   readonly sides: Map<string, number>;
-  /** An adversary that sees every message: drops it, or delays it further. */
+  /** An adversary that sees every message and drops or delays it. */
   interfere: ((from: string, to: string, envelope: Envelope) => 'drop' | number) | undefined;
 }
 
@@ -27,57 +27,57 @@ export function calm(): Conditions {
 
 interface Station {
   readonly validatorId: string;
-  readonly life: Life;
+  readonly handle: ProcessHandle;
   readonly inbox: Inbox;
 }
 
-/** Longest that a question to another validator stays open. */
+/** Timeout of a request to another validator. */
 const askMs = 4000;
 const reconnectMs = { from: 250, to: 1500 } as const;
 
 /** The links between the validators of a simulated world. */
 export class Network {
   readonly conditions = calm();
-  readonly #agenda: Agenda;
+  readonly #eventQueue: EventQueue;
   readonly #random: Random;
   #stations: Station[] = [];
 
-  constructor(agenda: Agenda, random: Random) {
-    this.#agenda = agenda;
+  constructor(eventQueue: EventQueue, random: Random) {
+    this.#eventQueue = eventQueue;
     this.#random = random;
   }
 
-  /** Whether some do not hear one another now. */
+  /** Whether a partition is in effect. */
   get isPartitioned(): boolean {
     return new Set(this.conditions.sides.values()).size > 1;
   }
 
-  /** Takes a started validator in; connections to the others stand a little later. */
-  join(validatorId: string, life: Life, inbox: Inbox): void {
-    this.#stations = this.#stations.filter((station) => station.life.alive);
-    const station = { validatorId, life, inbox };
+  /** Adds a started validator; its connections are established a little later. */
+  join(validatorId: string, handle: ProcessHandle, inbox: Inbox): void {
+    this.#stations = this.#stations.filter((station) => station.handle.alive);
+    const station = { validatorId, handle, inbox };
     for (const other of this.#stations) this.#connect(station, other);
     this.#stations.push(station);
   }
 
-  /** All connections break and are made again. */
+  /** Breaks and re-establishes all connections. */
   reconnect(): void {
-    const alive = this.#stations.filter((station) => station.life.alive);
+    const alive = this.#stations.filter((station) => station.handle.alive);
     for (const [place, station] of alive.entries()) {
       for (const other of alive.slice(place + 1)) this.#connect(station, other);
     }
   }
 
-  transport(validatorId: string, life: Life): Transport {
+  transport(validatorId: string, handle: ProcessHandle): Transport {
     return {
       send: (to, envelope) => this.#send(validatorId, to, envelope),
       fetchRecords: (to, registerId, transactionIds, signal) =>
-        this.#ask(validatorId, to, life, {
+        this.#ask(validatorId, to, handle, {
           answer: (inbox) => inbox.records(validatorId, registerId, transactionIds),
           signal,
         }),
       fetchCommit: (to, registerId, height, signal) =>
-        this.#ask(validatorId, to, life, {
+        this.#ask(validatorId, to, handle, {
           answer: (inbox) => inbox.commit(validatorId, registerId, height),
           signal,
         }),
@@ -91,13 +91,13 @@ export class Network {
       [b, a],
     ] as const) {
       const delayMs = this.#random.between(reconnectMs.from, reconnectMs.to);
-      this.#agenda.after(
+      this.#eventQueue.after(
         delayMs,
         () => {
-          const stands = other.life.alive && !this.#isCut(station.validatorId, other.validatorId);
+          const stands = other.handle.alive && !this.#isCut(station.validatorId, other.validatorId);
           if (stands) station.inbox.connected(other.validatorId);
         },
-        station.life,
+        station.handle,
       );
     }
   }
@@ -124,36 +124,36 @@ export class Network {
     }
   }
 
-  /** Puts a message on the link, whatever its conditions. */
+  /** Delivers a message regardless of the conditions. */
   deliver(from: string, to: string, envelope: Envelope, delayMs: number): void {
-    for (const { validatorId, life, inbox } of this.#stations) {
-      if (validatorId === to) this.#agenda.after(delayMs, () => inbox.receive(from, envelope), life);
+    for (const { validatorId, handle, inbox } of this.#stations) {
+      if (validatorId === to) this.#eventQueue.after(delayMs, () => inbox.receive(from, envelope), handle);
     }
   }
 
   #ask<T>(
     from: string,
     to: string,
-    life: Life,
-    question: { answer(inbox: Inbox): T; signal: AbortSignal | undefined },
+    handle: ProcessHandle,
+    query: { answer(inbox: Inbox): T; signal: AbortSignal | undefined },
   ): Promise<T> {
     const there = this.#delayMs();
     const back = this.#delayMs();
     const isLost = this.#random.chance(this.conditions.loss);
     return new Promise((resolve, reject) => {
       const fail = () => reject(new AppError('unavailable', 'RPC_UNAVAILABLE', `${to} cannot be asked`));
-      question.signal?.addEventListener('abort', fail);
-      const target = this.#stations.findLast((station) => station.validatorId === to && station.life.alive);
+      query.signal?.addEventListener('abort', fail);
+      const target = this.#stations.findLast((station) => station.validatorId === to && station.handle.alive);
       if (target === undefined || isLost || this.#isCut(from, to)) {
-        this.#agenda.after(isLost ? askMs : there, fail, life);
+        this.#eventQueue.after(isLost ? askMs : there, fail, handle);
         return;
       }
-      this.#agenda.after(askMs, fail, life);
+      this.#eventQueue.after(askMs, fail, handle);
       const receive = () => {
-        const answer = question.answer(target.inbox);
-        this.#agenda.after(this.#isCut(from, to) ? askMs : back, () => resolve(answer), life);
+        const answer = query.answer(target.inbox);
+        this.#eventQueue.after(this.#isCut(from, to) ? askMs : back, () => resolve(answer), handle);
       };
-      this.#agenda.after(there, receive, target.life);
+      this.#eventQueue.after(there, receive, target.handle);
     });
   }
 }

@@ -2,50 +2,51 @@ import { AppError } from '#core/errors/errors.ts';
 import type { Random } from '#kit/testing/random.ts';
 import type { Ledger } from '../sealing/ports.ts';
 import type { FakeLedger } from '../testing/fake-ledger.ts';
-import type { Agenda, Life } from './agenda.ts';
+import type { EventQueue, ProcessHandle } from './event-queue.ts';
 
-/** The register service as validators reach it: it takes time, is away at times, and its answers may be lost. */
+/** The register service as validators reach it: with latency, outages and lost answers. */
 export class RegisterService {
   readonly #ledger: Ledger;
-  readonly #agenda: Agenda;
+  readonly #eventQueue: EventQueue;
   readonly #random: Random;
   #awayUntilMs = 0;
-  /** Share of the calls that fail, before or after they did what they should. */
+  /** Share of calls that fail, before or after they took effect. */
   loss = 0;
 
-  constructor(ledgers: ReadonlyMap<string, FakeLedger>, agenda: Agenda, random: Random) {
+  constructor(ledgers: ReadonlyMap<string, FakeLedger>, eventQueue: EventQueue, random: Random) {
     this.#ledger = together(ledgers);
-    this.#agenda = agenda;
+    this.#eventQueue = eventQueue;
     this.#random = random;
   }
 
   goAway(forMs: number): void {
-    this.#awayUntilMs = this.#agenda.elapsedMs + forMs;
+    this.#awayUntilMs = this.#eventQueue.elapsedMs + forMs;
   }
 
   /** The port of one validator process. */
-  door(life: Life): Ledger {
+  endpoint(handle: ProcessHandle): Ledger {
     return new Proxy<Ledger>(this.#ledger, {
       get: (ledger, name) => {
         const member: unknown = Reflect.get(ledger, name);
         if (typeof member !== 'function') return member;
-        return (...given: unknown[]) => this.#call(life, async () => Reflect.apply(member, ledger, given));
+        return (...given: unknown[]) => this.#call(handle, async () => Reflect.apply(member, ledger, given));
       },
     });
   }
 
-  #call(life: Life, act: () => Promise<unknown>): Promise<unknown> {
+  #call(handle: ProcessHandle, act: () => Promise<unknown>): Promise<unknown> {
     const [there, back] = [this.#random.between(0.2, 3), this.#random.between(0.2, 3)];
     const [isLostThere, isLostBack] = [this.#random.chance(this.loss), this.#random.chance(this.loss)];
     return new Promise((resolve, reject) => {
       const fail = () =>
         reject(new AppError('unavailable', 'RPC_UNAVAILABLE', 'The register service is away'));
       const answer = (give: () => void) => {
-        if (isLostBack) this.#agenda.after(2000, fail, life);
-        else this.#agenda.after(back, give, life);
+        if (isLostBack) this.#eventQueue.after(2000, fail, handle);
+        else this.#eventQueue.after(back, give, handle);
       };
-      this.#agenda.after(there, () => {
-        if (isLostThere || this.#agenda.elapsedMs < this.#awayUntilMs) this.#agenda.after(20, fail, life);
+      this.#eventQueue.after(there, () => {
+        if (isLostThere || this.#eventQueue.elapsedMs < this.#awayUntilMs)
+          this.#eventQueue.after(20, fail, handle);
         else
           act().then(
             (value) => answer(() => resolve(value)),
@@ -56,7 +57,7 @@ export class RegisterService {
   }
 }
 
-/** The ledgers of several registers behind one door. */
+/** The ledgers of several registers behind one interface. */
 function together(ledgers: ReadonlyMap<string, FakeLedger>): Ledger {
   const of = (registerId: string) => {
     const ledger = ledgers.get(registerId);
@@ -65,8 +66,8 @@ function together(ledgers: ReadonlyMap<string, FakeLedger>): Ledger {
     return ledger;
   };
   return {
-    async lookup(questions) {
-      const answers = questions.map((question) => of(question.registerId).lookup([question]));
+    async lookup(queries) {
+      const answers = queries.map((query) => of(query.registerId).lookup([query]));
       return (await Promise.all(answers)).flat();
     },
     writeDocket: (sealed, attestations) =>

@@ -3,7 +3,7 @@ import type { Envelope } from '../peering/transport.ts';
 import type { Scenario } from './scenario.ts';
 import { World } from './world.ts';
 
-/** Nothing goes wrong but what a test does. */
+/** A world without faults other than those of a test. */
 function quiet(size: number): Scenario {
   const none = {
     crashes: false,
@@ -41,7 +41,7 @@ async function begun(size: number): Promise<World> {
   return world;
 }
 
-/** Three of four vote for a docket and none of them hears enough precommits. */
+/** Three of four vote for a docket and none of them receives enough precommits. */
 function withoutDecision(_from: string, to: string, envelope: Envelope): 'drop' | 0 {
   if (envelope.kind === 'proposal') return to === 'validator-2' ? 'drop' : 0;
   if (envelope.kind !== 'vote' || envelope.vote.kind === 'prevote') return 0;
@@ -51,13 +51,13 @@ function withoutDecision(_from: string, to: string, envelope: Envelope): 'drop' 
 }
 
 async function settles(world: World): Promise<void> {
-  await world.run(world.agenda.elapsedMs + 120_000, () => world.isSettled);
+  await world.run(world.eventQueue.elapsedMs + 120_000, () => world.isSettled);
   expect(world.broken).toBeUndefined();
   expect(world.isSettled).toBe(true);
 }
 
-describe('after members have died', () => {
-  it('a lock can still be shown, although one whose vote it rests on has forgotten it', async () => {
+describe('after crashes of members', () => {
+  it('a lock can still be proven, although a member whose vote it rests on has forgotten it', async () => {
     const world = await begun(4);
     const forgetful = world.members[3];
     const old = forgetful?.disk.copy();
@@ -67,16 +67,16 @@ describe('after members have died', () => {
       world.members[0]?.engine?.registers.get(world.chains[0]?.registerId ?? '')?.machine.locked !==
       undefined;
     await world.run(60_000, hasLock);
-    await world.run(world.agenda.elapsedMs + 4000);
+    await world.run(world.eventQueue.elapsedMs + 4000);
     expect(hasLock()).toBe(true);
     for (const member of world.members) member.crash(false);
     world.network.conditions.interfere = undefined;
-    world.trust.distrust('validator-3', false);
+    world.faultModel.markFaulty('validator-3', false);
     for (const member of world.members) member.start(member === forgetful ? old : undefined);
     await settles(world);
   });
 
-  it('votes that the signing component had not answered hold nobody up', async () => {
+  it('votes that the signing component had not answered block no member', async () => {
     for (let afterMs = 0; afterMs < 2500; afterMs += 250) {
       const world = await begun(3);
       world.signing.beSilent(8000);

@@ -4,23 +4,23 @@ import type { Member } from './member.ts';
 import type { Scenario } from './scenario.ts';
 import type { World } from './world.ts';
 
-/** A member that the sets of all registers bear to lose: one more may lie at every height. */
+/** A member that may become faulty without exceeding the fault bound of any set at any height. */
 function pickSpare(world: World, random: Random): Member | undefined {
-  const { trust, members } = world;
-  const spare = members.filter(({ id }) => !trust.isFaulty(id) && trust.bears(id));
+  const { faultModel, members } = world;
+  const spare = members.filter(({ id }) => !faultModel.isFaulty(id) && faultModel.tolerates(id));
   return spare.length === 0 ? undefined : random.pick(spare);
 }
 
-/** A member goes on with a copy of its volume that is some time old: it may vote against what it has forgotten. */
+/** A member continues with an older copy of its volume, so that it may vote against what it has forgotten. */
 export function planOldVolume(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, trace, trust, coverage } = world;
+  const { eventQueue, trace, faultModel, coverage } = world;
   const copiedMs = random.between(0.1, 0.6) * faultsUntilMs;
-  agenda.after(copiedMs, () => {
+  eventQueue.after(copiedMs, () => {
     const member = pickSpare(world, random);
     if (member === undefined) return;
-    trust.distrust(member.id, false);
+    faultModel.markFaulty(member.id, false);
     const old = member.disk.copy();
-    agenda.after(random.between(0.05, 0.4) * faultsUntilMs, () => {
+    eventQueue.after(random.between(0.05, 0.4) * faultsUntilMs, () => {
       while (member.processes.length > 0) member.crash(false);
       trace.add('WORLD', `an old volume is put back at ${member.id}`);
       coverage.add('old volume at a member');
@@ -30,26 +30,25 @@ export function planOldVolume(world: World, { faultsUntilMs }: Scenario, random:
 }
 
 /**
- * The volume of a member is copied and the owner takes the member out; once it is in no set it starts from the old copy, and
- * the owner lets it in again. It may have forgotten its votes of the heights before it left, and keeps to the rules in those
- * that come.
+ * The volume of a member is copied and the owner removes the member. Once it is in no set, it starts from the old copy and is
+ * added again. It may have forgotten its votes of the heights before its removal, and is correct at later heights.
  */
 export function planOldReturn(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, members, chains, trust } = world;
+  const { eventQueue, members, chains, faultModel } = world;
   const wish = (id: string, way: 'in' | 'out') => {
-    for (const { wishes, first } of chains) if (first.includes(id)) wishes.set(id, way);
+    for (const { preferences, first } of chains) if (first.includes(id)) preferences.set(id, way);
   };
-  agenda.after(random.between(0.05, 0.3) * faultsUntilMs, () => {
+  eventQueue.after(random.between(0.05, 0.3) * faultsUntilMs, () => {
     const honest = members.filter(
-      ({ id }) => !trust.isFaulty(id) && chains.some(({ first }) => first.includes(id)),
+      ({ id }) => !faultModel.isFaulty(id) && chains.some(({ first }) => first.includes(id)),
     );
     const member = random.pick(honest);
     const old = member.disk.copy();
     const from = new Map(chains.map(({ registerId }) => [registerId, heightOf(member, registerId)]));
     wish(member.id, 'out');
     const next = () =>
-      agenda.after(random.between(50, 500), () => {
-        if (agenda.elapsedMs > faultsUntilMs) return;
+      eventQueue.after(random.between(50, 500), () => {
+        if (eventQueue.elapsedMs > faultsUntilMs) return;
         if (putBack(world, { member, old, from })) wish(member.id, 'in');
         else next();
       });
@@ -64,18 +63,18 @@ function heightOf({ engine }: Member, registerId: string): number {
 interface Copied {
   readonly member: Member;
   readonly old: Disk;
-  /** Heights that it worked on when the copy was made. */
+  /** Its heights when the copy was made. */
   readonly from: ReadonlyMap<string, number>;
 }
 
-function putBack({ trust, chains, trace, coverage }: World, { member, old, from }: Copied): boolean {
+function putBack({ faultModel, chains, trace, coverage }: World, { member, old, from }: Copied): boolean {
   const { id } = member;
-  if (trust.isFaulty(id) || !trust.isOutside(id)) return false;
+  if (faultModel.isFaulty(id) || !faultModel.isOutside(id)) return false;
   const heights = new Map(
     chains.map(({ registerId, highest }) => [registerId, { from: from.get(registerId) ?? 0, to: highest }]),
   );
-  if (!trust.bearsAt(id, heights)) return false;
-  trust.distrustAt(id, heights);
+  if (!faultModel.toleratesAt(id, heights)) return false;
+  faultModel.markFaultyAt(id, heights);
   while (member.processes.length > 0) member.crash(false);
   for (const chain of chains) chain.forget(id);
   trace.add('WORLD', `an old volume is put back at ${id}, which has left`);
@@ -84,10 +83,10 @@ function putBack({ trust, chains, trace, coverage }: World, { member, old, from 
   return true;
 }
 
-/** Everybody is down while the database of the register service is put back to what it was some dockets ago. */
+/** All members are down while the register service's database is restored to an earlier state. */
 export function planOldStore(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, members, chains, coverage } = world;
-  agenda.after(random.between(0.3, 0.9) * faultsUntilMs, () => {
+  const { eventQueue, members, chains, coverage } = world;
+  eventQueue.after(random.between(0.3, 0.9) * faultsUntilMs, () => {
     for (const member of members) while (member.processes.length > 0) member.crash(false);
     for (const chain of chains) {
       const { length } = chain.ledger.dockets;
@@ -96,7 +95,7 @@ export function planOldStore(world: World, { faultsUntilMs }: Scenario, random: 
       chain.restoreStore(Math.max(1, length - random.whole(1, 4)));
     }
     for (const member of members) {
-      agenda.after(random.between(10, 3000), () => {
+      eventQueue.after(random.between(10, 3000), () => {
         if (member.processes.length === 0) member.start();
       });
     }
@@ -104,11 +103,11 @@ export function planOldStore(world: World, { faultsUntilMs }: Scenario, random: 
 }
 
 export function planSecondStart(world: World, { faultsUntilMs }: Scenario, random: Random): void {
-  const { agenda, trace, trust, coverage } = world;
-  agenda.after(random.between(0.1, 0.8) * faultsUntilMs, () => {
+  const { eventQueue, trace, faultModel, coverage } = world;
+  eventQueue.after(random.between(0.1, 0.8) * faultsUntilMs, () => {
     const member = pickSpare(world, random);
     if (member === undefined || member.processes.length === 0) return;
-    trust.distrust(member.id, false);
+    faultModel.markFaulty(member.id, false);
     trace.add('WORLD', `${member.id} is started a second time with a copy of its volume`);
     coverage.add('second start of an identity');
     member.start(member.disk.copy());

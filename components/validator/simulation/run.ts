@@ -1,14 +1,14 @@
 import type { Counts } from './coverage.ts';
 import { heal, planFaults } from './faults.ts';
 import { describeScenario, drawScenario, type Scenario } from './scenario.ts';
-import type { Broken } from './verdict.ts';
+import type { InvariantViolation } from './violations.ts';
 import { type Weakness, World } from './world.ts';
 
 export interface Outcome {
   readonly scenario: Scenario;
-  readonly broken: Broken | undefined;
+  readonly broken: InvariantViolation | undefined;
   readonly trace: readonly string[];
-  /** Lower hex; the same for every run of the seed. */
+  /** Lower hex; equal for every run of the seed. */
   readonly digest: string;
   readonly events: number;
   readonly dockets: number;
@@ -16,8 +16,8 @@ export interface Outcome {
   readonly covered: Counts;
 }
 
-/** After healing, everything must be settled within this time. */
-const patienceMs = 300_000;
+/** After healing, everything must settle within this time. */
+const graceMs = 300_000;
 
 /** Runs the world of one seed to its end or to the first broken invariant. */
 export async function simulate(seed: number, weakness: Weakness = {}): Promise<Outcome> {
@@ -36,7 +36,7 @@ export async function simulate(seed: number, weakness: Weakness = {}): Promise<O
     broken: world.broken,
     trace: world.trace.lines,
     digest: world.trace.digest(),
-    events: world.agenda.done,
+    events: world.eventQueue.done,
     dockets: ledgers.reduce((sum, { dockets }) => sum + dockets.length, 0),
     sealed: ledgers.reduce((sum, { sealed }) => sum + sealed.size, 0),
     covered: world.coverage.counts,
@@ -53,7 +53,7 @@ async function live(world: World, scenario: Scenario): Promise<void> {
   await world.run(scenario.faultsUntilMs);
   if (world.broken !== undefined) return;
   heal(world);
-  const mayBeSettled = () => world.agenda.done % 16 === 0 && world.isSettled;
-  await world.run(scenario.faultsUntilMs + patienceMs, mayBeSettled);
+  const mayBeSettled = () => world.eventQueue.done % 16 === 0 && world.isSettled;
+  await world.run(scenario.faultsUntilMs + graceMs, mayBeSettled);
   if (world.broken === undefined) world.judgeEnd();
 }

@@ -1,33 +1,33 @@
 import { createRandom, type Random } from '#kit/testing/random.ts';
 
-/** What may go wrong in a run; every kind is drawn for itself. */
+/** The faults of a run; each is drawn independently. */
 export interface Faults {
-  /** Processes are killed and start again. */
+  /** Processes are killed and started again. */
   readonly crashes: boolean;
-  /** Machines lose their power: what was written and not forced is gone or torn. */
+  /** Machines lose power: unforced writes are lost or torn. */
   readonly powerLosses: boolean;
   readonly partitions: boolean;
   readonly lossyLinks: boolean;
-  /** An adversary chooses who hears which kind of message of which round. */
+  /** An adversary chooses which members receive which kind of message of which round. */
   readonly chosenLoss: boolean;
-  /** Register service and signing component are away at times. */
+  /** Register service and signing component are unavailable at times. */
   readonly awayServices: boolean;
   readonly wrongClocks: boolean;
   /** Validators join and leave, and the policy changes, by control transactions. */
   readonly setChanges: boolean;
-  /** An old copy of a volume is put back. */
+  /** An older copy of a volume is restored. */
   readonly oldVolume: boolean;
-  /** A validator that left a set starts with an old copy of its volume, and may be let in again. */
+  /** A validator that left a set starts with an older copy of its volume, and may be added again. */
   readonly oldReturn: boolean;
   /** The register service's database is restored from a backup. */
   readonly oldStore: boolean;
   /** An identity is started a second time with a copy of its volume. */
   readonly secondStart: boolean;
-  /** Validators are drained and take part again. */
+  /** Validators are drained and undrained. */
   readonly drains: boolean;
 }
 
-export const MISDEEDS = [
+export const BYZANTINE_BEHAVIOURS = [
   'proposes twice',
   'votes twice',
   'votes for everything',
@@ -38,19 +38,19 @@ export const MISDEEDS = [
   'is late',
   'stamps wrongly',
 ] as const;
-export type Misdeed = (typeof MISDEEDS)[number];
+export type ByzantineBehaviour = (typeof BYZANTINE_BEHAVIOURS)[number];
 
 /** One register of a world. */
 export interface RegisterPlan {
-  /** Places of the validators that it begins with. */
+  /** Indexes of the initial validators. */
   readonly members: readonly number[];
   readonly transactions: number;
 }
 
-/** Everything that a seed decides before a run begins. */
+/** Everything that a seed determines before a run begins. */
 export interface Scenario {
   readonly seed: number;
-  /** Validators that the first register begins with. */
+  /** Initial validators of the first register. */
   readonly size: number;
   /** Validators that may join. */
   readonly reserve: number;
@@ -58,13 +58,13 @@ export interface Scenario {
   readonly policy: unknown;
   readonly faultsUntilMs: number;
   readonly faults: Faults;
-  /** What the members that keep to no rule do, by their place; never more than a register bears. */
-  readonly byzantine: ReadonlyMap<number, readonly Misdeed[]>;
+  /** The behaviours of Byzantine members, by index; never more than a register tolerates. */
+  readonly byzantine: ReadonlyMap<number, readonly ByzantineBehaviour[]>;
 }
 
 const sizes = [1, 2, 3, 4, 4, 4, 4, 4, 5, 7] as const;
 
-/** Sets that cost much come at fixed places, so that any 200 seeds in a row have each of them. */
+/** Expensive sizes occur at fixed seeds, so that any 200 consecutive seeds contain each of them. */
 const largeSizes = [
   { size: 25, every: 200, at: 125 },
   { size: 13, every: 100, at: 13 },
@@ -93,35 +93,40 @@ export function drawScenario(seed: number): Scenario {
   };
 }
 
-function drawFaults(random: Random, size: number, setChanges: boolean, misdeeds: readonly Misdeed[]): Faults {
+function drawFaults(
+  random: Random,
+  size: number,
+  setChanges: boolean,
+  behaviours: readonly ByzantineBehaviour[],
+): Faults {
   const several = size > 1;
   const powerLosses = random.chance(0.5);
   const oldVolume = size > 3 && random.chance(0.25);
   const oldReturn = setChanges && random.chance(0.5);
   const secondStart = size > 3 && random.chance(0.25);
-  // A log that lost or forgot what it held cannot give a restored store its dockets back.
-  const isWhole = !powerLosses && !oldVolume && !oldReturn && !secondStart;
+  // A log that lost or forgot entries cannot restore dockets to a restored store.
+  const isConsistent = !powerLosses && !oldVolume && !oldReturn && !secondStart;
   return {
     crashes: random.chance(0.6),
     powerLosses,
-    partitions: several && random.chance(misdeeds.includes('withholds records') ? 0.7 : 0.4),
+    partitions: several && random.chance(behaviours.includes('withholds records') ? 0.7 : 0.4),
     lossyLinks: several && random.chance(0.4),
     chosenLoss: several && random.chance(0.5),
     awayServices: random.chance(0.4),
-    wrongClocks: random.chance(misdeeds.includes('stamps wrongly') ? 0.7 : 0.3),
+    wrongClocks: random.chance(behaviours.includes('stamps wrongly') ? 0.7 : 0.3),
     setChanges,
     oldVolume,
     oldReturn,
-    oldStore: isWhole && random.chance(0.4),
+    oldStore: isConsistent && random.chance(0.4),
     secondStart,
-    // Drawn after everything else: what seeds decided before there were drains stays as it was.
+    // Drawn last, so that scenarios of older seeds are unchanged.
     drains: !random.chance(0.7),
   };
 }
 
 export function describeScenario({ size, reserve, registers, faults, byzantine }: Scenario): string {
   const names = Object.entries(faults).flatMap(([name, happens]) => (happens ? name : []));
-  const bad = [...byzantine].map(([place, misdeeds]) => `validator-${place} ${misdeeds.join(' and ')}`);
+  const bad = [...byzantine].map(([place, behaviours]) => `validator-${place} ${behaviours.join(' and ')}`);
   const [first, ...others] = registers.map(({ members, transactions }, place) => {
     return place === 0
       ? `${size} validators and ${reserve} in reserve, ${transactions} transactions`
@@ -130,16 +135,20 @@ export function describeScenario({ size, reserve, registers, faults, byzantine }
   return [first, ...others, ...names, ...bad].join('; ');
 }
 
-function drawByzantine(random: Random, size: number, reserve: number): Map<number, readonly Misdeed[]> {
+function drawByzantine(
+  random: Random,
+  size: number,
+  reserve: number,
+): Map<number, readonly ByzantineBehaviour[]> {
   const places = Array.from({ length: size }, (_, place) => place);
   const tolerated = Math.floor((size - 1) / 3);
   const inside = random.shuffle(places).slice(0, random.chance(0.6) ? random.whole(0, tolerated) : 0);
   const outside = reserve > 0 && random.chance(0.3) ? [size] : [];
-  const draw = () => random.shuffle(MISDEEDS).slice(0, random.whole(1, 4));
+  const draw = () => random.shuffle(BYZANTINE_BEHAVIOURS).slice(0, random.whole(1, 4));
   return new Map([...inside, ...outside].map((place) => [place, draw()]));
 }
 
-/** The first register has all that are not in reserve; further ones have sets that overlap with it. */
+/** The first register has all members outside the reserve; further ones have overlapping sets. */
 function drawRegisters(
   random: Random,
   world: Pick<Scenario, 'size' | 'reserve' | 'byzantine'> & { transactions: number },

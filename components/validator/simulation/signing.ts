@@ -4,16 +4,16 @@ import type { Random } from '#kit/testing/random.ts';
 import type { Signer, SignerRequest } from '../sealing/ports.ts';
 import { createGuard, type Guard, signedBytes } from '../testing/fake-signer.ts';
 import type { TestKey } from '../testing/keys.ts';
-import type { Agenda, Life } from './agenda.ts';
+import type { EventQueue, ProcessHandle } from './event-queue.ts';
 
 export interface SigningOptions {
-  readonly agenda: Agenda;
+  readonly eventQueue: EventQueue;
   readonly random: Random;
-  /** A component that signs whatever it is asked. */
+  /** A component that signs any request. */
   readonly unguarded?: boolean;
-  /** It was asked and did not sign: the guard forbids it, or another holder of the identity has taken over. */
+  /** A request was refused: by the guard, or because another holder of the identity has taken over. */
   onRefused(code: string): void;
-  /** Everything that an identity signs, before anybody has the signature. */
+  /** Called for every signature before it is released. */
   onSigned(validatorId: string, message: ConsensusMessage, bytes: Uint8Array): void;
 }
 
@@ -23,11 +23,11 @@ interface Identity {
   epoch: number;
 }
 
-/** The signing component: one guard and one fencing epoch for each identity, which no crash of a validator touches. */
+/** The signing component: one guard and one fencing epoch per identity, unaffected by crashes of validators. */
 export class Signing {
   readonly #options: SigningOptions;
   readonly #identities = new Map<string, Identity>();
-  /** Until then nothing is answered. */
+  /** Until then no request is answered. */
   #silentUntilMs = 0;
 
   constructor(options: SigningOptions) {
@@ -40,12 +40,12 @@ export class Signing {
   }
 
   beSilent(forMs: number): void {
-    this.#silentUntilMs = this.#options.agenda.elapsedMs + forMs;
+    this.#silentUntilMs = this.#options.eventQueue.elapsedMs + forMs;
   }
 
-  /** Opens the stream of a validator that starts: it holds the identity until somebody else opens one. */
-  open(validatorId: string, life: Life): Signer {
-    const { agenda, random } = this.#options;
+  /** Opens the stream of a starting validator, which holds the identity until another process opens one. */
+  open(validatorId: string, handle: ProcessHandle): Signer {
+    const { eventQueue, random } = this.#options;
     const identity = this.#identities.get(validatorId);
     if (identity === undefined) throw new Error(`${validatorId} has no key`);
     identity.epoch += 1;
@@ -56,24 +56,24 @@ export class Signing {
       key: { publicKey: key.publicKey, walletAddress: key.address },
       sign: (request) =>
         new Promise((resolve, reject) => {
-          const asked = Math.max(agenda.elapsedMs, this.#silentUntilMs) + random.between(0.1, 2);
+          const asked = Math.max(eventQueue.elapsedMs, this.#silentUntilMs) + random.between(0.1, 2);
           lastArrivalMs = Math.max(lastArrivalMs, asked);
-          agenda.after(lastArrivalMs - agenda.elapsedMs, () => {
-            lastAnswerMs = Math.max(lastAnswerMs, agenda.elapsedMs + random.between(0.1, 2));
-            const afterMs = lastAnswerMs - agenda.elapsedMs;
+          eventQueue.after(lastArrivalMs - eventQueue.elapsedMs, () => {
+            lastAnswerMs = Math.max(lastAnswerMs, eventQueue.elapsedMs + random.between(0.1, 2));
+            const afterMs = lastAnswerMs - eventQueue.elapsedMs;
             try {
               const signature = this.#sign(validatorId, epoch, request);
-              agenda.after(afterMs, () => resolve(signature), life);
+              eventQueue.after(afterMs, () => resolve(signature), handle);
             } catch (error) {
               if (isAppError(error)) this.#options.onRefused(error.code);
-              agenda.after(afterMs, () => reject(error), life);
+              eventQueue.after(afterMs, () => reject(error), handle);
             }
           });
         }),
     };
   }
 
-  /** Signs for a member that does not keep to the rules. */
+  /** Signs for a Byzantine member. */
   forge(validatorId: string, message: ConsensusMessage): Uint8Array {
     const identity = this.#identities.get(validatorId);
     if (identity === undefined) throw new Error(`${validatorId} has no key`);

@@ -5,7 +5,7 @@ import type { Weakness } from './world.ts';
 
 const lengthOfProof = 500;
 
-/** Seeds that have found a mutation before: tried first, they save the search as long as they still do. */
+/** Seeds that found a mutation before. They are tried first and shorten the search. */
 const knownToFind: Readonly<Record<string, readonly number[]>> = {
   'without the lock rule': [22, 30],
   'without the force of the log to disk': [1, 8],
@@ -24,9 +24,9 @@ async function firstBroken(weakness: Weakness, known: readonly number[]) {
 }
 
 describe('the simulator', () => {
-  test('finds nothing wrong with the validator', async () => {
+  test('finds no broken invariant in the validator', async () => {
     let sealed = 0;
-    // One register and several, crashes, old volumes, liars, changing sets; .ci/run goes through 200 seeds.
+    // One and several registers, crashes, old volumes, Byzantine members, set changes; .ci/run runs 200 seeds.
     for (const seed of [5, 7, 9, 12, 14, 16]) {
       const outcome = await simulate(seed);
       expect(outcome.broken, `seed ${seed}`).toBeUndefined();
@@ -36,9 +36,9 @@ describe('the simulator', () => {
   }, 60_000);
 
   test.each([
-    ['member that proposes for good what nobody takes, after the register service was away', 1721],
-    ['docket put together, after a restart, from other records of the same ids', 1457],
-    ['signature lost with the power that the signer does not give again', 2392],
+    ['member that keeps proposing an unacceptable docket after an outage of the register service', 1721],
+    ['docket rebuilt after a restart from other records with the same ids', 1457],
+    ['signature lost in a power loss that the signer does not repeat', 2392],
   ])(
     'finds no %s',
     async (_, seed) => {
@@ -47,7 +47,7 @@ describe('the simulator', () => {
     60_000,
   );
 
-  test('does the same again for the same seed, and something else for another', async () => {
+  test('repeats a seed exactly, and differs for another seed', async () => {
     const digests = new Set<string>();
     for (const seed of [8, 11]) {
       const [first, second] = [await simulate(seed), await simulate(seed)];
@@ -59,7 +59,7 @@ describe('the simulator', () => {
   }, 60_000);
 
   for (const [name, weakness] of Object.entries(MUTATIONS)) {
-    test(`finds a validator ${name}`, async () => {
+    test(`detects a validator ${name}`, async () => {
       const found = await firstBroken(weakness(), knownToFind[name] ?? []);
       expect(found?.broken).toBeDefined();
     }, 120_000);

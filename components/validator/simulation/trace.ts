@@ -1,25 +1,25 @@
 import { createHash } from 'node:crypto';
-import type { Agenda } from './agenda.ts';
+import type { EventQueue } from './event-queue.ts';
 
-/** What happened in a simulated world, line by line. */
+/** The events of a simulated world, line by line. */
 export class Trace {
-  readonly #agenda: Agenda;
+  readonly #eventQueue: EventQueue;
   readonly #lines: string[] = [];
 
-  constructor(agenda: Agenda) {
-    this.#agenda = agenda;
+  constructor(eventQueue: EventQueue) {
+    this.#eventQueue = eventQueue;
   }
 
   get lines(): readonly string[] {
     return this.#lines;
   }
 
-  add(who: string, what: string): void {
-    const seconds = (this.#agenda.elapsedMs / 1000).toFixed(4).padStart(9);
-    this.#lines.push(`${seconds}  ${who.padEnd(12)} ${what}`);
+  add(source: string, what: string): void {
+    const seconds = (this.#eventQueue.elapsedMs / 1000).toFixed(4).padStart(9);
+    this.#lines.push(`${seconds}  ${source.padEnd(12)} ${what}`);
   }
 
-  /** Lower hex of SHA-256 over all lines: two runs that did the same have the same. */
+  /** Lower hex of SHA-256 over all lines; equal runs have equal digests. */
   digest(): string {
     const hash = createHash('sha256');
     for (const line of this.#lines) hash.update(line).update('\n');
@@ -27,7 +27,7 @@ export class Trace {
   }
 }
 
-/** The first characters of an id or hash, enough to tell a few hundred apart. */
+/** The first characters of an id or hash, enough to distinguish a few hundred. */
 export function short(hex: string | undefined): string {
   return hex === undefined || hex === '' ? 'nil' : hex.slice(0, 6);
 }

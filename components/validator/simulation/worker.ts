@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads';
 import type { Counts } from './coverage.ts';
 import { simulate } from './run.ts';
 
-/** What one thread says of a seed. */
+/** One thread's result of a seed. */
 export interface Report {
   readonly seed: number;
   readonly isBroken: boolean;
@@ -11,7 +11,7 @@ export interface Report {
   readonly covered: Counts;
 }
 
-// Runs the seeds that it is given, one after the other.
+// Runs the seeds it receives, one after the other.
 parentPort?.on('message', (seed: number) => {
   void simulate(seed).then(({ broken, dockets, events, covered }) =>
     parentPort?.postMessage({

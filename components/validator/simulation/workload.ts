@@ -1,62 +1,62 @@
 import type { Random } from '#kit/testing/random.ts';
-import { answerSubmission } from '../admission/answering.ts';
+import { answerSubmission } from '../admission/answer-submission.ts';
 import type { Engine } from '../engine.ts';
 import type { TestKey } from '../testing/keys.ts';
-import { type Signed, signedSubmission } from '../testing/submissions.ts';
-import type { Agenda, Life } from './agenda.ts';
+import { type SignedSubmission, signedSubmission } from '../testing/submissions.ts';
+import type { EventQueue, ProcessHandle } from './event-queue.ts';
 import { short, type Trace } from './trace.ts';
 
 export interface WorkloadOptions {
-  readonly agenda: Agenda;
+  readonly eventQueue: EventQueue;
   readonly random: Random;
   readonly trace: Trace;
   readonly registerId: string;
-  /** Before what the trace says of a transaction; empty in a world with one register. */
+  /** Prefix of a transaction in the trace; empty in a world with one register. */
   readonly label: string;
   readonly keys: readonly TestKey[];
   readonly startMs: number;
-  /** Processes that can be reached now, with the name of their identity. */
-  reachable(): readonly Door[];
-  /** Clients know better than to ask some. */
+  /** Reachable processes, with the name of their identity. */
+  reachable(): readonly ClientEndpoint[];
+  /** Clients avoid some validators. */
   isTrusted(validatorId: string): boolean;
 }
 
-export interface Door {
+export interface ClientEndpoint {
   readonly validatorId: string;
-  readonly life: Life;
+  readonly handle: ProcessHandle;
   readonly engine: Engine;
 }
 
 export interface Accepted {
   readonly txId: string;
-  /** Identities that answered that they have it on disk. */
+  /** Identities that acknowledged it. */
   readonly by: Set<string>;
   readonly atMs: number;
 }
 
-interface Asked {
-  readonly door: Door;
-  readonly signed: Signed;
+interface SubmittedTo {
+  readonly endpoint: ClientEndpoint;
+  readonly signed: SignedSubmission;
 }
 
 const answerMs = 5000;
 const attempts = 40;
 
-/** Clients: they make transactions, offer them to any validator, and ask elsewhere when they hear nothing. */
+/** Clients: they create transactions, submit them to any validator, and retry elsewhere without an answer. */
 export class Workload {
   readonly accepted = new Map<string, Accepted>();
-  /** Transactions that were refused for good by a validator, when no other one left its answer open: nobody has them. */
+  /** Transactions that were permanently refused, with no answer of another validator outstanding: no validator has them. */
   readonly refused = new Set<string>();
   readonly #unanswered = new Set<string>();
   readonly #options: WorkloadOptions;
-  readonly #made: Signed[] = [];
+  readonly #made: SignedSubmission[] = [];
   #open = 0;
 
   constructor(options: WorkloadOptions) {
     this.#options = options;
   }
 
-  /** Submissions that nobody has answered yet. */
+  /** Submissions without an answer. */
   get open(): number {
     return this.#open;
   }
@@ -65,19 +65,19 @@ export class Workload {
     return this.#made.length;
   }
 
-  /** Offers the genesis transaction as the register service does: to one named member until it is accepted. */
-  begin(validatorId: string, genesis: Signed): void {
+  /** Submits genesis like the register service: to one named member until it is accepted. */
+  begin(validatorId: string, genesis: SignedSubmission): void {
     this.#open += 1;
-    this.#offer(genesis, attempts * 10, (door) => door.validatorId === validatorId);
+    this.#offer(genesis, attempts * 10, (endpoint) => endpoint.validatorId === validatorId);
   }
 
-  /** Plans so many transactions between two instants; some follow others, some compete for one predecessor. */
+  /** Plans transactions between two instants; some follow others, some compete for one predecessor. */
   plan(count: number, fromMs: number, toMs: number): void {
-    const { agenda, random, trace, label, isTrusted } = this.#options;
-    const trusted = (door: Door) => isTrusted(door.validatorId);
+    const { eventQueue, random, trace, label, isTrusted } = this.#options;
+    const trusted = (endpoint: ClientEndpoint) => isTrusted(endpoint.validatorId);
     this.#open += count;
     for (let index = 0; index < count; index += 1) {
-      agenda.after(random.between(fromMs, toMs) - agenda.elapsedMs, () => {
+      eventQueue.after(random.between(fromMs, toMs) - eventQueue.elapsedMs, () => {
         const signed = this.#make(index);
         this.#made.push(signed);
         trace.add('client', `makes ${label}${short(signed.txId)} after ${short(signed.previous)}`);
@@ -94,74 +94,78 @@ export class Workload {
     }
   }
 
-  /** Offers a transaction that somebody else has made. */
-  offer(signed: Signed): void {
+  /** Submits a given transaction. */
+  offer(signed: SignedSubmission): void {
     this.#open += 1;
     this.#offer(signed, attempts, ({ validatorId }) => this.#options.isTrusted(validatorId));
   }
 
-  #make(index: number): Signed & { readonly previous: string | undefined } {
-    const { agenda, random, registerId, keys, startMs } = this.#options;
+  #make(index: number): SignedSubmission & { readonly previous: string | undefined } {
+    const { eventQueue, random, registerId, keys, startMs } = this.#options;
     const follows = this.#made.length > 0 && random.chance(0.4);
     const previous = follows ? random.pick(this.#made.slice(-4)).txId : undefined;
-    const createdAtMs = Math.floor(startMs + agenda.elapsedMs);
+    const createdAtMs = Math.floor(startMs + eventQueue.elapsedMs);
     const key = random.pick(keys);
     return { ...signedSubmission({ registerId, key, payload: { index }, previous, createdAtMs }), previous };
   }
 
-  #offer(signed: Signed, left: number, isMeant: (door: Door) => boolean): void {
-    const { agenda, random, reachable } = this.#options;
-    const doors = reachable().filter(isMeant);
+  #offer(signed: SignedSubmission, left: number, isMeant: (endpoint: ClientEndpoint) => boolean): void {
+    const { eventQueue, random, reachable } = this.#options;
+    const endpoints = reachable().filter(isMeant);
     const again = () => {
-      if (left > 0) agenda.after(random.between(200, 1500), () => this.#offer(signed, left - 1, isMeant));
+      if (left > 0) eventQueue.after(random.between(200, 1500), () => this.#offer(signed, left - 1, isMeant));
       else this.#close(signed, 'nobody answers');
     };
-    if (doors.length === 0) {
+    if (endpoints.length === 0) {
       again();
       return;
     }
-    const door = random.pick(doors);
+    const endpoint = random.pick(endpoints);
     let isOver = false;
     const once = (act: () => void) => {
       if (!isOver) act();
       isOver = true;
     };
-    agenda.after(answerMs, () =>
+    eventQueue.after(answerMs, () =>
       once(() => {
         this.#unanswered.add(signed.txId);
         again();
       }),
     );
-    agenda.after(
+    eventQueue.after(
       random.between(0.2, 5),
       () => {
-        void this.#ask(door, signed).then((answer) =>
-          agenda.after(
+        void this.#ask(endpoint, signed).then((answer) =>
+          eventQueue.after(
             random.between(0.2, 5),
-            () => once(() => this.#take({ door, signed }, answer, again)),
-            door.life,
+            () => once(() => this.#take({ endpoint, signed }, answer, again)),
+            endpoint.handle,
           ),
         );
       },
-      door.life,
+      endpoint.handle,
     );
   }
 
-  #ask({ engine }: Door, signed: Signed) {
-    const { agenda } = this.#options;
-    const nowMs = () => agenda.clock(() => 0).nowMs();
+  #ask({ engine }: ClientEndpoint, signed: SignedSubmission) {
+    const { eventQueue } = this.#options;
+    const nowMs = () => eventQueue.clock(() => 0).nowMs();
     return answerSubmission({ admission: engine.admission, nowMs }, signed.text, { isRegisterService: true });
   }
 
-  #take({ door, signed }: Asked, answer: { status: number; body: unknown }, again: () => void): void {
-    const { agenda } = this.#options;
+  #take(
+    { endpoint, signed }: SubmittedTo,
+    answer: { status: number; body: unknown },
+    again: () => void,
+  ): void {
+    const { eventQueue } = this.#options;
     const { txId } = signed;
     if (answer.status === 200) {
       const known = this.accepted.get(txId);
       if (known === undefined)
-        this.accepted.set(txId, { txId, by: new Set([door.validatorId]), atMs: agenda.elapsedMs });
-      known?.by.add(door.validatorId);
-      this.#close(signed, `accepted by ${door.life.name}`);
+        this.accepted.set(txId, { txId, by: new Set([endpoint.validatorId]), atMs: eventQueue.elapsedMs });
+      known?.by.add(endpoint.validatorId);
+      this.#close(signed, `accepted by ${endpoint.handle.name}`);
       return;
     }
     if (answer.status === 503) this.#unanswered.add(txId);
@@ -170,23 +174,23 @@ export class Workload {
       return;
     }
     const code = codeOf(answer.body);
-    // Another validator may not have the predecessor yet: the client asks again, as it would after reading a 422.
+    // The validator may lack the predecessor, so the client retries, as it would after a 422.
     if (code === 'VAL_CHAIN_001') {
       again();
       return;
     }
     if (!this.#unanswered.has(txId)) this.refused.add(txId);
-    this.#close(signed, `refused by ${door.life.name}: ${code}`);
+    this.#close(signed, `refused by ${endpoint.handle.name}: ${code}`);
   }
 
-  #close({ txId }: Signed, how: string): void {
+  #close({ txId }: SignedSubmission, how: string): void {
     this.#open -= 1;
     this.#options.trace.add('client', `${short(txId)} ${how}`);
   }
 }
 
-/** Another record under the same id: the signature covers id and payload, not the metadata. */
-function namesake({ txId, text }: Signed): Signed {
+/** Another record with the same id: the signature covers id and payload, not the metadata. */
+function namesake({ txId, text }: SignedSubmission): SignedSubmission {
   return { txId, text: text.replace('"Metadata":{}', '"Metadata":{"place":"elsewhere"}') };
 }
 

@@ -3,30 +3,30 @@ import { createRandom, type Random } from '#kit/testing/random.ts';
 import { bft1, type Consensus } from '../consensus/bft1.ts';
 import type { Machine } from '../consensus/machine.ts';
 import type { Effect } from '../consensus/messages.ts';
-import type { Register } from '../sealing/register.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { type FakeLedger, fakeLedger } from '../testing/fake-ledger.ts';
 import { genesisSubmission } from '../testing/submissions.ts';
-import { Agenda, type Life } from './agenda.ts';
 import { Byzantine } from './byzantine.ts';
 import { Chain } from './chain.ts';
 import { Coverage } from './coverage.ts';
 import { Disk } from './disk.ts';
+import { EventQueue, type ProcessHandle } from './event-queue.ts';
+import { FaultModel } from './fault-model.ts';
 import { simulatedKey, simulatedVerifier } from './keys.ts';
-import { Member, type Process, type Surroundings, tracingLog } from './member.ts';
+import { Member, type MemberEnvironment, type Process, tracingLog } from './member.ts';
 import { Network } from './network.ts';
 import { RegisterService } from './register-service.ts';
-import type { Misdeed, Scenario } from './scenario.ts';
+import type { ByzantineBehaviour, Scenario } from './scenario.ts';
 import { Signing } from './signing.ts';
 import { Trace } from './trace.ts';
-import { Trust } from './trust.ts';
-import { type Broken, Verdict } from './verdict.ts';
-import { type Door, Workload } from './workload.ts';
+import { type InvariantViolation, ViolationRecorder } from './violations.ts';
+import { type ClientEndpoint, Workload } from './workload.ts';
 
-/** Parts of the validator that a run leaves out, to show that the simulator notices. */
+/** Protections that a run removes, to show that the simulator detects it. */
 export interface Weakness {
-  /** A disk that says it has forced and has not. */
+  /** A disk that acknowledges a force without performing it. */
   readonly disk?: 'forgets';
-  /** A signing component that signs whatever it is asked. */
+  /** A signing component that signs any request. */
   readonly signer?: 'unguarded';
   readonly consensus?: Consensus | undefined;
 }
@@ -34,20 +34,20 @@ export interface Weakness {
 const installation = 'simulated.chancery.local';
 const startMs = Date.UTC(2026, 0, 1);
 
-/** A world of simulated validators and the registers they keep; everything in it follows from its seed. */
+/** A world of simulated validators and their registers, entirely determined by its seed. */
 export class World {
   readonly random: Random;
-  readonly agenda = new Agenda(startMs);
-  readonly trace = new Trace(this.agenda);
-  readonly verdict = new Verdict(this.trace);
-  readonly trust = new Trust();
+  readonly eventQueue = new EventQueue(startMs);
+  readonly trace = new Trace(this.eventQueue);
+  readonly violations = new ViolationRecorder(this.trace);
+  readonly faultModel = new FaultModel();
   readonly coverage = new Coverage();
   readonly members: readonly Member[];
   readonly chains: readonly Chain[];
   readonly network: Network;
   readonly service: RegisterService;
   readonly signing: Signing;
-  /** Told of every signature, before anybody has it. */
+  /** Called for every signature before it is released. */
   onSigned: ((validatorId: string) => void) | undefined;
   readonly #scenario: Scenario;
 
@@ -56,14 +56,14 @@ export class World {
     const random = createRandom(seed);
     this.random = random;
     this.#scenario = scenario;
-    this.agenda.onThrown = (error, life) => this.#onThrown(error, life?.name ?? 'the world');
-    this.network = new Network(this.agenda, random.fork('network'));
+    this.eventQueue.onThrown = (error, handle) => this.#onThrown(error, handle?.name ?? 'the world');
+    this.network = new Network(this.eventQueue, random.fork('network'));
     const ledgers = scenario.registers.map((_, place) => {
       return [registerIdOf(place), fakeLedger(installation, simulatedVerifier())] as const;
     });
-    this.service = new RegisterService(new Map(ledgers), this.agenda, random.fork('service'));
+    this.service = new RegisterService(new Map(ledgers), this.eventQueue, random.fork('service'));
     this.signing = new Signing({
-      agenda: this.agenda,
+      eventQueue: this.eventQueue,
       random: random.fork('signing'),
       unguarded: weakness.signer === 'unguarded',
       onRefused: (code) =>
@@ -73,14 +73,14 @@ export class World {
         this.onSigned?.(validatorId);
       },
     });
-    const around = this.#around(weakness);
+    const environment = this.#around(weakness);
     const ids = Array.from({ length: size + reserve }, (_, place) => `validator-${place}`);
-    this.members = ids.map((id, place) => new Member(id, simulatedKey(20 + place), around));
+    this.members = ids.map((id, place) => new Member(id, simulatedKey(20 + place), environment));
     this.chains = ledgers.map(([registerId, ledger], place) => this.#chain(registerId, ledger, place));
   }
 
-  get broken(): Broken | undefined {
-    return this.verdict.broken;
+  get broken(): InvariantViolation | undefined {
+    return this.violations.broken;
   }
 
   /** Throws RangeError for a register that is not in this world. */
@@ -90,11 +90,11 @@ export class World {
     return found;
   }
 
-  /** Starts the members and offers them the genesis of each register. */
+  /** Starts the members and submits the genesis of each register to them. */
   begin(): void {
     const { policy, byzantine } = this.#scenario;
-    for (const place of byzantine.keys()) this.trust.distrust(`validator-${place}`, true);
-    for (const { id, key } of this.members) this.signing.add(id, key, !this.trust.isByzantine(id));
+    for (const place of byzantine.keys()) this.faultModel.markFaulty(`validator-${place}`, true);
+    for (const { id, key } of this.members) this.signing.add(id, key, !this.faultModel.isByzantine(id));
     for (const member of this.members) member.start();
     for (const { registerId, first, workload } of this.chains) {
       this.coverage.addSet(first.length);
@@ -112,31 +112,31 @@ export class World {
     if (this.chains.length > 1) this.coverage.add('several registers');
   }
 
-  /** Nothing is left to do, and every honest member knows it. */
+  /** Everything is sealed, and every correct member knows it. */
   get isSettled(): boolean {
     return this.chains.every((chain) => chain.isSettled);
   }
 
-  /** A promise was rejected and nobody took notice: the process of a validator ends by that. */
+  /** An unhandled rejection would end the process of a validator. */
   onUnhandled(error: unknown): void {
     this.#onThrown(error, 'somebody');
   }
 
-  /** What can be said only when time is up. */
+  /** Checks that are possible only at the end. */
   judgeEnd(): void {
     for (const chain of this.chains) chain.judgeEnd();
   }
 
-  /** Goes on until that instant, or until something is broken, or until `enough`. */
+  /** Runs until that time, until an invariant is broken, or until `enough` returns true. */
   run(untilMs: number, enough: () => boolean = () => false): Promise<void> {
-    return this.agenda.run(untilMs, (life) => {
-      this.#check(life);
+    return this.eventQueue.run(untilMs, (handle) => {
+      this.#check(handle);
       return this.broken !== undefined || enough();
     });
   }
 
   #chain(registerId: string, ledger: ReturnType<typeof fakeLedger>, place: number): Chain {
-    const { agenda, trace, trust, verdict, coverage, members } = this;
+    const { eventQueue, trace, faultModel, violations, coverage, members } = this;
     const { registers } = this.#scenario;
     const label = registers.length > 1 ? `r${place}:` : '';
     const chain: Chain = new Chain({
@@ -145,12 +145,12 @@ export class World {
       first: (registers[place]?.members ?? []).map((each) => `validator-${each}`),
       members,
       ledger,
-      trust,
-      verdict,
+      faultModel,
+      violations,
       trace,
       coverage,
       workload: new Workload({
-        agenda,
+        eventQueue,
         random: this.random.fork(`workload/${place}`),
         trace,
         registerId,
@@ -158,17 +158,17 @@ export class World {
         keys: [simulatedKey(2), simulatedKey(3), simulatedKey(4)],
         startMs,
         reachable: () => this.#reachable(chain),
-        isTrusted: (validatorId) => !trust.isFaulty(validatorId),
+        isTrusted: (validatorId) => !faultModel.isFaulty(validatorId),
       }),
     });
     return chain;
   }
 
-  #around(weakness: Weakness): Surroundings {
+  #around(weakness: Weakness): MemberEnvironment {
     const disks = this.random.fork('disks');
-    const { agenda, trace, signing, service, network } = this;
+    const { eventQueue, trace, signing, service, network } = this;
     return {
-      agenda,
+      eventQueue,
       random: this.random.fork('members'),
       trace,
       log: tracingLog(trace),
@@ -185,96 +185,101 @@ export class World {
         }),
       corrupt: (member) => this.#corrupt(member),
       onEnd: ({ engine }) => {
-        for (const register of engine?.registers.all() ?? []) this.chain(register.id).noteGivenUp(register);
+        for (const register of engine?.registers.all() ?? []) this.chain(register.id).recordDropped(register);
       },
       onStartFailed: (member, process, error) => this.#onStartFailed(member, process, error),
       onBegun: ({ id }, registerId, { height, members }) => {
-        if (!this.trust.liesAt(id, registerId, height)) this.chain(registerId).begins(height, members);
+        if (!this.faultModel.isFaultyAt(id, registerId, height))
+          this.chain(registerId).begins(height, members);
       },
       onReleased: ({ id }, registerId, message) => this.chain(registerId).released(id, message),
-      onEffect: (life, at, effect) => this.#onEffect(life, at, effect),
+      onEffect: (handle, at, effect) => this.#onEffect(handle, at, effect),
     };
   }
 
   #corrupt(member: Member): Byzantine | undefined {
-    const misdeeds = this.#scenario.byzantine.get(this.members.indexOf(member));
-    if (misdeeds === undefined) return undefined;
+    const behaviours = this.#scenario.byzantine.get(this.members.indexOf(member));
+    if (behaviours === undefined) return undefined;
     return new Byzantine({
       validatorId: member.id,
-      misdeeds,
+      behaviours,
       members: this.members.map(({ id }) => id),
-      agenda: this.agenda,
+      eventQueue: this.eventQueue,
       random: this.random.fork(`byzantine/${member.id}`),
       signing: this.signing,
       state: (registerId) => member.engine?.registers.get(registerId)?.state,
-      did: (misdeed) => this.#onMisdeed(misdeed),
+      did: (behaviour) => this.#onMisdeed(behaviour),
     });
   }
 
-  #onMisdeed(misdeed: Misdeed): void {
+  #onMisdeed(behaviour: ByzantineBehaviour): void {
     const { coverage } = this;
-    coverage.add(`Byzantine member ${misdeed}`);
-    if (misdeed === 'withholds records' && this.network.isPartitioned)
+    coverage.add(`Byzantine member ${behaviour}`);
+    if (behaviour === 'withholds records' && this.network.isPartitioned)
       coverage.add('records withheld in a partition');
-    if (misdeed === 'stamps wrongly' && this.#scenario.faults.wrongClocks)
+    if (behaviour === 'stamps wrongly' && this.#scenario.faults.wrongClocks)
       coverage.add('wrong stamps beside honest skew');
   }
 
-  /** Processes that clients of a register know: those of whoever was a member once. */
-  #reachable(chain: Chain): Door[] {
+  /** Processes that clients of a register know: those of current and former members. */
+  #reachable(chain: Chain): ClientEndpoint[] {
     return this.members.flatMap(({ id, processes }) => {
       const process = processes.at(-1);
       return process?.engine === undefined || !chain.wasMember(id)
         ? []
-        : [{ validatorId: id, life: process.life, engine: process.engine }];
+        : [{ validatorId: id, handle: process.handle, engine: process.engine }];
     });
   }
 
-  #onEffect(life: Life, at: { member: Member; registerId: string; machine: Machine }, effect: Effect): void {
+  #onEffect(
+    handle: ProcessHandle,
+    at: { member: Member; registerId: string; machine: Machine },
+    effect: Effect,
+  ): void {
     const chain = this.chain(at.registerId);
     const { id } = at.member;
-    if (effect.kind === 'decide' && !this.trust.isByzantine(id)) chain.decided(id, life.name, effect);
+    if (effect.kind === 'decide' && !this.faultModel.isByzantine(id)) chain.decided(id, handle.name, effect);
     else if (effect.kind === 'evidence') {
       const { kind, first } = effect.evidence;
       chain.invariants.accused(id, kind, first.validatorId);
     } else if (effect.kind === 'schedule' && effect.step === 'propose') {
-      this.trace.add(life.name, `round ${chain.label}${at.machine.rules.height}/${effect.round}`);
+      this.trace.add(handle.name, `round ${chain.label}${at.machine.rules.height}/${effect.round}`);
     }
   }
 
   #onStartFailed(member: Member, process: Process, error: unknown): void {
     if (isFenced(error)) this.#fenced(process);
-    else if (!this.trust.isFaulty(member.id)) {
-      const text = `${process.life.name} cannot start: ${textOf(error)}`;
-      this.verdict.break('honest members keep working', text);
+    else if (!this.faultModel.isFaulty(member.id)) {
+      const text = `${process.handle.name} cannot start: ${textOf(error)}`;
+      this.violations.break('honest members keep working', text);
     }
   }
 
-  #onThrown(error: unknown, who: string): void {
-    this.verdict.break('honest members keep working', `${who} throws: ${textOf(error)}`);
+  #onThrown(error: unknown, processName: string): void {
+    this.violations.break('honest members keep working', `${processName} throws: ${textOf(error)}`);
   }
 
-  /** Without the dockets that the store lost a member rightly waits for somebody who has them, and for its operator. */
-  #halted(member: Member, process: Process, { id, facts }: Register): void {
-    const { life, halted } = process;
+  /** Without the dockets that the store lost, a member correctly halts until they are stored again and its operator restarts it. */
+  #halted(member: Member, process: Process, { id, facts }: RegisterChain): void {
+    const { handle, halted } = process;
     const reason = facts.haltedBecause ?? '';
     if (!this.#scenario.faults.oldStore || !reason.includes('lost dockets')) {
-      this.verdict.break('honest members keep working', `${life.name} halted: ${reason}`);
+      this.violations.break('honest members keep working', `${handle.name} halted: ${reason}`);
       return;
     }
     if (halted.has(id)) return;
     halted.add(id);
-    this.trace.add(life.name, `halts: ${reason}`);
-    this.#startAgainOnceStored(member, life, this.chain(id).ledger);
+    this.trace.add(handle.name, `halts: ${reason}`);
+    this.#startAgainOnceStored(member, handle, this.chain(id).ledger);
   }
 
-  /** The operator of a halted register starts the process again when the store has got dockets back. */
-  #startAgainOnceStored(member: Member, life: Life, { dockets }: FakeLedger): void {
+  /** The operator restarts a halted register's process once the store has the dockets back. */
+  #startAgainOnceStored(member: Member, handle: ProcessHandle, { dockets }: FakeLedger): void {
     const { length } = dockets;
     const look = () =>
-      this.agenda.after(5000, () => {
-        if (life.alive && dockets.length <= length) look();
-        if (!life.alive || dockets.length <= length) return;
+      this.eventQueue.after(5000, () => {
+        if (handle.alive && dockets.length <= length) look();
+        if (!handle.alive || dockets.length <= length) return;
         member.crash(false);
         member.start();
       });
@@ -283,29 +288,30 @@ export class World {
 
   #fenced(process: Process): void {
     if (process.isFenced) return;
-    this.trace.add(process.life.name, 'is fenced');
+    this.trace.add(process.handle.name, 'is fenced');
     process.isFenced = true;
   }
 
-  /** After every event: what it may have touched. */
-  #check(life: Life | undefined): void {
+  /** After every event: checks what it may have affected. */
+  #check(handle: ProcessHandle | undefined): void {
     for (const chain of this.chains) chain.checkStore();
     for (const member of this.members) {
       for (const process of member.processes) {
-        if (life === undefined || life === process.life) this.#checkProcess(member, process);
+        if (handle === undefined || handle === process.handle) this.#checkProcess(member, process);
       }
     }
   }
 
   #checkProcess(member: Member, process: Process): void {
-    const { engine, life } = process;
-    if (engine === undefined || !life.alive || process.isFenced || this.trust.isFaulty(member.id)) return;
+    const { engine, handle } = process;
+    if (engine === undefined || !handle.alive || process.isFenced || this.faultModel.isFaulty(member.id))
+      return;
     try {
       engine.assertWorking();
     } catch (error) {
       const { cause } = error instanceof AppError ? error : { cause: error };
       if (isFenced(cause)) this.#fenced(process);
-      else this.verdict.break('honest members keep working', `${life.name} stopped: ${textOf(cause)}`);
+      else this.violations.break('honest members keep working', `${handle.name} stopped: ${textOf(cause)}`);
       return;
     }
     for (const register of engine.registers.all()) {
@@ -315,7 +321,7 @@ export class World {
   }
 }
 
-/** The id of a register by its place in the scenario. */
+/** The id of a register by its index in the scenario. */
 function registerIdOf(place: number): string {
   return `${place}123456789abcdef0123456789abcdef`;
 }

@@ -4,7 +4,7 @@ import { provesDoubleSign } from '#core/ledger/governance/evidence.ts';
 import type { OpenProposal } from '#core/ledger/governance/rules.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import { Cluster, type Member } from '../testing/cluster.ts';
-import { lieTo } from '../testing/liar.ts';
+import { sendConflictingVotes } from '../testing/equivocator.ts';
 import { registerId } from '../testing/world.ts';
 
 const clusters: Cluster[] = [];
@@ -42,8 +42,8 @@ async function proposed(cluster: Cluster, members = cluster.members): Promise<vo
   }
 }
 
-/** Lets the chain go on for some dockets. */
-async function goOn(cluster: Cluster, dockets: number): Promise<void> {
+/** Seals some further dockets. */
+async function resumeAfterFull(cluster: Cluster, dockets: number): Promise<void> {
   for (let index = 0; index < dockets; index += 1) {
     const { txId } = await cluster.submit(cluster.member(0), {
       payload: { more: cluster.ledger.sealed.size },
@@ -54,17 +54,17 @@ async function goOn(cluster: Cluster, dockets: number): Promise<void> {
 }
 
 describe('a member that votes twice', { timeout: 90_000 }, () => {
-  test('is known to all by one message to one of them, and its roster is asked once', async () => {
+  test('is convicted at all members by one message to one of them, and its suspension is proposed once', async () => {
     const cluster = await openCluster();
-    const liar = cluster.member(3);
-    lieTo(cluster, liar, cluster.member(0));
+    const equivocator = cluster.member(3);
+    sendConflictingVotes(cluster, equivocator, cluster.member(0));
     for (const member of cluster.members) await holds(member);
     const ids = new Set(cluster.members.map((member) => evidenceOf(member)[0]?.id));
     expect(ids.size).toBe(1);
     await proposed(cluster);
-    lieTo(cluster, liar, cluster.member(1), { kind: 'precommit' });
+    sendConflictingVotes(cluster, equivocator, cluster.member(1), { kind: 'precommit' });
     for (const member of cluster.members) await holds(member, 2);
-    await goOn(cluster, 4);
+    await resumeAfterFull(cluster, 4);
     for (const member of cluster.members) {
       expect(proposalsOf(member)).toMatchObject([{ status: 'Pending', votes: [] }]);
       expect(member.register.pool.size).toBe(0);
@@ -75,9 +75,9 @@ describe('a member that votes twice', { timeout: 90_000 }, () => {
     const operation = proposalsOf(cluster.member(0))[0]?.operation;
     if (operation?.operationType !== 'suspend-validator') throw new Error('not a suspension');
     const { evidence, validatorId, proposerDid } = operation;
-    expect(validatorId).toBe(liar.id);
-    expect(proposerDid).not.toBe(`did:platform:w:${liar.signer.key.walletAddress}`);
-    const accused = state.ledger.validators.find((each) => each.validatorId === liar.id);
+    expect(validatorId).toBe(equivocator.id);
+    expect(proposerDid).not.toBe(`did:platform:w:${equivocator.signer.key.walletAddress}`);
+    const accused = state.ledger.validators.find((each) => each.validatorId === equivocator.id);
     if (evidence?.kind !== 'double-sign' || accused === undefined) throw new Error('no evidence');
     const verifier = createVerifier(nodeEd25519());
     expect(provesDoubleSign(registerId, evidence, accused, verifier)).toBe(true);
@@ -88,15 +88,15 @@ describe('a member that votes twice', { timeout: 90_000 }, () => {
     );
     expect(opened.reduce((sum, each) => sum + each, 0)).toBe(1);
     expect(await metrics(cluster.member(2))).toMatch(/equivocations_total\{kind="duplicate-vote"\} 2\b/);
-    expect(liar.signer.signed.some(({ kind }) => kind === 'suspension')).toBe(false);
+    expect(equivocator.signer.signed.some(({ kind }) => kind === 'suspension')).toBe(false);
   });
 
-  test('is known after a restart, without a second question; a member that was away is told', async () => {
+  test('stays convicted after a restart without a second proposal; a member that was down is notified', async () => {
     const cluster = await openCluster();
-    const [witness, other, away, liar] = cluster.members;
-    if (!witness || !other || !away || !liar) throw new Error('four members');
+    const [witness, other, away, equivocator] = cluster.members;
+    if (!witness || !other || !away || !equivocator) throw new Error('four members');
     await cluster.stop(away);
-    lieTo(cluster, liar, witness);
+    sendConflictingVotes(cluster, equivocator, witness);
     await holds(witness);
     await holds(other);
     await proposed(cluster, [witness, other]);
@@ -110,16 +110,16 @@ describe('a member that votes twice', { timeout: 90_000 }, () => {
     expect(await metrics(witness)).toMatch(/evidence_held 1\b/);
     await cluster.start(away);
     await holds(away);
-    await goOn(cluster, 2);
+    await resumeAfterFull(cluster, 2);
     expect(proposalsOf(away)).toHaveLength(1);
     await cluster.stop(away);
     await cluster.start(away);
     await waitFor(() => evidenceOf(away).length === 1);
   });
 
-  test('is accused by the next one when the first cannot sign', async () => {
+  test('is proposed for suspension by the next member when the first cannot sign', async () => {
     const cluster = await openCluster();
-    const liar = cluster.member(3);
+    const equivocator = cluster.member(3);
     const silent = cluster.member(1);
     let asked = 0;
     for (const member of [silent, cluster.member(2)]) {
@@ -129,7 +129,7 @@ describe('a member that votes twice', { timeout: 90_000 }, () => {
         throw new Error('the signing component is away');
       };
     }
-    lieTo(cluster, liar, silent);
+    sendConflictingVotes(cluster, equivocator, silent);
     await proposed(cluster);
     expect(asked).toBeGreaterThan(0);
     expect(cluster.member(0).signer.signed.some(({ kind }) => kind === 'suspension')).toBe(true);
@@ -137,23 +137,32 @@ describe('a member that votes twice', { timeout: 90_000 }, () => {
 
   test('cannot fill memory or log with what it signs, nor hide what another one does', async () => {
     const cluster = await openCluster();
-    const [witness, liar, second] = [cluster.member(0), cluster.member(3), cluster.member(2)];
-    for (let round = 0; round < 30; round += 1) lieTo(cluster, liar, witness, { round });
+    const [witness, equivocator, second] = [cluster.member(0), cluster.member(3), cluster.member(2)];
+    for (let round = 0; round < 30; round += 1)
+      sendConflictingVotes(cluster, equivocator, witness, { round });
     for (let index = 0; index < 100; index += 1) {
-      lieTo(cluster, liar, witness, { fills: ['aa', index.toString(16).padStart(2, '0')] });
+      sendConflictingVotes(cluster, equivocator, witness, {
+        fills: ['aa', index.toString(16).padStart(2, '0')],
+      });
     }
     expect(evidenceOf(witness)).toHaveLength(8);
-    expect(witness.messages).toContain('a validator is not listened to');
-    expect(witness.messages.filter((message) => message === 'equivocation')).toHaveLength(8);
-    lieTo(cluster, second, witness);
+    expect(witness.messages).toContain(
+      'a validator sent too many faulty messages and is ignored for a while',
+    );
+    expect(
+      witness.messages.filter(
+        (message) => message === 'a validator signed conflicting messages; the evidence is stored',
+      ),
+    ).toHaveLength(8);
+    sendConflictingVotes(cluster, second, witness);
     expect(evidenceOf(witness)).toHaveLength(9);
     await holds(cluster.member(1), 9);
   });
 
-  test('is known when its segment of the log is gone', async () => {
+  test('stays convicted when its segment of the log is deleted', async () => {
     const cluster = await openCluster({ segmentBytes: 20_000, retainBytes: 60_000 });
     const witness = cluster.member(0);
-    lieTo(cluster, cluster.member(3), witness);
+    sendConflictingVotes(cluster, cluster.member(3), witness);
     await holds(witness);
     const [before] = evidenceOf(witness);
     await proposed(cluster);

@@ -1,6 +1,6 @@
 const mebibyte = 1024 * 1024;
 
-/** The bounds of a validator's pools, as they are by default. */
+/** The default bounds of a validator's pools. */
 export const testBounds = {
   maxTransactions: 10_000,
   maxControlTransactions: 1_000,

@@ -6,23 +6,23 @@ import { type Clock, systemClock } from '#kit/clock/clock.ts';
 import { type TestRuntime, testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import type { Answer } from '../admission/answer.ts';
-import { answerSubmission } from '../admission/answering.ts';
+import { answerSubmission } from '../admission/answer-submission.ts';
 import { type Engine, openEngine } from '../engine.ts';
 import type { Storage } from '../log/storage.ts';
 import type { Transport } from '../peering/transport.ts';
-import type { Register } from '../sealing/register.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { testBounds } from './bounds.ts';
 import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
 import { type FakeSigner, fakeSigner } from './fake-signer.ts';
 import { testKey } from './keys.ts';
 import { MemoryNetwork } from './memory-network.ts';
-import { type Draft, genesisSubmission, type Signed, signedSubmission } from './submissions.ts';
+import { type Draft, genesisSubmission, type SignedSubmission, signedSubmission } from './submissions.ts';
 import { ownerKey, registerId, systemKey, userKey } from './world.ts';
 
-/** Short timers, so that what waits for them is tested in time. */
+/** Short timers, so that tests do not wait long. */
 export const quickPolicy = { leaderElection: { heartbeatIntervalMs: 100, leaderTimeoutMs: 300 } };
 
-/** One member: its validator, when it is open, and what outlives it. */
+/** One member: its validator while it is open, and its persistent parts. */
 export class Member {
   readonly id: string;
   readonly signer: FakeSigner;
@@ -41,13 +41,13 @@ export class Member {
     return this.opened;
   }
 
-  get register(): Register {
+  get register(): RegisterChain {
     const register = this.engine.registers.get(registerId);
     if (register === undefined) throw new Error(`the register has not begun at ${this.id}`);
     return register;
   }
 
-  /** Codes and texts of what was logged. */
+  /** Messages that were logged. */
   get messages(): string[] {
     return this.runtime.lines.map((line) => String(line['msg']));
   }
@@ -60,12 +60,12 @@ export class Cluster {
   readonly members: readonly Member[];
   readonly #verifier = createVerifier(nodeEd25519());
   readonly #clock: Clock;
-  /** Of the log of members that are opened from now on. */
+  /** Log size of members that are opened from now on. */
   logSize = { segmentBytes: 1024 * 1024, retainBytes: 16 * 1024 * 1024 };
-  /** The wire of a member; the network's when a test does not say otherwise. */
+  /** The transport of a member; the network's unless a test replaces it. */
   transportOf: (member: Member) => Transport = (member) => this.network.transport(member.id);
 
-  /** The volume of a member; the file system of the machine when a test does not say otherwise. */
+  /** The storage of a member; the local file system unless a test replaces it. */
   storageOf: (member: Member) => Storage | undefined = () => undefined;
 
   constructor(size: number, clock: Clock = systemClock()) {
@@ -102,7 +102,7 @@ export class Cluster {
       verifier: this.#verifier,
       verify: async (items) => items.map((item) => this.#verifier.verifyDigest(item)),
       systemKey: async () => `ED25519:${systemKey.publicKey}`,
-      world: { storage: this.storageOf(member) },
+      environment: { storage: this.storageOf(member) },
     });
     this.network.join(member.id, member.opened.peering);
   }
@@ -126,7 +126,7 @@ export class Cluster {
     return answerSubmission(options, text, { isRegisterService });
   }
 
-  sign(draft: Partial<Draft> = {}): Signed {
+  sign(draft: Partial<Draft> = {}): SignedSubmission {
     return signedSubmission({ registerId, key: userKey, createdAtMs: this.#clock.nowMs(), ...draft });
   }
 
@@ -151,8 +151,8 @@ export class Cluster {
     await this.sealed(1);
   }
 
-  /** Submits to a member and waits for nothing. */
-  async submit(member: Member, draft: Partial<Draft> = {}): Promise<Signed> {
+  /** Submits to a member without waiting for the seal. */
+  async submit(member: Member, draft: Partial<Draft> = {}): Promise<SignedSubmission> {
     const signed = this.sign(draft);
     const answer = await this.submitTo(member, signed.text);
     if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
@@ -165,7 +165,7 @@ export class Cluster {
     await waitFor(() => this.ledger.sealed.size >= count, { what, deadlineMs });
   }
 
-  /** Waits until every open member has decided the same number of dockets as are stored, and checks that they are the same. */
+  /** Waits until every open member has decided exactly the stored dockets. */
   async agreed(deadlineMs = 20_000): Promise<void> {
     const open = this.members.filter((member) => member.opened !== undefined);
     const head = () => this.ledger.dockets.at(-1)?.docket.header;

@@ -10,7 +10,7 @@ import { hasExclusiveSuccessor, type PooledTransaction } from '../pool/transacti
 import type {
   Ledger,
   LookupAnswer,
-  LookupQuestion,
+  LookupQuery,
   RegisterFacts,
   SealedDocket,
   WriteOutcome,
@@ -21,18 +21,18 @@ export interface FakeLedger extends Ledger {
   readonly dockets: SealedDocket[];
   readonly attestations: ConsensusVote[];
   readonly sealed: ReadonlyMap<string, PooledTransaction>;
-  /** After the last stored docket. */
+  /** The state after the last stored docket. */
   readonly state: RegisterState | undefined;
   lookups: number;
-  /** Called before each call with its name; may throw or wait. */
+  /** Called with the name of each call before it; may throw or wait. */
   before: (call: 'lookup' | 'write' | 'attest' | 'find' | 'list') => Promise<void> | void;
-  /** Back to an older state, as a database that was restored. */
+  /** Returns to an older state, like a restored database. */
   restoreTo(height: number): Promise<void>;
-  /** Called after a docket is stored and before that is answered. */
+  /** Called after a docket is stored and before the answer. */
   afterWrite: () => Promise<void> | void;
 }
 
-/** A register service in memory for one register; it verifies every docket before it stores it. */
+/** An in-memory register service for one register; it verifies every docket before it stores it. */
 export function fakeLedger(
   networkId: string,
   verifier: Verifier = createVerifier(nodeEd25519()),
@@ -53,10 +53,10 @@ export function fakeLedger(
     lookups: 0,
     before: () => {},
     afterWrite: () => {},
-    async lookup(questions) {
+    async lookup(queries) {
       ledger.lookups += 1;
       await ledger.before('lookup');
-      return questions.map((question) => answerOf(question, { sealed, successors, replays }));
+      return queries.map((query) => answerOf(query, { sealed, successors, replays }));
     },
     async writeDocket(offered, attestations) {
       await ledger.before('write');
@@ -123,8 +123,8 @@ interface Index {
   readonly replays: ReadonlyMap<string, string>;
 }
 
-function answerOf(question: LookupQuestion, { sealed, successors, replays }: Index): LookupAnswer {
-  const { transactionId, previousTransactionId, replayKey } = question;
+function answerOf(query: LookupQuery, { sealed, successors, replays }: Index): LookupAnswer {
+  const { transactionId, previousTransactionId, replayKey } = query;
   const found = sealed.get(transactionId);
   const previous = sealed.get(previousTransactionId);
   return {
@@ -155,7 +155,7 @@ function judge({ docket, certificate }: SealedDocket, before: RegisterState, ver
   return violations.map(({ code, message }) => `${code} ${message}`);
 }
 
-/** Takes the transactions in; what may not be is said. */
+/** Indexes the transactions and returns the refusals. */
 function link(
   { docket }: SealedDocket,
   sealed: Map<string, PooledTransaction>,
@@ -176,7 +176,7 @@ function link(
   return refusals;
 }
 
-/** Takes the replay keys in; what repeats another transaction is said. */
+/** Indexes the replay keys and returns the refusals. */
 function repeat({ docket }: SealedDocket, replays: Map<string, string>): string[] {
   const refusals: string[] = [];
   for (const { txId, replayKey } of docket.transactions) {

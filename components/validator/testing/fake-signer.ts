@@ -15,7 +15,7 @@ export interface FakeSigner extends Signer, KeyChain {
   before: (request: SignerRequest) => Promise<void> | void;
 }
 
-/** A signing component with the guard of the real one: positions of a register only rise, the last one may be repeated. */
+/** A signing component with a guard like the real one: positions of a register only rise, and the last one may be repeated. */
 export function fakeSigner(first: TestKey, validatorId: string, ...later: TestKey[]): FakeSigner {
   const guard = createGuard();
   const fake: FakeSigner = {
@@ -51,10 +51,10 @@ interface Position {
   readonly text: string;
 }
 
-/** Throws AppError conflict DOUBLE_SIGN_REFUSED for what may not be signed after what was signed before. */
+/** Throws AppError conflict DOUBLE_SIGN_REFUSED for a message that conflicts with an earlier signature. */
 export type Guard = (message: ConsensusMessage, bytes: Uint8Array) => void;
 
-/** The guard of one identity: positions of a register only rise, the last one may be repeated. */
+/** The guard of one identity: positions of a register only rise, and the last one may be repeated. */
 export function createGuard(): Guard {
   const positions = new Map<string, Position>();
   return (message, bytes) => {
@@ -80,7 +80,7 @@ function mayFollow(last: Position, next: Position): boolean {
   return last.text === next.text;
 }
 
-/** The bytes that a request asks a signature over. */
+/** The bytes that a request's signature covers. */
 export function signedBytes(request: SignerRequest, key: TestKey, validatorId: string): Uint8Array {
   switch (request.kind) {
     case 'consensus':

@@ -1,30 +1,30 @@
 import type { Storage, StorageFile } from '../log/storage.ts';
 
-/** An error of the file system, as Node gives it. */
+/** A file system error as Node reports it. */
 export function fileError(code: string): Error {
   return Object.assign(new Error(`${code}: made by a test`), { code });
 }
 
 interface Content {
-  /** What processes see: the memory of the machine. */
+  /** The content that processes see: the page cache. */
   seen: Buffer;
-  /** What is on the disk. */
+  /** The content on the disk. */
   kept: Buffer;
-  /** A force would bring what is seen to the disk. */
+  /** A force would write the seen content to the disk. */
   isDirty: boolean;
 }
 
 /**
- * A volume in memory that can be full, and whose forces can fail as those of a disk do: what could not be written then
- * counts as clean, so that processes go on seeing it and no later force brings it to the disk.
+ * An in-memory volume that can be full and whose forces can fail like those of a disk: what could not be written then
+ * counts as clean, so that processes still see it and no later force writes it.
  */
 export class FaultyVolume {
   readonly #files = new Map<string, Content>();
-  /** Bytes that it holds at most. */
+  /** Capacity in bytes. */
   capacityBytes = Number.POSITIVE_INFINITY;
-  /** Called before each force; what it throws is what the force fails with. */
+  /** Called before each force, which fails with its error. */
   beforeForce: () => void = () => {};
-  /** Calls of any kind: somebody who tries without end shows here. */
+  /** Number of calls, which exposes an endless retry loop. */
   calls = 0;
 
   get usedBytes(): number {
@@ -33,7 +33,7 @@ export class FaultyVolume {
     return used;
   }
 
-  /** A copy of what processes see, as a backup of the volume is. */
+  /** A copy of the content that processes see, as a backup. */
   copy(): FaultyVolume {
     const copied = new FaultyVolume();
     for (const [path, { seen }] of this.#files) {
@@ -42,7 +42,7 @@ export class FaultyVolume {
     return copied;
   }
 
-  /** The machine is switched off: what was only seen is gone. */
+  /** The machine loses power: content that was only seen is lost. */
   losePower(): void {
     for (const content of this.#files.values()) {
       content.seen = content.kept;
@@ -82,7 +82,7 @@ export class FaultyVolume {
       remove: async (path) => {
         this.#files.delete(path);
       },
-      forceNames: async () => {},
+      syncDirectory: async () => {},
     };
   }
 

@@ -1,17 +1,17 @@
 import { AppError } from '#core/errors/errors.ts';
 import type { Envelope, Inbox, Transport } from '../peering/transport.ts';
 
-/** What the network does with what is sent; undefined delivers it once, soon. */
+/** The fate of an envelope on the network. */
 export interface Fate {
-  /** Milliseconds until each delivery; none loses it. */
+  /** Delay of each delivery in milliseconds; none loses the envelope. */
   readonly delaysMs: readonly number[];
 }
 
-/** A network in memory between validators that are named; faults are what a test makes of it. */
+/** An in-memory network between named validators; tests inject its faults. */
 export class MemoryNetwork {
   readonly #inboxes = new Map<string, Inbox>();
   readonly #timers = new Set<NodeJS.Timeout>();
-  /** Called for every envelope; may change it or lose it. */
+  /** Called for every envelope; may change or drop it. */
   tamper: (from: string, to: string, envelope: Envelope) => Envelope | undefined = (_from, _to, envelope) =>
     envelope;
   fate: (from: string, to: string) => Fate = () => ({ delaysMs: [0] });
@@ -43,7 +43,7 @@ export class MemoryNetwork {
     this.#inboxes.delete(self);
   }
 
-  /** Tells both ends of every connection of a validator that it stands. */
+  /** Notifies both ends of every connection of a validator. */
   reconnect(self: string): void {
     for (const [other, inbox] of this.#inboxes) {
       if (other === self || !this.reaches(self, other)) continue;

@@ -21,13 +21,13 @@ export interface Draft {
   readonly tamper?: Record<string, unknown>;
 }
 
-export interface Signed {
+export interface SignedSubmission {
   readonly txId: string;
   readonly text: string;
 }
 
 /** A signed submission in the specification's shape. */
-export function signedSubmission(draft: Draft): Signed {
+export function signedSubmission(draft: Draft): SignedSubmission {
   const payload = draft.payload ?? { note: 'hello' };
   const envelope: TransactionEnvelope = {
     registerId: draft.registerId,
@@ -47,7 +47,7 @@ function finish(
   payload: string,
   key: TestKey,
   tamper: Record<string, unknown>,
-): Signed {
+): SignedSubmission {
   const txId = boundTxId(envelope, [key.publicKey]);
   const signature = key.sign(signingDigest(txId, envelope.payloadHash));
   const members = {
@@ -77,7 +77,7 @@ export interface GenesisDraft {
 }
 
 /** The submission that begins a register. */
-export function genesisSubmission(draft: GenesisDraft): Signed {
+export function genesisSubmission(draft: GenesisDraft): SignedSubmission {
   const { registerId, owner, system } = draft;
   const createdAt = formatLedgerTimestamp(BigInt(draft.createdAtMs) * 1000n);
   const subject = `did:platform:w:${owner.address}`;

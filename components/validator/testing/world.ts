@@ -5,15 +5,15 @@ import { createVerifier, nodeEd25519 } from '#core/crypto/verify.ts';
 import { testInstallation, testRuntime } from '#kit/testing/runtime.ts';
 import { waitFor } from '#kit/testing/wait.ts';
 import type { Answer } from '../admission/answer.ts';
-import { answerSubmission } from '../admission/answering.ts';
+import { answerSubmission } from '../admission/answer-submission.ts';
 import { type Engine, type EngineOptions, openEngine } from '../engine.ts';
 import type { Transport } from '../peering/transport.ts';
-import type { Register } from '../sealing/register.ts';
+import type { RegisterChain } from '../sealing/register-chain.ts';
 import { testBounds } from './bounds.ts';
 import { type FakeLedger, fakeLedger } from './fake-ledger.ts';
 import { type FakeSigner, fakeSigner } from './fake-signer.ts';
 import { testKey } from './keys.ts';
-import { type Draft, genesisSubmission, type Signed, signedSubmission } from './submissions.ts';
+import { type Draft, genesisSubmission, type SignedSubmission, signedSubmission } from './submissions.ts';
 
 export const registerId = '0123456789abcdef0123456789abcdef';
 export const systemKey = testKey(9);
@@ -21,14 +21,14 @@ export const ownerKey = testKey(1);
 export const userKey = testKey(2);
 export const validatorKey = testKey(7);
 
-/** The wire of a set with one member: nobody to tell. */
+/** The transport of a set with one member. */
 const silence: Transport = {
   send: () => {},
   fetchRecords: async () => [],
   fetchCommit: async () => undefined,
 };
 
-/** One validator with a register service and a signing component in memory. */
+/** One validator with an in-memory register service and signing component. */
 export class World {
   readonly ledger: FakeLedger = fakeLedger(testInstallation);
   readonly signer: FakeSigner = fakeSigner(validatorKey, 'validator-0');
@@ -48,7 +48,7 @@ export class World {
     return this.#engine;
   }
 
-  get register(): Register {
+  get register(): RegisterChain {
     const register = this.engine.registers.get(registerId);
     if (register === undefined) throw new Error('the register has not begun');
     return register;
@@ -94,14 +94,14 @@ export class World {
     return answerSubmission(options, text, { isRegisterService });
   }
 
-  /** Without a payload of the draft, one that no other has. */
-  sign(draft: Partial<Draft> = {}): Signed {
+  /** Signs a draft; without a payload it gets a unique one. */
+  sign(draft: Partial<Draft> = {}): SignedSubmission {
     this.#signed += 1;
     const payload = { note: 'hello', n: this.#signed };
     return signedSubmission({ registerId, key: userKey, createdAtMs: Date.now(), payload, ...draft });
   }
 
-  genesis(policy?: unknown): Signed {
+  genesis(policy?: unknown): SignedSubmission {
     return genesisSubmission({
       registerId,
       owner: ownerKey,
