@@ -1,6 +1,6 @@
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
 
-/** Every code that only this component answers (notes/ledger.md L-170, L-27 to L-30, D38, D40). */
+/** Every error code that only this component answers. */
 const codes = {
   REGISTER_NOT_FOUND: ['not_found', 'The register does not exist or is not visible to your organisation.'],
   REGISTER_NOT_READY: ['unavailable', 'The register is not online yet.'],
@@ -82,7 +82,7 @@ interface RefusalOptions {
   readonly retryAfterSeconds?: number;
 }
 
-/** An AppError of this component's table; `message` replaces the table's text. */
+/** An AppError from this component's table; `message` replaces the table's text. */
 export function refusal(code: RegisterErrorCode, options: RefusalOptions = {}): AppError {
   const [kind, text] = codes[code];
   const { message, ...rest } = options;

@@ -42,10 +42,10 @@ const publishBody = z
     message: 'blueprint or blueprintJson, one of them',
   });
 
-/** Who publishes on a register (notes/ledger.md L-123). */
+/** Roles that may publish on a register. */
 const publishers: readonly RosterRole[] = ['Owner', 'Admin', 'Designer'];
 
-/** The member that the caller acts as must hold the role itself. */
+/** The member that the caller acts as must itself hold one of the roles. */
 async function assertMayPublish(deps: BlueprintsDeps, register: SeenRegister, callerDid: string) {
   const rules = await loadRules(deps, register);
   const role = findRosterEntry(rules, callerDid)?.role;
@@ -57,7 +57,7 @@ function definitionIn({ blueprintId, blueprint, blueprintJson }: z.output<typeof
   return publishableDefinition(blueprintId, value);
 }
 
-/** Publication of blueprints on a register, for services that judged them (notes/ledger.md L-175). */
+/** Mounts the publication of blueprints on a register, for services that have checked the caller's rights. */
 export function mountBlueprints(app: App, deps: BlueprintsDeps): void {
   app.post(
     '/api/registers/:registerId/blueprints/publish',

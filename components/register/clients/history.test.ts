@@ -14,7 +14,7 @@ let server: RpcServer;
 let clients: ValidatorClients;
 let at: ValidatorAddress;
 
-/** One docket as a validator gives it. */
+/** One docket as a validator streams it. */
 function docket(docketNumber: bigint) {
   const roots = { merkleRoot: hash, logRoot: hash, validatorSetHash: hash };
   return {

@@ -21,7 +21,7 @@ export interface WalletClient extends Wallets {
 
 const controlPath = 'platform:register-control';
 
-/** Keys of wallets never change, so a known one needs no second question. */
+/** Keys of wallets never change, so they are cached. */
 const keptKeys = 10_000;
 
 function keyOf(key: PublicKey | undefined): WalletKey {

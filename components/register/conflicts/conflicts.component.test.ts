@@ -45,7 +45,7 @@ describe('two certificates for one height', () => {
     const [next] = await docketsOf(id);
     const refused = await post(id, next);
     expect([refused.status, refused.body.code]).toEqual([409, 'REGISTER_HALTED']);
-    // The same docket once more is no new finding, and no way around the halt.
+    // A repetition of the same docket is not a new conflict, and does not end the halt.
     expect((await post(id, stored)).status).toBe(200);
     const submitted = await register.call('POST', `/api/registers/${id}/transactions`, {
       token: 'admin',

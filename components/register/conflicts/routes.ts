@@ -13,14 +13,14 @@ export interface ConflictsDeps {
   readonly database: Database<RegisterSchema>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The register takes dockets and submissions again. */
+  /** Called when the register accepts dockets and submissions again. */
   readonly onStatusChanged: () => void;
 }
 
 const tags = ['Administration'];
 const registerParams = z.object({ registerId: z.string() });
 
-/** Both sides of a conflict: what is stored, and what another certificate says. */
+/** Both sides of a conflict: the stored docket, and the conflicting certificate. */
 function present(conflict: SeenConflict) {
   return {
     docketNumber: conflict.docketNumber,
@@ -32,7 +32,7 @@ function present(conflict: SeenConflict) {
   };
 }
 
-/** Certificates that contradict a stored docket, and the way out of the halt that they caused (L-14). */
+/** Routes for certificates that contradict a stored docket, and for resuming the register they halted. */
 export function mountConflicts(app: App, deps: ConflictsDeps): void {
   app.get(
     '/api/admin/registers/:registerId/conflicts',

@@ -15,11 +15,14 @@ import { refusal } from '../errors.ts';
 import type { Subject } from '../registers/roster.ts';
 import type { ControlSigner, WalletSigner } from './submit.ts';
 
-/** A member of the roster that the caller may be, with the key that signs for it. */
+/** A roster member that the caller may act as, with the key that signs for it. */
 export interface Standing {
   readonly entry: RosterEntry;
   readonly signer: ControlSigner;
-  /** The wallet is the caller's by token or by the wallet service; otherwise only signing tells. */
+  /**
+   * Whether the token or the wallet service confirms that the wallet is the caller's; otherwise only a signature proves
+   * it.
+   */
   readonly isOwn: boolean;
 }
 
@@ -42,7 +45,7 @@ const weights: Readonly<Record<RosterEntry['role'], number>> = {
   Designer: 3,
 };
 
-/** Callers that are no person have no wallets of their own. */
+/** Callers that are not people have no wallets. */
 async function usable(wallets: StandingWallets, token: string): Promise<string[]> {
   try {
     return (await wallets.subjectWallets(token)).map((key) => key.walletAddress);
@@ -52,7 +55,7 @@ async function usable(wallets: StandingWallets, token: string): Promise<string[]
   }
 }
 
-/** Wallets that may be the caller's, by the keys that attest for them: theirs, their token's, their organisation's. */
+/** Wallets that may be the caller's, by their attestation keys: the person's, the token's, the organisation's. */
 async function candidatesOf(wallets: StandingWallets, { caller, token }: Subject): Promise<Candidate[]> {
   const { walletAddress, organizationId } = caller;
   const hinted = walletAddress !== undefined && isWalletAddress(walletAddress) ? [walletAddress] : [];
@@ -76,14 +79,16 @@ async function candidatesOf(wallets: StandingWallets, { caller, token }: Subject
   });
 }
 
-/** Where the installation itself is a member, as on the system register, its system administrators act for it. */
+/**
+ * Where the installation itself is a roster member, as on the system register, its system administrators act for it.
+ */
 function asInstallation({ caller }: Subject, rules: LedgerRules): Standing[] {
   const entry = findRosterKey(rules, rules.systemKey);
   if (entry === undefined || decide('CanCreateSystemRegisters', caller) !== 'allow') return [];
   return [{ entry, signer: 'system', isOwn: true }];
 }
 
-/** The members of the roster that the caller may be, the weightiest role first. */
+/** The roster members that the caller may be, the most powerful role first. */
 async function standingsOf(
   wallets: StandingWallets,
   subject: Subject,
@@ -103,7 +108,7 @@ async function standingsOf(
   );
 }
 
-/** Whether the wallet service lets the caller sign for a member: it signs a sentence that means nothing else. */
+/** Whether the wallet service lets the caller sign for a member. The signed text has no meaning anywhere else. */
 async function isProven(wallets: StandingWallets, standing: Standing, registerId: string): Promise<boolean> {
   const { signer, entry, isOwn } = standing;
   if (isOwn || signer === 'system') return true;
@@ -119,7 +124,7 @@ async function isProven(wallets: StandingWallets, standing: Standing, registerId
   }
 }
 
-/** The first member of the roster, of those that `fits` takes, that the caller can really be. */
+/** The first roster member accepted by `fits` that the caller is proven to be. */
 export async function findStanding(
   wallets: StandingWallets,
   subject: Subject,
@@ -134,7 +139,7 @@ export async function findStanding(
 }
 
 /**
- * The member of the roster that the caller acts as: the one of `did` when one is named, else the weightiest.
+ * The roster member that the caller acts as: the one of `did` if given, else the one with the most powerful role.
  * @throws AppError forbidden NOT_ON_ROSTER when the caller may sign for no such member
  */
 export async function actingMember(

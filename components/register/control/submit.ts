@@ -21,11 +21,11 @@ export interface ControlDeps {
   readonly validators: Pick<Validators, 'submit'>;
   readonly findMembers: FindMembers;
   readonly clock: Clock;
-  /** Called with the id before anybody is handed the transaction: what must not be forgotten is written down here. */
+  /** Called with the id before the transaction is sent to a validator, so that it can be recorded first. */
   readonly onSigned?: ((txId: string) => Promise<void>) | undefined;
 }
 
-/** A control transaction before anybody signed it. */
+/** An unsigned control transaction. */
 export interface ControlDraft {
   readonly blueprintId: string;
   readonly actionId: string;
@@ -38,7 +38,7 @@ export interface ControlDraft {
   readonly createdAt?: string | undefined;
 }
 
-/** A control transaction that was signed elsewhere. */
+/** A control transaction that was signed outside this service. */
 export interface SignedControl extends ControlDraft {
   readonly transactionId: string;
   readonly createdAt: string;
@@ -46,7 +46,7 @@ export interface SignedControl extends ControlDraft {
   readonly signatures: readonly TransactionSignature[];
 }
 
-/** A wallet of somebody who may use it, and the key of it that stands on the roster. */
+/** A wallet that the caller may use, with its key on the roster. */
 export interface WalletSigner {
   readonly walletAddress: string;
   /** empty for the wallet's own key */
@@ -55,12 +55,12 @@ export interface WalletSigner {
   readonly token: string;
 }
 
-/** Who signs: the installation, where the notes let it, or a member of the roster. */
+/** The signer: the installation, where the register's rules allow it, or a roster member. */
 export type ControlSigner = 'system' | WalletSigner;
 
 export interface SubmittedControl {
   readonly txId: string;
-  /** of the validator, 200 when it was taken */
+  /** of the validator; 200 when it accepted */
   readonly answer: SubmitAnswer;
 }
 
@@ -83,7 +83,10 @@ function envelopeOf(registerId: string, draft: ControlDraft, hash: string, creat
   return envelope;
 }
 
-/** Signs 32 bytes with the wallet of a member. @throws AppError forbidden SENDER_NOT_AUTHORIZED */
+/**
+ * Signs 32 bytes with the wallet of a member.
+ * @throws AppError forbidden SENDER_NOT_AUTHORIZED
+ */
 async function signAs(wallets: Wallets, signer: WalletSigner, digest: Uint8Array): Promise<Signed> {
   const { walletAddress, derivationContext, token: subjectToken } = signer;
   try {
@@ -124,7 +127,7 @@ async function hand(deps: ControlDeps, target: Target, submission: Submission): 
   return { txId: submission.txId, answer };
 }
 
-/** Signs a control transaction and hands it to a validator of the register; the verdict is the validator's. */
+/** Signs a control transaction and submits it to a validator of the register, whose verdict is returned. */
 export async function submitControl(
   deps: ControlDeps,
   target: Target,
@@ -136,7 +139,7 @@ export async function submitControl(
   return hand(deps, target, submission);
 }
 
-/** Hands on a control transaction that was signed elsewhere, as it is. */
+/** Submits a control transaction that was signed outside this service, unchanged. */
 export async function submitSigned(
   deps: ControlDeps,
   target: Target,

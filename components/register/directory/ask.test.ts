@@ -10,7 +10,7 @@ const members = ['a', 'b', 'c', 'd'].map((validatorId) => ({ validatorId, endpoi
 const away = () => Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'away'));
 const silent = () => new Promise<string>(() => undefined);
 
-/** Asks members that behave as named; the others answer with their id. */
+/** Members with the given behaviours; the others answer with their id. */
 function asking(behaviours: Readonly<Record<string, () => Promise<string>>>) {
   const asked: string[] = [];
   const ask = async ({ validatorId }: ValidatorAddress): Promise<string> => {

@@ -2,15 +2,15 @@ import { isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { isOutage, type ValidatorAddress, type Validators } from '../clients.ts';
 
-/** Remembers which validators did not answer lately, so that they are asked last. */
+/** Records which validators recently failed to answer, so that they are called last. */
 export interface Outages {
-  /** The same validators; what becomes of each call is remembered. */
+  /** The same validators; the outcome of each call is recorded. */
   watch(validators: Validators): Validators;
-  /** Members in the order they should be asked: as they come, those that did not answer lately at the end. */
+  /** Members in the order in which to call them: in the given order, recently unreachable ones last. */
   order(members: readonly ValidatorAddress[]): readonly ValidatorAddress[];
 }
 
-/** One that did not answer is asked last for so long; when nobody else answers it is asked all the same. */
+/** An unreachable validator is called last for this long; it is still called when no other one answers. */
 const shunnedMs = 10_000;
 
 export function createOutages(clock: Clock): Outages {

@@ -59,7 +59,7 @@ describe('hostile input from a validator, at the register service', {
     return buildDocket(await register.state(registerId), sealed, register.members);
   };
 
-  /** Codes of refusals and what was answered; anything but a refusal for a reason fails the test. */
+  /** Collects refusal codes and answers; any failure other than a refusal with a reason fails the test. */
   async function storm<D extends DescMessage>(
     schema: D,
     samples: readonly MessageInitShape<D>[],

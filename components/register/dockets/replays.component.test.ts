@@ -23,7 +23,7 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
   });
   afterAll(() => register.stop());
 
-  /** Each with an id of its own, whatever it says. */
+  /** Each transaction has its own id, whatever its content. */
   function action(payload: unknown, wish: Partial<Wish> = {}) {
     minutes += 1;
     const createdAt = `2026-11-21T12:${String(minutes % 60).padStart(2, '0')}:00.0000000+00:00`;

@@ -37,7 +37,7 @@ const listQuery = paging().extend({
   order: z.enum(['asc', 'desc']).default('desc'),
 });
 
-/** A docket's number, its hash, or `latest` (L-06). */
+/** A docket's number, its hash, or `latest`. */
 function docketKeyOf(text: string): Parameters<typeof findDocket>[2] {
   if (text === 'latest') return text;
   if (/^(0|[1-9]\d{0,15})$/.test(text) && Number.isSafeInteger(Number(text)))
@@ -187,7 +187,7 @@ function mountSeal(app: App, deps: DocketsDeps): void {
   );
 }
 
-/** The answer of a write: 201 stored, 200 replayed, everything else a refusal (L-64). */
+/** The answer to a write: 201 stored, 200 replayed, otherwise a refusal. */
 function answerOf(result: WriteResult, docketNumber: number): { status: 200 | 201; body: unknown } {
   const { height } = result;
   switch (result.outcome) {

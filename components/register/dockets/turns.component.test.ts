@@ -18,11 +18,11 @@ describe('a docket that comes while the one before it is being stored', () => {
   let register: TestRegister;
   let registerId: string;
   let write: WriteDocket;
-  /** What happened, in its order: a docket's signatures were verified (by the number of them), its commit began and ended. */
+  /** Events in order: signatures of a docket verified (by their number), commit begun, commit ended. */
   let events: string[];
   /** Holds commits until it is resolved. */
   let gate: PromiseWithResolvers<void>;
-  /** What commits come to, instead of what the store says. */
+  /** Replaces the outcome of commits. */
   let fails: (docketNumber: number) => CommitOutcome | Error | undefined;
   let count = 0;
 
@@ -38,7 +38,7 @@ describe('a docket that comes while the one before it is being stored', () => {
     write = openWrite();
   });
 
-  /** As the service does it, on the same tables, with a look into it. */
+  /** As the service opens it, on the same tables, with hooks for the test. */
   function openWrite(): WriteDocket {
     const { database, runtime, pool } = register;
     const writer = createDocketWriter({ database, segments: unfiltered });
@@ -93,7 +93,7 @@ describe('a docket that comes while the one before it is being stored', () => {
     return stateAfter(state, header, { rules: state.rules, frontier });
   }
 
-  /** Two dockets, one upon the other; the first one has two transactions, by which its judging is known. */
+  /** Two consecutive dockets; the first one has two transactions, which identifies its verification. */
   async function two(second: (first: readonly ReturnType<typeof next>[]) => readonly SealedTransaction[]) {
     const state = await register.state(registerId);
     const transactions = many(2);

@@ -13,7 +13,7 @@ import type { DocketWriter } from './store.ts';
 import { type Before, createTurns, type Turn } from './turns.ts';
 import { type ChainState, type DocketJudges, type ReadDocket, readDocket } from './verify.ts';
 
-/** What became of a docket; `height` is the register's after it. */
+/** The outcome of a write; `height` is the register's height afterwards. */
 export type WriteResult =
   | { readonly outcome: 'stored' | 'replayed' | 'divergent' | 'out_of_order'; readonly height: number }
   | { readonly outcome: 'invalid'; readonly height: number; readonly violations: readonly Violation[] };
@@ -24,19 +24,19 @@ export interface WriteDeps {
   readonly segments: Pick<Segments, 'of'>;
   readonly clock: Clock;
   readonly judges: DocketJudges;
-  /** Told after the commit of a docket. */
+  /** Called after the commit of a docket. */
   readonly onStored: (registerId: string, txIds: readonly string[]) => void;
-  /** Told when a stored docket changed what the register decides of itself. */
+  /** Called when a stored docket changed the rules of the register. */
   readonly onRulesChanged: (registerId: string) => void;
-  /** Told when a second certificate for a stored height halted the register. */
+  /** Called when a second certificate for a stored height halted the register. */
   readonly onHalted: (registerId: string, docketNumber: number) => void;
-  /** Told of every result, with the time it took in seconds. */
+  /** Called with every result and its duration in seconds. */
   readonly onResult: (outcome: WriteResult['outcome'], seconds: number, transactions: number) => void;
 }
 
 export type WriteDocket = (bundle: DocketBundle) => Promise<WriteResult>;
 
-/** Times somebody else may store a docket between our look and our commit. */
+/** Attempts when another process stores a docket between the read and the commit. */
 const maxAttempts = 4;
 
 const invalid = (height: number, violations: readonly Violation[]): WriteResult => ({
@@ -45,12 +45,15 @@ const invalid = (height: number, violations: readonly Violation[]): WriteResult 
   violations,
 });
 
-/** What was refused by less than the register as it is stored (a lagging cache, a docket on its way) must be judged again. */
+/**
+ * A refusal based on anything less than the stored register (a lagging cache, a speculative state) must be judged
+ * again.
+ */
 function unlessInvalid(result: WriteResult | 'moved'): WriteResult | 'moved' {
   return result !== 'moved' && result.outcome === 'invalid' ? 'moved' : result;
 }
 
-/** A docket number that is stored already. */
+/** Handles a docket number that is stored already. */
 async function repeat(deps: WriteDeps, bundle: DocketBundle, state: ChainState): Promise<WriteResult> {
   const { height } = state;
   const { database, clock, judges } = deps;
@@ -63,13 +66,13 @@ async function repeat(deps: WriteDeps, bundle: DocketBundle, state: ChainState):
 
 const isOpen = ({ status }: ChainState): boolean => status !== 'Halted' && status !== 'Deleted';
 
-/** A halted register takes nothing until an operator resumes it, a deleted one nothing at all. */
+/** A halted register accepts nothing until an operator resumes it; a deleted one accepts nothing at all. */
 function assertOpen({ status }: ChainState): void {
   if (status === 'Halted') throw refusal('REGISTER_HALTED');
   if (status === 'Deleted') throw refusal('REGISTER_NOT_FOUND');
 }
 
-/** Refused by what is stored, which the judges do not see. */
+/** Refusals by the store, which the judges cannot see. */
 const refusedByStore = {
   already_sealed: () => validationViolation('VAL_CHAIN_004', 'transactionIds'),
   second_successor: () => validationViolation('VAL_CHAIN_FORK', 'transactions'),
@@ -77,9 +80,9 @@ const refusedByStore = {
 } as const;
 
 /**
- * Stores one sealed docket after verifying all of it, in one SQL commit (H8). Safe to repeat and to race: the commit
- * is gated on the head that the docket was judged against. A docket is judged while the one before it is being stored here,
- * and stored after that one.
+ * Stores one sealed docket after verifying all of it, in one SQL transaction. Safe to repeat and to race: the commit is
+ * gated on the head that the docket was judged against. A docket is judged while its predecessor is being stored by
+ * this process, and stored after it.
  */
 export function createWriteDocket(deps: WriteDeps): WriteDocket {
   const { database, clock, judges } = deps;
@@ -99,7 +102,10 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
     return { outcome, height };
   }
 
-  /** Judged on top of a docket that is not stored yet; undefined for what must be judged on top of what is stored. */
+  /**
+   * Judges on top of a docket that is not stored yet; undefined when the docket must be judged against the stored
+   * state.
+   */
   async function judgeAhead(bundle: DocketBundle, before: Before): Promise<Judged | undefined> {
     const standing = await before.judged;
     if (standing === undefined) return undefined;
@@ -132,7 +138,7 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
     const { docketNumber, registerId } = bundle.header;
     const state = await chain.load(registerId, known);
     if (state === undefined) throw refusal('REGISTER_NOT_FOUND');
-    // Only the database can say that a docket is behind or ahead, or that the register takes none: the cache may lag.
+    // Only the database decides that a docket is behind or ahead, or that the register is closed: the cache may lag.
     const fits = docketNumber === state.height && isOpen(state);
     if (known === 'cached' && !fits) return 'moved';
     if (docketNumber < state.height) return repeat(deps, bundle, state);
@@ -172,7 +178,7 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
   };
 }
 
-/** The refusals of a result that is not an acceptance, for transports that answer them. */
+/** The violations of a result that is not an acceptance, for transports. */
 export function violationsOf(result: WriteResult): readonly Violation[] {
   switch (result.outcome) {
     case 'stored':

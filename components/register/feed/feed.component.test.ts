@@ -44,7 +44,7 @@ async function read(after = '', limit = 0) {
   return { events: parsed, cursor, complete };
 }
 
-/** Everything from a cursor on, in pages; other databases of the server hold events back, so it is waited for. */
+/** Reads everything after a cursor in pages. Other databases of the server hold events back, hence the wait. */
 async function readAll(limit: number, count: number, from = ''): Promise<RegisterEvent[]> {
   return waitFor(
     async () => {

@@ -8,10 +8,12 @@ import { readFeed } from './feed.ts';
 
 const defaultLimit = 500;
 const mostEvents = 1_000;
-/** Who follows registers of all organisations. */
+/** Services that read the registers of all organisations. */
 const readers: readonly string[] = ['service-blueprint', 'service-peer'];
 
-/** The feed for consumers with a cursor of their own; `doorbell.register.events` rings when there is more. */
+/**
+ * Serves the feed to consumers that keep their own cursor; `doorbell.register.events` is published when there is more.
+ */
 export function eventHandlers(db: Reader<RegisterSchema>): RpcHandlers<(typeof EventService)['method']> {
   return {
     async readEvents({ after, limit: wanted }) {

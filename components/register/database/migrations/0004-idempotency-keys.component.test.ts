@@ -16,7 +16,7 @@ it('a request repeated over the upgrade finds the answer that it got before', as
     openDatabase<Record<never, never>>({ url, schema: 'register', log, telemetry, migrations: list });
   const before = await open(migrations.slice(0, migrations.indexOf(idempotencyKeysMigration)));
   const now = new Date(clock.nowMs());
-  // SHA-256 of {"title":"Loans"}, as it was stored
+  // SHA-256 of {"title":"Loans"}, as stored before the migration
   const bodyHash = '5835fc761c041cafe013ffe9382181ec5637349b2ad0e3c322f3fdbd4ef2360b';
   await before.transact((tx) =>
     sql`insert into idempotency_keys (scope, key, body_hash, claimed_at, status, body) values

@@ -10,7 +10,7 @@ import type { RegisterSchema } from '../schema.ts';
 const insertRegister = `insert into registers (register_id, network_id, title, purpose, status, dev_mode, advertise, metadata,
   policy, policy_version, genesis_transaction_id, system_public_key, system_algorithm, created_at, updated_at)
   values ('r', 'n', 't', 'General', 'Online', false, false, '{}', '{}', 1, '', '', '', now(), now())`;
-/** What a process of before the migration says. */
+/** The statement of a process that predates the migration. */
 const insertId = `insert into transaction_ids (register_no, tx_id, docket_number, position, replay_key)
   values (1, $1, 0, $2, $3)`;
 const insertSuccessor =
