@@ -129,12 +129,13 @@ export interface EvidenceView {
 /** Operator actions on the validation of a register. */
 export type ValidationAct = 'start' | 'stop' | 'pause' | 'resume';
 
-/** A cosignature of a checkpoint, with the key that made it. */
+/** A C2SP cosignature of a checkpoint: seconds since the epoch, which are part of the signed text, and 64 bytes. */
 export interface Cosignature {
   readonly timeSeconds: number;
   readonly signature: Uint8Array;
 }
 
+/** A validator, as this component uses it. Outages are AppErrors of kind unavailable or timeout. */
 export interface Validators {
   submit(at: ValidatorAddress, submission: Uint8Array): Promise<SubmitAnswer>;
   find(

@@ -56,7 +56,7 @@ export const registerSettings = z.object({
   CHANCERY_SEAL_ADMINISTRATOR_ONLY: z
     .stringbool()
     .default(false)
-    .describe('Whether POST dockets/seal needs the role Administrator (D44).'),
+    .describe('Whether POST dockets/seal needs the role Administrator.'),
   CHANCERY_PUBLIC_SYNC_HEALTH: z
     .stringbool()
     .default(true)

@@ -35,7 +35,10 @@ export interface Deps {
   readonly recovery: RecoveryRouteDeps;
 }
 
-/** Every HTTP route of the register service. Handlers alone look into what they are given. */
+/**
+ * Mounts every HTTP route of the register service. Only handlers may read members of `deps`: they are set after
+ * mounting.
+ */
 export function mountRoutes(app: App, deps: Deps): void {
   mountRegisters(app, deps.registers);
   mountTransactions(app, deps.transactions);

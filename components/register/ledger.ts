@@ -32,7 +32,7 @@ import { createSegments, type Segments } from './segments/segments.ts';
 import { type Bootstrap, startBootstrap } from './system-register/jobs.ts';
 import { type Confirmations, createConfirmations } from './transactions/confirmations.ts';
 
-/** What the ledger itself is made of: everything but listeners and connections. */
+/** Dependencies of the ledger: everything except listeners and connections. */
 export interface LedgerParts {
   readonly database: Database<RegisterSchema>;
   readonly wallets: Wallets;
@@ -51,7 +51,7 @@ export interface LedgerParts {
     | 'CHANCERY_SYSTEM_REGISTER_VALIDATORS'
     | 'CHANCERY_PUBLIC_SYNC_HEALTH'
   >;
-  /** Transactions that fill a segment of keys; what the schema says when absent. */
+  /** Transactions that fill a key segment; the constant of the schema when absent. */
   readonly segmentTransactions?: number | undefined;
 }
 
@@ -61,7 +61,7 @@ export interface Ledger {
   readonly segments: Segments;
   readonly confirmations: Confirmations;
   readonly recovery: RecoveryJob;
-  /** A validator announced itself: genesis that found nobody may find it now. */
+  /** Called when a validator announced itself: genesis work without reachable members can be retried. */
   readonly onAnnounced: () => void;
   stop(): Promise<void>;
 }
@@ -77,7 +77,7 @@ interface Tools {
   readonly recovery: RecoveryJob;
 }
 
-/** What registers of this installation begin with, whoever begins them. */
+/** Common dependencies of the creation of registers. */
 type Beginnings = Pick<BeginDeps, 'networkId' | 'onCreated'>;
 
 function beginningsOf({ runtime, bus }: LedgerParts, genesis: GenesisDispatcher): Beginnings {
@@ -113,7 +113,7 @@ function bootstrapOf(parts: LedgerParts, tools: BootstrapTools): Bootstrap {
   });
 }
 
-/** What each area of routes is given. */
+/** The dependencies of each area of routes. */
 function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   const { database, wallets, verifier, runtime, settings, bus } = parts;
   const { validators, findMembers, segments, confirmations, beginning, farewells, writeDocket, recovery } =
@@ -176,7 +176,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   };
 }
 
-/** Joins the areas: the one place that knows which needs which. Starts the dispatchers of genesis and enactments. */
+/** Wires the areas together, in this one place. Starts the dispatchers of genesis and enactments. */
 export function assembleLedger(parts: LedgerParts): Ledger {
   const { database, wallets, verifier, runtime, bus } = parts;
   const { clock, log } = runtime;
@@ -244,7 +244,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
   };
 }
 
-/** Brings back what this service lost, from those who have it. */
+/** Recovers dockets that this service lost, from the logs of validators. */
 function recoverDockets(
   { database, runtime, bus }: LedgerParts,
   { validators, writeDocket }: Pick<Tools, 'validators' | 'writeDocket'>,

@@ -51,7 +51,7 @@ describe('governance', () => {
     targetKey: { publicKey: key.publicKey, algorithm: key.algorithm },
   });
 
-  /** Adds a member while the owner is the only voter, or has what it takes. */
+  /** Adds a member while the owner is the only voter, or with sufficient approvals. */
   async function add(key: TestKey, role = 'Admin') {
     const answer = await propose(addOf(key, role));
     expect([answer.status, answer.body.requiresGovernanceVote]).toEqual([202, false]);
@@ -69,7 +69,7 @@ describe('governance', () => {
     await enactment();
   }
 
-  /** Seals the enactment that follows an approved proposal by itself. */
+  /** Seals the enactment that an approved proposal triggers. */
   async function enactment() {
     await waitFor(() => register.validators.pooled(registerId).length > 0, { what: 'the enactment' });
     await sealed();
@@ -231,7 +231,7 @@ describe('governance', () => {
     expect([denied.status, denied.body.code]).toEqual([403, 'VAL_PERM_003']);
   });
 
-  /** A governance transaction that a wallet elsewhere has signed. */
+  /** A governance transaction signed by an external wallet. */
   function signedBy(key: TestKey, actionId: string, payload: object) {
     const createdAt = new Date().toISOString();
     const { blueprintId, metadata } = governanceDraft(actionId, payload);

@@ -11,7 +11,7 @@ const entry = { validatorId: 'v', ...key, proofOfPossession: 'AAAA' };
 const hash = 'a'.repeat(64);
 const signature = { publicKey: key.publicKey, signatureValue: 'AAAA', algorithm: 'ED25519' };
 
-/** Bodies that are nearly right, by the path under the register; each test puts something else into one member. */
+/** Nearly valid bodies, by their path below the register; each test replaces one member. */
 const bodies: readonly (readonly ['POST' | 'PUT', string, Readonly<Record<string, unknown>>])[] = [
   [
     'POST',
@@ -58,7 +58,7 @@ const bodies: readonly (readonly ['POST' | 'PUT', string, Readonly<Record<string
   ['PUT', '', { title: 'x', description: 'y', metadata: { a: 'b' }, advertise: false }],
 ];
 
-/** Puts a value in the place of a member, at any depth. */
+/** Replaces the value of a member, at any depth. */
 function replaced(value: unknown, path: readonly number[], by: unknown): unknown {
   const [step, ...rest] = path;
   if (step === undefined || typeof value !== 'object' || value === null) return by;
@@ -77,7 +77,7 @@ describe('what clients may send', () => {
   beforeAll(async () => {
     register = await startTestRegister('hostile');
     registerId = await register.createRegister();
-    // Whatever is taken waits for ever: these tests are about what is answered.
+    // Accepted transactions are never confirmed: these tests check the answers only.
     register.ledger.confirmations.close();
   });
   afterAll(() => register.stop());

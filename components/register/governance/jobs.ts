@@ -23,7 +23,7 @@ interface Attempt {
   readonly notBeforeMs: number;
 }
 
-/** Submits the enactment of one approved proposal; false when it is decided one way or the other. */
+/** Submits the enactment of one approved proposal; false when it must not be submitted again. */
 async function enactOne(deps: EnactmentDeps, registerId: string, proposalId: string): Promise<boolean> {
   const register = await findRegister(deps.database.read, registerId);
   if (register === undefined || register.status !== 'Online') return true;
@@ -39,8 +39,8 @@ async function enactOne(deps: EnactmentDeps, registerId: string, proposalId: str
 }
 
 /**
- * Puts approved proposals into effect (L-95 b). The transaction follows from the proposal, so it does not matter which
- * replica submits it, or how often. What validators refuse is left to people.
+ * Submits the enactment of approved proposals. The transaction is derived from the proposal, so it does not matter
+ * which replica submits it, or how often. What validators refuse needs a person.
  */
 export function startEnactments(deps: EnactmentDeps): EnactmentDispatcher {
   const attempts = new Map<string, Attempt>();

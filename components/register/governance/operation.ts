@@ -14,10 +14,10 @@ import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
 import type { Wallets } from '../clients.ts';
 import { reasonText } from '../registers/texts.ts';
 
-/** A vote that comes along with a request. Its comment is no part of what is signed, so it can be put right. */
+/** A vote that accompanies a request. Its comment is not signed, so it can be normalised. */
 export const submittedApproval = approvalSchema.extend({ comment: reasonText.optional() });
 
-/** Words in any case, with `-` or `_` or neither (notes/ledger.md H9). */
+/** Accepts one of the words in any case, with `-`, `_` or no separator. */
 export function word<const T extends readonly string[]>(words: T): z.ZodType<T[number], unknown> {
   const plain = (text: string): string => text.toLowerCase().replaceAll(/[-_]/g, '');
   return z.preprocess(
@@ -29,7 +29,7 @@ export function word<const T extends readonly string[]>(words: T): z.ZodType<T[n
 
 const key = z.object({ publicKey: z.string().min(1).max(1024), algorithm: z.string().min(1).max(32) });
 
-/** What an operation says, by the names of the ledger; which of them it needs depends on its type. */
+/** An operation in the ledger's member names; the type determines which of them are required. */
 export const wishBody = z.object({
   operationType: word(OPERATION_TYPES),
   proposerDid: z.string().max(255).optional().describe('Your own DID; the weightiest one when absent.'),
@@ -49,7 +49,7 @@ export const wishBody = z.object({
 });
 export type OperationWish = z.output<typeof wishBody>;
 
-/** Members that an operation may have besides those that every one has. */
+/** Members that only some types of operations have. */
 const members = [
   'targetDid',
   'targetRole',
@@ -64,7 +64,7 @@ const members = [
   'expiresAt',
 ] as const;
 
-/** A new member's key, which the roster holds, as the wallet service knows it. */
+/** Fills in a new member's key for the roster from the wallet service. */
 async function withKey(wish: OperationWish, wallets: Wallets): Promise<OperationWish> {
   if (wish.operationType !== 'add-member' || wish.targetKey !== undefined) return wish;
   const address = findMemberAddress(wish.targetDid ?? '');
@@ -74,7 +74,7 @@ async function withKey(wish: OperationWish, wallets: Wallets): Promise<Operation
 }
 
 /**
- * The operation that a wish spells, to the letter as it will be hashed.
+ * The operation for a request body, exactly as it is hashed.
  * @throws AppError invalid INVALID_REQUEST when a member is missing, not part of the operation, or malformed
  */
 export async function operationOf(
@@ -99,7 +99,7 @@ export async function operationOf(
   throw new AppError('invalid', 'INVALID_REQUEST', `${first?.field}: ${first?.message}`);
 }
 
-/** Query of routes that take a validator out of its set. */
+/** Query of routes that remove a validator from its set. */
 export const forceQuery = z.object({
   force: z
     .stringbool()

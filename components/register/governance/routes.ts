@@ -208,7 +208,7 @@ function mountProposals(app: App, deps: GovernanceDeps): void {
   );
 }
 
-/** Hands on a governance transaction that somebody signed elsewhere; the validators judge it. */
+/** Submits a governance transaction that was signed outside this service; the validators judge it. */
 async function handOn(
   deps: GovernanceDeps,
   register: Register,
@@ -332,7 +332,7 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
   );
 }
 
-/** Roster, history and proposals of a register (L-87). */
+/** Roster, history and proposals of a register. */
 export function mountGovernance(app: App, deps: GovernanceDeps): void {
   mountReads(app, deps);
   mountProposals(app, deps);

@@ -36,7 +36,7 @@ describe('a validator that signs two messages for one place', () => {
   };
   const get = (path: string) => register.call('GET', path, { token: 'admin' });
 
-  /** Votes of a validator for a docket and for nothing. */
+  /** Two votes of a validator, one for a docket and one for nil. */
   function twoVotes({ key }: TestMember, docketHash = hash): Accusation['evidence'] {
     const place = { networkId: testInstallation, height: 1, round: 0 } as const;
     const signed = (docket: { docketHash: string; merkleRoot: string; logRoot: string } | undefined) => {
@@ -49,7 +49,7 @@ describe('a validator that signs two messages for one place', () => {
     return { kind: 'double-sign', type: 2, ...place, first, second: signed(undefined) };
   }
 
-  /** The proposal of a validator, signed with its key, handed to the validators. */
+  /** The proposal of a validator, signed with its key and submitted to the validators. */
   async function accuse(by: TestMember, accused: TestMember, evidence: Accusation['evidence']) {
     const state = await register.state(registerId);
     if (state.rules === undefined) throw new Error('no rules');

@@ -14,7 +14,7 @@ import { findProposal } from './store.ts';
 
 export interface VoteDeps extends ControlDeps, RulesDeps {}
 
-/** Which proposal of which register, and who asks. */
+/** A proposal of a register, and the caller who votes on it. */
 export interface BallotBox {
   readonly register: Register;
   readonly subject: Subject;
@@ -52,7 +52,7 @@ function accepted(box: BallotBox, proposal: OpenProposal, txId: string): object 
   };
 }
 
-/** Votes on an open proposal with the caller's wallet, or brings the votes that others signed (L-95 b). */
+/** Votes on an open proposal with the caller's wallet, or submits votes that others signed. */
 export async function vote(deps: VoteDeps, box: BallotBox, ballot: Ballot): Promise<Answer> {
   const { decision, comment, approvals, approverDid } = ballot;
   if (decision === undefined && approvals === undefined)
@@ -70,7 +70,7 @@ export async function vote(deps: VoteDeps, box: BallotBox, ballot: Ballot): Prom
   return answerOf(answer, accepted(box, proposal, txId));
 }
 
-/** Enacts an approved proposal with the caller's wallet; the register does so by itself while it can. */
+/** Enacts an approved proposal with the caller's wallet. The register service does the same in the background. */
 export async function enact(deps: VoteDeps, box: BallotBox): Promise<Answer> {
   const { proposal, acting } = await openBox(deps, box, undefined);
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, enactsProposalId: box.proposalId };

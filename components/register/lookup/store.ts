@@ -10,7 +10,7 @@ export interface LookupQuestion {
   readonly registerId: string;
   readonly txId: string;
   readonly previousTxId: string;
-  /** hex; empty when the question is not asked */
+  /** hex; empty when there is no such question */
   readonly replayKey: string;
 }
 
@@ -23,9 +23,9 @@ export interface LookupRow {
   readonly replay: Buffer | null;
 }
 
-/** What the keys say, before any row of a transaction is read. */
+/** The result of the key look-ups, before any row of a transaction is read. */
 interface Found extends Omit<LookupRow, 'leaf'> {
-  /** null: there is no such register */
+  /** null: the register does not exist */
   readonly registerNo: number | null;
   readonly segment: number | null;
   readonly position: number | null;
@@ -35,16 +35,16 @@ interface Found extends Omit<LookupRow, 'leaf'> {
 
 type Db = Reader<RegisterSchema>;
 
-/** Answers a whole batch of questions, in their order (D16). */
+/** Answers a whole batch of questions, in their order. */
 export type Lookup = (questions: readonly LookupQuestion[]) => Promise<readonly LookupRow[]>;
 
-/** SQL for a parameter by its number: the text is made once, and the values of every batch go with it. */
+/** SQL for a numbered parameter: the text is built once and executed with the values of every batch. */
 const given = (number: number, type: string) => sql.raw(`$${number}::${type}`);
 
 /**
- * One statement for the keys of a batch. Each key is looked up on its own: joined as tables they may be read whole, by a plan
- * made while they were small and kept while they grow. It is planned for every batch, so it holds only what is asked, and no
- * row of `transactions`, whose partitions are each planned for.
+ * One statement for the keys of a batch. Each key is looked up on its own: with a join, a generic plan made while the
+ * tables were small would read them whole later. The statement is planned for every batch, so it contains only what the
+ * batch needs, and no row of `transactions`, each partition of which would be planned.
  */
 function statementFor(hasPredecessors: boolean): RawBuilder<Found> {
   const registerNo = sql`r.register_no`;
@@ -89,7 +89,10 @@ function statementFor(hasPredecessors: boolean): RawBuilder<Found> {
     order by q.ord`;
 }
 
-/** The keys of one kind that a batch asks for, with the sealed segments where each may be, as arrays of one length or none. */
+/**
+ * The keys of one kind in a batch, with the sealed segments that may hold each, as arrays of equal length; undefined
+ * without keys.
+ */
 function keysAsked(
   places: readonly KeyPlaces[],
   kind: KeyKind,
@@ -123,19 +126,19 @@ function valuesOf(
   return [...values, prior.keys, prior.sealed, followed.sealed];
 }
 
-/** Where what is sealed already stands. */
+/** Place of a transaction that is sealed already. */
 function ownPlace({ registerNo, docketNumber, position }: Found): RegisterPlace | undefined {
   if (registerNo === null || docketNumber === null || position === null) return undefined;
   return { registerNo, docketNumber, position };
 }
 
-/** Where a predecessor stands whose key has no type beside it. */
+/** Place of a predecessor whose key has no stored type. */
 function untypedPlace(found: Found): RegisterPlace | undefined {
   if (found.previousType !== null) return undefined;
   return ownPlace({ ...found, docketNumber: found.previousDocket, position: found.previousPosition });
 }
 
-/** Nearly always there is nothing to read: submissions are new. */
+/** Usually reads nothing: most submissions are new. */
 async function completed(db: Db, all: readonly Found[]): Promise<readonly LookupRow[]> {
   const own = await rowsAt(db, all.map(ownPlace));
   const prior = await rowsAt(db, all.map(untypedPlace));
@@ -148,7 +151,7 @@ async function completed(db: Db, all: readonly Found[]): Promise<readonly Lookup
   }));
 }
 
-/** Looks submissions up: whether they are sealed, what they follow, and what they repeat. */
+/** Looks submissions up: whether they are sealed, their predecessors, and which keys they repeat. */
 export function createLookup(db: Db, segments: Pick<Segments, 'of' | 'named'>): Lookup {
   const textOf = (hasPredecessors: boolean) => statementFor(hasPredecessors).compile(db).sql;
   const texts = { alone: textOf(false), following: textOf(true) };

@@ -78,11 +78,11 @@ describe('changes of registers of custom resources', () => {
       const lost = async () => {
         throw new Error('the process ended here');
       };
-      // Before the validator had it: nothing is outstanding, and the next call begins anew.
+      // Lost before the validator had it: nothing is outstanding, and the next call starts again.
       validators.submit = lost;
       expect((await managed.change(uid, body)).status).toBe(500);
       expect((await managed.get(uid)).body.outstanding).toEqual([]);
-      // After the validator had it: the next call is told of it.
+      // Lost after the validator had it: the next call reports it.
       validators.submit = async (at, submission) => {
         await kept(at, submission);
         return lost();

@@ -91,7 +91,7 @@ interface At {
   readonly rules: LedgerRules;
 }
 
-/** Changes that would come in each other's way. */
+/** The aggregate of a change; changes of one aggregate exclude each other. */
 function aggregateOf(change: ManagedChange): string {
   switch (change.change) {
     case 'metadata':
@@ -109,7 +109,7 @@ function aggregateOf(change: ManagedChange): string {
   }
 }
 
-/** The installation signs these by itself: it asks for a member of the roster that may decide. */
+/** The installation signs these changes itself, so the caller must be a roster member who may decide them. */
 async function assertGoverns(deps: ManagedChangeDeps, { subject, rules }: At): Promise<void> {
   const governs = await findStanding(
     deps.wallets,
@@ -135,7 +135,7 @@ async function changeMetadata(deps: ManagedChangeDeps, at: At, wish: Of<'metadat
   return answerOf(answer, { txId });
 }
 
-/** What an operation on validators or on the roster says besides its type. */
+/** The details of an operation on validators or on the roster. */
 async function detailOf(
   deps: ManagedChangeDeps,
   { register, rules }: At,
@@ -217,7 +217,7 @@ const submitted = z.looseObject({
   votesRequired: z.number().optional(),
 });
 
-/** What came of the submission, as the operator reads it. */
+/** The outcome of the submission, as the operator reads it. */
 function presentSubmitted(registerId: string, { change }: ManagedChange, body: unknown): Answer {
   const { txId, proposalId, votesReceived, votesRequired } = submitted.parse(body);
   const isVoting = proposalId !== undefined && change !== 'vote';
@@ -234,13 +234,13 @@ function outstanding(change: string, txId?: string): AppError {
   return refusal('CHANGE_OUTSTANDING', { details, retryAfterSeconds: 1 });
 }
 
-/** Submits a change of a register as the member of its roster that the caller is. */
+/** Submits a change of a register, signed as the roster member that the caller acts as. */
 export type ChangeManaged = (at: Omit<At, 'rules'>, wish: ManagedChange) => Promise<Answer>;
 
 /**
- * One change of an aggregate is on its way at a time: a second one is refused until the first is sealed or refused. What
- * two replicas submit at the same moment the ledger judges.
- * @throws AppError conflict CHANGE_OUTSTANDING, and what the use cases of each change throw
+ * At most one change of an aggregate is outstanding: a second one is refused until the first is sealed or refused.
+ * Between concurrent submissions of two replicas the ledger decides.
+ * @throws AppError conflict CHANGE_OUTSTANDING, and the errors of each kind of change
  */
 export function createChangeManaged(deps: ManagedChangeDeps): ChangeManaged {
   const underWay = new Set<string>();

@@ -5,7 +5,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { type TestKey, testKey } from '../testing/keys.ts';
 import { organizationId, startTestRegister } from '../testing/register.ts';
 
-/** The operator's own wallet, one of a person who signs in as `user`, and one of an administrator. */
+/** The wallets of the operator, of a person who signs in as `user`, and of an administrator. */
 export const operatorKey = testKey(30);
 export const personKey = testKey(31);
 export const adminKey = testKey(32);
@@ -20,13 +20,13 @@ export interface Asked {
   readonly dataToSign: string;
 }
 
-/** An attestation as it is brought back. */
+/** A signed attestation. */
 export function attest({ walletAddress, role, dataToSign }: Asked, key: TestKey) {
   const signature = encodeBase64(key.signer.signDigest(Buffer.from(dataToSign, 'hex')));
   return { walletAddress, role, publicKey: key.publicKey, algorithm: key.algorithm, signature };
 }
 
-/** A register service whose operator has a wallet, and what the operator calls there. */
+/** A register service whose operator has a wallet, with the operator's calls. */
 export async function startManaged(name: string) {
   const clock = manualClock(startMs);
   const register = await startTestRegister(name, { members: 4, spare: 2, clock });
@@ -50,7 +50,7 @@ export async function startManaged(name: string) {
     wish,
     put,
     sealed,
-    /** Validators have announced themselves just now. */
+    /** Announces all validators now. */
     announce,
     get: (key: string, as = token) => register.call('GET', `/api/internal/registers/${key}`, { token: as }),
     change: (key: string, body: object, headers = {}) =>

@@ -14,7 +14,7 @@ export interface OutstandingDeps {
   readonly findMembers: FindMembers;
 }
 
-/** Whether nobody can say that a transaction is sealed or refused: one whose fate is not known counts as waiting. */
+/** Whether a transaction is outstanding: neither known to be sealed nor known to be refused. */
 async function waits(deps: OutstandingDeps, register: Register, { txId }: SubmittedChange): Promise<boolean> {
   const { validators, findMembers } = deps;
   const reads = { db: deps.database.read, validators, findMembers, segments: unfiltered };
@@ -28,7 +28,7 @@ async function waits(deps: OutstandingDeps, register: Register, { txId }: Submit
   }
 }
 
-/** The operator's control transactions that wait to be sealed; the others are forgotten. */
+/** The operator's control transactions that are not sealed yet; the others are deleted from the list. */
 export async function listOutstanding(
   deps: OutstandingDeps,
   register: Register,

@@ -30,7 +30,7 @@ const key = z.string().regex(/^(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{
 const params = z.object({ key });
 const config = { policy: 'RequireOperator', rateLimit: 'Api' } as const;
 
-/** A register that is there and takes changes. */
+/** A register that exists and accepts changes. */
 async function getChangeable(deps: ManagedDeps, name: string): Promise<Register> {
   const { known } = await getFound(deps, name);
   if (known === undefined || known.register.status === 'Checking')
@@ -193,7 +193,7 @@ function mountChanges(app: App, deps: ManagedDeps): void {
   );
 }
 
-/** The draft of a register that waits for attestations. */
+/** The draft of a register that lacks attestations. */
 async function getWaiting(deps: ManagedDeps, text: string): Promise<Managed> {
   const registerId = findRegisterId(text);
   const managed = registerId === undefined ? undefined : await findManager(deps.database.read, registerId);
@@ -203,7 +203,7 @@ async function getWaiting(deps: ManagedDeps, text: string): Promise<Managed> {
   return managed;
 }
 
-/** Owners and admins whose keys the operator does not hold bring their signatures themselves. */
+/** Owners and admins whose keys the operator does not hold attest on these routes. */
 function mountAttestations(app: App, deps: ManagedDeps): void {
   app.post(
     '/api/registers/:registerId/attestations',
@@ -236,7 +236,7 @@ function mountAttestations(app: App, deps: ManagedDeps): void {
   );
 }
 
-/** Registers of custom resources: routes of the operator alone, never reachable through the gateway. */
+/** Registers of custom resources: routes for the operator only, never reachable through the gateway. */
 export function mountManaged(app: App, deps: ManagedDeps): void {
   mountUpsert(app, deps);
   mountOne(app, deps);

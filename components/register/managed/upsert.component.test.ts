@@ -85,7 +85,7 @@ describe('registers of custom resources', () => {
   });
 
   describe('go on after a crash', () => {
-    /** Each place where a call may end for good, by what fails there. */
+    /** Each step at which a call may crash, by what fails there. */
     const crashes: readonly [string, () => () => void][] = [
       ['before the wallets were asked', () => failing('subjectWallets')],
       ['before the roster was known', () => failing('attestationKeys')],
@@ -150,7 +150,7 @@ describe('registers of custom resources', () => {
     expect([asked.walletAddress, asked.role]).toEqual([personKey.walletAddress, 'Owner']);
     expect(asked.expiresAt).toBe(new Date(managed.clock.nowMs() + 24 * hourMs).toISOString());
     expect(begun.body).toMatchObject({ title: 'Loans', validators: { size: 0 }, operatorRole: null });
-    // The same again asks for the same.
+    // An identical request asks for the same attestations.
     expect((await managed.put(uid, { owners, admins })).body.pendingAttestations).toEqual([asked, later]);
     const forged = await managed.put(uid, { owners, admins, attestations: [attest(asked, adminKey)] });
     expect([forged.status, forged.body.code]).toEqual([401, 'ATTESTATION_INVALID']);

@@ -31,11 +31,11 @@ import { type RegisterWish, wishHash } from './wish.ts';
 export interface UpsertDeps extends CollectDeps, BeginDeps {
   readonly wallets: Wallets;
   readonly namedSet: NamedSet;
-  /** The one id that a resource may give a register that does not exist yet. */
+  /** The only id that a resource may give a register that does not exist yet. */
   readonly systemRegisterId: string;
 }
 
-/** Attestations of people take their time; what was granted longer ago is asked for anew. */
+/** Attestation by people takes time; a draft older than this is replaced. */
 const draftTtlMs = 24 * 3_600_000;
 
 function organizationOf(wish: RegisterWish): string {
@@ -44,7 +44,7 @@ function organizationOf(wish: RegisterWish): string {
   throw new AppError('invalid', 'INVALID_REQUEST', 'organizationId: required unless purpose is System');
 }
 
-/** An existing register that a resource takes over: it must be there, of that organisation, and nobody else's. */
+/** Adopts an existing register: it must exist, belong to that organisation, and have no other resource. */
 async function adopt(
   tx: Transactor<RegisterSchema>,
   wish: RegisterWish & { readonly registerId: string },
@@ -64,7 +64,7 @@ async function adopt(
   await release(tx, manager.uid, at);
 }
 
-/** The system register of this installation may be made by a resource, under the id that it has everywhere (L-117). */
+/** A resource may create the system register of this installation, under its well-known id. */
 async function isNewSystemRegister(
   { systemRegisterId }: UpsertDeps,
   tx: Transactor<RegisterSchema>,
@@ -92,7 +92,7 @@ async function take(deps: UpsertDeps, uid: string, wish: RegisterWish): Promise<
   }
 }
 
-/** The register id of a UID: fixed by the first call, whatever becomes of that call afterwards. */
+/** The register id of a UID: fixed by the first call, whatever the outcome of that call. */
 async function bind(deps: UpsertDeps, uid: string, wish: RegisterWish): Promise<Managed> {
   const managed = (await findManaged(deps.database.read, uid)) ?? (await take(deps, uid, wish));
   if (managed === undefined || managed.releasedAt !== undefined) throw refusal('REGISTER_DELETED');
@@ -137,7 +137,7 @@ async function drawUp(deps: UpsertDeps, subject: Subject, managed: Managed, wish
   return draft;
 }
 
-/** The draft of a wish; of two that are drawn up at once the first one stands. */
+/** The draft for a spec; of two concurrent drafts the first one wins. */
 async function draftOf(
   deps: UpsertDeps,
   subject: Subject,
@@ -158,7 +158,7 @@ async function draftOf(
   });
 }
 
-/** Begins the register once every owner has attested; false when somebody else did, or drew up another draft. */
+/** Creates the register once every owner has attested; false when another call did, or replaced the draft. */
 async function begin(deps: UpsertDeps, managed: Managed, wish: RegisterWish): Promise<boolean> {
   const { open, registerId, organizationId, attestations } = managed;
   if (open === undefined || missingOf(managed).some(({ data }) => data.role === 'Owner')) return true;
@@ -181,9 +181,9 @@ async function begin(deps: UpsertDeps, managed: Managed, wish: RegisterWish): Pr
 const mostAttempts = 3;
 
 /**
- * Makes the register of a custom resource, or goes on where an earlier call ended (notes/ledger.md 5.1): its id is fixed,
- * a draft is drawn up, the caller's wallet attests, and with the attestations of all owners it begins. Each step is a
- * commit of its own that the next call finds; what has begun is not changed here.
+ * Creates the register of a custom resource, or continues an interrupted call: its id is fixed, a draft is written, the
+ * caller's wallet attests, and with the attestations of all owners the register begins. Each step is its own commit,
+ * which the next call finds. A register that has begun is not changed here.
  *
  * @returns id of the register
  */

@@ -12,14 +12,14 @@ export interface ValidationDeps {
 export const VALIDATION_STATES = ['Running', 'Paused', 'Stopped'] as const;
 export type ValidationState = (typeof VALIDATION_STATES)[number];
 
-/** What leads to a state from any other one: a stopped register is started before it is paused (L-75). */
+/** The actions that lead to a state from any other: a stopped register is started before it is paused. */
 const ways: Readonly<Record<ValidationState, readonly ValidationAct[]>> = {
   Running: ['start'],
   Paused: ['start', 'pause'],
   Stopped: ['stop'],
 };
 
-/** Whether a member came to the state; false when it cannot be reached. Throws what it refuses. */
+/** Whether a member reached the state; false when it is unreachable. Throws its refusals. */
 async function lead(
   deps: ValidationDeps,
   at: ValidatorAddress,
@@ -44,8 +44,8 @@ async function lead(
 }
 
 /**
- * Brings every member of a register to a state; a second time changes nothing. Who cannot be reached is named.
- * @throws AppError unavailable VALIDATOR_UNAVAILABLE when nobody can be, conflict REGISTER_HALTED
+ * Brings every member of a register to a state; idempotent. Returns the unreachable members.
+ * @throws AppError unavailable VALIDATOR_UNAVAILABLE when none can be reached, conflict REGISTER_HALTED
  */
 export async function setValidation(
   deps: ValidationDeps,

@@ -28,7 +28,7 @@ export const attestationBody = z.strictObject({
 });
 export type GivenAttestation = z.output<typeof attestationBody>;
 
-/** What a custom resource asks for. */
+/** The spec of a Register resource. */
 export const wishBody = z.strictObject({
   title: knownTitle,
   description: knownDescription.optional(),
@@ -61,7 +61,7 @@ export const wishBody = z.strictObject({
 });
 export type RegisterWish = z.output<typeof wishBody>;
 
-/** What a draft is drawn up from: another wish is another draft, which must be attested anew. */
+/** Hash of the parts of a spec that the draft depends on: another spec gives another draft with new attestations. */
 export function wishHash(wish: RegisterWish): Buffer {
   const { title, description, devMode, metadata, policy, owners, admins } = wish;
   const drawn = { title, description, devMode, metadata, policy, owners, admins };

@@ -16,7 +16,7 @@ beforeAll(async () => {
   register = await startTestRegister('odata_bounds');
   registerId = await register.createRegister();
   const { pool } = register.database;
-  // with several partitions the planner may read and sort where it could go along an index
+  // with several partitions the planner may prefer reading and sorting over an index scan
   for (const [name, from] of [
     ['p1', 10_000],
     ['p2', 20_000],
@@ -49,7 +49,7 @@ afterAll(() => register.stop());
 const get = (path: string, options: Record<string, string> = {}) =>
   register.call('GET', `/odata/${path}?${new URLSearchParams(options)}`, { token: 'admin' });
 
-/** Follows the links from page to page and gives the rows of each. */
+/** Follows the links from page to page and returns the rows of each. */
 async function walk(options: Record<string, string>): Promise<number[][]> {
   const pages: number[][] = [];
   let answer = await get('Transactions', options);
@@ -163,7 +163,7 @@ it.each([
   ['nothing that is there', { $filter: "actionId eq 'none'" }, 3 * MOST_EXAMINED],
   ['nothing of a sender', { $filter: "actionId eq 'none' and senderAddress eq 'sender-3'" }, 3 * 3_572],
 ])('reads no more rows of 25,000 than it needs: %s', async (_what, options, most) => {
-  // one row more where a scan looks past its end
+  // one more row where a scan reads past its end
   expect(await rowsRead(options)).toBeLessThanOrEqual(most + 25);
 });
 

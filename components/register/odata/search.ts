@@ -23,10 +23,10 @@ import {
 import { type TypedOrdering, translateAll, translateOrderings } from './translation/store.ts';
 import type { Typed } from './typed.ts';
 
-/** Rows that one request may read, whatever it finds; registers that it may look into. */
+/** Maximum rows that one request reads, and maximum registers that it searches. */
 export const MOST_EXAMINED = 10_000;
 
-/** Where a page begins. `offset` skips rows that match, `after` is a place in the walk. */
+/** Where a page begins. `offset` skips matching rows, `after` is a place in the scan. */
 export interface Start {
   readonly after: { readonly registerId: string; readonly place: Omit<Place, 'registerNo'> } | undefined;
   readonly offset: number;
@@ -39,20 +39,20 @@ export interface Search {
   readonly start: Start;
   readonly limit: number;
   readonly count: boolean;
-  /** Only what this address sent or received; beside a filter that names neither sender nor blueprint. */
+  /** Only transactions sent or received by this address; for filters that name neither sender nor blueprint. */
   readonly wallet?: string;
 }
 
 export interface Found {
   readonly rows: readonly Row[];
-  /** where the next page begins; undefined at the end */
+  /** start of the next page; undefined at the end */
   readonly next: Start | undefined;
   readonly count: Count | undefined;
 }
 
 export interface Count {
   readonly total: number;
-  /** false: there are at least that many */
+  /** false: the number is a lower bound */
   readonly exact: boolean;
 }
 
@@ -64,7 +64,7 @@ function planOf({ filter, wallet }: Search): Plan {
   return wallet === undefined ? plan : { ...plan, sought: { by: 'wallet', address: wallet } };
 }
 
-/** The order of a walk that an `$orderby` asks for; undefined: rows must be sorted. */
+/** The scan order that satisfies an `$orderby`; undefined: rows must be sorted. */
 function wayOf(
   orderings: readonly TypedOrdering[],
   set: Walk['set'],
@@ -84,7 +84,7 @@ function wayOf(
     : undefined;
 }
 
-/** A walk by time has no other index to help it. */
+/** A scan by time cannot use another index. */
 function narrow(plan: Plan, by: Walk['by']): Plan {
   return by === 'place'
     ? plan
@@ -111,7 +111,7 @@ const startOf = (registers: readonly VisibleRegister[], place: Place, offset: nu
   offset,
 });
 
-/** A page in the order of the walk: what follows begins at the last row, found or merely read. */
+/** A page in scan order: the next one begins after the last row that was read, whether it matched or not. */
 async function pageAlong(db: Db, walk: Walk, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
   const { start, limit } = search;
   const where = translateAll(plan.rest);
@@ -128,7 +128,7 @@ async function pageAlong(db: Db, walk: Walk, plan: Plan, search: Search): Promis
   return { rows, next: startOf(walk.registers, read.last, Math.max(0, start.offset - read.matching)) };
 }
 
-/** A page in another order: all that matches is sorted, so the walk must end within the bound. */
+/** A page in another order: all matches are sorted, so the scan must end within the bound. */
 async function pageSorted(db: Db, walk: Walk, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
   const where = translateAll(plan.rest);
   const { start, limit } = search;
@@ -176,7 +176,7 @@ async function searchRegisters(db: Db, scope: Scope, search: Search): Promise<Fo
   };
 }
 
-/** Searches sealed history in registers that somebody may read, newest first. */
+/** Searches sealed history of the given readable registers, newest first. */
 async function searchAmong(
   db: Db,
   readable: readonly VisibleRegister[],
@@ -207,7 +207,7 @@ async function searchAmong(
 }
 
 /**
- * Registers that a scope sees, of these ids or of all, as many as one request may look into.
+ * Registers that a scope sees, of these ids or all, up to the limit of one request.
  * @throws AppError invalid QUERY_TOO_BROAD
  */
 export async function readableRegisters(
@@ -227,7 +227,7 @@ async function searchLedger(db: Db, scope: Scope, search: Search): Promise<Found
   return searchAmong(db, await readableRegisters(db, scope, plan.registerIds), plan, search);
 }
 
-/** As `search`, in one register that the caller is known to see. */
+/** As `search`, in one register whose visibility was checked. */
 export function searchRegister(
   database: SearchDeps,
   register: VisibleRegister,
@@ -237,8 +237,8 @@ export function searchRegister(
 }
 
 /**
- * Finds rows of an entity set among the registers that the scope sees. However large the ledger is, no request reads more
- * than `MOST_EXAMINED` rows: a page may hold fewer rows than it could and still be followed by another one.
+ * Finds rows of an entity set in the registers that the scope sees. However large the ledger is, no request reads more
+ * than `MOST_EXAMINED` rows: a page may be short and still have a next one.
  *
  * @throws AppError invalid QUERY_TOO_BROAD, timeout QUERY_TIMEOUT
  */

@@ -12,16 +12,16 @@ export interface VisibleRegister {
   readonly registerId: string;
 }
 
-/** Where a row stands in the walk. For dockets `position` is 0, for registers both numbers are. */
+/** Position of a row in the scan. `position` is 0 for dockets, both numbers are 0 for registers. */
 export interface Place {
   readonly registerNo: number;
   readonly docketNumber: number;
   readonly position: number;
-  /** microseconds of the transaction, as text; only walks by time look at it */
+  /** microseconds of the transaction, as text; used by scans by time only */
   readonly micros: string;
 }
 
-/** A row of an entity set: its place and the columns that the model names. */
+/** A row of an entity set: its place and the columns of the model. */
 export type Row = Readonly<Record<string, unknown>> & {
   readonly register_no: number;
   readonly docket_number: number;
@@ -29,7 +29,7 @@ export type Row = Readonly<Record<string, unknown>> & {
   readonly created_micros: string;
 };
 
-/** A row of `Transactions` as lists of transactions show it. */
+/** A row of `Transactions` in the shape of transaction lists. */
 export function sealedItemOf(row: Row): SealedItem {
   const { record, payload_hash_form: form } = row;
   if (!Buffer.isBuffer(record)) throw new TypeError('not a row of a transaction');
@@ -38,8 +38,8 @@ export function sealedItemOf(row: Row): SealedItem {
 }
 
 /**
- * A way through the rows of some registers, one register after the other. `place`: in the order of the ledger. `time`: in the
- * order of the timestamps, through one register only.
+ * A scan over the rows of some registers, one register after the other. `place`: in ledger order. `time`: in timestamp
+ * order, in one register only.
  */
 export interface Walk {
   readonly set: 'Transactions' | 'Dockets';
@@ -60,8 +60,8 @@ type Condition = RawBuilder<boolean>;
 const mostMs = 5_000;
 
 /**
- * What would read more than a walk does. Where a walk begins is a column to the planner, so it takes the rest of a register for
- * a few rows and would rather read and sort all of them.
+ * Planner settings that disable plans other than index scans. The planner does not know the start of a scan, so it
+ * estimates that the rest of a register is read for a few rows and prefers reading and sorting all of them.
  */
 const alongIndexes = [
   'enable_sort',
@@ -71,7 +71,7 @@ const alongIndexes = [
   'enable_mergejoin',
 ] as const;
 
-/** Runs statements that a client shaped, each for `timeoutMs` at most. Throws QUERY_TIMEOUT. */
+/** Runs statements with client-defined conditions, each for at most `timeoutMs`. Throws QUERY_TIMEOUT. */
 export async function withinTime<T>(
   database: Pick<Database<RegisterSchema>, 'transact'>,
   act: (db: Db) => Promise<T>,
@@ -123,7 +123,7 @@ const soughtIn = (sought: Sought | undefined): Condition => {
     case 'sender':
       return sql<boolean>`t.sender_address = ${sought.senderAddress}`;
     case 'blueprint':
-      // LONGEST_INDEXED_BYTES, written out: the partial index is chosen by its text
+      // LONGEST_INDEXED_BYTES as a literal: the planner matches the partial index by its text
       return sql<boolean>`t.blueprint_id = ${sought.blueprintId} and octet_length(t.blueprint_id) <= 256`;
   }
 };
@@ -139,7 +139,7 @@ const transactionColumns = sql`t.docket_number, t.position, t.created_micros, t.
   timestamptz 'epoch' + t.created_micros * interval '1 microsecond' as created_at, 'confirmed'::text as status,
   substring(convert_from(t.record, 'UTF8') from '"instanceId":"([^"\\\\]*)"') as instance_id, t.record, t.payload_hash_form`;
 
-/** The rows at some places of a register, found one by one. */
+/** The rows at given places of a register, each by its key. */
 const rowsAt = (places: Fragment) => sql`(select t.* from ${places} p cross join lateral (
     select * from transactions where register_no = r.register_no and docket_number = p.docket_number
       and position = p.position limit 1) t)`;
@@ -148,7 +148,7 @@ const rowsWithIds = (txIds: readonly string[]) =>
   rowsAt(sql`(select docket_number, position from transaction_ids
     where register_no = r.register_no and segment = any(${recentSegments(sql`r.register_no`, sql`0`)}) and tx_id = any(${txIds.map((id) => Buffer.from(id, 'hex'))}::bytea[]))`);
 
-/** What an address sent or received: the newest places of both, and then the rows of those. Walks go down. */
+/** Transactions that an address sent or received: the newest places of both, then their rows. In descending order. */
 function rowsOfWallet(address: string, limit: number): Fragment {
   const below = sql`docket_number <= r.docket and (docket_number, position) < (r.docket, r.position)
     order by docket_number desc, position desc limit ${limit}`;
@@ -169,9 +169,9 @@ function sourceOf(sought: Sought | undefined, limit: number): Fragment {
 interface Way {
   readonly columns: Fragment;
   readonly source: Fragment;
-  /** names of the columns that order the walk, largest step first */
+  /** columns that order the scan, most significant first */
   readonly steps: readonly string[];
-  /** the same columns of where the walk begins */
+  /** the same columns of the start */
   readonly begins: readonly string[];
   readonly narrowed: Condition;
 }
@@ -194,7 +194,7 @@ function wayOf(walk: Walk, limit: number): Way {
 const largestBigint = '9223372036854775807';
 const largestInteger = 2_147_483_647;
 
-/** Where each register's walk begins: before everything, but for the one that `after` stands in. */
+/** Start of each register's scan: before the first row, except in the register of `after`. */
 function beginnings(walk: Walk) {
   const { after, registers } = walk;
   const descending = walk.direction === 'desc';
@@ -213,8 +213,8 @@ function beginnings(walk: Walk) {
 }
 
 /**
- * The rows of a walk, `limit` at most: an index scan in each register until there are enough. The registers come in the order
- * of the array, each with its rows in the order of the walk.
+ * The rows of a scan, at most `limit`: an index scan in each register until there are enough. Registers are in array
+ * order, each with its rows in scan order.
  */
 function candidates(walk: Walk, limit: number): Fragment {
   const { columns, source, steps, begins, narrowed } = wayOf(walk, limit);
@@ -241,7 +241,7 @@ function candidates(walk: Walk, limit: number): Fragment {
   )`;
 }
 
-/** The order of a walk over its own candidates. */
+/** The order of a scan over its own candidates. */
 function walkOrder(walk: Walk): Fragment {
   const { direction } = walk;
   const micros = walk.by === 'time' ? [`created_micros ${direction}`] : [];
@@ -249,8 +249,8 @@ function walkOrder(walk: Walk): Fragment {
 }
 
 /**
- * Rows of a walk for which `where` holds, in its order. At most `examined` rows are read on the way, so there may be fewer
- * than `limit` though more follow.
+ * Rows of a scan that satisfy `where`, in its order. At most `examined` rows are read, so fewer than `limit` may be
+ * returned although more follow.
  */
 export async function listAlong(
   db: Db,
@@ -267,7 +267,7 @@ export async function listAlong(
   return found.rows;
 }
 
-/** What the whole of a bounded walk holds. */
+/** Summary of a bounded scan. */
 export interface Examined {
   readonly examined: number;
   readonly matching: number;
@@ -275,7 +275,7 @@ export interface Examined {
   readonly last: Place | undefined;
 }
 
-/** Reads `atMost` rows of a walk: how many there are, for how many `where` holds, and where it came to. */
+/** Reads at most `atMost` rows of a scan: their number, how many satisfy `where`, and the last place. */
 export async function examine(db: Db, walk: Walk, where: Fragment, atMost: number): Promise<Examined> {
   const found = await sql<{
     examined: number;
@@ -289,7 +289,7 @@ export async function examine(db: Db, walk: Walk, where: Fragment, atMost: numbe
   return { examined, matching, last: rows.rows[0] && placeOf(rows.rows[0]) };
 }
 
-/** Where a row stands. */
+/** Place of a row. */
 export function placeOf(row: Row): Place {
   return {
     registerNo: row.register_no,
@@ -299,7 +299,7 @@ export function placeOf(row: Row): Place {
   };
 }
 
-/** All rows of a walk for which `where` holds, ordered by something else. The caller knows that they are few. */
+/** All rows of a scan that satisfy `where`, in another order. The caller must know that they are few. */
 export async function listSorted(
   db: Db,
   walk: Walk,
@@ -317,7 +317,7 @@ export async function listSorted(
   return found.rows;
 }
 
-/** Counters of what registers hold: no row of the ledger is read. */
+/** Totals of registers from counters; no row of the ledger is read. */
 export async function countAll(db: Db, set: Walk['set'], registers: readonly number[]): Promise<number> {
   const column = sql.ref(set === 'Dockets' ? 'height' : 'transaction_count');
   const found = await sql<{ total: number }>`select coalesce(sum(${column}), 0)::bigint as total
@@ -340,7 +340,7 @@ function countersOf(sought: Exclude<Sought, { by: 'txId' }>): Fragment {
   }
 }
 
-/** Transactions of a sender, a blueprint or a wallet, from its counters. */
+/** Number of transactions of a sender, a blueprint or a wallet, from its counters. */
 export async function countSought(
   db: Db,
   registers: readonly number[],
@@ -361,14 +361,14 @@ const registerRows = (scope: Scope) => sql`(
   where ${scopedTo(scope)}
 )`;
 
-/** Registers that a caller sees and for which `where` holds; without orderings the newest first. */
+/** Registers that a caller sees and that satisfy `where`; newest first unless ordered otherwise. */
 export async function listRegisterRows(
   db: Db,
   scope: Scope,
   query: {
     readonly where: Fragment;
     readonly orderings: readonly Fragment[];
-    /** only those that are older than this one */
+    /** only registers older than this one */
     readonly after: number | undefined;
     readonly offset: number;
     readonly limit: number;

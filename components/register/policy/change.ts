@@ -46,7 +46,7 @@ export interface CryptoWish {
   readonly approvals?: readonly Approval[] | undefined;
 }
 
-/** JSON merge patch (RFC 7396): what a wish leaves out stays as it is, null takes a member away. */
+/** JSON merge patch (RFC 7396): members that the patch omits stay, null removes a member. */
 export function mergePatch(current: unknown, patch: JsonObject): JsonObject {
   const merged = new Map(isJsonObject(current) ? Object.entries(current) : []);
   for (const [name, value] of Object.entries(patch)) {
@@ -56,7 +56,7 @@ export function mergePatch(current: unknown, patch: JsonObject): JsonObject {
   return Object.fromEntries(merged);
 }
 
-/** The version a wish names must be the next one; none means the next one. */
+/** The version of the new policy: the next one, which a request may name explicitly. */
 function nextVersion(wanted: unknown, current: number): number {
   if (wanted !== undefined && wanted !== current + 1) {
     throw refusal('POLICY_VERSION_CONFLICT', { details: { currentVersion: current } });
@@ -64,7 +64,7 @@ function nextVersion(wanted: unknown, current: number): number {
   return current + 1;
 }
 
-/** The whole policy that a wish makes of the current one; who and when is stamped by the docket. */
+/** The complete policy for a patch of the current one; the docket stamps author and time. */
 function wantedPolicy(current: RegisterPolicy, wish: JsonObject): JsonObject {
   const version = nextVersion(wish['version'], current.version);
   const { updatedAt: _at, updatedBy: _by, ...whole } = mergePatch(current, { ...wish, version });
@@ -77,7 +77,7 @@ function needsTransition(current: RegisterPolicy, wanted: JsonObject): boolean {
   return current.validators.registrationMode === 'public' && to === 'consent';
 }
 
-/** Submits an operation on a policy; a version that was taken meanwhile is a conflict. */
+/** Submits an operation on a policy; a version taken meanwhile is a conflict. */
 async function submitOperation(
   deps: ChangeDeps,
   at: { readonly change: Change; readonly rules: LedgerRules; readonly acting: Standing },
@@ -117,7 +117,7 @@ function commonOf(
   };
 }
 
-/** Proposes the next version of the register policy (L-100); it holds from the docket after the one that seals it. */
+/** Proposes the next version of the register policy; it takes effect from the docket after the one that seals it. */
 export async function updatePolicy(deps: ChangeDeps, change: Change, wish: PolicyWish): Promise<Answer> {
   const rules = await loadRules(deps, change.register);
   const acting = await actingMember(deps.wallets, change.subject, rules, wish.updatedBy);
@@ -149,7 +149,7 @@ function wantedCrypto(
   throw new AppError('invalid', 'INVALID_POLICY', message);
 }
 
-/** Proposes the next version of the crypto policy (L-106). */
+/** Proposes the next version of the crypto policy. */
 export async function updateCryptoPolicy(
   deps: ChangeDeps,
   change: Change,
@@ -168,8 +168,8 @@ export async function updateCryptoPolicy(
 }
 
 /**
- * Turns development mode off, for good (L-107): the one change of the crypto policy that the installation signs by
- * itself. Validators refuse it with whatever they refuse: 422 here.
+ * Turns development mode off, permanently: the one change of the crypto policy that the installation signs itself. A
+ * refusal by the validators is answered with 422.
  */
 export async function disableDevMode(deps: ChangeDeps, register: Register): Promise<Answer> {
   const { cryptoPolicy } = await loadRules(deps, register);

@@ -31,7 +31,7 @@ describe('policies of a register', () => {
     expect(updated.status).toBe(202);
     expect(updated.body).toMatchObject({ registerId: id, newVersion: 2, status: 'submitted' });
     const three = Array.from({ length: 3 }, (_, n) => transaction({ registerId: id, payload: { n } }));
-    // The docket that brings the limit is itself judged by the policy before it.
+    // The docket that introduces the limit is judged by the policy before it.
     const bringing = buildDocket(
       await register.state(id),
       [...register.validators.take(id, 10), ...three],

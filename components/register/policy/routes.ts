@@ -62,7 +62,7 @@ function presentVersion(member: 'policy' | 'cryptoPolicy', row: PolicyVersion) {
   };
 }
 
-/** Versions under both names that clients look for (L-103). */
+/** The versions of a policy, under both member names in use by clients. */
 function mountHistory(app: App, deps: PolicyDeps, path: string, kind: PolicyKind): void {
   const operationId = kind === 'policy' ? 'listRegisterPolicyVersions' : 'listRegisterCryptoPolicyVersions';
   const member = kind === 'policy' ? 'policy' : 'cryptoPolicy';
@@ -148,7 +148,7 @@ interface Wanted {
   readonly act: (change: Change) => Promise<Answer>;
 }
 
-/** A change of a register that the caller's key, if there is one, makes take effect once. */
+/** Submits a change of a register, once per Idempotency-Key if there is one. */
 async function changeOnce(deps: PolicyDeps, request: FastifyRequest, reply: FastifyReply, wanted: Wanted) {
   const subject = { caller: callerOf(request), token: bearerOf(request) };
   const register = await getWritableRegister(deps.database.read, subject.caller, wanted.registerId);
@@ -220,7 +220,7 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
         request.params.registerId,
       );
       const answer = await disableDevMode(deps, register).catch((error: unknown) => {
-        // The notes answer 502 where no validator can be reached (L-107).
+        // These routes answer 502 when no validator can be reached.
         if (isAppError(error) && error.code === 'VALIDATOR_UNAVAILABLE')
           throw refusal('VALIDATORS_UNREACHABLE', { cause: error });
         throw error;
@@ -230,7 +230,7 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
   );
 }
 
-/** Policies of a register: in force, their history, the next version (notes/ledger.md 2.10). */
+/** Policies of a register: in force, history, next version. */
 export function mountPolicy(app: App, deps: PolicyDeps): void {
   mountReads(app, deps);
   mountUpdates(app, deps);

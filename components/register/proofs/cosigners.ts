@@ -8,11 +8,11 @@ import type { RegisterSchema } from '../database/schema.ts';
 import type { FindMembers } from '../directory/ask.ts';
 import { membersAt, type Register } from '../registers/store.ts';
 
-/** Validators that put their own signature under a register's checkpoint (decision D25). */
+/** Validators that cosign checkpoints of a register. */
 export interface Cosigners {
   /** Verifier keys of the members at the register's height, by validator id. */
   keys(register: Register): Promise<readonly NoteKey[]>;
-  /** The lines of the members that answer with a signature that holds; `complete` when all of them do. */
+  /** The lines of the members that answer with a valid signature; `complete` when all of them do. */
   collect(
     register: Register,
     checkpoint: { readonly body: string; readonly size: number; readonly rootHash: Uint8Array },

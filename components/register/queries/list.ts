@@ -44,7 +44,7 @@ function searchFor(query: ListQuery, { terms, wallet }: Wanted): Search {
   };
 }
 
-/** A page of transactions of one register, or of all that the caller sees, each with its register (L-124). */
+/** A page of transactions of one register, or of all that the caller sees, each with its register. */
 export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery, wanted: Wanted) {
   const asked = searchFor(query, wanted);
   const one =
@@ -72,7 +72,7 @@ export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery,
   };
 }
 
-/** Registers that a caller's statistics are about. */
+/** Registers that the caller's statistics cover. */
 export async function registersFor(
   { db }: Pick<ListDeps, 'db'>,
   caller: Caller,

@@ -18,7 +18,7 @@ describe('queries', () => {
   let grants: string;
   let theirs: string;
 
-  /** Seals transactions of one docket and gives their ids. */
+  /** Seals transactions in one docket and returns their ids. */
   async function seal(
     registerId: string,
     wishes: readonly (Omit<Wish, 'registerId' | 'payload'> & { sender?: number })[],

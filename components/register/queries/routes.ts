@@ -131,7 +131,7 @@ function mountGraph(app: App, deps: QueriesDeps): void {
   );
 }
 
-/** Questions to the ledger beside the lists of one register (document 2, section 4; notes/ledger.md L-124 and L-127). */
+/** Queries that complement the lists of one register (specification document 2, section 4). */
 export function mountQueries(app: App, deps: QueriesDeps): void {
   mountLists(app, deps);
   mountStatistics(app, deps);

@@ -6,7 +6,7 @@ import { startTestRegister, type TestRegister } from '../testing/register.ts';
 import { createRecovery, type Recovery } from './jobs.ts';
 import type { DocketSource } from './source.ts';
 
-/** What sources say and do; `dockets` in the order of their numbers, without the genesis. */
+/** Behaviour of the fake sources; `dockets` in order of their numbers, without the genesis. */
 interface Fake {
   height: number;
   readonly give: (from: number) => Iterable<DocketBundle>;
@@ -17,7 +17,7 @@ let register: TestRegister;
 let registerId: string;
 let recovery: Recovery;
 let sources: Record<string, Fake>;
-/** Who was asked for dockets, in order. */
+/** Sources that were asked for dockets, in order. */
 let asked: string[];
 let told: string[];
 let onSettle: () => Promise<unknown>;
@@ -52,7 +52,7 @@ beforeEach(async () => {
     within: (promise) => promise,
     settle: async () => void (await onSettle()),
     onChanged: async (id, status) => {
-      // the first one takes its time
+      // the first call is delayed
       for (let turns = told.length === 0 ? 20 : 0; turns > 0; turns -= 1) await Promise.resolve();
       if (id === registerId) told.push(status);
     },

@@ -10,58 +10,60 @@ import { createWaits } from './waits.ts';
 export interface RecoveryDeps extends RecoverDeps {
   readonly database: Database<RegisterSchema>;
   readonly findSources: FindSources;
-  /** Waits as long as a docket may be on its way here. */
+  /** Waits as long as a docket may be in flight to this service. */
   readonly settle: () => Promise<void>;
-  /** Told when a register begins to recover, is synced again, or stalls. */
+  /** Called when a register starts to recover, is synced again, or stalls. */
   readonly onChanged: (registerId: string, status: SyncStatus) => Promise<void>;
 }
 
-/** What `/health/sync` answers. */
+/** The answer of `/health/sync`. */
 export interface SyncHealth {
   readonly status: SyncStatus;
   readonly registerCount: number;
-  /** Those that are not synced first, and as many as an answer holds. */
+  /** Registers that are not synced first, up to the limit of an answer. */
   readonly registers: readonly SyncEntry[];
-  /** When the sources were asked last; 0 before the first time. */
+  /** When the sources were last queried; 0 before the first time. */
   readonly checkedAtMs: number;
 }
 
 export interface Recovery {
-  /** Asks all sources once and brings what is missing. Never throws. */
+  /** Queries all sources once and recovers missing dockets. Never throws. */
   round(): Promise<void>;
   health(): SyncHealth;
 }
 
 export interface RecoveryJob extends Recovery {
-  /** A source may have come. */
+  /** A source may have become available. */
   wake(): void;
   stop(): Promise<void>;
 }
 
 const everyMs = 10_000;
 const mostShown = 1_000;
-/** Validators bring what they seal: a register that grows within this time lacks nothing, however far ahead they are. */
+/**
+ * Validators write what they seal: a register that grows within this time lacks nothing, however far ahead they are.
+ */
 const settleMs = 1_000;
 
-/** What a source said when it answered last. */
+/** The last answer of a source. */
 interface Told {
   readonly source: DocketSource;
   readonly heights: ReadonlyMap<string, number>;
   readonly isHere: boolean;
 }
 
-/** What sources say that there is of a register, at most. */
+/** The greatest height of a register that a source reports. */
 function heightOf(registerId: string, told: readonly Told[]): number {
   return Math.max(0, ...told.map(({ heights }) => heights.get(registerId) ?? 0));
 }
 
 interface Seen {
   readonly stored: ReadonlyMap<string, number>;
-  /** Those that do not grow by themselves. */
+  /** Registers that do not grow by themselves. */
   readonly resting: ReadonlySet<string>;
 }
 
-/** How high registers stand, looked at twice where somebody says that there is more. */
+/** Heights of registers, read twice where a source reports more. */
 async function look(
   heights: () => Promise<ReadonlyMap<string, number>>,
   told: readonly Told[],
@@ -76,7 +78,10 @@ async function look(
   return { stored, resting: new Set(resting.map(([registerId]) => registerId)) };
 }
 
-/** Registers of this service beside what sources say of them. A register that is not behind costs nothing but its entry. */
+/**
+ * Compares the registers of this service with the reports of sources. A register that is not behind costs only its
+ * entry.
+ */
 export function createRecovery(deps: RecoveryDeps): Recovery {
   const { database, clock, log } = deps;
   const heights = () => storedHeights(database.read);
@@ -84,7 +89,7 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
   let said: ReadonlyMap<string, Told> = new Map();
   let checkedAtMs = 0;
 
-  /** A source that does not answer takes nothing back. */
+  /** A source that does not answer keeps its previous report. */
   async function ask(): Promise<readonly Told[]> {
     const sources = await deps.findSources();
     const answers = await Promise.all(
@@ -115,7 +120,7 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
     }
   }
 
-  /** Changes are told in their order: whoever hears of the last one knows how a register stands. */
+  /** Publishes changes in order, so that the last one is the state of a register. */
   async function tell({ registerId, status }: Track): Promise<void> {
     const level = status === 'stalled' ? 'warn' : 'info';
     log[level]({ registerId, status }, 'the synchronisation of a register changed');
@@ -124,7 +129,7 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
     });
   }
 
-  /** Who failed least comes first, so that everybody is asked in the end; then who has most. */
+  /** Sources with the fewest failures first, so that all of them are tried; then those with the most dockets. */
   async function catchUp(track: Track, told: readonly Told[]): Promise<void> {
     const heightAt = ({ heights }: Told) => heights.get(track.registerId) ?? 0;
     const failuresOf = ({ source }: Told) => track.failuresOf(source.name);
@@ -142,7 +147,8 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
   return {
     async round() {
       try {
-        // Sources first: what they tell may be stored by the time that this service is looked at, never the reverse.
+        // Sources are queried before this service's heights are read: reported dockets may be stored meanwhile, never
+        // the reverse.
         const told = await ask();
         await follow(await look(heights, told, deps.settle), told);
         checkedAtMs = clock.nowMs();
@@ -151,7 +157,7 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
           track.begin(checkedAtMs);
           await tell(track);
         }
-        // One after the other: a validator reads its log for one at a time.
+        // One register at a time: a validator reads its log for one caller at a time.
         for (const track of due) await catchUp(track, told);
       } catch (error) {
         log.warn({ err: error }, 'a round of recovery failed');
@@ -173,7 +179,7 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
   };
 }
 
-/** Asks the sources again and again. A source that says nothing is not waited for when the service ends. */
+/** Queries the sources periodically. Shutdown does not wait for a source that does not answer. */
 export function startRecovery(deps: Omit<RecoveryDeps, 'within' | 'settle'>): RecoveryJob {
   const waits = createWaits();
   let stopped = false;

@@ -9,7 +9,7 @@ import type { SyncHealth } from './jobs.ts';
 
 let register: TestRegister;
 let clock: ManualClock;
-/** As the fake gives them. */
+/** The answers of the fake. */
 let given: Validators['readDockets'];
 
 beforeAll(async () => {
@@ -31,7 +31,7 @@ async function entryOf(registerId: string) {
   return body.registers.find((one) => one.registerId === registerId);
 }
 
-/** What the validators say and hold of a register from now on. */
+/** Sets what the validators report and hold of a register. */
 function hold(registerId: string, held: readonly DocketBundle[]): void {
   const { heights, dockets: all } = register.validators.history;
   heights.set(registerId, (held.at(-1)?.header.docketNumber ?? -1) + 1);

@@ -6,7 +6,7 @@ import { syncStatuses } from './track.ts';
 
 export interface RecoveryRouteDeps {
   readonly recovery: Pick<Recovery, 'health'>;
-  /** Whether anybody may ask; otherwise somebody with a token. */
+  /** Whether anonymous callers may read it; otherwise it needs a token. */
   readonly publicSyncHealth: boolean;
 }
 
@@ -34,7 +34,7 @@ const healthSchema = z.object({
   checkedAt: text.nullable(),
 });
 
-/** `GET /health/sync`: how far registers are that lost dockets (specification document 2, section 4). */
+/** `GET /health/sync`: progress of registers that lost dockets (specification document 2, section 4). */
 export function mountRecovery(app: App, deps: RecoveryRouteDeps): void {
   app.get(
     '/health/sync',

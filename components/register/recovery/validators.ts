@@ -4,7 +4,7 @@ import type { RegisterSchema } from '../database/schema.ts';
 import { allAnnounced, registersOfMember } from '../directory/store.ts';
 import type { DocketSource, FindSources } from './source.ts';
 
-/** The validators that have announced themselves, each for the registers that it is a member of. */
+/** The announced validators as sources, each for the registers whose set it belongs to. */
 export function validatorSources(
   db: Reader<RegisterSchema>,
   validators: Pick<Validators, 'heights' | 'readDockets'>,

@@ -21,11 +21,11 @@ export interface DeleteDeps {
   readonly findMembers: FindMembers;
   readonly verifier: Verifier;
   readonly clock: Clock;
-  /** The register is gone from every list. */
+  /** Called when the register is no longer in any list. */
   readonly onDeleted: () => void;
 }
 
-/** Refuses who may not delete a register: nobody a System one, of others whoever is no Owner or Admin of the roster. */
+/** Refuses deletion of a System register, and by callers without an Owner or Admin wallet of the roster. */
 export async function assertMayDelete(deps: DeleteDeps, subject: Subject, register: Register): Promise<void> {
   if (register.purpose === 'System') throw refusal('SYSTEM_REGISTER_PROTECTED');
   const rules = await loadRules(deps, register);
@@ -34,7 +34,7 @@ export async function assertMayDelete(deps: DeleteDeps, subject: Subject, regist
     throw refusal('DELETE_NOT_ATTESTED');
 }
 
-/** Takes a register out of every list and tells its validators; a second time changes nothing. */
+/** Marks a register deleted and sends stop notifications to its validators; idempotent. */
 export async function bury(
   deps: DeleteDeps,
   { registerNo, registerId }: Register,
@@ -48,8 +48,8 @@ export async function bury(
 }
 
 /**
- * Deletes a register here (L-19): a holder of an Owner or Admin wallet of the present roster may, for no register of the
- * system. Its data stays for a week; installations that replicate it keep theirs.
+ * Deletes a register on this installation. The caller needs an Owner or Admin wallet of the current roster; System
+ * registers cannot be deleted. The data is kept for a week; replicas on other installations stay.
  */
 export async function deleteRegister(deps: DeleteDeps, subject: Subject, id: string): Promise<void> {
   const register = await getVisibleRegister(deps.database.read, subject.caller, id);

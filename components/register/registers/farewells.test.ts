@@ -8,7 +8,7 @@ const registerId = '0'.repeat(32);
 const member = (validatorId: string) => ({ validatorId, endpoint: `${validatorId}:5000` });
 const outage = new AppError('timeout', 'TIMEOUT', 'did not answer');
 
-/** Validators that answer with these errors, one after the other, and then do as they are told. */
+/** Validators that fail with these errors in turn, and then stop the register. */
 function told(errors: Readonly<Record<string, readonly Error[]>>) {
   const asked: string[] = [];
   const farewells = createFarewells({

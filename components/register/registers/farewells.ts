@@ -6,31 +6,31 @@ import { isOutage, type ValidatorAddress, type Validators } from '../clients.ts'
 export interface FarewellDeps {
   readonly validators: Pick<Validators, 'act'>;
   readonly log: Logger;
-  /** Pauses between two attempts, milliseconds; they double from the first to the last. */
+  /** Pause between attempts in milliseconds; it doubles from the first to the last. */
   readonly retryMs?: { readonly first: number; readonly last: number };
 }
 
-/** Tells validators of deleted registers. */
+/** Sends stop notifications for deleted registers to validators. */
 export interface Farewells {
   /**
-   * Has each of them stop the register: again and again for about an hour, until it answers or this process ends. Who
-   * starts meanwhile does not take it up.
+   * Requests each validator to stop the register, repeatedly for about an hour, until it answers or this process ends.
+   * A validator that restarts meanwhile does not load the register.
    */
   tell(registerId: string, members: readonly ValidatorAddress[]): void;
   stop(): Promise<void>;
 }
 
 const usualRetryMs = { first: 1_000, last: 30_000 };
-/** About an hour: who is silent for so long was most likely started anew, or will be. */
+/** About an hour: a validator that is silent for longer has most likely been restarted, or will be. */
 const mostAttempts = 120;
 
-/** Nobody is told any more once it is stopped. */
+/** Creates the notifier; once it is stopped, no more notifications are sent. */
 export function createFarewells({ validators, log, retryMs = usualRetryMs }: FarewellDeps): Farewells {
   const ending = new AbortController();
   const { signal } = ending;
   const underWay = new Set<Promise<void>>();
 
-  /** Whether there is nothing left to say. */
+  /** Whether the notification is complete. */
   async function bid(at: ValidatorAddress, registerId: string): Promise<boolean> {
     try {
       await validators.act(at, registerId, 'stop');
@@ -41,7 +41,7 @@ export function createFarewells({ validators, log, retryMs = usualRetryMs }: Far
         { registerId, validatorId: at.validatorId, reason },
         'validator does not stop a deleted register',
       );
-      // one that does not know it, or cannot stop it, will not do so later either
+      // a validator that does not know the register, or cannot stop it, will not do so later either
       return isAppError(error) && !isOutage(error);
     }
   }

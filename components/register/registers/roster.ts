@@ -7,7 +7,7 @@ import type { Wallets } from '../clients.ts';
 import { refusal } from '../errors.ts';
 import type { RosterWish } from './draft.ts';
 
-/** A member as a request names it: `walletAddress`, or the `walletId` of a wallet of the wallet service. */
+/** A member in a request: `walletAddress`, or the `walletId` of a wallet of the wallet service. */
 export interface MemberName {
   readonly walletAddress?: string | undefined;
   readonly walletId?: string | undefined;
@@ -21,7 +21,7 @@ export interface RosterRequest {
     | undefined;
 }
 
-/** Who asks, with the token that speaks for them at the wallet service. */
+/** The caller, with the token for calls to the wallet service on its behalf. */
 export interface Subject {
   readonly caller: Caller;
   readonly token: string;
@@ -46,8 +46,8 @@ function wantedOf(member: MemberName, role: RosterRole): Wanted {
 }
 
 /**
- * The owner of a register that names none (L-23): the wallet of the token, else the organisation's, else the oldest one
- * the caller may sign with, which a token made before that wallet does not name.
+ * The default owner of a register: the wallet of the token, else the organisation's, else the oldest one the caller may
+ * sign with, which a token issued before that wallet does not name.
  */
 async function defaultOwner(wallets: RosterWallets, { caller, token }: Subject): Promise<Wanted> {
   const { walletAddress, organizationId } = caller;
@@ -62,8 +62,8 @@ async function defaultOwner(wallets: RosterWallets, { caller, token }: Subject):
 }
 
 /**
- * The members of a new register by the keys that attest for them (L-28): a wallet of a person and an address that the
- * wallet service does not know stand for themselves, an organisation's wallet for the key that it derives.
+ * The members of a new register with their attesting keys. A person's wallet, and an address that the wallet service
+ * does not know, attest with their own key; an organisation's wallet attests with the key that it derives.
  */
 export async function resolveRoster(
   wallets: RosterWallets,
@@ -91,7 +91,7 @@ export async function resolveRoster(
   return roster;
 }
 
-/** Exactly one owner, no address twice, at most 25 (L-28). */
+/** Checks the roster: exactly one owner, no address twice, at most 25 members. */
 function checkRoster(roster: readonly RosterWish[]): void {
   if (roster.filter((wish) => wish.role === 'Owner').length !== 1)
     refuseInput('A register has exactly one owner.');

@@ -41,7 +41,7 @@ export interface RegistersDeps extends InitiateDeps, FinalizeDeps, UpdateDeps, D
 
 const address = z.string().refine(isWalletAddress, 'expected a wallet address');
 
-/** A wallet of the wallet service by id or address, or the address of a key elsewhere (L-23). */
+/** A wallet of the wallet service by id or address, or the address of an external key. */
 const member = z.object({
   walletAddress: address.optional(),
   walletId: storable(64).min(1).optional(),
@@ -97,7 +97,7 @@ const listQuery = paging().extend({
   includeSandbox: z.stringbool().default(false),
 });
 
-/** What nobody sets: it is decided by the ledger, or for good when the register is created. */
+/** Members that cannot be set: the ledger decides them, or they are fixed at creation. */
 const immutable = ['id', 'registerId', 'status', 'purpose', 'devMode', 'height', 'createdAt'] as const;
 
 const updateBody = z.looseObject({

@@ -23,11 +23,11 @@ export interface UpdateDeps extends ControlDeps {
   readonly database: Database<RegisterSchema>;
   readonly verifier: Verifier;
   readonly confirmations: Confirmations;
-  /** What is advertised changed. */
+  /** Called when the advertised data changed. */
   readonly onUpdated: () => void;
 }
 
-/** What of a register can be changed: facts of the ledger, and whether this node advertises it. */
+/** The changeable members of a register: facts of the ledger, and whether this node advertises it. */
 export interface UpdateWish {
   readonly title?: string | undefined;
   readonly description?: string | undefined;
@@ -35,12 +35,12 @@ export interface UpdateWish {
   readonly advertise?: boolean | undefined;
 }
 
-/** Most of a docket's way; who waits longer is told what to look for. */
+/** Waits about one docket interval, then answers 202 with the pending transaction. */
 const waitMs = 5_000;
 const governing: readonly RosterRole[] = ['Owner', 'Admin'];
 
 /**
- * The installation signs, so it asks who wants it: an Owner or Admin of the roster, or an administrator of the
+ * The installation signs the change, so the caller must be an Owner or Admin of the roster, or an administrator of the
  * organisation that owns the register.
  */
 async function assertMayUpdate(deps: UpdateDeps, register: SeenRegister, subject: Subject): Promise<void> {
@@ -53,7 +53,7 @@ async function assertMayUpdate(deps: UpdateDeps, register: SeenRegister, subject
   throw new AppError('forbidden', 'FORBIDDEN', 'You do not administer this register.');
 }
 
-/** Title, description and metadata are facts of the ledger: a control transaction changes them (L-18). */
+/** Title, description and metadata are facts of the ledger: a control transaction changes them. */
 async function changeFacts(deps: UpdateDeps, register: SeenRegister, wish: UpdateWish): Promise<Answer> {
   const { registerId, registerNo, organizationId } = register;
   const { title, description, metadata } = wish;
@@ -69,7 +69,7 @@ async function changeFacts(deps: UpdateDeps, register: SeenRegister, wish: Updat
     : { status: 200, body: shown };
 }
 
-/** Changes what can be changed of a register: 200 when the ledger has sealed it, 202 while it has not. */
+/** Updates a register: 200 when the ledger has sealed the change, 202 while it is pending. */
 export async function updateRegister(
   deps: UpdateDeps,
   subject: Subject,

@@ -33,7 +33,7 @@ type Known = Pick<Register, 'registerNo' | 'registerId' | 'height' | 'systemKey'
 
 const controlsInStep = 200;
 
-/** Rules from the text they are stored as. */
+/** Parses stored rules. */
 export function readRules(text: string): LedgerRules {
   return parseRules(JSON.parse(text));
 }
@@ -68,8 +68,8 @@ async function* sealedDockets(deps: RulesDeps, registerNo: number): AsyncGenerat
 }
 
 /**
- * Builds the rules of a register from its sealed control transactions, as anyone can who has the chain, and keeps them.
- * What was sealed before the rules were judged and does not meet them has no effect.
+ * Rebuilds the rules of a register from its sealed control transactions, as anyone with the chain can, and stores them.
+ * Transactions that were sealed before the rules existed and violate them have no effect.
  */
 export async function replayRules(deps: RulesDeps, register: Known): Promise<LedgerRules> {
   let rules: LedgerRules | undefined;
@@ -87,7 +87,7 @@ export async function replayRules(deps: RulesDeps, register: Known): Promise<Led
   return rules;
 }
 
-/** Before docket 0 is sealed the rules are those that its genesis will begin. */
+/** Before docket 0 is sealed, the rules are those that its genesis will establish. */
 async function comingRules(deps: RulesDeps, register: Known): Promise<LedgerRules> {
   const payload = await findGenesisPayload(deps.database.read, register.registerNo);
   const { publicKey, algorithm } = register.systemKey;

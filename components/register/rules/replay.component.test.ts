@@ -43,7 +43,7 @@ describe('a register that is older than its rules', () => {
     return found;
   }
 
-  /** As if the register had been written by the program before the rules. */
+  /** Makes the register look as if it had been written before the rules existed. */
   async function forget() {
     for (const table of tables) {
       await register.database.pool.query(`delete from ${table} where register_no = $1`, [registerNo]);
@@ -107,7 +107,7 @@ describe('a register that is older than its rules', () => {
     expect(lax.certificate.signatures).toHaveLength(3);
     const wish = { operationType: 'suspend-validator', validatorId: 'validator-2' };
     expect((await post('/governance/propose', wish)).status).toBe(422);
-    // Three of four voted; from the next docket on it takes all four.
+    // Three of four voted; from the next docket on all four are needed.
     expect(await register.ledger.writeDocket(lax)).toMatchObject({ outcome: 'replayed' });
     expect(
       (

@@ -26,7 +26,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
   let registerId: string;
   let signed = 0;
   const random = createRandom(seed);
-  /** What is sealed, as a list that everything can be found in. */
+  /** All sealed transactions, the reference model of the test. */
   const sealed: { one: Signed; payload: object; follows: string | undefined }[] = [];
   const unfollowed: string[] = [];
 
@@ -59,7 +59,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     return sign({ n: signed }, follows);
   }
 
-  /** One that repeats a key of anything that is sealed; undefined when there is none such. */
+  /** A transaction that repeats a sealed key; undefined when there is none to repeat. */
   function repeating(fault: Fault): Item | undefined {
     const followers = sealed.filter(
       ({ follows }) => (follows !== undefined) === (fault === 'VAL_CHAIN_FORK'),
@@ -71,7 +71,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     return fault === 'VAL_CHAIN_FORK' ? sign({ n: signed }, found.follows) : sign(found.payload, undefined);
   }
 
-  /** One that comes again repeats its other key too, and the open segment's indexes are asked in no order. */
+  /** A repeated transaction repeats its other key too, and the open segment's indexes are checked in no order. */
   function repeatedBy({ follows }: Item, fault: Fault | undefined): readonly (Fault | undefined)[] {
     if (fault !== 'VAL_CHAIN_004') return [fault];
     return [fault, follows === undefined ? 'VAL_REPLAY_001' : 'VAL_CHAIN_FORK'];
@@ -91,11 +91,11 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     unfollowed.push(...items.map(({ one }) => one.txId));
   }
 
-  /** Brings a docket of fresh transactions, with `bad` somewhere among them. */
+  /** Submits a docket of new transactions, with `bad` somewhere among them. */
   async function step(ledger: Ledger, fault: Fault | undefined): Promise<void> {
     const bad = fault && repeating(fault);
     const before = [...unfollowed];
-    // nothing good follows the bad one, which may stand behind it
+    // no valid transaction follows the bad one, which may come after it
     if (bad !== undefined)
       unfollowed.splice(0, unfollowed.length, ...before.filter((id) => id !== bad.one.txId));
     const good = Array.from({ length: random.whole(1, 12) }, fresh);
@@ -203,7 +203,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     const state = await register.state(registerId);
     const clock = manualClock(0);
     const segments = createSegments({ database, clock, log: runtime.log, mostBytes: 100 });
-    // its segments hold the same, as far as a filter can tell
+    // its segments hold the same keys, as far as a filter can tell
     const other = { ...state, registerId: 'other' };
     const knownOf = async (one: typeof state) => {
       segments.of(one);

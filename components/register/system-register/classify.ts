@@ -12,8 +12,8 @@ interface Current {
 }
 
 /**
- * What publishing a definition would make of a blueprint (notes/ledger.md L-121). What is published already stays the
- * version that it is.
+ * The version that publishing a definition would give a blueprint. A definition that is published already keeps its
+ * version.
  */
 export async function classify(
   db: Reader<RegisterSchema>,

@@ -16,14 +16,14 @@ export interface BootstrapDeps extends BeginSystemDeps, PublishDeps {
   readonly database: Database<RegisterSchema>;
   readonly clock: PublishDeps['clock'];
   readonly log: Logger;
-  /** Announced validators it takes to make the register here; 0: it is made by somebody else. */
+  /** Announced validators required before the register is created here; 0: it is created by a Register resource. */
   readonly membersNeeded: number;
   readonly freshMs: number;
-  /** Told whether the system register is as it should be. */
+  /** Called with whether the system register is ready. */
   readonly onState: (isReady: boolean) => void;
 }
 
-/** Woken when something happened that it may wait for: a validator announced itself, a docket was stored. */
+/** Woken when a precondition may have changed: a validator announced itself, a docket was stored. */
 export type Bootstrap = PollLoop;
 
 type Target = Pick<SeenRegister, 'registerNo' | 'registerId'>;
@@ -31,10 +31,10 @@ type Target = Pick<SeenRegister, 'registerNo' | 'registerId'>;
 const firstRetryMs = 2_000;
 const longestRetryMs = 60_000;
 
-/** `waiting`: nothing to be done here until somebody rings; the look in between is for what other replicas did. */
+/** `waiting`: nothing to do until the next wake signal; the poll in between notices actions of other replicas. */
 type Step = 'waiting' | 'again';
 
-/** The validators to begin with; undefined while they are too few, or somebody else makes the register. */
+/** The validators of the new register; undefined while they are too few, or when it is created elsewhere. */
 async function findMembersToBe(deps: BootstrapDeps): Promise<string[] | undefined> {
   const { membersNeeded, freshMs, clock } = deps;
   if (membersNeeded === 0) return undefined;
@@ -65,7 +65,7 @@ async function publishMissing(deps: BootstrapDeps, register: Target): Promise<vo
   }
 }
 
-/** One look at the register and the next thing to be done about it. */
+/** Checks the register once and takes the next step. */
 async function step(deps: BootstrapDeps): Promise<Step> {
   const { register, reason } = await loadSystemRegister(deps.database.read, deps.registerId);
   deps.onState(reason === undefined);
@@ -74,8 +74,8 @@ async function step(deps: BootstrapDeps): Promise<Step> {
 }
 
 /**
- * Brings the system register about and publishes what it begins with (notes/ledger.md L-119, decision D27): idempotent,
- * by whichever replica holds the advisory lock, again and again until it is there; then it is watched. Nothing waits for it.
+ * Creates the system register and publishes its initial blueprints. Idempotent; run by the replica that holds the
+ * advisory lock, repeated until everything exists, and then monitored. Nothing waits for it.
  */
 export function startBootstrap(deps: BootstrapDeps): Bootstrap {
   let retryMs = firstRetryMs;

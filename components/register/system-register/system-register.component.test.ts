@@ -21,7 +21,7 @@ async function record(register: TestRegister, token = 'user') {
   return (await register.call('GET', '/api/system-register', { token })).body;
 }
 
-/** Seals whatever waits on the system register until it is ready. */
+/** Seals the pending transactions of the system register until it is ready. */
 async function sealUntilReady(register: TestRegister): Promise<void> {
   const isReady = async () => {
     if (register.validators.pooled(id).length > 0) await register.seal(id);

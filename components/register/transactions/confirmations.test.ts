@@ -3,7 +3,7 @@ import { createConfirmations } from './confirmations.ts';
 
 const key = { registerId: 'r', txId: 't' };
 
-/** Says no until it is told to say yes, and how often it was asked. */
+/** A look-up that finds nothing until `say` is called, with the number of calls. */
 function stored() {
   let now = false;
   let asked = 0;

@@ -89,7 +89,7 @@ const registerParams = z.object({ registerId: z.string() });
 const transactionParams = z.object({ registerId: z.string(), txId: z.string() });
 const tags = ['Transactions'];
 
-/** A body over this is no transaction; between the limit of a record and this, the answer can say so. */
+/** A larger body is not a transaction; between the limit of a record and this limit the answer can say so. */
 const bodyLimitBytes = 4 * 1024 * 1024;
 
 interface Answer {

@@ -35,8 +35,8 @@ export interface RegistrationWish {
 }
 
 /**
- * The entry of a validator: its own proof, or the one it gives when it is asked at the address it announced.
- * @param after asked for the key that follows this one
+ * The entry of a validator: with the given proof, or with one requested from its announced address.
+ * @param after requests the proof for the key that follows this one
  */
 async function entryOf(
   deps: SetDeps,
@@ -61,12 +61,12 @@ async function entryOf(
   return { validatorId, publicKey: proof.publicKey, algorithm, proofOfPossession: signature };
 }
 
-/** The entry of a validator that is to be let in, whether it asked for it or not: the proof that it gives when asked. */
+/** The entry of a validator to be admitted, with a proof that is requested from it. */
 export function addEntry(deps: SetDeps, registerId: string, validatorId: string): Promise<ValidatorEntry> {
   return entryOf(deps, registerId, { validatorId });
 }
 
-/** The entry of a validator with the key that follows its present one. */
+/** The entry of a validator with the key that follows its current one. */
 export async function nextEntry(
   deps: SetDeps,
   rules: LedgerRules,
@@ -76,7 +76,9 @@ export async function nextEntry(
   return entryOf(deps, rules.registerId, { validatorId }, publicKey);
 }
 
-/** Registers a validator with its proof of possession (L-109): in force at once on a public register, else it waits. */
+/**
+ * Registers a validator with its proof of possession: effective at once on a public register, else pending approval.
+ */
 export async function registerValidator(
   deps: SetDeps,
   register: Register,
@@ -126,7 +128,7 @@ async function operationOf(
   }
 }
 
-/** The validator of an id, in whatever status. */
+/** The validator with an id, in any status. */
 export function getValidator(rules: LedgerRules, validatorId: string): LedgerValidator {
   const found = rules.validators.find((each) => each.validatorId === validatorId);
   if (found === undefined) throw refusal('VALIDATOR_NOT_FOUND');
@@ -138,13 +140,13 @@ export interface SetChange {
   readonly subject: Subject;
   readonly validatorId: string;
   readonly act: SetAct;
-  /** A system administrator wants it although too few operational members would be left. */
+  /** A system administrator forces the change although too few operational members would remain. */
   readonly isForced: boolean;
-  /** What to rotate to; the validator is asked for its next key when absent. */
+  /** The key to rotate to; the validator is asked for its next key when absent. */
   readonly key?: Omit<RegistrationWish, 'validatorId'> | undefined;
 }
 
-/** Approves, rejects or suspends a validator, or gives it another key: governance operations in other words (L-109, L-114). */
+/** Approves, rejects or suspends a validator, or rotates its key, by a governance operation. */
 export async function changeSet(
   deps: SetDeps,
   change: SetChange,

@@ -49,7 +49,7 @@ const rotateBody = z
   .nullish();
 const suspendBody = z.object({ suspendedBy: text(255).optional(), reason: reasonText.optional() }).nullish();
 
-/** Services, and people who manage registers (L-109). */
+/** Allows services, and people who manage registers. */
 function assertManages(caller: Caller): void {
   const manages =
     decide('RequireService', caller) === 'allow' || decide('CanManageRegisters', caller) === 'allow';
@@ -274,7 +274,7 @@ function mountAct<S extends z.ZodType>(
   );
 }
 
-/** Validators of a register: who is let in, who is alive, who comes and goes (notes/ledger.md 2.11). */
+/** Validators of a register: approval, liveness, changes of the set. */
 export function mountValidators(app: App, deps: ValidatorsDeps): void {
   mountOfRegister(app, deps);
   mountLists(app, deps);

@@ -17,7 +17,7 @@ describe('validators of a register', () => {
     register = await startTestRegister('validators', { members: 4, spare: 2 });
   });
   afterAll(() => register.stop());
-  // New registers take everybody who announced itself.
+  // New registers include every validator that has announced itself.
   afterEach(() =>
     register.database.pool.query("delete from validator_directory where validator_id > 'validator-3'"),
   );
@@ -95,7 +95,7 @@ describe('validators of a register', () => {
     const right = buildDocket(state, [next(id, 2)], five);
     expect(right.header.validatorSetHash).not.toBe(before);
     expect(await register.ledger.writeDocket(right)).toMatchObject({ outcome: 'stored' });
-    // History keeps the set of its own height.
+    // Old dockets are verified with the set of their own height.
     expect(await register.ledger.writeDocket(bringing)).toMatchObject({ outcome: 'replayed' });
     const shown = await get(`/api/validators/${id}/validator-4`);
     expect(shown.body).toMatchObject({ status: 'active', effectiveFromDocket: 3 });

@@ -1,6 +1,6 @@
 import { READS, type ReadName, Subject, type Wanted } from './subject.ts';
 
-/** What the program is asked over IPC, and answers with the same number. */
+/** Requests over IPC, answered with the same number. */
 export type Request = { readonly number: number } & (
   | { readonly act: 'open'; readonly subject: string; readonly databaseUrl: string }
   | { readonly act: 'growTo'; readonly subject: string; readonly count: number }
@@ -24,7 +24,7 @@ function find(name: string): Subject {
   return subject;
 }
 
-/** Milliseconds of each subject's reads; they take turns, so that whatever else the machine does meets all of them. */
+/** Milliseconds of each subject's reads; subjects alternate, so that other load of the machine affects all of them. */
 async function readByTurns(
   each: readonly Subject[],
   name: ReadName,
