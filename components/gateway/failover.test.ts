@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { waitFor } from '#kit/testing/wait.ts';
 import { call, createTestWorld, type TestService, type TestWorld } from './testing/world.ts';
 
-/** Answers with its name and the size of the body it got. */
+/** Answers with its name and the size of the received body. */
 const named =
   (name: string): RequestListener =>
   (request, response) => {

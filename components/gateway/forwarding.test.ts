@@ -32,7 +32,7 @@ describe('forwarding', () => {
   let world: TestWorld;
   let register: TestService;
   let gateway: TestGateway;
-  /** Released by a test to let a held answer go. */
+  /** A test calls these to release held answers. */
   const held: (() => void)[] = [];
   const answers: Record<string, RequestListener> = {
     plain: (_request, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end('plain'),

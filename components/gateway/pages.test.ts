@@ -6,7 +6,7 @@ import { call, createTestWorld, type TestGateway, type TestWorld } from './testi
 
 const okay: RequestListener = (_request, response) => response.writeHead(404).end();
 
-/** A port of loopback that was free a moment ago. */
+/** A loopback port that was free a moment ago. */
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -9,7 +9,7 @@ import { createTestWorld, spiffeId, type TestGateway, type TestWorld } from './t
 
 const hub = '/hubs/register/x';
 
-/** A table that lets one hub upgrade, as the installation's will once a service serves WebSockets. */
+/** A table in which one hub may upgrade, as the installation's will once a service serves WebSockets. */
 const withHub: readonly RouteRule[] = [
   { path: '/hubs/register/**', service: 'register', webSocket: true },
   ...routingTable,
@@ -101,7 +101,7 @@ describe('a gateway before a service that serves whatever comes', () => {
     expect(given.statuses).toContain(status);
     client.write(behind);
     if (status === 101) {
-      // the service has agreed: what follows is a WebSocket's
+      // the service has agreed: what follows belongs to the WebSocket
       await waitFor(() => client.text().includes(secret), { what: 'the tunnel' });
       client.socket.destroy();
     } else {

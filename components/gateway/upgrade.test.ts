@@ -21,7 +21,7 @@ const hubs: readonly RouteRule[] = [
 ];
 const hub = '/hubs/register/x';
 
-/** Agrees, and gives every byte behind the handshake back. */
+/** Agrees, and echoes every byte after the handshake. */
 const echo: Script = (connection) => {
   connection.socket.write(agreement(connection));
   connection.socket.on('data', (chunk: Buffer) => connection.socket.write(`echo:${chunk}`));
@@ -280,7 +280,7 @@ describe('the routes of the installation', () => {
       client.write(handshakeTo(path));
       await waitFor(() => held.length > 0);
       client.write('POST /api/me/behind HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n');
-      // by then the gateway has read what came before
+      // by then the gateway has read the earlier bytes
       await call(gateway.port, '/health');
       held.pop()?.();
       await waitFor(() => client.isClosed());

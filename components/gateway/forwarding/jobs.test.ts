@@ -15,7 +15,7 @@ interface Endpoint {
   readonly isBusy?: boolean;
 }
 
-/** A service whose endpoints answer probes like this. */
+/** A service whose endpoints answer probes as given. */
 function service(...endpoints: readonly Endpoint[]) {
   const asked = endpoints.map(() => 0);
   const givenUp = endpoints.map(() => 0);

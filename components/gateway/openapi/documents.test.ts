@@ -4,7 +4,7 @@ import { createDocuments, type FetchDocument } from './documents.ts';
 
 const documentOf = (path: string) => ({ openapi: '3.1.0', paths: { [path]: { get: {} } } });
 
-/** Two services whose documents a test holds back, refuses or gives; time moves by hand. */
+/** Two services whose documents a test delays, refuses or returns; the clock is manual. */
 function open() {
   const state = { nowMs: 0, fetches: 0, isRegisterUp: true };
   const held: (() => void)[] = [];
