@@ -35,10 +35,7 @@ export interface Deps {
   readonly recovery: RecoveryRouteDeps;
 }
 
-/**
- * Mounts every HTTP route of the register service. Only handlers may read members of `deps`: they are set after
- * mounting.
- */
+/** Mounts every HTTP route of the register service. Members of `deps` are read by handlers only. */
 export function mountRoutes(app: App, deps: Deps): void {
   mountRegisters(app, deps.registers);
   mountTransactions(app, deps.transactions);
