@@ -26,7 +26,7 @@ describe.runIf(process.platform === 'linux')('a connection that waits for an ans
   });
   afterAll(() => world.stop());
 
-  it('is asked for signs of life', async () => {
+  it('is probed by TCP keep-alive', async () => {
     const held: (() => void)[] = [];
     const register = await world.startService('register', (_request, response) => {
       held.push(() => response.end('at last'));

@@ -96,7 +96,7 @@ describe('two certificates for one height', () => {
     expect(await status(id)).toBe('Online');
   });
 
-  it('halts for a certificate over another content under the same hash', async () => {
+  it('halts for a certificate over different content under the same hash', async () => {
     const id = await register.createRegister();
     const [stored] = await docketsOf(id);
     expect((await post(id, stored)).status).toBe(201);
@@ -108,7 +108,7 @@ describe('two certificates for one height', () => {
     expect(await status(id)).toBe('Halted');
   });
 
-  it('is 404 for a register that nobody knows', async () => {
+  it('is 404 for an unknown register', async () => {
     expect((await resume('a'.repeat(32))).status).toBe(404);
   });
 });

@@ -5,7 +5,7 @@ import { encodeCopyRows } from './copy-rows.ts';
 const header = '5047434f50590aff0d0a00' + '00000000' + '00000000';
 
 describe('encodeCopyRows', () => {
-  it('is header and trailer without rows', () => {
+  it('encodes only header and trailer without rows', () => {
     expect(encodeCopyRows([]).toString('hex')).toBe(`${header}ffff`);
   });
 

@@ -75,7 +75,7 @@ describe('governance', () => {
     await sealed();
   }
 
-  it('A12: the owner alone adds an admin, and the history tells', async () => {
+  it('the owner alone adds an admin, and the history shows it', async () => {
     const before = await get('/roster');
     expect(before.body).toMatchObject({ count: 1, quorum: { voters: 1, required: 1, ownerCanBypass: true } });
     await add(second);
@@ -95,7 +95,7 @@ describe('governance', () => {
     expect(after.body.quorum).toMatchObject({ voters: 2, required: 2, ownerCanBypass: false });
   });
 
-  it('A12: an admin alone removes nobody; a quorum does, by itself once it is reached', async () => {
+  it('an admin alone removes no member; a quorum does, and the enactment follows automatically', async () => {
     await threeVoters();
     const wish = { operationType: 'remove-member', targetDid: didOf(third) };
     const alone = await propose({ ...wish, mode: 'direct' }, 'second');
@@ -125,7 +125,7 @@ describe('governance', () => {
     expect(events.slice(0, 3)).toEqual(['enacted', 'voted', 'proposed']);
   });
 
-  it('A12: ownership goes to an admin who accepts, not to a designer', async () => {
+  it('ownership is transferred to an admin who accepts, not to a designer', async () => {
     await add(second);
     const opened = await propose({ operationType: 'transfer-ownership', targetDid: didOf(second) });
     expect(opened.body).toMatchObject({ requiresGovernanceVote: true });
@@ -136,7 +136,7 @@ describe('governance', () => {
     expect(await roles()).toMatchObject({ [didOf(second)]: 'Owner', [didOf(owner)]: 'Admin' });
   });
 
-  it('A12: refuses a transfer to a designer and the removal of the last owner', async () => {
+  it('refuses a transfer to a designer and the removal of the last owner', async () => {
     await add(fourth, 'Designer');
     const transfer = await propose({ operationType: 'transfer-ownership', targetDid: didOf(fourth) });
     expect([transfer.status, transfer.body.code]).toEqual([422, 'VAL_PERM_006']);
@@ -144,7 +144,7 @@ describe('governance', () => {
     expect([removal.status, removal.body.code]).toEqual([422, 'VAL_PERM_005']);
   });
 
-  it('A12: counts no forged approval and each approver once', async () => {
+  it('counts no forged approval, and each approver once', async () => {
     await threeVoters();
     const asked = (await get('/roster')).body;
     const operation: Operation = {
@@ -175,7 +175,7 @@ describe('governance', () => {
     expect(await roles()).toMatchObject({ [didOf(fourth)]: 'Auditor' });
   });
 
-  it('A12: a proposal of an older roster is void', async () => {
+  it('a proposal made for an older roster is void', async () => {
     await threeVoters();
     const opened = await propose(addOf(fourth), 'second');
     const other = await propose({ operationType: 'remove-member', targetDid: didOf(third) }, 'second');
@@ -202,7 +202,7 @@ describe('governance', () => {
     expect((await get('/proposals?status=pending')).body.totalCount).toBe(0);
   });
 
-  it('refuses those who are not on the roster, and operations that are none', async () => {
+  it('refuses callers who are not on the roster, and invalid operations', async () => {
     const stranger = await propose(addOf(second), 'user');
     expect([stranger.status, stranger.body.code]).toEqual([403, 'NOT_ON_ROSTER']);
     const foreign = await propose(addOf(second), 'stranger');
@@ -225,7 +225,7 @@ describe('governance', () => {
     expect((await get('/history?pageSize=0')).status).toBe(400);
   });
 
-  it('an auditor reads and changes nothing', async () => {
+  it('an auditor can read and cannot change anything', async () => {
     await add(second, 'Auditor');
     const denied = await propose(addOf(third), 'second');
     expect([denied.status, denied.body.code]).toEqual([403, 'VAL_PERM_003']);
@@ -253,7 +253,7 @@ describe('governance', () => {
     return buildOperation(rules, proposed, { docketNumber: height, timestamp: proposedAt, verifier });
   }
 
-  it('takes what a wallet elsewhere has signed', async () => {
+  it('accepts transactions signed by an external wallet', async () => {
     const roster = (await get('/roster')).body;
     const transaction = signedBy(owner, 'add-member', await payloadOf(addOf(second)));
     const answer = await propose({ transaction }, 'user');
@@ -282,7 +282,7 @@ describe('governance', () => {
     expect(dockets).toEqual([3, 2, 1, 0]);
   });
 
-  it('keeps what text columns cannot hold, and what nobody may write here, as it was signed', async () => {
+  it('stores texts that columns cannot hold, or that this service refuses to write, as they were signed', async () => {
     await add(second);
     const justification = 'a\u0000b\u202e';
     const payload = await payloadOf({ ...addOf(third), justification });
@@ -331,7 +331,7 @@ describe('governance', () => {
     expect(register.validators.pooled(registerId)).toHaveLength(1);
   });
 
-  it('is 503 where nobody validates, and keeps nothing', async () => {
+  it('answers 503 without validators, and stores no answer for the key', async () => {
     register.validators.down = true;
     const refused = await propose(addOf(second));
     register.validators.down = false;
@@ -339,7 +339,7 @@ describe('governance', () => {
     expect((await propose(addOf(second))).status).toBe(202);
   });
 
-  it('keeps rules that anyone can read back', async () => {
+  it('stores rules that can be parsed again', async () => {
     await add(second);
     const row = await register.database.pool.query(
       'select rules, docket_number from register_rules join registers using (register_no) where register_id = $1',

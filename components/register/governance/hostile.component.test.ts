@@ -71,7 +71,7 @@ function replaced(value: unknown, path: readonly number[], by: unknown): unknown
   return Array.isArray(value) ? changed.map(([, member]) => member) : Object.fromEntries(changed);
 }
 
-describe('what clients may send', () => {
+describe('hostile request bodies', () => {
   let register: TestRegister;
   let registerId: string;
   beforeAll(async () => {
@@ -82,7 +82,7 @@ describe('what clients may send', () => {
   });
   afterAll(() => register.stop());
 
-  it.each(bodies)('%s %s never ends in a fault, whatever stands in its body', async (method, rest, body) => {
+  it.each(bodies)('%s %s never fails with an internal error, whatever its body contains', async (method, rest, body) => {
     const strange = fc.oneof(
       fc.jsonValue({ maxDepth: 3 }),
       fc.constantFrom('\u0000', '\ud800', 'x'.repeat(2_000), -0, 1e300, [], {}, '__proto__', [[[[]]]]),
@@ -100,7 +100,7 @@ describe('what clients may send', () => {
     );
   });
 
-  it('seals what of it was taken, or refuses it with codes', async () => {
+  it('seals the accepted transactions, or refuses them with codes', async () => {
     const waiting = register.validators.pooled(registerId).length;
     const result = await register.ledger.writeDocket(await register.propose(registerId, 1));
     expect(waiting).toBeGreaterThan(0);

@@ -18,7 +18,7 @@ import { startTestRegister, type TestRegister } from '../testing/register.ts';
 
 const hash = 'ab'.repeat(32);
 
-describe('a validator that signs two messages for one place', () => {
+describe('a validator that signs two messages for one round', () => {
   let register: TestRegister;
   let registerId: string;
   beforeAll(async () => {
@@ -76,7 +76,7 @@ describe('a validator that signs two messages for one place', () => {
     return { status: answer.status, text: JSON.stringify(answer.body), txId };
   }
 
-  test('is proposed for suspension with both messages by another one, once, and suspended by the roster', async () => {
+  test('is proposed once for suspension by another validator, with both messages, and suspended by the roster', async () => {
     const [witness, other, liar] = [member(0), member(1), member(3)];
     const opened = await accuse(witness, liar, twoVotes(liar));
     expect(opened.status).toBe(200);
@@ -113,7 +113,7 @@ describe('a validator that signs two messages for one place', () => {
     expect(history.items[0]).toMatchObject({ operationType: 'suspend-validator', event: 'enacted' });
   });
 
-  test('is not accused with what proves nothing, nor by anybody else', async () => {
+  test('a proposal without proof, or by a signer that is not a validator, is refused', async () => {
     const [witness, liar] = [member(0), member(3)];
     const refused = async (by: TestMember, evidence: Accusation['evidence'], code: string) => {
       const { status, text } = await accuse(by, liar, evidence);

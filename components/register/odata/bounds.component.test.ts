@@ -68,7 +68,7 @@ async function walk(options: Record<string, string>): Promise<number[][]> {
 
 const needle = 1 * perDocket + 1_234;
 
-it('finds a row however deep it lies, in steps of a bounded size', async () => {
+it('finds a row at any depth, in bounded steps', async () => {
   const steps = Math.ceil((dockets * perDocket + 1) / MOST_EXAMINED);
   const forwards = await walk({ $filter: "actionId eq 'needle'" });
   expect(forwards.flat()).toEqual([needle]);
@@ -84,7 +84,7 @@ it('finds a row however deep it lies, in steps of a bounded size', async () => {
   expect(skipped.flat()).toEqual(others.slice(10_000, 10_003).map((n) => n + perDocket));
 });
 
-it('orders by an index at any depth, and sorts only what is little', async () => {
+it('orders by an index at any depth, and sorts only small results', async () => {
   const [newest] = (await get('Transactions', { $orderby: 'timestamp desc', $top: '1' })).body.value;
   expect(newest.transactionType).toBe('Genesis');
   const [oldest] = (await get('Transactions', { $orderby: 'timestamp', $top: '1' })).body.value;
@@ -95,7 +95,7 @@ it('orders by an index at any depth, and sorts only what is little', async () =>
   expect(narrow.status).toBe(200);
 });
 
-it('counts everything from counters, and what matches up to a bound', async () => {
+it('counts all rows from counters, and matches up to a bound', async () => {
   expect((await get('Transactions/$count')).text).toBe(String(dockets * perDocket + 1));
   const many = (await get('Transactions', { $filter: "actionId eq 'hay'", $count: 'true', $top: '0' })).body;
   expect(many).toMatchObject({ '@odata.count': 10_000, '@Chancery.countIsLowerBound': true, value: [] });
@@ -167,7 +167,7 @@ it.each([
   expect(await rowsRead(options)).toBeLessThanOrEqual(most + 25);
 });
 
-it('reads no more rows than it needs for what an address sent', async () => {
+it('reads no more rows than it needs for the transactions of an address', async () => {
   expect(await rowsRead({}, 'sender-3')).toBeLessThanOrEqual(2 * 21 + 25);
 });
 

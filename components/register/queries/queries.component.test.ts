@@ -129,7 +129,7 @@ describe('queries', () => {
     expect((await actions(`registers/${loans}/transactions?${long}`)).actions).toEqual(['2']);
   });
 
-  it('says how much there is', async () => {
+  it('returns statistics', async () => {
     const earliest = new Date(createdMs).toISOString();
     const { body } = await get(`query/stats?registerId=${loans}`);
     expect(body).toMatchObject({
@@ -146,7 +146,7 @@ describe('queries', () => {
     expect((await get('query/stats', 'user')).body.totalTransactions).toBe(34);
   });
 
-  it('says that counts are lower bounds where addresses repeat in registers, too', async () => {
+  it('marks counts as lower bounds also where addresses occur in several registers', async () => {
     const { pool } = register.database;
     await pool.query(`insert into sender_counters (register_no, sender_address, transaction_count)
       select register_no, 'x' || n + 20000 * (register_no % 2), 1 from registers, generate_series(1, 60000) as n`);
@@ -179,7 +179,7 @@ describe('queries', () => {
     expect((await register.call('GET', '/api/query/stats')).status).toBe(401);
   });
 
-  it('refuses pages and cursors that are none', async () => {
+  it('refuses invalid pages and cursors', async () => {
     const codes = async (query: string) =>
       (await get(`query/senders/${bob}/transactions?${query}`)).body.code;
     expect(await codes('pageSize=101')).toBe('INVALID_REQUEST');
@@ -192,7 +192,7 @@ describe('queries', () => {
     expect((await get('query/blueprints/a/transactions?instanceId=%00')).status).toBe(400);
   });
 
-  it('A13: walks the graph of 5,000 transactions by its cursor, each exactly once', async () => {
+  it('reads the graph of 5,000 transactions by cursor, each exactly once', async () => {
     const large = await register.createRegister('Large');
     for (let docket = 0; docket < 5; docket += 1) {
       const wishes = Array.from({ length: 1_000 }, (_, n) => ({ actionId: `${docket}-${n}` }));
@@ -218,7 +218,7 @@ describe('queries', () => {
     }
   });
 
-  it('shows what waits before the ledger, and links as they were signed', async () => {
+  it('lists pending transactions before the ledger, with links as they were signed', async () => {
     const id = await register.createRegister('Waiting');
     const [first = ''] = await seal(id, [{ metadata: { instanceId: 'i-9' } }]);
     const submit = async (n: number) => {

@@ -63,7 +63,7 @@ const nothing = () => [];
 const entry = () => recovery.health().registers.find((one) => one.registerId === registerId);
 
 describe('a round of recovery', () => {
-  it('leaves a register alone that validators are bringing dockets of', async () => {
+  it('does not recover a register whose validators are writing dockets', async () => {
     const coming = await register.proposeMore(registerId, 3);
     sources = { a: { height: 4, give: nothing } };
     onSettle = async () => register.ledger.writeDocket(coming[0] as DocketBundle);
@@ -74,7 +74,7 @@ describe('a round of recovery', () => {
     expect([entry()?.status, asked]).toEqual(['stalled', ['a']]);
   });
 
-  it('gives up a source that gives what is there already, again and again', async () => {
+  it('gives up a source that repeatedly sends stored dockets', async () => {
     const [first, second] = await register.proposeMore(registerId, 2);
     if (first === undefined || second === undefined) throw new Error('no dockets');
     const again = function* () {
@@ -86,7 +86,7 @@ describe('a round of recovery', () => {
     expect(entry()).toMatchObject({ status: 'synced', currentDocket: 2, docketsProcessed: 2 });
   });
 
-  it('asks everybody in the end, however many have nothing', async () => {
+  it('tries every source, however many have nothing', async () => {
     const missing = await register.proposeMore(registerId, 2);
     const away = { height: 3, give: nothing };
     const give = (from: number) => missing.slice(from - 1);
@@ -102,7 +102,7 @@ describe('a round of recovery', () => {
     expect(told).toEqual(['recovering', 'stalled', 'recovering', 'synced']);
   });
 
-  it('is stalled as long as somebody who is away said so, and not once they take it back', async () => {
+  it('stays stalled while the last report of an unreachable source says so, until that source corrects it', async () => {
     const source: Fake = { height: 1_000_000, give: nothing };
     sources = { a: source };
     await recovery.round();
@@ -114,7 +114,7 @@ describe('a round of recovery', () => {
     expect(entry()).toMatchObject({ status: 'synced', targetDocket: 0, progressPercent: 100 });
   });
 
-  it('tells each change once, in its order, also when nobody can be asked', async () => {
+  it('publishes each change once and in order, also when no source can be reached', async () => {
     const source: Fake = { height: 2, give: nothing };
     sources = { a: source };
     await recovery.round();

@@ -26,8 +26,8 @@ function told(errors: Readonly<Record<string, readonly Error[]>>) {
   return { farewells, asked };
 }
 
-describe('validators of a deleted register', () => {
-  it('are told until they have heard it', async () => {
+describe('stop notifications for a deleted register', () => {
+  it('are repeated until every validator has answered', async () => {
     const { farewells, asked } = told({ b: [outage, new AppError('unavailable', 'GONE', 'gone'), outage] });
     farewells.tell(registerId, [member('a'), member('b'), { validatorId: 'c', endpoint: '' }]);
     await waitFor(() => asked.length === 5, { what: 'the fourth attempt' });
@@ -35,7 +35,7 @@ describe('validators of a deleted register', () => {
     expect(asked.toSorted()).toEqual(['a stop 32', 'b stop 32', 'b stop 32', 'b stop 32', 'b stop 32']);
   });
 
-  it('are left alone when they do not know it', async () => {
+  it('are not repeated when a validator does not know the register', async () => {
     const { farewells, asked } = told({ a: [new AppError('not_found', 'REGISTER_NOT_FOUND', 'unknown')] });
     farewells.tell(registerId, [member('a'), member('b')]);
     await waitFor(() => asked.length === 2);
@@ -43,7 +43,7 @@ describe('validators of a deleted register', () => {
     expect(asked).toHaveLength(2);
   });
 
-  it('are told no more once the service ends', async () => {
+  it('are no longer sent once the service stops', async () => {
     const { farewells, asked } = told({ a: Array<Error>(1_000).fill(outage) });
     farewells.tell(registerId, [member('a')]);
     await waitFor(() => asked.length > 2);

@@ -10,7 +10,7 @@ import { startTestRegister, type TestRegister } from '../testing/register.ts';
 
 const tables = ['register_rules', 'policy_versions', 'governance_operations', 'governance_proposals'];
 
-describe('a register that is older than its rules', () => {
+describe('a register that predates the rules', () => {
   let register: TestRegister;
   let registerId: string;
   let registerNo: number;
@@ -54,7 +54,7 @@ describe('a register that is older than its rules', () => {
     );
   }
 
-  it('gets its rules from its own sealed control transactions, to the row', async () => {
+  it('gets its rules from its own sealed control transactions, row by row', async () => {
     const owner = memberDid(testKey(1).walletAddress);
     const target = { targetDid: memberDid(testKey(2).walletAddress) };
     const targetKey = { publicKey: testKey(2).publicKey, algorithm: 'ED25519' };
@@ -81,7 +81,7 @@ describe('a register that is older than its rules', () => {
     expect(await rows()).toEqual(before);
   });
 
-  it('is filled in by the next docket too, and answers its rules to validators', async () => {
+  it('is backfilled by the next docket too, and returns its rules to validators', async () => {
     await forget();
     await step('/governance/propose', {
       operationType: 'change-role',
@@ -126,7 +126,7 @@ describe('a register that is older than its rules', () => {
 });
 
 describe('the migration of the rules', () => {
-  it('leaves the registers of an older database where they are', async () => {
+  it('keeps the registers of an older database', async () => {
     const runtime = testRuntime('service-register');
     const { log, telemetry } = runtime;
     const url = await testDatabase('rules-migration');

@@ -111,7 +111,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     }
   }
 
-  it('refuses whatever repeats a sealed key, and nothing else, as a list of everything says', async () => {
+  it('refuses exactly the transactions that repeat a sealed key, by comparison with a list of all', async () => {
     let replica = another();
     for (let n = 0; n < 120; n += 1) {
       if (random.chance(0.1)) {
@@ -126,7 +126,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     expect((await register.state(registerId)).segment).toBeGreaterThan(30);
   });
 
-  it('stores a docket once where two processes bring it at once', async () => {
+  it('stores a docket once for concurrent writes of two processes', async () => {
     const replica = another();
     for (let round = 0; round < 5; round += 1) {
       const items = Array.from({ length: segmentTransactions }, fresh);
@@ -185,7 +185,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     }
   });
 
-  it('keeps what fits of the filters, and forgets all of a register that was put back', async () => {
+  it('caches the filters that fit, and discards those of a restored register', async () => {
     const { database, runtime } = register;
     const state = await register.state(registerId);
     const segments = createSegments({ database, ...runtime, mostBytes: 100 });
@@ -198,7 +198,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     await segments.stop();
   });
 
-  it('gives no room of a register that is asked about to another one, until nobody asks', async () => {
+  it('evicts filters of idle registers only', async () => {
     const { database, runtime } = register;
     const state = await register.state(registerId);
     const clock = manualClock(0);
@@ -222,7 +222,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     await segments.stop();
   });
 
-  it('makes the same filter again, whoever makes it', async () => {
+  it('builds the same filter in every process', async () => {
     const { database } = register;
     const { registerNo, segment } = await register.state(registerId);
     const kept = await findFilter(database.read, registerNo, segment - 1);

@@ -56,7 +56,7 @@ async function rowsReadInVain(ask: (db: Kysely<RegisterSchema>) => Promise<unkno
   return removed.reduce((sum, [, loops, count]) => sum + Number(loops) * Number(count), 0);
 }
 
-it('a key costs no more than its row while the statistics of the tables are those of their first rows', async () => {
+it('a key costs no more than its row while the table statistics are outdated', async () => {
   const questions = Array.from({ length: 32 }, (_, n) => ({
     registerId,
     txId: sha256Hex(`new ${n}`),
@@ -73,7 +73,7 @@ it('a key costs no more than its row while the statistics of the tables are thos
   expect(await rowsReadInVain((db) => findPlace(db, register, idAt(7)))).toBeLessThan(spare);
 });
 
-it('tells types that stand beside the keys, and those of before they did', async () => {
+it('returns types from the keys, and from the transactions where keys have none', async () => {
   const ids = [idAt(200), idAt(201)];
   const facts = await sealedFacts(service.database.read, register, ids);
   expect(ids.map((id) => facts.get(id)?.type)).toEqual(['Action', 'Action']);

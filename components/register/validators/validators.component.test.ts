@@ -70,7 +70,7 @@ describe('validators of a register', () => {
     expect([nobody.status, nobody.body.count]).toEqual([200, 0]);
   });
 
-  it('A24: one that is approved counts from the docket after its own, and not before', async () => {
+  it('an approved validator counts from the docket after its approval, and not before', async () => {
     const id = await register.createRegister();
     await register.introduce(spare(0));
     const registered = await bring(id);
@@ -105,7 +105,7 @@ describe('validators of a register', () => {
     });
   });
 
-  it('A24: one that is removed has no vote any more, and what it sealed still verifies', async () => {
+  it('a removed validator no longer votes, and dockets that it sealed still verify', async () => {
     const id = await register.createRegister();
     const answer = await post(`/api/validators/${id}/validator-3/reject`, { reason: 'gone' });
     expect(answer.status).toBe(202);
@@ -125,7 +125,7 @@ describe('validators of a register', () => {
     expect([again.status, again.body.code]).toEqual([422, 'VAL_PERM_017']);
   });
 
-  it('suspends one, and refuses what would leave too few', async () => {
+  it('suspends a validator, and refuses a suspension that would leave too few', async () => {
     const id = await register.createRegister();
     expect((await post(`/api/validators/${id}/validator-1/suspend`, {})).status).toBe(202);
     await register.seal(id);
@@ -136,7 +136,7 @@ describe('validators of a register', () => {
     expect([more.status, more.body.code]).toEqual([422, 'VAL_PERM_011']);
   });
 
-  it('seals no docket that changes more of the set than one may', async () => {
+  it('seals no docket that changes more of the set than allowed', async () => {
     const id = await register.createRegister();
     for (const name of ['validator-1', 'validator-2']) {
       expect((await post(`/api/validators/${id}/${name}/suspend`, {})).status).toBe(202);
@@ -149,7 +149,7 @@ describe('validators of a register', () => {
     expect((await register.state(id)).height).toBe(1);
   });
 
-  it('lets one in at once where the register is public', async () => {
+  it('admits a validator at once on a public register', async () => {
     const id = await register.createRegister('Public', {
       policy: { validators: { registrationMode: 'public' } },
     });
@@ -159,7 +159,7 @@ describe('validators of a register', () => {
     expect((await get(`/api/validators/${id}/validator-4`)).body).not.toHaveProperty('approvedBy');
   });
 
-  it('takes a proof that comes along, and no other one', async () => {
+  it('accepts a valid proof in the request, and no other one', async () => {
     const id = await register.createRegister();
     const { key, validatorId } = spare(1);
     const facts = { registerId: id, validatorId, publicKey: key.publicKey };
@@ -175,7 +175,7 @@ describe('validators of a register', () => {
     expect([unknown.status, unknown.body.code]).toEqual([404, 'VALIDATOR_NOT_FOUND']);
   });
 
-  it('is for those who manage registers', async () => {
+  it('is allowed for callers who manage registers', async () => {
     const id = await register.createRegister();
     const body = { registerId: id, validatorId: 'validator-4' };
     expect((await post('/api/validators/register', body, 'user')).status).toBe(403);

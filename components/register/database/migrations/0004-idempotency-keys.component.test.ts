@@ -8,7 +8,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { migrations } from '../list.ts';
 import { idempotencyKeysMigration } from './0004-idempotency-keys.ts';
 
-it('a request repeated over the upgrade finds the answer that it got before', async () => {
+it('a request repeated across the upgrade gets its first answer', async () => {
   const { log, telemetry } = testRuntime('service-register');
   const clock = manualClock(Date.UTC(2026, 10, 21));
   const url = await testDatabase('register_keys');

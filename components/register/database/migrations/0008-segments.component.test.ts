@@ -21,7 +21,7 @@ const insertTransaction = `insert into transactions (register_no, docket_number,
   values (1, 0, $1, '', 'Action', $2, 0, '', 'jcs', '{}', '')`;
 const insertRecipient = "insert into transaction_recipients values (1, 'a', 0, $1)";
 
-it('makes what is there the first segment, and lets older processes store nothing more', async () => {
+it('makes existing rows the first segment, and prevents writes of older processes', async () => {
   const url = await testDatabase('segments_migration');
   const { log, telemetry } = testRuntime('service-register');
   const open = (list: readonly Migration[]) =>
