@@ -24,10 +24,10 @@ import { measureSystemRegister, measureWrites } from './metrics.ts';
 import { createCheckpoints } from './proofs/checkpoint.ts';
 import { createCosigners } from './proofs/cosigners.ts';
 import { type RecoveryJob, startRecovery } from './recovery/jobs.ts';
-import { tellSyncState } from './recovery/store.ts';
+import { publishSyncState } from './recovery/store.ts';
 import { validatorSources } from './recovery/validators.ts';
 import type { BeginDeps } from './registers/begin.ts';
-import { createFarewells, type Farewells } from './registers/farewells.ts';
+import { createStopNotifications, type StopNotifications } from './registers/farewells.ts';
 import { createSegments, type Segments } from './segments/segments.ts';
 import { type Bootstrap, startBootstrap } from './system-register/jobs.ts';
 import { type Confirmations, createConfirmations } from './transactions/confirmations.ts';
@@ -72,7 +72,7 @@ interface Tools {
   readonly segments: Segments;
   readonly confirmations: Confirmations;
   readonly beginning: Beginnings;
-  readonly farewells: Farewells;
+  readonly stopNotifications: StopNotifications;
   readonly writeDocket: WriteDocket;
   readonly recovery: RecoveryJob;
 }
@@ -116,8 +116,16 @@ function bootstrapOf(parts: LedgerParts, tools: BootstrapTools): Bootstrap {
 /** The dependencies of each area of routes. */
 function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   const { database, wallets, verifier, runtime, settings, bus } = parts;
-  const { validators, findMembers, segments, confirmations, beginning, farewells, writeDocket, recovery } =
-    tools;
+  const {
+    validators,
+    findMembers,
+    segments,
+    confirmations,
+    beginning,
+    stopNotifications,
+    writeDocket,
+    recovery,
+  } = tools;
   const { clock, log } = runtime;
   const registerId = systemIdOf(parts);
   const reads = { db: database.read, validators, findMembers, segments };
@@ -136,7 +144,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       pendingTtlMs: settings.CHANCERY_PENDING_TTL_SECONDS * 1000,
       maxOpenRegistrations: settings.CHANCERY_MAX_OPEN_REGISTRATIONS,
       defaultSet: createDefaultSet({ ...named, freshMs: freshMsOf(parts) }),
-      farewells,
+      stopNotifications,
       onUpdated: notify,
       onDeleted: notify,
     },
@@ -160,7 +168,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       namedSet: createNamedSet(named),
       systemRegisterId: registerId,
       change: createChangeManaged(control),
-      farewells,
+      stopNotifications,
       onDeleted: notify,
     },
     odata: { database, clock },
@@ -186,7 +194,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
   const confirmations = createConfirmations();
   const segments = createSegments({ database, clock, log });
   const genesis = startGenesisDispatcher({ database, wallets, validators, clock, log });
-  const farewells = createFarewells({ validators, log });
+  const stopNotifications = createStopNotifications({ validators, log });
   const beginning = beginningsOf(parts, genesis);
   const systemId = systemIdOf(parts);
   const bootstrap = bootstrapOf(parts, { validators, findMembers, confirmations, beginning });
@@ -216,7 +224,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     segments,
     confirmations,
     beginning,
-    farewells,
+    stopNotifications,
     writeDocket,
     recovery,
   };
@@ -237,7 +245,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
       await bootstrap.stop();
       await recovery.stop();
       await genesis.stop();
-      await farewells.stop();
+      await stopNotifications.stop();
       await enactments.stop();
       await segments.stop();
     },
@@ -257,7 +265,7 @@ function recoverDockets(
     clock,
     log,
     onChanged: async (registerId, status) => {
-      await database.transact((tx) => tellSyncState(tx, registerId, status));
+      await database.transact((tx) => publishSyncState(tx, registerId, status));
       bus.publish(SUBJECTS.registerEvents);
     },
   });

@@ -28,7 +28,7 @@ export function answerOf(answer: SubmitAnswer, accepted: object): Answer {
 }
 
 /** Rewrites a validator's refusal for the route that was called: the validator knows neither its path nor its trace. */
-function passedOn(body: unknown, { url, traceId }: FastifyRequest): unknown {
+function rewritten(body: unknown, { url, traceId }: FastifyRequest): unknown {
   const parsed = coded.safeParse(body);
   if (!parsed.success) return body;
   const path = url.split('?', 1)[0] ?? '/';
@@ -43,5 +43,5 @@ export function sendAnswer(reply: FastifyReply, answer: Answer & { readonly retr
   return reply
     .code(answer.status)
     .type('application/problem+json')
-    .send(JSON.stringify(passedOn(answer.body, reply.request)));
+    .send(JSON.stringify(rewritten(answer.body, reply.request)));
 }

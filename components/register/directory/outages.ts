@@ -11,13 +11,13 @@ export interface Outages {
 }
 
 /** An unreachable validator is called last for this long; it is still called when no other one answers. */
-const shunnedMs = 10_000;
+const avoidMs = 10_000;
 
 export function createOutages(clock: Clock): Outages {
   const missedAtMs = new Map<string, number>();
 
   const isShunned = ({ validatorId }: ValidatorAddress): boolean =>
-    clock.nowMs() - (missedAtMs.get(validatorId) ?? Number.NEGATIVE_INFINITY) < shunnedMs;
+    clock.nowMs() - (missedAtMs.get(validatorId) ?? Number.NEGATIVE_INFINITY) < avoidMs;
 
   async function noting<T>(at: ValidatorAddress, ask: () => Promise<T>): Promise<T> {
     try {

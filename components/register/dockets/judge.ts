@@ -15,7 +15,7 @@ import type { Segments } from '../segments/segments.ts';
 import { sealedFacts } from '../transactions/store.ts';
 import { stateAfter } from './chain.ts';
 import type { DocketCommit, NewTransaction } from './commit.ts';
-import type { Ahead } from './turns.ts';
+import type { SpeculativeState } from './turns.ts';
 import {
   type ChainState,
   type DocketJudges,
@@ -41,7 +41,7 @@ export interface Judged {
   readonly header: DocketHeader;
   readonly changesRules: boolean;
   /** The register's state after the docket. */
-  readonly ahead: Ahead;
+  readonly speculative: SpeculativeState;
 }
 
 /** Distinguishes an accepted docket from violations. */
@@ -126,7 +126,7 @@ function judgedOf(
   return {
     header,
     changesRules: folded.after !== folded.before,
-    ahead: {
+    speculative: {
       state: stateAfter(state, header, { rules: folded.after, frontier }),
       types: new Map(docket.records.map((record) => [record.txId, record.type])),
     },
@@ -164,7 +164,7 @@ function judgedOf(
 async function predecessorTypes(
   { database, segments }: JudgeDeps,
   docket: ReadDocket,
-  { state, types: earlier }: Ahead,
+  { state, types: earlier }: SpeculativeState,
 ): Promise<PredecessorTypes> {
   const types = new Map<string, string>();
   const sealed: string[] = [];
@@ -182,10 +182,10 @@ async function predecessorTypes(
 export async function judgeDocket(
   deps: JudgeDeps,
   docket: ReadDocket,
-  standing: Ahead,
+  base: SpeculativeState,
 ): Promise<Judged | readonly Violation[]> {
-  const { state } = standing;
-  const predecessors = await predecessorTypes(deps, docket, standing);
+  const { state } = base;
+  const predecessors = await predecessorTypes(deps, docket, base);
   const violations = await verifyDocket(docket, state, predecessors, deps.judges);
   if (violations.length > 0) return violations;
   const folded = fold(docket, state, deps.judges.verifier);

@@ -8,7 +8,7 @@ import { LookupRequestSchema } from '#protos/gen/chancery/register/v1/register_p
 import { buildDocket } from '../testing/build-docket.ts';
 import { testKey } from '../testing/keys.ts';
 import { service, startTestRegister, type TestRegister } from '../testing/register.ts';
-import { bodyOf, transaction, type Wish } from '../testing/sealed.ts';
+import { bodyOf, type TransactionOptions, transaction } from '../testing/sealed.ts';
 import type { SealedTransaction } from './docket.ts';
 import { ledgerHandlers } from './rpc.ts';
 
@@ -24,10 +24,10 @@ describe('replay protection of Actions: sender, payload and predecessor', () => 
   afterAll(() => register.stop());
 
   /** Each transaction has its own id, whatever its content. */
-  function action(payload: unknown, wish: Partial<Wish> = {}) {
+  function action(payload: unknown, overrides: Partial<TransactionOptions> = {}) {
     minutes += 1;
     const createdAt = `2026-11-21T12:${String(minutes % 60).padStart(2, '0')}:00.0000000+00:00`;
-    return transaction({ registerId, payload, createdAt, metadata: { n: String(minutes) }, ...wish });
+    return transaction({ registerId, payload, createdAt, metadata: { n: String(minutes) }, ...overrides });
   }
   const filler = (count: number) =>
     Array.from({ length: count }, () => {

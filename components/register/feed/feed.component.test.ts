@@ -20,7 +20,7 @@ let register: TestRegister;
 beforeAll(async () => {
   broker = await startBroker({ host: '127.0.0.1', port: 0, log });
   producer = await connectBus({ url: broker.url, name: 'register', log });
-  register = await startTestRegister('feed', { onRing: (subject) => producer.publish(subject) });
+  register = await startTestRegister('feed', { onWake: (subject) => producer.publish(subject) });
 });
 afterAll(async () => {
   await register.stop();

@@ -35,7 +35,7 @@ describe('governance', () => {
     register.call('GET', `/api/registers/${registerId}/governance${rest}`, { token });
   const post = (rest: string, body: unknown, token = 'admin') =>
     register.call('POST', `/api/registers/${registerId}/governance${rest}`, { token, body });
-  const propose = (wish: object, token = 'admin') => post('/propose', wish, token);
+  const propose = (operation: object, token = 'admin') => post('/propose', operation, token);
   const vote = (proposalId: string, body: object, token: string) =>
     post(`/proposals/${proposalId}/approvals`, body, token);
   const sealed = () => register.seal(registerId);
@@ -97,10 +97,10 @@ describe('governance', () => {
 
   it('an admin alone removes no member; a quorum does, and the enactment follows automatically', async () => {
     await threeVoters();
-    const wish = { operationType: 'remove-member', targetDid: didOf(third) };
-    const alone = await propose({ ...wish, mode: 'direct' }, 'second');
+    const operation = { operationType: 'remove-member', targetDid: didOf(third) };
+    const alone = await propose({ ...operation, mode: 'direct' }, 'second');
     expect([alone.status, alone.body.code]).toEqual([403, 'VAL_PERM_008']);
-    const opened = await propose(wish, 'second');
+    const opened = await propose(operation, 'second');
     expect(opened.body).toMatchObject({ requiresGovernanceVote: true, votesReceived: 1, votesRequired: 2 });
     await sealed();
     const { proposalId } = opened.body;
@@ -163,13 +163,13 @@ describe('governance', () => {
       const signature = encodeBase64(signer.signer.signDigest(Buffer.from(digest, 'hex')));
       return { approverDid: didOf(key), signature, isApproval: true };
     };
-    const wish = { ...addOf(fourth, 'Auditor'), proposedAt: now, mode: 'direct' };
-    const forged = await propose({ ...wish, approvals: [approvalOf(third, fourth)] }, 'second');
+    const request = { ...addOf(fourth, 'Auditor'), proposedAt: now, mode: 'direct' };
+    const forged = await propose({ ...request, approvals: [approvalOf(third, fourth)] }, 'second');
     expect([forged.status, forged.body.code]).toEqual([403, 'VAL_PERM_008']);
     const own = approvalOf(second, second);
-    const doubled = await propose({ ...wish, approvals: [own, own] }, 'second');
+    const doubled = await propose({ ...request, approvals: [own, own] }, 'second');
     expect([doubled.status, doubled.body.code]).toEqual([403, 'VAL_PERM_008']);
-    const good = await propose({ ...wish, approvals: [approvalOf(third, third)] }, 'second');
+    const good = await propose({ ...request, approvals: [approvalOf(third, third)] }, 'second');
     expect([good.status, good.body.requiresGovernanceVote]).toEqual([202, false]);
     await sealed();
     expect(await roles()).toMatchObject({ [didOf(fourth)]: 'Auditor' });
@@ -210,14 +210,14 @@ describe('governance', () => {
     expect((await get('/roster', 'stranger')).status).toBe(404);
     const pretended = await propose({ ...addOf(second), proposerDid: didOf(second) });
     expect([pretended.status, pretended.body.code]).toEqual([403, 'NOT_ON_ROSTER']);
-    for (const wish of [
+    for (const operation of [
       { operationType: 'anything' },
       { operationType: 'add-member', targetDid: 'nobody', targetRole: 'Admin' },
       { operationType: 'remove-member' },
       { ...addOf(second), targetRole: 'King' },
       {},
     ]) {
-      expect((await propose(wish)).status, JSON.stringify(wish)).toBe(400);
+      expect((await propose(operation)).status, JSON.stringify(operation)).toBe(400);
     }
     const unknown = await get(`/proposals/${'a'.repeat(64)}`);
     expect([unknown.status, unknown.body.code]).toEqual([404, 'PROPOSAL_NOT_FOUND']);
@@ -265,11 +265,11 @@ describe('governance', () => {
   it('pages its history, newest first', async () => {
     for (const role of ['Auditor', 'Designer', 'Auditor']) {
       const known = (await roles())[didOf(second)];
-      const wish =
+      const operation =
         known === undefined
           ? addOf(second, role)
           : { operationType: 'change-role', targetDid: didOf(second), targetRole: role };
-      expect((await propose(wish)).status).toBe(202);
+      expect((await propose(operation)).status).toBe(202);
       await sealed();
     }
     const pages = [];

@@ -30,7 +30,7 @@ export function word<const T extends readonly string[]>(words: T): z.ZodType<T[n
 const key = z.object({ publicKey: z.string().min(1).max(1024), algorithm: z.string().min(1).max(32) });
 
 /** An operation in the ledger's member names; the type determines which of them are required. */
-export const wishBody = z.object({
+export const operationBody = z.object({
   operationType: word(OPERATION_TYPES),
   proposerDid: z.string().max(255).optional().describe('Your own DID; the weightiest one when absent.'),
   targetDid: z.string().max(255).optional(),
@@ -47,7 +47,7 @@ export const wishBody = z.object({
   expiresAt: z.string().max(64).optional(),
   approvals: z.array(submittedApproval).max(50).optional(),
 });
-export type OperationWish = z.output<typeof wishBody>;
+export type OperationRequest = z.output<typeof operationBody>;
 
 /** Members that only some types of operations have. */
 const members = [
@@ -65,12 +65,12 @@ const members = [
 ] as const;
 
 /** Fills in a new member's key for the roster from the wallet service. */
-async function withKey(wish: OperationWish, wallets: Wallets): Promise<OperationWish> {
-  if (wish.operationType !== 'add-member' || wish.targetKey !== undefined) return wish;
-  const address = findMemberAddress(wish.targetDid ?? '');
+async function withKey(requested: OperationRequest, wallets: Wallets): Promise<OperationRequest> {
+  if (requested.operationType !== 'add-member' || requested.targetKey !== undefined) return requested;
+  const address = findMemberAddress(requested.targetDid ?? '');
   const known = address === undefined ? undefined : await wallets.findKey(address);
-  if (known === undefined) return wish;
-  return { ...wish, targetKey: { publicKey: known.publicKey, algorithm: known.algorithm } };
+  if (known === undefined) return requested;
+  return { ...requested, targetKey: { publicKey: known.publicKey, algorithm: known.algorithm } };
 }
 
 /**
@@ -78,11 +78,11 @@ async function withKey(wish: OperationWish, wallets: Wallets): Promise<Operation
  * @throws AppError invalid INVALID_REQUEST when a member is missing, not part of the operation, or malformed
  */
 export async function operationOf(
-  wish: OperationWish,
+  requested: OperationRequest,
   facts: { readonly proposerDid: string; readonly now: string },
   wallets: Wallets,
 ): Promise<Operation> {
-  const full = await withKey(wish, wallets);
+  const full = await withKey(requested, wallets);
   const given = members.flatMap((name) => (full[name] === undefined ? [] : [[name, full[name]] as const]));
   const parsed = operationSchema.safeParse({
     operationType: full.operationType,

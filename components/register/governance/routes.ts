@@ -17,7 +17,7 @@ import {
 import { bearerOf } from '../bearer.ts';
 import type { Validators } from '../clients.ts';
 import { type Answer, answerOf, isAccepted, sendAnswer } from '../control/answer.ts';
-import { actingMember } from '../control/standing.ts';
+import { resolveSigner } from '../control/standing.ts';
 import { submitSigned } from '../control/submit.ts';
 import { refusal } from '../errors.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
@@ -27,7 +27,7 @@ import { reasonText } from '../registers/texts.ts';
 import { loadRules, type RulesDeps } from '../rules/load.ts';
 import { assertStaysOperational, mayForce } from '../validators/operational.ts';
 import { type DecideDeps, decide } from './decide.ts';
-import { forceQuery, operationOf, submittedApproval, wishBody, word } from './operation.ts';
+import { forceQuery, operationBody, operationOf, submittedApproval, word } from './operation.ts';
 import { presentBallot, presentOperation, presentProposal, presentRoster } from './present.ts';
 import { findProposal, listOperations, listProposals } from './store.ts';
 import { enact, vote } from './vote.ts';
@@ -68,7 +68,7 @@ const modes = ['auto', 'direct', 'proposal'] as const;
 
 const proposeBody = z.union([
   z.object({ transaction: signedBody.describe('A governance transaction that is signed already.') }),
-  wishBody.extend({
+  operationBody.extend({
     mode: word(modes)
       .default('auto')
       .describe(
@@ -209,7 +209,7 @@ function mountProposals(app: App, deps: GovernanceDeps): void {
 }
 
 /** Submits a governance transaction that was signed outside this service; the validators judge it. */
-async function handOn(
+async function submitExternal(
   deps: GovernanceDeps,
   register: Register,
   signed: z.output<typeof signedBody>,
@@ -233,9 +233,9 @@ async function propose(
   if ('transaction' in body) {
     const signed = operationPayloadSchema.safeParse(body.transaction.payload).data;
     if (signed !== undefined) await assertStaysOperational(deps, at, signed.operation, subject.isForced);
-    return handOn(deps, register, body.transaction);
+    return submitExternal(deps, register, body.transaction);
   }
-  const { signer: proposer, entry } = await actingMember(deps.wallets, subject, rules, body.proposerDid);
+  const { signer: proposer, entry } = await resolveSigner(deps.wallets, subject, rules, body.proposerDid);
   const now = formatLedgerTimestamp(deps.clock.nowMicros());
   const operation = await operationOf(body, { proposerDid: entry.subject, now }, deps.wallets);
   await assertStaysOperational(deps, at, operation, subject.isForced);
@@ -305,7 +305,8 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
       const subject = { caller: callerOf(request), token: bearerOf(request) };
       const { body, params } = request;
       const register = await getWritableRegister(deps.database.read, subject.caller, params.registerId);
-      if ('transaction' in body) return sendAnswer(reply, await handOn(deps, register, body.transaction));
+      if ('transaction' in body)
+        return sendAnswer(reply, await submitExternal(deps, register, body.transaction));
       const proposalId = proposalIdOf(params.proposalId);
       return sendAnswer(reply, await vote(deps, { register, subject, proposalId }, body));
     },

@@ -50,11 +50,11 @@ describe('a validator that signs two messages for one round', () => {
   }
 
   /** The proposal of a validator, signed with its key and submitted to the validators. */
-  async function accuse(by: TestMember, accused: TestMember, evidence: Accusation['evidence']) {
+  async function proposeSuspension(by: TestMember, suspect: TestMember, evidence: Accusation['evidence']) {
     const state = await register.state(registerId);
     if (state.rules === undefined) throw new Error('no rules');
     const timestamp = formatLedgerTimestamp(BigInt(Date.now()) * 1000n);
-    const { validatorId } = accused;
+    const { validatorId } = suspect;
     const { publicKey, walletAddress: proposerAddress } = by.key;
     const context = { docketNumber: state.height, timestamp, verifier: createVerifier(nodeEd25519()) };
     const payload = buildSuspension(state.rules, { validatorId, evidence, proposerAddress }, context);
@@ -78,7 +78,7 @@ describe('a validator that signs two messages for one round', () => {
 
   test('is proposed once for suspension by another validator, with both messages, and suspended by the roster', async () => {
     const [witness, other, liar] = [member(0), member(1), member(3)];
-    const opened = await accuse(witness, liar, twoVotes(liar));
+    const opened = await proposeSuspension(witness, liar, twoVotes(liar));
     expect(opened.status).toBe(200);
     await register.seal(registerId);
     const { body } = await get(`/api/registers/${registerId}/governance/proposals`);
@@ -94,7 +94,7 @@ describe('a validator that signs two messages for one round', () => {
     ]);
     const shown = (await get(`/api/registers/${registerId}/governance/proposals/${opened.txId}`)).body;
     expect(shown.operation.evidence).toEqual(JSON.parse(JSON.stringify(twoVotes(liar))));
-    const again = await accuse(other, liar, twoVotes(liar, 'cd'.repeat(32)));
+    const again = await proposeSuspension(other, liar, twoVotes(liar, 'cd'.repeat(32)));
     expect(again.status).toBe(422);
     expect(again.text).toContain('VAL_PERM_018');
     const statuses = async () => {
@@ -116,7 +116,7 @@ describe('a validator that signs two messages for one round', () => {
   test('a proposal without proof, or by a signer that is not a validator, is refused', async () => {
     const [witness, liar] = [member(0), member(3)];
     const refused = async (by: TestMember, evidence: Accusation['evidence'], code: string) => {
-      const { status, text } = await accuse(by, liar, evidence);
+      const { status, text } = await proposeSuspension(by, liar, evidence);
       expect([status >= 400, text]).toEqual([true, expect.stringContaining(code)]);
     };
     const proven = twoVotes(liar);

@@ -34,7 +34,7 @@ async function purgeDeleted(deps: HousekeepingDeps): Promise<void> {
 }
 
 /** Deletes expired data; several replicas may run it concurrently. */
-export async function keepHouse(deps: HousekeepingDeps): Promise<void> {
+export async function runHousekeeping(deps: HousekeepingDeps): Promise<void> {
   const before = new Date(deps.clock.nowMs() - keptRegistrationsMs);
   await deps.database.transact((tx) => pruneRegistrations(tx, before));
   await deps.database.transact((tx) => pruneEvents(tx, keptEventsDays));
@@ -44,7 +44,7 @@ export async function keepHouse(deps: HousekeepingDeps): Promise<void> {
 /** Runs housekeeping shortly after the start and every hour; returns the function that stops it. */
 export function startHousekeeping(deps: HousekeepingDeps): () => void {
   const keep = () => {
-    keepHouse(deps).catch((error: unknown) => deps.log.warn({ err: error }, 'housekeeping failed'));
+    runHousekeeping(deps).catch((error: unknown) => deps.log.warn({ err: error }, 'housekeeping failed'));
   };
   const first = setTimeout(keep, firstMs);
   const timer = setInterval(keep, everyMs);

@@ -14,14 +14,14 @@ export const set = ['validator-0', 'validator-1', 'validator-2', 'validator-3'];
 export const startMs = Date.UTC(2026, 10, 22, 12);
 export const hourMs = 3_600_000;
 
-export interface Asked {
+export interface RequestedAttestation {
   readonly walletAddress: string;
   readonly role: string;
   readonly dataToSign: string;
 }
 
 /** A signed attestation. */
-export function attest({ walletAddress, role, dataToSign }: Asked, key: TestKey) {
+export function attest({ walletAddress, role, dataToSign }: RequestedAttestation, key: TestKey) {
   const signature = encodeBase64(key.signer.signDigest(Buffer.from(dataToSign, 'hex')));
   return { walletAddress, role, publicKey: key.publicKey, algorithm: key.algorithm, signature };
 }
@@ -37,9 +37,9 @@ export async function startManaged(name: string) {
   };
   await announce();
   const token = 'operator';
-  const wish = (over: object = {}) => ({ title: 'Loans', organizationId, validators: set, ...over });
+  const spec = (over: object = {}) => ({ title: 'Loans', organizationId, validators: set, ...over });
   const put = (uid: string, over: object = {}, as = token) =>
-    register.call('PUT', `/api/internal/registers/${uid}`, { token: as, body: wish(over) });
+    register.call('PUT', `/api/internal/registers/${uid}`, { token: as, body: spec(over) });
   const sealed = async (registerId: string) => {
     await waitFor(() => register.validators.pooled(registerId).length > 0, { what: 'something to seal' });
     await register.seal(registerId);
@@ -47,7 +47,7 @@ export async function startManaged(name: string) {
   return {
     register,
     clock,
-    wish,
+    spec,
     put,
     sealed,
     /** Announces all validators now. */

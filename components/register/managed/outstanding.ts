@@ -15,7 +15,11 @@ export interface OutstandingDeps {
 }
 
 /** Whether a transaction is outstanding: neither known to be sealed nor known to be refused. */
-async function waits(deps: OutstandingDeps, register: Register, { txId }: SubmittedChange): Promise<boolean> {
+async function isOutstanding(
+  deps: OutstandingDeps,
+  register: Register,
+  { txId }: SubmittedChange,
+): Promise<boolean> {
   const { validators, findMembers } = deps;
   const reads = { db: deps.database.read, validators, findMembers, segments: unfiltered };
   try {
@@ -35,7 +39,7 @@ export async function listOutstanding(
 ): Promise<readonly SubmittedChange[]> {
   const changes = await listChanges(deps.database.read, register.registerNo);
   if (changes.length === 0) return [];
-  const waiting = await Promise.all(changes.map((change) => waits(deps, register, change)));
+  const waiting = await Promise.all(changes.map((change) => isOutstanding(deps, register, change)));
   const done = changes.filter((_, index) => !waiting[index]).map(({ txId }) => txId);
   if (done.length > 0) await deps.database.transact((tx) => forgetChanges(tx, register.registerNo, done));
   return changes.filter((_, index) => waiting[index]);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { keepHouse } from '../housekeeping/jobs.ts';
+import { runHousekeeping } from '../housekeeping/jobs.ts';
 import { hourMs, type Managed, personKey, startManaged } from './managed.fixture.ts';
 
 describe('deletion of registers of custom resources', () => {
@@ -87,7 +87,7 @@ describe('deletion of registers of custom resources', () => {
       expect((await managed.remove(uid, 'Purge')).body.deletion).toEqual(deletion);
       const { clock } = managed;
       const { log } = managed.register.runtime;
-      const house = () => keepHouse({ database: managed.register.database, clock, log });
+      const house = () => runHousekeeping({ database: managed.register.database, clock, log });
       await house();
       expect((await managed.get(uid)).body).toMatchObject({
         phase: 'Deleting',

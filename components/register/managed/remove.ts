@@ -1,6 +1,6 @@
 import { isAppError } from '#core/errors/errors.ts';
 import { refusal } from '../errors.ts';
-import { assertMayDelete, bury, type DeleteDeps } from '../registers/delete.ts';
+import { assertMayDelete, type DeleteDeps, deleteAndNotify } from '../registers/delete.ts';
 import type { Subject } from '../registers/roster.ts';
 import { findRegisterEver, type Register } from '../registers/store.ts';
 import { type Found, getFound } from './status.ts';
@@ -38,7 +38,7 @@ async function remove(
   policy: Exclude<DeletionPolicy, 'Retain'>,
 ): Promise<void> {
   const purgeAfter = policy === 'Purge' ? new Date(deps.clock.nowMs() + purgeGraceMs) : undefined;
-  await bury(deps, register, { policy, purgeAfter });
+  await deleteAndNotify(deps, register, { policy, purgeAfter });
 }
 
 /**

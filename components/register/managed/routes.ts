@@ -16,7 +16,7 @@ import { getFound, presentDeletion, readStatus, type StatusDeps } from './status
 import { findManager, hasBegun, type Managed } from './store.ts';
 import { type UpsertDeps, upsertRegister } from './upsert.ts';
 import { setValidation, VALIDATION_STATES, type ValidationDeps } from './validation.ts';
-import { attestationBody, uidText, wishBody } from './wish.ts';
+import { attestationBody, specBody, uidText } from './wish.ts';
 
 export interface ManagedDeps extends UpsertDeps, StatusDeps, DeleteDeps, ValidationDeps {
   readonly wallets: UpsertDeps['wallets'];
@@ -50,7 +50,7 @@ function mountUpsert(app: App, deps: ManagedDeps): void {
         tags,
         summary: 'Make the register of a custom resource, or go on with it',
         params: z.object({ uid: uidText }),
-        body: wishBody,
+        body: specBody,
         response: jsonAnswer('The register.'),
       },
     },
@@ -68,14 +68,14 @@ function mountUpsert(app: App, deps: ManagedDeps): void {
         operationId: 'createManagedRegister',
         tags,
         summary: 'The same, with the UID in the body',
-        body: wishBody.extend({ uid: uidText }),
+        body: specBody.extend({ uid: uidText }),
         response: jsonAnswer('The register.'),
       },
     },
     async (request) => {
       const subject = { caller: callerOf(request), token: bearerOf(request) };
-      const { uid, ...wish } = request.body;
-      const registerId = await upsertRegister(deps, subject, uid, wish);
+      const { uid, ...spec } = request.body;
+      const registerId = await upsertRegister(deps, subject, uid, spec);
       return readStatus(deps, subject, await getFound(deps, registerId));
     },
   );

@@ -10,7 +10,7 @@ type Tx = Transactor<RegisterSchema>;
 /** A draft that waits for the owners' attestations. */
 export interface OpenDraft {
   readonly draft: Draft;
-  readonly wishHash: Buffer;
+  readonly specHash: Buffer;
   readonly expiresAt: Date;
 }
 
@@ -35,7 +35,7 @@ function managedOf(row: Selectable<ManagedRegistersTable>): Managed {
     registerId: row.register_id,
     organizationId: row.organization_id,
     purpose: row.purpose as Managed['purpose'],
-    open: isOpen ? { draft: draft as Draft, wishHash: hash, expiresAt } : undefined,
+    open: isOpen ? { draft: draft as Draft, specHash: hash, expiresAt } : undefined,
     attestations: row.attestations as RosterAttestation[],
     releasedAt: row.released_at ?? undefined,
   };
@@ -93,7 +93,7 @@ export async function saveDraft(tx: Tx, uid: string, open: OpenDraft): Promise<v
     .updateTable('managed_registers')
     .set({
       draft: JSON.stringify(open.draft),
-      wish_hash: open.wishHash,
+      wish_hash: open.specHash,
       expires_at: open.expiresAt,
       attestations: '[]',
     })

@@ -16,10 +16,10 @@ describe('texts of registers of custom resources', () => {
     ['description', { description: text }],
     ['metadata', { metadata: { a: text } }],
     ['metadata', { metadata: { [text]: 'a' } }],
-  ])('a new register with such a %s is refused, and the refusal names it', async (member, wish) => {
+  ])('a new register with such a %s is refused, and the refusal names it', async (member, spec) => {
     const before = await managed.count();
     const uid = randomUUID();
-    const refused = await managed.put(uid, wish);
+    const refused = await managed.put(uid, spec);
     expect([refused.status, refused.body.code]).toEqual([400, 'INVALID_REQUEST']);
     expect(refused.body.detail).toMatch(new RegExp(`^${member}: write .*invisible format characters`));
     expect(await managed.count()).toBe(before);

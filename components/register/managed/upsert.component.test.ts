@@ -79,7 +79,7 @@ describe('registers of custom resources', () => {
     expect(await managed.count()).toBe(before + 1);
     const inBody = await managed.register.call('POST', '/api/internal/registers', {
       token: 'operator',
-      body: managed.wish({ uid }),
+      body: managed.spec({ uid }),
     });
     expect([inBody.status, inBody.body.registerId]).toEqual([200, [...ids][0]]);
   });
@@ -263,7 +263,7 @@ describe('registers of custom resources', () => {
       await managed.put(uid, {}, token),
       await managed.get(uid, token),
       await managed.remove(registerId, 'Purge', token),
-      await managed.register.call('POST', '/api/internal/registers', { token, body: managed.wish({ uid }) }),
+      await managed.register.call('POST', '/api/internal/registers', { token, body: managed.spec({ uid }) }),
       await managed.register.call('POST', `/api/internal/registers/${uid}/changes`, { token, body: {} }),
       await managed.register.call('PUT', `/api/internal/registers/${uid}/validation`, { token, body: {} }),
     ];

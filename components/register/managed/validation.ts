@@ -13,14 +13,14 @@ export const VALIDATION_STATES = ['Running', 'Paused', 'Stopped'] as const;
 export type ValidationState = (typeof VALIDATION_STATES)[number];
 
 /** The actions that lead to a state from any other: a stopped register is started before it is paused. */
-const ways: Readonly<Record<ValidationState, readonly ValidationAct[]>> = {
+const actionsTo: Readonly<Record<ValidationState, readonly ValidationAct[]>> = {
   Running: ['start'],
   Paused: ['start', 'pause'],
   Stopped: ['stop'],
 };
 
 /** Whether a member reached the state; false when it is unreachable. Throws its refusals. */
-async function lead(
+async function bringToState(
   deps: ValidationDeps,
   at: ValidatorAddress,
   registerId: string,
@@ -35,7 +35,7 @@ async function lead(
       });
       if (status !== 'Stopped') return true;
     }
-    for (const act of ways[state]) await deps.validators.act(at, registerId, act);
+    for (const act of actionsTo[state]) await deps.validators.act(at, registerId, act);
     return true;
   } catch (error) {
     if (isAppError(error, 'unavailable') || isAppError(error, 'timeout')) return false;
@@ -53,7 +53,7 @@ export async function setValidation(
   state: ValidationState,
 ) {
   const members = await deps.findMembers(registerNo);
-  const led = await Promise.all(members.map((member) => lead(deps, member, registerId, state)));
+  const led = await Promise.all(members.map((member) => bringToState(deps, member, registerId, state)));
   const failed = members.filter((_, index) => !led[index]).map(({ validatorId }) => validatorId);
   if (failed.length === members.length) throw refusal('VALIDATOR_UNAVAILABLE', { retryAfterSeconds: 1 });
   return {

@@ -29,7 +29,7 @@ export const attestationBody = z.strictObject({
 export type GivenAttestation = z.output<typeof attestationBody>;
 
 /** The spec of a Register resource. */
-export const wishBody = z.strictObject({
+export const specBody = z.strictObject({
   title: knownTitle,
   description: knownDescription.optional(),
   purpose: z.enum(['General', 'System']).default('General'),
@@ -59,11 +59,11 @@ export const wishBody = z.strictObject({
   replaces: uidText.optional().describe('The UID that an adoption takes the register from.'),
   attestations: z.array(attestationBody).max(25).default([]),
 });
-export type RegisterWish = z.output<typeof wishBody>;
+export type RegisterSpec = z.output<typeof specBody>;
 
 /** Hash of the parts of a spec that the draft depends on: another spec gives another draft with new attestations. */
-export function wishHash(wish: RegisterWish): Buffer {
-  const { title, description, devMode, metadata, policy, owners, admins } = wish;
+export function specHash(spec: RegisterSpec): Buffer {
+  const { title, description, devMode, metadata, policy, owners, admins } = spec;
   const drawn = { title, description, devMode, metadata, policy, owners, admins };
   return Buffer.from(sha256(canonicalJson(drawn)));
 }

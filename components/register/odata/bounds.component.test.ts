@@ -50,7 +50,7 @@ const get = (path: string, options: Record<string, string> = {}) =>
   register.call('GET', `/odata/${path}?${new URLSearchParams(options)}`, { token: 'admin' });
 
 /** Follows the links from page to page and returns the rows of each. */
-async function walk(options: Record<string, string>): Promise<number[][]> {
+async function readPages(options: Record<string, string>): Promise<number[][]> {
   const pages: number[][] = [];
   let answer = await get('Transactions', options);
   for (;;) {
@@ -70,14 +70,14 @@ const needle = 1 * perDocket + 1_234;
 
 it('finds a row at any depth, in bounded steps', async () => {
   const steps = Math.ceil((dockets * perDocket + 1) / MOST_EXAMINED);
-  const forwards = await walk({ $filter: "actionId eq 'needle'" });
+  const forwards = await readPages({ $filter: "actionId eq 'needle'" });
   expect(forwards.flat()).toEqual([needle]);
   expect(forwards).toHaveLength(steps);
-  const backwards = await walk({ $filter: "endswith(actionId,'dle')", $orderby: 'docketNumber' });
+  const backwards = await readPages({ $filter: "endswith(actionId,'dle')", $orderby: 'docketNumber' });
   expect(backwards.flat()).toEqual([needle]);
-  const byTime = await walk({ $filter: "contains(actionId,'eed')", $orderby: 'timestamp desc' });
+  const byTime = await readPages({ $filter: "contains(actionId,'eed')", $orderby: 'timestamp desc' });
   expect(byTime.flat()).toEqual([needle]);
-  const skipped = await walk({ $filter: "senderAddress ne 'sender-1'", $skip: '10000', $top: '3' });
+  const skipped = await readPages({ $filter: "senderAddress ne 'sender-1'", $skip: '10000', $top: '3' });
   const others = Array.from({ length: dockets * perDocket }, (_, n) => dockets * perDocket - 1 - n).filter(
     (n) => n % 7 !== 1,
   );

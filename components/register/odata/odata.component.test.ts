@@ -210,18 +210,18 @@ describe('OData', () => {
       const whole = numbers(await values('Transactions', options));
       expect(whole).toHaveLength(13);
       if (expected !== undefined) expect([orderBy, whole]).toEqual([orderBy, expected]);
-      const walked: number[] = [];
+      const paged: number[] = [];
       let path = `/odata/Transactions?${new URLSearchParams(options)}`;
       for (let pages = 0; pages < 10; pages += 1) {
         const { body } = await register.call('GET', path, {
           token: 'admin',
           headers: { prefer: 'odata.maxpagesize=3' },
         });
-        walked.push(...numbers(body.value));
+        paged.push(...numbers(body.value));
         if (body['@odata.nextLink'] === undefined) break;
         path = String(body['@odata.nextLink']).replace(/^https?:\/\/[^/]*/, '');
       }
-      expect([orderBy, walked]).toEqual([orderBy, whole]);
+      expect([orderBy, paged]).toEqual([orderBy, whole]);
       expect(numbers(await values('Transactions', { ...options, $skip: '5', $top: '4' }))).toEqual(
         whole.slice(5, 9),
       );

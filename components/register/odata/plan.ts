@@ -3,7 +3,7 @@ import type { Comparison } from './syntax.ts';
 import type { Typed, TypedLiteral } from './typed.ts';
 
 /** The condition of a filter that an index answers. */
-export type Sought =
+export type IndexCondition =
   | { readonly by: 'txId'; readonly txIds: readonly string[] }
   | { readonly by: 'sender'; readonly senderAddress: string }
   | { readonly by: 'blueprint'; readonly blueprintId: string }
@@ -14,7 +14,7 @@ export type Sought =
 export interface Plan {
   /** Registers named by the filter; undefined: all that the caller sees. */
   readonly registerIds: readonly string[] | undefined;
-  readonly sought: Sought | undefined;
+  readonly indexCondition: IndexCondition | undefined;
   /** inclusive */
   readonly fromDocket: number | undefined;
   /** inclusive */
@@ -77,7 +77,7 @@ function docketRange({ operator, values }: Fact): { from?: number; to?: number }
   }
 }
 
-function soughtBy(fact: Fact): Sought | undefined {
+function indexConditionOf(fact: Fact): IndexCondition | undefined {
   const [value] = fact.values;
   if (fact.operator !== 'eq' || value === undefined) return undefined;
   // text that is not an id matches nothing, and must not be decoded as bytes
@@ -91,14 +91,14 @@ function soughtBy(fact: Fact): Sought | undefined {
 
 const isHash = (value: string) => /^[0-9a-f]{64}$/.test(value);
 
-const rank: Readonly<Record<Sought['by'], number>> = {
+const rank: Readonly<Record<IndexCondition['by'], number>> = {
   txId: 0,
   wallet: 1,
   sender: 2,
   blueprint: 3,
 };
 
-function better(left: Sought | undefined, right: Sought | undefined): boolean {
+function better(left: IndexCondition | undefined, right: IndexCondition | undefined): boolean {
   if (left === undefined || right === undefined) return left !== undefined;
   return rank[left.by] < rank[right.by];
 }
@@ -113,11 +113,14 @@ interface Term {
   readonly fact: Fact | undefined;
 }
 
-function bestSought(terms: readonly Term[]): { readonly sought: Sought; readonly term: Typed } | undefined {
-  let best: { readonly sought: Sought; readonly term: Typed } | undefined;
+function bestIndexCondition(
+  terms: readonly Term[],
+): { readonly indexCondition: IndexCondition; readonly term: Typed } | undefined {
+  let best: { readonly indexCondition: IndexCondition; readonly term: Typed } | undefined;
   for (const { term, fact } of terms) {
-    const sought = fact && soughtBy(fact);
-    if (sought !== undefined && better(sought, best?.sought)) best = { sought, term };
+    const indexCondition = fact && indexConditionOf(fact);
+    if (indexCondition !== undefined && better(indexCondition, best?.indexCondition))
+      best = { indexCondition, term };
   }
   return best;
 }
@@ -130,7 +133,7 @@ export function planFilter(filter: Typed | undefined): Plan {
   const whole = filter === undefined ? [] : filter.kind === 'all' ? filter.of : [filter];
   const terms: Term[] = whole.map((term) => ({ term, fact: factOf(term) }));
   const named = terms.find(({ fact }) => fact?.column === 'register_id' && fact.operator === 'eq');
-  const best = bestSought(terms);
+  const best = bestIndexCondition(terms);
   const ranges = terms.flatMap(({ term, fact }) => {
     const range = fact?.column === 'docket_number' ? docketRange(fact) : undefined;
     return range === undefined ? [] : [{ term, ...range }];
@@ -138,7 +141,7 @@ export function planFilter(filter: Typed | undefined): Plan {
   const answered = new Set([named?.term, best?.term, ...ranges.map(({ term }) => term)]);
   return {
     registerIds: named?.fact?.values,
-    sought: best?.sought,
+    indexCondition: best?.indexCondition,
     fromDocket: ranges.map(({ from }) => from).reduce(greatest, undefined),
     toDocket: ranges.map(({ to }) => to).reduce(smallest, undefined),
     rest: whole.filter((term) => !answered.has(term)),

@@ -6,8 +6,8 @@ import type { EntitySet } from './model.ts';
 import { type Plan, planFilter } from './plan.ts';
 import {
   countAll,
+  countByIndex,
   countRegisterRows,
-  countSought,
   examine,
   listAlong,
   listRegisterRows,
@@ -15,9 +15,9 @@ import {
   type Place,
   placeOf,
   type Row,
+  type Scan,
   type VisibleRegister,
   visibleRegisters,
-  type Walk,
   withinTime,
 } from './store.ts';
 import { type TypedOrdering, translateAll, translateOrderings } from './translation/store.ts';
@@ -61,15 +61,15 @@ type Db = Reader<RegisterSchema>;
 
 function planOf({ filter, wallet }: Search): Plan {
   const plan = planFilter(filter);
-  return wallet === undefined ? plan : { ...plan, sought: { by: 'wallet', address: wallet } };
+  return wallet === undefined ? plan : { ...plan, indexCondition: { by: 'wallet', address: wallet } };
 }
 
 /** The scan order that satisfies an `$orderby`; undefined: rows must be sorted. */
 function wayOf(
   orderings: readonly TypedOrdering[],
-  set: Walk['set'],
+  set: Scan['set'],
   registers: number,
-): Pick<Walk, 'by' | 'direction'> | undefined {
+): Pick<Scan, 'by' | 'direction'> | undefined {
   const [first, second, ...more] = orderings;
   if (first === undefined) return { by: 'place', direction: 'desc' };
   const column = (one: TypedOrdering | undefined) =>
@@ -85,20 +85,27 @@ function wayOf(
 }
 
 /** A scan by time cannot use another index. */
-function narrow(plan: Plan, by: Walk['by']): Plan {
+function narrow(plan: Plan, by: Scan['by']): Plan {
   return by === 'place'
     ? plan
-    : { ...plan, sought: undefined, fromDocket: undefined, toDocket: undefined, rest: plan.unindexed };
+    : {
+        ...plan,
+        indexCondition: undefined,
+        fromDocket: undefined,
+        toDocket: undefined,
+        rest: plan.unindexed,
+      };
 }
 
-async function countMatches(db: Db, walk: Walk, plan: Plan): Promise<Count> {
-  const { sought, fromDocket, toDocket, rest } = plan;
-  const numbers = walk.registers.map(({ registerNo }) => registerNo);
+async function countMatches(db: Db, scan: Scan, plan: Plan): Promise<Count> {
+  const { indexCondition, fromDocket, toDocket, rest } = plan;
+  const numbers = scan.registers.map(({ registerNo }) => registerNo);
   if (rest.length === 0 && fromDocket === undefined && toDocket === undefined) {
-    if (sought === undefined) return { total: await countAll(db, walk.set, numbers), exact: true };
-    if (sought.by !== 'txId') return { total: await countSought(db, numbers, sought), exact: true };
+    if (indexCondition === undefined) return { total: await countAll(db, scan.set, numbers), exact: true };
+    if (indexCondition.by !== 'txId')
+      return { total: await countByIndex(db, numbers, indexCondition), exact: true };
   }
-  const whole = { ...walk, after: undefined };
+  const whole = { ...scan, after: undefined };
   const { examined, matching } = await examine(db, whole, translateAll(rest), MOST_EXAMINED + 1);
   return { total: Math.min(matching, MOST_EXAMINED), exact: examined <= MOST_EXAMINED };
 }
@@ -112,33 +119,33 @@ const startOf = (registers: readonly VisibleRegister[], place: Place, offset: nu
 });
 
 /** A page in scan order: the next one begins after the last row that was read, whether it matched or not. */
-async function pageAlong(db: Db, walk: Walk, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
+async function pageAlong(db: Db, scan: Scan, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
   const { start, limit } = search;
   const where = translateAll(plan.rest);
   const wanted = start.offset + limit + 1;
   const examined = plan.rest.length === 0 ? wanted : MOST_EXAMINED;
-  const found = await listAlong(db, walk, { where, examined, offset: start.offset, limit: limit + 1 });
+  const found = await listAlong(db, scan, { where, examined, offset: start.offset, limit: limit + 1 });
   const rows = found.slice(0, limit);
   const last = rows.at(-1);
   if (found.length > limit && last !== undefined)
-    return { rows, next: startOf(walk.registers, placeOf(last), 0) };
+    return { rows, next: startOf(scan.registers, placeOf(last), 0) };
   if (plan.rest.length === 0) return { rows, next: undefined };
-  const read = await examine(db, walk, where, MOST_EXAMINED);
+  const read = await examine(db, scan, where, MOST_EXAMINED);
   if (read.last === undefined) return { rows, next: undefined };
-  return { rows, next: startOf(walk.registers, read.last, Math.max(0, start.offset - read.matching)) };
+  return { rows, next: startOf(scan.registers, read.last, Math.max(0, start.offset - read.matching)) };
 }
 
 /** A page in another order: all matches are sorted, so the scan must end within the bound. */
-async function pageSorted(db: Db, walk: Walk, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
+async function pageSorted(db: Db, scan: Scan, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
   const where = translateAll(plan.rest);
   const { start, limit } = search;
-  const { examined } = await examine(db, walk, where, MOST_EXAMINED + 1);
+  const { examined } = await examine(db, scan, where, MOST_EXAMINED + 1);
   if (examined > MOST_EXAMINED) {
     throw refusal('QUERY_TOO_BROAD', {
       message: `More than ${MOST_EXAMINED} rows would have to be sorted; name one register, a sender or a range of dockets.`,
     });
   }
-  const rows = await listSorted(db, walk, {
+  const rows = await listSorted(db, scan, {
     where,
     examined: MOST_EXAMINED,
     orderings: translateOrderings(search.orderings),
@@ -191,15 +198,15 @@ async function searchAmong(
   const way = wayOf(orderings, set, all.length);
   const { by, direction } = way ?? { by: 'place', direction: 'desc' };
   const narrowed = narrow(plan, by);
-  const { sought, fromDocket, toDocket } = narrowed;
-  const common = { set, by, direction, sought, fromDocket, toDocket } as const;
+  const { indexCondition, fromDocket, toDocket } = narrowed;
+  const common = { set, by, direction, indexCondition, fromDocket, toDocket } as const;
   const begin = all[from];
-  const walk: Walk = {
+  const scan: Scan = {
     ...common,
     registers: begin === undefined ? all : all.slice(from),
     after: begin && start.after && { registerNo: begin.registerNo, ...start.after.place },
   };
-  const page = await (way === undefined ? pageSorted : pageAlong)(db, walk, narrowed, search);
+  const page = await (way === undefined ? pageSorted : pageAlong)(db, scan, narrowed, search);
   const count = search.count
     ? await countMatches(db, { ...common, registers: all, after: undefined }, narrowed)
     : undefined;

@@ -5,7 +5,7 @@ import { refusal } from '../errors.ts';
 import { type Scope, scopedTo } from '../registers/store.ts';
 import { recentSegments } from '../segments/store.ts';
 import type { SealedItem } from '../transactions/store.ts';
-import type { Sought } from './plan.ts';
+import type { IndexCondition } from './plan.ts';
 
 export interface VisibleRegister {
   readonly registerNo: number;
@@ -41,14 +41,14 @@ export function sealedItemOf(row: Row): SealedItem {
  * A scan over the rows of some registers, one register after the other. `place`: in ledger order. `time`: in timestamp
  * order, in one register only.
  */
-export interface Walk {
+export interface Scan {
   readonly set: 'Transactions' | 'Dockets';
   readonly registers: readonly VisibleRegister[];
   readonly by: 'place' | 'time';
   readonly direction: 'asc' | 'desc';
   /** exclusive; in the first of the registers */
   readonly after: Place | undefined;
-  readonly sought: Sought | undefined;
+  readonly indexCondition: IndexCondition | undefined;
   readonly fromDocket: number | undefined;
   readonly toDocket: number | undefined;
 }
@@ -114,17 +114,17 @@ export async function visibleRegisters(
   return rows.orderBy('register_no', 'desc').limit(limit).execute();
 }
 
-const soughtIn = (sought: Sought | undefined): Condition => {
-  switch (sought?.by) {
+const conditionOf = (indexCondition: IndexCondition | undefined): Condition => {
+  switch (indexCondition?.by) {
     case undefined:
     case 'txId':
     case 'wallet':
       return sql<boolean>`true`;
     case 'sender':
-      return sql<boolean>`t.sender_address = ${sought.senderAddress}`;
+      return sql<boolean>`t.sender_address = ${indexCondition.senderAddress}`;
     case 'blueprint':
       // LONGEST_INDEXED_BYTES as a literal: the planner matches the partial index by its text
-      return sql<boolean>`t.blueprint_id = ${sought.blueprintId} and octet_length(t.blueprint_id) <= 256`;
+      return sql<boolean>`t.blueprint_id = ${indexCondition.blueprintId} and octet_length(t.blueprint_id) <= 256`;
   }
 };
 
@@ -161,9 +161,11 @@ function rowsOfWallet(address: string, limit: number): Fragment {
       ) places order by docket_number desc, position desc limit ${limit})`);
 }
 
-function sourceOf(sought: Sought | undefined, limit: number): Fragment {
-  if (sought?.by === 'txId') return sql`${rowsWithIds(sought.txIds)} t`;
-  return sought?.by === 'wallet' ? sql`${rowsOfWallet(sought.address, limit)} t` : sql`transactions t`;
+function sourceOf(indexCondition: IndexCondition | undefined, limit: number): Fragment {
+  if (indexCondition?.by === 'txId') return sql`${rowsWithIds(indexCondition.txIds)} t`;
+  return indexCondition?.by === 'wallet'
+    ? sql`${rowsOfWallet(indexCondition.address, limit)} t`
+    : sql`transactions t`;
 }
 
 interface Way {
@@ -176,17 +178,17 @@ interface Way {
   readonly narrowed: Condition;
 }
 
-function wayOf(walk: Walk, limit: number): Way {
-  if (walk.set === 'Dockets') {
+function wayOf(scan: Scan, limit: number): Way {
+  if (scan.set === 'Dockets') {
     const narrowed = sql<boolean>`true`;
     const source = sql`dockets d`;
     return { columns: docketColumns, source, steps: ['d.docket_number'], begins: ['r.docket'], narrowed };
   }
-  const { sought } = walk;
-  const source = sourceOf(sought, limit);
-  const common = { columns: transactionColumns, source, narrowed: soughtIn(sought) };
+  const { indexCondition } = scan;
+  const source = sourceOf(indexCondition, limit);
+  const common = { columns: transactionColumns, source, narrowed: conditionOf(indexCondition) };
   const place = { steps: ['t.docket_number', 't.position'], begins: ['r.docket', 'r.position'] };
-  if (walk.by === 'place') return { ...common, ...place };
+  if (scan.by === 'place') return { ...common, ...place };
   const { steps, begins } = place;
   return { ...common, steps: ['t.created_micros', ...steps], begins: ['r.micros', ...begins] };
 }
@@ -195,9 +197,9 @@ const largestBigint = '9223372036854775807';
 const largestInteger = 2_147_483_647;
 
 /** Start of each register's scan: before the first row, except in the register of `after`. */
-function beginnings(walk: Walk) {
-  const { after, registers } = walk;
-  const descending = walk.direction === 'desc';
+function startsOf(scan: Scan) {
+  const { after, registers } = scan;
+  const descending = scan.direction === 'desc';
   const edge = descending ? largestBigint : '-1';
   const first = (is: boolean, value: string | undefined, other: string) => (is && value ? value : other);
   const inside = registers.map(({ registerNo }) => registerNo === after?.registerNo);
@@ -216,13 +218,13 @@ function beginnings(walk: Walk) {
  * The rows of a scan, at most `limit`: an index scan in each register until there are enough. Registers are in array
  * order, each with its rows in scan order.
  */
-function candidates(walk: Walk, limit: number): Fragment {
-  const { columns, source, steps, begins, narrowed } = wayOf(walk, limit);
-  const { numbers, ids, micros, dockets, positions } = beginnings(walk);
+function candidates(scan: Scan, limit: number): Fragment {
+  const { columns, source, steps, begins, narrowed } = wayOf(scan, limit);
+  const { numbers, ids, micros, dockets, positions } = startsOf(scan);
   const list = (names: readonly string[]) => sql.raw(names.join(', '));
-  const [beyond, atLeast] = walk.direction === 'desc' ? [sql`<`, sql`<=`] : [sql`>`, sql`>=`];
-  const ordered = sql.raw(steps.map((step) => `${step} ${walk.direction}`).join(', '));
-  const alias = sql.raw(walk.set === 'Dockets' ? 'd' : 't');
+  const [beyond, atLeast] = scan.direction === 'desc' ? [sql`<`, sql`<=`] : [sql`>`, sql`>=`];
+  const ordered = sql.raw(steps.map((step) => `${step} ${scan.direction}`).join(', '));
+  const alias = sql.raw(scan.set === 'Dockets' ? 'd' : 't');
   return sql`(
     select r.register_no, r.register_id, r.ord, l.*
     from unnest(${numbers}::integer[], ${ids}::text[], ${micros}::bigint[], ${dockets}::bigint[], ${positions}::integer[])
@@ -232,8 +234,8 @@ function candidates(walk: Walk, limit: number): Fragment {
       where ${alias}.register_no = r.register_no
         and ${list(steps.slice(0, 1))} ${atLeast} ${list(begins.slice(0, 1))}
         and (${list(steps)}) ${beyond} (${list(begins)})
-        and ${alias}.docket_number >= ${walk.fromDocket ?? 0}::bigint
-        and ${alias}.docket_number <= ${walk.toDocket ?? largestBigint}::bigint
+        and ${alias}.docket_number >= ${scan.fromDocket ?? 0}::bigint
+        and ${alias}.docket_number <= ${scan.toDocket ?? largestBigint}::bigint
         and ${narrowed}
       order by ${ordered} limit ${limit}
     ) l
@@ -242,9 +244,9 @@ function candidates(walk: Walk, limit: number): Fragment {
 }
 
 /** The order of a scan over its own candidates. */
-function walkOrder(walk: Walk): Fragment {
-  const { direction } = walk;
-  const micros = walk.by === 'time' ? [`created_micros ${direction}`] : [];
+function scanOrder(scan: Scan): Fragment {
+  const { direction } = scan;
+  const micros = scan.by === 'time' ? [`created_micros ${direction}`] : [];
   return sql.raw(['ord', ...micros, `docket_number ${direction}`, `position ${direction}`].join(', '));
 }
 
@@ -254,7 +256,7 @@ function walkOrder(walk: Walk): Fragment {
  */
 export async function listAlong(
   db: Db,
-  walk: Walk,
+  scan: Scan,
   query: {
     readonly where: Fragment;
     readonly examined: number;
@@ -262,8 +264,8 @@ export async function listAlong(
     readonly limit: number;
   },
 ): Promise<Row[]> {
-  const found = await sql<Row>`select * from ${candidates(walk, query.examined)} c where ${query.where}
-    order by ${walkOrder(walk)} offset ${query.offset} limit ${query.limit}`.execute(db);
+  const found = await sql<Row>`select * from ${candidates(scan, query.examined)} c where ${query.where}
+    order by ${scanOrder(scan)} offset ${query.offset} limit ${query.limit}`.execute(db);
   return found.rows;
 }
 
@@ -276,16 +278,16 @@ export interface Examined {
 }
 
 /** Reads at most `atMost` rows of a scan: their number, how many satisfy `where`, and the last place. */
-export async function examine(db: Db, walk: Walk, where: Fragment, atMost: number): Promise<Examined> {
+export async function examine(db: Db, scan: Scan, where: Fragment, atMost: number): Promise<Examined> {
   const found = await sql<{
     examined: number;
     matching: number;
   }>`select count(*)::int as examined, (count(*) filter (where ${where}))::int as matching
-    from ${candidates(walk, atMost)} c`.execute(db);
+    from ${candidates(scan, atMost)} c`.execute(db);
   const { examined = 0, matching = 0 } = found.rows[0] ?? {};
   if (examined < atMost) return { examined, matching, last: undefined };
   const rows = await sql<Row>`select register_no, docket_number, position, created_micros
-    from ${candidates(walk, atMost)} c order by ${walkOrder(walk)} offset ${atMost - 1} limit 1`.execute(db);
+    from ${candidates(scan, atMost)} c order by ${scanOrder(scan)} offset ${atMost - 1} limit 1`.execute(db);
   return { examined, matching, last: rows.rows[0] && placeOf(rows.rows[0]) };
 }
 
@@ -302,7 +304,7 @@ export function placeOf(row: Row): Place {
 /** All rows of a scan that satisfy `where`, in another order. The caller must know that they are few. */
 export async function listSorted(
   db: Db,
-  walk: Walk,
+  scan: Scan,
   query: {
     readonly where: Fragment;
     readonly examined: number;
@@ -311,42 +313,42 @@ export async function listSorted(
     readonly limit: number;
   },
 ): Promise<Row[]> {
-  const order = sql.join([...query.orderings, walkOrder(walk)]);
-  const found = await sql<Row>`select * from ${candidates(walk, query.examined)} c where ${query.where}
+  const order = sql.join([...query.orderings, scanOrder(scan)]);
+  const found = await sql<Row>`select * from ${candidates(scan, query.examined)} c where ${query.where}
     order by ${order} offset ${query.offset} limit ${query.limit}`.execute(db);
   return found.rows;
 }
 
 /** Totals of registers from counters; no row of the ledger is read. */
-export async function countAll(db: Db, set: Walk['set'], registers: readonly number[]): Promise<number> {
+export async function countAll(db: Db, set: Scan['set'], registers: readonly number[]): Promise<number> {
   const column = sql.ref(set === 'Dockets' ? 'height' : 'transaction_count');
   const found = await sql<{ total: number }>`select coalesce(sum(${column}), 0)::bigint as total
     from register_heads where register_no = any(${registers}::integer[])`.execute(db);
   return found.rows[0]?.total ?? 0;
 }
 
-function countersOf(sought: Exclude<Sought, { by: 'txId' }>): Fragment {
-  switch (sought.by) {
+function countersOf(indexCondition: Exclude<IndexCondition, { by: 'txId' }>): Fragment {
+  switch (indexCondition.by) {
     case 'sender':
-      return sql`sender_counters where sender_address = ${sought.senderAddress}`;
+      return sql`sender_counters where sender_address = ${indexCondition.senderAddress}`;
     case 'blueprint':
-      return sql`blueprint_counters where blueprint_id = ${sought.blueprintId}`;
+      return sql`blueprint_counters where blueprint_id = ${indexCondition.blueprintId}`;
     case 'wallet':
       return sql`(
-        select register_no, transaction_count from sender_counters where sender_address = ${sought.address}
+        select register_no, transaction_count from sender_counters where sender_address = ${indexCondition.address}
         union all
-        select register_no, transaction_count - sent_count from recipient_counters where address = ${sought.address}
+        select register_no, transaction_count - sent_count from recipient_counters where address = ${indexCondition.address}
       ) as both_ways where true`;
   }
 }
 
 /** Number of transactions of a sender, a blueprint or a wallet, from its counters. */
-export async function countSought(
+export async function countByIndex(
   db: Db,
   registers: readonly number[],
-  sought: Exclude<Sought, { by: 'txId' }>,
+  indexCondition: Exclude<IndexCondition, { by: 'txId' }>,
 ): Promise<number> {
-  const counters = countersOf(sought);
+  const counters = countersOf(indexCondition);
   const found = await sql<{ total: number }>`select coalesce(sum(transaction_count), 0)::bigint as total
     from ${counters} and register_no = any(${registers}::integer[])`.execute(db);
   return found.rows[0]?.total ?? 0;

@@ -160,12 +160,12 @@ describe('policies of a register', () => {
 
   it('opens a proposal where other members must agree', async () => {
     const id = await register.createRegister();
-    const wish = {
+    const operation = {
       operationType: 'add-member',
       targetDid: memberDid(testKey(2).walletAddress),
       targetRole: 'Admin',
     };
-    expect((await post(id, '/governance/propose', wish)).status).toBe(202);
+    expect((await post(id, '/governance/propose', operation)).status).toBe(202);
     await register.seal(id);
     const updated = await update(id, { version: 2 });
     expect(updated.body).toMatchObject({ requiresGovernanceVote: true, proposalId: updated.body.txId });

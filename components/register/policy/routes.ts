@@ -142,19 +142,24 @@ function mountReads(app: App, deps: PolicyDeps): void {
   mountHistory(app, deps, '/api/registers/:registerId/crypto-policy/history', 'crypto');
 }
 
-interface Wanted {
+interface PolicyChangeRequest {
   readonly name: string;
   readonly registerId: string;
   readonly act: (change: Change) => Promise<Answer>;
 }
 
 /** Submits a change of a register, once per Idempotency-Key if there is one. */
-async function changeOnce(deps: PolicyDeps, request: FastifyRequest, reply: FastifyReply, wanted: Wanted) {
+async function changeOnce(
+  deps: PolicyDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  change: PolicyChangeRequest,
+) {
   const subject = { caller: callerOf(request), token: bearerOf(request) };
-  const register = await getWritableRegister(deps.database.read, subject.caller, wanted.registerId);
+  const register = await getWritableRegister(deps.database.read, subject.caller, change.registerId);
   const key = request.headers['idempotency-key'];
-  const scope = [`${wanted.name}:${register.registerId}:${subject.caller.subject}`];
-  const act = () => wanted.act({ register, subject });
+  const scope = [`${change.name}:${register.registerId}:${subject.caller.subject}`];
+  const act = () => change.act({ register, subject });
   return sendAnswer(reply, await deps.idempotency.once({ key, scope, body: request.body }, act, isAccepted));
 }
 

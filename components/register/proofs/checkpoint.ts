@@ -34,7 +34,7 @@ export interface CheckpointsDeps {
   readonly clock: Clock;
 }
 
-interface Kept {
+interface CachedCheckpoint {
   readonly size: number;
   readonly signed: Promise<{ readonly body: string; readonly line: string }>;
   /** Cosignature lines and their expiry; they do not expire once every member has signed. */
@@ -61,7 +61,7 @@ function logHead(register: Register): { readonly size: number; readonly root: Ui
 }
 
 export function createCheckpoints({ wallets, cosigners, clock }: CheckpointsDeps): Checkpoints {
-  const kept = new Map<string, Kept>();
+  const cached = new Map<string, CachedCheckpoint>();
 
   async function sign(register: Register) {
     const { size, root } = logHead(register);
@@ -71,20 +71,24 @@ export function createCheckpoints({ wallets, cosigners, clock }: CheckpointsDeps
     return { body, line: noteLine(noteKeyOf(register, key), signature) };
   }
 
-  function remember(register: Register): Kept {
+  function remember(register: Register): CachedCheckpoint {
     const { registerId, height } = register;
-    const known = kept.get(registerId);
+    const known = cached.get(registerId);
     if (known !== undefined && known.size >= height) return known;
-    const fresh: Kept = { size: height, signed: sign(register), lines: undefined, untilMs: 0 };
-    kept.delete(registerId);
-    kept.set(registerId, fresh);
-    fresh.signed.catch(() => kept.delete(registerId));
-    const [oldest] = kept.keys();
-    if (kept.size > keptRegisters && oldest !== undefined) kept.delete(oldest);
+    const fresh: CachedCheckpoint = { size: height, signed: sign(register), lines: undefined, untilMs: 0 };
+    cached.delete(registerId);
+    cached.set(registerId, fresh);
+    fresh.signed.catch(() => cached.delete(registerId));
+    const [oldest] = cached.keys();
+    if (cached.size > keptRegisters && oldest !== undefined) cached.delete(oldest);
     return fresh;
   }
 
-  async function collect(register: Register, one: Kept, body: string): Promise<readonly string[]> {
+  async function collect(
+    register: Register,
+    one: CachedCheckpoint,
+    body: string,
+  ): Promise<readonly string[]> {
     const { size, root: rootHash } = logHead(register);
     const { lines, complete } = await cosigners.collect(register, { body, size, rootHash });
     one.untilMs = complete ? Number.POSITIVE_INFINITY : clock.nowMs() + askAgainMs;

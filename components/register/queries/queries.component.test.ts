@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildDocket } from '../testing/build-docket.ts';
 import { testKey } from '../testing/keys.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
-import { transaction, type Wish } from '../testing/sealed.ts';
+import { type TransactionOptions, transaction } from '../testing/sealed.ts';
 
 const [alice, bob, carol] = [1, 2, 3].map((n) => testKey(n).walletAddress);
 const createdMs = Date.now() - 60_000;
@@ -21,15 +21,15 @@ describe('queries', () => {
   /** Seals transactions in one docket and returns their ids. */
   async function seal(
     registerId: string,
-    wishes: readonly (Omit<Wish, 'registerId' | 'payload'> & { sender?: number })[],
+    list: readonly (Omit<TransactionOptions, 'registerId' | 'payload'> & { sender?: number })[],
   ) {
-    const rows = wishes.map(({ sender = 1, ...wish }, index) =>
+    const rows = list.map(({ sender = 1, ...overrides }, index) =>
       transaction({
         registerId,
-        payload: { registerId, index, wish },
+        payload: { registerId, index, overrides },
         key: testKey(sender),
         createdAt: new Date(createdMs + index).toISOString().replace('Z', '0000+00:00'),
-        ...wish,
+        ...overrides,
       }),
     );
     const bundle = buildDocket(await register.state(registerId), rows, register.members);
@@ -195,8 +195,8 @@ describe('queries', () => {
   it('reads the graph of 5,000 transactions by cursor, each exactly once', async () => {
     const large = await register.createRegister('Large');
     for (let docket = 0; docket < 5; docket += 1) {
-      const wishes = Array.from({ length: 1_000 }, (_, n) => ({ actionId: `${docket}-${n}` }));
-      await seal(large, wishes);
+      const list = Array.from({ length: 1_000 }, (_, n) => ({ actionId: `${docket}-${n}` }));
+      await seal(large, list);
     }
     const seen: Node[] = [];
     let before: string | undefined;
@@ -249,12 +249,12 @@ describe('queries', () => {
     });
     expect(body.nodes[2]).toMatchObject({ txId: first, prevTxId: null, docketNumber: 1, instanceId: 'i-9' });
     expect([body.totalCount, body.hasMore]).toEqual([2, false]);
-    const walked: string[] = [];
-    for (let before = ''; walked.length < 10; before = `&before=${walked.at(-1)}`) {
+    const paged: string[] = [];
+    for (let before = ''; paged.length < 10; before = `&before=${paged.at(-1)}`) {
       const page = (await get(`${path}?limit=1${before}`)).body;
-      walked.push(...page.nodes.map(({ txId }: Node) => txId));
+      paged.push(...page.nodes.map(({ txId }: Node) => txId));
       if (!page.hasMore) break;
     }
-    expect(walked).toEqual(body.nodes.map(({ txId }: Node) => txId));
+    expect(paged).toEqual(body.nodes.map(({ txId }: Node) => txId));
   });
 });

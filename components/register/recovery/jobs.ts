@@ -46,31 +46,31 @@ const mostShown = 1_000;
 const settleMs = 1_000;
 
 /** The last answer of a source. */
-interface Told {
+interface SourceReport {
   readonly source: DocketSource;
   readonly heights: ReadonlyMap<string, number>;
-  readonly isHere: boolean;
+  readonly isReachable: boolean;
 }
 
 /** The greatest height of a register that a source reports. */
-function heightOf(registerId: string, told: readonly Told[]): number {
-  return Math.max(0, ...told.map(({ heights }) => heights.get(registerId) ?? 0));
+function heightOf(registerId: string, reports: readonly SourceReport[]): number {
+  return Math.max(0, ...reports.map(({ heights }) => heights.get(registerId) ?? 0));
 }
 
-interface Seen {
+interface Heights {
   readonly stored: ReadonlyMap<string, number>;
   /** Registers that do not grow by themselves. */
   readonly resting: ReadonlySet<string>;
 }
 
 /** Heights of registers, read twice where a source reports more. */
-async function look(
+async function readHeights(
   heights: () => Promise<ReadonlyMap<string, number>>,
-  told: readonly Told[],
+  reports: readonly SourceReport[],
   settle: () => Promise<void>,
-): Promise<Seen> {
+): Promise<Heights> {
   const first = await heights();
-  const isBehind = [...first].some(([registerId, height]) => heightOf(registerId, told) > height);
+  const isBehind = [...first].some(([registerId, height]) => heightOf(registerId, reports) > height);
   if (!isBehind) return { stored: first, resting: new Set(first.keys()) };
   await settle();
   const stored = await heights();
@@ -86,62 +86,62 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
   const { database, clock, log } = deps;
   const heights = () => storedHeights(database.read);
   const tracks = new Map<string, Track>();
-  let said: ReadonlyMap<string, Told> = new Map();
+  let lastReports: ReadonlyMap<string, SourceReport> = new Map();
   let checkedAtMs = 0;
 
   /** A source that does not answer keeps its previous report. */
-  async function ask(): Promise<readonly Told[]> {
+  async function querySources(): Promise<readonly SourceReport[]> {
     const sources = await deps.findSources();
     const answers = await Promise.all(
-      sources.map(async (source): Promise<Told[]> => {
+      sources.map(async (source): Promise<SourceReport[]> => {
         try {
-          return [{ source, heights: await source.heights(), isHere: true }];
+          return [{ source, heights: await source.heights(), isReachable: true }];
         } catch (error) {
           log.debug({ err: error, peer: source.name }, 'a source of dockets does not answer');
-          const before = said.get(source.name);
-          return before === undefined ? [] : [{ ...before, isHere: false }];
+          const before = lastReports.get(source.name);
+          return before === undefined ? [] : [{ ...before, isReachable: false }];
         }
       }),
     );
-    const told = answers.flat();
-    said = new Map(told.map((one) => [one.source.name, one]));
-    return told;
+    const reports = answers.flat();
+    lastReports = new Map(reports.map((one) => [one.source.name, one]));
+    return reports;
   }
 
-  async function follow({ stored, resting }: Seen, told: readonly Told[]): Promise<void> {
+  async function follow({ stored, resting }: Heights, reports: readonly SourceReport[]): Promise<void> {
     for (const registerId of tracks.keys()) if (!stored.has(registerId)) tracks.delete(registerId);
     for (const [registerId, height] of stored) {
       const track = tracks.get(registerId) ?? new Track(registerId, height);
       tracks.set(registerId, track);
       const before = track.status;
       const isGrowing = before === 'synced' && !resting.has(registerId);
-      track.observe(height, isGrowing ? height : heightOf(registerId, told));
-      if (track.status !== before) await tell(track);
+      track.observe(height, isGrowing ? height : heightOf(registerId, reports));
+      if (track.status !== before) await publish(track);
     }
   }
 
   /** Publishes changes in order, so that the last one is the state of a register. */
-  async function tell({ registerId, status }: Track): Promise<void> {
+  async function publish({ registerId, status }: Track): Promise<void> {
     const level = status === 'stalled' ? 'warn' : 'info';
     log[level]({ registerId, status }, 'the synchronisation of a register changed');
     await deps.onChanged(registerId, status).catch((error: unknown) => {
-      log.warn({ err: error, registerId }, 'a change of synchronisation was not told');
+      log.warn({ err: error, registerId }, 'a change of synchronisation was not published');
     });
   }
 
   /** Sources with the fewest failures first, so that all of them are tried; then those with the most dockets. */
-  async function catchUp(track: Track, told: readonly Told[]): Promise<void> {
-    const heightAt = ({ heights }: Told) => heights.get(track.registerId) ?? 0;
-    const failuresOf = ({ source }: Told) => track.failuresOf(source.name);
-    const able = told
-      .filter((one) => one.isHere && heightAt(one) > track.current)
+  async function catchUp(track: Track, reports: readonly SourceReport[]): Promise<void> {
+    const heightAt = ({ heights }: SourceReport) => heights.get(track.registerId) ?? 0;
+    const failuresOf = ({ source }: SourceReport) => track.failuresOf(source.name);
+    const usable = reports
+      .filter((one) => one.isReachable && heightAt(one) > track.current)
       .toSorted((a, b) => failuresOf(a) - failuresOf(b) || heightAt(b) - heightAt(a));
     await recover(
       track,
-      able.map(({ source }) => source),
+      usable.map(({ source }) => source),
       deps,
     );
-    await tell(track);
+    await publish(track);
   }
 
   return {
@@ -149,16 +149,16 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
       try {
         // Sources are queried before this service's heights are read: reported dockets may be stored meanwhile, never
         // the reverse.
-        const told = await ask();
-        await follow(await look(heights, told, deps.settle), told);
+        const reports = await querySources();
+        await follow(await readHeights(heights, reports, deps.settle), reports);
         checkedAtMs = clock.nowMs();
         const due = [...tracks.values()].filter((track) => track.isDue(checkedAtMs));
         for (const track of due) {
           track.begin(checkedAtMs);
-          await tell(track);
+          await publish(track);
         }
         // One register at a time: a validator reads its log for one caller at a time.
-        for (const track of due) await catchUp(track, told);
+        for (const track of due) await catchUp(track, reports);
       } catch (error) {
         log.warn({ err: error }, 'a round of recovery failed');
       }

@@ -21,7 +21,7 @@ export async function storedHeights(db: Reader<RegisterSchema>): Promise<Readonl
 const syncStates = { synced: 'CaughtUp', recovering: 'Syncing', stalled: 'Error' } as const;
 
 /** Publishes the sync state of a register to its followers. */
-export async function tellSyncState(
+export async function publishSyncState(
   tx: Transactor<RegisterSchema>,
   registerId: string,
   status: SyncStatus,

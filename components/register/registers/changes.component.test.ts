@@ -7,7 +7,7 @@ import {
   ListMemberRegistersRequestSchema,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
 import { ledgerHandlers } from '../dockets/rpc.ts';
-import { keepHouse } from '../housekeeping/jobs.ts';
+import { runHousekeeping } from '../housekeeping/jobs.ts';
 import { testKey } from '../testing/keys.ts';
 import { contextOf, organizationId, startTestRegister, type TestRegister } from '../testing/register.ts';
 
@@ -153,10 +153,10 @@ describe('changing and deleting a register', () => {
       }
       return found;
     };
-    await keepHouse({ database, clock, log: runtime.log });
+    await runHousekeeping({ database, clock, log: runtime.log });
     expect((await counts()).every((n) => n > 0)).toBe(true);
     clock.advance(8 * 24 * 3_600_000);
-    await keepHouse({ database, clock, log: runtime.log });
+    await runHousekeeping({ database, clock, log: runtime.log });
     expect(await counts()).toEqual([0, 0, 0, 0, 0]);
     const { verifier } = register;
     const { writeDocket, segments } = register.ledger;
@@ -172,6 +172,6 @@ describe('changing and deleting a register', () => {
     const again = { title: 'Again', registerId: id };
     const taken = await register.call('POST', '/api/registers/initiate', { token: 'system', body: again });
     expect([taken.status, taken.body.code]).toEqual([409, 'REGISTER_EXISTS']);
-    await keepHouse({ database, clock, log: runtime.log });
+    await runHousekeeping({ database, clock, log: runtime.log });
   });
 });

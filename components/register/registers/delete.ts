@@ -4,20 +4,20 @@ import { mayDelete, type RosterEntry } from '#core/ledger/governance/rules.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Wallets } from '../clients.ts';
-import { findStanding } from '../control/standing.ts';
+import { findRosterSigner } from '../control/standing.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { FindMembers } from '../directory/ask.ts';
 import { refusal } from '../errors.ts';
 import { loadRules } from '../rules/load.ts';
 import { getVisibleRegister } from './access.ts';
-import type { Farewells } from './farewells.ts';
+import type { StopNotifications } from './farewells.ts';
 import type { Subject } from './roster.ts';
 import { type Deletion, markDeleted, type Register } from './store.ts';
 
 export interface DeleteDeps {
   readonly database: Database<RegisterSchema>;
   readonly wallets: Wallets;
-  readonly farewells: Pick<Farewells, 'tell'>;
+  readonly stopNotifications: Pick<StopNotifications, 'notify'>;
   readonly findMembers: FindMembers;
   readonly verifier: Verifier;
   readonly clock: Clock;
@@ -30,12 +30,12 @@ export async function assertMayDelete(deps: DeleteDeps, subject: Subject, regist
   if (register.purpose === 'System') throw refusal('SYSTEM_REGISTER_PROTECTED');
   const rules = await loadRules(deps, register);
   const may = (entry: RosterEntry) => mayDelete(rules, findMemberAddress(entry.subject) ?? '');
-  if ((await findStanding(deps.wallets, subject, rules, may)) === undefined)
+  if ((await findRosterSigner(deps.wallets, subject, rules, may)) === undefined)
     throw refusal('DELETE_NOT_ATTESTED');
 }
 
 /** Marks a register deleted and sends stop notifications to its validators; idempotent. */
-export async function bury(
+export async function deleteAndNotify(
   deps: DeleteDeps,
   { registerNo, registerId }: Register,
   how: { readonly policy: Deletion['policy']; readonly purgeAfter?: Date | undefined },
@@ -44,7 +44,7 @@ export async function bury(
   const at = new Date(deps.clock.nowMs());
   await deps.database.transact((tx) => markDeleted(tx, { registerNo, registerId, at, ...how }));
   deps.onDeleted();
-  deps.farewells.tell(registerId, members);
+  deps.stopNotifications.notify(registerId, members);
 }
 
 /**
@@ -54,5 +54,5 @@ export async function bury(
 export async function deleteRegister(deps: DeleteDeps, subject: Subject, id: string): Promise<void> {
   const register = await getVisibleRegister(deps.database.read, subject.caller, id);
   await assertMayDelete(deps, subject, register);
-  await bury(deps, register, { policy: 'Tombstone' });
+  await deleteAndNotify(deps, register, { policy: 'Tombstone' });
 }

@@ -37,7 +37,7 @@ export interface Draft {
 }
 
 /** A member to be in the roster, with the key that attests for it. */
-export interface RosterWish {
+export interface RequestedMember {
   readonly walletAddress: string;
   readonly derivedFrom?: DerivedFrom | undefined;
   readonly userId?: string | undefined;
@@ -47,15 +47,15 @@ export interface RosterWish {
 /** The attestations that a new register requires, owners first. */
 export function requestAttestations(
   register: { readonly registerId: string; readonly title: string; readonly grantedAt: string },
-  wishes: readonly RosterWish[],
+  members: readonly RequestedMember[],
 ): RequestedAttestation[] {
-  return wishes.map((wish) => ({
-    walletAddress: wish.walletAddress,
-    derivedFrom: wish.derivedFrom,
-    userId: wish.userId,
+  return members.map((member) => ({
+    walletAddress: member.walletAddress,
+    derivedFrom: member.derivedFrom,
+    userId: member.userId,
     data: {
-      role: wish.role,
-      subject: memberDid(wish.walletAddress),
+      role: member.role,
+      subject: memberDid(member.walletAddress),
       registerId: register.registerId,
       registerName: register.title,
       grantedAt: register.grantedAt,

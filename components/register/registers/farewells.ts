@@ -3,7 +3,7 @@ import { isAppError } from '#core/errors/errors.ts';
 import type { Logger } from '#kit/log/log.ts';
 import { isOutage, type ValidatorAddress, type Validators } from '../clients.ts';
 
-export interface FarewellDeps {
+export interface StopNotificationsDeps {
   readonly validators: Pick<Validators, 'act'>;
   readonly log: Logger;
   /** Pause between attempts in milliseconds; it doubles from the first to the last. */
@@ -11,12 +11,12 @@ export interface FarewellDeps {
 }
 
 /** Sends stop notifications for deleted registers to validators. */
-export interface Farewells {
+export interface StopNotifications {
   /**
    * Requests each validator to stop the register, repeatedly for about an hour, until it answers or this process ends.
    * A validator that restarts meanwhile does not load the register.
    */
-  tell(registerId: string, members: readonly ValidatorAddress[]): void;
+  notify(registerId: string, members: readonly ValidatorAddress[]): void;
   stop(): Promise<void>;
 }
 
@@ -25,13 +25,17 @@ const usualRetryMs = { first: 1_000, last: 30_000 };
 const mostAttempts = 120;
 
 /** Creates the notifier; once it is stopped, no more notifications are sent. */
-export function createFarewells({ validators, log, retryMs = usualRetryMs }: FarewellDeps): Farewells {
+export function createStopNotifications({
+  validators,
+  log,
+  retryMs = usualRetryMs,
+}: StopNotificationsDeps): StopNotifications {
   const ending = new AbortController();
   const { signal } = ending;
-  const underWay = new Set<Promise<void>>();
+  const pending = new Set<Promise<void>>();
 
   /** Whether the notification is complete. */
-  async function bid(at: ValidatorAddress, registerId: string): Promise<boolean> {
+  async function requestStop(at: ValidatorAddress, registerId: string): Promise<boolean> {
     try {
       await validators.act(at, registerId, 'stop');
       return true;
@@ -46,25 +50,25 @@ export function createFarewells({ validators, log, retryMs = usualRetryMs }: Far
     }
   }
 
-  async function insist(at: ValidatorAddress, registerId: string): Promise<void> {
+  async function notifyUntilAnswered(at: ValidatorAddress, registerId: string): Promise<void> {
     let pauseMs = retryMs.first;
     for (let attempt = 1; attempt <= mostAttempts && !signal.aborted; attempt += 1) {
-      if (await bid(at, registerId)) return;
+      if (await requestStop(at, registerId)) return;
       await rest(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
       pauseMs = Math.min(pauseMs * 2, retryMs.last);
     }
   }
 
   return {
-    tell(registerId, members) {
+    notify(registerId, members) {
       for (const member of members.filter((one) => one.endpoint !== '')) {
-        const telling = insist(member, registerId).finally(() => underWay.delete(telling));
-        underWay.add(telling);
+        const sending = notifyUntilAnswered(member, registerId).finally(() => pending.delete(sending));
+        pending.add(sending);
       }
     },
     async stop() {
       ending.abort();
-      await Promise.all(underWay);
+      await Promise.all(pending);
     },
   };
 }

@@ -5,7 +5,7 @@ import { MAX_ROSTER } from '#core/ledger/control-record.ts';
 import type { RosterRole } from '#core/ledger/owner-attestation.ts';
 import type { Wallets } from '../clients.ts';
 import { refusal } from '../errors.ts';
-import type { RosterWish } from './draft.ts';
+import type { RequestedMember } from './draft.ts';
 
 /** A member in a request: `walletAddress`, or the `walletId` of a wallet of the wallet service. */
 export interface MemberName {
@@ -27,7 +27,7 @@ export interface Subject {
   readonly token: string;
 }
 
-interface Wanted {
+interface RequestedWallet {
   readonly wallet: string;
   readonly userId: string | undefined;
   readonly role: RosterRole;
@@ -39,7 +39,7 @@ function refuseInput(message: string): never {
   throw new AppError('invalid', 'INVALID_REQUEST', message);
 }
 
-function wantedOf(member: MemberName, role: RosterRole): Wanted {
+function requestedWallet(member: MemberName, role: RosterRole): RequestedWallet {
   const wallet =
     member.walletAddress ?? member.walletId ?? refuseInput('A member of the roster has no wallet.');
   return { wallet, userId: member.userId, role };
@@ -49,7 +49,7 @@ function wantedOf(member: MemberName, role: RosterRole): Wanted {
  * The default owner of a register: the wallet of the token, else the organisation's, else the oldest one the caller may
  * sign with, which a token issued before that wallet does not name.
  */
-async function defaultOwner(wallets: RosterWallets, { caller, token }: Subject): Promise<Wanted> {
+async function defaultOwner(wallets: RosterWallets, { caller, token }: Subject): Promise<RequestedWallet> {
   const { walletAddress, organizationId } = caller;
   const ofOrganization = async () =>
     organizationId === undefined ? undefined : await wallets.organizationWallet(organizationId);
@@ -69,17 +69,17 @@ export async function resolveRoster(
   wallets: RosterWallets,
   subject: Subject,
   request: RosterRequest,
-): Promise<RosterWish[]> {
+): Promise<RequestedMember[]> {
   const owners = request.owners ?? [];
   const wanted = [
     ...(owners.length > 0
-      ? owners.map((owner) => wantedOf(owner, 'Owner'))
+      ? owners.map((owner) => requestedWallet(owner, 'Owner'))
       : [await defaultOwner(wallets, subject)]),
-    ...(request.additionalAdmins ?? []).map((admin) => wantedOf(admin, admin.role)),
+    ...(request.additionalAdmins ?? []).map((admin) => requestedWallet(admin, admin.role)),
   ];
   const known = await wallets.attestationKeys([...new Set(wanted.map(({ wallet }) => wallet))]);
   const keys = new Map(known.map((key) => [key.wallet, key]));
-  const roster = wanted.map(({ wallet, userId, role }): RosterWish => {
+  const roster = wanted.map(({ wallet, userId, role }): RequestedMember => {
     const key = keys.get(wallet);
     if (key === undefined && !isWalletAddress(wallet)) return refuseInput(`There is no wallet ${wallet}.`);
     if (key === undefined) return { walletAddress: wallet, userId, role };
@@ -92,11 +92,11 @@ export async function resolveRoster(
 }
 
 /** Checks the roster: exactly one owner, no address twice, at most 25 members. */
-function checkRoster(roster: readonly RosterWish[]): void {
-  if (roster.filter((wish) => wish.role === 'Owner').length !== 1)
+function checkRoster(roster: readonly RequestedMember[]): void {
+  if (roster.filter((member) => member.role === 'Owner').length !== 1)
     refuseInput('A register has exactly one owner.');
   if (roster.length > MAX_ROSTER) refuseInput(`A roster holds ${MAX_ROSTER} members at most.`);
-  if (new Set(roster.map((wish) => wish.walletAddress)).size !== roster.length) {
+  if (new Set(roster.map((member) => member.walletAddress)).size !== roster.length) {
     refuseInput('Each wallet address may stand in the roster once.');
   }
 }

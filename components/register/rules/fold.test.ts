@@ -20,14 +20,14 @@ function rulesOfGenesis() {
   return folded;
 }
 
-function placed(wish: object, position = 0): PlacedRecord {
+function placed(overrides: object, position = 0): PlacedRecord {
   const sealed = transaction({
     registerId: figures.controlRecord.registerId,
     payload: { nonsense: true },
     type: 'Control',
     blueprintId: 'register-governance-v1',
     actionId: 'add-member',
-    ...wish,
+    ...overrides,
   });
   return { position, record: parseRecord(sealed.record), payload: sealed.payload };
 }

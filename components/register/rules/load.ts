@@ -29,7 +29,7 @@ export interface RulesDeps {
   readonly clock: Clock;
 }
 
-type Known = Pick<Register, 'registerNo' | 'registerId' | 'height' | 'systemKey'>;
+type RegisterFacts = Pick<Register, 'registerNo' | 'registerId' | 'height' | 'systemKey'>;
 
 const controlsInStep = 200;
 
@@ -71,7 +71,7 @@ async function* sealedDockets(deps: RulesDeps, registerNo: number): AsyncGenerat
  * Rebuilds the rules of a register from its sealed control transactions, as anyone with the chain can, and stores them.
  * Transactions that were sealed before the rules existed and violate them have no effect.
  */
-export async function replayRules(deps: RulesDeps, register: Known): Promise<LedgerRules> {
+export async function replayRules(deps: RulesDeps, register: RegisterFacts): Promise<LedgerRules> {
   let rules: LedgerRules | undefined;
   const projections: Projection[] = [];
   for await (const facts of sealedDockets(deps, register.registerNo)) {
@@ -88,7 +88,7 @@ export async function replayRules(deps: RulesDeps, register: Known): Promise<Led
 }
 
 /** Before docket 0 is sealed, the rules are those that its genesis will establish. */
-async function comingRules(deps: RulesDeps, register: Known): Promise<LedgerRules> {
+async function initialRules(deps: RulesDeps, register: RegisterFacts): Promise<LedgerRules> {
   const payload = await findGenesisPayload(deps.database.read, register.registerNo);
   const { publicKey, algorithm } = register.systemKey;
   if (payload === undefined || !isAlgorithm(algorithm)) throw refusal('REGISTER_NOT_READY');
@@ -96,8 +96,8 @@ async function comingRules(deps: RulesDeps, register: Known): Promise<LedgerRule
 }
 
 /** The rules of a register after its last docket. */
-export async function loadRules(deps: RulesDeps, register: Known): Promise<LedgerRules> {
+export async function loadRules(deps: RulesDeps, register: RegisterFacts): Promise<LedgerRules> {
   const text = await findRulesText(deps.database.read, register.registerNo);
   if (text !== undefined) return readRules(text);
-  return register.height === 0 ? comingRules(deps, register) : replayRules(deps, register);
+  return register.height === 0 ? initialRules(deps, register) : replayRules(deps, register);
 }

@@ -105,8 +105,8 @@ describe('a register that predates the rules', () => {
     ).toBe(202);
     const lax = await register.seal(registerId);
     expect(lax.certificate.signatures).toHaveLength(3);
-    const wish = { operationType: 'suspend-validator', validatorId: 'validator-2' };
-    expect((await post('/governance/propose', wish)).status).toBe(422);
+    const operation = { operationType: 'suspend-validator', validatorId: 'validator-2' };
+    expect((await post('/governance/propose', operation)).status).toBe(422);
     // Three of four voted; from the next docket on all four are needed.
     expect(await register.ledger.writeDocket(lax)).toMatchObject({ outcome: 'replayed' });
     expect(

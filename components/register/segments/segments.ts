@@ -31,7 +31,7 @@ export interface SegmentsOptions {
   readonly mostBytes?: number;
 }
 
-interface Known {
+interface CachedFilters {
   readonly registerNo: number;
   readonly filters: Buffer[];
   learning: boolean;
@@ -47,13 +47,13 @@ interface Known {
  */
 const idleMs = 600_000;
 
-function unknown(registerNo: number): Known {
+function withoutFilters(registerNo: number): CachedFilters {
   return { registerNo, filters: [], learning: false, askedAtMs: 0, fullUntilMs: 0, forgotten: false };
 }
 
-const sizeOf = ({ filters }: Known) => filters.reduce((sum, filter) => sum + filter.length, 0);
+const sizeOf = ({ filters }: CachedFilters) => filters.reduce((sum, filter) => sum + filter.length, 0);
 
-function placesOf({ filters }: Known): KeyPlaces {
+function placesOf({ filters }: CachedFilters): KeyPlaces {
   const from = filters.length;
   return {
     from,
@@ -77,7 +77,7 @@ function placesOf({ filters }: Known): KeyPlaces {
  */
 export function createSegments(options: SegmentsOptions): Segments {
   const { database, clock, log, mostBytes = 64 * 1024 * 1024 } = options;
-  const known = new Map<string, Known>();
+  const known = new Map<string, CachedFilters>();
   let work: Promise<void> = Promise.resolve();
   let stopped = false;
 
@@ -99,7 +99,7 @@ export function createSegments(options: SegmentsOptions): Segments {
     return used + bytes <= mostBytes;
   }
 
-  async function learn(one: Known, open: number): Promise<void> {
+  async function learn(one: CachedFilters, open: number): Promise<void> {
     const { registerNo, filters } = one;
     while (filters.length < open && !one.forgotten && !stopped) {
       const segment = filters.length;
@@ -114,7 +114,7 @@ export function createSegments(options: SegmentsOptions): Segments {
     }
   }
 
-  function startLearning(one: Known, open: number): void {
+  function startLearning(one: CachedFilters, open: number): void {
     one.learning = true;
     work = work
       .then(() => learn(one, open))
@@ -133,7 +133,7 @@ export function createSegments(options: SegmentsOptions): Segments {
       if (before !== undefined && before.filters.length > segment) forget(registerId);
       if (segment === 0) return everywhere;
       const nowMs = clock.nowMs();
-      const one = known.get(registerId) ?? unknown(registerNo);
+      const one = known.get(registerId) ?? withoutFilters(registerNo);
       one.askedAtMs = nowMs;
       // least recently used first
       known.delete(registerId);

@@ -101,7 +101,7 @@ export interface TestRegisterOptions {
   /** Transactions that fill a key segment. */
   readonly segmentTransactions?: number;
   /** Called with the subject of every wake signal. */
-  readonly onRing?: (subject: string) => void;
+  readonly onWake?: (subject: string) => void;
   readonly publicSyncHealth?: boolean;
 }
 
@@ -170,7 +170,7 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
     verifier: createVerifier(nodeEd25519()),
     pool,
     runtime,
-    bus: { publish: (subject) => options.onRing?.(subject) },
+    bus: { publish: (subject) => options.onWake?.(subject) },
     settings: {
       ...testSettings,
       CHANCERY_SYSTEM_REGISTER_VALIDATORS: options.systemRegister ?? 0,
@@ -261,10 +261,13 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
   validators.onSeal = async (registerId) => (await seal(registerId)).header.docketNumber;
 
   /** A register that is online, owned by `admin` with the key of byte 1. */
-  async function createRegister(title = 'Loans', wish: object = {}): Promise<string> {
+  async function createRegister(title = 'Loans', overrides: object = {}): Promise<string> {
     const owner = testKey(1);
     wallets.own('admin', owner);
-    const begun = await call('POST', '/api/registers/initiate', { token: 'admin', body: { title, ...wish } });
+    const begun = await call('POST', '/api/registers/initiate', {
+      token: 'admin',
+      body: { title, ...overrides },
+    });
     const { registerId, nonce } = begun.body;
     const body = { registerId, nonce, autoAttest: true };
     const done = await call('POST', '/api/registers/finalize', { token: 'admin', body });

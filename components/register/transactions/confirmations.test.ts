@@ -3,7 +3,7 @@ import { createConfirmations } from './confirmations.ts';
 
 const key = { registerId: 'r', txId: 't' };
 
-/** A look-up that finds nothing until `say` is called, with the number of calls. */
+/** A look-up that finds nothing until `store` is called, with the number of calls. */
 function stored() {
   let now = false;
   let asked = 0;

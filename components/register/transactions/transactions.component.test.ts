@@ -187,14 +187,14 @@ describe('transactions', () => {
     }
     const all = (await get('?pageSize=100')).body;
     expect(all.items).toHaveLength(all.totalCount);
-    const walked: string[] = [];
+    const paged: string[] = [];
     for (let page = 1, more = true; more; page += 1) {
       const one = (await get(`?page=${page}&pageSize=4`)).body;
-      walked.push(...one.items.map((item: { txId: string }) => item.txId));
+      paged.push(...one.items.map((item: { txId: string }) => item.txId));
       more = one.hasMore;
       expect(one).toMatchObject({ page, pageSize: 4, totalCount: all.totalCount });
     }
-    expect(walked).toEqual(all.items.map((item: { txId: string }) => item.txId));
+    expect(paged).toEqual(all.items.map((item: { txId: string }) => item.txId));
     expect((await get('?page=1000')).body.items).toEqual([]);
     expect((await get('?pageSize=101')).status).toBe(400);
   });

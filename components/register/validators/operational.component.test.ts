@@ -88,13 +88,13 @@ describe('a removal while members are unreachable', () => {
   test('may be forced by system administrators only', async () => {
     register.validators.away.add('validator-3');
     expect(await act('validator-1', 'suspend?force=true')).toEqual(tooFew);
-    const wish = { operationType: 'suspend-validator', validatorId: 'validator-2' };
-    expect((await propose(wish, '?force=true')).body.code).toBe('VAL_PERM_011');
+    const operation = { operationType: 'suspend-validator', validatorId: 'validator-2' };
+    expect((await propose(operation, '?force=true')).body.code).toBe('VAL_PERM_011');
     register.wallets.own('system', owner);
     expect(await act('validator-1', 'suspend', 'system')).toEqual(tooFew);
     expect(await act('validator-1', 'suspend?force=true', 'system')).toEqual([202, undefined]);
-    expect((await propose(wish, '?force=true', 'system')).status).toBe(202);
-    expect((await propose(wish, '?force=perhaps', 'system')).status).toBe(400);
+    expect((await propose(operation, '?force=true', 'system')).status).toBe(202);
+    expect((await propose(operation, '?force=perhaps', 'system')).status).toBe(400);
   });
 
   test('answers 503 when no member can be reached', async () => {

@@ -13,7 +13,7 @@ import type { LedgerRules, LedgerValidator } from '#core/ledger/governance/rules
 import type { Validators } from '../clients.ts';
 import type { Answer } from '../control/answer.ts';
 import { answerOf } from '../control/answer.ts';
-import { actingMember } from '../control/standing.ts';
+import { resolveSigner } from '../control/standing.ts';
 import { submitControl } from '../control/submit.ts';
 import { findAnnounced } from '../directory/store.ts';
 import { refusal } from '../errors.ts';
@@ -27,7 +27,7 @@ export interface SetDeps extends DecideDeps, RulesDeps {
   readonly validators: Pick<Validators, 'submit' | 'provePossession' | 'view'>;
 }
 
-export interface RegistrationWish {
+export interface RegistrationRequest {
   readonly validatorId: string;
   readonly publicKey?: string | undefined;
   /** base64, over the facts of core/ledger/possession */
@@ -41,10 +41,10 @@ export interface RegistrationWish {
 async function entryOf(
   deps: SetDeps,
   registerId: string,
-  wish: RegistrationWish,
+  requested: RegistrationRequest,
   after?: string,
 ): Promise<ValidatorEntry> {
-  const { validatorId, publicKey, proofOfPossession } = wish;
+  const { validatorId, publicKey, proofOfPossession } = requested;
   if (publicKey !== undefined && proofOfPossession !== undefined) {
     const algorithm = 'ED25519';
     return { validatorId, publicKey: normalisePublicKey(algorithm, publicKey), algorithm, proofOfPossession };
@@ -82,10 +82,10 @@ export async function nextEntry(
 export async function registerValidator(
   deps: SetDeps,
   register: Register,
-  wish: RegistrationWish,
+  requested: RegistrationRequest,
 ): Promise<Answer> {
   const rules = await loadRules(deps, register);
-  const validatorEntry = await entryOf(deps, register.registerId, wish);
+  const validatorEntry = await entryOf(deps, register.registerId, requested);
   const { registerId } = register;
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, registerId, validatorEntry };
   const draft = governanceDraft('control.validator.register', payload);
@@ -94,7 +94,7 @@ export async function registerValidator(
   return answerOf(answer, {
     txId,
     registerId,
-    validatorId: wish.validatorId,
+    validatorId: requested.validatorId,
     status: isPublic ? 'active' : 'pending',
     message: 'Nothing changes before the docket is sealed.',
   });
@@ -121,8 +121,8 @@ async function operationOf(
     case 'suspend':
       return { operationType: 'suspend-validator', ...common, validatorId };
     case 'rotate-key': {
-      const wish = { validatorId, ...key };
-      const validatorEntry = await entryOf(deps, register.registerId, wish, publicKey);
+      const requested = { validatorId, ...key };
+      const validatorEntry = await entryOf(deps, register.registerId, requested, publicKey);
       return { operationType: 'rotate-validator-key', ...common, validatorEntry };
     }
   }
@@ -143,7 +143,7 @@ export interface SetChange {
   /** A system administrator forces the change although too few operational members would remain. */
   readonly isForced: boolean;
   /** The key to rotate to; the validator is asked for its next key when absent. */
-  readonly key?: Omit<RegistrationWish, 'validatorId'> | undefined;
+  readonly key?: Omit<RegistrationRequest, 'validatorId'> | undefined;
 }
 
 /** Approves, rejects or suspends a validator, or rotates its key, by a governance operation. */
@@ -155,13 +155,13 @@ export async function changeSet(
   const { register, subject, validatorId } = change;
   const rules = await loadRules(deps, register);
   const validator = getValidator(rules, validatorId);
-  const acting = await actingMember(deps.wallets, subject, rules, by.did);
+  const member = await resolveSigner(deps.wallets, subject, rules, by.did);
   const common = {
-    proposerDid: acting.entry.subject,
+    proposerDid: member.entry.subject,
     proposedAt: formatLedgerTimestamp(deps.clock.nowMicros()),
     ...(by.reason !== undefined && { justification: by.reason }),
   };
-  const proposer = acting.signer;
+  const proposer = member.signer;
   const operation = await operationOf(deps, change, validator, common);
   await assertStaysOperational(deps, { register, rules }, operation, change.isForced);
   const decided = await decide(deps, { register, rules, proposer }, operation, 'auto');

@@ -1,10 +1,10 @@
-import { READS, type ReadName, Subject, type Wanted } from './subject.ts';
+import { type DocketsToSign, READS, type ReadName, Subject } from './subject.ts';
 
 /** Requests over IPC, answered with the same number. */
 export type Request = { readonly number: number } & (
   | { readonly act: 'open'; readonly subject: string; readonly databaseUrl: string }
   | { readonly act: 'growTo'; readonly subject: string; readonly count: number }
-  | ({ readonly act: 'sign'; readonly subject: string } & Wanted)
+  | ({ readonly act: 'sign'; readonly subject: string } & DocketsToSign)
   | { readonly act: 'append'; readonly subject: string }
   | { readonly act: 'spread'; readonly subject: string; readonly registers: number }
   | {

@@ -33,7 +33,7 @@ const paths = {
 } as const satisfies Record<string, (at: Depth) => string>;
 
 /** Dockets to be signed. */
-export interface Wanted {
+export interface DocketsToSign {
   readonly registers: number;
   /** Predecessors may be anywhere in the history, not only among the latest transactions. */
   readonly anywhere?: boolean;
@@ -135,7 +135,7 @@ export class Subject {
    * Signs the dockets for `append`, in turn for each of the registers. Every second transaction has a predecessor
    * without a successor.
    */
-  sign({ registers, count, transactions, anywhere = false }: Wanted): void {
+  sign({ registers, count, transactions, anywhere = false }: DocketsToSign): void {
     const reach = anywhere ? this.#made : Math.min(usualReach, this.#made);
     this.#ready = Array.from({ length: count }, () => {
       const registerId = this.#registers[this.#turn++ % registers] ?? '';
