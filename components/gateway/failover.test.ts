@@ -94,7 +94,7 @@ describe('a service with several endpoints', () => {
     const refusals = (count: number) =>
       Promise.all(Array.from({ length: count }, () => world.startService('validator', refusing)));
 
-    it.each(['GET', 'POST'])('a %s goes to the next one, and later ones at once', async (method) => {
+    it.each(['GET', 'POST'])('a %s is sent to the next endpoint, and later ones at once', async (method) => {
       const [drained] = await refusals(1);
       const { port } = await begin([drained?.address ?? '', members[1]?.address ?? '']);
       const ask = () => call(port, path, { method, ...(method === 'POST' && { body: 'hello' }) });

@@ -46,7 +46,7 @@ describe('services that misbehave', () => {
     ],
     ['headers without end', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(200_000)}\r\n\r\n`],
     [
-      'an upgrade nobody asked for',
+      'an upgrade that was not requested',
       'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
     ],
   ])('answers 502 to %s', async (_name, bytes) => {

@@ -102,7 +102,10 @@ function judgeUpgrade(
   if (fault !== undefined) return fault;
   const { socket } = request;
   if (!connections.isBusy(socket) && !connections.isEnding(socket)) return 'upgrade';
-  return { code: 'INVALID_REQUEST', detail: 'A WebSocket handshake must wait for the answers before it.' };
+  return {
+    code: 'INVALID_REQUEST',
+    detail: 'A WebSocket handshake must wait until earlier requests are answered.',
+  };
 }
 
 async function openTunnel(

@@ -70,7 +70,7 @@ export class ResponseCarrier {
   onRequestStart(controller: Controller): void {
     this.#controller = controller;
     this.#stage = 'request';
-    if (this.#response.destroyed) controller.abort(new Error('client closed the connection'));
+    if (this.#response.destroyed) controller.abort(new Error('the client closed the connection'));
   }
 
   onResponseStart(_controller: Controller, status: number, headers: IncomingHttpHeaders): void {
@@ -101,7 +101,7 @@ export class ResponseCarrier {
 
   onResponseEnd(): void {
     if (this.#stage === 'refused') {
-      this.#reception.settle({ stage: 'refused', error: new Error('the endpoint takes nothing in') });
+      this.#reception.settle({ stage: 'refused', error: new Error('the endpoint accepts no requests') });
       return;
     }
     if (!this.#ended) this.#response.end();

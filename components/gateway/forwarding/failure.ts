@@ -23,7 +23,7 @@ const lost = new Set(['ECONNRESET', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'ETI
 
 /** The error of calls to an endpoint that no longer answers. */
 export function endpointGone(): AppError {
-  return new AppError('timeout', 'ENDPOINT_GONE', 'the endpoint does not answer any more');
+  return new AppError('timeout', 'ENDPOINT_GONE', 'the endpoint no longer answers');
 }
 
 /** Whether a call failed with its connection after it was sent, so that its outcome is unknown. */

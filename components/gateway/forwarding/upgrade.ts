@@ -191,12 +191,15 @@ function answerFailure(handshake: Handshake, options: TunnelOptions, failure: Ca
   if (isAppError(error, 'invalid')) return refuseEarlyBytes(handshake, options);
   const { code, detail } = judgeFailure(failure);
   const { traceId } = handshake.trace;
-  options.log.warn({ err: error, peer: handshake.service, traceId, code }, 'opening a tunnel failed');
+  options.log.warn(
+    { err: error, peer: handshake.service, traceId, code },
+    'opening a WebSocket tunnel failed',
+  );
   return refuse(handshake, options, code, detail);
 }
 
 function refuseEarlyBytes(handshake: Handshake, options: TunnelOptions): number {
-  const detail = 'Nothing may follow a WebSocket handshake before its answer.';
+  const detail = 'A client must not send data between a WebSocket handshake and its answer.';
   return refuse(handshake, options, 'INVALID_REQUEST', detail);
 }
 

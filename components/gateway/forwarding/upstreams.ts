@@ -119,7 +119,7 @@ function createTarget(service: ServiceName, endpoint: Endpoint, options: Upstrea
     pool
       .close()
       .catch((error: unknown) => {
-        log.warn({ err: error, peer: service }, 'closing a rotated connection pool failed');
+        log.warn({ err: error, peer: service }, 'closing the connection pool of a rotated SVID failed');
       })
       .finally(() => closing.delete(pool));
   };
@@ -137,7 +137,7 @@ function createTarget(service: ServiceName, endpoint: Endpoint, options: Upstrea
       return statusCode;
     },
     giveUp: () => {
-      log.warn({ peer: service, origin }, 'an endpoint does not answer; what is under way there is given up');
+      log.warn({ peer: service, origin }, 'an endpoint does not answer; its pending requests are aborted');
       const { pool, probing } = live;
       live = openPools(origin, service, options);
       for (const each of [pool, probing, ...closing]) void destroy(each);

@@ -30,16 +30,16 @@ const publishBody = z
     blueprintId: z.string().min(1).max(64),
     blueprint: z.record(z.string(), z.unknown()).optional().describe('The definition.'),
     blueprintJson: z.string().optional().describe('The definition as JSON text.'),
-    publishedBy: did.describe('DID of who publishes, as it is sealed.'),
+    publishedBy: did.describe('DID of the publisher, as sealed.'),
     callerDid: did.describe('The member of the roster that the caller of this service acts as.'),
     execDefHash: z
       .string()
       .regex(/^[0-9a-f]{64}$/)
       .optional()
-      .describe('What the definition was rehearsed under; another one is refused.'),
+      .describe('Hash of the rehearsed definition; another one is refused.'),
   })
   .refine(({ blueprint, blueprintJson }) => (blueprint === undefined) !== (blueprintJson === undefined), {
-    message: 'blueprint or blueprintJson, one of them',
+    message: 'exactly one of blueprint and blueprintJson',
   });
 
 /** Roles that may publish on a register. */
@@ -70,7 +70,7 @@ export function mountBlueprints(app: App, deps: BlueprintsDeps): void {
         params: z.object({ registerId: z.string() }),
         body: publishBody,
         headers: idempotencyHeaders,
-        response: jsonAnswer('The publication was submitted, or is sealed already.'),
+        response: jsonAnswer('The publication was submitted, or is already sealed.'),
       },
     },
     async (request, reply) => {

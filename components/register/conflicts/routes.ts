@@ -62,7 +62,7 @@ export function mountConflicts(app: App, deps: ConflictsDeps): void {
       schema: {
         operationId: 'resumeRegister',
         tags,
-        summary: 'Let a register go on after two certificates for one height were seen',
+        summary: 'Resume a register that was halted by two certificates for one height',
         params: registerParams,
         response: jsonAnswer('The register is online again.'),
       },
@@ -73,7 +73,7 @@ export function mountConflicts(app: App, deps: ConflictsDeps): void {
       const at = new Date(deps.clock.nowMs());
       const resumed = await deps.database.transact((tx) => resume(tx, { registerNo, registerId, at }));
       if (!resumed) throw refusal('REGISTER_NOT_HALTED');
-      deps.log.warn({ registerId, subject }, 'a halted register goes on');
+      deps.log.warn({ registerId, subject }, 'a halted register was resumed');
       deps.onStatusChanged();
       const conflicts = await listConflicts(deps.database.read, registerNo);
       return { registerId, status: 'Online', conflicts: conflicts.map(present) };

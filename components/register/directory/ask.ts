@@ -30,13 +30,13 @@ export function createFindMembers(db: Reader<RegisterSchema>, outages: Pick<Outa
   return async (registerNo) => outages.order(await read(registerNo));
 }
 
-function nobody(cause: unknown): Error {
+function unavailable(cause: unknown): Error {
   return refusal('VALIDATOR_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
 }
 
 /** A member without an address counts as unreachable. */
 function reach<T>(member: ValidatorAddress, ask: (at: ValidatorAddress) => Promise<T>): Promise<T> {
-  return member.endpoint === '' ? Promise.reject(nobody(undefined)) : ask(member);
+  return member.endpoint === '' ? Promise.reject(unavailable(undefined)) : ask(member);
 }
 
 /** Whether the failure concerns this member alone, so that another one may answer. */
@@ -68,7 +68,7 @@ export async function askOne<T>(
   }
   const [answer] = second;
   if (answer !== undefined) return answer;
-  throw nobody(cause);
+  throw unavailable(cause);
 }
 
 /** The answers of the members that could be reached. */
@@ -121,7 +121,7 @@ export async function askAll<T>(
   });
   await Promise.race([done.promise, Promise.all(asked)]);
   clearTimeout(grace);
-  if (answered.length === 0) throw nobody(failure);
+  if (answered.length === 0) throw unavailable(failure);
   return {
     answers: answered.map(({ answer }) => answer),
     reached: answered.map(({ member }) => member),

@@ -74,7 +74,8 @@ export function createDefaultSet(deps: DefaultSetDeps): DefaultSet {
     if (members.length < quorum(announced.length, 1)) {
       throw unavailable(`Too few validators can be reached: ${absent.join(', ')} did not answer.`);
     }
-    if (absent.length > 0) deps.log.warn({ registerId, absent }, 'validators left out of a new register');
+    if (absent.length > 0)
+      deps.log.warn({ registerId, absent }, 'a new register is created without unreachable validators');
     return members;
   };
 }

@@ -25,7 +25,7 @@ export function directoryHandlers(deps: DirectoryDeps): Handlers {
     async announce(request, context) {
       const { validatorId, algorithm, version } = request;
       if (validatorId !== context.peer.clientId) {
-        throw new AppError('forbidden', 'FORBIDDEN', 'A validator announces itself and nobody else.');
+        throw new AppError('forbidden', 'FORBIDDEN', 'A validator may announce only itself.');
       }
       // Validators have Ed25519 keys only.
       if (!isAlgorithm(algorithm) || algorithm !== 'ED25519') {

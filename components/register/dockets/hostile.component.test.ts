@@ -163,7 +163,7 @@ describe('hostile input from a validator', {
   test('an attestation that the database cannot hold does not prevent the docket from being stored', async () => {
     const bundle = await build(3);
     const [member] = register.members;
-    if (member === undefined) throw new Error('nobody is a member');
+    if (member === undefined) throw new Error('the set is empty');
     const honest = buildVote(bundle.header, member);
     for (const timestamp of ['\u0000', '2026\u0000', 'yesterday', '']) {
       const facts = { ...honest, timestamp };

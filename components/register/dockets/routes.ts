@@ -167,7 +167,7 @@ function mountSeal(app: App, deps: DocketsDeps): void {
       schema: {
         operationId: 'sealDocket',
         tags,
-        summary: 'Seal what waits now',
+        summary: 'Seal the pending transactions now',
         params: registerParams,
         body: z.object({ maxTransactions: z.int().min(1).max(10_000).optional() }).nullish(),
         response: jsonAnswer('The docket that was sealed.', 201),
@@ -176,7 +176,7 @@ function mountSeal(app: App, deps: DocketsDeps): void {
     async (request, reply) => {
       const caller = callerOf(request);
       if (deps.sealAdministratorOnly && decide('RequireAdministrator', caller) !== 'allow') {
-        throw new AppError('forbidden', 'FORBIDDEN', 'Sealing needs the role Administrator here.');
+        throw new AppError('forbidden', 'FORBIDDEN', 'Sealing on demand needs the role Administrator.');
       }
       const register = await getWritableRegister(deps.database.read, caller, request.params.registerId);
       const docketNumber = await seal(deps, register, request.body?.maxTransactions ?? 0);

@@ -43,7 +43,7 @@ const outcomes: Readonly<Record<WriteResult['outcome'], WriteOutcome>> = {
 /** A malformed key is refused: answering "not found" would be wrong. */
 function replayKeyOf(text: string): string {
   if (text === '' || /^[0-9a-f]{32}$/.test(text)) return text;
-  throw new AppError('invalid', 'INVALID_REQUEST', 'A replay key has 32 hexadecimal characters.');
+  throw new AppError('invalid', 'INVALID_REQUEST', 'A replay key must have 32 hexadecimal characters.');
 }
 
 function refusalOf({ code, message, field }: Violation) {
@@ -86,7 +86,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
   return {
     async lookup({ items }) {
       if (items.length > maxLookups)
-        throw new AppError('invalid', 'INVALID_REQUEST', 'Too many items in one lookup.');
+        throw new AppError('invalid', 'INVALID_REQUEST', 'A lookup may contain 10000 items at most.');
       const questions = items.map((item) => ({
         registerId: findRegisterId(item.registerId) ?? '',
         txId: findTxId(item.transactionId) ?? '',

@@ -76,7 +76,11 @@ export function readDocket(bundle: DocketBundle): ReadDocket | Violation[] {
   const { header, transactions } = bundle;
   if (transactions.length === 0 || transactions.length !== header.transactionIds.length) {
     return [
-      validationViolation('VAL_STRUCT_001', 'transactions', 'Every transaction of the docket must be there.'),
+      validationViolation(
+        'VAL_STRUCT_001',
+        'transactions',
+        'Every transaction of the docket must be present.',
+      ),
     ];
   }
   const records: SealedRecord[] = [];

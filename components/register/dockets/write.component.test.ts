@@ -123,7 +123,7 @@ describe('writing dockets', () => {
   it('accepts attestations of members only, one per member', async () => {
     const bundle = await docket(next());
     const [vote] = bundle.attestations;
-    if (vote === undefined) throw new Error('nobody attested');
+    if (vote === undefined) throw new Error('the certificate has no votes');
     await refused({ ...bundle, attestations: [vote, vote] }, 'VAL_SIG_002');
     await refused({ ...bundle, attestations: [{ ...vote, validatorId: 'validator-2' }] }, 'VAL_SIG_002');
     await refused({ ...bundle, attestations: [{ ...vote, reason: 'VAL_SIZE_001' }] }, 'VAL_SIG_002');

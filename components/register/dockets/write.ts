@@ -158,7 +158,7 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
     }
     if (result !== 'moved') return result;
     throw refusal('REGISTER_NOT_READY', {
-      message: 'The head of the register moves too fast.',
+      message: 'The register is being written concurrently; retry the docket.',
       retryAfterSeconds: 1,
     });
   }

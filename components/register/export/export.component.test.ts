@@ -157,7 +157,7 @@ describe('export', () => {
     const third = await begin();
     expect(third.status).toBe(429);
     one.leave();
-    await waitFor(() => exports.running === 1, { what: 'the end of an export whose reader went' });
+    await waitFor(() => exports.running === 1, { what: 'the end of an export whose reader disconnected' });
     two.leave();
     await waitFor(() => exports.running === 0, { what: 'the end of both exports' });
     expect((await read()).status).toBe(200);

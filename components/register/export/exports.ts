@@ -59,7 +59,9 @@ export function createExports(
       if (running.length >= limit) throw refusal('EXPORTS_BUSY', { retryAfterSeconds: 10 });
       running.push(subject);
       const giveUp = () => {
-        stream.destroy(new AppError('timeout', 'TIMEOUT', 'The export was not read for too long.'));
+        stream.destroy(
+          new AppError('timeout', 'TIMEOUT', 'The reader took nothing for too long; the export was aborted.'),
+        );
       };
       const pieces = untilStalled(exportText(db, plan), stallMs, giveUp);
       const stream = Readable.from(pieces, { objectMode: false });

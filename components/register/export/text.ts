@@ -24,7 +24,7 @@ const groupTransactions = 5_000;
 const chunkChars = 64 * 1024;
 
 function lost(docketNumber: number): AppError {
-  const text = 'Rows of a docket are gone; the export cannot go on.';
+  const text = 'Rows of a docket are missing; the export cannot continue.';
   return new AppError('internal', 'INTERNAL_ERROR', text, { details: { docketNumber } });
 }
 

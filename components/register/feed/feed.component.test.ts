@@ -111,13 +111,13 @@ describe('the feed of the register hub', () => {
 
   it('names the receipt that the route returns', async () => {
     const events = await readAll(500, 17);
-    const told = events.find(
+    const found = events.find(
       ({ kind, data }) =>
         kind === 'TransactionReceipt' && 'transactionId' in data && data.transactionId === ids[2],
     );
     const path = `/api/registers/${registerId}/transactions/${ids[2]}/receipt`;
     const { body } = await register.call('GET', path, { token: 'admin' });
-    expect(told?.data).toMatchObject({
+    expect(found?.data).toMatchObject({
       receiptId: body.receiptId,
       sealedAt: body.sealedAt,
       docketNumber: body.docketNumber,

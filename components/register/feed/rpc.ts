@@ -19,7 +19,7 @@ export function eventHandlers(db: Reader<RegisterSchema>): RpcHandlers<(typeof E
     async readEvents({ after, limit: wanted }) {
       const cursor = parseFeedCursor(after);
       if (cursor === undefined)
-        throw new AppError('invalid', 'INVALID_REQUEST', 'The cursor is none of ours.');
+        throw new AppError('invalid', 'INVALID_REQUEST', 'The cursor was not issued by this service.');
       const limit = wanted === 0 ? defaultLimit : Math.min(wanted, mostEvents);
       const page = await readFeed(db, cursor, limit);
       return {

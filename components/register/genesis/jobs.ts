@@ -90,7 +90,7 @@ async function dispatch(deps: DispatchDeps, claimed: ClaimedGenesis): Promise<vo
   if (error !== null) {
     deps.log.warn(
       { registerId: work.registerId, attempts: claimed.attempts, reason: error },
-      'genesis not taken yet',
+      'the genesis transaction was not accepted by every validator; it is submitted again',
     );
   }
   // An accepted genesis is resubmitted at a low rate until its docket is stored: the pool that accepted it may be lost.
@@ -114,7 +114,9 @@ export function startGenesisDispatcher(deps: DispatchDeps): GenesisDispatcher {
   }
 
   return startPollLoop(async () => {
-    await round().catch((error: unknown) => deps.log.warn({ err: error }, 'genesis round failed'));
+    await round().catch((error: unknown) =>
+      deps.log.warn({ err: error }, 'a round of genesis submissions failed; it is retried'),
+    );
     return idleMs;
   });
 }

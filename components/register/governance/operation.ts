@@ -32,10 +32,14 @@ const key = z.object({ publicKey: z.string().min(1).max(1024), algorithm: z.stri
 /** An operation in the ledger's member names; the type determines which of them are required. */
 export const operationBody = z.object({
   operationType: word(OPERATION_TYPES),
-  proposerDid: z.string().max(255).optional().describe('Your own DID; the weightiest one when absent.'),
+  proposerDid: z
+    .string()
+    .max(255)
+    .optional()
+    .describe('Your own DID; the one with the most powerful role when absent.'),
   targetDid: z.string().max(255).optional(),
   targetRole: word(ROSTER_ROLES).optional(),
-  targetKey: key.optional().describe('Of a new member; asked of the wallet service when absent.'),
+  targetKey: key.optional().describe('Of a new member; requested from the wallet service when absent.'),
   validatorId: z.string().max(128).optional(),
   validatorEntry: validatorEntrySchema.optional(),
   evidence: evidenceSchema.optional(),
@@ -43,7 +47,7 @@ export const operationBody = z.object({
   cryptoPolicy: z.record(z.string(), z.unknown()).optional(),
   transitionMode: word(TRANSITION_MODES).optional(),
   justification: reasonText.optional(),
-  proposedAt: z.string().max(64).optional().describe('As the approvals that come along have signed it.'),
+  proposedAt: z.string().max(64).optional().describe('The instant that the enclosed approvals have signed.'),
   expiresAt: z.string().max(64).optional(),
   approvals: z.array(submittedApproval).max(50).optional(),
 });
@@ -104,5 +108,7 @@ export const forceQuery = z.object({
   force: z
     .stringbool()
     .default(false)
-    .describe('System administrators: although fewer operational members would be left than a quorum.'),
+    .describe(
+      'For system administrators: allows the change although fewer operational members than a quorum would remain.',
+    ),
 });

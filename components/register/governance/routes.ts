@@ -67,12 +67,12 @@ const signedBody = z.object({
 const modes = ['auto', 'direct', 'proposal'] as const;
 
 const proposeBody = z.union([
-  z.object({ transaction: signedBody.describe('A governance transaction that is signed already.') }),
+  z.object({ transaction: signedBody.describe('A governance transaction that was signed elsewhere.') }),
   operationBody.extend({
     mode: word(modes)
       .default('auto')
       .describe(
-        'direct: in one transaction with its approvals; auto: that if they suffice, else a proposal.',
+        'direct: one transaction with its approvals; auto: the same if they suffice, else a proposal.',
       ),
   }),
 ]);
@@ -81,7 +81,11 @@ const voteBody = z.union([
   z.object({ transaction: signedBody }),
   z.object({
     decision: z.enum(['approve', 'reject']).optional(),
-    approverDid: z.string().max(255).optional().describe('Your own DID; the weightiest one when absent.'),
+    approverDid: z
+      .string()
+      .max(255)
+      .optional()
+      .describe('Your own DID; the one with the most powerful role when absent.'),
     comment: reasonText.optional(),
     approvals: z.array(submittedApproval).min(1).max(50).optional().describe('Votes that others signed.'),
   }),
@@ -124,7 +128,7 @@ function mountReads(app: App, deps: GovernanceDeps): void {
       schema: {
         operationId: 'listGovernanceOperations',
         tags,
-        summary: 'What was proposed, voted and changed, newest first',
+        summary: 'Proposals, votes and changes, newest first',
         params: registerParams,
         querystring: paging(),
         response: jsonAnswer('A page of operations.'),
@@ -188,7 +192,7 @@ function mountProposals(app: App, deps: GovernanceDeps): void {
       schema: {
         operationId: 'getGovernanceProposal',
         tags,
-        summary: 'One proposal, with what voters sign',
+        summary: 'One proposal, with the digests that voters sign',
         params: proposalParams,
         response: jsonAnswer('The proposal.'),
       },
@@ -261,7 +265,8 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
       schema: {
         operationId: 'proposeGovernanceChange',
         tags,
-        summary: 'Change who governs, who validates or what holds; opens a proposal where others must agree',
+        summary:
+          'Change the roster, the validators or a policy; opens a proposal where other members must agree',
         params: registerParams,
         querystring: forceQuery,
         body: proposeBody,

@@ -40,10 +40,10 @@ describe('a validator that signs two messages for one round', () => {
   function twoVotes({ key }: TestMember, docketHash = hash): Accusation['evidence'] {
     const place = { networkId: testInstallation, height: 1, round: 0 } as const;
     const signed = (docket: { docketHash: string; merkleRoot: string; logRoot: string } | undefined) => {
-      const said = { polRound: -1, validatorSetHash: hash, timestamp: '2026-11-21T10:00:00Z' };
+      const common = { polRound: -1, validatorSetHash: hash, timestamp: '2026-11-21T10:00:00Z' };
       const type = CONSENSUS_TYPES.prevote;
-      const bytes = signBytes({ ...place, ...said, type, registerId, docket });
-      return { ...said, ...(docket && { docket }), signature: encodeBase64(key.signer.sign(bytes)) };
+      const bytes = signBytes({ ...place, ...common, type, registerId, docket });
+      return { ...common, ...(docket && { docket }), signature: encodeBase64(key.signer.sign(bytes)) };
     };
     const first = signed({ docketHash, merkleRoot: hash, logRoot: hash });
     return { kind: 'double-sign', type: 2, ...place, first, second: signed(undefined) };

@@ -44,7 +44,9 @@ export async function runHousekeeping(deps: HousekeepingDeps): Promise<void> {
 /** Runs housekeeping shortly after the start and every hour; returns the function that stops it. */
 export function startHousekeeping(deps: HousekeepingDeps): () => void {
   const keep = () => {
-    runHousekeeping(deps).catch((error: unknown) => deps.log.warn({ err: error }, 'housekeeping failed'));
+    runHousekeeping(deps).catch((error: unknown) =>
+      deps.log.warn({ err: error }, 'housekeeping failed; it is retried in an hour'),
+    );
   };
   const first = setTimeout(keep, firstMs);
   const timer = setInterval(keep, everyMs);

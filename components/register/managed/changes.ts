@@ -43,11 +43,11 @@ export const changeBody = z.discriminatedUnion('change', [
     change: z.literal('metadata'),
     title: knownTitle.optional(),
     description: knownDescription.optional(),
-    metadata: knownMetadata.optional().describe('Added to what there is.'),
+    metadata: knownMetadata.optional().describe('Added to the existing entries.'),
   }),
   z.strictObject({
     change: z.literal('policy'),
-    policy: z.record(z.string(), z.unknown()).describe('What is left out stays, null takes a member away.'),
+    policy: z.record(z.string(), z.unknown()).describe('Members left out stay, null removes a member.'),
     transitionMode: word(TRANSITION_MODES).optional(),
     justification,
   }),
@@ -56,7 +56,10 @@ export const changeBody = z.discriminatedUnion('change', [
   z.strictObject({
     change: z.literal('removeValidator'),
     validatorId: validatorIdText,
-    force: z.boolean().default(false).describe('Although fewer operational members than a quorum stay.'),
+    force: z
+      .boolean()
+      .default(false)
+      .describe('Allows the change although fewer operational members than a quorum would remain.'),
     justification,
   }),
   z.strictObject({ change: z.literal('rotateValidatorKey'), validatorId: validatorIdText, justification }),

@@ -48,7 +48,7 @@ function mountUpsert(app: App, deps: ManagedDeps): void {
       schema: {
         operationId: 'upsertManagedRegister',
         tags,
-        summary: 'Make the register of a custom resource, or go on with it',
+        summary: 'Create the register of a custom resource, or continue its creation',
         params: z.object({ uid: uidText }),
         body: specBody,
         response: jsonAnswer('The register.'),
@@ -89,7 +89,7 @@ function mountOne(app: App, deps: ManagedDeps): void {
       schema: {
         operationId: 'getManagedRegister',
         tags,
-        summary: 'Everything that is shown of a register',
+        summary: 'The complete status of a register',
         params,
         response: jsonAnswer('The register.'),
       },
@@ -106,7 +106,7 @@ function mountOne(app: App, deps: ManagedDeps): void {
       schema: {
         operationId: 'releaseManagedRegister',
         tags,
-        summary: 'Give the register of a custom resource up, or delete it',
+        summary: 'Release the register of a custom resource, or delete it',
         params,
         querystring: z.object({ policy: z.enum(DELETION_POLICIES) }),
         response: jsonAnswer('The deletion.'),
@@ -130,7 +130,7 @@ function mountCount(app: App, deps: ManagedDeps): void {
       schema: {
         operationId: 'countOrganizationRegisters',
         tags,
-        summary: 'How many registers an organisation sees',
+        summary: 'Number of registers that an organisation sees',
         params: z.object({ organizationId: identifier }),
         response: jsonAnswer('The count.'),
       },
@@ -212,7 +212,7 @@ function mountAttestations(app: App, deps: ManagedDeps): void {
       schema: {
         operationId: 'attestRegister',
         tags: ['Registers'],
-        summary: 'Attest for a register that a custom resource has drawn up',
+        summary: 'Attest for the draft register of a custom resource',
         params: z.object({ registerId: z.string() }),
         body: z.strictObject({
           attestations: z.array(attestationBody).max(25).default([]),
@@ -224,7 +224,11 @@ function mountAttestations(app: App, deps: ManagedDeps): void {
     async (request) => {
       const { attestations: given, autoAttest } = request.body;
       if (given.length === 0 && !autoAttest)
-        throw new AppError('invalid', 'INVALID_REQUEST', 'Give attestations, or autoAttest: true.');
+        throw new AppError(
+          'invalid',
+          'INVALID_REQUEST',
+          'The request must contain attestations or autoAttest: true.',
+        );
       const managed = await getWaiting(deps, request.params.registerId);
       const token = autoAttest ? bearerOf(request) : undefined;
       const after = await collect(deps, managed, { given, token });

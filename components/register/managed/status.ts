@@ -149,10 +149,10 @@ const conflictReason = 'two certificates for one height were seen';
 
 /** Aggregates the states of the validators that answer: one that is halted outweighs all others. */
 function validationOf(register: Register, views: readonly ValidatorView[]) {
-  const told = views.flatMap(({ register }) => register ?? []);
+  const reported = views.flatMap(({ register }) => register ?? []);
   const order = ['Halted', 'Running', 'WaitingForValidators', 'Paused', 'Stopped'];
-  const validation = order.find((status) => told.some((each) => each.status === status)) ?? null;
-  const halted = told.find(({ status }) => status === 'Halted');
+  const validation = order.find((status) => reported.some((each) => each.status === status)) ?? null;
+  const halted = reported.find(({ status }) => status === 'Halted');
   const own = register.status === 'Halted' ? conflictReason : null;
   return { validation, haltedReason: own ?? halted?.reason ?? null };
 }

@@ -168,7 +168,7 @@ function mountCount(app: App, deps: ODataDeps, set: EntitySet): void {
       schema: {
         operationId: `countOdata${set.name}`,
         tags,
-        summary: `How many ${set.name} there are`,
+        summary: `Number of ${set.name}`,
         querystring: countQuery,
         response: { ...textAnswer('text/plain', 'The number.'), ...errors },
       },

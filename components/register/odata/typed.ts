@@ -132,7 +132,7 @@ function typeLiteral(context: TypingContext, node: LiteralNode): TypedLiteral {
   const { literal } = node;
   switch (literal.type) {
     case 'null':
-      throw fail(context, node, 'null stands beside eq, ne and in only');
+      throw fail(context, node, 'null is allowed with eq, ne and in only');
     case 'guid':
       return { kind: 'literal', type: 'string', value: literal.value };
     default:

@@ -55,7 +55,7 @@ function readPayload(payload: Uint8Array): unknown {
 
 /**
  * The keys that a sealed transaction publishes; none when it is not a valid participant record. A key counts when it
- * signed the transaction and is published for its own address. So nobody can publish for another address, and the last
+ * signed the transaction and is published for its own address. So a participant cannot publish for another address, and the last
  * record of an address is its holder's own.
  */
 export function participantKeysOf(record: SealedRecord, payload: Uint8Array): ParticipantKey[] {

@@ -195,7 +195,7 @@ export async function disableDevMode(deps: ChangeDeps, register: Register): Prom
     txId,
     policyVersion: version,
     status: 'submitted',
-    message: 'Accepted for sealing. Development mode is off once the register says devMode false.',
+    message: 'Accepted for sealing. Development mode is off once the register shows devMode false.',
   };
   return { status: 200, body };
 }

@@ -34,8 +34,8 @@ const registerParams = z.object({ registerId: z.string() });
 const json = z.record(z.string(), z.unknown());
 
 const updateBody = z.object({
-  policy: json.describe('The next policy; members left out stay as they are, null takes one away.'),
-  updatedBy: z.string().min(1).max(255).describe('Your own DID, of the roster.'),
+  policy: json.describe('The next policy; members left out stay unchanged, null removes one.'),
+  updatedBy: z.string().min(1).max(255).describe('Your own DID on the roster.'),
   transitionMode: word(TRANSITION_MODES).optional().describe('Required from public to consent.'),
   justification: reasonText.optional(),
   proposedAt: z.string().max(64).optional(),
@@ -213,7 +213,7 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
       schema: {
         operationId: 'disableDevelopmentMode',
         tags,
-        summary: 'Turn development mode off, for good',
+        summary: 'Turn development mode off permanently',
         params: registerParams,
         response: jsonAnswer('The transaction was submitted.'),
       },

@@ -56,9 +56,15 @@ export function createCosigners(deps: CosignersDeps): Cosigners {
             const { publicKey } = key;
             const holds = verifier.verify({ algorithm: 'ED25519', publicKey, message, signature });
             if (holds) return noteLine(key, cosignatureBlob(timeSeconds, signature));
-            log.warn({ registerId, validatorId: at.validatorId, size }, 'a cosignature does not verify');
+            log.warn(
+              { registerId, validatorId: at.validatorId, size },
+              'the cosignature of a validator does not verify',
+            );
           } catch (error) {
-            log.info({ err: error, registerId, validatorId: at.validatorId, size }, 'no cosignature');
+            log.info(
+              { err: error, registerId, validatorId: at.validatorId, size },
+              'a validator did not cosign a checkpoint',
+            );
           }
           return undefined;
         }),

@@ -20,7 +20,7 @@ export interface ListDeps {
 }
 
 export const registerId = z.string().optional().describe('One register; without it all that you see.');
-const cursor = z.string().max(512).optional().describe('`next` of the page before.');
+const cursor = z.string().max(512).optional().describe('`next` of the previous page.');
 export const listQuery = paging().extend({ registerId, cursor });
 type ListQuery = z.output<typeof listQuery>;
 
@@ -32,7 +32,9 @@ interface Wanted {
 function searchFor(query: ListQuery, { terms, wallet }: Wanted): Search {
   const offset = (query.page - 1) * query.pageSize;
   if (offset > MOST_EXAMINED)
-    throw refusal('PAGE_TOO_DEEP', { message: 'Pages go to 10000 items; go on with the cursor of "next".' });
+    throw refusal('PAGE_TOO_DEEP', {
+      message: 'Lists page to 10000 items; continue with the cursor of "next".',
+    });
   return {
     set: ENTITY_SETS.Transactions,
     filter: allOf(terms),

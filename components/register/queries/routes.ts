@@ -119,7 +119,11 @@ function mountGraph(app: App, deps: QueriesDeps): void {
         params: z.object({ registerId: z.string() }),
         querystring: z.object({
           limit: decimal({ min: 1, max: 1_000 }).default(200).describe('Nodes, 1 to 1000; 200 when absent.'),
-          before: z.string().max(64).optional().describe('Cursor: the last transaction of the page before.'),
+          before: z
+            .string()
+            .max(64)
+            .optional()
+            .describe('Cursor: the last transaction of the previous page.'),
         }),
         response: jsonAnswer('Nodes and links.'),
       },

@@ -17,9 +17,9 @@ let register: TestRegister;
 let registerId: string;
 let recovery: Recovery;
 let sources: Record<string, Fake>;
-/** Sources that were asked for dockets, in order. */
+/** Sources whose dockets were requested, in order. */
 let asked: string[];
-let told: string[];
+let changes: string[];
 let onSettle: () => Promise<unknown>;
 
 function sourceOf([name, fake]: readonly [string, Fake]): DocketSource {
@@ -42,7 +42,7 @@ beforeAll(async () => {
 afterAll(() => register.stop());
 beforeEach(async () => {
   registerId = await register.createRegister();
-  [sources, asked, told, onSettle] = [{}, [], [], async () => undefined];
+  [sources, asked, changes, onSettle] = [{}, [], [], async () => undefined];
   recovery = createRecovery({
     database: register.database,
     findSources: async () => Object.entries(sources).map(sourceOf),
@@ -53,8 +53,8 @@ beforeEach(async () => {
     settle: async () => void (await onSettle()),
     onChanged: async (id, status) => {
       // the first call is delayed
-      for (let turns = told.length === 0 ? 20 : 0; turns > 0; turns -= 1) await Promise.resolve();
-      if (id === registerId) told.push(status);
+      for (let ticks = changes.length === 0 ? 20 : 0; ticks > 0; ticks -= 1) await Promise.resolve();
+      if (id === registerId) changes.push(status);
     },
   });
 });
@@ -99,7 +99,7 @@ describe('a round of recovery', () => {
     clock.advance(30_000);
     await recovery.round();
     expect([asked.slice(3), entry()?.status]).toEqual([['d'], 'synced']);
-    expect(told).toEqual(['recovering', 'stalled', 'recovering', 'synced']);
+    expect(changes).toEqual(['recovering', 'stalled', 'recovering', 'synced']);
   });
 
   it('stays stalled while the last report of an unreachable source says so, until that source corrects it', async () => {
@@ -121,6 +121,6 @@ describe('a round of recovery', () => {
     source.height = -1;
     clock.advance(30_000);
     await recovery.round();
-    expect(told).toEqual(['recovering', 'stalled', 'recovering', 'stalled']);
+    expect(changes).toEqual(['recovering', 'stalled', 'recovering', 'stalled']);
   });
 });

@@ -123,9 +123,9 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
   /** Publishes changes in order, so that the last one is the state of a register. */
   async function publish({ registerId, status }: Track): Promise<void> {
     const level = status === 'stalled' ? 'warn' : 'info';
-    log[level]({ registerId, status }, 'the synchronisation of a register changed');
+    log[level]({ registerId, status }, 'the sync status of a register changed');
     await deps.onChanged(registerId, status).catch((error: unknown) => {
-      log.warn({ err: error, registerId }, 'a change of synchronisation was not published');
+      log.warn({ err: error, registerId }, 'a change of sync status could not be published');
     });
   }
 
@@ -160,7 +160,7 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
         // One register at a time: a validator reads its log for one caller at a time.
         for (const track of due) await catchUp(track, reports);
       } catch (error) {
-        log.warn({ err: error }, 'a round of recovery failed');
+        log.warn({ err: error }, 'a round of recovery failed; it is repeated');
       }
     },
     health() {

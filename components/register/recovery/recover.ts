@@ -38,7 +38,7 @@ export async function recover(
       const code = isForeseen ? error.code : genericCode('internal');
       deps.log[isForeseen ? 'debug' : 'warn'](
         { err: error, registerId, peer: source.name },
-        'a source failed',
+        'a source failed; the next one is tried',
       );
       // This status is public, and messages contain host names.
       track.failed(source.name, `${code} at docket ${track.current}`);
@@ -55,7 +55,7 @@ async function pull(track: Track, source: DocketSource, deps: RecoverDeps): Prom
   try {
     for (let number = from; track.isBehind; number += 1) {
       const next = await deps.within(dockets.next(), silentMs);
-      if (next === undefined) throw new AppError('timeout', 'SOURCE_SILENT', 'no docket came in time');
+      if (next === undefined) throw new AppError('timeout', 'SOURCE_SILENT', 'no docket arrived in time');
       if (next.done === true) throw new AppError('unavailable', 'SOURCE_EXHAUSTED', 'it has no more dockets');
       track.received(deps.clock.nowMs());
       await store(track, next.value, number, deps);
@@ -76,7 +76,7 @@ async function store(
   const { docketNumber, registerId } = docket.header;
   // A docket that is stored already would be a replay without end.
   if (registerId !== track.registerId || docketNumber !== number)
-    throw new AppError('invalid', 'DOCKET_OUT_OF_ORDER', `it gave docket ${docketNumber} out of its order`);
+    throw new AppError('invalid', 'DOCKET_OUT_OF_ORDER', `docket ${docketNumber} is out of order`);
   const result = await writeDocket(docket);
   switch (result.outcome) {
     case 'stored':
@@ -91,7 +91,7 @@ async function store(
       throw new AppError(
         'unprocessable',
         result.violations[0]?.code ?? 'INVALID_DOCKET',
-        `docket ${docketNumber} is wrong`,
+        `docket ${docketNumber} is invalid`,
       );
   }
 }

@@ -196,9 +196,9 @@ describe('GET /health/sync', () => {
     const { rows } = await register.database.pool.query(
       "select key, kind, data from outbox where kind = 'RegisterSyncStateChanged' order by sequence",
     );
-    const told = rows.map(({ kind, data }) => parseStoredEvent(kind, data)?.data);
+    const events = rows.map(({ kind, data }) => parseStoredEvent(kind, data)?.data);
     const states = (registerId: string) =>
-      told.flatMap((one) =>
+      events.flatMap((one) =>
         one && 'syncState' in one && one.registerId === registerId ? one.syncState : [],
       );
     const [lied] = rows.filter(({ data }) => data.syncState === 'Error');

@@ -30,7 +30,7 @@ const healthSchema = z.object({
         isStale: z.boolean().describe('no progress for more than 10 seconds'),
       }),
     )
-    .describe('those that are not synced first, 1000 at most'),
+    .describe('registers that are not synced first, 1000 at most'),
   checkedAt: text.nullable(),
 });
 

@@ -12,10 +12,10 @@ export function validatorSources(
   const sourceOf = (at: ValidatorAddress): DocketSource => ({
     name: at.validatorId,
     async heights() {
-      const told = await validators.heights(at);
-      if (told.size === 0) return told;
+      const reported = await validators.heights(at);
+      if (reported.size === 0) return reported;
       const own = await registersOfMember(db, at.validatorId);
-      return new Map(own.flatMap((id) => (told.has(id) ? [[id, told.get(id) ?? 0] as const] : [])));
+      return new Map(own.flatMap((id) => (reported.has(id) ? [[id, reported.get(id) ?? 0] as const] : [])));
     },
     dockets: (registerId, from, signal) => validators.readDockets(at, { registerId, from, signal }),
   });

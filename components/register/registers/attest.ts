@@ -71,7 +71,7 @@ export function judgeAttestations(
   const keyOf = (one: { role: string; subject: string }) => `${one.role}:${one.subject}`;
   const open = new Map(returned.map((one) => [keyOf(one), one]));
   if (open.size !== returned.length) {
-    throw new AppError('invalid', 'INVALID_REQUEST', 'An attestation stands there twice.');
+    throw new AppError('invalid', 'INVALID_REQUEST', 'The request contains an attestation twice.');
   }
   const refused: string[] = [];
   const roster: RosterAttestation[] = [];
@@ -112,7 +112,7 @@ export async function attestFor(
   // The control record binds a subject to the address of its key: any other key is another subject.
   if (entry !== undefined) return entry;
   throw refusal('ATTESTATION_INVALID', {
-    message: 'The wallet service signed with a key of another address.',
+    message: 'The wallet service signed with the key of another address.',
   });
 }
 

@@ -96,11 +96,11 @@ describe('changing and deleting a register', () => {
     const list = await register.call('GET', '/api/registers?pageSize=100', { token: 'admin' });
     expect(list.body.items.some((one: { id: string }) => one.id === id)).toBe(false);
     await waitFor(() => register.validators.stopped.includes(`validator-0 ${id}`));
-    const told = await register.database.pool.query(
+    const events = await register.database.pool.query(
       "select data from outbox where kind = 'RegisterDeleted' and key = $1",
       [id],
     );
-    expect(told.rows).toEqual([{ data: { registerId: id, organizationIds: [organizationId] } }]);
+    expect(events.rows).toEqual([{ data: { registerId: id, organizationIds: [organizationId] } }]);
   });
 
   it("still answers replays of a deleted register's last dockets, and accepts no new ones", async () => {

@@ -9,7 +9,7 @@ const member = (validatorId: string) => ({ validatorId, endpoint: `${validatorId
 const outage = new AppError('timeout', 'TIMEOUT', 'did not answer');
 
 /** Validators that fail with these errors in turn, and then stop the register. */
-function told(errors: Readonly<Record<string, readonly Error[]>>) {
+function setup(errors: Readonly<Record<string, readonly Error[]>>) {
   const asked: string[] = [];
   const stopNotifications = createStopNotifications({
     validators: {
@@ -28,7 +28,7 @@ function told(errors: Readonly<Record<string, readonly Error[]>>) {
 
 describe('stop notifications for a deleted register', () => {
   it('are repeated until every validator has answered', async () => {
-    const { stopNotifications, asked } = told({
+    const { stopNotifications, asked } = setup({
       b: [outage, new AppError('unavailable', 'GONE', 'gone'), outage],
     });
     stopNotifications.notify(registerId, [member('a'), member('b'), { validatorId: 'c', endpoint: '' }]);
@@ -38,7 +38,7 @@ describe('stop notifications for a deleted register', () => {
   });
 
   it('are not repeated when a validator does not know the register', async () => {
-    const { stopNotifications, asked } = told({
+    const { stopNotifications, asked } = setup({
       a: [new AppError('not_found', 'REGISTER_NOT_FOUND', 'unknown')],
     });
     stopNotifications.notify(registerId, [member('a'), member('b')]);
@@ -48,7 +48,7 @@ describe('stop notifications for a deleted register', () => {
   });
 
   it('are no longer sent once the service stops', async () => {
-    const { stopNotifications, asked } = told({ a: Array<Error>(1_000).fill(outage) });
+    const { stopNotifications, asked } = setup({ a: Array<Error>(1_000).fill(outage) });
     stopNotifications.notify(registerId, [member('a')]);
     await waitFor(() => asked.length > 2);
     await stopNotifications.stop();

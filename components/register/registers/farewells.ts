@@ -43,7 +43,7 @@ export function createStopNotifications({
       const reason = isAppError(error) ? error.code : String(error);
       log.warn(
         { registerId, validatorId: at.validatorId, reason },
-        'validator does not stop a deleted register',
+        'a validator did not confirm that it stopped a deleted register',
       );
       // a validator that does not know the register, or cannot stop it, will not do so later either
       return isAppError(error) && !isOutage(error);

@@ -43,7 +43,7 @@ async function openOf(deps: FinalizeDeps, request: FinalizeRequest, subject: Sub
   if (spent || deps.clock.nowMs() >= registration.expiresAt.getTime()) throw refusal('REGISTRATION_EXPIRED');
   if (!nonceFits) {
     await deps.database.transact((tx) => countWrongNonce(tx, registration.registerId));
-    throw refusal('ATTESTATION_INVALID', { message: 'The nonce is not that of the registration.' });
+    throw refusal('ATTESTATION_INVALID', { message: 'The nonce does not match the registration.' });
   }
   return registration;
 }

@@ -42,7 +42,7 @@ function refuseInput(message: string): never {
 /** The first policy of a register; system registers accept derived transaction ids only. */
 export function firstPolicy(request: Pick<InitiateRequest, 'policy' | 'purpose'>): RegisterPolicy {
   const policy = parsePolicy(request.policy ?? {});
-  if (policy.version !== 1) refuseInput('The policy of a new register has version 1.');
+  if (policy.version !== 1) refuseInput('The policy of a new register must have version 1.');
   const deadlock = findDeadlock(policy);
   if (deadlock !== undefined) {
     refuseInput(`policy.${deadlock.field}: less than ${deadlock.least} would stop the register for good.`);

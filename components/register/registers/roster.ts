@@ -97,6 +97,6 @@ function checkRoster(roster: readonly RequestedMember[]): void {
     refuseInput('A register has exactly one owner.');
   if (roster.length > MAX_ROSTER) refuseInput(`A roster holds ${MAX_ROSTER} members at most.`);
   if (new Set(roster.map((member) => member.walletAddress)).size !== roster.length) {
-    refuseInput('Each wallet address may stand in the roster once.');
+    refuseInput('Each wallet address may be in the roster once.');
   }
 }

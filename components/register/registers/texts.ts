@@ -13,7 +13,7 @@ export const metadataMap = z
   .refine(atMost32, 'at most 32 members');
 
 /** The same for a register that may exist: `assertReadable` judges what is new. */
-const judgedLater = 'What is new follows the rules for texts of a new register.';
+const judgedLater = 'New texts follow the rules for texts of a new register.';
 export const knownTitle = storable(128).min(1).describe(judgedLater);
 export const knownDescription = storable(2048).describe(judgedLater);
 export const knownMetadata = z

@@ -158,8 +158,8 @@ function proposalRow(proposal: ProposalChange['proposal'], { docketNumber }: Pla
 
 /** The final state of each proposal that the docket touched; one that disappeared without an event is expired. */
 function proposalsOf(folded: FoldedDocket): ProposalRow[] {
-  const said = [...folded.steps.flatMap((step) => step.change?.proposals ?? []), ...folded.expired];
-  const rows = new Map(said.map(({ proposal }) => [proposal.proposalId, proposalRow(proposal, folded)]));
+  const changed = [...folded.steps.flatMap((step) => step.change?.proposals ?? []), ...folded.expired];
+  const rows = new Map(changed.map(({ proposal }) => [proposal.proposalId, proposalRow(proposal, folded)]));
   const open = new Set(folded.after.proposals.map((one) => one.proposalId));
   for (const proposal of folded.before?.proposals ?? []) {
     const { proposalId } = proposal;

@@ -119,7 +119,10 @@ export function createSegments(options: SegmentsOptions): Segments {
     work = work
       .then(() => learn(one, open))
       .catch((error: unknown) => {
-        log.warn({ err: error, registerNo: one.registerNo }, 'a filter of sealed keys could not be had');
+        log.warn(
+          { err: error, registerNo: one.registerNo },
+          'the filter of a sealed key segment could not be loaded; the segment is searched',
+        );
       })
       .finally(() => {
         one.learning = false;

@@ -61,7 +61,10 @@ async function publishMissing(deps: BootstrapDeps, register: Target): Promise<vo
     const answer = await publishDefinition(deps, register, definition, publisher);
     if (answer.status < 300) continue;
     const code = refusedWith(answer);
-    deps.log.warn({ blueprintId: definition.id, code }, 'blueprint of the system register not taken yet');
+    deps.log.warn(
+      { blueprintId: definition.id, code },
+      'an initial blueprint of the system register was not accepted; it is submitted again',
+    );
   }
 }
 
@@ -84,7 +87,7 @@ export function startBootstrap(deps: BootstrapDeps): Bootstrap {
     try {
       return await step(deps);
     } catch (error) {
-      deps.log.warn({ err: error }, 'system register not there yet');
+      deps.log.warn({ err: error }, 'the system register is not ready yet; its creation is retried');
       return 'again';
     }
   }

@@ -124,7 +124,7 @@ function mountClassification(app: App, deps: SystemRegisterDeps): void {
       schema: {
         operationId: 'classifyBlueprintChange',
         tags,
-        summary: 'What publishing a definition would change',
+        summary: 'The version that publishing a definition would give',
         params,
         body: z.strictObject({ newBlueprint: z.record(z.string(), z.unknown()) }),
         response: jsonAnswer('The classification.'),

@@ -139,7 +139,7 @@ function pendingOf({ txId, sealed }: Pooled): UnsealedTransaction {
 
 function memberAt(members: readonly TestMember[], { validatorId }: ValidatorAddress): TestMember {
   const member = members.find((one) => one.validatorId === validatorId);
-  if (member === undefined) throw new AppError('unavailable', 'UNAVAILABLE', 'nobody there');
+  if (member === undefined) throw new AppError('unavailable', 'UNAVAILABLE', 'no validator is reachable');
   return member;
 }
 
@@ -283,8 +283,8 @@ export function fakeValidators(members: readonly TestMember[]): FakeValidators {
         (one) => one.validatorId !== at.validatorId && !fake.away.has(one.validatorId),
       );
       const status = fake.modes.get(`${at.validatorId} ${registerId}`) ?? 'Running';
-      const told = { ...viewed, status, pending: fake.pooled(registerId).length };
-      return { ...viewOf(at, members, heard), register: { ...told, ...fake.said.get(at.validatorId) } };
+      const current = { ...viewed, status, pending: fake.pooled(registerId).length };
+      return { ...viewOf(at, members, heard), register: { ...current, ...fake.said.get(at.validatorId) } };
     },
     ...keysOf(members, answer),
     ...historyOf(() => fake.history, answer),
@@ -297,7 +297,7 @@ export function fakeValidators(members: readonly TestMember[]): FakeValidators {
   };
   function answer({ validatorId }: ValidatorAddress): void {
     if (fake.down || fake.away.has(validatorId))
-      throw new AppError('unavailable', 'UNAVAILABLE', 'nobody there');
+      throw new AppError('unavailable', 'UNAVAILABLE', 'no validator is reachable');
   }
   return fake;
 }

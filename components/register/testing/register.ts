@@ -142,11 +142,11 @@ async function callRoute(app: App, method: Method, path: string, request: TestRe
 /** The ledger with its routes, on its own database. */
 async function openTestLedger(name: string, options: TestRegisterOptions) {
   const { members: size = 1, spare = 0 } = options;
-  const everybody: TestMember[] = Array.from({ length: size + spare }, (_, index) => ({
+  const allMembers: TestMember[] = Array.from({ length: size + spare }, (_, index) => ({
     validatorId: `validator-${index}`,
     key: testKey(100 + index),
   }));
-  const members = everybody.slice(0, size);
+  const members = allMembers.slice(0, size);
   const runtime = testRuntime(
     'service-register',
     options.clock === undefined ? {} : { clock: options.clock },
@@ -161,7 +161,7 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
     migrations,
   });
   const wallets = fakeWallets();
-  const validators = fakeValidators(everybody);
+  const validators = fakeValidators(allMembers);
   const pool = createVerifyPool({ workers: 0 });
   const ledger = assembleLedger({
     database,
@@ -236,7 +236,7 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
   function setOf(set: readonly { readonly validatorId: string }[]): TestMember[] {
     return set.map(({ validatorId }) => {
       const member = validators.members.find((one) => one.validatorId === validatorId);
-      if (member === undefined) throw new Error(`nobody has the key of ${validatorId}`);
+      if (member === undefined) throw new Error(`no test key of ${validatorId}`);
       return member;
     });
   }

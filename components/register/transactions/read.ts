@@ -54,7 +54,7 @@ async function findUnsealed(
     .toSorted((left, right) => precedence[left.status] - precedence[right.status]);
   if (found.length === 0 && !majority) {
     throw refusal('VALIDATOR_UNAVAILABLE', {
-      message: 'Too few validators could be asked.',
+      message: 'Too few validators could be reached; retry later.',
       retryAfterSeconds: 1,
     });
   }

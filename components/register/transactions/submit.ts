@@ -129,7 +129,7 @@ function readySigned(
     throw new AppError(
       'invalid',
       'INVALID_REQUEST',
-      'A signed transaction names transactionId, payloadHash and createdAt too.',
+      'A signed transaction must also name transactionId, payloadHash and createdAt.',
     );
   }
   const signatures = given.map(({ publicKey, signatureValue, algorithm }) => {

@@ -51,7 +51,7 @@ async function entryOf(
   }
   const announced = await findAnnounced(deps.database.read, validatorId);
   if (announced === undefined)
-    throw refusal('VALIDATOR_NOT_FOUND', { message: 'No such validator announced itself.' });
+    throw refusal('VALIDATOR_NOT_FOUND', { message: 'The validator has not announced itself.' });
   const proof = await deps.validators.provePossession(announced, registerId, after);
   const { algorithm } = proof;
   const fits = publicKey === undefined || publicKey === proof.publicKey;
@@ -96,7 +96,7 @@ export async function registerValidator(
     registerId,
     validatorId: requested.validatorId,
     status: isPublic ? 'active' : 'pending',
-    message: 'Nothing changes before the docket is sealed.',
+    message: 'The change takes effect when its docket is sealed.',
   });
 }
 

@@ -29,8 +29,10 @@ const registerBody = z.object({
   registerId: z.string(),
   validatorId,
   publicKey: text(1024).optional(),
-  proofOfPossession: text(1024).optional().describe('With publicKey; asked of the validator when absent.'),
-  grpcEndpoint: text(255).optional().describe('Directory data: the validator announces it itself.'),
+  proofOfPossession: text(1024)
+    .optional()
+    .describe('Together with publicKey; requested from the validator when absent.'),
+  grpcEndpoint: text(255).optional().describe('Directory data, which the validator announces itself.'),
   metadata: z.record(readableLine, readableText).optional(),
 });
 const approveBody = z
@@ -44,7 +46,7 @@ const rotateBody = z
     publicKey: text(1024).optional(),
     proofOfPossession: text(1024)
       .optional()
-      .describe('With publicKey; the validator is asked for its next key when absent.'),
+      .describe("Together with publicKey; the validator's next key is requested when absent."),
   })
   .nullish();
 const suspendBody = z.object({ suspendedBy: text(255).optional(), reason: reasonText.optional() }).nullish();
@@ -74,7 +76,7 @@ function mountOfRegister(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'listApprovedValidators',
         tags,
-        summary: 'Validators the ledger has let in',
+        summary: 'Approved validators of the ledger',
         params: registerParams,
         response: jsonAnswer('The validators.'),
       },
@@ -91,7 +93,7 @@ function mountOfRegister(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'listOperationalValidators',
         tags,
-        summary: 'Which of them are alive',
+        summary: 'Which validators are alive',
         params: registerParams,
         response: jsonAnswer('The validators.'),
       },
@@ -130,7 +132,7 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'countRegisterValidators',
         tags,
-        summary: 'How many validators, by status',
+        summary: 'Number of validators by status',
         params: registerParams,
         response: jsonAnswer('The counts.'),
       },
@@ -152,7 +154,7 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'listPendingValidators',
         tags,
-        summary: 'Validators that wait for approval',
+        summary: 'Validators that are pending approval',
         params: registerParams,
         response: jsonAnswer('The validators.'),
       },
@@ -197,7 +199,7 @@ function mountOne(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'refreshOperationalValidators',
         tags,
-        summary: 'Ask the validators anew who is alive',
+        summary: 'Query again which validators are alive',
         params: registerParams,
         response: jsonAnswer('The validators.'),
       },
@@ -219,7 +221,7 @@ function mountRegistration(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'registerValidator',
         tags,
-        summary: 'Bring a validator to a register',
+        summary: 'Register a validator for a register',
         body: registerBody,
         response: jsonAnswer('The transaction was submitted.', 202),
       },
@@ -283,7 +285,7 @@ export function mountValidators(app: App, deps: ValidatorsDeps): void {
   mountAct(
     app,
     deps,
-    { name: 'approve', id: 'approveValidator', summary: 'Let a validator in', body: approveBody },
+    { name: 'approve', id: 'approveValidator', summary: 'Approve a validator', body: approveBody },
     (body) => ({
       did: body?.approvedBy,
       reason: body?.approvalNotes,
@@ -292,7 +294,7 @@ export function mountValidators(app: App, deps: ValidatorsDeps): void {
   mountAct(
     app,
     deps,
-    { name: 'reject', id: 'rejectValidator', summary: 'Refuse or remove a validator', body: rejectBody },
+    { name: 'reject', id: 'rejectValidator', summary: 'Reject or remove a validator', body: rejectBody },
     (body) => ({ did: body?.rejectedBy, reason: body?.reason }),
   );
   mountAct(
@@ -301,7 +303,7 @@ export function mountValidators(app: App, deps: ValidatorsDeps): void {
     {
       name: 'suspend',
       id: 'suspendValidator',
-      summary: 'Take a validator out of the set',
+      summary: 'Suspend a validator',
       body: suspendBody,
     },
     (body) => ({ did: body?.suspendedBy, reason: body?.reason }),
@@ -309,7 +311,7 @@ export function mountValidators(app: App, deps: ValidatorsDeps): void {
   const rotate = {
     name: 'rotate-key',
     id: 'rotateValidatorKey',
-    summary: 'Give a validator another key',
+    summary: 'Rotate the key of a validator',
     body: rotateBody,
   } as const;
   mountAct(app, deps, rotate, (body) => ({

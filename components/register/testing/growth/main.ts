@@ -43,7 +43,7 @@ async function answer(request: Request): Promise<unknown> {
       subjects.set(request.subject, await Subject.open(request.databaseUrl));
       return undefined;
     case 'growTo':
-      return find(request.subject).growTo(request.count, (made) => tell({ made }));
+      return find(request.subject).growTo(request.count, (made) => send({ made }));
     case 'sign':
       return find(request.subject).sign(request);
     case 'spread':
@@ -60,15 +60,15 @@ async function answer(request: Request): Promise<unknown> {
   }
 }
 
-const tell = (said: object): void => void process.send?.(said);
+const send = (message: object): void => void process.send?.(message);
 
 async function reply(request: Request): Promise<void> {
   const { number } = request;
   try {
     const result = await answer(request);
-    tell({ number, result });
+    send({ number, result });
   } catch (error) {
-    tell({ number, error: error instanceof Error ? error.stack : String(error) });
+    send({ number, error: error instanceof Error ? error.stack : String(error) });
   }
   if (request.act === 'stop') process.disconnect?.();
 }
