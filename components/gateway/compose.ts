@@ -48,7 +48,7 @@ export const createGateway: Create<GatewayConfig> = async (config, runtime) => {
   }
 };
 
-export interface Given {
+export interface GatewayDependencies {
   readonly identity: IdentitySource;
   /** The routing table; that of the installation when absent. */
   readonly table?: readonly RouteRule[];
@@ -58,7 +58,7 @@ export interface Given {
 export async function openGateway(
   config: GatewayConfig,
   runtime: Runtime,
-  { identity, table = routingTable }: Given,
+  { identity, table = routingTable }: GatewayDependencies,
   cleanup: Cleanup,
 ): Promise<Component> {
   const answerTimeoutMs = config.CHANCERY_GATEWAY_ANSWER_SECONDS * 1000;

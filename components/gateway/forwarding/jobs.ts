@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 /** An endpoint, as a probe uses it. */
-interface Probed {
+interface ProbedEndpoint {
   isBusy(): boolean;
   askHealth(signal: AbortSignal): Promise<number>;
   giveUp(): void;
 }
 
 /** A service, as the probes use it. */
-interface Watched<T extends Probed> {
+interface ProbedService<T extends ProbedEndpoint> {
   readonly targets: readonly T[];
   current(): T;
   leave(target: T): void;
@@ -28,8 +28,8 @@ const mostMisses = 3;
  * requests is probed as well, and they are aborted when it no longer answers: a machine that is cut off closes no
  * connection. Returns the function that stops the probes.
  */
-export function startProbes<T extends Probed>(
-  upstreams: readonly Watched<T>[],
+export function startProbes<T extends ProbedEndpoint>(
+  upstreams: readonly ProbedService<T>[],
   options: ProbeOptions = {},
 ): () => void {
   const { everyMs = 1_000, timeoutMs = 2_000 } = options;
@@ -37,7 +37,7 @@ export function startProbes<T extends Probed>(
   if (watched.length === 0) return () => undefined;
   const asked = new Set<T>();
   let stopped = false;
-  const probe = async (upstream: Watched<T>, target: T) => {
+  const probe = async (upstream: ProbedService<T>, target: T) => {
     for (let missed = 0; missed < mostMisses; missed++) {
       const endsAt = performance.now() + timeoutMs;
       const status = await target.askHealth(AbortSignal.timeout(timeoutMs)).catch(() => undefined);
@@ -48,7 +48,7 @@ export function startProbes<T extends Probed>(
     }
     if (target.isBusy() && !stopped) target.giveUp();
   };
-  const look = (upstream: Watched<T>, target: T) => {
+  const look = (upstream: ProbedService<T>, target: T) => {
     if (asked.has(target) || (target !== upstream.current() && !target.isBusy())) return;
     asked.add(target);
     void probe(upstream, target).finally(() => asked.delete(target));

@@ -47,7 +47,7 @@ const info = {
   description: 'Registers, identities, wallets and proofs that anyone can check.',
 } as const;
 
-interface Held {
+interface CachedDocument {
   readonly document: OpenApiDocument | undefined;
   readonly fetchedMs: number;
 }
@@ -57,7 +57,7 @@ interface Held {
  * share a fetch.
  */
 export function createDocuments(options: DocumentsOptions): Documents {
-  const held = new Map<string, Held>();
+  const held = new Map<string, CachedDocument>();
   const underWay = new Map<string, Promise<OpenApiDocument | undefined>>();
 
   const refresh = async (service: ServiceName | 'gateway'): Promise<OpenApiDocument | undefined> => {

@@ -46,7 +46,7 @@ const weights: Readonly<Record<RosterEntry['role'], number>> = {
 };
 
 /** Callers that are not people have no wallets. */
-async function usable(wallets: SignerWallets, token: string): Promise<string[]> {
+async function subjectWalletsOf(wallets: SignerWallets, token: string): Promise<string[]> {
   try {
     return (await wallets.subjectWallets(token)).map((key) => key.walletAddress);
   } catch (error) {
@@ -62,7 +62,7 @@ async function candidateWallets(
 ): Promise<CandidateWallet[]> {
   const { walletAddress, organizationId } = caller;
   const hinted = walletAddress !== undefined && isWalletAddress(walletAddress) ? [walletAddress] : [];
-  const own = new Set([...(await usable(wallets, token)), ...hinted]);
+  const own = new Set([...(await subjectWalletsOf(wallets, token)), ...hinted]);
   const shared = organizationId === undefined ? undefined : await wallets.organizationWallet(organizationId);
   const names = [
     ...own,

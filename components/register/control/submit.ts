@@ -119,7 +119,11 @@ async function sign(deps: ControlDeps, target: Target, draft: ControlDraft, sign
   return { envelope, txId: transactionId, payloadText, signatures } satisfies Submission;
 }
 
-async function hand(deps: ControlDeps, target: Target, submission: Submission): Promise<SubmittedControl> {
+async function sendToValidator(
+  deps: ControlDeps,
+  target: Target,
+  submission: Submission,
+): Promise<SubmittedControl> {
   const bytes = Buffer.from(submissionText(submission));
   const members = await deps.findMembers(target.registerNo);
   const final = (answer: SubmitAnswer) => answer.status !== 503;
@@ -136,7 +140,7 @@ export async function submitControl(
 ): Promise<SubmittedControl> {
   const submission = await sign(deps, target, draft, signer);
   await deps.onSigned?.(submission.txId);
-  return hand(deps, target, submission);
+  return sendToValidator(deps, target, submission);
 }
 
 /** Submits a control transaction that was signed outside this service, unchanged. */
@@ -151,5 +155,5 @@ export async function submitSigned(
     ...envelopeOf(target.registerId, control, sha256Hex(payloadText), createdAt),
     previousTransactionId,
   };
-  return hand(deps, target, { envelope, txId: transactionId, payloadText, signatures });
+  return sendToValidator(deps, target, { envelope, txId: transactionId, payloadText, signatures });
 }

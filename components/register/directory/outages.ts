@@ -19,7 +19,7 @@ export function createOutages(clock: Clock): Outages {
   const isShunned = ({ validatorId }: ValidatorAddress): boolean =>
     clock.nowMs() - (missedAtMs.get(validatorId) ?? Number.NEGATIVE_INFINITY) < avoidMs;
 
-  async function noting<T>(at: ValidatorAddress, ask: () => Promise<T>): Promise<T> {
+  async function recordOutcome<T>(at: ValidatorAddress, ask: () => Promise<T>): Promise<T> {
     try {
       const answer = await ask();
       missedAtMs.delete(at.validatorId);
@@ -32,17 +32,18 @@ export function createOutages(clock: Clock): Outages {
 
   return {
     watch: (validators) => ({
-      submit: (at, submission) => noting(at, () => validators.submit(at, submission)),
-      find: (at, registerId, txIds) => noting(at, () => validators.find(at, registerId, txIds)),
-      listPending: (at, registerId, limit) => noting(at, () => validators.listPending(at, registerId, limit)),
-      seal: (at, request) => noting(at, () => validators.seal(at, request)),
-      cosign: (at, request) => noting(at, () => validators.cosign(at, request)),
+      submit: (at, submission) => recordOutcome(at, () => validators.submit(at, submission)),
+      find: (at, registerId, txIds) => recordOutcome(at, () => validators.find(at, registerId, txIds)),
+      listPending: (at, registerId, limit) =>
+        recordOutcome(at, () => validators.listPending(at, registerId, limit)),
+      seal: (at, request) => recordOutcome(at, () => validators.seal(at, request)),
+      cosign: (at, request) => recordOutcome(at, () => validators.cosign(at, request)),
       provePossession: (at, registerId, after) =>
-        noting(at, () => validators.provePossession(at, registerId, after)),
-      view: (at, registerId) => noting(at, () => validators.view(at, registerId)),
-      heights: (at) => noting(at, () => validators.heights(at)),
+        recordOutcome(at, () => validators.provePossession(at, registerId, after)),
+      view: (at, registerId) => recordOutcome(at, () => validators.view(at, registerId)),
+      heights: (at) => recordOutcome(at, () => validators.heights(at)),
       readDockets: (at, range) => validators.readDockets(at, range),
-      act: (at, registerId, act) => noting(at, () => validators.act(at, registerId, act)),
+      act: (at, registerId, act) => recordOutcome(at, () => validators.act(at, registerId, act)),
     }),
     order: (members) => {
       if (missedAtMs.size === 0) return members;

@@ -88,7 +88,7 @@ export async function rulesOfChain(deps: RulesDeps, chain: StoredChain): Promise
 }
 
 /** The outcome of a docket: the rules after it, and the log that contains it. */
-interface After {
+interface DocketEffect {
   readonly rules: LedgerRules;
   readonly frontier: Frontier;
 }
@@ -97,7 +97,11 @@ interface After {
  * The state after a docket that follows `state`. The segment is unchanged: only the database knows when the next one
  * begins.
  */
-export function stateAfter(state: ChainState, header: DocketHeader, { rules, frontier }: After): ChainState {
+export function stateAfter(
+  state: ChainState,
+  header: DocketHeader,
+  { rules, frontier }: DocketEffect,
+): ChainState {
   const { docketNumber, hash, timestamp } = header;
   const ruled = rules === state.rules ? {} : ruledBy(rules);
   return { ...state, ...ruled, height: docketNumber + 1, head: { docketNumber, hash, timestamp }, frontier };

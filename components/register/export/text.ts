@@ -23,7 +23,7 @@ const groupTransactions = 5_000;
 /** Approximate size of a chunk of text. */
 const chunkChars = 64 * 1024;
 
-function lost(docketNumber: number): AppError {
+function rowsMissing(docketNumber: number): AppError {
   const text = 'Rows of a docket are missing; the export cannot continue.';
   return new AppError('internal', 'INTERNAL_ERROR', text, { details: { docketNumber } });
 }
@@ -61,7 +61,7 @@ async function docketLines(db: Db, plan: ExportPlan, group: readonly StoredDocke
   const byDocket = Map.groupBy(votes, (vote) => vote.docketNumber);
   return group.map((docket) => {
     const transactionIds = ids.get(docket.docket_number) ?? [];
-    if (transactionIds.length !== docket.transaction_count) throw lost(docket.docket_number);
+    if (transactionIds.length !== docket.transaction_count) throw rowsMissing(docket.docket_number);
     const genesisConfig = docket.genesis_config ?? undefined;
     return writeDocket({
       header: {
@@ -96,7 +96,7 @@ async function* groupLines(db: Db, plan: ExportPlan, group: readonly StoredDocke
     for (let position = 0; position < docket.transaction_count; position += 1) {
       const { value: row } = await rows.next();
       const fits = row?.docketNumber === docket.docket_number && row.position === position;
-      if (row === undefined || !fits) throw lost(docket.docket_number);
+      if (row === undefined || !fits) throw rowsMissing(docket.docket_number);
       yield writeTransaction(row.record, row.payload);
     }
   }
@@ -109,7 +109,7 @@ async function* exportLines(db: Db, plan: ExportPlan): AsyncGenerator<string> {
   for (let from = 0; from < size; ) {
     const range = { from, to: size - 1, order: 'asc', limit: groupDockets } as const;
     const group = boundedGroup(await listDockets(db, registerNo, range));
-    if (group[0]?.docket_number !== from) throw lost(from);
+    if (group[0]?.docket_number !== from) throw rowsMissing(from);
     yield* groupLines(db, plan, group);
     from += group.length;
     transactions += group.reduce((sum, docket) => sum + docket.transaction_count, 0);

@@ -41,7 +41,7 @@ export async function readFeed(
   return { events, cursor: { after, seen }, complete: rows.length < limit };
 }
 
-interface Given {
+interface RowProgress {
   readonly events: readonly RegisterEvent[];
   /** Events of the row that are returned now or were returned before. */
   readonly seen: number;
@@ -52,7 +52,7 @@ async function eventsOf(
   db: Reader<RegisterSchema>,
   row: OutboxEvent,
   { seen, room }: { readonly seen: number; readonly room: number },
-): Promise<Given> {
+): Promise<RowProgress> {
   const event = parseStoredEvent(row.kind, row.data);
   if (event === undefined) return { events: [], seen: 0, isWhole: true };
   const fed = { event, place: formatCursor(row.cursor), createdAt: row.createdAt };

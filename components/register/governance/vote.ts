@@ -28,7 +28,7 @@ export interface Ballot {
   readonly approvals?: readonly Approval[] | undefined;
 }
 
-async function openBox(deps: VoteDeps, box: BallotBox, did: string | undefined) {
+async function loadBallot(deps: VoteDeps, box: BallotBox, did: string | undefined) {
   const { register, subject, proposalId } = box;
   const rules = await loadRules(deps, register);
   const proposal = rules.proposals.find((one) => one.proposalId === proposalId);
@@ -57,7 +57,7 @@ export async function vote(deps: VoteDeps, box: BallotBox, ballot: Ballot): Prom
   const { decision, comment, approvals, approverDid } = ballot;
   if (decision === undefined && approvals === undefined)
     throw new AppError('invalid', 'INVALID_REQUEST', 'Give a decision, or approvals that others signed.');
-  const { proposal, member } = await openBox(deps, box, approverDid);
+  const { proposal, member } = await loadBallot(deps, box, approverDid);
   const payload = {
     version: GOVERNANCE_PAYLOAD_VERSION,
     proposalId: box.proposalId,
@@ -72,7 +72,7 @@ export async function vote(deps: VoteDeps, box: BallotBox, ballot: Ballot): Prom
 
 /** Enacts an approved proposal with the caller's wallet. The register service does the same in the background. */
 export async function enact(deps: VoteDeps, box: BallotBox): Promise<Answer> {
-  const { proposal, member } = await openBox(deps, box, undefined);
+  const { proposal, member } = await loadBallot(deps, box, undefined);
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, enactsProposalId: box.proposalId };
   const draft = governanceDraft('control.governance.enact', payload);
   const { txId, answer } = await submitControl(deps, box.register, draft, member.signer);

@@ -24,7 +24,7 @@ export interface LookupRow {
 }
 
 /** The result of the key look-ups, before any row of a transaction is read. */
-interface Found extends Omit<LookupRow, 'leaf'> {
+interface KeyLookup extends Omit<LookupRow, 'leaf'> {
   /** null: the register does not exist */
   readonly registerNo: number | null;
   readonly segment: number | null;
@@ -46,7 +46,7 @@ const given = (number: number, type: string) => sql.raw(`$${number}::${type}`);
  * tables were small would read them whole later. The statement is planned for every batch, so it contains only what the
  * batch needs, and no row of `transactions`, each partition of which would be planned.
  */
-function statementFor(hasPredecessors: boolean): RawBuilder<Found> {
+function statementFor(hasPredecessors: boolean): RawBuilder<KeyLookup> {
   const registerNo = sql`r.register_no`;
   const row = (kind: KeyKind, columns: RawBuilder<unknown>, key: string, sealed: string) =>
     rowOfKey(kind, columns, {
@@ -70,7 +70,7 @@ function statementFor(hasPredecessors: boolean): RawBuilder<Found> {
     joins: sql``,
   };
   const { columns, keys, names, joins } = hasPredecessors ? predecessors : none;
-  return sql<Found>`
+  return sql<KeyLookup>`
     with r as materialized (
       select d.ord, g.register_no, h.open, h.unknown
       from unnest(${given(1, 'text[]')}, ${given(2, 'integer[]')}) with ordinality as d(register_id, known, ord)
@@ -127,19 +127,19 @@ function valuesOf(
 }
 
 /** Place of a transaction that is sealed already. */
-function ownPlace({ registerNo, docketNumber, position }: Found): RegisterPlace | undefined {
+function ownPlace({ registerNo, docketNumber, position }: KeyLookup): RegisterPlace | undefined {
   if (registerNo === null || docketNumber === null || position === null) return undefined;
   return { registerNo, docketNumber, position };
 }
 
 /** Place of a predecessor whose key has no stored type. */
-function untypedPlace(found: Found): RegisterPlace | undefined {
+function untypedPlace(found: KeyLookup): RegisterPlace | undefined {
   if (found.previousType !== null) return undefined;
   return ownPlace({ ...found, docketNumber: found.previousDocket, position: found.previousPosition });
 }
 
 /** Usually reads nothing: most submissions are new. */
-async function completed(db: Db, all: readonly Found[]): Promise<readonly LookupRow[]> {
+async function withRowFacts(db: Db, all: readonly KeyLookup[]): Promise<readonly LookupRow[]> {
   const own = await rowsAt(db, all.map(ownPlace));
   const prior = await rowsAt(db, all.map(untypedPlace));
   return all.map((found, n) => ({
@@ -159,11 +159,11 @@ export function createLookup(db: Db, segments: Pick<Segments, 'of' | 'named'>): 
     const hasPredecessors = questions.some((one) => one.previousTxId !== '');
     const text = hasPredecessors ? texts.following : texts.alone;
     const values = valuesOf(segments, questions, hasPredecessors);
-    const { rows } = await db.getExecutor().executeQuery<Found>(CompiledQuery.raw(text, values));
+    const { rows } = await db.getExecutor().executeQuery<KeyLookup>(CompiledQuery.raw(text, values));
     for (const [index, { registerNo, segment }] of rows.entries()) {
       const registerId = questions[index]?.registerId ?? '';
       if (registerNo !== null && segment !== null) segments.of({ registerNo, registerId, segment });
     }
-    return completed(db, rows);
+    return withRowFacts(db, rows);
   };
 }

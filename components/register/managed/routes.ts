@@ -194,7 +194,7 @@ function mountChanges(app: App, deps: ManagedDeps): void {
 }
 
 /** The draft of a register that lacks attestations. */
-async function getWaiting(deps: ManagedDeps, text: string): Promise<Managed> {
+async function getOpenDraft(deps: ManagedDeps, text: string): Promise<Managed> {
   const registerId = findRegisterId(text);
   const managed = registerId === undefined ? undefined : await findManager(deps.database.read, registerId);
   if (managed?.open === undefined || (await hasBegun(deps.database.read, managed.registerId)))
@@ -229,7 +229,7 @@ function mountAttestations(app: App, deps: ManagedDeps): void {
           'INVALID_REQUEST',
           'The request must contain attestations or autoAttest: true.',
         );
-      const managed = await getWaiting(deps, request.params.registerId);
+      const managed = await getOpenDraft(deps, request.params.registerId);
       const token = autoAttest ? bearerOf(request) : undefined;
       const after = await collect(deps, managed, { given, token });
       const missing = missingOf(after);

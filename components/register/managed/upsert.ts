@@ -125,7 +125,7 @@ async function rosterOf(deps: UpsertDeps, subject: Subject, spec: RegisterSpec):
   return resolveRoster(deps.wallets, subject, { owners, additionalAdmins: spec.admins });
 }
 
-async function drawUp(deps: UpsertDeps, subject: Subject, managed: Managed, spec: RegisterSpec) {
+async function createDraft(deps: UpsertDeps, subject: Subject, managed: Managed, spec: RegisterSpec) {
   const { registerId } = managed;
   const { title, description, purpose, devMode, metadata } = spec;
   const policy = firstPolicy(spec);
@@ -147,7 +147,7 @@ async function draftOf(
   const hash = specHash(spec);
   const nowMs = deps.clock.nowMs();
   if (isCurrent(managed, hash, nowMs)) return managed;
-  const draft = await drawUp(deps, subject, managed, spec);
+  const draft = await createDraft(deps, subject, managed, spec);
   const open = { draft, specHash: hash, expiresAt: new Date(nowMs + draftTtlMs) };
   return deps.database.transact(async (tx) => {
     const now = await lockManaged(tx, managed.uid);

@@ -98,7 +98,7 @@ const rank: Readonly<Record<IndexCondition['by'], number>> = {
   blueprint: 3,
 };
 
-function better(left: IndexCondition | undefined, right: IndexCondition | undefined): boolean {
+function isBetter(left: IndexCondition | undefined, right: IndexCondition | undefined): boolean {
   if (left === undefined || right === undefined) return left !== undefined;
   return rank[left.by] < rank[right.by];
 }
@@ -119,7 +119,7 @@ function bestIndexCondition(
   let best: { readonly indexCondition: IndexCondition; readonly term: Typed } | undefined;
   for (const { term, fact } of terms) {
     const indexCondition = fact && indexConditionOf(fact);
-    if (indexCondition !== undefined && better(indexCondition, best?.indexCondition))
+    if (indexCondition !== undefined && isBetter(indexCondition, best?.indexCondition))
       best = { indexCondition, term };
   }
   return best;

@@ -65,7 +65,7 @@ function planOf({ filter, wallet }: Search): Plan {
 }
 
 /** The scan order that satisfies an `$orderby`; undefined: rows must be sorted. */
-function wayOf(
+function scanFor(
   orderings: readonly TypedOrdering[],
   set: Scan['set'],
   registers: number,
@@ -195,8 +195,8 @@ async function searchAmong(
   const { registerIds } = plan;
   const all = readable.filter(({ registerId }) => registerIds?.includes(registerId) ?? true);
   const from = all.findIndex(({ registerId }) => registerId === start.after?.registerId);
-  const way = wayOf(orderings, set, all.length);
-  const { by, direction } = way ?? { by: 'place', direction: 'desc' };
+  const order = scanFor(orderings, set, all.length);
+  const { by, direction } = order ?? { by: 'place', direction: 'desc' };
   const narrowed = narrow(plan, by);
   const { indexCondition, fromDocket, toDocket } = narrowed;
   const common = { set, by, direction, indexCondition, fromDocket, toDocket } as const;
@@ -206,7 +206,7 @@ async function searchAmong(
     registers: begin === undefined ? all : all.slice(from),
     after: begin && start.after && { registerNo: begin.registerNo, ...start.after.place },
   };
-  const page = await (way === undefined ? pageSorted : pageAlong)(db, scan, narrowed, search);
+  const page = await (order === undefined ? pageSorted : pageAlong)(db, scan, narrowed, search);
   const count = search.count
     ? await countMatches(db, { ...common, registers: all, after: undefined }, narrowed)
     : undefined;

@@ -168,7 +168,7 @@ function sourceOf(indexCondition: IndexCondition | undefined, limit: number): Fr
     : sql`transactions t`;
 }
 
-interface Way {
+interface ScanSource {
   readonly columns: Fragment;
   readonly source: Fragment;
   /** columns that order the scan, most significant first */
@@ -178,7 +178,7 @@ interface Way {
   readonly narrowed: Condition;
 }
 
-function wayOf(scan: Scan, limit: number): Way {
+function scanSourceOf(scan: Scan, limit: number): ScanSource {
   if (scan.set === 'Dockets') {
     const narrowed = sql<boolean>`true`;
     const source = sql`dockets d`;
@@ -219,7 +219,7 @@ function startsOf(scan: Scan) {
  * order, each with its rows in scan order.
  */
 function candidates(scan: Scan, limit: number): Fragment {
-  const { columns, source, steps, begins, narrowed } = wayOf(scan, limit);
+  const { columns, source, steps, begins, narrowed } = scanSourceOf(scan, limit);
   const { numbers, ids, micros, dockets, positions } = startsOf(scan);
   const list = (names: readonly string[]) => sql.raw(names.join(', '));
   const [beyond, atLeast] = scan.direction === 'desc' ? [sql`<`, sql`<=`] : [sql`>`, sql`>=`];

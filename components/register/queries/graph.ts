@@ -32,7 +32,7 @@ export interface GraphNode {
   readonly transactionType: string;
 }
 
-function waitingNode({ record }: UnsealedTransaction): GraphNode {
+function pendingNode({ record }: UnsealedTransaction): GraphNode {
   const parsed = parseRecord(record);
   const ticks = findTimestamp(parsed.createdAt);
   return {
@@ -63,12 +63,12 @@ function sealedNode(row: Row): GraphNode {
 }
 
 /** Pending transactions, newest first; those without a record are omitted. */
-async function waitingNodes(deps: GraphDeps, register: Register): Promise<GraphNode[]> {
+async function pendingNodes(deps: GraphDeps, register: Register): Promise<GraphNode[]> {
   const waiting = await listPending(deps, register);
   return waiting
     .filter(({ record }) => record.length > 0)
     .toReversed()
-    .map(waitingNode);
+    .map(pendingNode);
 }
 
 /** Pending nodes after the cursor; `undefined` when the cursor is not pending. */
@@ -92,7 +92,7 @@ export async function graphOf(deps: GraphDeps, register: Register, query: GraphQ
   const before = query.before === undefined ? undefined : findTxId(query.before);
   if (query.before !== undefined && before === undefined) throw refusal('CURSOR_UNKNOWN');
   const place = before && (await findPlace(deps.db, keyed(deps, register), before));
-  const waiting = place ? [] : afterCursor(await waitingNodes(deps, register), before);
+  const waiting = place ? [] : afterCursor(await pendingNodes(deps, register), before);
   if (waiting === undefined) throw refusal('CURSOR_UNKNOWN');
   const first = waiting.slice(0, limit);
   const { registerId, transactionCount: totalCount } = register;

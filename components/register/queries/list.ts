@@ -24,12 +24,12 @@ const cursor = z.string().max(512).optional().describe('`next` of the previous p
 export const listQuery = paging().extend({ registerId, cursor });
 type ListQuery = z.output<typeof listQuery>;
 
-interface Wanted {
+interface PageQuery {
   readonly terms: readonly Typed[];
   readonly wallet?: string;
 }
 
-function searchFor(query: ListQuery, { terms, wallet }: Wanted): Search {
+function searchFor(query: ListQuery, { terms, wallet }: PageQuery): Search {
   const offset = (query.page - 1) * query.pageSize;
   if (offset > MOST_EXAMINED)
     throw refusal('PAGE_TOO_DEEP', {
@@ -47,7 +47,7 @@ function searchFor(query: ListQuery, { terms, wallet }: Wanted): Search {
 }
 
 /** A page of transactions of one register, or of all that the caller sees, each with its register. */
-export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery, wanted: Wanted) {
+export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery, wanted: PageQuery) {
   const asked = searchFor(query, wanted);
   const one =
     query.registerId === undefined ? undefined : await getVisibleRegister(deps.db, caller, query.registerId);

@@ -9,12 +9,12 @@ import { startTestRegister, type TestRegister } from '../testing/register.ts';
 const owner = testKey(1);
 const other = testKey(2);
 
-interface ToSign {
+interface AttestationToSign {
   readonly attestationData: { readonly role: string; readonly subject: string };
   readonly dataToSign: string;
 }
 
-function attest({ attestationData, dataToSign }: ToSign, key = owner) {
+function attest({ attestationData, dataToSign }: AttestationToSign, key = owner) {
   const signature = encodeBase64(key.signer.signDigest(Buffer.from(dataToSign, 'hex')));
   return { attestationData, publicKey: key.publicKey, algorithm: key.algorithm, signature };
 }
@@ -46,7 +46,7 @@ describe('creating a register', () => {
     const done = await finalize({
       registerId: id,
       nonce,
-      signedAttestations: attestationsToSign.map((one: ToSign) => attest(one)),
+      signedAttestations: attestationsToSign.map((one: AttestationToSign) => attest(one)),
     });
     expect(done.status).toBe(200);
     expect(done.body).toMatchObject({ registerId: id, status: 'created', genesisDocketId: '0' });
@@ -77,10 +77,10 @@ describe('creating a register', () => {
 
   it('refuses a wrong nonce, a wrong signature and a missing owner, and repeats the answer', async () => {
     const { registerId, nonce, attestationsToSign } = (await initiate()).body;
-    const signed = attestationsToSign.map((one: ToSign) => attest(one));
+    const signed = attestationsToSign.map((one: AttestationToSign) => attest(one));
     const wrongNonce = await finalize({ registerId, nonce: 'x', signedAttestations: signed });
     expect([wrongNonce.status, wrongNonce.body.code]).toEqual([401, 'ATTESTATION_INVALID']);
-    const forged = attestationsToSign.map((one: ToSign) => attest(one, other));
+    const forged = attestationsToSign.map((one: AttestationToSign) => attest(one, other));
     const wrongSignature = await finalize({ registerId, nonce, signedAttestations: forged });
     expect([wrongSignature.status, wrongSignature.body.code]).toEqual([401, 'ATTESTATION_INVALID']);
     const nobody = await finalize({ registerId, nonce, signedAttestations: [] });
@@ -153,7 +153,7 @@ describe('creating a register', () => {
 
   it('answers 502 while no validator proves its key, and succeeds afterwards', async () => {
     const { registerId, nonce, attestationsToSign } = (await initiate()).body;
-    const signedAttestations = attestationsToSign.map((one: ToSign) => attest(one));
+    const signedAttestations = attestationsToSign.map((one: AttestationToSign) => attest(one));
     register.validators.down = true;
     const refused = await finalize({ registerId, nonce, signedAttestations });
     register.validators.down = false;

@@ -9,12 +9,12 @@ const wallet = testKey(20);
 const derived = testKey(21);
 const context = 'platform:register-attestation';
 
-interface ToSign {
+interface AttestationToSign {
   readonly attestationData: { readonly role: string; readonly subject: string };
   readonly dataToSign: string;
 }
 
-function attest({ attestationData, dataToSign }: ToSign, key: TestKey) {
+function attest({ attestationData, dataToSign }: AttestationToSign, key: TestKey) {
   const signature = encodeBase64(key.signer.signDigest(Buffer.from(dataToSign, 'hex')));
   return { attestationData, publicKey: key.publicKey, algorithm: key.algorithm, signature };
 }
@@ -85,12 +85,12 @@ describe('a register of an organisation wallet', () => {
   it('refuses the primary key of the wallet and the derived key of another one', async () => {
     const { registerId, nonce, attestationsToSign } = (await initiate(owned)).body;
     for (const key of [wallet, testKey(23)]) {
-      const signedAttestations = attestationsToSign.map((one: ToSign) => attest(one, key));
+      const signedAttestations = attestationsToSign.map((one: AttestationToSign) => attest(one, key));
       const refused = await finalize({ registerId, nonce, signedAttestations });
       expect([refused.status, refused.body.code]).toEqual([401, 'ATTESTATION_INVALID']);
       expect(refused.body.subjects).toEqual([memberDid(derived.walletAddress)]);
     }
-    const signedAttestations = attestationsToSign.map((one: ToSign) => attest(one, derived));
+    const signedAttestations = attestationsToSign.map((one: AttestationToSign) => attest(one, derived));
     expect((await finalize({ registerId, nonce, signedAttestations })).status).toBe(200);
   });
 

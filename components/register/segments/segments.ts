@@ -81,7 +81,7 @@ export function createSegments(options: SegmentsOptions): Segments {
   let work: Promise<void> = Promise.resolve();
   let stopped = false;
 
-  function forget(registerId: string): void {
+  function evict(registerId: string): void {
     const one = known.get(registerId);
     if (one !== undefined) one.forgotten = true;
     known.delete(registerId);
@@ -94,7 +94,7 @@ export function createSegments(options: SegmentsOptions): Segments {
       if (used + bytes <= mostBytes) return true;
       if (clock.nowMs() - one.askedAtMs < idleMs) break;
       used -= sizeOf(one);
-      forget(registerId);
+      evict(registerId);
     }
     return used + bytes <= mostBytes;
   }
@@ -133,7 +133,7 @@ export function createSegments(options: SegmentsOptions): Segments {
     of({ registerNo, registerId, segment }) {
       const before = known.get(registerId);
       // a restored database has other segments
-      if (before !== undefined && before.filters.length > segment) forget(registerId);
+      if (before !== undefined && before.filters.length > segment) evict(registerId);
       if (segment === 0) return everywhere;
       const nowMs = clock.nowMs();
       const one = known.get(registerId) ?? withoutFilters(registerNo);

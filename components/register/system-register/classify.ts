@@ -6,7 +6,7 @@ import { findVersion, type PublishedVersion } from '../blueprints/store.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { Register } from '../registers/store.ts';
 
-interface Current {
+interface PublishedState {
   readonly version: PublishedVersion;
   readonly definition: Readonly<Record<string, unknown>>;
 }
@@ -18,7 +18,7 @@ interface Current {
 export async function classify(
   db: Reader<RegisterSchema>,
   register: Pick<Register, 'registerNo' | 'registerId'>,
-  { version: current, definition }: Current,
+  { version: current, definition }: PublishedState,
   wanted: Definition,
 ) {
   const { blueprintId } = current;

@@ -35,7 +35,7 @@ const longestRetryMs = 60_000;
 type Step = 'waiting' | 'again';
 
 /** The validators of the new register; undefined while they are too few, or when it is created elsewhere. */
-async function findMembersToBe(deps: BootstrapDeps): Promise<string[] | undefined> {
+async function findInitialMembers(deps: BootstrapDeps): Promise<string[] | undefined> {
   const { membersNeeded, freshMs, clock } = deps;
   if (membersNeeded === 0) return undefined;
   const announced = await announcedSince(deps.database.read, new Date(clock.nowMs() - freshMs));
@@ -43,7 +43,7 @@ async function findMembersToBe(deps: BootstrapDeps): Promise<string[] | undefine
 }
 
 async function make(deps: BootstrapDeps): Promise<Step> {
-  const members = await findMembersToBe(deps);
+  const members = await findInitialMembers(deps);
   if (members === undefined) return 'waiting';
   await tryAlone(deps.database, () => beginSystemRegister(deps, members));
   return 'again';
@@ -83,7 +83,7 @@ async function step(deps: BootstrapDeps): Promise<Step> {
 export function startBootstrap(deps: BootstrapDeps): Bootstrap {
   let retryMs = firstRetryMs;
 
-  async function tried(): Promise<Step> {
+  async function stepWithRetry(): Promise<Step> {
     try {
       return await step(deps);
     } catch (error) {
@@ -93,7 +93,7 @@ export function startBootstrap(deps: BootstrapDeps): Bootstrap {
   }
 
   return startPollLoop(async () => {
-    const result = await tried();
+    const result = await stepWithRetry();
     const restMs = result === 'waiting' ? longestRetryMs : retryMs;
     retryMs = result === 'waiting' ? firstRetryMs : Math.min(retryMs * 2, longestRetryMs);
     return restMs;

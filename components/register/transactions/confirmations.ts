@@ -36,7 +36,7 @@ export function createConfirmations(): Confirmations {
     for (const waiter of set) waiter.wake();
   };
 
-  function enlist(key: string, waiter: Waiter): () => void {
+  function addWaiter(key: string, waiter: Waiter): () => void {
     const set = waiters.get(key) ?? new Set();
     waiters.set(key, set.add(waiter));
     count += 1;
@@ -60,7 +60,7 @@ export function createConfirmations(): Confirmations {
       const deadline = performance.now() + timeoutMs;
       let woken = Promise.withResolvers<void>();
       const wake = () => woken.resolve();
-      const leave = enlist(`${registerId}/${txId}`, { wake });
+      const leave = addWaiter(`${registerId}/${txId}`, { wake });
       ended.signal.addEventListener('abort', wake, { once: true });
       try {
         for (;;) {

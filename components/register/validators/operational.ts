@@ -36,7 +36,7 @@ export async function viewsOf(deps: OperationalDeps, register: Register): Promis
 }
 
 /** The active validator that an operation would remove from the set. */
-function leaverOf(rules: LedgerRules, operation: Operation): string | undefined {
+function removedValidatorOf(rules: LedgerRules, operation: Operation): string | undefined {
   const takesOut =
     operation.operationType === 'remove-validator' || operation.operationType === 'suspend-validator';
   if (!takesOut) return undefined;
@@ -56,7 +56,7 @@ export async function assertStaysOperational(
   operation: Operation,
   isForced: boolean,
 ): Promise<void> {
-  const leaver = leaverOf(rules, operation);
+  const leaver = removedValidatorOf(rules, operation);
   if (leaver === undefined || isForced) return;
   const left = activeMembers(rules).filter(({ validatorId }) => validatorId !== leaver);
   const needed = quorum(left.length, rules.policy.consensus.signatureThresholdMin);

@@ -58,12 +58,12 @@ function assertManages(caller: Caller): void {
   if (!manages) throw new AppError('forbidden', 'FORBIDDEN', 'This needs the role Administrator.');
 }
 
-interface Seen {
+interface VisibleSet {
   readonly register: Register;
   readonly rules: LedgerRules;
 }
 
-async function see(deps: ValidatorsDeps, caller: Caller, registerId: string): Promise<Seen> {
+async function loadVisible(deps: ValidatorsDeps, caller: Caller, registerId: string): Promise<VisibleSet> {
   const register = await getVisibleRegister(deps.database.read, caller, registerId);
   return { register, rules: await loadRules(deps, register) };
 }
@@ -82,7 +82,7 @@ function mountOfRegister(app: App, deps: ValidatorsDeps): void {
       },
     },
     async (request) => {
-      const { rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       return presentApproved(rules);
     },
   );
@@ -99,7 +99,7 @@ function mountOfRegister(app: App, deps: ValidatorsDeps): void {
       },
     },
     async (request) => {
-      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       return presentOperational(rules, await viewsOf(deps, register), deps.clock.nowMs());
     },
   );
@@ -120,7 +120,7 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
       },
     },
     async (request) => {
-      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       const validators = rules.validators.map(presentValidator);
       return { registerId: register.registerId, validators, count: validators.length };
     },
@@ -138,7 +138,7 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
       },
     },
     async (request) => {
-      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       const byStatus: Record<string, number> = {};
       for (const { status } of rules.validators) {
         const name = status.toLowerCase();
@@ -160,7 +160,7 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
       },
     },
     async (request) => {
-      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       const waiting = rules.validators.filter(({ status }) => status === 'Pending');
       return {
         registerId: register.registerId,
@@ -187,7 +187,7 @@ function mountOne(app: App, deps: ValidatorsDeps): void {
     },
     async (request) => {
       const { params } = request;
-      const { register, rules } = await see(deps, callerOf(request), params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), params.registerId);
       const validator = getValidator(rules, params.validatorId);
       return { registerId: register.registerId, ...presentValidator(validator) };
     },
@@ -205,7 +205,7 @@ function mountOne(app: App, deps: ValidatorsDeps): void {
       },
     },
     async (request) => {
-      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       const nowMs = deps.clock.nowMs();
       const operational = presentOperational(rules, await viewsOf(deps, register), nowMs);
       return { ...operational, refreshedAt: apiTimestamp(nowMs) };

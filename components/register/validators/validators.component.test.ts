@@ -6,7 +6,7 @@ import { buildDocket } from '../testing/build-docket.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
 import { transaction } from '../testing/sealed.ts';
 
-interface Listed {
+interface ListedValidator {
   readonly validatorId: string;
   readonly status: string;
 }
@@ -26,7 +26,7 @@ describe('validators of a register', () => {
   const post = (path: string, body: unknown, token = 'admin') => register.call('POST', path, { token, body });
   const setAt = async (id: string) => {
     const { body } = await get(`/api/registers/${id}/validators/approved`);
-    return body.validators.map((one: Listed) => one.validatorId);
+    return body.validators.map((one: ListedValidator) => one.validatorId);
   };
   const spare = (index: number) => {
     const member = register.validators.members[4 + index];
@@ -35,7 +35,7 @@ describe('validators of a register', () => {
   };
   const next = (registerId: string, n: number) => transaction({ registerId, payload: { n } });
 
-  async function bring(id: string, validatorId = 'validator-4') {
+  async function registerSpare(id: string, validatorId = 'validator-4') {
     const answer = await post('/api/validators/register', { registerId: id, validatorId });
     expect(answer.status).toBe(202);
     await register.seal(id);
@@ -57,7 +57,7 @@ describe('validators of a register', () => {
     register.validators.away.add('validator-3');
     const operational = await get(`/api/registers/${id}/validators/operational`);
     register.validators.away.delete('validator-3');
-    expect(operational.body.validators.map((one: Listed) => one.validatorId)).toEqual([
+    expect(operational.body.validators.map((one: ListedValidator) => one.validatorId)).toEqual([
       'validator-0',
       'validator-1',
       'validator-2',
@@ -73,7 +73,7 @@ describe('validators of a register', () => {
   it('an approved validator counts from the docket after its approval, and not before', async () => {
     const id = await register.createRegister();
     await register.introduce(spare(0));
-    const registered = await bring(id);
+    const registered = await registerSpare(id);
     expect(registered).toMatchObject({ validatorId: 'validator-4', status: 'pending' });
     const pending = await get(`/api/validators/${id}/pending`);
     expect(pending.body).toMatchObject({ count: 1, validators: [{ validatorId: 'validator-4' }] });
@@ -154,7 +154,7 @@ describe('validators of a register', () => {
       policy: { validators: { registrationMode: 'public' } },
     });
     await register.introduce(spare(0));
-    expect(await bring(id)).toMatchObject({ status: 'active' });
+    expect(await registerSpare(id)).toMatchObject({ status: 'active' });
     expect((await register.state(id)).members).toHaveLength(5);
     expect((await get(`/api/validators/${id}/validator-4`)).body).not.toHaveProperty('approvedBy');
   });
