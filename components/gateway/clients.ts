@@ -8,7 +8,10 @@ import type { ServiceName } from './routing/table.ts';
 const documentTimeoutMs = 2000;
 const documentLimitBytes = 8 * 1024 * 1024;
 
-/** A service works when it answers over mutual TLS with anything but a 5xx: its own readiness stops its listener. */
+/**
+ * A service is up when it answers over mutual TLS with anything but a 5xx: a service that is not ready stops its
+ * listener.
+ */
 export function probeWith(upstreams: Upstreams): Probe {
   return async (service, signal) => {
     const { statusCode, body } = await ask(found(upstreams, service), { path: '/health', signal });
@@ -33,7 +36,7 @@ async function ask(
   }
 }
 
-/** Reads `/openapi.json` of a service; `own` gives the gateway's. */
+/** Reads `/openapi.json` of a service; `own` returns the gateway's. */
 export function fetchFrom(upstreams: Upstreams, own: () => Promise<unknown>): FetchDocument {
   return async (service) => {
     if (service === 'gateway') return own();

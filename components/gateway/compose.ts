@@ -31,7 +31,7 @@ const maxTunnels = 10_000;
 /** Longest time a service has to answer a WebSocket handshake. */
 const maxHandshakeMs = 10_000;
 
-/** Time that requests in flight get when the gateway stops. */
+/** Grace period for requests in flight when the gateway stops. */
 const drainMs = 3000;
 
 /** Builds and starts the gateway: workload identity, upstream pools, own pages, public listener, operations listener. */
@@ -48,17 +48,17 @@ export const createGateway: Create<GatewayConfig> = async (config, runtime) => {
   }
 };
 
-export interface Given {
+export interface GatewayDependencies {
   readonly identity: IdentitySource;
-  /** Every public path; that of the installation when absent. */
+  /** The routing table; that of the installation when absent. */
   readonly table?: readonly RouteRule[];
 }
 
-/** The same with an identity in hand, as tests have it. */
+/** The same with a given identity, for tests. */
 export async function openGateway(
   config: GatewayConfig,
   runtime: Runtime,
-  { identity, table = routingTable }: Given,
+  { identity, table = routingTable }: GatewayDependencies,
   cleanup: Cleanup,
 ): Promise<Component> {
   const answerTimeoutMs = config.CHANCERY_GATEWAY_ANSWER_SECONDS * 1000;
@@ -98,7 +98,7 @@ export async function openGateway(
   };
 }
 
-/** `service-{name}`; of validators, any member (D28, D21). */
+/** The expected SPIFFE id: `service-{name}`, or any validator, since each validator can serve every request. */
 function expectedPeer(installation: string, service: ServiceName): ExpectPeer {
   if (service === 'validator') {
     const prefix = serviceSpiffeId(installation, 'validator-');
@@ -183,7 +183,7 @@ async function listen(server: Server, host: string, port: number): Promise<numbe
   return bound.port;
 }
 
-/** Takes no more connections, lets requests end, then cuts what is left. */
+/** Stops accepting connections, lets requests finish, then cuts the rest. */
 async function closeListener(server: Server, tunnels: Tunnels): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   server.close(() => resolve());

@@ -4,7 +4,7 @@ import { ROUTED_SERVICES, type RoutedService } from '#core/identity/service-rout
 import { serviceOf } from '#core/identity/services.ts';
 import { commonSettings, type Endpoint, endpoint, port } from '#kit/config/config.ts';
 
-/** Where a service listens: one address, or those of its members. */
+/** Address of a service: one endpoint, or those of its members. */
 type EndpointsSetting = z.ZodOptional<z.ZodType<readonly Endpoint[], string>>;
 
 const oneEndpoint = (service: RoutedService): EndpointsSetting =>
@@ -13,7 +13,7 @@ const oneEndpoint = (service: RoutedService): EndpointsSetting =>
     .optional()
     .describe(`host:port of the ${service} service's mutual-TLS listener; its paths answer 503 when absent`);
 
-/** Members of a set: they are tried in this order, and the one that answers is kept until a connection to it fails. */
+/** Members of a set: they are tried in this order, and the one that answers is used until a connection to it fails. */
 const memberEndpoints = (service: RoutedService): EndpointsSetting =>
   z
     .string()
@@ -33,7 +33,7 @@ type SettingOf<Name extends string> = Name extends `${infer First}-${infer Rest}
   ? `CHANCERY_${Uppercase<First>}_${Uppercase<Rest>}_HTTPS`
   : `CHANCERY_${Uppercase<Name>}_HTTPS`;
 
-/** Name of the setting that says where a service listens: `CHANCERY_TOOL_SERVER_HTTPS`. */
+/** Name of the setting with the address of a service: `CHANCERY_TOOL_SERVER_HTTPS`. */
 const settingOf = (service: RoutedService) =>
   `CHANCERY_${service.toUpperCase().replaceAll('-', '_')}_HTTPS` as SettingOf<RoutedService>;
 

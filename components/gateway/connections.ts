@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** What the listener remembers of a connection while it lasts. */
+/** State of a connection of the listener. */
 export interface Connections {
   /** Counts a request that is not answered yet. */
   hold(socket: Socket, response: ServerResponse): void;
   isBusy(socket: Socket): boolean;
-  /** Nothing that comes behind the request at hand is served. */
+  /** No further request on this connection is served. */
   end(socket: Socket): void;
   isEnding(socket: Socket): boolean;
 }

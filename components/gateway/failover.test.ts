@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { waitFor } from '#kit/testing/wait.ts';
 import { call, createTestWorld, type TestService, type TestWorld } from './testing/world.ts';
 
-/** Answers with its name and the size of the body it got. */
+/** Answers with its name and the size of the received body. */
 const named =
   (name: string): RequestListener =>
   (request, response) => {
@@ -28,7 +28,7 @@ describe('a service with several endpoints', () => {
     world.startGateway({ validator: addresses.join(',') });
   const path = '/api/v1/transactions/validate';
 
-  it('keeps to the first one that answers', async () => {
+  it('keeps using the first endpoint that answers', async () => {
     const { port } = await begin();
     for (let n = 0; n < 3; n += 1) expect((await call(port, path)).text).toBe('a 0');
     expect(members.map(({ seen }) => seen.length)).toEqual([3, 0, 0]);
@@ -54,7 +54,7 @@ describe('a service with several endpoints', () => {
     },
   );
 
-  it('answers 503 while none can be reached, and comes back with any of them', async () => {
+  it('answers 503 while no endpoint can be reached, and recovers with any of them', async () => {
     const { port } = await begin();
     for (const member of members) await member.stop();
     expect((await call(port, path, { method: 'POST', body: 'x' })).status).toBe(503);
@@ -63,21 +63,21 @@ describe('a service with several endpoints', () => {
     expect((await call(port, path, { method: 'POST', body: 'x' })).text).toBe('b again 1');
   });
 
-  it('passes one by that shows another identity', async () => {
+  it('skips an endpoint with another identity', async () => {
     const impostor = await world.startService('register', named('impostor'));
     const { port } = await begin([impostor.address, members[2]?.address ?? '']);
     expect((await call(port, path, { method: 'POST', body: 'x' })).text).toBe('c 1');
     expect(impostor.seen).toEqual([]);
   });
 
-  it('does not repeat what a service has begun to take', async () => {
+  it('does not repeat a request that a service has started to receive', async () => {
     const deaf = await world.startService('validator', (request) => request.socket.destroy());
     const { port } = await begin([deaf.address, members[0]?.address ?? '']);
     expect((await call(port, path, { method: 'POST', body: 'x' })).status).toBe(502);
     expect(members[0]?.seen).toEqual([]);
   });
 
-  it('counts as healthy while one of them answers', async () => {
+  it('counts as healthy while one endpoint answers', async () => {
     const { port } = await begin();
     await members[0]?.stop();
     await members[1]?.stop();
@@ -86,7 +86,7 @@ describe('a service with several endpoints', () => {
     expect((await call(port, path)).text).toBe('c 0');
   });
 
-  describe('of which one refuses with the word that nothing was done', () => {
+  describe('with an endpoint that refuses and states that nothing was done', () => {
     const refusing: RequestListener = (request, response) => {
       request.resume();
       request.on('end', () => response.writeHead(503, { 'x-retry-elsewhere': 'true' }).end('drained'));
@@ -94,7 +94,7 @@ describe('a service with several endpoints', () => {
     const refusals = (count: number) =>
       Promise.all(Array.from({ length: count }, () => world.startService('validator', refusing)));
 
-    it.each(['GET', 'POST'])('a %s goes to the next one, and later ones at once', async (method) => {
+    it.each(['GET', 'POST'])('a %s is sent to the next endpoint, and later ones at once', async (method) => {
       const [drained] = await refusals(1);
       const { port } = await begin([drained?.address ?? '', members[1]?.address ?? '']);
       const ask = () => call(port, path, { method, ...(method === 'POST' && { body: 'hello' }) });
@@ -103,7 +103,7 @@ describe('a service with several endpoints', () => {
       expect([drained?.seen.length, members[1]?.seen.length]).toEqual([1, 2]);
     });
 
-    it('the client gets the refusal when all refuse, without that word', async () => {
+    it('the client gets the refusal, without that statement, when all refuse', async () => {
       const all = await refusals(3);
       const { port } = await begin(all.map(({ address }) => address));
       const answer = await call(port, path, { method: 'POST', body: 'x' });
@@ -112,7 +112,7 @@ describe('a service with several endpoints', () => {
       expect(all.every(({ seen }) => seen.length > 0)).toBe(true);
     });
 
-    it('a body that was streamed is not sent again, and the next one goes elsewhere', async () => {
+    it('a streamed body is not sent again, and the next request uses another endpoint', async () => {
       const [drained] = await refusals(1);
       const { port } = await begin([drained?.address ?? '', members[1]?.address ?? '']);
       const ask = () => call(port, path, { method: 'POST', body: 'x'.repeat(200_000) });
@@ -121,7 +121,7 @@ describe('a service with several endpoints', () => {
       expect(await ask()).toMatchObject({ status: 200, text: 'b 200000' });
     });
 
-    it('a service behind one address is asked once more', async () => {
+    it('a service behind one address is called once more', async () => {
       let isClosing = true;
       const register = await world.startService('register', (request, response) => {
         if (!isClosing) return named('register')(request, response);
@@ -134,14 +134,14 @@ describe('a service with several endpoints', () => {
     });
   });
 
-  it('a read whose connection broke before the answer goes to the next one', async () => {
+  it('a read whose connection broke before the answer is sent to the next endpoint', async () => {
     const deaf = await world.startService('validator', (request) => request.socket.destroy());
     const { port } = await begin([deaf.address, members[0]?.address ?? '']);
     expect((await call(port, path)).text).toBe('a 0');
     expect(deaf.seen.length).toBe(1);
   });
 
-  it('does not wait for one that answers nothing any more: reads go to the next one, the rest fails', async () => {
+  it('does not wait for an endpoint that no longer answers: reads are sent to the next one, other requests fail', async () => {
     const silent = await world.startService('validator', () => undefined);
     const { port } = await begin([silent.address, members[1]?.address ?? '']);
     const [read, write] = await Promise.all([
@@ -153,7 +153,7 @@ describe('a service with several endpoints', () => {
     expect(write.json()).toMatchObject({ code: 'GATEWAY_TIMEOUT' });
   }, 20_000);
 
-  it('waits for one that works on its answer', async () => {
+  it('waits for an endpoint that is working on its answer', async () => {
     const answers: (() => void)[] = [];
     const busy = await world.startService('validator', (request, response) => {
       if (request.url === '/health') response.end();

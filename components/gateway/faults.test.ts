@@ -46,7 +46,7 @@ describe('services that misbehave', () => {
     ],
     ['headers without end', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(200_000)}\r\n\r\n`],
     [
-      'an upgrade nobody asked for',
+      'an upgrade that was not requested',
       'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
     ],
   ])('answers 502 to %s', async (_name, bytes) => {
@@ -59,7 +59,7 @@ describe('services that misbehave', () => {
     });
   });
 
-  it('passes informational answers over', async () => {
+  it('ignores informational answers', async () => {
     const bytes =
       'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
     const gateway = await world.startGateway({ register: await raw(bytes) });
@@ -78,7 +78,7 @@ describe('services that misbehave', () => {
     expect(answer.json()).toMatchObject({ code: 'GATEWAY_TIMEOUT', path: '/api/registers' });
   });
 
-  it('answers 503 within the connect timeout when nobody speaks TLS there', async () => {
+  it('answers 503 within the connect timeout when the port does not speak TLS', async () => {
     const mute = createTcpServer((socket) => socket.on('error', () => undefined));
     mute.listen(0, '127.0.0.1');
     await once(mute, 'listening');
@@ -90,7 +90,7 @@ describe('services that misbehave', () => {
     expect(answer.status).toBe(503);
   });
 
-  it('answers 502 when the service does not accept our identity', async () => {
+  it("answers 502 when the service does not accept the gateway's identity", async () => {
     const other = await createTestWorld();
     const identity = await other.authority.issue(spiffeId(clientIds.register));
     const register = await world.startService('register', (_request, response) => response.end('ok'), {
@@ -101,7 +101,7 @@ describe('services that misbehave', () => {
     await other.stop();
   });
 
-  it('comes back by itself when the service does', async () => {
+  it('recovers when the service does', async () => {
     const first = await world.startService('register', (_request, response) => response.end('first'));
     const gateway = await world.startGateway({ register: first.address });
     expect((await call(gateway.port, '/api/registers')).text).toBe('first');
@@ -112,7 +112,7 @@ describe('services that misbehave', () => {
     await waitFor(async () => (await call(gateway.port, '/api/registers')).text === 'second');
   });
 
-  it('lets requests under way end when it stops, and takes no more', async () => {
+  it('completes pending requests when it stops, and accepts no new ones', async () => {
     const held: (() => void)[] = [];
     const register = await world.startService('register', (_request, response) => {
       held.push(() => response.end('done'));
@@ -132,7 +132,7 @@ describe('services that misbehave', () => {
     await stopped;
   });
 
-  it('keeps one service from holding up another one', async () => {
+  it("isolates services from each other's delays", async () => {
     const released = Promise.withResolvers<void>();
     const register = await world.startService('register', (_request, response) => {
       void released.promise.then(() => response.end());

@@ -32,7 +32,7 @@ describe('forwarding', () => {
   let world: TestWorld;
   let register: TestService;
   let gateway: TestGateway;
-  /** Released by a test to let a held answer go. */
+  /** A test calls these to release held answers. */
   const held: (() => void)[] = [];
   const answers: Record<string, RequestListener> = {
     plain: (_request, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end('plain'),
@@ -84,7 +84,7 @@ describe('forwarding', () => {
 
   afterAll(() => world.stop());
 
-  it('carries method, path and query unchanged and adds what the service needs to know', async () => {
+  it("forwards method, path and query unchanged and adds the client's origin", async () => {
     const answer = await call(gateway.port, '/api/registers/echo?x=%2f&y=1', {
       method: 'POST',
       body: '{"a":1}',
@@ -119,7 +119,7 @@ describe('forwarding', () => {
     for (const name of ['te', 'forwarded', 'x-real-ip']) expect(seen.headers[name]).toBeUndefined();
   });
 
-  it('begins a trace where there is none, or none that can be believed', async () => {
+  it('starts a trace when there is none, or no valid one', async () => {
     for (const traceparent of [undefined, 'nonsense', `00-${'0'.repeat(32)}-b7ad6b7169203331-01`]) {
       const headers = traceparent === undefined ? {} : { traceparent };
       const answer = await call(gateway.port, '/api/registers/echo', { headers });
@@ -128,7 +128,7 @@ describe('forwarding', () => {
     }
   });
 
-  it('lays security headers over every answer and drops what names the software', async () => {
+  it('sets security headers on every answer and drops headers that name the software', async () => {
     for (const path of ['/api/registers/echo', '/health', '/api/internal/x', '/api/wallets']) {
       const { headers } = await call(gateway.port, path);
       expect(headers).toMatchObject({
@@ -156,7 +156,7 @@ describe('forwarding', () => {
     expect(headers['set-cookie']).toEqual(['a=1', 'b=2']);
   });
 
-  it('drops what the client names in Connection, but not what authenticates it', async () => {
+  it('drops headers named in Connection, except those that authenticate the client', async () => {
     const answer = await call(gateway.port, '/api/registers/echo', {
       headers: {
         connection: 'close, x-drop, authorization, host',
@@ -183,7 +183,7 @@ describe('forwarding', () => {
     expect(await call(gateway.port, '/api/registers/nothing')).toMatchObject({ status: 204, text: '' });
   });
 
-  it('streams an answer as it comes', async () => {
+  it('streams an answer as it arrives', async () => {
     const socket = connect(gateway.port, '127.0.0.1');
     let text = '';
     socket.on('data', (chunk) => {
@@ -198,12 +198,12 @@ describe('forwarding', () => {
     socket.destroy();
   });
 
-  it('carries large answers whole', async () => {
+  it('forwards large answers completely', async () => {
     const answer = await call(gateway.port, '/api/registers/large');
     expect(answer.text.length).toBe(8 * megabyte);
   });
 
-  it.each([0, 1, 65_536, 65_537, 10 * megabyte])('carries a body of %d bytes', async (sizeBytes) => {
+  it.each([0, 1, 65_536, 65_537, 10 * megabyte])('forwards a body of %d bytes', async (sizeBytes) => {
     const answer = await call(gateway.port, '/api/registers/echo', {
       method: 'POST',
       body: Buffer.alloc(sizeBytes, 'x'),
@@ -212,7 +212,7 @@ describe('forwarding', () => {
     expect(answer.json()['bytes']).toBe(sizeBytes);
   });
 
-  it('carries a chunked body', async () => {
+  it('forwards a chunked body', async () => {
     const text = await sendRaw(
       gateway.port,
       'POST /api/registers/echo HTTP/1.1\r\nhost: h\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n',
@@ -221,7 +221,7 @@ describe('forwarding', () => {
     expect(text).toContain('"bytes":5');
   });
 
-  it('refuses 10 MB + 1 byte with 413 before the service sees anything', async () => {
+  it('refuses 10 MB + 1 byte with 413 before the service receives anything', async () => {
     const before = register.seen.length;
     const answer = await sendRaw(
       gateway.port,
@@ -233,7 +233,7 @@ describe('forwarding', () => {
     expect(register.seen.length).toBe(before);
   });
 
-  it('refuses 10 MB + 1 byte with 413 when nothing announced the length', async () => {
+  it('refuses 10 MB + 1 byte with 413 when the length was not announced', async () => {
     const socket = connect(gateway.port, '127.0.0.1');
     let text = '';
     socket.on('data', (chunk) => {
@@ -253,7 +253,7 @@ describe('forwarding', () => {
     socket.destroy();
   });
 
-  it('lets a client that writes everything first read the refusal', async () => {
+  it('delivers the refusal to a client that writes its whole body first', async () => {
     const url = `http://127.0.0.1:${gateway.port}`;
     const body = Buffer.alloc(10 * megabyte + 1, 'x');
     const refused = await fetch(`${url}/api/registers/echo`, { method: 'POST', body });
@@ -270,7 +270,7 @@ describe('forwarding', () => {
     await down.text();
   });
 
-  it('passes an early refusal of the service on while the body is still coming', async () => {
+  it('forwards an early refusal of the service while the body is still arriving', async () => {
     const text = await sendRaw(
       gateway.port,
       `POST /api/registers/early HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: ${megabyte}\r\n\r\n${'x'.repeat(megabyte)}`,
@@ -278,7 +278,7 @@ describe('forwarding', () => {
     expect(text).toMatch(/^HTTP\/1\.1 409 /);
   });
 
-  it('answers 100-continue only for bodies it takes', async () => {
+  it('answers 100-continue only for bodies that it accepts', async () => {
     const head = 'host: h\r\nconnection: close\r\nexpect: 100-continue\r\n';
     const refused = await sendRaw(
       gateway.port,
@@ -311,7 +311,7 @@ describe('forwarding', () => {
     }
   });
 
-  it('gives up the call when the client goes away', async () => {
+  it('aborts the call when the client disconnects', async () => {
     const before = register.seen.length;
     const socket = connect(gateway.port, '127.0.0.1');
     socket.write('GET /api/registers/stream HTTP/1.1\r\nhost: h\r\n\r\n');
@@ -333,7 +333,7 @@ describe('forwarding', () => {
     expect(JSON.stringify(world.runtime.lines)).not.toMatch(/verysecret|topsecret|session=hidden/);
   });
 
-  it('takes over a rotated SVID without losing a request', async () => {
+  it('switches to a rotated SVID without losing a request', async () => {
     const before = register.seen.length;
     const calls = Array.from({ length: 60 }, async (_unused, position) => {
       if (position % 20 === 10) await gateway.rotate();
@@ -344,7 +344,7 @@ describe('forwarding', () => {
     expect(register.seen.length - before).toBe(60);
   });
 
-  it('does not speak to a service with another identity', async () => {
+  it('does not call a service with another identity', async () => {
     const impostors = [
       await world.authority.issue(spiffeId('service-wallet')),
       await world.authority.issue('spiffe://other.example/service/service-tenant'),
@@ -361,7 +361,7 @@ describe('forwarding', () => {
     }
   });
 
-  it('tries an idempotent call a second time when it finds no connection, and a POST never', async () => {
+  it('retries an idempotent call that found no connection, and never a POST', async () => {
     const probe = await world.startService('tenant', (_request, response) => response.end());
     const port = Number(probe.address.split(':')[1]);
     await probe.stop();

@@ -4,7 +4,7 @@ import { mountOpenApiRoutes, type OpenApiDeps } from './openapi/routes.ts';
 
 export interface Deps extends HealthDeps, OpenApiDeps {}
 
-/** The pages that the gateway answers itself; everything else it forwards. */
+/** The pages that the gateway serves itself; everything else is forwarded. */
 export function mountRoutes(app: App, deps: Deps): void {
   mountHealthRoutes(app, deps);
   mountOpenApiRoutes(app, deps);

@@ -10,7 +10,7 @@ import {
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-describe('what never gets through', () => {
+describe('requests that are never forwarded', () => {
   let world: TestWorld;
   let gateway: TestGateway;
   const services: TestService[] = [];
@@ -32,7 +32,7 @@ describe('what never gets through', () => {
 
   const reached = () => services.reduce((sum, service) => sum + service.seen.length, 0);
 
-  it('answers 404 for internal paths in every disguise and method (A3)', async () => {
+  it('answers 404 for internal paths in every encoding and method', async () => {
     const targets = [
       '/api/internal/service-auth/token',
       '/api/internal/service-auth/token/',
@@ -118,7 +118,7 @@ describe('what never gets through', () => {
     expect(reached()).toBe(before);
   });
 
-  it('does not let a request hide behind another one', async () => {
+  it('does not allow request smuggling', async () => {
     const before = reached();
     const answer = await sendRaw(
       gateway.port,
@@ -139,7 +139,7 @@ describe('what never gets through', () => {
     expect(fits.status).toBe(200);
   });
 
-  it('answers 405 for TRACE with the methods that it carries, and ends CONNECT', async () => {
+  it('answers 405 for TRACE with the forwarded methods, and closes CONNECT', async () => {
     const trace = await call(gateway.port, '/api/registers', { method: 'TRACE' });
     expect([trace.status, trace.headers.allow]).toEqual([405, methods.join(', ')]);
     const answer = await sendRaw(
@@ -167,7 +167,7 @@ describe('what never gets through', () => {
     expect(seen?.headers.upgrade).toBeUndefined();
   });
 
-  it('believes forwarding headers of trusted proxies only', async () => {
+  it('trusts forwarding headers of trusted proxies only', async () => {
     const [, register] = services;
     const trusting = await world.startGateway(
       { register: register?.address ?? '' },

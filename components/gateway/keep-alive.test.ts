@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { waitFor } from '#kit/testing/wait.ts';
 import { call, createTestWorld, type TestWorld } from './testing/world.ts';
 
-/** Of /proc/net/tcp: the kernel counts in hundredths of a second, and calls its timers by number. */
+/** From /proc/net/tcp: the kernel counts in hundredths of a second, and identifies timers by number. */
 const keepAliveTimer = '02';
 const ticksInSecond = 100;
 
-/** Seconds until the kernel asks for a sign of life on the connection to a port of this machine; undefined when it will not. */
+/** Seconds until the kernel sends a keep-alive probe on the connection to a local port; undefined when it will not. */
 function nextProbeSeconds(port: number): number | undefined {
   const peer = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   for (const line of readFileSync('/proc/net/tcp', 'utf8').split('\n')) {
@@ -26,7 +26,7 @@ describe.runIf(process.platform === 'linux')('a connection that waits for an ans
   });
   afterAll(() => world.stop());
 
-  it('is asked for signs of life', async () => {
+  it('is probed by TCP keep-alive', async () => {
     const held: (() => void)[] = [];
     const register = await world.startService('register', (_request, response) => {
       held.push(() => response.end('at last'));

@@ -1,11 +1,11 @@
 import type { Runtime } from '#kit/lifecycle/lifecycle.ts';
 
-/** One request as it is counted and logged: never its query, headers or body. */
+/** One request for metrics and logs: never its query, headers or body. */
 export interface Observed {
   readonly method: string;
   /** Path without query. */
   readonly path: string;
-  /** The service, `gateway` for its own pages, `none` for what was refused before routing. */
+  /** The service, `gateway` for its own pages, `none` for requests refused before routing. */
   readonly peer: string;
   readonly status: number;
   readonly clientAddress: string;

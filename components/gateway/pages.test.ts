@@ -6,7 +6,7 @@ import { call, createTestWorld, type TestGateway, type TestWorld } from './testi
 
 const okay: RequestListener = (_request, response) => response.writeHead(404).end();
 
-/** A port of loopback that was free a moment ago. */
+/** A loopback port that was free a moment ago. */
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -78,13 +78,13 @@ describe('pages of the gateway', () => {
 
   afterAll(() => world.stop());
 
-  it('says that it answers itself', async () => {
+  it('answers its own health check', async () => {
     const answer = await call(gateway.port, '/health');
     expect(answer.status).toBe(200);
     expect(answer.json()).toMatchObject({ status: 'healthy', service: 'gateway' });
   });
 
-  it('is degraded when an inessential service is down, and does not say where it is', async () => {
+  it('is degraded when a non-essential service is down, without revealing its address', async () => {
     const [tenant, register] = [
       await world.startService('tenant', okay),
       await world.startService('register', okay),
@@ -151,7 +151,7 @@ describe('pages of the gateway', () => {
     }
   });
 
-  it('serves no document of a part of the services: 503 until each has been fetched once', async () => {
+  it('serves no partial document: 503 until each has been fetched once', async () => {
     const port = await freePort();
     const tenant = await world.startService('tenant', serving(tenantDocument));
     const other = await world.startGateway({ tenant: tenant.address, register: `127.0.0.1:${port}` });
@@ -174,7 +174,7 @@ describe('pages of the gateway', () => {
     expect((await call(other.port, '/openapi.json')).status).toBe(200);
   });
 
-  it('have their own methods: anything else is 405 with Allow', async () => {
+  it('allow GET and HEAD only: other methods answer 405 with Allow', async () => {
     for (const path of [
       '/health',
       '/api/health',
@@ -192,7 +192,7 @@ describe('pages of the gateway', () => {
     expect((await call(gateway.port, '/health', { method: 'HEAD' })).status).toBe(200);
   });
 
-  it('serves the reference page from its own files, with a policy that allows no other', async () => {
+  it('serves the reference page from its own files, with a policy that allows no others', async () => {
     const page = await call(gateway.port, '/docs');
     expect(page.status).toBe(200);
     expect(page.headers['content-type']).toContain('text/html');

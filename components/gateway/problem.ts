@@ -3,7 +3,7 @@ import { discardBody } from './forwarding/request-body.ts';
 import { securityHeaders } from './forwarding/response-headers.ts';
 import { rawHead } from './raw-answer.ts';
 
-/** What the gateway itself answers instead of a service; code -> status and title. */
+/** The gateway's own problem answers; code -> status and title. */
 export const gatewayProblems = {
   INVALID_REQUEST: { status: 400, title: 'Invalid request' },
   NOT_FOUND: { status: 404, title: 'Not found' },
@@ -27,13 +27,13 @@ export interface Problem {
   readonly path: string;
   readonly traceId: string;
   readonly nowMs: number;
-  /** Ends the connection after the answer, because the rest of the request is not wanted. */
+  /** Closes the connection after the answer, because the rest of the request is unwanted. */
   readonly close?: boolean;
   /** `Allow` of a 405. */
   readonly allow?: readonly string[];
 }
 
-/** The problem+json text of specification 1, section 7, with the members of RFC 9457. */
+/** The problem+json text of specification document 1, section 7, with the members of RFC 9457. */
 export function problemBody(problem: Problem): string {
   const { status, title } = gatewayProblems[problem.code];
   return JSON.stringify({
@@ -73,7 +73,7 @@ export function problemHeaders(problem: Problem, body: string): string[] {
   return headers;
 }
 
-/** Answers with a problem; breaks the connection instead when an answer has already begun. Returns the status. */
+/** Answers with a problem; closes the connection instead when an answer has already begun. Returns the status. */
 export function sendProblem(response: ServerResponse, problem: Problem): number {
   const { status } = gatewayProblems[problem.code];
   if (response.headersSent) {

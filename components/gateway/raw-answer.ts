@@ -1,10 +1,10 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-/** Time a client has to end a connection after its last answer. */
+/** Time for a client to close a connection after its last answer. */
 const lingerMs = 1000;
 
-/** Status line and headers (a flat list) as bytes, for sockets that have no response object. */
+/** Status line and headers (a flat list) as bytes, for sockets without a response object. */
 export function rawHead(status: number, headers: readonly string[]): Buffer {
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`];
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
@@ -12,8 +12,8 @@ export function rawHead(status: number, headers: readonly string[]): Buffer {
 }
 
 /**
- * Sends the last bytes of a connection and ends it. What the client still sends is discarded for a second, so that no
- * reset overtakes the answer; then the connection is destroyed.
+ * Sends the last bytes of a connection and ends it. Further input is discarded for a second, so that no reset overtakes
+ * the answer; then the connection is destroyed.
  */
 export function endConnection(socket: Duplex, bytes: Buffer): void {
   const timer = setTimeout(() => socket.destroy(), lingerMs);

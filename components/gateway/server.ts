@@ -14,10 +14,10 @@ import type { Matcher } from './routing/match.ts';
 import type { RouteRule, ServiceName } from './routing/table.ts';
 import { judgeTarget } from './routing/target.ts';
 
-/** What happens to a request once it is known to be public. */
+/** Handlers of requests that are known to be public. */
 export interface Destinations {
   forward(exchange: Exchange): void;
-  /** Answers one of the gateway's own pages; `target` is what the page is called inside. */
+  /** Answers one of the gateway's own pages; `target` is the internal path of the page. */
   serve(request: IncomingMessage, response: ServerResponse, target: string): void;
   /** Answers a handshake; resolves with the status. */
   tunnel(handshake: Handshake): Promise<number>;
@@ -32,7 +32,7 @@ export interface ListenerOptions {
   readonly clock: Clock;
 }
 
-/** Methods that are carried. TRACE would echo credentials; CONNECT is for proxies of another kind. */
+/** Methods that are forwarded. TRACE would echo credentials; CONNECT is for proxies of another kind. */
 const carriedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /** Methods of the gateway's own pages. */
@@ -44,7 +44,7 @@ const limits = {
   requestTimeout: 120_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 5000,
-  // judged with the target, so that the refusal is a problem like any other
+  // checked with the target, so that the refusal is a problem answer like any other
   requireHostHeader: false,
   insecureHTTPParser: false,
 } as const;
@@ -60,7 +60,7 @@ type Verdict =
   | { readonly kind: 'route'; readonly rule: RouteRule; readonly path: string; readonly target: string }
   | ({ readonly kind: 'refuse' } & Refused);
 
-/** The public listener: judges the target, finds the route, hands over. Nothing of the body is read here. */
+/** The public listener: classifies the target, finds the route, calls its handler. The body is not read here. */
 export function createListener(options: ListenerOptions): Server {
   const connections = createConnections();
   const server = createServer({
@@ -68,7 +68,7 @@ export function createListener(options: ListenerOptions): Server {
     shouldUpgradeCallback: (request) => judgeUpgrade(options, connections, request) === 'upgrade',
   });
   const handle = (request: IncomingMessage, response: ServerResponse) => {
-    // an answer under way is the last of its connection
+    // the pending answer is the last of its connection
     if (connections.isEnding(request.socket)) return;
     connections.hold(request.socket, response);
     receive(options, connections, request, response);
@@ -78,7 +78,7 @@ export function createListener(options: ListenerOptions): Server {
   server.on('checkExpectation', handle);
   server.on('upgrade', (request, socket, head) => void openTunnel(options, { request, socket, head }));
   server.on('clientError', (error, socket) => {
-    // bytes behind a request whose answer is the last one of its connection
+    // bytes after a request whose answer is the last one of its connection
     if (socket instanceof Socket && connections.isEnding(socket)) return;
     refuseConnection(options, error, socket);
   });
@@ -86,8 +86,9 @@ export function createListener(options: ListenerOptions): Server {
 }
 
 /**
- * `ignore`: an ordinary request, or one to a route without WebSockets, which is answered as if it had asked for none
- * (RFC 9110 7.8). `upgrade`: a handshake that the service is asked about. Otherwise why it is refused.
+ * `ignore`: an ordinary request, or one to a route without WebSockets, which is answered as if it had not requested an
+ * upgrade (RFC 9110 7.8). `upgrade`: a handshake that is forwarded to the service. Otherwise the reason for the
+ * refusal.
  */
 function judgeUpgrade(
   options: ListenerOptions,
@@ -101,7 +102,10 @@ function judgeUpgrade(
   if (fault !== undefined) return fault;
   const { socket } = request;
   if (!connections.isBusy(socket) && !connections.isEnding(socket)) return 'upgrade';
-  return { code: 'INVALID_REQUEST', detail: 'A WebSocket handshake must wait for the answers before it.' };
+  return {
+    code: 'INVALID_REQUEST',
+    detail: 'A WebSocket handshake must wait until earlier requests are answered.',
+  };
 }
 
 async function openTunnel(
@@ -184,7 +188,7 @@ function judgeRequest(request: IncomingMessage, match: Matcher): Verdict {
   return { kind: 'route', rule, path, target: (rule.rewrite ?? path) + target.search };
 }
 
-/** Two hosts would be read differently by different servers; Node keeps the first and hides the rest. */
+/** Servers differ in how they treat two hosts; Node keeps the first and hides the rest. */
 function hostCount(rawHeaders: readonly string[]): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -222,7 +226,7 @@ const connectionProblems: Readonly<Record<string, { readonly code: ProblemCode; 
     ERR_HTTP_REQUEST_TIMEOUT: { code: 'REQUEST_TIMEOUT', detail: 'The request took too long to arrive.' },
   };
 
-/** Bytes that are no request, or too many of them, get an answer and lose their connection. */
+/** Answers malformed or oversized requests and closes their connection. */
 function refuseConnection(options: ListenerOptions, error: NodeJS.ErrnoException, socket: Duplex): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();

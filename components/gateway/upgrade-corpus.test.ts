@@ -9,7 +9,7 @@ import { createTestWorld, spiffeId, type TestGateway, type TestWorld } from './t
 
 const hub = '/hubs/register/x';
 
-/** A table that lets one hub upgrade, as the installation's will once a service serves WebSockets. */
+/** A table in which one hub may upgrade, as the installation's will once a service serves WebSockets. */
 const withHub: readonly RouteRule[] = [
   { path: '/hubs/register/**', service: 'register', webSocket: true },
   ...routingTable,
@@ -24,7 +24,7 @@ const ended = (client: RawClient) => waitFor(() => client.isClosed(), { what: 't
 const statusOf = (client: RawClient) => Number(/^HTTP\/1\.1 (\d{3}) /.exec(client.text())?.[1]);
 const heads = (client: RawClient) => client.text().match(/HTTP\/1\.1 \d{3} /g)?.length;
 
-describe('a gateway before a service that serves whatever comes', () => {
+describe('a gateway before a service that serves every request', () => {
   let world: TestWorld;
   let service: RawService;
   let gateway: TestGateway;
@@ -52,7 +52,7 @@ describe('a gateway before a service that serves whatever comes', () => {
   });
 
   it.each(badHandshakes(hub))(
-    'refuses a handshake with $name, and serves nothing behind it',
+    'refuses a handshake with $name, and serves nothing after it',
     async ({ bytes, status }) => {
       const before = service.connections.length;
       const client = openRawClient(gateway.port);
@@ -66,7 +66,7 @@ describe('a gateway before a service that serves whatever comes', () => {
     },
   );
 
-  it('refuses bytes right behind a handshake before the service hears of it', async () => {
+  it('refuses bytes right after a handshake before the service receives it', async () => {
     const before = service.connections.length;
     const client = openRawClient(gateway.port);
     client.write(`${handshakeTo(hub)}${behind}`);
@@ -75,7 +75,7 @@ describe('a gateway before a service that serves whatever comes', () => {
     expect(service.connections.length).toBe(before);
   });
 
-  it('refuses bytes that come before the answer, and ends both connections', async () => {
+  it('refuses bytes that arrive before the answer, and closes both connections', async () => {
     answer = { name: 'nothing', parts: () => [], statuses: [] };
     const client = openRawClient(gateway.port);
     const before = service.connections.length;
@@ -91,7 +91,7 @@ describe('a gateway before a service that serves whatever comes', () => {
     expect(connection.received).not.toContain('internal');
   });
 
-  it.each(serviceAnswers)('lets nothing past an answer: $name', async (given) => {
+  it.each(serviceAnswers)('forwards nothing after an answer: $name', async (given) => {
     answer = given;
     const before = service.connections.length;
     const client = openRawClient(gateway.port);
@@ -101,7 +101,7 @@ describe('a gateway before a service that serves whatever comes', () => {
     expect(given.statuses).toContain(status);
     client.write(behind);
     if (status === 101) {
-      // the service has agreed: what follows is a WebSocket's
+      // the service has agreed: what follows belongs to the WebSocket
       await waitFor(() => client.text().includes(secret), { what: 'the tunnel' });
       client.socket.destroy();
     } else {

@@ -21,7 +21,7 @@ const hubs: readonly RouteRule[] = [
 ];
 const hub = '/hubs/register/x';
 
-/** Agrees, and gives every byte behind the handshake back. */
+/** Agrees, and echoes every byte after the handshake. */
 const echo: Script = (connection) => {
   connection.socket.write(agreement(connection));
   connection.socket.on('data', (chunk: Buffer) => connection.socket.write(`echo:${chunk}`));
@@ -62,7 +62,7 @@ describe('WebSocket pass-through', () => {
   const observed = (path: string) =>
     waitFor(() => world.runtime.lines.find((line) => line['path'] === path && line['msg'] === 'request'));
 
-  it('carries bytes both ways behind an agreement', async () => {
+  it('forwards bytes in both directions after an agreement', async () => {
     const client = await opened(
       handshakeTo(`${hub}?access_token=secret`, {
         'x-forwarded-for': '6.6.6.6',
@@ -92,7 +92,7 @@ describe('WebSocket pass-through', () => {
     expect(JSON.stringify(world.runtime.lines)).not.toContain('access_token=secret');
   });
 
-  it('joins on an agreement that comes in pieces', async () => {
+  it('joins on an agreement that arrives in pieces', async () => {
     const client = await opened(handshakeTo(hub), (connection) => {
       const bytes = agreement(connection);
       const { socket } = connection;
@@ -103,7 +103,7 @@ describe('WebSocket pass-through', () => {
     expect(client.text()).toMatch(/^HTTP\/1\.1 101 /);
   });
 
-  it('passes the end of either side on', async () => {
+  it('forwards the end of either side', async () => {
     const client = await opened(handshakeTo(hub), (connection) => {
       connection.socket.write(agreement(connection));
       connection.socket.end('last words');
@@ -128,7 +128,7 @@ describe('WebSocket pass-through', () => {
     await waitFor(() => service.connections.at(-1)?.socket.destroyed === true);
   });
 
-  it('gives a client nothing that the service sends behind its answer', async () => {
+  it("sends a client nothing that follows the service's answer", async () => {
     for (const behind of ['TRAILING', 'HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nTRAILING']) {
       const client = open(handshakeTo(hub), ({ socket }) =>
         socket.write(`HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno${behind}`),
@@ -140,7 +140,7 @@ describe('WebSocket pass-through', () => {
     }
   });
 
-  it('answers 502 for an answer without end or bound', async () => {
+  it('answers 502 for an unbounded answer', async () => {
     const long = 'x'.repeat(17 * 1024);
     const broken: Record<string, string> = {
       'a head over 16 KiB': `HTTP/1.1 401 Unauthorized\r\nx: ${long}\r\n\r\n`,
@@ -155,7 +155,7 @@ describe('WebSocket pass-through', () => {
     }
   });
 
-  it('answers 504 when the agreement does not come in time, and leaves no connection', async () => {
+  it('answers 504 when the agreement is late, and leaves no connection open', async () => {
     const client = open(handshakeTo(hub), (connection) => {
       connection.socket.write(agreement(connection).slice(0, -2));
     });
@@ -164,7 +164,7 @@ describe('WebSocket pass-through', () => {
     await waitFor(() => service.connections.at(-1)?.socket.destroyed === true);
   });
 
-  it('ends the connection of a client that keeps its side open after a refusal', async () => {
+  it('closes the connection of a client that keeps its side open after a refusal', async () => {
     const client = open(handshakeTo(hub, { 'sec-websocket-key': 'short' }));
     await waitFor(() => client.text().includes('400'));
     const serving = open(handshakeTo(hub), ({ socket }) =>
@@ -173,7 +173,7 @@ describe('WebSocket pass-through', () => {
     await waitFor(() => client.isClosed() && serving.isClosed());
   });
 
-  it('ends the call to the service when the client leaves before the answer', async () => {
+  it('aborts the call to the service when the client disconnects before the answer', async () => {
     const path = '/hubs/register/left';
     const client = open(handshakeTo(path), () => undefined);
     const connection = await waitFor(() =>
@@ -184,7 +184,7 @@ describe('WebSocket pass-through', () => {
     expect(await observed(path)).toMatchObject({ status: 499, peer: 'register' });
   });
 
-  it('refuses a handshake behind a request that is not answered yet', async () => {
+  it('refuses a handshake after a request that is not answered yet', async () => {
     const http = await world.startService('register', (request, response) => {
       if (request.url === '/api/registers/held') setImmediate(() => response.end('held'));
       else response.end('reached');
@@ -203,7 +203,7 @@ describe('WebSocket pass-through', () => {
     }
   });
 
-  it('answers 502 when the service is somebody else', async () => {
+  it('answers 502 when the service has another identity', async () => {
     const identity = await world.authority.issue(spiffeId('service-wallet'));
     const impostor = await world.startService('register', (_request, response) => response.end(), {
       identity,
@@ -233,7 +233,7 @@ describe('WebSocket pass-through', () => {
     expect(JSON.stringify(world.runtime.lines)).not.toContain('hidden');
   });
 
-  it('ends tunnels and handshakes under way when the gateway stops', async () => {
+  it('closes tunnels and pending handshakes when the gateway stops', async () => {
     const other = await world.startGateway({ register: service.address }, {}, hubs);
     script = (connection) => {
       if (connection.received.includes('/hubs/register/slow')) return;
@@ -280,7 +280,7 @@ describe('the routes of the installation', () => {
       client.write(handshakeTo(path));
       await waitFor(() => held.length > 0);
       client.write('POST /api/me/behind HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n');
-      // by then the gateway has read what came before
+      // by then the gateway has read the earlier bytes
       await call(gateway.port, '/health');
       held.pop()?.();
       await waitFor(() => client.isClosed());

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { AppError } from '#core/errors/errors.ts';
 
-/** The access token of a request, to act for its caller at another service. */
+/** The access token of a request, used to call another service on behalf of its caller. */
 export function bearerOf(request: FastifyRequest): string {
   const match = /^Bearer ([^\s]+)$/i.exec(request.headers.authorization ?? '');
   const token = match?.[1];

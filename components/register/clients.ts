@@ -1,16 +1,16 @@
 import type { AppError } from '#core/errors/errors.ts';
 import type { DocketBundle } from './dockets/docket.ts';
 
-/** A key of the wallet service. `publicKey` is standard base64 in the form of D3. */
+/** A key of the wallet service. `publicKey` is standard base64: 32 raw bytes for Ed25519, SPKI DER otherwise. */
 export interface WalletKey {
   readonly publicKey: string;
   readonly algorithm: string;
   readonly walletAddress: string;
 }
 
-/** The key that attests for a wallet of the wallet service in a roster. */
+/** The key with which a wallet of the wallet service attests in a roster. */
 export interface AttestationKey {
-  /** id or address, as it was asked for */
+  /** id or address, as in the request */
   readonly wallet: string;
   readonly walletAddress: string;
   /** empty for the wallet's own key */
@@ -44,26 +44,26 @@ export interface OwnershipRequest {
   readonly grantedAt: string;
 }
 
-/** What this component asks of the wallet service. Refusals and outages are AppErrors. */
+/** The wallet service, as this component uses it. Refusals and outages are AppErrors. */
 export interface Wallets {
   findKey(walletAddress: string): Promise<WalletKey | undefined>;
   subjectWallets(subjectToken: string): Promise<readonly WalletKey[]>;
-  /** By wallet id or address; wallets that the service does not know are left out. */
+  /** Looks up by wallet id or address; unknown wallets are left out. */
   attestationKeys(wallets: readonly string[]): Promise<readonly AttestationKey[]>;
   organizationWallet(organizationId: string): Promise<WalletKey | undefined>;
   signDigest(request: DigestRequest): Promise<Signed>;
   /** The register-control key of the installation. */
   systemKey(): Promise<WalletKey>;
   signControl(request: ControlRequest): Promise<Signed>;
-  /** The installation takes the role of the owner of a register that is about to begin. */
+  /** The installation attests as the owner of a new register. */
   signOwnership(request: OwnershipRequest): Promise<Signed>;
   signCheckpoint(registerId: string, body: string): Promise<Signed>;
 }
 
-/** Where a validator listens, and which identity it must prove. */
+/** Address of a validator, and the identity that it must prove. */
 export interface ValidatorAddress {
   readonly validatorId: string;
-  /** host:port; empty while the validator has never announced itself */
+  /** host:port; empty until the validator has announced itself */
   readonly endpoint: string;
 }
 
@@ -94,14 +94,14 @@ export interface Possession {
   readonly signature: Uint8Array;
 }
 
-/** What one validator says of itself, of a register and of the others. */
+/** One validator's view of itself, of a register and of its peers. */
 export interface ValidatorView {
   readonly validatorId: string;
   readonly version: string;
-  /** the docket that is being decided, by this validator's knowledge */
+  /** the docket that is being decided, as far as this validator knows */
   readonly height: number;
   readonly round: number;
-  /** empty while nobody's turn is known */
+  /** empty while the proposer is unknown */
   readonly proposer: string;
   readonly heard: readonly { readonly validatorId: string; readonly heardAtMs: number }[];
   /** undefined when it does not validate the register */
@@ -112,13 +112,13 @@ export interface ValidatorView {
 export interface RegisterView {
   /** Running, Paused, Stopped, Halted, WaitingForValidators */
   readonly status: string;
-  /** why it is halted, or paused by itself; empty otherwise */
+  /** reason of a halt or of a pause by the validator itself; empty otherwise */
   readonly reason: string;
   readonly pending: number;
   readonly evidence: readonly EvidenceView[];
 }
 
-/** Proven faults of members, in short. */
+/** Summary of proven faults of members. */
 export interface EvidenceView {
   readonly kind: string;
   readonly validatorIds: readonly string[];
@@ -126,15 +126,16 @@ export interface EvidenceView {
   readonly seenAtMs: number;
 }
 
-/** What a validator may be told to do with a register. */
+/** Operator actions on the validation of a register. */
 export type ValidationAct = 'start' | 'stop' | 'pause' | 'resume';
 
-/** What this component asks of one validator; an outage is an AppError of kind unavailable or timeout. */
+/** A C2SP cosignature of a checkpoint: seconds since the epoch, which are part of the signed text, and 64 bytes. */
 export interface Cosignature {
   readonly timeSeconds: number;
   readonly signature: Uint8Array;
 }
 
+/** A validator, as this component uses it. Outages are AppErrors of kind unavailable or timeout. */
 export interface Validators {
   submit(at: ValidatorAddress, submission: Uint8Array): Promise<SubmitAnswer>;
   find(
@@ -152,8 +153,8 @@ export interface Validators {
     request: { readonly registerId: string; readonly maxTransactions: number; readonly timeoutMs: number },
   ): Promise<SealResult>;
   /**
-   * The newest key of a validator and the proof that it holds it, for one register.
-   * @param after the proof is for the key that follows this one, which is made when there is none: to rotate to
+   * The newest key of a validator with a proof of possession for one register.
+   * @param after requests the key that follows this one, which the validator creates if needed: the key to rotate to
    */
   provePossession(at: ValidatorAddress, registerId: string, after?: string): Promise<Possession>;
   /** A C2SP cosignature of the register's checkpoint at a size that the validator knows. */
@@ -161,20 +162,23 @@ export interface Validators {
     at: ValidatorAddress,
     request: { readonly registerId: string; readonly size: number; readonly rootHash: Uint8Array },
   ): Promise<Cosignature>;
-  /** Heartbeats as this validator has them (D24). */
+  /** The validator's heartbeats and its state of the register. */
   view(at: ValidatorAddress, registerId: string): Promise<ValidatorView>;
-  /** How many dockets of each register this service was known to hold, by register id. */
+  /** Stored height of each register, by register id, as the validator last knew it. */
   heights(at: ValidatorAddress): Promise<ReadonlyMap<string, number>>;
-  /** Dockets of a register from a number on, in order, as far as the validator's log holds them; nothing is verified. */
+  /**
+   * Dockets of a register from a number on, in order, as far as the validator's log has them. The caller must verify
+   * them.
+   */
   readDockets(
     at: ValidatorAddress,
     range: { readonly registerId: string; readonly from: number; readonly signal: AbortSignal },
   ): AsyncIterable<DocketBundle>;
-  /** Starts, stops, pauses or resumes it there; what it comes to. */
+  /** Starts, stops, pauses or resumes validation of the register on this validator; returns the resulting state. */
   act(at: ValidatorAddress, registerId: string, act: ValidationAct): Promise<{ readonly status: string }>;
 }
 
-/** Whether another validator may answer what this one did not, or answered with nonsense. */
+/** Whether another validator may be able to answer: this one was unreachable or sent an unusable answer. */
 export function isOutage(error: AppError): boolean {
   return error.kind === 'unavailable' || error.kind === 'timeout' || error.kind === 'bad_gateway';
 }

@@ -31,7 +31,7 @@ interface Parts extends ServiceParts {
   readonly clock: Clock;
 }
 
-/** Builds the register service; resolves when it listens, its schema is there and tokens can be judged. */
+/** Builds the register service; resolves when it listens, its schema is migrated and tokens can be verified. */
 export const createRegister = createService<RegisterConfig, Parts>({
   service: 'register',
   title: 'Chancery register service',

@@ -8,7 +8,7 @@ export const registerSettings = z.object({
   CHANCERY_TENANT_HTTPS: endpoint.describe('Tenant service, HTTPS: the published token keys.'),
   CHANCERY_TENANT_GRPC: endpoint.describe('Tenant service, gRPC: the revocation feed.'),
   CHANCERY_TENANT_MTLS: endpoint.describe(
-    'Tenant service, mutual-TLS token listener: our own service tokens.',
+    'Tenant service, mutual-TLS token listener: service tokens of this service.',
   ),
   CHANCERY_WALLET_GRPC: endpoint.describe('Wallet service, gRPC: wallets and the signing component.'),
   CHANCERY_PENDING_TTL_SECONDS: z.coerce
@@ -17,7 +17,7 @@ export const registerSettings = z.object({
     .min(1)
     .max(86_400)
     .default(300)
-    .describe('How long an initiated register waits for its finalisation.'),
+    .describe('How long an initiated register may wait for its finalisation.'),
   CHANCERY_VALIDATOR_FRESH_SECONDS: z.coerce
     .number()
     .int()
@@ -38,7 +38,7 @@ export const registerSettings = z.object({
     .min(0)
     .max(64)
     .default(1)
-    .describe('Threads that verify signatures of dockets; 0 verifies in the main thread.'),
+    .describe('Worker threads that verify signatures of dockets; 0 verifies in the main thread.'),
   CHANCERY_SYSTEM_REGISTER_NETWORK: z
     .string()
     .regex(/^[A-Za-z0-9._-]{1,64}$/)
@@ -56,11 +56,13 @@ export const registerSettings = z.object({
   CHANCERY_SEAL_ADMINISTRATOR_ONLY: z
     .stringbool()
     .default(false)
-    .describe('Whether POST dockets/seal needs the role Administrator (D44).'),
+    .describe('Whether POST dockets/seal needs the role Administrator.'),
   CHANCERY_PUBLIC_SYNC_HEALTH: z
     .stringbool()
     .default(true)
-    .describe('Whether anybody may ask /health/sync, which names registers; otherwise it needs a token.'),
+    .describe(
+      'Whether anonymous callers may read /health/sync, which names registers; otherwise it needs a token.',
+    ),
 });
 
 export type RegisterConfig = z.output<typeof registerSettings>;

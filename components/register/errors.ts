@@ -1,6 +1,6 @@
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
 
-/** Every code that only this component answers (notes/ledger.md L-170, L-27 to L-30, D38, D40). */
+/** Every error code that only this component answers. */
 const codes = {
   REGISTER_NOT_FOUND: ['not_found', 'The register does not exist or is not visible to your organisation.'],
   REGISTER_NOT_READY: ['unavailable', 'The register is not online yet.'],
@@ -13,16 +13,19 @@ const codes = {
   REGISTER_BOUND: ['conflict', 'The register belongs to another custom resource.'],
   REGISTER_OF_ANOTHER_ORGANIZATION: ['conflict', 'The register belongs to another organisation.'],
   UID_BOUND: ['conflict', 'The custom resource has another register.'],
-  CHANGE_OUTSTANDING: ['conflict', 'A change of the same kind waits to be sealed.'],
+  CHANGE_OUTSTANDING: ['conflict', 'A change of the same kind is pending; wait until it is sealed.'],
   REGISTER_EXISTS: ['conflict', 'A register with this id exists.'],
   SUBSCRIPTION_REQUIRED: ['forbidden', 'Your organisation does not subscribe to this register.'],
-  NOT_ON_ROSTER: ['forbidden', 'You hold no wallet of a member of the roster.'],
+  NOT_ON_ROSTER: ['forbidden', 'You hold no wallet of a member on the roster.'],
   SYSTEM_REGISTER_PROTECTED: ['forbidden', 'Registers of the system cannot be deleted.'],
   DELETE_NOT_ATTESTED: ['forbidden', 'Deleting needs the wallet of an Owner or Admin of the roster.'],
   IMMUTABLE_FIELD: ['invalid', 'id, status, purpose and devMode cannot be set.'],
   POLICY_VERSION_CONFLICT: ['conflict', 'The version of a policy update is the current one and one more.'],
   POLICY_UPDATE_REJECTED: ['unprocessable', 'The validators refused the update.'],
-  TRANSITION_MODE_REQUIRED: ['invalid', 'From public to consent a policy names its transitionMode.'],
+  TRANSITION_MODE_REQUIRED: [
+    'invalid',
+    'A policy that changes from public to consent must name its transitionMode.',
+  ],
   BLUEPRINT_NOT_FOUND: [
     'not_found',
     'The blueprint, or this version of it, is not published on the register.',
@@ -32,17 +35,17 @@ const codes = {
     'callerDid is no Owner, Admin or Designer on the roster of the register.',
   ],
   GOVERNANCE_ROSTER_NOT_SEALED: ['unavailable', 'The roster of the register is not sealed yet.'],
-  EXEC_DEF_HASH_MISMATCH: ['unprocessable', 'execDefHash is not that of the definition.'],
+  EXEC_DEF_HASH_MISMATCH: ['unprocessable', 'execDefHash does not match the definition.'],
   DEV_MODE_ALREADY_DISABLED: ['conflict', 'The register is not in development mode.'],
   PROPOSAL_NOT_FOUND: ['not_found', 'The proposal does not exist.'],
   PROPOSAL_CLOSED: ['conflict', 'The proposal is not open any more.'],
   VALIDATOR_NOT_FOUND: ['not_found', 'The validator is unknown on this register.'],
-  SENDER_NOT_AUTHORIZED: ['forbidden', 'You may not sign as this sender address.'],
+  SENDER_NOT_AUTHORIZED: ['forbidden', 'You may not sign with this sender address.'],
   OWNER_WALLET_REQUIRED: [
     'unprocessable',
     'Name an owner wallet: neither you nor your organisation has one.',
   ],
-  REGISTRATION_NOT_FOUND: ['not_found', 'No registration waits under this id.'],
+  REGISTRATION_NOT_FOUND: ['not_found', 'There is no open registration with this id.'],
   REGISTRATION_EXPIRED: ['gone', 'The registration expired; initiate a new one.'],
   REGISTRATION_FINALIZED: ['conflict', 'The register was finalised already.'],
   REGISTRATION_LIMIT: ['rate_limited', 'Too many open registrations in this organisation.'],
@@ -51,14 +54,14 @@ const codes = {
   VALIDATOR_UNAVAILABLE: ['unavailable', 'No validator of this register can be reached.'],
   VALIDATORS_UNREACHABLE: ['bad_gateway', 'No validator of this register can be reached.'],
   VALIDATOR_SET_UNAVAILABLE: ['bad_gateway', 'The validators of the new register did not all answer.'],
-  VALIDATOR_KEY_CHANGED: ['conflict', 'This validator announced another key before.'],
+  VALIDATOR_KEY_CHANGED: ['conflict', 'This validator has announced another key before.'],
   TX_NOT_FOUND: ['not_found', 'The transaction is unknown on this register.'],
   TX_NOT_SEALED: ['conflict', 'The transaction is not sealed in a docket yet.'],
   TRANSACTION_TOO_LARGE: ['too_large', 'A transaction record may have 524288 bytes at most.'],
   DOCKET_NOT_FOUND: ['not_found', 'The docket does not exist.'],
   DOCKET_DIVERGENCE: ['conflict', 'Another docket is stored under this number.'],
   DOCKET_OUT_OF_ORDER: ['conflict', 'The docket does not follow the head of the register.'],
-  NO_PENDING_TRANSACTIONS: ['conflict', 'Nothing waits to be sealed.'],
+  NO_PENDING_TRANSACTIONS: ['conflict', 'No transaction is pending.'],
   QUORUM_UNAVAILABLE: ['unavailable', 'The validators cannot reach a quorum now.'],
   CONSENSUS_TIMEOUT: ['timeout', 'The docket was not sealed in time.'],
   TREE_SIZE_INVALID: ['invalid', 'from and to must satisfy 1 <= from <= to <= height.'],
@@ -66,11 +69,14 @@ const codes = {
   ENTITY_NOT_FOUND: ['not_found', 'The entity does not exist or is not visible to your organisation.'],
   QUERY_INVALID: ['invalid', 'The query cannot be read.'],
   QUERY_NOT_SUPPORTED: ['not_implemented', 'The query uses a part of OData that is not supported.'],
-  QUERY_TOO_BROAD: ['invalid', 'Too much would have to be read for this; narrow the filter.'],
+  QUERY_TOO_BROAD: ['invalid', 'The query would read too many rows; narrow the filter.'],
   QUERY_TIMEOUT: ['timeout', 'The query took too long; narrow the filter.'],
-  EXPORT_LIMIT: ['rate_limited', 'You read out as many registers at one time as you may.'],
-  EXPORTS_BUSY: ['unavailable', 'As many registers are read out as this service can serve.'],
-  PAGE_TOO_DEEP: ['invalid', 'Filtered lists page to 10000 items; go on with the cursor of "next".'],
+  EXPORT_LIMIT: [
+    'rate_limited',
+    'You have reached the limit of concurrent exports; retry when one of them has ended.',
+  ],
+  EXPORTS_BUSY: ['unavailable', 'The service has reached its limit of concurrent exports; retry later.'],
+  PAGE_TOO_DEEP: ['invalid', 'Filtered lists page to 10000 items; continue with the cursor of "next".'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 
 export type RegisterErrorCode = keyof typeof codes;
@@ -82,7 +88,7 @@ interface RefusalOptions {
   readonly retryAfterSeconds?: number;
 }
 
-/** An AppError of this component's table; `message` replaces the table's text. */
+/** An AppError from this component's table; `message` replaces the table's text. */
 export function refusal(code: RegisterErrorCode, options: RefusalOptions = {}): AppError {
   const [kind, text] = codes[code];
   const { message, ...rest } = options;

@@ -35,7 +35,7 @@ export interface Deps {
   readonly recovery: RecoveryRouteDeps;
 }
 
-/** Every HTTP route of the register service. Handlers alone look into what they are given. */
+/** Mounts every HTTP route of the register service. Members of `deps` are read by handlers only. */
 export function mountRoutes(app: App, deps: Deps): void {
   mountRegisters(app, deps.registers);
   mountTransactions(app, deps.transactions);

@@ -24,15 +24,15 @@ import { measureSystemRegister, measureWrites } from './metrics.ts';
 import { createCheckpoints } from './proofs/checkpoint.ts';
 import { createCosigners } from './proofs/cosigners.ts';
 import { type RecoveryJob, startRecovery } from './recovery/jobs.ts';
-import { tellSyncState } from './recovery/store.ts';
+import { publishSyncState } from './recovery/store.ts';
 import { validatorSources } from './recovery/validators.ts';
 import type { BeginDeps } from './registers/begin.ts';
-import { createFarewells, type Farewells } from './registers/farewells.ts';
+import { createStopNotifications, type StopNotifications } from './registers/farewells.ts';
 import { createSegments, type Segments } from './segments/segments.ts';
 import { type Bootstrap, startBootstrap } from './system-register/jobs.ts';
 import { type Confirmations, createConfirmations } from './transactions/confirmations.ts';
 
-/** What the ledger itself is made of: everything but listeners and connections. */
+/** Dependencies of the ledger: everything except listeners and connections. */
 export interface LedgerParts {
   readonly database: Database<RegisterSchema>;
   readonly wallets: Wallets;
@@ -51,7 +51,7 @@ export interface LedgerParts {
     | 'CHANCERY_SYSTEM_REGISTER_VALIDATORS'
     | 'CHANCERY_PUBLIC_SYNC_HEALTH'
   >;
-  /** Transactions that fill a segment of keys; what the schema says when absent. */
+  /** Transactions that fill a key segment; the constant of the schema when absent. */
   readonly segmentTransactions?: number | undefined;
 }
 
@@ -61,7 +61,7 @@ export interface Ledger {
   readonly segments: Segments;
   readonly confirmations: Confirmations;
   readonly recovery: RecoveryJob;
-  /** A validator announced itself: genesis that found nobody may find it now. */
+  /** Called when a validator announced itself: genesis work without reachable members can be retried. */
   readonly onAnnounced: () => void;
   stop(): Promise<void>;
 }
@@ -72,12 +72,12 @@ interface Tools {
   readonly segments: Segments;
   readonly confirmations: Confirmations;
   readonly beginning: Beginnings;
-  readonly farewells: Farewells;
+  readonly stopNotifications: StopNotifications;
   readonly writeDocket: WriteDocket;
   readonly recovery: RecoveryJob;
 }
 
-/** What registers of this installation begin with, whoever begins them. */
+/** Common dependencies of the creation of registers. */
 type Beginnings = Pick<BeginDeps, 'networkId' | 'onCreated'>;
 
 function beginningsOf({ runtime, bus }: LedgerParts, genesis: GenesisDispatcher): Beginnings {
@@ -113,11 +113,19 @@ function bootstrapOf(parts: LedgerParts, tools: BootstrapTools): Bootstrap {
   });
 }
 
-/** What each area of routes is given. */
+/** The dependencies of each area of routes. */
 function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   const { database, wallets, verifier, runtime, settings, bus } = parts;
-  const { validators, findMembers, segments, confirmations, beginning, farewells, writeDocket, recovery } =
-    tools;
+  const {
+    validators,
+    findMembers,
+    segments,
+    confirmations,
+    beginning,
+    stopNotifications,
+    writeDocket,
+    recovery,
+  } = tools;
   const { clock, log } = runtime;
   const registerId = systemIdOf(parts);
   const reads = { db: database.read, validators, findMembers, segments };
@@ -136,7 +144,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       pendingTtlMs: settings.CHANCERY_PENDING_TTL_SECONDS * 1000,
       maxOpenRegistrations: settings.CHANCERY_MAX_OPEN_REGISTRATIONS,
       defaultSet: createDefaultSet({ ...named, freshMs: freshMsOf(parts) }),
-      farewells,
+      stopNotifications,
       onUpdated: notify,
       onDeleted: notify,
     },
@@ -160,7 +168,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
       namedSet: createNamedSet(named),
       systemRegisterId: registerId,
       change: createChangeManaged(control),
-      farewells,
+      stopNotifications,
       onDeleted: notify,
     },
     odata: { database, clock },
@@ -176,7 +184,7 @@ function routeDeps(parts: LedgerParts, tools: Tools): Deps {
   };
 }
 
-/** Joins the areas: the one place that knows which needs which. Starts the dispatchers of genesis and enactments. */
+/** Wires the areas together, in this one place. Starts the dispatchers of genesis and enactments. */
 export function assembleLedger(parts: LedgerParts): Ledger {
   const { database, wallets, verifier, runtime, bus } = parts;
   const { clock, log } = runtime;
@@ -186,7 +194,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
   const confirmations = createConfirmations();
   const segments = createSegments({ database, clock, log });
   const genesis = startGenesisDispatcher({ database, wallets, validators, clock, log });
-  const farewells = createFarewells({ validators, log });
+  const stopNotifications = createStopNotifications({ validators, log });
   const beginning = beginningsOf(parts, genesis);
   const systemId = systemIdOf(parts);
   const bootstrap = bootstrapOf(parts, { validators, findMembers, confirmations, beginning });
@@ -216,7 +224,7 @@ export function assembleLedger(parts: LedgerParts): Ledger {
     segments,
     confirmations,
     beginning,
-    farewells,
+    stopNotifications,
     writeDocket,
     recovery,
   };
@@ -237,14 +245,14 @@ export function assembleLedger(parts: LedgerParts): Ledger {
       await bootstrap.stop();
       await recovery.stop();
       await genesis.stop();
-      await farewells.stop();
+      await stopNotifications.stop();
       await enactments.stop();
       await segments.stop();
     },
   };
 }
 
-/** Brings back what this service lost, from those who have it. */
+/** Recovers dockets that this service lost, from the logs of validators. */
 function recoverDockets(
   { database, runtime, bus }: LedgerParts,
   { validators, writeDocket }: Pick<Tools, 'validators' | 'writeDocket'>,
@@ -257,7 +265,7 @@ function recoverDockets(
     clock,
     log,
     onChanged: async (registerId, status) => {
-      await database.transact((tx) => tellSyncState(tx, registerId, status));
+      await database.transact((tx) => publishSyncState(tx, registerId, status));
       bus.publish(SUBJECTS.registerEvents);
     },
   });

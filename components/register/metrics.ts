@@ -1,7 +1,7 @@
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 import type { WriteDeps } from './dockets/write.ts';
 
-/** Measures what becomes of dockets: how many by outcome, how long each took, how many transactions were sealed. */
+/** Measures writes: dockets by outcome, duration, and sealed transactions. */
 export function measureWrites(telemetry: Telemetry): WriteDeps['onResult'] {
   const dockets = telemetry.counter('dockets_total', 'Dockets that validators asked to store.', ['outcome']);
   const sealed = telemetry.counter('transactions_sealed_total', 'Transactions of stored dockets.');
@@ -13,7 +13,7 @@ export function measureWrites(telemetry: Telemetry): WriteDeps['onResult'] {
   };
 }
 
-/** Whether the system register is there with everything that it begins with: 1, else 0. */
+/** Reports whether the system register and its initial blueprints exist: 1, else 0. */
 export function measureSystemRegister(telemetry: Telemetry): (isReady: boolean) => void {
   const ready = telemetry.gauge('system_register_ready', 'Whether the system register is ready.');
   return (isReady) => ready.set(isReady ? 1 : 0);

@@ -24,7 +24,7 @@ describe('client address', () => {
     expect(read(request(direct, { 'x-forwarded-for': forwarded })).clientAddress).toBe(expected);
   });
 
-  it('takes scheme and host from the nearest trusted proxy only', () => {
+  it('uses scheme and host of the nearest trusted proxy only', () => {
     const headers = { 'x-forwarded-proto': 'http, HTTPS', 'x-forwarded-host': 'evil.example, api.example' };
     expect(read(request('10.0.0.1', headers))).toMatchObject({ secure: true, host: 'api.example' });
     expect(read(request('203.0.113.5', headers))).toMatchObject({ secure: false, host: 'direct.example' });

@@ -7,7 +7,7 @@ export interface ClientFacts {
   readonly host: string;
 }
 
-/** The parts of a request that say where it comes from. */
+/** The parts of a request that identify its origin. */
 export interface ClientTrail {
   readonly socket: { readonly remoteAddress?: string | undefined };
   readonly headers: IncomingHttpHeaders;
@@ -18,8 +18,8 @@ export type ReadClient = (request: ClientTrail) => ClientFacts;
 const hostName = /^[\w.:[\]-]{1,255}$/;
 
 /**
- * Reads who the client is. `X-Forwarded-*` is believed only when the connection comes from a trusted proxy; the client
- * is then the right-most address in `X-Forwarded-For` that is no trusted proxy.
+ * Determines the client's address. `X-Forwarded-*` is believed only when the connection comes from a trusted proxy; the
+ * client is then the right-most address in `X-Forwarded-For` that is not a trusted proxy.
  */
 export function createClientReader(trustedProxies: readonly string[]): ReadClient {
   if (trustedProxies.length === 0) return directClient;

@@ -14,18 +14,18 @@ export interface Identity {
 
 export type ExpectPeer = (spiffeId: string) => boolean;
 
-/** SVIDs carry no host names: the name on the wire is fixed and the SPIFFE id is what is checked. */
+/** SVIDs carry no host names: the server name is fixed and the SPIFFE id is verified. */
 const serverName = 'workload.chancery.internal';
 
 const connectTimeoutMs = 2000;
 
-/** A peer whose machine or network is gone is missed 11 s after its last sign of life, however long its answer may take. */
+/** A peer whose machine or network is gone is detected 11 s after its last packet, however long its answer may take. */
 const keepAlive = { enable: true, initialDelay: 5000, interval: 2000, count: 3 } as const;
 
 export interface Connector {
   /** For undici's Pool. */
   readonly connect: buildConnector.connector;
-  /** A connection of its own, for WebSockets. */
+  /** A dedicated connection, for WebSockets. */
   open(endpoint: Endpoint): Promise<TLSSocket>;
 }
 
@@ -88,7 +88,7 @@ function openSocket(endpoint: Endpoint, options: OpenOptions, expect: ExpectPeer
   return promise;
 }
 
-/** Why this peer is not the one we wanted to speak to; undefined when it is. */
+/** The reason to refuse the peer; undefined when its identity is the expected one. */
 function refusePeer(socket: TLSSocket, expect: ExpectPeer): Error | undefined {
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) return badPeer('the service showed no certificate');

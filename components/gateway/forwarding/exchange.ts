@@ -4,49 +4,49 @@ import type { ServiceName } from '../routing/table.ts';
 import type { ClientFacts } from './client-address.ts';
 import type { TraceStep } from './trace.ts';
 
-/** One request on its way through the gateway. */
+/** One request that is being forwarded. */
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Path and query as they go to the service. */
+  /** Path and query sent to the service. */
   readonly target: string;
-  /** Path without query, as the client sent it. */
+  /** Path without query, as received from the client. */
   readonly path: string;
   readonly service: ServiceName;
   readonly client: ClientFacts;
   readonly trace: TraceStep;
 }
 
-/** How a call to a service failed. */
+/** A failed call to a service. */
 export interface CallFailure {
   /**
-   * `connect`: nothing was sent. `request`: no answer had begun. `refused`: the answer was that nothing was done, and that
-   * another endpoint may do it. `response`: the answer broke off.
+   * `connect`: nothing was sent. `request`: no answer had begun. `refused`: the service states that nothing was done
+   * and that another endpoint may do it. `response`: the answer broke off.
    */
   readonly stage: 'connect' | 'request' | 'refused' | 'response';
   readonly error: Error;
 }
 
-/** What undici's controller offers that we use. */
+/** The members of undici's controller in use. */
 interface Controller {
   abort(reason: Error): void;
   pause(): void;
   resume(): void;
 }
 
-/** What becomes of the answer to one attempt. */
+/** Handles the answer to one attempt. */
 export interface Reception {
-  /** The headers that the client gets. */
+  /** The headers for the client. */
   headersOf(headers: IncomingHttpHeaders): string[];
-  /** Whether a refusal with which nothing was done is kept from the client, and another endpoint asked. */
+  /** Whether a refusal with which nothing was done is withheld from the client, and another endpoint called. */
   asksElsewhere(): boolean;
   /** Called once, at the end. */
   settle(failure: CallFailure | undefined): void;
 }
 
 /**
- * Carries a service's answer to the client chunk by chunk, with back-pressure. The whole answer in one chunk (the
- * common case) goes out in one write.
+ * Streams a service's answer to the client, with back-pressure. A whole answer in one chunk (the common case) is sent
+ * in one write.
  */
 export class ResponseCarrier {
   readonly #response: ServerResponse;
@@ -62,7 +62,7 @@ export class ResponseCarrier {
     this.#reception = reception;
   }
 
-  /** Gives the call up, because the client has gone or sent too much. */
+  /** Aborts the call, because the client disconnected or sent too much. */
   abort(reason: Error): void {
     this.#controller?.abort(reason);
   }
@@ -70,7 +70,7 @@ export class ResponseCarrier {
   onRequestStart(controller: Controller): void {
     this.#controller = controller;
     this.#stage = 'request';
-    if (this.#response.destroyed) controller.abort(new Error('client closed the connection'));
+    if (this.#response.destroyed) controller.abort(new Error('the client closed the connection'));
   }
 
   onResponseStart(_controller: Controller, status: number, headers: IncomingHttpHeaders): void {
@@ -101,7 +101,7 @@ export class ResponseCarrier {
 
   onResponseEnd(): void {
     if (this.#stage === 'refused') {
-      this.#reception.settle({ stage: 'refused', error: new Error('the endpoint takes nothing in') });
+      this.#reception.settle({ stage: 'refused', error: new Error('the endpoint accepts no requests') });
       return;
     }
     if (!this.#ended) this.#response.end();
@@ -113,7 +113,7 @@ export class ResponseCarrier {
   }
 }
 
-/** Whether a service says that it has done nothing and another process of its kind may do it. */
+/** Whether a service states that it has done nothing and another process of its kind may. */
 function isForElsewhere(status: number, headers: IncomingHttpHeaders): boolean {
   return status === 503 && headers[elsewhereHeader] !== undefined;
 }

@@ -4,7 +4,7 @@ import type { CallFailure } from './exchange.ts';
 
 const timeouts = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
 
-/** Errors of the network before TLS: the service is not there, rather than wrong. */
+/** Errors of the network before TLS: the service is unreachable rather than faulty. */
 const absent = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -18,25 +18,25 @@ const absent = new Set([
   'UND_ERR_DESTROYED',
 ]);
 
-/** Of a connection that stood: the peer has ended it, or sends no sign of life any more. */
+/** Errors of an established connection: the peer closed it, or no longer answers keep-alive probes. */
 const lost = new Set(['ECONNRESET', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'UND_ERR_SOCKET']);
 
-/** What ends the calls to an endpoint that does not answer any more. */
+/** The error of calls to an endpoint that no longer answers. */
 export function endpointGone(): AppError {
-  return new AppError('timeout', 'ENDPOINT_GONE', 'the endpoint does not answer any more');
+  return new AppError('timeout', 'ENDPOINT_GONE', 'the endpoint no longer answers');
 }
 
-/** Whether a call that was sent failed because its connection did, and nothing is known of what became of it. */
+/** Whether a call failed with its connection after it was sent, so that its outcome is unknown. */
 export function isConnectionLost({ stage, error }: CallFailure): boolean {
   return stage === 'request' && (isAppError(error, 'timeout') || lost.has(errorCode(error)));
 }
 
-/** Whether the next request is better off at another endpoint. */
+/** Whether later requests should use another endpoint. */
 export function isAway(failure: CallFailure): boolean {
   return failure.stage === 'connect' || failure.stage === 'refused' || isConnectionLost(failure);
 }
 
-/** What the client is told about a failed call: never the service's address or the error's text. */
+/** The client's view of a failed call: never the service's address or the error's text. */
 export function judgeFailure(failure: CallFailure): { readonly code: ProblemCode; readonly detail: string } {
   const { error, stage } = failure;
   if (error instanceof AppError && error.kind === 'too_large') {

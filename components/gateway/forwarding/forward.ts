@@ -19,13 +19,13 @@ export type Forward = (exchange: Exchange) => void;
 
 type Body = Buffer | Readable | null;
 
-/** Methods that may be sent to the same endpoint again when the first attempt found no connection (RFC 9110 9.2.2). */
+/** Idempotent methods (RFC 9110 9.2.2): retried at the same endpoint when the first attempt found no connection. */
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
-/** Methods that may be sent again when nobody knows what became of the first attempt (RFC 9110 9.2.1). */
+/** Safe methods (RFC 9110 9.2.1): retried when the outcome of the first attempt is unknown. */
 const safe = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Sends a request to its service and the service's answer back. Bodies are limited, streamed and never parsed. */
+/** Forwards a request to its service and returns the answer. Bodies are limited, streamed and never parsed. */
 export function createForward(options: ForwardOptions): Forward {
   return (exchange) => {
     const upstream = options.upstreams.find(exchange.service);
@@ -73,7 +73,7 @@ function call(exchange: Exchange, upstream: Upstream, options: ForwardOptions, b
     carrier = new ResponseCarrier(response, {
       headersOf: (answer) => clientHeaders(answer, exchange.client.secure),
       asksElsewhere: () => {
-        // what cannot be sent again goes to the client; the next request is better off all the same
+        // a request that cannot be retried fails, but later ones use the next endpoint
         upstream.leave(target);
         return attempts < mostAttempts && isWhole(body);
       },
@@ -94,8 +94,9 @@ interface Repeatable {
 }
 
 /**
- * What never found a connection to one endpoint goes to the next one whatever its method, and so does what an endpoint has
- * refused with the word that nothing was done. What was sent is sent again only when its method is safe.
+ * A request that found no connection to one endpoint is sent to the next one whatever its method, and so is one that an
+ * endpoint refused with the statement that nothing was done. A request that was sent is retried only when its method is
+ * safe.
  */
 function mayRepeat(failure: CallFailure, { method, body, hasOthers }: Repeatable): boolean {
   switch (failure.stage) {
@@ -110,7 +111,7 @@ function mayRepeat(failure: CallFailure, { method, body, hasOthers }: Repeatable
   }
 }
 
-/** A body in memory, or none: it can be sent again. */
+/** An absent or buffered body can be sent again. */
 function isWhole(body: Body): boolean {
   return !(body instanceof Readable);
 }

@@ -27,7 +27,7 @@ const without = (name: string): Pairs => sound.filter(([each]) => each !== name)
 const withValue = (name: string, value: string): Pairs => [...without(name), [name, value]];
 
 describe('an opening handshake', () => {
-  it('is one in any case of names and values', () => {
+  it('is accepted with names and values in any case', () => {
     expect(judgeHandshake(requestOf(sound))).toBeUndefined();
     const upper = sound.map(([name, value]) => [name.toUpperCase(), value] as const);
     expect(judgeHandshake({ ...requestOf(sound), rawHeaders: upper.flat() })).toBeUndefined();
@@ -51,7 +51,7 @@ describe('an opening handshake', () => {
     ['a key without padding', requestOf(withValue('sec-websocket-key', key.slice(0, -2)))],
     ['a key with trailing bits', requestOf(withValue('sec-websocket-key', 'dGhlIHNhbXBsZSBub25jZR=='))],
     ['a key in base64url', requestOf(withValue('sec-websocket-key', '____________________-w=='))],
-  ])('is not one with %s', (_name, request) => {
+  ])('is refused with %s', (_name, request) => {
     expect(judgeHandshake(request)?.code).toBe('INVALID_REQUEST');
   });
 
@@ -60,11 +60,11 @@ describe('an opening handshake', () => {
     ['8', requestOf(withValue('sec-websocket-version', '8'))],
     ['13 twice', requestOf([...sound, ['sec-websocket-version', '13']])],
     ['a list', requestOf(withValue('sec-websocket-version', '13, 8'))],
-  ])('is told the version when it names %s', (_name, request) => {
+  ])('gets the supported version when it names %s', (_name, request) => {
     expect(judgeHandshake(request)?.code).toBe('UPGRADE_REQUIRED');
   });
 
-  it('is suspected wherever WebSocket is named', () => {
+  it('is recognised wherever WebSocket is named', () => {
     expect(asksForWebSocket({ upgrade: 'h2c, WEBSOCKET' })).toBe(true);
     expect(asksForWebSocket({ upgrade: 'h2c' })).toBe(false);
     expect(asksForWebSocket({})).toBe(false);
@@ -79,7 +79,7 @@ describe('an agreement to WebSocket', () => {
   };
   const agreed = { upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-accept': acceptOf(key) };
 
-  it('has the digest of RFC 6455 1.3', () => {
+  it('uses the digest of RFC 6455 1.3', () => {
     expect(acceptOf(key)).toBe('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
   });
 
@@ -90,7 +90,7 @@ describe('an agreement to WebSocket', () => {
       'a requested extension',
       { 'sec-websocket-extensions': 'permessage-deflate; server_no_context_takeover' },
     ],
-  ])('is one with %s', (_name, more) => {
+  ])('is accepted with %s', (_name, more) => {
     expect(judgeSwitch({ ...agreed, ...more }, asked)).toBeUndefined();
   });
 
@@ -106,17 +106,17 @@ describe('an agreement to WebSocket', () => {
     ['a subprotocol that was not requested', { 'sec-websocket-protocol': 'admin' }],
     ['two subprotocols', { 'sec-websocket-protocol': 'chat, superchat' }],
     ['an extension that was not requested', { 'sec-websocket-extensions': 'permessage-deflate, x-new' }],
-  ])('is not one with %s', (_name, change) => {
+  ])('is refused with %s', (_name, change) => {
     expect(judgeSwitch({ ...agreed, ...change }, asked)).toBeDefined();
   });
 
-  it('takes nothing when nothing was requested', () => {
+  it('allows no extension or subprotocol that was not requested', () => {
     const bare = { 'sec-websocket-key': key };
     expect(judgeSwitch({ ...agreed, 'sec-websocket-protocol': 'chat' }, bare)).toBeDefined();
     expect(judgeSwitch({ ...agreed, 'sec-websocket-extensions': 'x' }, bare)).toBeDefined();
   });
 
-  it('goes on with the headers of the handshake alone', () => {
+  it('forwards only the headers of the handshake', () => {
     const answer = { ...agreed, 'content-length': '5', server: 'leaky', 'sec-websocket-protocol': 'chat' };
     expect(switchHeaders(answer)).toEqual([
       'connection',

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
-/** The parts of a request that make it an opening handshake or not. */
+/** The parts of a request that determine whether it is an opening handshake. */
 export type HandshakeRequest = Pick<IncomingMessage, 'method' | 'httpVersion' | 'headers' | 'rawHeaders'>;
 
-/** Why a request is no opening handshake. */
+/** Why a request is not an opening handshake. */
 export interface HandshakeFault {
   readonly code: 'INVALID_REQUEST' | 'UPGRADE_REQUIRED';
   readonly detail: string;
@@ -14,15 +14,15 @@ export interface HandshakeFault {
 const ACCEPT_SUFFIX = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const KEY_BYTES = 16;
 
-/** Whether a request names WebSocket among the protocols that it would upgrade to, well-formed or not. */
+/** Whether a request names WebSocket in its `Upgrade` header, well-formed or not. */
 export function asksForWebSocket({ upgrade }: IncomingHttpHeaders): boolean {
   return upgrade?.toLowerCase().includes('websocket') === true;
 }
 
 /**
- * Judges an opening handshake (RFC 6455 4.2.1); undefined when it is one. Stricter than the RFC where two servers could
- * read it differently: one `Upgrade` with one protocol, one `Connection`, and no header that announces a body, whatever its
- * length.
+ * Judges an opening handshake (RFC 6455 4.2.1); undefined when it is valid. Stricter than the RFC where two servers
+ * could interpret it differently: one `Upgrade` with one protocol, one `Connection`, and no header that announces a
+ * body, whatever its length.
  */
 export function judgeHandshake(request: HandshakeRequest): HandshakeFault | undefined {
   const { headers, rawHeaders } = request;
@@ -45,8 +45,8 @@ function malformed(reason: string): HandshakeFault {
 }
 
 /**
- * Judges an answer of status 101 by the handshake that it answers (RFC 6455 4.1, "Client Requirements"); gives the reason
- * why the connection must not be upgraded, or undefined.
+ * Judges an answer of status 101 against its handshake (RFC 6455 4.1, "Client Requirements"); returns the reason not to
+ * upgrade, or undefined.
  */
 export function judgeSwitch(answer: IncomingHttpHeaders, asked: IncomingHttpHeaders): string | undefined {
   if (answer.upgrade?.toLowerCase() !== 'websocket') return 'its Upgrade is not websocket';
@@ -67,7 +67,7 @@ export function acceptOf(key: string): string {
   return createHash('sha1').update(`${key}${ACCEPT_SUFFIX}`).digest('base64');
 }
 
-/** Headers of an answer of status 101, as a flat list: those of the handshake alone. */
+/** Headers of an answer of status 101, as a flat list: only those of the handshake. */
 export function switchHeaders(answer: IncomingHttpHeaders): string[] {
   const flat = ['connection', 'Upgrade', 'upgrade', 'websocket'];
   for (const name of ['sec-websocket-accept', 'sec-websocket-protocol', 'sec-websocket-extensions']) {

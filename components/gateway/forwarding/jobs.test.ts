@@ -15,7 +15,7 @@ interface Endpoint {
   readonly isBusy?: boolean;
 }
 
-/** A service whose endpoints answer probes like this. */
+/** A service whose endpoints answer probes as given. */
 function service(...endpoints: readonly Endpoint[]) {
   const asked = endpoints.map(() => 0);
   const givenUp = endpoints.map(() => 0);
@@ -46,7 +46,7 @@ describe('probes of services with several endpoints', () => {
     ['answers nothing', silent],
     ['says that it cannot work', broken],
     ['cannot be reached', gone],
-  ])('leave one that %s', async (_what, answer) => {
+  ])('switch away from an endpoint that %s', async (_what, answer) => {
     const { upstreams, asked, at } = service({ answer }, { answer: healthy });
     const stop = startProbes(upstreams, { everyMs: 5, timeoutMs: 20 });
     await waitFor(() => at() === 1 && (asked[1] ?? 0) > 2, { what: 'the next one' });
@@ -55,7 +55,7 @@ describe('probes of services with several endpoints', () => {
     expect(asked[0]).toBe(1);
   });
 
-  it('go round while none works, one probe at a time', async () => {
+  it('rotate while no endpoint works, one probe at a time', async () => {
     const { upstreams, asked } = service({ answer: broken }, { answer: gone }, { answer: silent });
     const stop = startProbes(upstreams, { everyMs: 5, timeoutMs: 20 });
     await waitFor(() => (asked[0] ?? 0) > 1, { what: 'the first one again' });
@@ -63,7 +63,7 @@ describe('probes of services with several endpoints', () => {
     expect(asked[2]).toBe(1);
   });
 
-  it('leave services with one endpoint alone', () => {
+  it('ignore services with one endpoint', () => {
     const { upstreams, asked } = service({ answer: gone });
     startProbes(upstreams, { everyMs: 1 })();
     expect(asked).toEqual([0]);
@@ -72,7 +72,7 @@ describe('probes of services with several endpoints', () => {
   it.each([
     ['is silent', silent],
     ['cannot be reached', gone],
-  ])('give up what is under way at one that %s three times in a row', async (_what, answer) => {
+  ])('abort pending requests of an endpoint that %s three times in a row', async (_what, answer) => {
     const { upstreams, asked, givenUp } = service({ answer, isBusy: true }, { answer: healthy });
     const stop = startProbes(upstreams, { everyMs: 5, timeoutMs: 20 });
     await waitFor(() => (givenUp[0] ?? 0) > 0, { what: 'the end of what waits' });
@@ -80,7 +80,7 @@ describe('probes of services with several endpoints', () => {
     expect([asked[0], givenUp]).toEqual([3, [1, 0]]);
   });
 
-  it('leave what is under way at one that answers, now and then or that it cannot work', async () => {
+  it('keep pending requests of an endpoint that answers, even rarely or with an error', async () => {
     let count = 0;
     const faltering: Answer = () =>
       count++ % 3 < 2 ? gone(AbortSignal.abort()) : healthy(AbortSignal.abort());

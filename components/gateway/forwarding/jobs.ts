@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** An endpoint as a probe sees it. */
-interface Probed {
+/** An endpoint, as a probe uses it. */
+interface ProbedEndpoint {
   isBusy(): boolean;
   askHealth(signal: AbortSignal): Promise<number>;
   giveUp(): void;
 }
 
-/** A service as the probes see it. */
-interface Watched<T extends Probed> {
+/** A service, as the probes use it. */
+interface ProbedService<T extends ProbedEndpoint> {
   readonly targets: readonly T[];
   current(): T;
   leave(target: T): void;
@@ -19,17 +19,17 @@ export interface ProbeOptions {
   readonly timeoutMs?: number;
 }
 
-/** An endpoint that has not answered so many probes in a row is gone: what waits for its answers waits in vain. */
+/** Consecutive failed probes after which an endpoint is considered gone, and its pending calls are aborted. */
 const mostMisses = 3;
 
 /**
- * Looks after services with several endpoints. The one in use is left for the next when it takes connections and answers
- * nothing, or says that it cannot work, before every request waits for it. Where requests are under way it is asked as
- * well, and they are given up when it does not answer any more: a machine that is cut off closes no connection.
- * Gives the way to stop.
+ * Probes services with several endpoints. The active endpoint is replaced by the next one when it accepts connections
+ * without answering, or reports that it cannot work, before every request has to wait for it. An endpoint with pending
+ * requests is probed as well, and they are aborted when it no longer answers: a machine that is cut off closes no
+ * connection. Returns the function that stops the probes.
  */
-export function startProbes<T extends Probed>(
-  upstreams: readonly Watched<T>[],
+export function startProbes<T extends ProbedEndpoint>(
+  upstreams: readonly ProbedService<T>[],
   options: ProbeOptions = {},
 ): () => void {
   const { everyMs = 1_000, timeoutMs = 2_000 } = options;
@@ -37,18 +37,18 @@ export function startProbes<T extends Probed>(
   if (watched.length === 0) return () => undefined;
   const asked = new Set<T>();
   let stopped = false;
-  const probe = async (upstream: Watched<T>, target: T) => {
+  const probe = async (upstream: ProbedService<T>, target: T) => {
     for (let missed = 0; missed < mostMisses; missed++) {
       const endsAt = performance.now() + timeoutMs;
       const status = await target.askHealth(AbortSignal.timeout(timeoutMs)).catch(() => undefined);
       if (status === undefined || status >= 500) upstream.leave(target);
       if (status !== undefined || !target.isBusy() || stopped) return;
-      // one that stops refuses connections at once, and ends what it has begun
+      // a stopping endpoint refuses connections at once, and completes pending requests
       await pause(Math.max(0, endsAt - performance.now()), undefined, { ref: false });
     }
     if (target.isBusy() && !stopped) target.giveUp();
   };
-  const look = (upstream: Watched<T>, target: T) => {
+  const look = (upstream: ProbedService<T>, target: T) => {
     if (asked.has(target) || (target !== upstream.current() && !target.isBusy())) return;
     asked.add(target);
     void probe(upstream, target).finally(() => asked.delete(target));

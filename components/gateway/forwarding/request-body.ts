@@ -2,7 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { AppError } from '#core/errors/errors.ts';
 
-/** Bodies up to here are taken whole before the service is called: one write, and a slow client holds no connection. */
+/**
+ * Bodies up to this size are buffered before the service is called: one write, and a slow client does not hold a
+ * connection to the service.
+ */
 export const wholeBodyBytes = 65_536;
 
 /** Whether a request announces a body. */
@@ -12,7 +15,7 @@ export function announcesBody(request: IncomingMessage): boolean {
   return length !== undefined && length !== '0';
 }
 
-/** Takes a small body (with `content-length` up to `wholeBodyBytes`) whole; undefined when the client went away. */
+/** Buffers a small body (with `content-length` up to `wholeBodyBytes`); undefined when the client disconnected. */
 export function takeBody(request: IncomingMessage, done: (body: Buffer | undefined) => void): void {
   const chunks: Buffer[] = [];
   let settled = false;
@@ -28,8 +31,8 @@ export function takeBody(request: IncomingMessage, done: (body: Buffer | undefin
 }
 
 /**
- * A large or unmeasured body as a stream of its own: counts bytes against the limit, and may be destroyed by the
- * sender without breaking the client's connection.
+ * A large or unmeasured body as a separate stream: counts bytes against the limit, and the sender may destroy it
+ * without breaking the client's connection.
  */
 export function streamBody(request: IncomingMessage, limitBytes: number): Readable {
   let seenBytes = 0;
@@ -48,7 +51,7 @@ export function streamBody(request: IncomingMessage, limitBytes: number): Readab
       request.pause();
     }
   });
-  // Whoever still sends gets to read the answer: what nobody wants any more is thrown away.
+  // A client that is still sending must be able to read the answer: the rest of the body is discarded.
   body.once('close', () =>
     discardBody(request, () => {
       if (!request.complete) request.destroy();
@@ -65,14 +68,14 @@ export function streamBody(request: IncomingMessage, limitBytes: number): Readab
   return body;
 }
 
-/** A client that goes on sending an unwanted body is heard out for so long, and for so long a silence. */
+/** Bounds on discarding an unwanted body: total size, and silence. */
 const discardLimitBytes = 64 * 1024 * 1024;
 const discardMs = 10_000;
 const discardSilenceMs = 1000;
 
 /**
- * Reads the rest of a body into nothing, so that a client which writes everything before it reads does not lose the
- * answer to a reset connection. Calls back once: at the end of the body, or when it is too much or too slow.
+ * Discards the rest of a body, so that a client which writes everything before it reads does not lose the answer to a
+ * reset connection. Calls back once: at the end of the body, or when a bound is exceeded.
  */
 export function discardBody(request: IncomingMessage, done: () => void): void {
   if (request.complete || request.destroyed) {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ClientFacts } from './client-address.ts';
 
-/** Hop-by-hop headers (RFC 9110 7.6.1), and everything a client could pretend about where it comes from. */
+/** Hop-by-hop headers (RFC 9110 7.6.1), and every header with which a client could forge its origin. */
 const dropped = new Set([
   'connection',
   'expect',
@@ -21,8 +21,8 @@ const dropped = new Set([
 ]);
 
 /**
- * The headers a service gets, as a flat list: the client's, without hop-by-hop and forwarding ones, with ours added.
- * Reads the raw list, so repeated headers stay repeated.
+ * The headers for the service, as a flat list: the client's, without hop-by-hop and forwarding headers, plus the
+ * gateway's own. Reads the raw list, so repeated headers stay repeated.
  */
 export function serviceHeaders(request: IncomingMessage, client: ClientFacts, traceparent: string): string[] {
   const flat = keptHeaders(request.rawHeaders, request.headers.connection);
@@ -34,8 +34,8 @@ export function serviceHeaders(request: IncomingMessage, client: ClientFacts, tr
 }
 
 /**
- * The same for a WebSocket handshake, whose own headers are written anew: what the client named in `Connection` takes none
- * of them away.
+ * The same for a WebSocket handshake, whose own headers are rewritten: names in the client's `Connection` header cannot
+ * remove them.
  */
 export function handshakeHeaders(
   request: IncomingMessage,
@@ -75,7 +75,7 @@ function keptHeaders(raw: readonly string[], connection: string | undefined): st
   return flat;
 }
 
-/** A client may name any header in `Connection`, but not talk us out of these. */
+/** Headers that the client's `Connection` header cannot remove. */
 const notDroppable = new Set(['authorization', 'content-length', 'content-type', 'host', 'cookie']);
 
 function namedByConnection(connection: string | undefined): string[] | undefined {

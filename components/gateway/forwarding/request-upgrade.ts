@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { AppError } from '#core/errors/errors.ts';
 
-/** What a service answered to an opening handshake. */
+/** The answer of a service to an opening handshake. */
 export type UpgradeAnswer =
   | {
       readonly kind: 'switched';
@@ -24,7 +24,7 @@ export interface UpgradeRequest {
   readonly target: string;
   /** Flat list of names and values. */
   readonly headers: readonly string[];
-  /** Ends the request, with its reason as the error. */
+  /** Aborts the request, with its reason as the error. */
   readonly signal: AbortSignal;
 }
 
@@ -32,8 +32,8 @@ const headLimitBytes = 16 * 1024;
 const bodyLimitBytes = 64 * 1024;
 
 /**
- * Sends an opening handshake over a connection of its own and reads the answer with Node's parser. A connection that was
- * not upgraded has ended when this resolves or rejects: bytes of the service behind its answer are not read.
+ * Sends an opening handshake over a dedicated connection and reads the answer with Node's parser. A connection that was
+ * not upgraded is closed when this resolves or rejects: bytes after the service's answer are not read.
  */
 export async function requestUpgrade(socket: TLSSocket, request: UpgradeRequest): Promise<UpgradeAnswer> {
   const { signal } = request;
@@ -75,7 +75,7 @@ function send(socket: TLSSocket, { target, headers }: UpgradeRequest): Promise<U
 
 async function readAnswer(answer: IncomingMessage): Promise<UpgradeAnswer> {
   const { statusCode: status = 0, headers } = answer;
-  // Node upgrades a 101 that names its protocol; another one has no meaning to a client.
+  // Node upgrades a 101 that names its protocol; any other 1xx has no meaning for the client.
   if (status < 200 || status > 599) throw unusable(`status ${status} answers no handshake`);
   const chunks: Buffer[] = [];
   let sizeBytes = 0;

@@ -2,7 +2,7 @@ import { elsewhereHeader } from '#kit/http/http.ts';
 
 type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** On every answer of the gateway, its own and the services' (notes/identity.md 4.17), as a flat list. */
+/** Security headers of every answer, the gateway's own and the services', as a flat list. */
 export const securityHeaders: readonly string[] = [
   'x-api-version',
   '1',
@@ -39,7 +39,7 @@ const dropped = new Set([
   ...securityHeaders.filter((_text, position) => position % 2 === 0),
 ]);
 
-/** The headers the client gets: the service's, without hop-by-hop ones, with the security headers laid over them. */
+/** The headers for the client: the service's, without hop-by-hop headers, overridden by the security headers. */
 export function clientHeaders(headers: ResponseHeaders, secure: boolean): string[] {
   const named = namedByConnection(headers['connection']);
   const flat: string[] = [];

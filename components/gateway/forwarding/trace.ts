@@ -18,8 +18,8 @@ const poolBytes = 24 * 256;
 const endNothing = (): void => undefined;
 
 /**
- * Continues the caller's W3C trace with a new parent id, or begins one, without a tracing provider. Random bytes are
- * drawn in blocks; drawing them one trace at a time costs more than the rest of the header work.
+ * Continues the caller's W3C trace with a new parent id, or starts one, without a tracing provider. Random bytes are
+ * drawn in blocks: drawing them for each trace costs more than the rest of the header processing.
  */
 export function createTraceStepper(): StepTrace {
   const pool = Buffer.alloc(poolBytes);

@@ -15,11 +15,11 @@ import { clientHeaders, securityHeaders } from './response-headers.ts';
 import type { TraceStep } from './trace.ts';
 import type { Upstream } from './upstreams.ts';
 
-/** An opening handshake that `judgeHandshake` found to be one, with the connection it came over. */
+/** An opening handshake that `judgeHandshake` accepted, with its connection. */
 export interface Handshake {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
-  /** Bytes that came with the request's head, behind it. */
+  /** Bytes received after the request's head. */
   readonly head: Buffer;
   readonly target: string;
   readonly path: string;
@@ -31,25 +31,25 @@ export interface Handshake {
 export interface Tunnels {
   /**
    * Sends an opening handshake to the service and joins the two connections once the service has agreed to WebSocket.
-   * Whatever else it answers goes to the client as the last answer of its connection.
+   * Any other answer is sent to the client as the last one of its connection.
    *
-   * @returns the status that the client got; 499 when it left before.
+   * @returns the status that the client got; 499 when it disconnected before.
    */
   open(handshake: Handshake, upstream: Upstream | undefined): Promise<number>;
-  /** Ends every open tunnel and every handshake under way. */
+  /** Closes every open tunnel and every pending handshake. */
   closeAll(): void;
 }
 
 export interface TunnelOptions {
   readonly log: Logger;
   readonly nowMs: () => number;
-  /** Open tunnels at a time, handshakes included; more are refused with 503. */
+  /** Maximum concurrent tunnels, including handshakes; more are refused with 503. */
   readonly maxTunnels: number;
   /** Time from the handshake to the end of the service's answer. */
   readonly deadlineMs: number;
 }
 
-/** Status in logs of a request whose client left before the answer. */
+/** Logged status of a request whose client disconnected before the answer. */
 const clientGone = 499;
 
 /** WebSocket pass-through. No byte of a client reaches a service outside of a request or an agreed WebSocket. */
@@ -76,7 +76,7 @@ export function createTunnels(options: TunnelOptions): Tunnels {
 
 type Outcome = UpgradeAnswer | ({ readonly kind: 'failed' } & CallFailure);
 
-/** The service's answer, or why there is none: the service failed, or the client did not wait for it. */
+/** The service's answer, or the failure: the service failed, or the client did not wait. */
 async function ask(handshake: Handshake, upstream: Upstream, deadlineMs: number): Promise<Outcome> {
   const { request, socket, client, trace, target } = handshake;
   const abort = new AbortController();
@@ -103,8 +103,8 @@ function noAnswer(): AppError {
 }
 
 /**
- * Calls back when a client sends anything before its handshake is answered (RFC 6455 4.1: it must wait), or leaves.
- * The returned function ends that, and stops reading.
+ * Calls back when a client sends anything before its handshake is answered (RFC 6455 4.1: it must wait), or
+ * disconnects. The returned function stops watching and reading.
  */
 function watchClient(socket: Duplex, stop: (error: Error) => void): () => void {
   const early = () =>
@@ -144,7 +144,10 @@ function settle(handshake: Handshake, options: TunnelOptions, outcome: Outcome):
 /** Statuses whose answers have no body (RFC 9110 15.3.5, 15.4.5). */
 const bodiless = new Set([204, 304]);
 
-/** The service's refusal, framed anew: it names what is missing (a token, a subprotocol) better than we could. */
+/**
+ * Sends the service's refusal, framed anew: it names what is missing (a token, a subprotocol) better than the gateway
+ * could.
+ */
 function passOn({ client, socket }: Handshake, answer: Extract<UpgradeAnswer, { kind: 'answered' }>): number {
   const { status } = answer;
   const { 'content-length': _length, ...kept } = answer.headers;
@@ -156,7 +159,7 @@ function passOn({ client, socket }: Handshake, answer: Extract<UpgradeAnswer, { 
   return status;
 }
 
-/** Time the second direction of a tunnel has to end after the first. */
+/** Time for the second direction of a tunnel to end after the first. */
 const halfClosedMs = 5000;
 
 function join(client: Duplex, service: Duplex): void {
@@ -170,7 +173,7 @@ function join(client: Duplex, service: Duplex): void {
   ] as const) {
     from.on('error', destroy);
     from.once('end', () => setTimeout(destroy, halfClosedMs).unref());
-    // what came before an orderly end is still on its way
+    // data sent before an orderly end is still in transit
     from.once('close', () => {
       if (!from.readableEnded) destroy();
     });
@@ -188,12 +191,15 @@ function answerFailure(handshake: Handshake, options: TunnelOptions, failure: Ca
   if (isAppError(error, 'invalid')) return refuseEarlyBytes(handshake, options);
   const { code, detail } = judgeFailure(failure);
   const { traceId } = handshake.trace;
-  options.log.warn({ err: error, peer: handshake.service, traceId, code }, 'opening a tunnel failed');
+  options.log.warn(
+    { err: error, peer: handshake.service, traceId, code },
+    'opening a WebSocket tunnel failed',
+  );
   return refuse(handshake, options, code, detail);
 }
 
 function refuseEarlyBytes(handshake: Handshake, options: TunnelOptions): number {
-  const detail = 'Nothing may follow a WebSocket handshake before its answer.';
+  const detail = 'A client must not send data between a WebSocket handshake and its answer.';
   return refuse(handshake, options, 'INVALID_REQUEST', detail);
 }
 

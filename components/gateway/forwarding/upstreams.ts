@@ -13,28 +13,28 @@ export interface IdentitySource {
 
 /** One endpoint of a service: pools of keep-alive connections that follow the SVID. */
 export interface Target {
-  /** The pool of the current SVID; not to be kept across awaits. */
+  /** The pool of the current SVID; must not be kept across awaits. */
   pool(): Pool;
   openSocket(): Promise<TLSSocket>;
-  /** Whether requests are under way. */
+  /** Whether requests are pending. */
   isBusy(): boolean;
-  /** Status of `GET /health`, over a connection of its own: it waits behind no request. */
+  /** Status of `GET /health`, over a dedicated connection: it is not queued behind requests. */
   askHealth(signal: AbortSignal): Promise<number>;
-  /** It does not answer any more: what is under way there fails at once. */
+  /** The endpoint no longer answers: its pending requests fail at once. */
   giveUp(): void;
 }
 
-/** One service as the gateway sees it. */
+/** One service, as the gateway uses it. */
 export interface Upstream {
   readonly service: ServiceName;
   readonly targets: readonly Target[];
-  /** How many endpoints it has. */
+  /** Number of endpoints. */
   readonly size: number;
-  /** The endpoint that requests go to. */
+  /** The endpoint for new requests. */
   current(): Target;
-  /** From now on requests go to the next endpoint, unless that one was left already. */
+  /** Directs later requests to the next endpoint, unless another caller did so already. */
   leave(target: Target): void;
-  /** Requests under way, against `maxInFlight`. */
+  /** Pending requests, limited by `maxInFlight`. */
   inFlight: number;
 }
 
@@ -48,18 +48,20 @@ export interface Upstreams {
 export interface UpstreamOptions {
   readonly endpoints: ReadonlyMap<ServiceName, readonly Endpoint[]>;
   readonly identity: IdentitySource;
-  /** Which SPIFFE id a service must show. */
+  /** The SPIFFE id that a service must present. */
   readonly expect: (service: ServiceName) => ExpectPeer;
   readonly connections: number;
-  /** Time for the beginning of an answer, and the longest pause within one. */
+  /** Time for the start of an answer, and the longest pause within one. */
   readonly answerTimeoutMs: number;
   readonly log: Logger;
 }
 
-/** Requests to one service at a time; more are refused with 503 rather than queued without end. */
+/** Maximum pending requests per service; more are refused with 503 instead of queued. */
 export const maxInFlight = 4096;
 
-/** Builds the upstreams. On rotation new pools take over at once, old ones finish what they carry and close. */
+/**
+ * Builds the upstreams. After an SVID rotation new pools are used at once; old pools complete their requests and close.
+ */
 export function createUpstreams(options: UpstreamOptions): Upstreams {
   const upstreams = new Map<ServiceName, Upstream & { renew(): void; close(): Promise<void> }>();
   for (const [service, endpoints] of options.endpoints) {
@@ -93,7 +95,7 @@ function createUpstream(service: ServiceName, endpoints: readonly Endpoint[], op
     inFlight: 0,
     current,
     leave: (target: Target) => {
-      // whoever finds out later that it is gone must not leave the one that took over
+      // a caller that detects the failure late must not leave the next endpoint
       if (current() === target) at = (at + 1) % targets.length;
     },
     renew: () => {
@@ -111,13 +113,13 @@ function createTarget(service: ServiceName, endpoint: Endpoint, options: Upstrea
   const { log } = options;
   let live = openPools(origin, service, options);
   const closing = new Set<Pool>();
-  /** Ends when what is under way in it has. */
+  /** Ends when its pending requests have ended. */
   const retire = (pool: Pool) => {
     closing.add(pool);
     pool
       .close()
       .catch((error: unknown) => {
-        log.warn({ err: error, peer: service }, 'closing a rotated connection pool failed');
+        log.warn({ err: error, peer: service }, 'closing the connection pool of a rotated SVID failed');
       })
       .finally(() => closing.delete(pool));
   };
@@ -135,7 +137,7 @@ function createTarget(service: ServiceName, endpoint: Endpoint, options: Upstrea
       return statusCode;
     },
     giveUp: () => {
-      log.warn({ peer: service, origin }, 'an endpoint does not answer; what is under way there is given up');
+      log.warn({ peer: service, origin }, 'an endpoint does not answer; its pending requests are aborted');
       const { pool, probing } = live;
       live = openPools(origin, service, options);
       for (const each of [pool, probing, ...closing]) void destroy(each);

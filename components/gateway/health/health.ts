@@ -4,7 +4,7 @@ import type { ServiceName } from '../routing/table.ts';
 export const healthStates = ['healthy', 'degraded', 'unhealthy'] as const;
 export type HealthState = (typeof healthStates)[number];
 
-/** What `/api/health` answers: nothing that tells an anonymous caller where a service is or how it failed. */
+/** The answer of `/api/health`: nothing that tells an anonymous caller where a service is or how it failed. */
 export const healthSchema = z.object({
   status: z.enum(healthStates),
   timestamp: z.string(),
@@ -13,23 +13,23 @@ export const healthSchema = z.object({
 
 export type Health = z.output<typeof healthSchema>;
 
-/** Asks one service whether it works; throws or rejects when it does not. */
+/** Probes one service; rejects when it is down. */
 export type Probe = (service: ServiceName, signal: AbortSignal) => Promise<void>;
 
 export interface HealthOptions {
   readonly services: readonly ServiceName[];
   readonly probe: Probe;
   readonly nowMs: () => number;
-  /** Time one service has to answer. */
+  /** Time for one service to answer. */
   readonly timeoutMs?: number;
-  /** How long an answer is given again. */
+  /** How long an answer is cached. */
   readonly cacheMs?: number;
 }
 
-/** Without these nobody can sign in or read a register. */
+/** Services without which sign-in or reading a register is impossible. */
 const essential: readonly ServiceName[] = ['tenant', 'register'];
 
-/** Asks all services at once; one round at a time, and a round's answer is reused for `cacheMs`. */
+/** Probes all services in parallel; one round at a time, whose answer is cached for `cacheMs`. */
 export function createHealth(options: HealthOptions): () => Promise<Health> {
   const { nowMs, timeoutMs = 2000, cacheMs = 2000 } = options;
   let round: { readonly answer: Promise<Health>; endedMs: number | undefined } | undefined;

@@ -4,7 +4,7 @@ import { createDocuments, type FetchDocument } from './documents.ts';
 
 const documentOf = (path: string) => ({ openapi: '3.1.0', paths: { [path]: { get: {} } } });
 
-/** Two services whose documents a test holds back, refuses or gives; time moves by hand. */
+/** Two services whose documents a test delays, refuses or returns; the clock is manual. */
 function open() {
   const state = { nowMs: 0, fetches: 0, isRegisterUp: true };
   const held: (() => void)[] = [];
@@ -31,7 +31,7 @@ function open() {
 const refused = { kind: 'unavailable', code: 'SERVICE_UNAVAILABLE', retryAfterSeconds: 1 };
 
 describe('the merged document', () => {
-  it('is refused while the document of one service has never been fetched', async () => {
+  it('is unavailable until the document of every service has been fetched once', async () => {
     const { state, documents } = open();
     state.isRegisterUp = false;
     await expect(documents.merged()).rejects.toMatchObject(refused);
@@ -40,7 +40,7 @@ describe('the merged document', () => {
     expect(await documents.find('blueprint')).toBeUndefined();
   });
 
-  it('shares one fetch among requests at the same time', async () => {
+  it('shares one fetch among concurrent requests', async () => {
     const { state, documents, release } = open();
     const all = Promise.all([documents.merged(), documents.merged(), documents.find('register')]);
     release();
@@ -50,7 +50,7 @@ describe('the merged document', () => {
     expect(state.fetches).toBe(1);
   });
 
-  it('asks a service that did not answer once a second', async () => {
+  it('retries a service that did not answer once a second', async () => {
     const { state, documents } = open();
     state.isRegisterUp = false;
     for (let n = 0; n < 3; n += 1) await expect(documents.merged()).rejects.toMatchObject(refused);
@@ -60,7 +60,7 @@ describe('the merged document', () => {
     expect(state.fetches).toBe(2);
   });
 
-  it('keeps the last document of a service that fell away', async () => {
+  it('keeps the last document of a service that is down', async () => {
     const { state, documents, release } = open();
     const before = documents.merged();
     release();

@@ -9,7 +9,7 @@ import {
   publicDocument,
 } from './merge.ts';
 
-/** Fetches what a service serves at `/openapi.json`, parsed from JSON. */
+/** Fetches a service's `/openapi.json`, parsed from JSON. */
 export type FetchDocument = (service: ServiceName | 'gateway') => Promise<unknown>;
 
 export interface DocumentsOptions {
@@ -37,27 +37,27 @@ export interface Documents {
 
 const freshMs = 30_000;
 
-/** A document that could not be fetched is not asked for again within this time. */
+/** A failed fetch is not repeated within this time. */
 const retryMs = 1000;
 
-/** Release of the interface (specification 1, section 9). */
+/** Release of the interface (specification document 1, section 9). */
 const info = {
   title: 'Chancery',
   version: '2.6.0',
   description: 'Registers, identities, wallets and proofs that anyone can check.',
 } as const;
 
-interface Held {
+interface CachedDocument {
   readonly document: OpenApiDocument | undefined;
   readonly fetchedMs: number;
 }
 
 /**
- * Documents are fetched when asked for, kept for half a minute, and kept on while their service is down. Requests at the same
- * time share a fetch.
+ * Documents are fetched on demand, cached for half a minute, and kept while their service is down. Concurrent requests
+ * share a fetch.
  */
 export function createDocuments(options: DocumentsOptions): Documents {
-  const held = new Map<string, Held>();
+  const held = new Map<string, CachedDocument>();
   const underWay = new Map<string, Promise<OpenApiDocument | undefined>>();
 
   const refresh = async (service: ServiceName | 'gateway'): Promise<OpenApiDocument | undefined> => {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 const jsonObject = z.record(z.string(), z.unknown());
 type JsonObject = z.output<typeof jsonObject>;
 
-/** The members of an OpenAPI 3.1 document that merging looks at; everything else is carried along. */
+/** The members of an OpenAPI 3.1 document that merging reads; the others are kept unchanged. */
 const documentSchema = z.looseObject({
   openapi: z.string().regex(/^3\.1\./),
   paths: z.record(z.string(), jsonObject).default({}),
@@ -12,18 +12,18 @@ const documentSchema = z.looseObject({
 
 export type OpenApiDocument = z.output<typeof documentSchema>;
 
-/** Parses what a service serves at `/openapi.json`; throws a ZodError for anything that is not OpenAPI 3.1. */
+/** Parses a service's `/openapi.json`; throws a ZodError for anything other than OpenAPI 3.1. */
 export function parseDocument(value: unknown): OpenApiDocument {
   return documentSchema.parse(value);
 }
 
-/** One service's document as the public sees it. */
+/** The public document of one service. */
 export interface ServiceDocument {
   readonly service: string;
   readonly document: OpenApiDocument;
 }
 
-/** Whether the gateway sends this public path to this service. */
+/** Whether the gateway routes this public path to this service. */
 export type IsRouted = (service: string, path: string) => boolean;
 
 /** Component sections whose names are shared rather than prefixed: the platform has one way to authenticate. */
@@ -33,8 +33,8 @@ const sharedSections = new Set(['securitySchemes']);
 const sharedSchemas = new Set(['Problem']);
 
 /**
- * One service's document without the paths that the gateway does not route to it, its component names prefixed with the
- * service's name. Public paths and operation ids stay as they are: both are unique over all services.
+ * One service's document without the paths that the gateway does not route to it, with component names prefixed by the
+ * service's name. Public paths and operation ids stay unchanged: both are unique over all services.
  */
 export function publicDocument(source: ServiceDocument, isRouted: IsRouted): OpenApiDocument {
   const prefix = pascal(source.service);
@@ -53,7 +53,7 @@ export function publicDocument(source: ServiceDocument, isRouted: IsRouted): Ope
   return { ...document, paths, components, servers: [{ url: '/' }] };
 }
 
-/** All documents as one. A path that two services declare stays the first one's. */
+/** Merges all documents. If two services declare a path, the first one wins. */
 export function mergeDocuments(documents: readonly OpenApiDocument[], info: JsonObject): OpenApiDocument {
   const paths: Record<string, JsonObject> = {};
   const components: Record<string, JsonObject> = {};
@@ -119,7 +119,7 @@ function renameValue(value: unknown, prefix: string): unknown {
   return object.success ? renameRefs(object.data, prefix) : value;
 }
 
-/** `$ref` is a reference; so is every value of a discriminator's `mapping`, which begins in the same way. */
+/** `$ref` is a reference; so is every value of a discriminator's `mapping`, which starts the same way. */
 function renameText(key: string, text: string, prefix: string): string {
   const found = componentRef.exec(text);
   if (found === null || key === 'description' || key === 'example') return text;

@@ -6,7 +6,7 @@ export interface Reference {
   close(): Promise<void>;
 }
 
-/** The page's own scripts and styles only; the viewer sets style attributes and shows images from data URLs. */
+/** Only the page's own scripts and styles; the viewer sets style attributes and shows images from data URLs. */
 export const referencePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -19,7 +19,7 @@ export const referencePolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The reference page, from files of the package alone. It is built when somebody first looks at it. */
+/** The reference page, from files of the package only. It is built on the first request. */
 export function createReference(): Reference {
   let built: ReturnType<typeof build> | undefined;
   return {
@@ -48,7 +48,7 @@ async function build() {
       document: { openapi: '3.1.0', info: { title: 'Chancery', version: '2.6.0' }, paths: {} },
     },
   });
-  // The viewer always asks for ./json below its own path.
+  // The viewer always requests ./json below its own path.
   app.addHook('onRequest', async (request, reply) => {
     if (request.url === '/docs/json' || request.url === '/docs/yaml') return reply.redirect('/openapi.json');
     return undefined;

@@ -3,9 +3,9 @@ import { deniedPaths } from './table.ts';
 const maxDecodings = 6;
 
 /**
- * Whether a path, read in any of the ways some server might read it, lies under a denied prefix: percent-encoded once
- * or several times, overlong UTF-8, `%uXXXX`, full-width forms, backslashes, upper case, repeated slashes, dot
- * segments, path parameters, control characters. Errs on the side of denying.
+ * Whether a path is under a denied prefix in any interpretation that some server might use: percent-encoded once or
+ * several times, overlong UTF-8, `%uXXXX`, full-width forms, backslashes, upper case, repeated slashes, dot segments,
+ * path parameters, control characters. False positives are acceptable.
  */
 export function isDenied(path: string): boolean {
   const flat = decodeFully(path)
@@ -18,7 +18,7 @@ export function isDenied(path: string): boolean {
   return matchesAny(withoutDots) || matchesAny(resolveDots(segments));
 }
 
-/** The same judgement for a path that is plain (no encoding, no empty or dot segments), at the cost of one split. */
+/** The same check for a plain path (no encoding, no empty or dot segments), at the cost of one split. */
 export function isDeniedPlain(path: string): boolean {
   return matchesAny(path.toLowerCase().split('/').slice(1));
 }

@@ -68,7 +68,7 @@ describe('routing table', () => {
     expect(match(path)).toBeUndefined();
   });
 
-  it('names only known services, none of which serves WebSockets', () => {
+  it('contains only known services, none of which serves WebSockets', () => {
     expect(routingTable.length).toBeGreaterThan(40);
     for (const rule of routingTable) {
       expect([...ROUTED_SERVICES, 'gateway']).toContain(rule.service);
@@ -76,7 +76,7 @@ describe('routing table', () => {
     }
   });
 
-  it('has no line that an earlier one hides', () => {
+  it('has no line that an earlier one shadows', () => {
     for (const rule of routingTable) {
       const sample = rule.path
         .replace('/**', '/below')

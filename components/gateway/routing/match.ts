@@ -12,7 +12,7 @@ export type Matcher = (path: string) => RouteRule | undefined;
 
 const hex32 = /^[0-9a-f]{32}$/i;
 
-/** Compiles a routing table into a function from a clean path (no query) to the first rule that covers it. */
+/** Compiles a routing table into a function from a clean path (no query) to the first matching rule. */
 export function createMatcher(table: readonly RouteRule[]): Matcher {
   const byFirst = new Map<string, CompiledRule[]>();
   for (const rule of table) {
@@ -29,7 +29,7 @@ export function createMatcher(table: readonly RouteRule[]): Matcher {
   };
 }
 
-/** The first two segments, or the first alone where the table goes no deeper. */
+/** The first two segments, or the first alone where the table has no deeper path. */
 function bucketKey(path: string): string {
   const second = path.indexOf('/', 1);
   if (second < 0) return path;

@@ -3,7 +3,7 @@ import { createMatcher } from './match.ts';
 import { routingTable } from './table.ts';
 import { judgeTarget } from './target.ts';
 
-/** Whether a path of an OpenAPI document, with `{name}` for parameters, is one that the public reaches at a service. */
+/** Whether the gateway routes a path of an OpenAPI document, with `{name}` for parameters, to a service. */
 export function createIsRouted(): IsRouted {
   const match = createMatcher(routingTable);
   return (service, path) => {

@@ -8,7 +8,7 @@ import {
 /** A service behind the gateway. */
 export type ServiceName = RoutedService;
 
-/** One line of the routing table: a path, and the service that answers for it; `gateway` is this process itself. */
+/** One line of the routing table: a path and its service; `gateway` is this process. */
 export interface RouteRule extends ServiceRoute {
   readonly service: ServiceName | 'gateway';
 }
@@ -21,15 +21,15 @@ const own: readonly RouteRule[] = [
   { path: '/docs/**', service: 'gateway' },
 ];
 
-/** Every public path of the installation, first match wins. What is not here answers 404. */
+/** Every public path of the installation, first match wins. Other paths answer 404. */
 export const routingTable: readonly RouteRule[] = [
   ...own,
   ...ROUTED_SERVICES.flatMap((service) => ROUTES[service].map((route) => ({ ...route, service }))),
 ];
 
 /**
- * Paths that never leave the private network, judged before any route (specification 1, section 1; notes/identity.md
- * 4.17). `*` is one segment; a pattern covers the path itself and everything below it.
+ * Paths that never leave the private network, checked before any route (specification document 1, section 1). `*` is
+ * one segment; a pattern covers the path itself and everything below it.
  */
 export const deniedPaths: readonly string[] = [
   '/api/internal',

@@ -83,11 +83,11 @@ describe('judgeTarget', () => {
     ['*', 'malformed'],
     ['ftp://h/x', 'malformed'],
     ['', 'malformed'],
-  ])('finds %s %s', (target, kind) => {
+  ])('classifies %s as %s', (target, kind) => {
     expect(judgeTarget(target).kind).toBe(kind);
   });
 
-  it('gives path and query of what is clean', () => {
+  it('returns path and query of a clean target', () => {
     expect(judgeTarget('http://h.example/api/registers?a=%2f')).toEqual({
       kind: 'clean',
       path: '/api/registers',
@@ -95,7 +95,7 @@ describe('judgeTarget', () => {
     });
   });
 
-  it('never lets a disguised internal path through', () => {
+  it('never accepts a disguised internal path', () => {
     const letter = (text: string) =>
       fc.constantFrom(
         text,
@@ -123,7 +123,7 @@ describe('judgeTarget', () => {
     );
   });
 
-  it('judges any text without throwing, and what is clean is never internal after one decoding', () => {
+  it('classifies any text without throwing, and a clean path is never internal after one decoding', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), (text) => {
         const target = judgeTarget(`/api/${text}`);

@@ -1,9 +1,9 @@
 import { isDenied, isDeniedPlain } from './denied.ts';
 
 /**
- * What a request target is: `clean` may be matched against the routing table; `denied` lies under an internal prefix;
- * `ambiguous` would be read differently by different servers; `malformed` is no path at all. Denied and ambiguous both
- * answer 404, so that nobody learns which of the two it was.
+ * Classification of a request target: `clean` may be matched against the routing table; `denied` is under an internal
+ * prefix; `ambiguous` has several interpretations among servers; `malformed` is not a path. Denied and ambiguous both
+ * answer 404, so that a client cannot tell them apart.
  */
 export type Target =
   | { readonly kind: 'clean'; readonly path: string; readonly search: string }
@@ -15,7 +15,7 @@ const encodedStructure = /%(?:2f|5c|25|3b)/i;
 const absoluteForm = /^https?:\/\/[^/?#]*/i;
 const control = /\p{Cc}/u;
 
-/** Judges a request target as it stands on the request line (origin form or absolute form, with its query). */
+/** Classifies the request target of a request line (origin form or absolute form, with its query). */
 export function judgeTarget(requestTarget: string): Target {
   const origin = requestTarget.startsWith('/') ? requestTarget : originForm(requestTarget);
   if (origin === undefined) return { kind: 'malformed', path: '/' };
@@ -38,7 +38,7 @@ function originForm(requestTarget: string): string | undefined {
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** Percent-encoded letters are fine; percent-encoded structure (slash, dot segment, percent, control) is not. */
+/** Percent-encoded letters are allowed; percent-encoded structure (slash, dot segment, percent, control) is not. */
 function judgeEncoded(path: string): 'clean' | 'ambiguous' | 'malformed' {
   if (!pathCharacters.test(path)) return 'malformed';
   let decoded: string;

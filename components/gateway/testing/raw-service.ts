@@ -3,29 +3,29 @@ import { createServer, type TLSSocket } from 'node:tls';
 import type { Identity } from '../forwarding/connector.ts';
 import { acceptOf } from '../forwarding/handshake.ts';
 
-/** One connection to a raw service, as the service sees it. */
+/** One connection to a raw service. */
 export interface RawConnection {
   readonly socket: TLSSocket;
-  /** Everything that has come, as latin1. */
+  /** Everything received, as latin1. */
   received: string;
 }
 
-/** A service that speaks bytes: it answers the first head of a connection as a script says, and breaks any rule. */
+/** A service that writes raw bytes: it answers the first head of a connection by a script, and may violate any rule. */
 export interface RawService {
   readonly address: string;
   readonly connections: RawConnection[];
   stop(): Promise<void>;
 }
 
-/** Writes the answer to the head that has come. */
+/** Writes the answer to the received head. */
 export type Script = (connection: RawConnection) => void;
 
-/** What the service would answer to a request that reached it past the gateway. */
+/** The answer of the service to a request that bypassed the gateway. */
 export const secret = 'REACHED-PAST-THE-GATEWAY';
 
 /**
- * Starts a service that follows `script` for the first head of a connection and answers every request behind it, as a
- * service does that keeps a connection alive after a refused upgrade.
+ * Starts a service that follows `script` for the first head of a connection and answers every later request, like a
+ * service that keeps a connection alive after a refused upgrade.
  */
 export async function startRawService(identity: Identity, script: Script): Promise<RawService> {
   const connections: RawConnection[] = [];
@@ -61,7 +61,7 @@ export async function startRawService(identity: Identity, script: Script): Promi
   };
 }
 
-/** The answer that agrees to the handshake of a connection; `changes` replaces headers, or removes them. */
+/** The answer that accepts the handshake of a connection; `changes` replaces or removes headers. */
 export function agreement(
   { received }: RawConnection,
   changes: Readonly<Record<string, string | undefined>> = {},

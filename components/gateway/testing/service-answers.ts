@@ -1,10 +1,10 @@
 import { sampleKey } from '#kit/testing/raw-client.ts';
 import { agreement, type RawConnection } from './raw-service.ts';
 
-/** An answer of a service to a handshake that is one. */
+/** An answer of a service to a valid handshake. */
 export interface ServiceAnswer {
   readonly name: string;
-  /** Parts in the order in which they are written, each on its own. */
+  /** Parts in the order in which they are written, each separately. */
   parts(connection: RawConnection): readonly string[];
   /** Statuses that the client may get: 101 joins. */
   readonly statuses: readonly number[];
@@ -26,7 +26,7 @@ const switched = (name: string, changes: Readonly<Record<string, string | undefi
   statuses: [502],
 });
 
-/** None of them may let a byte past the gateway, but those that are an agreement to WebSocket. */
+/** No answer may let a byte past the gateway, except those that agree to WebSocket. */
 export const serviceAnswers: readonly ServiceAnswer[] = [
   plain('400 Bad Request'),
   plain('401 Unauthorized', 'www-authenticate: Bearer'),

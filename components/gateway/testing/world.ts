@@ -22,7 +22,7 @@ export const clientIds: Readonly<Record<ServiceName, string>> = {
   'tool-server': 'service-tool-server',
 };
 
-/** A service with a real certificate that records what reaches it. */
+/** A service with a real certificate that records its requests. */
 export interface TestService {
   readonly server: Server;
   readonly address: string;
@@ -119,7 +119,7 @@ export async function createTestWorld(): Promise<TestWorld> {
   };
 }
 
-/** Several gateways share one log; each has metrics of its own. */
+/** Several gateways share one log; each has its own metrics. */
 function testRuntimeOf(runtime: TestRuntime): TestRuntime {
   return { ...testRuntime('gateway'), log: runtime.log, lines: runtime.lines };
 }
@@ -166,7 +166,7 @@ export interface CallOptions {
   readonly body?: string | Uint8Array;
 }
 
-/** One request over a connection of its own, with the path exactly as given. */
+/** One request over a dedicated connection, with the path exactly as given. */
 export function call(port: number, path: string, options: CallOptions = {}): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const { method = 'GET', headers = {}, body } = options;
@@ -192,7 +192,7 @@ export function call(port: number, path: string, options: CallOptions = {}): Pro
   return promise;
 }
 
-/** Sends raw bytes and gives everything that comes back until the connection ends. */
+/** Sends raw bytes and returns everything received until the connection ends. */
 export function sendRaw(port: number, bytes: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const socket = connect(port, '127.0.0.1');

@@ -70,7 +70,7 @@ describe('publication of blueprints', () => {
     expect(payload.definition.version).toBeUndefined();
   });
 
-  it('is one publication however often it is asked for, on each register its own', async () => {
+  it('is one publication however often it is requested, and a separate one on each register', async () => {
     const before = await register.state(id);
     const again = await publish({
       blueprint: undefined,
@@ -88,7 +88,7 @@ describe('publication of blueprints', () => {
     expect(elsewhere.body.txId).not.toBe(again.body.txId);
   });
 
-  it('answers a repetition with the key of the first, and two that come at once with one publication', async () => {
+  it('answers a repetition with the id of the first, and two concurrent requests with one publication', async () => {
     const blueprint = { ...site, title: 'At the same time' };
     const key = { 'idempotency-key': 'publish-1' };
     const first = await publish({ blueprint }, 'blueprint', id, key);
@@ -102,14 +102,14 @@ describe('publication of blueprints', () => {
     expect((await second).body).toMatchObject({ txId: first.body.txId, alreadyPublished: true });
   });
 
-  it('numbers what somebody of a long name in any letters publishes', async () => {
+  it('numbers publications of a publisher with a long non-ASCII name', async () => {
     const long = `did:web:${'\u754c'.repeat(200)}`;
     const { body } = await publish({ blueprint: { ...site, title: 'By a long name' }, publishedBy: long });
     await register.seal(id);
     expect(await versionOf(id, body.txId)).toMatchObject({ publishedBy: long, minor: 2 });
   });
 
-  it('asks for a role that publishes, of the member that is named', async () => {
+  it('requires a role that may publish of the named member', async () => {
     const auditor = testKey(2);
     const designer = testKey(3);
     register.wallets.own('admin', auditor);
@@ -136,7 +136,7 @@ describe('publication of blueprints', () => {
     ['nobody', undefined, 401, 'UNAUTHORIZED'],
     ['its owner', 'admin', 403, 'FORBIDDEN'],
     ['a system administrator', 'system', 403, 'FORBIDDEN'],
-  ])('is not for %s', async (_who, token, status, code) => {
+  ])('is refused for %s', async (_who, token, status, code) => {
     const body = { blueprintId, blueprint: site, publishedBy, callerDid: owner };
     const refused = await register.call('POST', `/api/registers/${id}/blueprints/publish`, {
       ...(token !== undefined && { token }),
@@ -162,7 +162,7 @@ describe('publication of blueprints', () => {
     expect([refused.status, refused.body.code]).toEqual([status, code]);
   });
 
-  it('refuses what is not there, and waits for a roster that is sealed', async () => {
+  it('refuses unknown registers, and registers whose roster is not sealed yet', async () => {
     expect((await publish({}, 'blueprint', '0'.repeat(32))).status).toBe(404);
     const begun = await register.call('POST', '/api/registers/initiate', {
       token: 'admin',

@@ -26,15 +26,15 @@ export interface PublishDeps extends ControlDeps {
 
 type Known = Pick<Register, 'registerNo' | 'registerId'>;
 
-/** What waits to be sealed is sealed by then, or somebody waits for validators. */
+/** Waits about one docket interval for the seal, then answers 202. */
 const waitMs = 5_000;
 
-/** Another transaction of this id waits already, or is sealed: the same definition, published at the same time. */
+/** Codes for a transaction id that is pending or sealed already: the same definition was published concurrently. */
 const known: readonly (string | undefined)[] = ['TX_CONFLICT', 'VAL_CHAIN_004'];
 
 /**
- * The definition of a blueprint from JSON data; one without an id gets the blueprint's.
- * @throws AppError unprocessable VAL_SCHEMA_001 with a finding for each place, too_large TRANSACTION_TOO_LARGE
+ * Parses the definition of a blueprint from JSON data; a definition without an id gets the blueprint's.
+ * @throws AppError unprocessable VAL_SCHEMA_001 with one finding per fault, too_large TRANSACTION_TOO_LARGE
  */
 export function definitionOf(blueprintId: string, value: unknown): Definition {
   const isUnnamed = isJsonObject(value) && !('id' in value);
@@ -47,7 +47,7 @@ export function definitionOf(blueprintId: string, value: unknown): Definition {
 }
 
 /**
- * A definition to be published: as `definitionOf`, with texts that people can read as they are written.
+ * As `definitionOf`, and refuses texts that would be displayed differently from how they are written.
  * @throws AppError as definitionOf does
  */
 export function publishableDefinition(blueprintId: string, value: unknown): Definition {
@@ -96,8 +96,8 @@ function alreadyThere(register: Known, publication: Publication, version: Publis
 }
 
 /**
- * The version that a definition becomes if nothing of its blueprint is sealed before it; the ledger's order decides.
- * Against the latest sealed one, whose structure stands in the index.
+ * The version a definition gets if no other publication of the blueprint is sealed before it; ledger order decides.
+ * Compares with the latest sealed version, whose structure is in the index.
  */
 async function expectedVersion(db: Reader<RegisterSchema>, register: Known, publication: Publication) {
   const { blueprintId, structuralHash } = publication;
@@ -107,8 +107,8 @@ async function expectedVersion(db: Reader<RegisterSchema>, register: Known, publ
 }
 
 /**
- * Publishes a definition on a register, signed by the installation (notes/ledger.md L-175): the same definition on the
- * same register is one publication. Whether somebody may have it published is for the caller to judge.
+ * Publishes a definition on a register, signed by the installation. Publishing the same definition twice on a register
+ * is one publication. The caller must check that the person may publish.
  */
 export async function publishDefinition(
   deps: PublishDeps,

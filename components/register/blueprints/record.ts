@@ -4,7 +4,7 @@ import type { SealedRecord } from '#core/ledger/record.ts';
 import { LONGEST_INDEXED_BYTES } from '../database/schema.ts';
 import { withoutNul } from '../database/text.ts';
 
-/** A publication with its place in the docket that seals it. */
+/** A publication with its position in the docket that seals it. */
 export interface SealedPublication {
   readonly publication: Publication;
   readonly position: number;
@@ -12,18 +12,18 @@ export interface SealedPublication {
   readonly publishedAt: string;
 }
 
-/** What a list shows of a definition; a definition of another shape shows less. */
+/** The title that lists show; undefined for a definition of an unknown shape. */
 export function titleOf({ payload }: Publication): string {
   const { title } = payload.definition;
   return typeof title === 'string' ? withoutNul(title) : '';
 }
 
-/** Who published, as the payload says. */
+/** The publisher, as the payload names it. */
 export function publisherOf({ payload }: Publication): string {
   return withoutNul(payload.publishedBy);
 }
 
-/** The members of a definition's metadata that are text. */
+/** The text members of a definition's metadata. */
 export function metadataOf({ payload }: Publication): Readonly<Record<string, string>> {
   const { metadata } = payload.definition;
   if (!isJsonObject(metadata)) return {};
@@ -36,7 +36,10 @@ export function metadataOf({ payload }: Publication): Readonly<Record<string, st
 const isIndexable = ({ blueprintId }: Publication): boolean =>
   Buffer.byteLength(blueprintId) <= LONGEST_INDEXED_BYTES && !blueprintId.includes('\u0000');
 
-/** The publications of a docket in its order; one whose name no index takes is found by its transaction id alone. */
+/**
+ * The publications of a docket in docket order. One whose name is too long for the index is found by its transaction id
+ * only.
+ */
 export function publicationsOf(
   records: readonly SealedRecord[],
   payloadOf: (position: number) => Uint8Array,

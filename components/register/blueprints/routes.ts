@@ -30,22 +30,22 @@ const publishBody = z
     blueprintId: z.string().min(1).max(64),
     blueprint: z.record(z.string(), z.unknown()).optional().describe('The definition.'),
     blueprintJson: z.string().optional().describe('The definition as JSON text.'),
-    publishedBy: did.describe('DID of who publishes, as it is sealed.'),
+    publishedBy: did.describe('DID of the publisher, as sealed.'),
     callerDid: did.describe('The member of the roster that the caller of this service acts as.'),
     execDefHash: z
       .string()
       .regex(/^[0-9a-f]{64}$/)
       .optional()
-      .describe('What the definition was rehearsed under; another one is refused.'),
+      .describe('Hash of the rehearsed definition; another one is refused.'),
   })
   .refine(({ blueprint, blueprintJson }) => (blueprint === undefined) !== (blueprintJson === undefined), {
-    message: 'blueprint or blueprintJson, one of them',
+    message: 'exactly one of blueprint and blueprintJson',
   });
 
-/** Who publishes on a register (notes/ledger.md L-123). */
+/** Roles that may publish on a register. */
 const publishers: readonly RosterRole[] = ['Owner', 'Admin', 'Designer'];
 
-/** The member that the caller acts as must hold the role itself. */
+/** The member that the caller acts as must itself hold one of the roles. */
 async function assertMayPublish(deps: BlueprintsDeps, register: SeenRegister, callerDid: string) {
   const rules = await loadRules(deps, register);
   const role = findRosterEntry(rules, callerDid)?.role;
@@ -57,7 +57,7 @@ function definitionIn({ blueprintId, blueprint, blueprintJson }: z.output<typeof
   return publishableDefinition(blueprintId, value);
 }
 
-/** Publication of blueprints on a register, for services that judged them (notes/ledger.md L-175). */
+/** Mounts the publication of blueprints on a register, for services that have checked the caller's rights. */
 export function mountBlueprints(app: App, deps: BlueprintsDeps): void {
   app.post(
     '/api/registers/:registerId/blueprints/publish',
@@ -70,7 +70,7 @@ export function mountBlueprints(app: App, deps: BlueprintsDeps): void {
         params: z.object({ registerId: z.string() }),
         body: publishBody,
         headers: idempotencyHeaders,
-        response: jsonAnswer('The publication was submitted, or is sealed already.'),
+        response: jsonAnswer('The publication was submitted, or is already sealed.'),
       },
     },
     async (request, reply) => {

@@ -12,10 +12,10 @@ import { metadataOf, publisherOf, type SealedPublication, titleOf } from './reco
 
 type Db = Reader<RegisterSchema>;
 
-/** One publication of a blueprint as the register numbers it. */
+/** One publication of a blueprint, as the register numbers it. */
 export interface PublishedVersion extends BlueprintVersion {
   readonly blueprintId: string;
-  /** its number among the publications of the blueprint, from 1 */
+  /** number among the publications of the blueprint, from 1 */
   readonly ordinal: number;
   readonly txId: string;
   readonly docketNumber: number;
@@ -30,7 +30,7 @@ export interface PublishedVersion extends BlueprintVersion {
   readonly publishedAt: string;
 }
 
-/** How a version is asked for. */
+/** How a request names a version. */
 export type VersionKey =
   | BlueprintVersion
   | { readonly ordinal: number }
@@ -101,7 +101,7 @@ async function writeOne(
   ]);
 }
 
-/** Numbers the publications of a docket, inside the transaction that stores it and has gated on the head. */
+/** Numbers the publications of a docket, in the transaction that stores the docket and has locked the head. */
 export async function writePublications(
   client: PoolClient,
   at: { readonly registerNo: number; readonly docketNumber: number },
@@ -110,7 +110,7 @@ export async function writePublications(
   for (const one of publications) await writeOne(client, at, one);
 }
 
-/** The latest version of each blueprint of a register, by id. */
+/** The latest version of each blueprint of a register, ordered by id. */
 export async function listBlueprints(
   db: Db,
   registerNo: number,
@@ -139,7 +139,7 @@ export async function countBlueprints(db: Db, registerNo: number): Promise<numbe
   return counted?.total ?? 0;
 }
 
-/** Versions of one blueprint, the newest first. */
+/** Versions of one blueprint, newest first. */
 export async function listVersions(
   db: Db,
   of: { readonly registerNo: number; readonly blueprintId: string },
@@ -175,7 +175,7 @@ export async function findVersion(
   return row && versionOf(row);
 }
 
-/** The payload bytes that a version was published with; undefined once its docket is purged. */
+/** The payload bytes of a version; undefined once its docket is purged. */
 export async function findPayload(
   db: Db,
   registerNo: number,

@@ -7,14 +7,14 @@ import {
 } from '#core/blueprint/members.ts';
 import { isReadableLine, isReadableText } from '#core/encoding/readable.ts';
 
-/** What names a part is one line; other texts, such as descriptions, may have several. */
+/** Names must be one line; other texts, such as descriptions, may have several. */
 const names: readonly string[] = ['title', 'name', 'organisation'];
 
 type Path = readonly (string | number)[];
 
 /**
- * Texts of a definition that people would be shown otherwise than they are written, such as titles with bidirectional
- * controls. Judged when a definition is published; one that is sealed stays as it is.
+ * Finds texts of a definition that would be displayed differently from how they are written, such as titles with
+ * bidirectional controls. Only new publications are judged; sealed ones stay valid.
  */
 export function unreadableTexts(definition: Definition): DefinitionFault[] {
   return [

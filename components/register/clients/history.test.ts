@@ -14,7 +14,7 @@ let server: RpcServer;
 let clients: ValidatorClients;
 let at: ValidatorAddress;
 
-/** One docket as a validator gives it. */
+/** One docket as a validator streams it. */
 function docket(docketNumber: bigint) {
   const roots = { merkleRoot: hash, logRoot: hash, validatorSetHash: hash };
   return {
@@ -66,12 +66,12 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe('what a validator tells of its log', () => {
-  it('is how far it knew this service to be', async () => {
+describe('the log of a validator', () => {
+  it('reports the heights that it knew of this service', async () => {
     expect(await clients.heights(at)).toEqual(new Map([[registerId, 7]]));
   });
 
-  it('is dockets, one after the other, until nobody listens', async () => {
+  it('streams dockets in order until the reader stops', async () => {
     const range = { registerId, from: 3, signal: new AbortController().signal };
     const numbers: number[] = [];
     for await (const { header, certificate, transactions } of clients.readDockets(at, range)) {
@@ -84,7 +84,7 @@ describe('what a validator tells of its log', () => {
     await waitFor(() => ended.includes('from 3'));
   });
 
-  it('ends when the caller gives up', async () => {
+  it('ends when the caller aborts', async () => {
     const ending = new AbortController();
     const dockets = clients.readDockets(at, { registerId, from: 100, signal: ending.signal });
     const iterator = dockets[Symbol.asyncIterator]();

@@ -43,9 +43,9 @@ interface Connection {
   readonly history: ReturnType<typeof openHistory>;
 }
 
-/** A question to one of several validators must not wait for a dead one as long as for a busy one. */
+/** Short deadline: a query to one of several validators does not wait long for a dead one. */
 const quick = { timeoutMs: 3_000 };
-/** A submission that timed out is handed to another validator; the same transaction twice is one. */
+/** A submission that times out is sent to another validator; submitting the same transaction twice is idempotent. */
 const submitTimeoutMs = 5_000;
 
 const statuses = ['pending', 'rejected', 'expired'] as const;
@@ -102,7 +102,7 @@ function noAnswer(cause?: unknown): AppError {
   return new AppError('bad_gateway', 'BAD_GATEWAY', 'A validator answered with something else', { cause });
 }
 
-/** What the log of a validator holds. */
+/** Reads the log of a validator. */
 function historyOf(
   at: (address: ValidatorAddress) => Connection['history'],
 ): Pick<Validators, 'heights' | 'readDockets'> {
@@ -118,7 +118,7 @@ function historyOf(
   };
 }
 
-/** One connection a validator; an endpoint that moved replaces it. Each must prove the identity it is called by. */
+/** Keeps one connection per validator; a new endpoint replaces it. Each validator must prove its SPIFFE identity. */
 export function connectValidators(options: PeerOptions): ValidatorClients {
   const connections = new Map<string, Connection>();
 

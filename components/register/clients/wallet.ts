@@ -21,8 +21,8 @@ export interface WalletClient extends Wallets {
 
 const controlPath = 'platform:register-control';
 
-/** Keys of wallets never change, so a known one needs no second question. */
-const keptKeys = 10_000;
+/** Keys of wallets never change, so they are cached. */
+const cachedKeys = 10_000;
 
 function keyOf(key: PublicKey | undefined): WalletKey {
   return {
@@ -45,7 +45,7 @@ export function connectWallets(endpoint: Endpoint, options: PeerOptions): Wallet
   let system: WalletKey | undefined;
 
   function remember(key: WalletKey): WalletKey {
-    if (known.size >= keptKeys) known.clear();
+    if (known.size >= cachedKeys) known.clear();
     known.set(key.walletAddress, key);
     return key;
   }

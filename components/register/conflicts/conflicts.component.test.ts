@@ -45,7 +45,7 @@ describe('two certificates for one height', () => {
     const [next] = await docketsOf(id);
     const refused = await post(id, next);
     expect([refused.status, refused.body.code]).toEqual([409, 'REGISTER_HALTED']);
-    // The same docket once more is no new finding, and no way around the halt.
+    // A repetition of the same docket is not a new conflict, and does not end the halt.
     expect((await post(id, stored)).status).toBe(200);
     const submitted = await register.call('POST', `/api/registers/${id}/transactions`, {
       token: 'admin',
@@ -96,7 +96,7 @@ describe('two certificates for one height', () => {
     expect(await status(id)).toBe('Online');
   });
 
-  it('halts for a certificate over another content under the same hash', async () => {
+  it('halts for a certificate over different content under the same hash', async () => {
     const id = await register.createRegister();
     const [stored] = await docketsOf(id);
     expect((await post(id, stored)).status).toBe(201);
@@ -108,7 +108,7 @@ describe('two certificates for one height', () => {
     expect(await status(id)).toBe('Halted');
   });
 
-  it('is 404 for a register that nobody knows', async () => {
+  it('is 404 for an unknown register', async () => {
     expect((await resume('a'.repeat(32))).status).toBe(404);
   });
 });

@@ -13,14 +13,14 @@ export interface ConflictsDeps {
   readonly database: Database<RegisterSchema>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The register takes dockets and submissions again. */
+  /** Called when the register accepts dockets and submissions again. */
   readonly onStatusChanged: () => void;
 }
 
 const tags = ['Administration'];
 const registerParams = z.object({ registerId: z.string() });
 
-/** Both sides of a conflict: what is stored, and what another certificate says. */
+/** Both sides of a conflict: the stored docket, and the conflicting certificate. */
 function present(conflict: SeenConflict) {
   return {
     docketNumber: conflict.docketNumber,
@@ -32,7 +32,7 @@ function present(conflict: SeenConflict) {
   };
 }
 
-/** Certificates that contradict a stored docket, and the way out of the halt that they caused (L-14). */
+/** Routes for certificates that contradict a stored docket, and for resuming the register they halted. */
 export function mountConflicts(app: App, deps: ConflictsDeps): void {
   app.get(
     '/api/admin/registers/:registerId/conflicts',
@@ -62,7 +62,7 @@ export function mountConflicts(app: App, deps: ConflictsDeps): void {
       schema: {
         operationId: 'resumeRegister',
         tags,
-        summary: 'Let a register go on after two certificates for one height were seen',
+        summary: 'Resume a register that was halted by two certificates for one height',
         params: registerParams,
         response: jsonAnswer('The register is online again.'),
       },
@@ -73,7 +73,7 @@ export function mountConflicts(app: App, deps: ConflictsDeps): void {
       const at = new Date(deps.clock.nowMs());
       const resumed = await deps.database.transact((tx) => resume(tx, { registerNo, registerId, at }));
       if (!resumed) throw refusal('REGISTER_NOT_HALTED');
-      deps.log.warn({ registerId, subject }, 'a halted register goes on');
+      deps.log.warn({ registerId, subject }, 'a halted register was resumed');
       deps.onStatusChanged();
       const conflicts = await listConflicts(deps.database.read, registerNo);
       return { registerId, status: 'Online', conflicts: conflicts.map(present) };

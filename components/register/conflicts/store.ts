@@ -7,7 +7,7 @@ import { traceId } from '../feed/trace.ts';
 import type { RegisterStatus } from '../registers/store.ts';
 import { subscribersOf } from '../subscriptions/store.ts';
 
-/** A docket that a quorum certified for a height where another one is stored. */
+/** A docket that a quorum certified for a height at which another one is stored. */
 export interface Conflict {
   readonly registerNo: number;
   readonly registerId: string;
@@ -37,7 +37,7 @@ interface StatusChange {
   readonly at: Date;
 }
 
-/** Changes the status if it is one of those expected, and tells about it. */
+/** Changes the status if it is one of the expected ones, and writes the event to the outbox. */
 async function changeStatus(tx: Transactor<RegisterSchema>, change: StatusChange): Promise<boolean> {
   const updated = await tx
     .updateTable('registers')
@@ -53,7 +53,7 @@ async function changeStatus(tx: Transactor<RegisterSchema>, change: StatusChange
   return true;
 }
 
-/** Keeps the proof of a conflict and halts the register. One that is known already halts nothing a second time. */
+/** Stores the proof of a conflict and halts the register. A known conflict does not halt it a second time. */
 export async function recordConflict(tx: Transactor<RegisterSchema>, conflict: Conflict): Promise<boolean> {
   const { registerNo, registerId, header, certificate, seenAt } = conflict;
   const inserted = await tx
@@ -74,7 +74,7 @@ export async function recordConflict(tx: Transactor<RegisterSchema>, conflict: C
   return changeStatus(tx, { registerNo, registerId, from, to: 'Halted', at: seenAt });
 }
 
-/** Lets a halted register go on; false when it is not halted. */
+/** Resumes a halted register; false when it is not halted. */
 export function resume(
   tx: Transactor<RegisterSchema>,
   register: { readonly registerNo: number; readonly registerId: string; readonly at: Date },
@@ -82,7 +82,7 @@ export function resume(
   return changeStatus(tx, { ...register, from: ['Halted'], to: 'Online' });
 }
 
-/** Conflicts of a register, the newest first. */
+/** Conflicts of a register, newest first. */
 export async function listConflicts(db: Reader<RegisterSchema>, registerNo: number): Promise<SeenConflict[]> {
   return db
     .selectFrom('docket_conflicts as c')

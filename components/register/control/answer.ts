@@ -2,38 +2,40 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { SubmitAnswer } from '../clients.ts';
 
-/** What a route answers, as it is kept for a repetition of the request. */
+/** The answer of a route, as it is stored for repetitions of the request. */
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
 }
 
-/** Refusals are not kept: the client may mend the cause and send the request again. */
+/** Refusals are not stored: the client may correct the cause and send the request again. */
 export function isAccepted({ status }: Answer): boolean {
   return status < 300;
 }
 
 const coded = z.looseObject({ code: z.string() });
 
-/** Code of a validator's refusal; undefined when it gave none. */
+/** Code of a validator's refusal; undefined when there is none. */
 export function refusedWith({ status, body }: Answer): string | undefined {
   return status < 300 ? undefined : coded.safeParse(body).data?.code;
 }
 
-/** What a route answers: `accepted` with 202 when a validator took the transaction, else the validator's refusal (D38). */
+/**
+ * The answer of a route: `accepted` with 202 when a validator accepted the transaction, else the validator's refusal.
+ */
 export function answerOf(answer: SubmitAnswer, accepted: object): Answer {
   return answer.status < 300 ? { status: 202, body: accepted } : answer;
 }
 
-/** A validator's refusal as the answer of the route that was called: the validator knows neither its path nor its trace. */
-function passedOn(body: unknown, { url, traceId }: FastifyRequest): unknown {
+/** Rewrites a validator's refusal for the route that was called: the validator knows neither its path nor its trace. */
+function rewritten(body: unknown, { url, traceId }: FastifyRequest): unknown {
   const parsed = coded.safeParse(body);
   if (!parsed.success) return body;
   const path = url.split('?', 1)[0] ?? '/';
   return { ...parsed.data, instance: path, path, traceId };
 }
 
-/** Sends what was decided; refusals of validators go through but for the place that they name. */
+/** Sends the answer; a validator's refusal is passed through except for path and trace. */
 export function sendAnswer(reply: FastifyReply, answer: Answer & { readonly retryAfterSeconds?: number }) {
   if (answer.status < 300) return reply.code(answer.status).send(answer.body);
   const { retryAfterSeconds = 0 } = answer;
@@ -41,5 +43,5 @@ export function sendAnswer(reply: FastifyReply, answer: Answer & { readonly retr
   return reply
     .code(answer.status)
     .type('application/problem+json')
-    .send(JSON.stringify(passedOn(answer.body, reply.request)));
+    .send(JSON.stringify(rewritten(answer.body, reply.request)));
 }

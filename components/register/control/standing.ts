@@ -15,20 +15,23 @@ import { refusal } from '../errors.ts';
 import type { Subject } from '../registers/roster.ts';
 import type { ControlSigner, WalletSigner } from './submit.ts';
 
-/** A member of the roster that the caller may be, with the key that signs for it. */
-export interface Standing {
+/** A roster member that the caller may act as, with the key that signs for it. */
+export interface RosterSigner {
   readonly entry: RosterEntry;
   readonly signer: ControlSigner;
-  /** The wallet is the caller's by token or by the wallet service; otherwise only signing tells. */
+  /**
+   * Whether the token or the wallet service confirms that the wallet is the caller's; otherwise only a signature proves
+   * it.
+   */
   readonly isOwn: boolean;
 }
 
-type StandingWallets = Pick<
+type SignerWallets = Pick<
   Wallets,
   'attestationKeys' | 'organizationWallet' | 'signDigest' | 'subjectWallets'
 >;
 
-interface Candidate {
+interface CandidateWallet {
   readonly walletAddress: string;
   readonly derivationContext: string;
   readonly keyAddress: string;
@@ -42,8 +45,8 @@ const weights: Readonly<Record<RosterEntry['role'], number>> = {
   Designer: 3,
 };
 
-/** Callers that are no person have no wallets of their own. */
-async function usable(wallets: StandingWallets, token: string): Promise<string[]> {
+/** Callers that are not people have no wallets. */
+async function subjectWalletsOf(wallets: SignerWallets, token: string): Promise<string[]> {
   try {
     return (await wallets.subjectWallets(token)).map((key) => key.walletAddress);
   } catch (error) {
@@ -52,11 +55,14 @@ async function usable(wallets: StandingWallets, token: string): Promise<string[]
   }
 }
 
-/** Wallets that may be the caller's, by the keys that attest for them: theirs, their token's, their organisation's. */
-async function candidatesOf(wallets: StandingWallets, { caller, token }: Subject): Promise<Candidate[]> {
+/** Wallets that may be the caller's, by their attestation keys: the person's, the token's, the organisation's. */
+async function candidateWallets(
+  wallets: SignerWallets,
+  { caller, token }: Subject,
+): Promise<CandidateWallet[]> {
   const { walletAddress, organizationId } = caller;
   const hinted = walletAddress !== undefined && isWalletAddress(walletAddress) ? [walletAddress] : [];
-  const own = new Set([...(await usable(wallets, token)), ...hinted]);
+  const own = new Set([...(await subjectWalletsOf(wallets, token)), ...hinted]);
   const shared = organizationId === undefined ? undefined : await wallets.organizationWallet(organizationId);
   const names = [
     ...own,
@@ -76,20 +82,22 @@ async function candidatesOf(wallets: StandingWallets, { caller, token }: Subject
   });
 }
 
-/** Where the installation itself is a member, as on the system register, its system administrators act for it. */
-function asInstallation({ caller }: Subject, rules: LedgerRules): Standing[] {
+/**
+ * Where the installation itself is a roster member, as on the system register, its system administrators act for it.
+ */
+function asInstallation({ caller }: Subject, rules: LedgerRules): RosterSigner[] {
   const entry = findRosterKey(rules, rules.systemKey);
   if (entry === undefined || decide('CanCreateSystemRegisters', caller) !== 'allow') return [];
   return [{ entry, signer: 'system', isOwn: true }];
 }
 
-/** The members of the roster that the caller may be, the weightiest role first. */
-async function standingsOf(
-  wallets: StandingWallets,
+/** The roster members that the caller may be, the most powerful role first. */
+async function rosterSignersOf(
+  wallets: SignerWallets,
   subject: Subject,
   rules: LedgerRules,
-): Promise<Standing[]> {
-  const candidates = await candidatesOf(wallets, subject);
+): Promise<RosterSigner[]> {
+  const candidates = await candidateWallets(wallets, subject);
   const own = candidates.flatMap(({ keyAddress, walletAddress, derivationContext, isOwn }) => {
     const entry = findRosterEntry(rules, memberDid(keyAddress));
     if (entry === undefined) return [];
@@ -103,9 +111,13 @@ async function standingsOf(
   );
 }
 
-/** Whether the wallet service lets the caller sign for a member: it signs a sentence that means nothing else. */
-async function isProven(wallets: StandingWallets, standing: Standing, registerId: string): Promise<boolean> {
-  const { signer, entry, isOwn } = standing;
+/** Whether the wallet service lets the caller sign for a member. The signed text has no meaning anywhere else. */
+async function isProven(
+  wallets: SignerWallets,
+  candidate: RosterSigner,
+  registerId: string,
+): Promise<boolean> {
+  const { signer, entry, isOwn } = candidate;
   if (isOwn || signer === 'system') return true;
   const { walletAddress, derivationContext, token: subjectToken } = signer;
   const sentence = { domain: 'platform:register-standing:v1', registerId, subject: entry.subject };
@@ -119,32 +131,32 @@ async function isProven(wallets: StandingWallets, standing: Standing, registerId
   }
 }
 
-/** The first member of the roster, of those that `fits` takes, that the caller can really be. */
-export async function findStanding(
-  wallets: StandingWallets,
+/** The first roster member accepted by `fits` that the caller is proven to be. */
+export async function findRosterSigner(
+  wallets: SignerWallets,
   subject: Subject,
   rules: LedgerRules,
   fits: (entry: RosterEntry) => boolean,
-): Promise<Standing | undefined> {
-  const standings = await standingsOf(wallets, subject, rules);
-  for (const standing of standings.filter(({ entry }) => fits(entry))) {
-    if (await isProven(wallets, standing, rules.registerId)) return standing;
+): Promise<RosterSigner | undefined> {
+  const signers = await rosterSignersOf(wallets, subject, rules);
+  for (const candidate of signers.filter(({ entry }) => fits(entry))) {
+    if (await isProven(wallets, candidate, rules.registerId)) return candidate;
   }
   return undefined;
 }
 
 /**
- * The member of the roster that the caller acts as: the one of `did` when one is named, else the weightiest.
+ * The roster member that the caller acts as: the one of `did` if given, else the one with the most powerful role.
  * @throws AppError forbidden NOT_ON_ROSTER when the caller may sign for no such member
  */
-export async function actingMember(
-  wallets: StandingWallets,
+export async function resolveSigner(
+  wallets: SignerWallets,
   subject: Subject,
   rules: LedgerRules,
   did?: string,
-): Promise<Standing> {
+): Promise<RosterSigner> {
   const fits = (entry: RosterEntry) => did === undefined || entry.subject === did;
-  const found = await findStanding(wallets, subject, rules, fits);
+  const found = await findRosterSigner(wallets, subject, rules, fits);
   if (found === undefined) throw refusal('NOT_ON_ROSTER');
   return found;
 }

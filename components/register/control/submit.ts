@@ -21,11 +21,11 @@ export interface ControlDeps {
   readonly validators: Pick<Validators, 'submit'>;
   readonly findMembers: FindMembers;
   readonly clock: Clock;
-  /** Called with the id before anybody is handed the transaction: what must not be forgotten is written down here. */
+  /** Called with the id before the transaction is sent to a validator, so that it can be recorded first. */
   readonly onSigned?: ((txId: string) => Promise<void>) | undefined;
 }
 
-/** A control transaction before anybody signed it. */
+/** An unsigned control transaction. */
 export interface ControlDraft {
   readonly blueprintId: string;
   readonly actionId: string;
@@ -38,7 +38,7 @@ export interface ControlDraft {
   readonly createdAt?: string | undefined;
 }
 
-/** A control transaction that was signed elsewhere. */
+/** A control transaction that was signed outside this service. */
 export interface SignedControl extends ControlDraft {
   readonly transactionId: string;
   readonly createdAt: string;
@@ -46,7 +46,7 @@ export interface SignedControl extends ControlDraft {
   readonly signatures: readonly TransactionSignature[];
 }
 
-/** A wallet of somebody who may use it, and the key of it that stands on the roster. */
+/** A wallet that the caller may use, with its key on the roster. */
 export interface WalletSigner {
   readonly walletAddress: string;
   /** empty for the wallet's own key */
@@ -55,12 +55,12 @@ export interface WalletSigner {
   readonly token: string;
 }
 
-/** Who signs: the installation, where the notes let it, or a member of the roster. */
+/** The signer: the installation, where the register's rules allow it, or a roster member. */
 export type ControlSigner = 'system' | WalletSigner;
 
 export interface SubmittedControl {
   readonly txId: string;
-  /** of the validator, 200 when it was taken */
+  /** of the validator; 200 when it accepted */
   readonly answer: SubmitAnswer;
 }
 
@@ -83,7 +83,10 @@ function envelopeOf(registerId: string, draft: ControlDraft, hash: string, creat
   return envelope;
 }
 
-/** Signs 32 bytes with the wallet of a member. @throws AppError forbidden SENDER_NOT_AUTHORIZED */
+/**
+ * Signs 32 bytes with the wallet of a member.
+ * @throws AppError forbidden SENDER_NOT_AUTHORIZED
+ */
 async function signAs(wallets: Wallets, signer: WalletSigner, digest: Uint8Array): Promise<Signed> {
   const { walletAddress, derivationContext, token: subjectToken } = signer;
   try {
@@ -116,7 +119,11 @@ async function sign(deps: ControlDeps, target: Target, draft: ControlDraft, sign
   return { envelope, txId: transactionId, payloadText, signatures } satisfies Submission;
 }
 
-async function hand(deps: ControlDeps, target: Target, submission: Submission): Promise<SubmittedControl> {
+async function sendToValidator(
+  deps: ControlDeps,
+  target: Target,
+  submission: Submission,
+): Promise<SubmittedControl> {
   const bytes = Buffer.from(submissionText(submission));
   const members = await deps.findMembers(target.registerNo);
   const final = (answer: SubmitAnswer) => answer.status !== 503;
@@ -124,7 +131,7 @@ async function hand(deps: ControlDeps, target: Target, submission: Submission): 
   return { txId: submission.txId, answer };
 }
 
-/** Signs a control transaction and hands it to a validator of the register; the verdict is the validator's. */
+/** Signs a control transaction and submits it to a validator of the register, whose verdict is returned. */
 export async function submitControl(
   deps: ControlDeps,
   target: Target,
@@ -133,10 +140,10 @@ export async function submitControl(
 ): Promise<SubmittedControl> {
   const submission = await sign(deps, target, draft, signer);
   await deps.onSigned?.(submission.txId);
-  return hand(deps, target, submission);
+  return sendToValidator(deps, target, submission);
 }
 
-/** Hands on a control transaction that was signed elsewhere, as it is. */
+/** Submits a control transaction that was signed outside this service, unchanged. */
 export async function submitSigned(
   deps: ControlDeps,
   target: Target,
@@ -148,5 +155,5 @@ export async function submitSigned(
     ...envelopeOf(target.registerId, control, sha256Hex(payloadText), createdAt),
     previousTransactionId,
   };
-  return hand(deps, target, { envelope, txId: transactionId, payloadText, signatures });
+  return sendToValidator(deps, target, { envelope, txId: transactionId, payloadText, signatures });
 }

@@ -1,11 +1,14 @@
 import type { ColumnType, Generated, Selectable } from 'kysely';
 
-/** Bytes of an entry of an index over texts that a client chose, as migration 0007 has it; what is longer is found by reading. */
+/**
+ * Maximum bytes of an index entry for texts chosen by a client, as in migration 0007; longer values are found by
+ * scanning.
+ */
 export const LONGEST_INDEXED_BYTES = 256;
 
 /**
- * Transactions after which a register's segment of keys (migration 0008) is sealed, and another one opened. More of them make
- * fewer filters, which each key is asked for in; fewer make an open segment that memory holds.
+ * Transactions after which a register's key segment (migration 0008) is sealed and the next one is opened. A larger
+ * number gives fewer filters to check for each key; a smaller one keeps the open segment in memory.
  */
 export const SEGMENT_TRANSACTIONS = 1_000_000;
 
@@ -162,7 +165,7 @@ export interface TransactionIdsTable {
   docket_number: number;
   position: number;
   replay_key: Buffer | null;
-  /** null: what was sealed before migration 0010 */
+  /** null: sealed before migration 0010 */
   type: string | null;
 }
 
@@ -202,7 +205,7 @@ export interface RecipientCountersTable {
   register_no: number;
   address: string;
   transaction_count: number;
-  /** those of them that the address sent itself */
+  /** of these, transactions that the address sent to itself */
   sent_count: Generated<number>;
 }
 

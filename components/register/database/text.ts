@@ -1,16 +1,16 @@
 import { z } from 'zod';
 
-/** Text that a column and canonical JSON can hold: no NUL, no half of a surrogate pair. */
+/** Whether a column and canonical JSON can hold the text: no NUL, no unpaired surrogate. */
 function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\u0000');
 }
 
-/** Such a text of a request. */
+/** Schema of such a text in a request. */
 export function storable(maxLength: number) {
   return z.string().max(maxLength).refine(isStorable, 'holds characters that cannot be stored');
 }
 
-/** A text as a column holds it. What was signed stands in its record as it is. */
+/** A text without NUL, as a column holds it. The signed record keeps the original. */
 export function withoutNul(text: string): string {
   return text.replaceAll('\u0000', '\ufffd');
 }

@@ -10,7 +10,7 @@ const members = ['a', 'b', 'c', 'd'].map((validatorId) => ({ validatorId, endpoi
 const away = () => Promise.reject(new AppError('unavailable', 'UNAVAILABLE', 'away'));
 const silent = () => new Promise<string>(() => undefined);
 
-/** Asks members that behave as named; the others answer with their id. */
+/** Members with the given behaviours; the others answer with their id. */
 function asking(behaviours: Readonly<Record<string, () => Promise<string>>>) {
   const asked: string[] = [];
   const ask = async ({ validatorId }: ValidatorAddress): Promise<string> => {
@@ -20,49 +20,49 @@ function asking(behaviours: Readonly<Record<string, () => Promise<string>>>) {
   return { ask, asked };
 }
 
-describe('asking one member', () => {
-  it('goes on to the next when one is away, and stops at the first answer', async () => {
+describe('calling one member', () => {
+  it('calls the next member when one is unreachable, and stops at the first answer', async () => {
     const { ask, asked } = asking({ a: away });
     expect(await askOne(members, ask)).toBe('b');
     expect(asked).toEqual(['a', 'b']);
   });
 
-  it('goes on to the next when one fails by itself', async () => {
+  it('calls the next member when one fails itself', async () => {
     const fail = () => Promise.reject(new AppError('internal', 'INTERNAL_ERROR', 'not implemented'));
     const { ask, asked } = asking({ a: fail });
     expect(await askOne(members, ask)).toBe('b');
     expect(asked).toEqual(['a', 'b']);
   });
 
-  it('passes over one that never announced itself', async () => {
+  it('skips a member that has never announced itself', async () => {
     const { ask, asked } = asking({});
     expect(await askOne([{ validatorId: 'x', endpoint: '' }, ...members], ask)).toBe('a');
     expect(asked).toEqual(['a']);
   });
 
-  it('looks for a better answer, and gives the first one when there is none', async () => {
+  it('looks for a final answer, and returns the first one when there is none', async () => {
     const { ask } = asking({ a: async () => 'busy', b: async () => 'busy too' });
     const final = (answer: string) => !answer.startsWith('busy');
     expect(await askOne(members, ask, final)).toBe('c');
     expect(await askOne(members.slice(0, 2), ask, final)).toBe('busy');
   });
 
-  it('does not ask others about what one refuses', async () => {
+  it('does not call others after a refusal', async () => {
     const refuse = () => Promise.reject(new AppError('conflict', 'TX_CONFLICT', 'another record'));
     const { ask, asked } = asking({ a: refuse });
     await expect(askOne(members, ask)).rejects.toMatchObject({ code: 'TX_CONFLICT' });
     expect(asked).toEqual(['a']);
   });
 
-  it('is unavailable when nobody answers, or nobody is there', async () => {
+  it('is unavailable when no member answers, or there is none', async () => {
     const { ask } = asking({ a: away, b: away, c: away, d: away });
     await expect(askOne(members, ask)).rejects.toMatchObject({ code: 'VALIDATOR_UNAVAILABLE' });
     await expect(askOne([], ask)).rejects.toMatchObject({ code: 'VALIDATOR_UNAVAILABLE' });
   });
 });
 
-describe('asking all members', () => {
-  it('gives every answer and who gave it', async () => {
+describe('calling all members', () => {
+  it('returns every answer with its member', async () => {
     const { ask } = asking({ b: away });
     expect(await askAll(members, ask)).toEqual({
       answers: ['a', 'c', 'd'],
@@ -71,12 +71,12 @@ describe('asking all members', () => {
     });
   });
 
-  it('says when those that answered are no majority', async () => {
+  it('reports when the answers are not a majority', async () => {
     const { ask } = asking({ b: away, c: away });
     expect((await askAll(members, ask)).majority).toBe(false);
   });
 
-  it('does not wait for one that hangs once a majority has answered', async () => {
+  it('does not wait for a hanging member once a majority has answered', async () => {
     const { ask } = asking({ c: silent });
     expect((await askAll(members, ask)).answers).toEqual(['a', 'b', 'd']);
   });
@@ -89,20 +89,20 @@ describe('asking all members', () => {
     expect((await asked).answers).toEqual(['a', 'b', 'c', 'late']);
   });
 
-  it('is content with an answer that is enough', async () => {
+  it('stops at an answer that suffices', async () => {
     const { ask } = asking({ a: silent, b: silent, c: silent });
     expect((await askAll(members, ask, { enough: (answer) => answer === 'd' })).answers).toEqual(['d']);
   });
 
-  it('is unavailable when nobody answers', async () => {
+  it('is unavailable when no member answers', async () => {
     const { ask } = asking({ a: away, b: away, c: away, d: away });
     await expect(askAll(members, ask)).rejects.toMatchObject({ code: 'VALIDATOR_UNAVAILABLE' });
     await expect(askAll([], ask)).rejects.toMatchObject({ code: 'VALIDATOR_UNAVAILABLE' });
   });
 });
 
-describe('who did not answer lately', () => {
-  it('is asked last for ten seconds, or until it answers', async () => {
+describe('a member that did not answer recently', () => {
+  it('is called last for ten seconds, or until it answers', async () => {
     const clock = manualClock(0);
     const outages = createOutages(clock);
     const validators = fakeValidators([]);

@@ -6,13 +6,13 @@ import { refusal } from '../errors.ts';
 import type { Outages } from './outages.ts';
 import { memberAddresses } from './store.ts';
 
-/** Every member of a register, in the order they should be asked. */
+/** Every member of a register, in the order in which to call them. */
 export type FindMembers = (registerNo: number) => Promise<readonly ValidatorAddress[]>;
 
 const keptMs = 1_000;
 const keptRegisters = 10_000;
 
-/** Members by register, read again after a second: submissions come by the thousand, announcements do not. */
+/** Caches members by register for one second: submissions are frequent, announcements are not. */
 export function createFindMembers(db: Reader<RegisterSchema>, outages: Pick<Outages, 'order'>): FindMembers {
   const known = new Map<
     number,
@@ -30,23 +30,23 @@ export function createFindMembers(db: Reader<RegisterSchema>, outages: Pick<Outa
   return async (registerNo) => outages.order(await read(registerNo));
 }
 
-function nobody(cause: unknown): Error {
+function unavailable(cause: unknown): Error {
   return refusal('VALIDATOR_UNAVAILABLE', { cause, retryAfterSeconds: 1 });
 }
 
-/** A member without an address counts as one that cannot be reached. */
+/** A member without an address counts as unreachable. */
 function reach<T>(member: ValidatorAddress, ask: (at: ValidatorAddress) => Promise<T>): Promise<T> {
-  return member.endpoint === '' ? Promise.reject(nobody(undefined)) : ask(member);
+  return member.endpoint === '' ? Promise.reject(unavailable(undefined)) : ask(member);
 }
 
-/** A member that fails by itself, or does not know the question, says nothing of what the others would answer. */
+/** Whether the failure concerns this member alone, so that another one may answer. */
 function maySucceedElsewhere(error: AppError): boolean {
   return isOutage(error) || error.kind === 'internal';
 }
 
 /**
- * Asks the members one after the other until one answers; any of them serves any register (D21). An answer that is not
- * `final` is given only when no member has a better one.
+ * Calls the members in turn until one answers; any member can serve any request for its register. An answer that is not
+ * `final` is returned only when no member has a better one.
  * @throws AppError unavailable VALIDATOR_UNAVAILABLE when none can be reached
  */
 export async function askOne<T>(
@@ -68,10 +68,10 @@ export async function askOne<T>(
   }
   const [answer] = second;
   if (answer !== undefined) return answer;
-  throw nobody(cause);
+  throw unavailable(cause);
 }
 
-/** What the members that could be reached say. */
+/** The answers of the members that could be reached. */
 export interface Answers<T> {
   readonly answers: readonly T[];
   readonly reached: readonly ValidatorAddress[];
@@ -80,21 +80,21 @@ export interface Answers<T> {
 }
 
 export interface AskAllOptions<T> {
-  /** An answer after which the others are not waited for. */
+  /** Whether an answer suffices, so that the others are not awaited. */
   readonly enough?: (answer: T) => boolean;
-  /** Answers after which the others get a moment and no more; a majority when absent. */
+  /** Number of answers after which the others get only a grace period; a majority when absent. */
   readonly need?: number;
 }
 
 /**
- * What one that is slow gets when enough others have answered: a dead one must not make every answer late, a busy one may
- * be the only one that knows.
+ * Grace period for slow members once enough others have answered: a dead member must not delay every answer, a busy one
+ * may be the only one with the answer.
  */
 const graceMs = 1_000;
 
 /**
- * What all members that can be reached say. A submission is hinted to every member, so a majority that does not know
- * a transaction is answer enough; fewer are not.
+ * Calls all members and returns the answers of those that can be reached. A submission is announced to every member, so
+ * "unknown" from a majority is conclusive; fewer are not.
  * @throws AppError unavailable VALIDATOR_UNAVAILABLE when none can be reached
  */
 export async function askAll<T>(
@@ -121,7 +121,7 @@ export async function askAll<T>(
   });
   await Promise.race([done.promise, Promise.all(asked)]);
   clearTimeout(grace);
-  if (answered.length === 0) throw nobody(failure);
+  if (answered.length === 0) throw unavailable(failure);
   return {
     answers: answered.map(({ answer }) => answer),
     reached: answered.map(({ member }) => member),

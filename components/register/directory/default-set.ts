@@ -13,11 +13,11 @@ import { refusal } from '../errors.ts';
 import { type Announcement, announcedAmong, announcedSince } from './store.ts';
 
 export interface Possessed extends ValidatorMember {
-  /** base64: proof that the validator holds the key, for this register */
+  /** base64: proof of possession of the key, for this register */
   readonly proofOfPossession: string;
 }
 
-/** The members of a new register, each with the proof that it holds its key. */
+/** The members of a new register, each with its proof of possession. */
 export type DefaultSet = (registerId: string) => Promise<Possessed[]>;
 
 export interface DefaultSetDeps {
@@ -58,9 +58,9 @@ async function prove(
 }
 
 /**
- * All validators that announced themselves lately (D21). One that cannot be reached now is left out as long as the
- * others are a quorum of all, so that a single dead validator does not stop new registers; one that answers and does
- * not prove its key refuses the register.
+ * All validators that announced themselves recently. An unreachable one is left out as long as the rest is a quorum of
+ * all, so that a single dead validator does not block new registers. One that answers without a valid proof fails the
+ * creation.
  */
 export function createDefaultSet(deps: DefaultSetDeps): DefaultSet {
   return async (registerId) => {
@@ -74,17 +74,18 @@ export function createDefaultSet(deps: DefaultSetDeps): DefaultSet {
     if (members.length < quorum(announced.length, 1)) {
       throw unavailable(`Too few validators can be reached: ${absent.join(', ')} did not answer.`);
     }
-    if (absent.length > 0) deps.log.warn({ registerId, absent }, 'validators left out of a new register');
+    if (absent.length > 0)
+      deps.log.warn({ registerId, absent }, 'a new register is created without unreachable validators');
     return members;
   };
 }
 
-/** Exactly the validators that are named, each with its proof. */
+/** Exactly the named validators, each with its proof of possession. */
 export type NamedSet = (registerId: string, validatorIds: readonly string[]) => Promise<Possessed[]>;
 
 /**
- * The members that somebody names: all of them must have announced themselves and prove their keys now, for a register
- * that lacks one of them is another register.
+ * Resolves a validator set given by name. All of its members must have announced themselves and prove their keys now: a
+ * register without one of them would be a different register.
  * @throws AppError bad_gateway VALIDATOR_SET_UNAVAILABLE with the absent ones, VALIDATOR_UNAVAILABLE for a wrong proof
  */
 export function createNamedSet(deps: Omit<DefaultSetDeps, 'freshMs'>): NamedSet {

@@ -51,7 +51,7 @@ describe('a register with four validators', () => {
       },
     });
 
-  it('takes all announced validators as its members, each with its proof, and brings genesis to each', async () => {
+  it('has all announced validators as members, each with its proof, and submits genesis to each', async () => {
     const { id, finalize } = await begin();
     expect((await finalize()).status).toBe(200);
     expect((await register.state(id)).members.map((member) => member.validatorId)).toEqual(ids);
@@ -59,7 +59,7 @@ describe('a register with four validators', () => {
     expect(new Set(register.validators.submittedTo)).toEqual(new Set(ids));
   });
 
-  it('leaves one that cannot be reached out of a new register', async () => {
+  it('leaves an unreachable validator out of a new register', async () => {
     register.validators.away.add('validator-2');
     const { id, finalize } = await begin();
     expect((await finalize()).status).toBe(200);
@@ -67,7 +67,7 @@ describe('a register with four validators', () => {
     expect(members).toEqual(['validator-0', 'validator-1', 'validator-3']);
   });
 
-  it('begins no register that fewer than a quorum of the validators would know', async () => {
+  it('creates no register with fewer than a quorum of the validators', async () => {
     register.validators.away.add('validator-2').add('validator-0');
     const { finalize } = await begin();
     const refused = await finalize();
@@ -77,7 +77,7 @@ describe('a register with four validators', () => {
     expect((await finalize()).status).toBe(200);
   });
 
-  it('brings genesis to a member that was away, although the others have it', async () => {
+  it('submits genesis to a member that was unreachable, although the others have it', async () => {
     const { id, finalize } = await begin();
     const { submit: submitTo } = register.validators;
     const took = new Set<string>();
@@ -105,7 +105,7 @@ describe('a register with four validators', () => {
     register.validators.submit = submitTo;
   });
 
-  it('hands a submission to another member when one cannot be reached, and then asks that one last', async () => {
+  it('sends a submission to another member when one is unreachable, and then calls that one last', async () => {
     const [first] = await memberAddresses(register.database.read, 1);
     register.validators.away.add(first?.validatorId ?? '');
     const calls: string[] = [];
@@ -121,7 +121,7 @@ describe('a register with four validators', () => {
     expect(calls.slice(1)).not.toContain(first?.validatorId);
   });
 
-  it('asks another member when one cannot take it now, and gives its answer when none can', async () => {
+  it('calls another member when one cannot accept it now, and returns its answer when none can', async () => {
     const busy = { status: 503, body: { code: 'REGISTER_NOT_READY' }, retryAfterSeconds: 5 };
     register.validators.refuseNext(busy);
     expect((await submit(3)).status).toBe(202);
@@ -131,18 +131,18 @@ describe('a register with four validators', () => {
     expect(refused.headers['retry-after']).toBe('5');
   });
 
-  it('takes a refusal of one member for the answer', async () => {
+  it('returns the refusal of one member', async () => {
     register.validators.refuseNext({ status: 409, body: { code: 'TX_CONFLICT' }, retryAfterSeconds: 0 });
     expect((await submit(5)).status).toBe(409);
   });
 
-  it('answers 503 when nobody can be reached', async () => {
+  it('answers 503 when no member can be reached', async () => {
     for (const id of ids) register.validators.away.add(id);
     const refused = await submit(6);
     expect([refused.status, refused.body.code]).toEqual([503, 'VALIDATOR_UNAVAILABLE']);
   });
 
-  it('seals with three of four, and says at once that two are no quorum', async () => {
+  it('seals with three of four, and answers at once that two are not a quorum', async () => {
     const sealNow = () =>
       register.call('POST', `/api/registers/${registerId}/dockets/seal`, { token: 'admin' });
     expect((await submit(7)).status).toBe(202);
@@ -154,7 +154,7 @@ describe('a register with four validators', () => {
     expect((await sealNow()).body.code).toBe('NO_PENDING_TRANSACTIONS');
   });
 
-  it('lists what waits at any member once, and not what is sealed by now', async () => {
+  it('lists transactions pending at any member once, without those sealed meanwhile', async () => {
     expect((await submit(8)).status).toBe(202);
     const { listPending } = register.validators;
     const lagging = await listPending({ validatorId: 'validator-0', endpoint: 'x' }, registerId, 10);
@@ -172,7 +172,7 @@ describe('a register with four validators', () => {
     expect(listed.body.items[0].txId).not.toBe(lagging.items[0]?.txId);
   });
 
-  it('lists who announced itself, with the address and the time', async () => {
+  it('lists announced validators with address and time', async () => {
     const { database } = register;
     const handlers = directoryHandlers({ database, clock, onAnnounced: () => undefined });
     const peer = { clientId: 'validator-9', spiffeId: 'spiffe://test/service/validator-9' };

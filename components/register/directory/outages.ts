@@ -2,24 +2,24 @@ import { isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import { isOutage, type ValidatorAddress, type Validators } from '../clients.ts';
 
-/** Remembers which validators did not answer lately, so that they are asked last. */
+/** Records which validators recently failed to answer, so that they are called last. */
 export interface Outages {
-  /** The same validators; what becomes of each call is remembered. */
+  /** The same validators; the outcome of each call is recorded. */
   watch(validators: Validators): Validators;
-  /** Members in the order they should be asked: as they come, those that did not answer lately at the end. */
+  /** Members in the order in which to call them: in the given order, recently unreachable ones last. */
   order(members: readonly ValidatorAddress[]): readonly ValidatorAddress[];
 }
 
-/** One that did not answer is asked last for so long; when nobody else answers it is asked all the same. */
-const shunnedMs = 10_000;
+/** An unreachable validator is called last for this long; it is still called when no other one answers. */
+const avoidMs = 10_000;
 
 export function createOutages(clock: Clock): Outages {
   const missedAtMs = new Map<string, number>();
 
   const isShunned = ({ validatorId }: ValidatorAddress): boolean =>
-    clock.nowMs() - (missedAtMs.get(validatorId) ?? Number.NEGATIVE_INFINITY) < shunnedMs;
+    clock.nowMs() - (missedAtMs.get(validatorId) ?? Number.NEGATIVE_INFINITY) < avoidMs;
 
-  async function noting<T>(at: ValidatorAddress, ask: () => Promise<T>): Promise<T> {
+  async function recordOutcome<T>(at: ValidatorAddress, ask: () => Promise<T>): Promise<T> {
     try {
       const answer = await ask();
       missedAtMs.delete(at.validatorId);
@@ -32,17 +32,18 @@ export function createOutages(clock: Clock): Outages {
 
   return {
     watch: (validators) => ({
-      submit: (at, submission) => noting(at, () => validators.submit(at, submission)),
-      find: (at, registerId, txIds) => noting(at, () => validators.find(at, registerId, txIds)),
-      listPending: (at, registerId, limit) => noting(at, () => validators.listPending(at, registerId, limit)),
-      seal: (at, request) => noting(at, () => validators.seal(at, request)),
-      cosign: (at, request) => noting(at, () => validators.cosign(at, request)),
+      submit: (at, submission) => recordOutcome(at, () => validators.submit(at, submission)),
+      find: (at, registerId, txIds) => recordOutcome(at, () => validators.find(at, registerId, txIds)),
+      listPending: (at, registerId, limit) =>
+        recordOutcome(at, () => validators.listPending(at, registerId, limit)),
+      seal: (at, request) => recordOutcome(at, () => validators.seal(at, request)),
+      cosign: (at, request) => recordOutcome(at, () => validators.cosign(at, request)),
       provePossession: (at, registerId, after) =>
-        noting(at, () => validators.provePossession(at, registerId, after)),
-      view: (at, registerId) => noting(at, () => validators.view(at, registerId)),
-      heights: (at) => noting(at, () => validators.heights(at)),
+        recordOutcome(at, () => validators.provePossession(at, registerId, after)),
+      view: (at, registerId) => recordOutcome(at, () => validators.view(at, registerId)),
+      heights: (at) => recordOutcome(at, () => validators.heights(at)),
       readDockets: (at, range) => validators.readDockets(at, range),
-      act: (at, registerId, act) => noting(at, () => validators.act(at, registerId, act)),
+      act: (at, registerId, act) => recordOutcome(at, () => validators.act(at, registerId, act)),
     }),
     order: (members) => {
       if (missedAtMs.size === 0) return members;

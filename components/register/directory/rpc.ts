@@ -14,7 +14,7 @@ import { allAnnounced, announce } from './store.ts';
 export interface DirectoryDeps {
   readonly database: Database<RegisterSchema>;
   readonly clock: Clock;
-  /** A validator can be reached under a new address, or for the first time. */
+  /** Called when a validator announced a new address, or itself for the first time. */
   readonly onAnnounced: () => void;
 }
 
@@ -25,9 +25,9 @@ export function directoryHandlers(deps: DirectoryDeps): Handlers {
     async announce(request, context) {
       const { validatorId, algorithm, version } = request;
       if (validatorId !== context.peer.clientId) {
-        throw new AppError('forbidden', 'FORBIDDEN', 'A validator announces itself and nobody else.');
+        throw new AppError('forbidden', 'FORBIDDEN', 'A validator may announce only itself.');
       }
-      // Validators' keys are Ed25519 only (D22).
+      // Validators have Ed25519 keys only.
       if (!isAlgorithm(algorithm) || algorithm !== 'ED25519') {
         throw new AppError('invalid', 'VAL_SIG_001', 'The key of a validator is ED25519.');
       }

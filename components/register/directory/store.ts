@@ -29,7 +29,7 @@ export function announcedSince(db: Reader<RegisterSchema>, since: Date): Promise
   return select(db).where('announced_at', '>=', since).orderBy('validator_directory.validator_id').execute();
 }
 
-/** The announcements of those validators that ever announced themselves, by id. */
+/** The announcements of the given validators, by id; those without one are left out. */
 export async function announcedAmong(
   db: Reader<RegisterSchema>,
   validatorIds: readonly string[],
@@ -49,12 +49,12 @@ export function findAnnounced(
   return select(db).where('validator_directory.validator_id', '=', validatorId).executeTakeFirst();
 }
 
-/** Everybody who ever announced itself, by id. */
+/** Every validator that has ever announced itself, by id. */
 export function allAnnounced(db: Reader<RegisterSchema>): Promise<Announcement[]> {
   return select(db).orderBy('validator_directory.validator_id').execute();
 }
 
-/** A register's current members and where they listen: the latest announcement first, those without one last. */
+/** A register's current members with their addresses: the latest announcement first, members without one last. */
 export async function memberAddresses(
   db: Reader<RegisterSchema>,
   registerNo: number,
@@ -93,7 +93,7 @@ export async function announce(tx: Transactor<RegisterSchema>, entry: Announceme
   return written.length === 1;
 }
 
-/** Ids of the registers that a validator works for. */
+/** Ids of the registers whose set contains a validator. */
 export async function registersOfMember(db: Reader<RegisterSchema>, validatorId: string): Promise<string[]> {
   const rows = await db
     .selectFrom('register_validators')

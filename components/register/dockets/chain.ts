@@ -11,7 +11,7 @@ import type { ChainState } from './verify.ts';
 
 const hashBytes = 32;
 
-/** The frontier as it is stored: its hashes one after the other. */
+/** Decodes the stored frontier: its hashes are concatenated. */
 export function frontierOf(register: Pick<Register, 'height' | 'logFrontier'>): Frontier {
   const { logFrontier, height } = register;
   const hashes: Uint8Array[] = [];
@@ -20,7 +20,7 @@ export function frontierOf(register: Pick<Register, 'height' | 'logFrontier'>): 
   return Frontier.parse(height, hashes);
 }
 
-/** A stored member as core knows it. */
+/** Converts a stored member to core's type. */
 export function memberOf(member: Member): ValidatorMember {
   const { algorithm } = member;
   if (!isAlgorithm(algorithm))
@@ -33,7 +33,7 @@ function headOf(register: Register): DocketHead | undefined {
   return height === 0 ? undefined : { docketNumber: height - 1, hash, timestamp };
 }
 
-/** What of the rules the judges look at. */
+/** The part of the rules that the judges need. */
 function ruledBy(rules: LedgerRules) {
   const { consensus } = rules.policy;
   return {
@@ -74,7 +74,7 @@ function chainStateOf(chain: StoredChain, rules: LedgerRules | undefined): Chain
   };
 }
 
-/** The state of a register as it is stored; fills in the rules of one that is older than them. */
+/** Loads the state of a register; builds the rules of a register that predates them. */
 export async function loadState(deps: RulesDeps, registerId: string): Promise<ChainState | undefined> {
   const chain = await loadChain(deps.database.read, registerId);
   if (chain === undefined) return undefined;
@@ -87,14 +87,21 @@ export async function rulesOfChain(deps: RulesDeps, chain: StoredChain): Promise
   return chain.register.height === 0 ? undefined : replayRules(deps, chain.register);
 }
 
-/** What a docket makes of a register's state: the rules after it and the log that it stands in. */
-interface After {
+/** The outcome of a docket: the rules after it, and the log that contains it. */
+interface DocketEffect {
   readonly rules: LedgerRules;
   readonly frontier: Frontier;
 }
 
-/** The state after a docket that follows `state`. The segment stays: only the database knows when the next one begins. */
-export function stateAfter(state: ChainState, header: DocketHeader, { rules, frontier }: After): ChainState {
+/**
+ * The state after a docket that follows `state`. The segment is unchanged: only the database knows when the next one
+ * begins.
+ */
+export function stateAfter(
+  state: ChainState,
+  header: DocketHeader,
+  { rules, frontier }: DocketEffect,
+): ChainState {
   const { docketNumber, hash, timestamp } = header;
   const ruled = rules === state.rules ? {} : ruledBy(rules);
   return { ...state, ...ruled, height: docketNumber + 1, head: { docketNumber, hash, timestamp }, frontier };
@@ -102,15 +109,15 @@ export function stateAfter(state: ChainState, header: DocketHeader, { rules, fro
 
 export interface ChainCache {
   load(registerId: string, known: 'cached' | 'fresh'): Promise<ChainState | undefined>;
-  /** Remembers the state of a register, after a docket that was just committed. */
+  /** Caches the state of a register after a docket was committed. */
   keep(state: ChainState): void;
 }
 
 const keptRegisters = 1_000;
 
 /**
- * States of registers that this process wrote last, so that the next docket costs no read. Only a hint: the commit
- * is gated on the head.
+ * Caches states of registers that this process wrote last, so that the next docket costs no read. Only a hint: the
+ * commit is gated on the head.
  */
 export function createChainCache(deps: RulesDeps): ChainCache {
   const states = new Map<string, ChainState>();

@@ -10,14 +10,14 @@ export interface NewTransaction {
   readonly txId: string;
   readonly type: string;
   readonly senderAddress: string;
-  /** as the index of recipients holds them */
+  /** as in the index of recipients */
   readonly recipients: readonly string[];
   readonly blueprintId: string | undefined;
   readonly actionId: string | undefined;
   readonly previousTxId: string | undefined;
-  /** whether this is the one successor its predecessor may have (L-43) */
+  /** whether the predecessor may have no other successor */
   readonly onlySuccessor: boolean;
-  /** hex of what no second Action may repeat (L-39); undefined where nothing is compared */
+  /** hex of the replay key, which no second Action may repeat; undefined for other types */
   readonly replayKey: string | undefined;
   readonly createdMicros: number;
   readonly leaf: Uint8Array;
@@ -29,25 +29,25 @@ export interface NewTransaction {
 export interface DocketCommit {
   readonly registerNo: number;
   readonly registerId: string;
-  /** the open segment of its keys, as the docket was judged by */
+  /** the open key segment that the docket was judged against */
   readonly segment: number;
   readonly docket: Omit<DocketRow, 'register_no' | 'first_ordinal'>;
   readonly transactions: readonly NewTransaction[];
   readonly frontier: Uint8Array;
   readonly nodes: readonly CompleteNode[];
   readonly attestations: readonly ConsensusVote[];
-  /** what the docket's control transactions decide; undefined when it has none */
+  /** the effects of the docket's control transactions; undefined when it has none */
   readonly projection: Projection | undefined;
-  /** what the docket's participants published, one row an address */
+  /** keys that participants published in the docket, one row per address */
   readonly participants: readonly ParticipantKey[];
-  /** the blueprints that the docket publishes, in its order */
+  /** the blueprints that the docket publishes, in docket order */
   readonly publications: readonly SealedPublication[];
 }
 
-/** `moved`: somebody else stored this number first, or the register takes none; nothing was written. */
+/** `moved`: another process stored this number first, or the register does not accept dockets; nothing was written. */
 export type CommitOutcome = 'stored' | 'moved' | 'already_sealed' | 'second_successor' | 'replay';
 
-/** The transactions of a docket as COPY takes them. */
+/** The transactions of a docket in COPY format. */
 export function copyBuffer(commit: DocketCommit): Buffer {
   const text = (value: string | undefined) => (value === undefined ? null : { text: value });
   return encodeCopyRows(

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { encodeCopyRows } from './copy-rows.ts';
 
-/** The figures of PostgreSQL's documentation of COPY, binary format: signature, flags, extension, rows, trailer. */
+/** The layout from PostgreSQL's documentation of COPY, binary format: signature, flags, extension, rows, trailer. */
 const header = '5047434f50590aff0d0a00' + '00000000' + '00000000';
 
 describe('encodeCopyRows', () => {
-  it('is header and trailer without rows', () => {
+  it('encodes only header and trailer without rows', () => {
     expect(encodeCopyRows([]).toString('hex')).toBe(`${header}ffff`);
   });
 

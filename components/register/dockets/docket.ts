@@ -10,7 +10,7 @@ export interface SealedTransaction {
   readonly payloadHashForm: string;
 }
 
-/** A docket as somebody asks to store it. */
+/** A docket in a write request. */
 export interface DocketBundle {
   readonly header: DocketHeader;
   readonly certificate: Certificate;

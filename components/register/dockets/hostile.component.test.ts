@@ -32,7 +32,7 @@ const full = process.env['CHANCERY_TEST_LENGTH'] === 'full';
 const cases = full ? 5_000 : 250;
 const seed = Number(process.env['CHANCERY_TEST_SEED'] ?? 1);
 
-describe('hostile input from a validator, at the register service', {
+describe('hostile input from a validator', {
   timeout: full ? 600_000 : 60_000,
 }, () => {
   let register: TestRegister;
@@ -59,7 +59,7 @@ describe('hostile input from a validator, at the register service', {
     return buildDocket(await register.state(registerId), sealed, register.members);
   };
 
-  /** Codes of refusals and what was answered; anything but a refusal for a reason fails the test. */
+  /** Collects refusal codes and answers; any failure other than a refusal with a reason fails the test. */
   async function storm<D extends DescMessage>(
     schema: D,
     samples: readonly MessageInitShape<D>[],
@@ -92,7 +92,7 @@ describe('hostile input from a validator, at the register service', {
     return { codes, answered };
   }
 
-  test('a docket that was spoiled anywhere is refused whole, and the true one is stored afterwards', async () => {
+  test('a docket with a fault anywhere is refused whole, and the valid one is stored afterwards', async () => {
     next = await build(1);
     const [sealed] = (await register.state(registerId)).head === undefined ? [] : [next];
     const samples = [wireDocket(next), wireDocket(sealed ?? next)];
@@ -121,7 +121,7 @@ describe('hostile input from a validator, at the register service', {
     });
   });
 
-  test('questions and announcements of any shape are answered or refused, never a fault', async () => {
+  test('requests and announcements of any shape are answered or refused, without an internal error', async () => {
     const txId = next.header.transactionIds[0] ?? '';
     const item = { registerId, transactionId: txId, previousTransactionId: txId, replayKey: 'ab'.repeat(16) };
     const lookups = await storm(LookupRequestSchema, [{ items: [item, item] }], (message) =>
@@ -160,10 +160,10 @@ describe('hostile input from a validator, at the register service', {
     ).toBeLessThan(1_000);
   });
 
-  test('an attestation that no database can hold keeps no docket out of the store', async () => {
+  test('an attestation that the database cannot hold does not prevent the docket from being stored', async () => {
     const bundle = await build(3);
     const [member] = register.members;
-    if (member === undefined) throw new Error('nobody is a member');
+    if (member === undefined) throw new Error('the set is empty');
     const honest = buildVote(bundle.header, member);
     for (const timestamp of ['\u0000', '2026\u0000', 'yesterday', '']) {
       const facts = { ...honest, timestamp };

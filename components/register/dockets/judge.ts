@@ -15,7 +15,7 @@ import type { Segments } from '../segments/segments.ts';
 import { sealedFacts } from '../transactions/store.ts';
 import { stateAfter } from './chain.ts';
 import type { DocketCommit, NewTransaction } from './commit.ts';
-import type { Ahead } from './turns.ts';
+import type { SpeculativeState } from './turns.ts';
 import {
   type ChainState,
   type DocketJudges,
@@ -34,27 +34,27 @@ export interface JudgeDeps {
 
 /** A docket that may be stored. */
 export interface Judged {
-  /** What is stored; `stored_at` is for whoever stores it. */
+  /** The rows to store; the writer sets `stored_at`. */
   readonly commit: Omit<DocketCommit, 'docket'> & {
     readonly docket: Omit<DocketCommit['docket'], 'stored_at'>;
   };
   readonly header: DocketHeader;
   readonly changesRules: boolean;
-  /** The register as it leaves it. */
-  readonly ahead: Ahead;
+  /** The register's state after the docket. */
+  readonly speculative: SpeculativeState;
 }
 
-/** Tells it from what refuses a docket. */
+/** Distinguishes an accepted docket from violations. */
 export function isJudged(judged: Judged | readonly Violation[]): judged is Judged {
   return 'commit' in judged;
 }
 
-/** Index columns are text, which cannot hold NUL; what was signed stands in the record whatever it holds. */
+/** Index columns are text, which cannot hold NUL; the signed record keeps the original. */
 function indexText(text: string | undefined): string | undefined {
   return text?.includes('\u0000') ? undefined : text;
 }
 
-/** Recipients as the index takes them: each once, and none that is longer than an entry may be. */
+/** Recipients for the index: each once, without those longer than an index entry. */
 function indexRecipients(recipients: readonly string[]): string[] {
   return [...new Set(recipients)].filter(
     (one) => Buffer.byteLength(one) <= LONGEST_INDEXED_BYTES && !one.includes('\u0000'),
@@ -88,7 +88,7 @@ function rowsOf(docket: ReadDocket, predecessors: PredecessorTypes): NewTransact
   });
 }
 
-/** The rules after the docket, or why they refuse it. */
+/** The rules after the docket, or the violations for which they refuse it. */
 function fold(docket: ReadDocket, state: ChainState, verifier: Verifier): FoldedDocket | Violation[] {
   const { docketNumber, timestamp } = docket.bundle.header;
   const records = docket.records.map((record, position) => ({
@@ -106,7 +106,7 @@ const payloadIn =
   (position: number): Uint8Array =>
     bundle.transactions[position]?.payload ?? new Uint8Array();
 
-/** The keys that the docket's participants published: of each address the last ones. */
+/** The keys that the docket's participants published: the last one of each address. */
 function participantsOf(docket: ReadDocket): ParticipantKey[] {
   const payloadOf = payloadIn(docket);
   return lastByAddress(
@@ -126,7 +126,7 @@ function judgedOf(
   return {
     header,
     changesRules: folded.after !== folded.before,
-    ahead: {
+    speculative: {
       state: stateAfter(state, header, { rules: folded.after, frontier }),
       types: new Map(docket.records.map((record) => [record.txId, record.type])),
     },
@@ -160,11 +160,11 @@ function judgedOf(
   };
 }
 
-/** `earlier` are types of transactions that are not stored yet. */
+/** `earlier` holds types of transactions that are not stored yet. */
 async function predecessorTypes(
   { database, segments }: JudgeDeps,
   docket: ReadDocket,
-  { state, types: earlier }: Ahead,
+  { state, types: earlier }: SpeculativeState,
 ): Promise<PredecessorTypes> {
   const types = new Map<string, string>();
   const sealed: string[] = [];
@@ -178,14 +178,14 @@ async function predecessorTypes(
   return types;
 }
 
-/** Judges a docket completely against what it stands on: what is to be stored, or why it may not be. */
+/** Judges a docket completely against the given state: returns the rows to store, or the violations. */
 export async function judgeDocket(
   deps: JudgeDeps,
   docket: ReadDocket,
-  standing: Ahead,
+  base: SpeculativeState,
 ): Promise<Judged | readonly Violation[]> {
-  const { state } = standing;
-  const predecessors = await predecessorTypes(deps, docket, standing);
+  const { state } = base;
+  const predecessors = await predecessorTypes(deps, docket, base);
   const violations = await verifyDocket(docket, state, predecessors, deps.judges);
   if (violations.length > 0) return violations;
   const folded = fold(docket, state, deps.judges.verifier);

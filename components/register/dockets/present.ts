@@ -17,7 +17,7 @@ function presentVote(vote: ConsensusVote) {
   };
 }
 
-/** A docket in a list (L-59): everything but ids and transactions. */
+/** A docket in a list: without transaction ids and transactions. */
 export function presentDocket(registerId: string, docket: StoredDocket, votes: readonly ConsensusVote[]) {
   const certificate: Certificate = JSON.parse(docket.certificate);
   return {

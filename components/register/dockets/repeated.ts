@@ -4,7 +4,7 @@ import type { KeyKind } from '../segments/filter.ts';
 import { anyKeyIn, type KeyPlaces } from '../segments/store.ts';
 import type { CommitOutcome, DocketCommit, NewTransaction } from './commit.ts';
 
-/** What must stand nowhere else in the register, the id first. */
+/** Keys that must be unique in the register, the id first. */
 const keysOf: readonly (readonly [KeyKind, CommitOutcome, (one: NewTransaction) => string | undefined])[] = [
   ['id', 'already_sealed', (one) => one.txId],
   ['successor', 'second_successor', (one) => (one.onlySuccessor ? one.previousTxId : undefined)],
@@ -12,8 +12,8 @@ const keysOf: readonly (readonly [KeyKind, CommitOutcome, (one: NewTransaction) 
 ];
 
 /**
- * Whether a docket repeats a key of a segment that is sealed; in the open one the index finds it. What is sealed stays as it
- * is and the commit is gated on the open segment, so what holds here holds in the commit.
+ * Finds a key of the docket that a sealed segment holds; the index detects repetitions in the open one. Sealed segments
+ * never change and the commit is gated on the open segment, so the result still holds at the commit.
  */
 export async function findRepeated(
   db: Reader<RegisterSchema>,

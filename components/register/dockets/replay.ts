@@ -12,7 +12,7 @@ import type { DocketBundle } from './docket.ts';
 import { findDocket, type StoredDocket } from './store.ts';
 import type { ChainState } from './verify.ts';
 
-/** `conflict`: a quorum certified something else than what is stored, which halts the register. */
+/** `conflict`: a quorum certified a docket other than the stored one, which halts the register. */
 export type Repeated =
   | { readonly kind: 'replayed' | 'divergent' | 'conflict' }
   | { readonly kind: 'invalid'; readonly violations: readonly Violation[] };
@@ -23,7 +23,7 @@ export interface RepeatDeps {
   readonly clock: Clock;
 }
 
-/** What a certificate decides, compared with what is stored. */
+/** Whether a certificate decides the stored docket. */
 function decidesStored(certificate: Certificate, stored: StoredDocket): boolean {
   return (
     certificate.docketHash === stored.hash &&
@@ -43,8 +43,8 @@ function isStored({ header }: DocketBundle, stored: StoredDocket): boolean {
 }
 
 /**
- * Judges a docket whose number is stored already: the same docket with any valid certificate is a replay (D19). A valid
- * certificate over another docket proves that safety was violated: it is kept, and the register halts (L-14).
+ * Judges a docket whose number is stored already: the same docket with any valid certificate is a replay. A valid
+ * certificate for another docket proves a violation of safety: the proof is stored, and the register halts.
  */
 export async function judgeRepeated(
   deps: RepeatDeps,

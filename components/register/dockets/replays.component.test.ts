@@ -8,11 +8,11 @@ import { LookupRequestSchema } from '#protos/gen/chancery/register/v1/register_p
 import { buildDocket } from '../testing/build-docket.ts';
 import { testKey } from '../testing/keys.ts';
 import { service, startTestRegister, type TestRegister } from '../testing/register.ts';
-import { bodyOf, transaction, type Wish } from '../testing/sealed.ts';
+import { bodyOf, type TransactionOptions, transaction } from '../testing/sealed.ts';
 import type { SealedTransaction } from './docket.ts';
 import { ledgerHandlers } from './rpc.ts';
 
-describe('L-39: one Action of a sender with one payload behind one predecessor', () => {
+describe('replay protection of Actions: sender, payload and predecessor', () => {
   let register: TestRegister;
   let registerId: string;
   let minutes = 0;
@@ -23,11 +23,11 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
   });
   afterAll(() => register.stop());
 
-  /** Each with an id of its own, whatever it says. */
-  function action(payload: unknown, wish: Partial<Wish> = {}) {
+  /** Each transaction has its own id, whatever its content. */
+  function action(payload: unknown, overrides: Partial<TransactionOptions> = {}) {
     minutes += 1;
     const createdAt = `2026-11-21T12:${String(minutes % 60).padStart(2, '0')}:00.0000000+00:00`;
-    return transaction({ registerId, payload, createdAt, metadata: { n: String(minutes) }, ...wish });
+    return transaction({ registerId, payload, createdAt, metadata: { n: String(minutes) }, ...overrides });
   }
   const filler = (count: number) =>
     Array.from({ length: count }, () => {
@@ -46,7 +46,7 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
   const refusal = [422, 'VAL_REPLAY_001'];
   const stored = [201, undefined];
 
-  it('refuses two of them in one docket, small or large, and writes nothing of it', async () => {
+  it('refuses two equal Actions in one docket, small or large, and writes none of it', async () => {
     const before = (await register.state(registerId)).height;
     expect(await write(action({ twice: 1 }), action({ twice: 1 }))).toEqual(refusal);
     expect(await write(...filler(5), action({ twice: 2 }), ...filler(5), action({ twice: 2 }))).toEqual(
@@ -56,7 +56,7 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
     expect(await write(action({ twice: 1 }), action({ twice: 2 }))).toEqual(stored);
   });
 
-  it('refuses the second one in a later docket, small or large', async () => {
+  it('refuses an equal Action in a later docket, small or large', async () => {
     expect(await write(action({ later: 1 }))).toEqual(stored);
     expect(await write(...filler(12), action({ later: 2 }))).toEqual(stored);
     for (const again of [1, 2]) {
@@ -65,7 +65,7 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
     }
   });
 
-  it('L-86: takes the same payload of others, behind others, and on other registers', async () => {
+  it('accepts the same payload of other senders, after other predecessors, and on other registers', async () => {
     const parent = action({ vote: 'yes' });
     const child = action({ vote: 'yes' }, { previousTransactionId: parent.txId });
     const grandchild = action({ vote: 'yes' }, { previousTransactionId: child.txId });
@@ -77,7 +77,7 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
     registerId = elsewhere;
   });
 
-  it('compares behind a predecessor that may have many successors', async () => {
+  it('compares Actions after a predecessor that may have many successors', async () => {
     const path = `/api/registers/${registerId}/dockets/0`;
     const { body } = await register.call('GET', path, { token: 'admin' });
     const [genesis] = body.transactionIds as string[];
@@ -87,21 +87,21 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
     expect(await write(action({ start: 1 }))).toEqual(stored);
   });
 
-  it('leaves an only successor to the rule of its predecessor', async () => {
+  it('leaves a predecessor with one successor to its own rule', async () => {
     const parent = action({ only: 'parent' });
     const follow = (payload: unknown) => action(payload, { previousTransactionId: parent.txId });
     expect(await write(parent, follow({ only: 'child' }))).toEqual(stored);
     expect(await write(follow({ only: 'child' }))).toEqual([422, 'VAL_CHAIN_FORK']);
   });
 
-  it('lets control transactions repeat themselves', async () => {
+  it('allows equal control transactions', async () => {
     const owner = testKey(1);
     const control = () => action({ control: 1 }, { type: 'Control', key: owner });
     expect(await write(control(), control())).toEqual(stored);
     expect(await write(control())).toEqual(stored);
   });
 
-  it('stores the same docket again as a replay, and the same transaction not at all', async () => {
+  it('answers a repeated docket as a replay, and refuses a repeated transaction', async () => {
     const one = action({ replayed: 1 });
     const bundle = buildDocket(await register.state(registerId), [one], register.members);
     const post = () =>
@@ -138,7 +138,7 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
     };
     const keyOf = (sealed: SealedTransaction) => findReplayKey(parseRecord(sealed.record)) ?? '';
 
-    it('names who has a key in that register', async () => {
+    it('names the transaction with a key in that register', async () => {
       const one = action({ asked: 1 });
       expect(await write(one)).toEqual(stored);
       const key = keyOf(action({ asked: 1 }));
@@ -155,7 +155,7 @@ describe('L-39: one Action of a sender with one payload behind one predecessor',
       ).toEqual([one.txId, '', '', '', one.txId]);
     });
 
-    it('refuses a key that is none rather than not finding it', async () => {
+    it('refuses a malformed key instead of not finding it', async () => {
       for (const replayKey of ['x', 'ab', 'AB'.repeat(16), 'ab'.repeat(32)]) {
         await expect(ask({ replayKey })).rejects.toMatchObject({ kind: 'invalid' });
       }

@@ -37,7 +37,7 @@ const listQuery = paging().extend({
   order: z.enum(['asc', 'desc']).default('desc'),
 });
 
-/** A docket's number, its hash, or `latest` (L-06). */
+/** A docket's number, its hash, or `latest`. */
 function docketKeyOf(text: string): Parameters<typeof findDocket>[2] {
   if (text === 'latest') return text;
   if (/^(0|[1-9]\d{0,15})$/.test(text) && Number.isSafeInteger(Number(text)))
@@ -167,7 +167,7 @@ function mountSeal(app: App, deps: DocketsDeps): void {
       schema: {
         operationId: 'sealDocket',
         tags,
-        summary: 'Seal what waits now',
+        summary: 'Seal the pending transactions now',
         params: registerParams,
         body: z.object({ maxTransactions: z.int().min(1).max(10_000).optional() }).nullish(),
         response: jsonAnswer('The docket that was sealed.', 201),
@@ -176,7 +176,7 @@ function mountSeal(app: App, deps: DocketsDeps): void {
     async (request, reply) => {
       const caller = callerOf(request);
       if (deps.sealAdministratorOnly && decide('RequireAdministrator', caller) !== 'allow') {
-        throw new AppError('forbidden', 'FORBIDDEN', 'Sealing needs the role Administrator here.');
+        throw new AppError('forbidden', 'FORBIDDEN', 'Sealing on demand needs the role Administrator.');
       }
       const register = await getWritableRegister(deps.database.read, caller, request.params.registerId);
       const docketNumber = await seal(deps, register, request.body?.maxTransactions ?? 0);
@@ -187,7 +187,7 @@ function mountSeal(app: App, deps: DocketsDeps): void {
   );
 }
 
-/** The answer of a write: 201 stored, 200 replayed, everything else a refusal (L-64). */
+/** The answer to a write: 201 stored, 200 replayed, otherwise a refusal. */
 function answerOf(result: WriteResult, docketNumber: number): { status: 200 | 201; body: unknown } {
   const { height } = result;
   switch (result.outcome) {

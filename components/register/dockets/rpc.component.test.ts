@@ -63,7 +63,7 @@ describe('gRPC of the ledger', () => {
     return String(sent.body.transactionId);
   }
 
-  it('stores a docket and repeats it', async () => {
+  it('stores a docket and answers a repetition', async () => {
     await submit(1);
     const request = requestOf(await register.propose(registerId));
     const stored = await ledger.writeDocket(request, validator);
@@ -72,7 +72,7 @@ describe('gRPC of the ledger', () => {
     expect(again).toMatchObject({ outcome: WriteOutcome.REPLAYED, height: 2n });
   });
 
-  it('says what is wrong with a docket, and takes none without the scope', async () => {
+  it('reports the violations of a docket, and accepts none without the scope', async () => {
     await submit(2);
     const bundle = await register.propose(registerId);
     const broken = { ...bundle, header: { ...bundle.header, merkleRoot: '0'.repeat(64) } };
@@ -89,7 +89,7 @@ describe('gRPC of the ledger', () => {
     });
   });
 
-  it('answers one question for a whole batch, in its order', async () => {
+  it('answers a lookup for a whole batch, in its order', async () => {
     const parent = await submit(3);
     await register.seal(registerId);
     const child = await submit(4, { previousTransactionId: parent });
@@ -117,7 +117,7 @@ describe('gRPC of the ledger', () => {
     expect((await ledger.lookup(create(LookupRequestSchema, {}), validator)).answers).toEqual([]);
   });
 
-  it('tells a validator where a register stands', async () => {
+  it('returns the state of a register to a validator', async () => {
     const state = await ledger.getRegisterState(
       create(GetRegisterStateRequestSchema, { registerId }),
       validator,
@@ -144,7 +144,7 @@ describe('gRPC of the ledger', () => {
     expect((await ledger.listMemberRegisters(list, contextOf('validator-9'))).registerIds).toEqual([]);
   });
 
-  it('keeps attestations that come later, of members only', async () => {
+  it('stores later attestations, of members only', async () => {
     const docket = (await register.call('GET', `/api/registers/${registerId}/dockets/1`, { token: 'admin' }))
       .body;
     const vote = buildVote({ ...docket, registerId }, register.members[2] ?? { validatorId: '', key: owner });
@@ -179,7 +179,7 @@ describe('gRPC of the ledger', () => {
     });
   });
 
-  it('lets validators announce themselves, and nobody else in their name', async () => {
+  it('lets validators announce themselves, and no other caller in their name', async () => {
     const { database, runtime } = register;
     let announced = 0;
     const handlers = directoryHandlers({

@@ -29,7 +29,7 @@ export interface LedgerDeps {
   readonly segments: Pick<Segments, 'of' | 'named'>;
 }
 
-/** Questions in one Lookup; a batch is at most a docket's worth of transactions. */
+/** Maximum items of one Lookup; a batch is at most one docket of transactions. */
 const maxLookups = 10_000;
 
 const outcomes: Readonly<Record<WriteResult['outcome'], WriteOutcome>> = {
@@ -40,24 +40,24 @@ const outcomes: Readonly<Record<WriteResult['outcome'], WriteOutcome>> = {
   invalid: WriteOutcome.INVALID,
 };
 
-/** A key that none of ours can be must not be taken for one that is not there. */
+/** A malformed key is refused: answering "not found" would be wrong. */
 function replayKeyOf(text: string): string {
   if (text === '' || /^[0-9a-f]{32}$/.test(text)) return text;
-  throw new AppError('invalid', 'INVALID_REQUEST', 'A replay key has 32 hexadecimal characters.');
+  throw new AppError('invalid', 'INVALID_REQUEST', 'A replay key must have 32 hexadecimal characters.');
 }
 
 function refusalOf({ code, message, field }: Violation) {
   return { code, message, field: field ?? '' };
 }
 
-/** Validators, and of them only those whose token may write dockets (D29). */
+/** Allows validators whose token has the scope `dockets:write`. */
 function requireWriter(context: RpcContext): void {
   const mayWrite = context.caller?.kind === 'service' && context.caller.scopes.includes('dockets:write');
   if (!mayWrite)
     throw new AppError('forbidden', 'FORBIDDEN', 'Writing dockets needs the scope dockets:write.');
 }
 
-/** `rules` are those after the last docket; before docket 0 there are none. */
+/** `rules` are those after the last docket; undefined before docket 0. */
 function presentState({ register, members, roster }: StoredChain, rules: LedgerRules | undefined) {
   return {
     found: true,
@@ -86,7 +86,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
   return {
     async lookup({ items }) {
       if (items.length > maxLookups)
-        throw new AppError('invalid', 'INVALID_REQUEST', 'Too many items in one lookup.');
+        throw new AppError('invalid', 'INVALID_REQUEST', 'A lookup may contain 10000 items at most.');
       const questions = items.map((item) => ({
         registerId: findRegisterId(item.registerId) ?? '',
         txId: findTxId(item.transactionId) ?? '',
@@ -149,7 +149,7 @@ export function ledgerHandlers(deps: LedgerDeps): RpcHandlers<(typeof LedgerServ
   };
 }
 
-/** Serves the ledger to validators: SPIFFE id of a validator, and its own service token. */
+/** Serves the ledger to validators. A caller needs the SPIFFE id of a validator and its own service token. */
 export function addLedgerService(server: RpcServer, deps: LedgerDeps): void {
   server.add(LedgerService, ledgerHandlers(deps), {
     allow: (peer) => peer.clientId.startsWith('validator-'),

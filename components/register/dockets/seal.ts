@@ -10,18 +10,18 @@ export interface SealDeps {
   readonly findMembers: FindMembers;
 }
 
-/** The vote timeout of the specification, and what the route waits at most. */
+/** The vote timeout of the specification, and the longest wait of the route. */
 const sealTimeoutMs = 30_000;
 
 type Unsealed = Exclude<SealResult['outcome'], 'sealed'>;
 
-/** What most says why nothing was sealed: who still waited knows more than who had nothing to do. */
+/** Order of the reported reasons: a validator that was still waiting knows more than one with an empty pool. */
 const precedence: readonly Unsealed[] = ['timeout', 'no_quorum', 'nothing_pending'];
 
 /**
- * Asks the validators of the register to propose now and waits until the docket is stored (L-63). All are asked,
- * because the next proposer is one of them and takes the limit; the first that sees the docket stored answers. Returns
- * its number.
+ * Requests a proposal from the validators of the register and waits until the docket is stored; returns its number. All
+ * members are called, because the next proposer is one of them and applies the limit; the first that sees the docket
+ * stored answers.
  * @param maxTransactions 0 for as many as the policy allows
  */
 export async function seal(deps: SealDeps, register: Register, maxTransactions: number): Promise<number> {
@@ -43,7 +43,7 @@ export async function seal(deps: SealDeps, register: Register, maxTransactions: 
   }
 }
 
-/** The members that can be reached now; refuses at once when they are too few to decide anything. */
+/** The members that can be reached; refuses at once when they are fewer than a quorum. */
 async function assertQuorum(
   deps: SealDeps,
   register: Register,
@@ -58,7 +58,7 @@ async function assertQuorum(
   throw refusal('QUORUM_UNAVAILABLE', { retryAfterSeconds: 5 });
 }
 
-/** Number of the docket that is seen stored first; undefined when nobody sees one. */
+/** Number of the docket that is first seen stored; undefined when no member sees one. */
 async function firstSealed(asked: readonly Promise<SealResult>[]): Promise<number | undefined> {
   const numbers = asked.map(async (one) => {
     const result = await one;

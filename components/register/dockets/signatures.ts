@@ -7,11 +7,11 @@ import { signingText } from '#core/ledger/transaction.ts';
 import type { VerifyItem, VerifyPool } from '#kit/crypto/verify-pool.ts';
 import type { SignatureCheck, VerifySignatures } from './verify.ts';
 
-/** undefined for a key or signature that is no base64, or a key that has not the form of its algorithm */
+/** undefined for a key or signature that is not base64, or a key of the wrong form for its algorithm */
 function itemOf({ txId, payloadHash, signature }: SignatureCheck): VerifyItem | undefined {
   const { algorithm } = signature;
   const text = signingText(txId, payloadHash);
-  // the others hash what is signed themselves
+  // the other algorithms hash the message themselves
   const preimage = algorithm === 'ED25519' ? undefined : utf8(text);
   try {
     const publicKey = parsePublicKey(algorithm, signature.publicKey);
@@ -23,7 +23,7 @@ function itemOf({ txId, payloadHash, signature }: SignatureCheck): VerifyItem | 
   }
 }
 
-/** Transaction signatures of a docket, verified on the threads of the pool. */
+/** Verifies the transaction signatures of a docket on the worker threads of the pool. */
 export function signaturesByPool(pool: Pick<VerifyPool, 'verifyBatch'>): VerifySignatures {
   return async (checks) => {
     const items = checks.map(itemOf);

@@ -29,7 +29,7 @@ describe('storing dockets', () => {
   const docket = async (...transactions: SealedTransaction[]) =>
     buildDocket(await register.state(registerId), transactions, register.members);
 
-  it('commits everything of a docket or nothing', async () => {
+  it('commits a docket completely or not at all', async () => {
     const bundle = await docket(next(), next());
     const before = await register.state(registerId);
     const { pool } = register.database;
@@ -52,7 +52,7 @@ describe('storing dockets', () => {
     });
   });
 
-  it('goes on where another replica wrote', async () => {
+  it('continues after a docket written by another replica', async () => {
     const replica = assembleLedger({
       ...register,
       verifier: createVerifier(nodeEd25519()),
@@ -124,7 +124,7 @@ describe('storing dockets', () => {
     );
   });
 
-  it('says unavailable when the connection is cut, and stores the same docket afterwards', async () => {
+  it('answers unavailable when the connection is lost, and stores the same docket afterwards', async () => {
     const bundle = await docket(next());
     const { pool } = register.database;
     await pool.query(`create function cut_connection() returns trigger language plpgsql as
@@ -136,7 +136,7 @@ describe('storing dockets', () => {
     expect((await post(bundle)).status).toBe(201);
   });
 
-  it('stores one of many that write the same docket at once', async () => {
+  it('stores a docket once for many concurrent writes', async () => {
     const bundle = await docket(next());
     const answers = await Promise.all(Array.from({ length: 8 }, () => post(bundle)));
     const statuses = answers.map((answer) => answer.status).toSorted((left, right) => left - right);
@@ -152,7 +152,7 @@ describe('storing dockets', () => {
     expect(results.map((result) => result.outcome).toSorted()).toEqual(['divergent', 'stored']);
   });
 
-  it('counts transactions where they are sealed', async () => {
+  it('updates the counters when transactions are sealed', async () => {
     const before = (await register.call('GET', `/api/registers/${registerId}`, { token: 'admin' })).body;
     const many = Array.from({ length: 300 }, () => next());
     expect((await post(await docket(...many))).status).toBe(201);

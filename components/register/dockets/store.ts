@@ -91,7 +91,7 @@ export async function attestationsOf(
   }));
 }
 
-/** Adds an attestation beside a stored docket; the first one of a validator stays. */
+/** Adds an attestation to a stored docket; the first one of a validator wins. */
 export async function insertAttestation(
   tx: Transactor<RegisterSchema>,
   at: { readonly registerNo: number; readonly docketNumber: number },
@@ -113,15 +113,15 @@ const copyTransactions = `copy transactions (register_no, docket_number, positio
   blueprint_id, action_id, previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
   from stdin (format binary)`;
 
-/** Replay keys come as one value, one behind the other: PostgreSQL reads an array element by walking to it. */
+/** Replay keys are passed as one concatenated value: PostgreSQL reads an array element by scanning up to it. */
 const replayKeyBytes = 16;
 const noReplayKey = '00'.repeat(replayKeyBytes);
 
-/** Transaction rows that COPY has brought. */
+/** Transaction rows that were loaded with COPY. */
 const copiedRows = `
   select tx_id, position, type, sender_address, blueprint_id from transactions where register_no = $1 and docket_number = $2::bigint`;
 
-/** The transaction rows of a small docket. */
+/** The transaction rows of a small docket, passed as arrays. */
 const insertedRows = `
   insert into transactions (register_no, docket_number, position, tx_id, type, sender_address, blueprint_id, action_id,
     previous_tx_id, created_micros, leaf, payload_hash_form, record, payload)
@@ -133,8 +133,9 @@ const insertedRows = `
   returning tx_id, position, type, sender_address, blueprint_id`;
 
 /**
- * A docket in one statement, but for rows that COPY has brought. The update of the head is the gate: when the head moved
- * nothing is written and no row comes back. The genesis docket opens the register and ends its work row.
+ * Commits a docket in one statement, except for rows loaded with COPY. The update of the head is the gate: when the
+ * head has moved nothing is written and no row is returned. The genesis docket opens the register and deletes its work
+ * row.
  */
 const commitWith = (rows: string) => `
 with head as (
@@ -255,7 +256,7 @@ function restValues({ commit, segmentTransactions }: Write): unknown[] {
   ];
 }
 
-/** Columns of the rows, as `insertedRows` takes them. */
+/** Columns of the rows, in the form that `insertedRows` expects. */
 function rowValues({ transactions }: DocketCommit): unknown[] {
   const idOf = (id: string | undefined) => (id === undefined ? null : Buffer.from(id, 'hex'));
   return [
@@ -288,7 +289,7 @@ function refusedBy(error: unknown): CommitOutcome | undefined {
   return outcomeOfConstraint[constraint];
 }
 
-/** Up to this many rows one statement costs less than the round trips of a transaction around COPY. */
+/** Up to this many rows one statement is cheaper than the round trips of a transaction around COPY. */
 const fewRows = 8;
 
 async function insertSmall(client: PoolClient, write: Write): Promise<boolean> {
@@ -331,18 +332,18 @@ async function connect(database: Database<RegisterSchema>): Promise<PoolClient> 
 }
 
 export interface DocketWriter {
-  /** One docket, one SQL commit: rows, ids, counters, log nodes, head and outbox, or nothing. */
+  /** Commits one docket in one SQL transaction: rows, ids, counters, log nodes, head and outbox, or nothing. */
   commit(commit: DocketCommit): Promise<CommitOutcome>;
 }
 
 export interface DocketWriterOptions {
   readonly database: Database<RegisterSchema>;
   readonly segments: Pick<Segments, 'of'>;
-  /** Transactions that fill a segment of keys. */
+  /** Transactions that fill a key segment. */
   readonly segmentTransactions?: number | undefined;
 }
 
-/** The only writer of sealed history. COPY needs the connection itself, hence `pool` and not a query builder. */
+/** The only writer of sealed history. COPY needs a raw connection, hence `pool` instead of a query builder. */
 export function createDocketWriter({
   database,
   segments,
@@ -358,7 +359,7 @@ export function createDocketWriter({
       const table = sql.table(`transactions_p${index}`);
       await sql`create table if not exists ${table} partition of transactions
         for values from (${sql.lit(from)}) to (${sql.lit(from + docketsPerPartition)})`.execute(tx);
-      // as in migration 0008; a partition has its own
+      // as in migration 0008; each partition has its own setting
       await sql`alter table ${table} alter column register_no set (n_distinct = 1)`.execute(tx);
     });
     partitions.add(index);
@@ -371,14 +372,14 @@ export function createDocketWriter({
       const number = commit.docket.docket_number;
       const index = Math.floor(number / docketsPerPartition);
       await ensurePartition(index);
-      // The next partition exists long before it is needed: creating one locks the parent for a moment.
+      // The next partition is created long before it is needed: creating one locks the parent briefly.
       if (number % docketsPerPartition > docketsPerPartition / 2) await ensurePartition(index + 1);
       const client = await connect(database);
       let broken: Error | undefined;
       const onLost = (error: Error) => {
         broken = error;
       };
-      // A connection that is cut while it is ours reports to us; without a listener that ends the process.
+      // A lost connection emits an error while it is checked out; without a listener that ends the process.
       client.on('error', onLost);
       try {
         return await writeInside(client, { commit, segmentTransactions });
@@ -386,7 +387,7 @@ export function createDocketWriter({
         await client.query('rollback').catch(onLost);
         const outcome = refusedBy(error);
         if (outcome !== undefined) return outcome;
-        // the docket may be stored all the same: a repetition tells
+        // the docket may have been stored nevertheless; a retry finds out
         throw unavailable(error) ?? error;
       } finally {
         client.off('error', onLost);

@@ -14,15 +14,15 @@ import { createDocketWriter } from './store.ts';
 import type { ChainState } from './verify.ts';
 import { createWriteDocket, type WriteDocket } from './write.ts';
 
-describe('a docket that comes while the one before it is being stored', () => {
+describe('a docket that arrives while its predecessor is being stored', () => {
   let register: TestRegister;
   let registerId: string;
   let write: WriteDocket;
-  /** What happened, in its order: a docket's signatures were verified (by the number of them), its commit began and ended. */
+  /** Events in order: signatures of a docket verified (by their number), commit begun, commit ended. */
   let events: string[];
   /** Holds commits until it is resolved. */
   let gate: PromiseWithResolvers<void>;
-  /** What commits come to, instead of what the store says. */
+  /** Replaces the outcome of commits. */
   let fails: (docketNumber: number) => CommitOutcome | Error | undefined;
   let count = 0;
 
@@ -38,7 +38,7 @@ describe('a docket that comes while the one before it is being stored', () => {
     write = openWrite();
   });
 
-  /** As the service does it, on the same tables, with a look into it. */
+  /** As the service opens it, on the same tables, with hooks for the test. */
   function openWrite(): WriteDocket {
     const { database, runtime, pool } = register;
     const writer = createDocketWriter({ database, segments: unfiltered });
@@ -93,7 +93,7 @@ describe('a docket that comes while the one before it is being stored', () => {
     return stateAfter(state, header, { rules: state.rules, frontier });
   }
 
-  /** Two dockets, one upon the other; the first one has two transactions, by which its judging is known. */
+  /** Two consecutive dockets; the first one has two transactions, which identifies its verification. */
   async function two(second: (first: readonly ReturnType<typeof next>[]) => readonly SealedTransaction[]) {
     const state = await register.state(registerId);
     const transactions = many(2);
@@ -104,7 +104,7 @@ describe('a docket that comes while the one before it is being stored', () => {
   const outcomes = async (writing: readonly Promise<{ readonly outcome: string }>[]) =>
     (await Promise.all(writing)).map(({ outcome }) => outcome);
 
-  it('is judged meanwhile, and stored behind it', async () => {
+  it('is judged meanwhile, and stored after it', async () => {
     const { number, first, second } = await two(() => many(3));
     const writing = [write(first), write(second)];
     await waitFor(() => events.includes('judge 3'), { what: 'the second one to be judged' });
@@ -116,7 +116,7 @@ describe('a docket that comes while the one before it is being stored', () => {
     expect((await register.state(registerId)).height).toBe(number + 2);
   });
 
-  it('may follow the transactions of that one', async () => {
+  it('may follow transactions of its predecessor', async () => {
     const { first, second } = await two(([parent]) => [next(parent?.txId)]);
     const writing = [write(first), write(second)];
     gate.resolve();
@@ -124,7 +124,7 @@ describe('a docket that comes while the one before it is being stored', () => {
     expect(events.filter((event) => event === 'judge 1')).toHaveLength(1);
   });
 
-  it('is out of order when that one was not stored', async () => {
+  it('is out of order when its predecessor was not stored', async () => {
     const { number, first, second } = await two(() => many(3));
     fails = (docketNumber) => (docketNumber === number ? new Error('no connection') : undefined);
     const [one, other] = [write(first), write(second)];
@@ -135,7 +135,7 @@ describe('a docket that comes while the one before it is being stored', () => {
     expect(await outcomes([write(first), write(second)])).toEqual(['stored', 'stored']);
   });
 
-  it('is refused by what that one stored', async () => {
+  it('is refused when it repeats a key of its predecessor', async () => {
     const { number, first, second } = await two((transactions) => transactions.slice(1));
     const writing = [write(first), write(second)];
     gate.resolve();
@@ -144,7 +144,7 @@ describe('a docket that comes while the one before it is being stored', () => {
     expect(other).toMatchObject({ outcome: 'invalid', violations: [{ code: 'VAL_CHAIN_004' }] });
   });
 
-  it('is refused when it does not follow', async () => {
+  it('is refused when it does not follow its predecessor', async () => {
     const { number, first } = await two(() => many(1));
     const state = await register.state(registerId);
     const other = seal(follow(state, seal(state, many(1))), many(3));
@@ -156,7 +156,7 @@ describe('a docket that comes while the one before it is being stored', () => {
     ]);
   });
 
-  it('is written anew when another process was faster', async () => {
+  it('is judged again when another process was faster', async () => {
     const { first, second } = await two(() => many(3));
     const elsewhere = register.ledger.writeDocket;
     const writing = [write(first), write(second)];
@@ -167,7 +167,7 @@ describe('a docket that comes while the one before it is being stored', () => {
     expect(await outcomes(writing)).toEqual(['replayed', 'replayed']);
   });
 
-  it('waits for no other register, nor for dockets that are stored already', async () => {
+  it('does not wait for other registers, nor for dockets that are stored already', async () => {
     const { first, second } = await two(() => many(3));
     const writing = [write(first), write(second)];
     const otherId = await register.createRegister();

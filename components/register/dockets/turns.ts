@@ -1,51 +1,51 @@
 import type { ChainState } from './verify.ts';
 
-/** The register as a docket leaves it that is not stored yet. */
-export interface Ahead {
+/** The state of a register after a docket that is not stored yet. */
+export interface SpeculativeState {
   readonly state: ChainState;
   /** Types of its transactions, by id. */
   readonly types: ReadonlyMap<string, string>;
 }
 
-/** A docket that is being written, as the one after it sees it. */
-export interface Before {
-  /** Resolves once it is judged; undefined when it is refused, or nobody here stores it. */
-  readonly judged: Promise<Ahead | undefined>;
-  /** Resolves once nothing is done for it any more: true when it was stored here. */
+/** A docket that is being written, as the write of its successor sees it. */
+export interface PreviousWrite {
+  /** Resolves once it is judged; undefined when it is refused or not stored by this process. */
+  readonly judged: Promise<SpeculativeState | undefined>;
+  /** Resolves when its write has ended: true when this process stored it. */
   readonly stored: Promise<boolean>;
 }
 
 /** One call that writes a docket. */
-export interface Turn {
-  /** The docket before it, when that is being written in this process. */
-  readonly before: Before | undefined;
-  /** It may be stored: the next one can be judged. */
-  judged(ahead: Ahead): void;
-  /** Must be called once, however the call ends. */
+export interface PipelineSlot {
+  /** The previous docket, when this process is writing it. */
+  readonly previous: PreviousWrite | undefined;
+  /** The docket may be stored, so that its successor can be judged. */
+  judged(speculative: SpeculativeState): void;
+  /** Must be called exactly once, however the call ends. */
   end(isStored: boolean): void;
 }
 
-export interface Turns {
-  begin(registerId: string, docketNumber: number): Turn;
+export interface WritePipeline {
+  begin(registerId: string, docketNumber: number): PipelineSlot;
 }
 
 /**
- * Which dockets are being written in this process, so that one is judged while the one before it is being stored. Only calls
- * that run are known: nothing is kept of what has ended.
+ * Tracks the dockets that this process is writing, so that one can be judged while its predecessor is being stored.
+ * Only running calls are tracked.
  */
-export function createTurns(): Turns {
-  const running = new Map<string, Before>();
+export function createWritePipeline(): WritePipeline {
+  const running = new Map<string, PreviousWrite>();
   const keyOf = (registerId: string, docketNumber: number) => `${registerId}/${docketNumber}`;
   return {
     begin(registerId, docketNumber) {
       const key = keyOf(registerId, docketNumber);
-      const judged = Promise.withResolvers<Ahead | undefined>();
+      const judged = Promise.withResolvers<SpeculativeState | undefined>();
       const stored = Promise.withResolvers<boolean>();
-      const own: Before = { judged: judged.promise, stored: stored.promise };
-      // the same docket may come from several members: the first is the one that the next waits for
+      const own: PreviousWrite = { judged: judged.promise, stored: stored.promise };
+      // several members may send the same docket: its successor waits for the first write
       if (!running.has(key)) running.set(key, own);
       return {
-        before: running.get(keyOf(registerId, docketNumber - 1)),
+        previous: running.get(keyOf(registerId, docketNumber - 1)),
         judged: judged.resolve,
         end(isStored) {
           if (running.get(key) === own) running.delete(key);

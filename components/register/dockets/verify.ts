@@ -15,14 +15,14 @@ import { judgePayload, judgeRecord } from '#core/ledger/verification/records.ts'
 import type { RegisterStatus } from '../registers/store.ts';
 import type { DocketBundle } from './docket.ts';
 
-/** What a docket is judged against: the register after its last docket. */
+/** The state that a docket is judged against: the register after its last docket. */
 export interface ChainState {
   readonly registerNo: number;
   readonly registerId: string;
   readonly networkId: string;
   /** number of sealed dockets */
   readonly height: number;
-  /** the segment that takes its keys */
+  /** the key segment that is open */
   readonly segment: number;
   readonly head: DocketHead | undefined;
   readonly frontier: Frontier;
@@ -37,14 +37,14 @@ export interface ChainState {
   };
   readonly genesisTransactionId: string;
   readonly status: RegisterStatus;
-  /** what control transactions are judged by; undefined before docket 0 */
+  /** rules for control transactions; undefined before docket 0 */
   readonly rules: LedgerRules | undefined;
 }
 
-/** Types of sealed transactions that this docket's transactions follow, by id. */
+/** Types of sealed transactions that are predecessors of this docket's transactions, by id. */
 export type PredecessorTypes = ReadonlyMap<string, string>;
 
-/** A docket whose records were read; every stage after that one looks at this. */
+/** A docket with parsed records, the input of all later stages. */
 export interface ReadDocket {
   readonly bundle: DocketBundle;
   readonly records: readonly SealedRecord[];
@@ -57,12 +57,12 @@ export interface SignatureCheck {
   readonly signature: TransactionSignature;
 }
 
-/** Verifies many transaction signatures, in the order given; the pool of kit/crypto in production. */
+/** Verifies transaction signatures in the given order; in production on the pool of kit/crypto. */
 export type VerifySignatures = (checks: readonly SignatureCheck[]) => Promise<readonly boolean[]>;
 
 type Stage = (docket: ReadDocket, state: ChainState) => Violation[];
 
-/** Types that one predecessor may have many of, and that may follow one another freely (L-43). */
+/** Types whose transactions may have several successors and may follow each other freely. */
 export function isControlClass(type: string): boolean {
   return type === 'Genesis' || type === 'Control';
 }
@@ -71,12 +71,16 @@ function at(index: number, code: ValidationCodeName, member: string): Violation 
   return validationViolation(code, `transactions[${index}].${member}`);
 }
 
-/** Reads the records: canonical bytes, the register's id, the ids of the header in their order. */
+/** Parses the records: canonical bytes, the register's id, the ids of the header in their order. */
 export function readDocket(bundle: DocketBundle): ReadDocket | Violation[] {
   const { header, transactions } = bundle;
   if (transactions.length === 0 || transactions.length !== header.transactionIds.length) {
     return [
-      validationViolation('VAL_STRUCT_001', 'transactions', 'Every transaction of the docket must be there.'),
+      validationViolation(
+        'VAL_STRUCT_001',
+        'transactions',
+        'Every transaction of the docket must be present.',
+      ),
     ];
   }
   const records: SealedRecord[] = [];
@@ -110,7 +114,7 @@ const judgeContent: Stage = ({ bundle, leaves }, state) => {
   return [...judgeHeader(bundle.header, leaves, state.frontier), ...judgeSize(bundle.header, sizeBytes)];
 };
 
-/** The genesis record is as large as the roster and the validator set make it. */
+/** The size of the genesis record is bounded by the roster and the validator set only. */
 const judgeSizes: Stage = ({ bundle }, { limits, height }) => {
   const { transactions, header } = bundle;
   const found = judgeLimits(header, limits);
@@ -121,7 +125,7 @@ const judgeSizes: Stage = ({ bundle }, { limits, height }) => {
   );
 };
 
-/** Docket 0 holds exactly the genesis that this register was created with, and says what follows from it. */
+/** Docket 0 holds exactly the genesis transaction that this register was created with, and matches its facts. */
 const judgeGenesis: Stage = ({ bundle, records }, state) => {
   if (bundle.header.docketNumber !== 0) return [];
   const [first] = records;
@@ -145,7 +149,7 @@ const judgeGenesis: Stage = ({ bundle, records }, state) => {
 
 const addressOf = rememberedAddresses(10_000);
 
-/** What a record says of itself must be so, and be judged by the rules before the docket. */
+/** The claims of a record must be true, and acceptable to the rules before the docket. */
 const judgeRecords: Stage = ({ bundle, records }, state) => {
   const { docketNumber, timestamp } = bundle.header;
   const { requireBoundTxId } = state;
@@ -163,7 +167,7 @@ const judgeRecords: Stage = ({ bundle, records }, state) => {
   });
 };
 
-/** Predecessors are sealed or stand earlier in this docket; an Action has one successor (L-43). */
+/** Predecessors are sealed or earlier in this docket; an Action has one successor. */
 function judgeLinks(docket: ReadDocket, sealed: PredecessorTypes): Violation[] {
   const types = new Map(sealed);
   const followed = new Set<string>();
@@ -196,7 +200,7 @@ async function judgeSignatures(docket: ReadDocket, verify: VerifySignatures): Pr
   );
 }
 
-/** Predecessor ids that the register must know: those that do not stand in the docket itself. */
+/** Predecessor ids that must be sealed: those that are not in the docket itself. */
 export function predecessorsOf(docket: ReadDocket): string[] {
   const own = new Set(docket.records.map((record) => record.txId));
   const previous = docket.records.flatMap((record) => record.previousTransactionId ?? []);
@@ -209,8 +213,8 @@ export interface DocketJudges {
 }
 
 /**
- * Judges a docket completely against the register's state, cheapest stage first; what the first stage finds that finds
- * something is the answer (notes/ledger.md 4.6). An empty list means that it may be stored.
+ * Judges a docket completely against the register's state, the cheapest stage first. The result is the violations of
+ * the first stage that finds any; an empty list means that the docket may be stored.
  */
 export async function verifyDocket(
   docket: ReadDocket,
@@ -226,7 +230,7 @@ export async function verifyDocket(
     () => judgeGenesis(docket, state),
   ]);
   if (ofHeader.length > 0) return ofHeader;
-  // other threads verify while this one reads records; what they find counts last
+  // worker threads verify signatures while this one judges records, whose violations are reported first
   const [ofSignatures, ofRecords] = await Promise.all([
     judgeSignatures(docket, judges.verifySignatures),
     firstFound([

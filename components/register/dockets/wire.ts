@@ -12,7 +12,7 @@ export function requireMember<T>(value: T | undefined, name: string): T {
   return value;
 }
 
-/** A vote of the wire; what it says is judged where it is stored. */
+/** A vote from its protobuf message; its content is judged when it is stored. */
 export function voteOf(attestation: Attestation): ConsensusVote {
   const { algorithm, reason } = attestation;
   if (!isAlgorithm(algorithm)) throw new AppError('invalid', 'VAL_SIG_001', 'The algorithm is not known.');
@@ -29,13 +29,13 @@ export function voteOf(attestation: Attestation): ConsensusVote {
   };
 }
 
-/** A number that is none of ours once it is beyond what a number can hold. */
+/** A wire number; out of range when a JavaScript number cannot hold it exactly. */
 export function wholeOf(value: bigint): number {
   if (value >= 0n && value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value);
   throw new AppError('invalid', 'INVALID_REQUEST', 'A number is out of its range.');
 }
 
-/** A docket of the wire; what it says is judged by the write. */
+/** A docket from its protobuf message; its content is judged by the write. */
 export function bundleOf(request: WriteDocketRequest): DocketBundle {
   const header = requireMember(request.header, 'header');
   const certificate = requireMember(request.certificate, 'certificate');

@@ -41,7 +41,7 @@ describe('writing dockets', () => {
     expect(await height()).toBe(before);
   }
 
-  it('A8: is for validators only', async () => {
+  it('is allowed for validators only', async () => {
     const bundle = await docket(next());
     const anonymous = await register.call('POST', `/api/registers/${registerId}/dockets`, {
       body: bodyOf(bundle),
@@ -51,7 +51,7 @@ describe('writing dockets', () => {
     expect((await post(bundle, 'blueprint')).status).toBe(403);
   });
 
-  it('A8: stores, repeats, and refuses another docket under the same number or out of order', async () => {
+  it('stores a docket, answers a repetition, and refuses another docket under the same number or out of order', async () => {
     const bundle = await docket(next(), next());
     expect((await post(bundle)).status).toBe(201);
     expect((await post(bundle)).status).toBe(200);
@@ -69,20 +69,20 @@ describe('writing dockets', () => {
     expect(early.body.expected).toBe(header.docketNumber + 1);
   });
 
-  it('A8: refuses a replay without a valid certificate', async () => {
+  it('refuses a replay without a valid certificate', async () => {
     const bundle = await docket(next());
     expect((await post(bundle)).status).toBe(201);
     const signatures = bundle.certificate.signatures.slice(1);
     await refused({ ...bundle, certificate: { ...bundle.certificate, signatures } }, 'VAL_CERT_003');
   });
 
-  it('A8: refuses a corrupted Merkle root', async () => {
+  it('refuses a corrupted Merkle root', async () => {
     const bundle = await docket(next());
     const merkleRoot = `${bundle.header.merkleRoot.slice(0, -1)}${bundle.header.merkleRoot.endsWith('0') ? '1' : '0'}`;
     await refused({ ...bundle, header: { ...bundle.header, merkleRoot } }, 'MERKLE_MISMATCH');
   });
 
-  it('A8: refuses one vote fewer than the quorum, and a quorum put together from two rounds', async () => {
+  it('refuses one vote fewer than the quorum, and a quorum with votes of two rounds', async () => {
     const bundle = await docket(next());
     const { members } = register;
     const needed = quorum(members.length);
@@ -105,7 +105,7 @@ describe('writing dockets', () => {
     expect((await post(bundle)).status).toBe(201);
   });
 
-  it('refuses what the head, the header and the records contradict', async () => {
+  it('refuses dockets that contradict the head, the header or the records', async () => {
     const bundle = await docket(next(), next());
     const { header, transactions } = bundle;
     const zeros = '0'.repeat(64);
@@ -120,17 +120,17 @@ describe('writing dockets', () => {
     await refused({ ...bundle, header: { ...header, sizeBytes: header.sizeBytes + 1 } }, 'HASH_MISMATCH');
   });
 
-  it('takes attestations of members only, one of each', async () => {
+  it('accepts attestations of members only, one per member', async () => {
     const bundle = await docket(next());
     const [vote] = bundle.attestations;
-    if (vote === undefined) throw new Error('nobody attested');
+    if (vote === undefined) throw new Error('the certificate has no votes');
     await refused({ ...bundle, attestations: [vote, vote] }, 'VAL_SIG_002');
     await refused({ ...bundle, attestations: [{ ...vote, validatorId: 'validator-2' }] }, 'VAL_SIG_002');
     await refused({ ...bundle, attestations: [{ ...vote, reason: 'VAL_SIZE_001' }] }, 'VAL_SIG_002');
     expect((await post(bundle)).status).toBe(201);
   });
 
-  it('refuses records that are not what was signed', async () => {
+  it('refuses records that differ from the signed content', async () => {
     const good = next();
     const record = parseRecord(good.record);
     const sealed = async (change: object, payload = good.payload) =>
@@ -173,7 +173,7 @@ describe('writing dockets', () => {
     expect((await post(await docket(parent, inside))).status).toBe(201);
   });
 
-  it('lets many follow a control transaction', async () => {
+  it('allows many successors of a control transaction', async () => {
     const genesis = (await register.call('GET', `/api/registers/${registerId}`, { token: 'admin' })).body;
     const previousTransactionId = genesis.genesisTransactionId;
     const child = (n: number) => transaction({ registerId, payload: { n }, previousTransactionId });
@@ -181,7 +181,7 @@ describe('writing dockets', () => {
     expect((await post(await docket(child(3)))).status).toBe(201);
   });
 
-  it('seals what text columns cannot hold', async () => {
+  it('seals texts that columns cannot hold', async () => {
     const strange = transaction({
       registerId,
       payload: 1,
@@ -194,7 +194,7 @@ describe('writing dockets', () => {
     expect(read.body).toMatchObject({ blueprintId: 'a\u0000b', metadata: { x: '\u0000' } });
   });
 
-  it('holds dockets to the limits of the policy', async () => {
+  it('enforces the limits of the policy on dockets', async () => {
     const { database, state } = register;
     const { registerNo, rules } = await state(registerId);
     if (rules === undefined) throw new Error('no rules');
@@ -219,7 +219,7 @@ describe('writing dockets', () => {
     }
   });
 
-  it('answers 404 for an unknown register and 400 for a body that is no docket', async () => {
+  it('answers 404 for an unknown register and 400 for a body that is not a docket', async () => {
     const bundle = await docket(next());
     const unknown = await register.call('POST', `/api/registers/${'a'.repeat(32)}/dockets`, {
       token: 'validator',

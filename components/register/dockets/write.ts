@@ -10,10 +10,10 @@ import type { DocketBundle } from './docket.ts';
 import { isJudged, type Judged, judgeDocket } from './judge.ts';
 import { judgeRepeated } from './replay.ts';
 import type { DocketWriter } from './store.ts';
-import { type Before, createTurns, type Turn } from './turns.ts';
+import { createWritePipeline, type PipelineSlot, type PreviousWrite } from './turns.ts';
 import { type ChainState, type DocketJudges, type ReadDocket, readDocket } from './verify.ts';
 
-/** What became of a docket; `height` is the register's after it. */
+/** The outcome of a write; `height` is the register's height afterwards. */
 export type WriteResult =
   | { readonly outcome: 'stored' | 'replayed' | 'divergent' | 'out_of_order'; readonly height: number }
   | { readonly outcome: 'invalid'; readonly height: number; readonly violations: readonly Violation[] };
@@ -24,19 +24,22 @@ export interface WriteDeps {
   readonly segments: Pick<Segments, 'of'>;
   readonly clock: Clock;
   readonly judges: DocketJudges;
-  /** Told after the commit of a docket. */
+  /** Called after the commit of a docket. */
   readonly onStored: (registerId: string, txIds: readonly string[]) => void;
-  /** Told when a stored docket changed what the register decides of itself. */
+  /** Called when a stored docket changed the rules of the register. */
   readonly onRulesChanged: (registerId: string) => void;
-  /** Told when a second certificate for a stored height halted the register. */
+  /** Called when a second certificate for a stored height halted the register. */
   readonly onHalted: (registerId: string, docketNumber: number) => void;
-  /** Told of every result, with the time it took in seconds. */
+  /** Called with every result and its duration in seconds. */
   readonly onResult: (outcome: WriteResult['outcome'], seconds: number, transactions: number) => void;
 }
 
 export type WriteDocket = (bundle: DocketBundle) => Promise<WriteResult>;
 
-/** Times somebody else may store a docket between our look and our commit. */
+/** A result, or `moved`: the head moved meanwhile and the docket must be judged again. */
+type Attempt = WriteResult | 'moved';
+
+/** Attempts when another process stores a docket between the read and the commit. */
 const maxAttempts = 4;
 
 const invalid = (height: number, violations: readonly Violation[]): WriteResult => ({
@@ -45,12 +48,15 @@ const invalid = (height: number, violations: readonly Violation[]): WriteResult 
   violations,
 });
 
-/** What was refused by less than the register as it is stored (a lagging cache, a docket on its way) must be judged again. */
-function unlessInvalid(result: WriteResult | 'moved'): WriteResult | 'moved' {
+/**
+ * A refusal based on anything less than the stored register (a lagging cache, a speculative state) must be judged
+ * again.
+ */
+function unlessInvalid(result: Attempt): Attempt {
   return result !== 'moved' && result.outcome === 'invalid' ? 'moved' : result;
 }
 
-/** A docket number that is stored already. */
+/** Handles a docket number that is stored already. */
 async function repeat(deps: WriteDeps, bundle: DocketBundle, state: ChainState): Promise<WriteResult> {
   const { height } = state;
   const { database, clock, judges } = deps;
@@ -63,76 +69,76 @@ async function repeat(deps: WriteDeps, bundle: DocketBundle, state: ChainState):
 
 const isOpen = ({ status }: ChainState): boolean => status !== 'Halted' && status !== 'Deleted';
 
-/** A halted register takes nothing until an operator resumes it, a deleted one nothing at all. */
+/** A halted register accepts nothing until an operator resumes it; a deleted one accepts nothing at all. */
 function assertOpen({ status }: ChainState): void {
   if (status === 'Halted') throw refusal('REGISTER_HALTED');
   if (status === 'Deleted') throw refusal('REGISTER_NOT_FOUND');
 }
 
-/** Refused by what is stored, which the judges do not see. */
+/** Refusals by the store, which the judges cannot see. */
 const refusedByStore = {
   already_sealed: () => validationViolation('VAL_CHAIN_004', 'transactionIds'),
   second_successor: () => validationViolation('VAL_CHAIN_FORK', 'transactions'),
   replay: () => validationViolation('VAL_REPLAY_001', 'transactions'),
 } as const;
 
+/** Judges on top of a docket that is not stored yet; undefined when it must be judged against the stored state. */
+async function judgeSpeculatively(deps: WriteDeps, bundle: DocketBundle, previous: PreviousWrite) {
+  const base = await previous.judged;
+  if (base === undefined) return undefined;
+  const docket = readDocket(bundle);
+  if (Array.isArray(docket)) return undefined;
+  const judged = await judgeDocket(deps, docket, base);
+  return isJudged(judged) ? judged : undefined;
+}
+
 /**
- * Stores one sealed docket after verifying all of it, in one SQL commit (H8). Safe to repeat and to race: the commit
- * is gated on the head that the docket was judged against. A docket is judged while the one before it is being stored here,
- * and stored after that one.
+ * Stores one sealed docket after verifying all of it, in one SQL transaction. Safe to repeat and to race: the commit is
+ * gated on the head that the docket was judged against. A docket is judged while its predecessor is being stored by
+ * this process, and stored after it.
  */
 export function createWriteDocket(deps: WriteDeps): WriteDocket {
   const { database, clock, judges } = deps;
   const chain = createChainCache({ database, clock, verifier: judges.verifier });
-  const turns = createTurns();
+  const pipeline = createWritePipeline();
 
-  async function store({ commit, header, ahead, changesRules }: Judged): Promise<WriteResult | 'moved'> {
+  async function store({ commit, header, speculative, changesRules }: Judged): Promise<Attempt> {
     const { registerId } = commit;
-    const { height } = ahead.state;
+    const { height } = speculative.state;
     const docket = { ...commit.docket, stored_at: new Date(clock.nowMs()) };
     const outcome = await deps.writer.commit({ ...commit, docket });
     if (outcome === 'moved') return outcome;
     if (outcome !== 'stored') return invalid(height - 1, [refusedByStore[outcome]()]);
-    chain.keep(ahead.state);
+    chain.keep(speculative.state);
     deps.onStored(registerId, header.transactionIds);
     if (changesRules) deps.onRulesChanged(registerId);
     return { outcome, height };
   }
 
-  /** Judged on top of a docket that is not stored yet; undefined for what must be judged on top of what is stored. */
-  async function judgeAhead(bundle: DocketBundle, before: Before): Promise<Judged | undefined> {
-    const standing = await before.judged;
-    if (standing === undefined) return undefined;
-    const docket = readDocket(bundle);
-    if (Array.isArray(docket)) return undefined;
-    const judged = await judgeDocket(deps, docket, standing);
-    return isJudged(judged) ? judged : undefined;
-  }
-
-  async function follow(bundle: DocketBundle, before: Before, turn: Turn): Promise<WriteResult | 'moved'> {
-    const judged = await judgeAhead(bundle, before);
-    if (judged !== undefined) turn.judged(judged.ahead);
-    const isNext = await before.stored;
+  async function follow(bundle: DocketBundle, previous: PreviousWrite, slot: PipelineSlot): Promise<Attempt> {
+    const judged = await judgeSpeculatively(deps, bundle, previous);
+    if (judged !== undefined) slot.judged(judged.speculative);
+    const isNext = await previous.stored;
     if (!isNext || judged === undefined) return 'moved';
     return unlessInvalid(await store(judged));
   }
 
-  async function append(docket: ReadDocket, state: ChainState, turn: Turn): Promise<WriteResult | 'moved'> {
+  async function append(docket: ReadDocket, state: ChainState, slot: PipelineSlot): Promise<Attempt> {
     const judged = await judgeDocket(deps, docket, { state, types: new Map() });
     if (!isJudged(judged)) return invalid(state.height, judged);
-    turn.judged(judged.ahead);
+    slot.judged(judged.speculative);
     return store(judged);
   }
 
   async function attempt(
     bundle: DocketBundle,
     known: 'cached' | 'fresh',
-    turn: Turn,
-  ): Promise<WriteResult | 'moved'> {
+    slot: PipelineSlot,
+  ): Promise<Attempt> {
     const { docketNumber, registerId } = bundle.header;
     const state = await chain.load(registerId, known);
     if (state === undefined) throw refusal('REGISTER_NOT_FOUND');
-    // Only the database can say that a docket is behind or ahead, or that the register takes none: the cache may lag.
+    // Only the database decides that a docket is behind or ahead, or that the register is closed: the cache may lag.
     const fits = docketNumber === state.height && isOpen(state);
     if (known === 'cached' && !fits) return 'moved';
     if (docketNumber < state.height) return repeat(deps, bundle, state);
@@ -140,39 +146,39 @@ export function createWriteDocket(deps: WriteDeps): WriteDocket {
     assertOpen(state);
     const docket = readDocket(bundle);
     if (Array.isArray(docket)) return invalid(state.height, docket);
-    const result = await append(docket, state, turn);
+    const result = await append(docket, state, slot);
     return known === 'cached' ? unlessInvalid(result) : result;
   }
 
-  async function write(bundle: DocketBundle, turn: Turn): Promise<WriteResult> {
-    const { before } = turn;
-    let result = before ? await follow(bundle, before, turn) : await attempt(bundle, 'cached', turn);
+  async function write(bundle: DocketBundle, slot: PipelineSlot): Promise<WriteResult> {
+    const { previous } = slot;
+    let result = previous ? await follow(bundle, previous, slot) : await attempt(bundle, 'cached', slot);
     for (let count = 1; result === 'moved' && count < maxAttempts; count += 1) {
-      result = await attempt(bundle, 'fresh', turn);
+      result = await attempt(bundle, 'fresh', slot);
     }
     if (result !== 'moved') return result;
     throw refusal('REGISTER_NOT_READY', {
-      message: 'The head of the register moves too fast.',
+      message: 'The register is being written concurrently; retry the docket.',
       retryAfterSeconds: 1,
     });
   }
 
   return async (bundle) => {
     const startedAt = performance.now();
-    const turn = turns.begin(bundle.header.registerId, bundle.header.docketNumber);
+    const slot = pipeline.begin(bundle.header.registerId, bundle.header.docketNumber);
     let isStored = false;
     try {
-      const result = await write(bundle, turn);
+      const result = await write(bundle, slot);
       isStored = result.outcome === 'stored';
       deps.onResult(result.outcome, (performance.now() - startedAt) / 1000, bundle.transactions.length);
       return result;
     } finally {
-      turn.end(isStored);
+      slot.end(isStored);
     }
   };
 }
 
-/** The refusals of a result that is not an acceptance, for transports that answer them. */
+/** The violations of a result that is not an acceptance, for transports. */
 export function violationsOf(result: WriteResult): readonly Violation[] {
   switch (result.outcome) {
     case 'stored':

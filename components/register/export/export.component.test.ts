@@ -47,7 +47,7 @@ describe('export', () => {
   });
   afterAll(() => register.stop());
 
-  it('gives the whole register in a form that verifies', async () => {
+  it('exports the whole register in a verifiable form', async () => {
     const answer = await read();
     expect(answer.status).toBe(200);
     expect(answer.headers).toMatchObject({
@@ -64,7 +64,7 @@ describe('export', () => {
     });
   });
 
-  it('carries the bytes that the routes of one transaction serve', async () => {
+  it('contains the bytes that the routes of one transaction serve', async () => {
     const { text: file } = await read();
     const kinds = file
       .slice(0, -1)
@@ -79,7 +79,7 @@ describe('export', () => {
     expect(encodeBase64(last?.payload ?? new Uint8Array())).toBe(one.body.payload);
   });
 
-  it('carries the rules of a register that governed itself', async () => {
+  it('contains the rules of a register with governance changes', async () => {
     const body = {
       policy: { version: 2, governance: { proposalTtlDays: 9 } },
       updatedBy: memberDid(owner.walletAddress),
@@ -93,7 +93,7 @@ describe('export', () => {
     expect(summary.dockets).toBe(14);
   });
 
-  it('exists only for those who may see the register', async () => {
+  it('is visible only to callers who may see the register', async () => {
     expect((await read('stranger')).status).toBe(404);
     expect((await register.call('GET', path())).status).toBe(401);
     expect(
@@ -133,7 +133,7 @@ describe('export', () => {
     expect((await register.state(registerId)).height).toBe(size + 1);
   });
 
-  it('stops when its reader goes, and is bounded', async () => {
+  it('stops when its reader disconnects, and is bounded', async () => {
     const { exports } = register.ledger.deps.export;
     await register.app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = register.app.server.address() as AddressInfo;
@@ -157,13 +157,13 @@ describe('export', () => {
     const third = await begin();
     expect(third.status).toBe(429);
     one.leave();
-    await waitFor(() => exports.running === 1, { what: 'the end of an export whose reader went' });
+    await waitFor(() => exports.running === 1, { what: 'the end of an export whose reader disconnected' });
     two.leave();
     await waitFor(() => exports.running === 0, { what: 'the end of both exports' });
     expect((await read()).status).toBe(200);
   });
 
-  it('gives up a reader that takes nothing', async () => {
+  it('aborts for a reader that takes nothing', async () => {
     const { db } = register.ledger.deps.export;
     const { registerNo, height: size } = await register.state(registerId);
     const exports = createExports(db, { limit: 1, limitPerCaller: 1, stallMs: 50 });
@@ -177,14 +177,14 @@ describe('export', () => {
     await waitFor(() => exports.running === 0, { what: 'the end of the stalled export' });
   });
 
-  it('breaks off when rows are gone, and does not end as if it were whole', async () => {
+  it('breaks off when rows are missing, instead of ending as if it were complete', async () => {
     const { db } = register.ledger.deps.export;
     const { registerNo, height } = await register.state(registerId);
     const plan = { registerNo, registerId, size: height + 1, checkpoint: 'unread' };
     await expect(text(createExports(db).open(plan, 'somebody'))).rejects.toMatchObject({ kind: 'internal' });
   });
 
-  it('fails with any byte of a small one changed', async () => {
+  it('verification fails when any byte of a small export is changed', async () => {
     const small = await register.createRegister('Small');
     const { text: file } = await register.call('GET', `/api/registers/${small}/export`, { token: 'admin' });
     const bytes = Buffer.from(file);

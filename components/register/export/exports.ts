@@ -6,26 +6,26 @@ import { refusal } from '../errors.ts';
 import { type ExportPlan, exportText } from './text.ts';
 
 export interface ExportsOptions {
-  /** Exports at one time in this process, and of one caller. */
+  /** Maximum concurrent exports of this process, and of one caller. */
   readonly limit: number;
   readonly limitPerCaller: number;
-  /** A reader that takes nothing for so long is given up. */
+  /** An export is aborted when its reader takes nothing for this long. */
   readonly stallMs: number;
 }
 
 export interface Exports {
   /**
-   * The export of a register; it ends when its reader goes.
+   * Opens the export of a register; it ends when its reader disconnects.
    * @throws AppError EXPORTS_BUSY or EXPORT_LIMIT
    */
   open(plan: ExportPlan, subject: string): Readable;
-  /** Exports that run. */
+  /** Number of running exports. */
   readonly running: number;
 }
 
 export const exportDefaults: ExportsOptions = { limit: 8, limitPerCaller: 2, stallMs: 60_000 };
 
-/** Ends a stream when a piece that was made is not taken away in time. */
+/** Ends a stream when a chunk is not consumed in time. */
 async function* untilStalled(
   pieces: AsyncIterable<string>,
   stallMs: number,
@@ -42,7 +42,7 @@ async function* untilStalled(
   }
 }
 
-/** Bounds how many registers are read out at one time: each costs the database as much as it can give. */
+/** Bounds concurrent exports: each one puts a heavy load on the database. */
 export function createExports(
   db: Reader<RegisterSchema>,
   { limit, limitPerCaller, stallMs }: ExportsOptions = exportDefaults,
@@ -59,7 +59,9 @@ export function createExports(
       if (running.length >= limit) throw refusal('EXPORTS_BUSY', { retryAfterSeconds: 10 });
       running.push(subject);
       const giveUp = () => {
-        stream.destroy(new AppError('timeout', 'TIMEOUT', 'The export was not read for too long.'));
+        stream.destroy(
+          new AppError('timeout', 'TIMEOUT', 'The reader took nothing for too long; the export was aborted.'),
+        );
       };
       const pieces = untilStalled(exportText(db, plan), stallMs, giveUp);
       const stream = Readable.from(pieces, { objectMode: false });

@@ -19,7 +19,7 @@ export function mountExport(app: App, deps: ExportDeps): void {
     '/api/registers/:registerId/export',
     {
       config: { policy: 'RequireAuthenticated', rateLimit: 'Strict' },
-      // the answer to HEAD would cost as much as the whole
+      // answering HEAD would cost as much as the whole export
       exposeHeadRoute: false,
       schema: {
         operationId: 'exportRegister',
@@ -33,7 +33,7 @@ export function mountExport(app: App, deps: ExportDeps): void {
       const caller = callerOf(request);
       const register = await getVisibleRegister(deps.db, caller, request.params.registerId);
       const { registerId, registerNo } = register;
-      // signed before the first byte: the export is of this size, whatever is sealed meanwhile
+      // signed before the first byte: the export has this size, whatever is sealed meanwhile
       const checkpoint = await deps.checkpoints.checkpoint(register);
       const { size } = parseCheckpoint(checkpoint);
       const stream = deps.exports.open({ registerNo, registerId, size, checkpoint }, caller.subject);

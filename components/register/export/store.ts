@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 
-/** Exact bytes of a sealed transaction and where it stands. */
+/** Exact bytes of a sealed transaction with its place. */
 export interface ExportedRow {
   readonly docketNumber: number;
   readonly position: number;
@@ -10,11 +10,11 @@ export interface ExportedRow {
   readonly payload: Buffer;
 }
 
-/** A page ends at the first row behind so many, or behind so many bytes. */
+/** A page ends after this many rows, or after this many bytes. */
 const pageRows = 500;
 const pageBytes = 4 * 1024 * 1024;
 
-/** Ids of the transactions of neighbouring dockets, by docket in docket order. */
+/** Ids of the transactions of consecutive dockets, by docket in docket order. */
 export async function transactionIdsOf(
   db: Reader<RegisterSchema>,
   registerNo: number,
@@ -34,8 +34,8 @@ export async function transactionIdsOf(
 }
 
 /**
- * The next transactions of neighbouring dockets behind a place, bounded in rows and bytes: sizes are known without
- * reading the bytes, so what does not fit is not read.
+ * The next transactions of consecutive dockets after a place, bounded in rows and bytes. Sizes are known without
+ * reading the bytes, so rows beyond the bound are not read.
  */
 export async function nextTransactions(
   db: Reader<RegisterSchema>,

@@ -5,7 +5,7 @@ import type { RegisterSchema } from '../database/schema.ts';
 import { attestationsOf, listDockets, type StoredDocket } from '../dockets/store.ts';
 import { type ExportedRow, nextTransactions, transactionIdsOf } from './store.ts';
 
-/** A register as it stands at a signed checkpoint. */
+/** A register at a signed checkpoint. */
 export interface ExportPlan {
   readonly registerNo: number;
   readonly registerId: string;
@@ -17,18 +17,18 @@ export interface ExportPlan {
 
 type Db = Reader<RegisterSchema>;
 
-/** Dockets that are read at once, and how many transactions they may have together when there are several. */
+/** Dockets read at once, and the bound on their transactions when there are several. */
 const groupDockets = 100;
 const groupTransactions = 5_000;
-/** Text is handed on in pieces of about this size. */
+/** Approximate size of a chunk of text. */
 const chunkChars = 64 * 1024;
 
-function lost(docketNumber: number): AppError {
-  const text = 'Rows of a docket are gone; the export cannot go on.';
+function rowsMissing(docketNumber: number): AppError {
+  const text = 'Rows of a docket are missing; the export cannot continue.';
   return new AppError('internal', 'INTERNAL_ERROR', text, { details: { docketNumber } });
 }
 
-/** The longest beginning of a list whose transactions are within bounds; never empty. */
+/** The longest prefix of a list whose transactions are within the bound; never empty. */
 function boundedGroup(dockets: readonly StoredDocket[]): readonly StoredDocket[] {
   let transactions = 0;
   const end = dockets.findIndex((docket, index) => {
@@ -38,7 +38,7 @@ function boundedGroup(dockets: readonly StoredDocket[]): readonly StoredDocket[]
   return end === -1 ? dockets : dockets.slice(0, end);
 }
 
-/** Rows of neighbouring dockets one after the other, read page by page. */
+/** Rows of consecutive dockets in order, read page by page. */
 async function* rowsOf(db: Db, registerNo: number, from: number, to: number): AsyncGenerator<ExportedRow> {
   let after = { docketNumber: from, position: -1 };
   for (;;) {
@@ -61,7 +61,7 @@ async function docketLines(db: Db, plan: ExportPlan, group: readonly StoredDocke
   const byDocket = Map.groupBy(votes, (vote) => vote.docketNumber);
   return group.map((docket) => {
     const transactionIds = ids.get(docket.docket_number) ?? [];
-    if (transactionIds.length !== docket.transaction_count) throw lost(docket.docket_number);
+    if (transactionIds.length !== docket.transaction_count) throw rowsMissing(docket.docket_number);
     const genesisConfig = docket.genesis_config ?? undefined;
     return writeDocket({
       header: {
@@ -85,7 +85,7 @@ async function docketLines(db: Db, plan: ExportPlan, group: readonly StoredDocke
   });
 }
 
-/** Lines of a group of dockets, each before its transactions. */
+/** Lines of a group of dockets, each docket before its transactions. */
 async function* groupLines(db: Db, plan: ExportPlan, group: readonly StoredDocket[]): AsyncGenerator<string> {
   const lines = await docketLines(db, plan, group);
   const [first, last] = [group[0], group.at(-1)];
@@ -96,7 +96,7 @@ async function* groupLines(db: Db, plan: ExportPlan, group: readonly StoredDocke
     for (let position = 0; position < docket.transaction_count; position += 1) {
       const { value: row } = await rows.next();
       const fits = row?.docketNumber === docket.docket_number && row.position === position;
-      if (row === undefined || !fits) throw lost(docket.docket_number);
+      if (row === undefined || !fits) throw rowsMissing(docket.docket_number);
       yield writeTransaction(row.record, row.payload);
     }
   }
@@ -109,7 +109,7 @@ async function* exportLines(db: Db, plan: ExportPlan): AsyncGenerator<string> {
   for (let from = 0; from < size; ) {
     const range = { from, to: size - 1, order: 'asc', limit: groupDockets } as const;
     const group = boundedGroup(await listDockets(db, registerNo, range));
-    if (group[0]?.docket_number !== from) throw lost(from);
+    if (group[0]?.docket_number !== from) throw rowsMissing(from);
     yield* groupLines(db, plan, group);
     from += group.length;
     transactions += group.reduce((sum, docket) => sum + docket.transaction_count, 0);
@@ -118,8 +118,8 @@ async function* exportLines(db: Db, plan: ExportPlan): AsyncGenerator<string> {
 }
 
 /**
- * The export of a register as text in pieces. It reads as it is read from, a bounded page at a time and no connection
- * in between: sealed history does not change, so no snapshot is held.
+ * The export of a register as chunks of text. It reads bounded pages on demand and holds no connection in between:
+ * sealed history does not change, so no snapshot is needed.
  */
 export async function* exportText(db: Db, plan: ExportPlan): AsyncGenerator<string> {
   let chunk = '';

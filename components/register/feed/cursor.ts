@@ -1,17 +1,17 @@
 import { formatCursor, type OutboxCursor, parseCursor } from '#kit/db/outbox.ts';
 
-/** Where a consumer of the feed stands: behind a row of the outbox, and behind so many events of the next one. */
+/** Position of a consumer in the feed: after a row of the outbox, and after a number of events of the next row. */
 export interface FeedCursor {
   readonly after: OutboxCursor;
   readonly seen: number;
 }
 
-/** Cursor as text: `<transaction id>.<sequence>`, with `+<events>` in the middle of a row. */
+/** Formats a cursor: `<transaction id>.<sequence>`, with `+<events>` within a row. */
 export function formatFeedCursor({ after, seen }: FeedCursor): string {
   return seen === 0 ? formatCursor(after) : `${formatCursor(after)}+${seen}`;
 }
 
-/** Reads what formatFeedCursor wrote; empty text is the start. Undefined for anything else. */
+/** Parses the text of formatFeedCursor; empty text is the start. Undefined for anything else. */
 export function parseFeedCursor(text: string): FeedCursor | undefined {
   const [row = '', seen, ...more] = text.split('+');
   const after = parseCursor(row);

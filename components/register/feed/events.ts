@@ -7,15 +7,15 @@ import type {
 } from '#core/events/register-events.ts';
 import { receiptIdOf } from '../proofs/receipt-id.ts';
 
-/** A row of the outbox, as the feed sees it. */
+/** A row of the outbox, as the feed reads it. */
 export interface FeedRow {
   readonly event: StoredRegisterEvent;
-  /** Text of the row's place: what is not named by anything else is named by it. */
+  /** Text of the row's position; it identifies events that have no other id. */
   readonly place: string;
   readonly createdAt: Date;
 }
 
-/** What the database knows beside the row of a docket. */
+/** Facts from the database that complete the row of a docket. */
 export interface SealedFacts {
   readonly organizationIds: readonly string[];
   /** The docket's own timestamp; undefined when the docket is purged. */
@@ -40,7 +40,7 @@ function common({ event: { data }, createdAt }: FeedRow) {
   return { registerId: data.registerId, occurredAt: createdAt.toISOString(), traceId };
 }
 
-/** The one event that a row is, when it is no docket's; undefined for what the feed does not tell. */
+/** The event of a row that is not a docket; undefined for rows that the feed omits. */
 export function eventOf(row: FeedRow): RegisterEvent | undefined {
   const { event: stored, place } = row;
   const facts = common(row);
@@ -61,7 +61,7 @@ export function eventOf(row: FeedRow): RegisterEvent | undefined {
   }
 }
 
-/** Events of a docket itself, in front of those of its transactions; docket 0 opens the register. */
+/** Events of a docket itself, before those of its transactions; docket 0 opens the register. */
 export function docketEvents(
   row: FeedRow,
   docket: StoredEventData<'DocketSealed'>,
@@ -78,12 +78,12 @@ export function docketEvents(
   ];
 }
 
-/** How many events a docket is. */
+/** Number of events of a docket. */
 export function countEvents({ docketNumber, transactionCount }: StoredEventData<'DocketSealed'>): number {
   return frontOf(docketNumber) + 2 * transactionCount;
 }
 
-/** How many events stand in front of those of the transactions. */
+/** Number of events before those of the transactions. */
 export function frontOf(docketNumber: number): number {
   return docketNumber === 0 ? 3 : 2;
 }

@@ -20,7 +20,7 @@ let register: TestRegister;
 beforeAll(async () => {
   broker = await startBroker({ host: '127.0.0.1', port: 0, log });
   producer = await connectBus({ url: broker.url, name: 'register', log });
-  register = await startTestRegister('feed', { onRing: (subject) => producer.publish(subject) });
+  register = await startTestRegister('feed', { onWake: (subject) => producer.publish(subject) });
 });
 afterAll(async () => {
   await register.stop();
@@ -44,7 +44,7 @@ async function read(after = '', limit = 0) {
   return { events: parsed, cursor, complete };
 }
 
-/** Everything from a cursor on, in pages; other databases of the server hold events back, so it is waited for. */
+/** Reads everything after a cursor in pages. Other databases of the server hold events back, hence the wait. */
 async function readAll(limit: number, count: number, from = ''): Promise<RegisterEvent[]> {
   return waitFor(
     async () => {
@@ -77,7 +77,7 @@ describe('the feed of the register hub', () => {
   let registerId: string;
   let ids: string[];
 
-  it('tells what happens to a register, in its order, with ids and times alone', async () => {
+  it('contains the events of a register in order, with ids and times only', async () => {
     registerId = await register.createRegister();
     ids = await sealed(registerId, 5);
     const { head } = await register.state(registerId);
@@ -109,27 +109,27 @@ describe('the feed of the register hub', () => {
     for (const { data } of mine) expect(data.occurredAt).toMatch(/Z$/);
   });
 
-  it('names the receipt that the route gives', async () => {
+  it('names the receipt that the route returns', async () => {
     const events = await readAll(500, 17);
-    const told = events.find(
+    const found = events.find(
       ({ kind, data }) =>
         kind === 'TransactionReceipt' && 'transactionId' in data && data.transactionId === ids[2],
     );
     const path = `/api/registers/${registerId}/transactions/${ids[2]}/receipt`;
     const { body } = await register.call('GET', path, { token: 'admin' });
-    expect(told?.data).toMatchObject({
+    expect(found?.data).toMatchObject({
       receiptId: body.receiptId,
       sealedAt: body.sealedAt,
       docketNumber: body.docketNumber,
     });
   });
 
-  it.each([1, 2, 3, 7])('is the same in pages of %i, also in the middle of a docket', async (limit) => {
+  it.each([1, 2, 3, 7])('is the same in pages of %i, also within a docket', async (limit) => {
     const whole = await readAll(500, 17);
     expect(await readAll(limit, whole.length)).toEqual(whole);
   });
 
-  it('is gone on with where a consumer stopped, and nothing comes twice', async () => {
+  it('continues where a consumer stopped, without repetitions', async () => {
     const first = await read('', 9);
     expect(first).toMatchObject({ complete: false, cursor: expect.stringMatching(/\+\d+$/) });
     const rest = await readAll(500, 8, first.cursor);
@@ -138,7 +138,7 @@ describe('the feed of the register hub', () => {
     expect(end).toMatchObject({ events: [], complete: true });
   });
 
-  it('rings over NATS, and a consumer that is rung finds the event', async () => {
+  it('publishes a wake signal over NATS, and a woken consumer finds the event', async () => {
     const consumer = await connectBus({ url: broker.url, name: 'consumer', log });
     let { cursor } = await read('', 1_000);
     const got: RegisterEvent[] = [];
@@ -168,7 +168,7 @@ describe('the feed of the register hub', () => {
     await consumer.close();
   });
 
-  it('refuses a cursor that is none of its own', async () => {
+  it('refuses a foreign cursor', async () => {
     for (const cursor of ['x', '1', '1.2+', '1.2+0', '1.2+3+4', '+3', '1.2+-1'])
       await expect(read(cursor)).rejects.toMatchObject({ kind: 'invalid' });
   });

@@ -9,17 +9,17 @@ import { sealedFactsOf } from './store.ts';
 /** One page of the feed. */
 export interface FeedPage {
   readonly events: readonly RegisterEvent[];
-  /** Behind the last of them. */
+  /** Position after the last event. */
   readonly cursor: FeedCursor;
   /** False when more can be read at once. */
   readonly complete: boolean;
 }
 
 /**
- * What happened to registers after a cursor, of one register in its order (notes/ledger.md 2.17). The outbox has one row a
- * docket: what follows from it, for each transaction too, is worked out here, so that sealing writes no more.
- * @param limit most events, 1 or more
- * @throws AppError internal EVENT_UNREADABLE for a row that is not what its schema says
+ * Reads events after a cursor; events of one register are in order. The outbox has one row per docket. Events that
+ * follow from it, also those of transactions, are derived here, so that sealing writes no more rows.
+ * @param limit maximum number of events, 1 or more
+ * @throws AppError internal EVENT_UNREADABLE for a row that violates its schema
  */
 export async function readFeed(
   db: Reader<RegisterSchema>,
@@ -41,9 +41,9 @@ export async function readFeed(
   return { events, cursor: { after, seen }, complete: rows.length < limit };
 }
 
-interface Given {
+interface RowProgress {
   readonly events: readonly RegisterEvent[];
-  /** Events of the row that are given now or were before. */
+  /** Events of the row that are returned now or were returned before. */
   readonly seen: number;
   readonly isWhole: boolean;
 }
@@ -52,7 +52,7 @@ async function eventsOf(
   db: Reader<RegisterSchema>,
   row: OutboxEvent,
   { seen, room }: { readonly seen: number; readonly room: number },
-): Promise<Given> {
+): Promise<RowProgress> {
   const event = parseStoredEvent(row.kind, row.data);
   if (event === undefined) return { events: [], seen: 0, isWhole: true };
   const fed = { event, place: formatCursor(row.cursor), createdAt: row.createdAt };
@@ -65,7 +65,7 @@ async function eventsOf(
   return { events, seen: until, isWhole: until === countEvents(event.data) };
 }
 
-/** Events [from, to) of a docket. What is purged by now is passed over. */
+/** Events [from, to) of a docket. Those of purged rows are omitted. */
 async function docketSlice(
   db: Reader<RegisterSchema>,
   row: FeedRow,

@@ -8,16 +8,18 @@ import { readFeed } from './feed.ts';
 
 const defaultLimit = 500;
 const mostEvents = 1_000;
-/** Who follows registers of all organisations. */
+/** Services that read the registers of all organisations. */
 const readers: readonly string[] = ['service-blueprint', 'service-peer'];
 
-/** The feed for consumers with a cursor of their own; `doorbell.register.events` rings when there is more. */
+/**
+ * Serves the feed to consumers that keep their own cursor; `doorbell.register.events` is published when there is more.
+ */
 export function eventHandlers(db: Reader<RegisterSchema>): RpcHandlers<(typeof EventService)['method']> {
   return {
     async readEvents({ after, limit: wanted }) {
       const cursor = parseFeedCursor(after);
       if (cursor === undefined)
-        throw new AppError('invalid', 'INVALID_REQUEST', 'The cursor is none of ours.');
+        throw new AppError('invalid', 'INVALID_REQUEST', 'The cursor was not issued by this service.');
       const limit = wanted === 0 ? defaultLimit : Math.min(wanted, mostEvents);
       const page = await readFeed(db, cursor, limit);
       return {

@@ -3,7 +3,7 @@ import type { RegisterSchema } from '../database/schema.ts';
 import { subscribersOf } from '../subscriptions/store.ts';
 import type { SealedFacts } from './events.ts';
 
-/** What a docket's events need beside its row: ids of transactions in [from, to), by position. */
+/** Facts that complete the row of a docket: ids of transactions in [from, to), by position. */
 export async function sealedFactsOf(
   db: Reader<RegisterSchema>,
   registerId: string,

@@ -1,6 +1,6 @@
 import { currentTraceparent, parseTraceparent } from '#kit/telemetry/telemetry.ts';
 
-/** W3C id of the trace that is under way; undefined when there is none. */
+/** W3C trace id of the active span; undefined without one. */
 export function traceId(): string | undefined {
   return parseTraceparent(currentTraceparent())?.traceId;
 }

@@ -10,14 +10,14 @@ export interface SystemKey {
   readonly walletAddress: string;
 }
 
-/** The genesis transaction of a register until its docket is sealed: everything but the signature. */
+/** The genesis transaction of a register until its docket is sealed, without the signature. */
 export interface GenesisWork {
   readonly registerId: string;
   readonly txId: string;
   readonly envelope: TransactionEnvelope;
   /** canonical JSON of the control record */
   readonly payloadText: string;
-  /** base64; absent until the wallet service signed */
+  /** base64; absent until the wallet service has signed */
   readonly signatureValue?: string | undefined;
   readonly systemKey: SystemKey;
 }
@@ -28,7 +28,7 @@ export interface GenesisFacts {
   readonly systemKey: SystemKey;
 }
 
-/** The genesis transaction of a register (L-32); its id is derived, so the same facts give the same transaction. */
+/** The genesis transaction of a register. Its id is derived, so the same facts give the same transaction. */
 export function buildGenesis({ record, organizationId, systemKey }: GenesisFacts): GenesisWork {
   const payloadText = canonicalJson(record);
   const envelope = genesisEnvelope({

@@ -4,7 +4,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { testKey } from '../testing/keys.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
 
-describe('bringing genesis to the validators', () => {
+describe('submission of genesis to the validators', () => {
   let register: TestRegister;
   beforeAll(async () => {
     register = await startTestRegister('genesis');
@@ -25,7 +25,7 @@ describe('bringing genesis to the validators', () => {
 
   const work = async () => (await register.database.pool.query('select * from genesis_work')).rows;
 
-  it('goes on after the wallet service and the validators were away, and ends with docket 0', async () => {
+  it('continues after outages of the wallet service and the validators, and ends with docket 0', async () => {
     const { wallets, validators } = register;
     const sign = wallets.signControl;
     let refusals = 0;
@@ -53,7 +53,7 @@ describe('bringing genesis to the validators', () => {
     expect(await work()).toEqual([]);
   });
 
-  it('takes no other docket 0 than that of its genesis', async () => {
+  it('accepts no other docket 0 than that of its genesis', async () => {
     const registerId = await begin();
     await waitFor(() => register.validators.pooled(registerId).length > 0);
     const bundle = await register.propose(registerId);
@@ -68,7 +68,7 @@ describe('bringing genesis to the validators', () => {
     expect(shown.body).toMatchObject({ status: 'Checking', height: 0 });
   });
 
-  it('takes no docket 0 of a register that another genesis transaction began', async () => {
+  it('accepts no docket 0 with another genesis transaction', async () => {
     const registerId = await begin();
     await waitFor(() => register.validators.pooled(registerId).length > 0);
     const change = 'update registers set genesis_transaction_id = $1 where register_id = $2';

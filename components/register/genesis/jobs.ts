@@ -20,7 +20,7 @@ export interface DispatchDeps {
   readonly log: Logger;
 }
 
-/** Woken when new work was committed. */
+/** Woken when new work is committed. */
 export type GenesisDispatcher = PollLoop;
 
 const leaseMs = 30_000;
@@ -28,7 +28,7 @@ const firstRetryMs = 500;
 const longestRetryMs = 15_000;
 const idleMs = 2_000;
 
-/** Signs when that is still to do; the wallet service answers the same for the same transaction. */
+/** Signs if not done yet; the wallet service returns the same signature for the same transaction. */
 async function signed(deps: DispatchDeps, work: GenesisWork): Promise<GenesisWork> {
   if (work.signatureValue !== undefined) return work;
   const { signature, key } = await deps.wallets.signControl({
@@ -51,7 +51,7 @@ function submissionOf(work: GenesisWork): Uint8Array {
   return Buffer.from(submissionText({ ...work, signatures }));
 }
 
-/** Why one member did not take it; undefined when it did. */
+/** The reason why one member did not accept it; undefined when it did. */
 async function submitTo(
   deps: DispatchDeps,
   at: ValidatorAddress,
@@ -67,7 +67,7 @@ async function submitTo(
   }
 }
 
-/** Hands the genesis to every member (D13): nobody takes it from another member. Null when all have it. */
+/** Submits the genesis to every member, because members do not forward it to each other. Null when all have it. */
 async function submitToAll(
   deps: DispatchDeps,
   members: readonly ValidatorAddress[],
@@ -90,10 +90,10 @@ async function dispatch(deps: DispatchDeps, claimed: ClaimedGenesis): Promise<vo
   if (error !== null) {
     deps.log.warn(
       { registerId: work.registerId, attempts: claimed.attempts, reason: error },
-      'genesis not taken yet',
+      'the genesis transaction was not accepted by every validator; it is submitted again',
     );
   }
-  // An accepted genesis is submitted again, rarely, until its docket is stored: the pool that took it may be lost.
+  // An accepted genesis is resubmitted at a low rate until its docket is stored: the pool that accepted it may be lost.
   const delayMs =
     error === null ? longestRetryMs : Math.min(firstRetryMs * 2 ** claimed.attempts, longestRetryMs);
   const retryAt = new Date(deps.clock.nowMs() + delayMs);
@@ -103,8 +103,8 @@ async function dispatch(deps: DispatchDeps, claimed: ClaimedGenesis): Promise<vo
 }
 
 /**
- * Brings genesis transactions to the validators until their dockets are stored (L-31). The work row is written with
- * the register and deleted with docket 0, so a crash anywhere in between loses nothing.
+ * Submits genesis transactions to the validators until their dockets are stored. The work row is written with the
+ * register and deleted with docket 0, so a crash in between loses nothing.
  */
 export function startGenesisDispatcher(deps: DispatchDeps): GenesisDispatcher {
   async function round(): Promise<void> {
@@ -114,7 +114,9 @@ export function startGenesisDispatcher(deps: DispatchDeps): GenesisDispatcher {
   }
 
   return startPollLoop(async () => {
-    await round().catch((error: unknown) => deps.log.warn({ err: error }, 'genesis round failed'));
+    await round().catch((error: unknown) =>
+      deps.log.warn({ err: error }, 'a round of genesis submissions failed; it is retried'),
+    );
     return idleMs;
   });
 }

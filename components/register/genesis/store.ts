@@ -38,7 +38,7 @@ export async function findGenesisPayload(
   return row && (row.submission as GenesisWork).payloadText;
 }
 
-/** Takes work nobody holds, for `leaseMs`. The row goes away in the commit of docket 0. */
+/** Claims unclaimed work for `leaseMs`. The commit of docket 0 deletes the row. */
 export async function claimGenesisWork(
   tx: Transactor<RegisterSchema>,
   now: Date,
@@ -57,7 +57,7 @@ export async function claimGenesisWork(
   }));
 }
 
-/** Gives claimed work back until `retryAt`, with what happened and the submission as it is now. */
+/** Releases claimed work until `retryAt`, with the outcome and the current submission. */
 export async function releaseGenesisWork(
   tx: Transactor<RegisterSchema>,
   claim: { registerNo: number; work: GenesisWork; retryAt: Date; error: string | null },

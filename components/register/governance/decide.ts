@@ -23,18 +23,18 @@ export interface DecideDeps extends ControlDeps {
   readonly verifier: Verifier;
 }
 
-/** `auto`: at once when the approvals suffice, else a proposal. */
+/** `auto`: enacted at once when the approvals suffice, else proposed. */
 export type DecideMode = 'auto' | 'direct' | 'proposal';
 
-/** An operation on its way: enacted by its own docket, or opened as a proposal. */
+/** A submitted operation: enacted by its own docket, or opened as a proposal. */
 export interface Decided extends SubmittedControl {
-  /** set when a proposal was opened: the id of the transaction that opened it */
+  /** id of the transaction that opened a proposal; undefined for an enactment */
   readonly proposalId: string | undefined;
   readonly votesReceived: number;
   readonly votesRequired: number;
 }
 
-/** The action of an operation that comes with its approvals (L-108; the specification's own names for the roster). */
+/** The action ids of operations that carry their approvals; the names are those of the specification. */
 const actions: Readonly<Record<OperationType, string>> = {
   'add-member': 'add-member',
   'remove-member': 'remove-member',
@@ -54,7 +54,7 @@ interface Tally {
   readonly isEnough: boolean;
 }
 
-/** Counts the proposer's own vote and the approvals that came along, as the ledger will. */
+/** Counts the proposer's own vote and the given approvals by the rules of the ledger. */
 function tally(rules: LedgerRules, payload: OperationPayload, verifier: Verifier): Tally {
   const { operation } = payload;
   const signed = [{ did: operation.proposerDid, isApproval: true }];
@@ -72,8 +72,8 @@ function tally(rules: LedgerRules, payload: OperationPayload, verifier: Verifier
 }
 
 /**
- * Submits an operation for its proposer, signed with their wallet: in one transaction when its approvals suffice, else
- * as a proposal that others vote on (L-95). What the rules refuse outright is refused before anything is signed.
+ * Submits an operation signed with the proposer's wallet: enacted in one transaction when its approvals suffice, else
+ * as a proposal for others to vote on. Refusals that the rules determine happen before anything is signed.
  */
 export async function decide(
   deps: DecideDeps,

@@ -35,7 +35,7 @@ describe('governance', () => {
     register.call('GET', `/api/registers/${registerId}/governance${rest}`, { token });
   const post = (rest: string, body: unknown, token = 'admin') =>
     register.call('POST', `/api/registers/${registerId}/governance${rest}`, { token, body });
-  const propose = (wish: object, token = 'admin') => post('/propose', wish, token);
+  const propose = (operation: object, token = 'admin') => post('/propose', operation, token);
   const vote = (proposalId: string, body: object, token: string) =>
     post(`/proposals/${proposalId}/approvals`, body, token);
   const sealed = () => register.seal(registerId);
@@ -51,7 +51,7 @@ describe('governance', () => {
     targetKey: { publicKey: key.publicKey, algorithm: key.algorithm },
   });
 
-  /** Adds a member while the owner is the only voter, or has what it takes. */
+  /** Adds a member while the owner is the only voter, or with sufficient approvals. */
   async function add(key: TestKey, role = 'Admin') {
     const answer = await propose(addOf(key, role));
     expect([answer.status, answer.body.requiresGovernanceVote]).toEqual([202, false]);
@@ -69,13 +69,13 @@ describe('governance', () => {
     await enactment();
   }
 
-  /** Seals the enactment that follows an approved proposal by itself. */
+  /** Seals the enactment that an approved proposal triggers. */
   async function enactment() {
     await waitFor(() => register.validators.pooled(registerId).length > 0, { what: 'the enactment' });
     await sealed();
   }
 
-  it('A12: the owner alone adds an admin, and the history tells', async () => {
+  it('the owner alone adds an admin, and the history shows it', async () => {
     const before = await get('/roster');
     expect(before.body).toMatchObject({ count: 1, quorum: { voters: 1, required: 1, ownerCanBypass: true } });
     await add(second);
@@ -95,12 +95,12 @@ describe('governance', () => {
     expect(after.body.quorum).toMatchObject({ voters: 2, required: 2, ownerCanBypass: false });
   });
 
-  it('A12: an admin alone removes nobody; a quorum does, by itself once it is reached', async () => {
+  it('an admin alone removes no member; a quorum does, and the enactment follows automatically', async () => {
     await threeVoters();
-    const wish = { operationType: 'remove-member', targetDid: didOf(third) };
-    const alone = await propose({ ...wish, mode: 'direct' }, 'second');
+    const operation = { operationType: 'remove-member', targetDid: didOf(third) };
+    const alone = await propose({ ...operation, mode: 'direct' }, 'second');
     expect([alone.status, alone.body.code]).toEqual([403, 'VAL_PERM_008']);
-    const opened = await propose(wish, 'second');
+    const opened = await propose(operation, 'second');
     expect(opened.body).toMatchObject({ requiresGovernanceVote: true, votesReceived: 1, votesRequired: 2 });
     await sealed();
     const { proposalId } = opened.body;
@@ -125,7 +125,7 @@ describe('governance', () => {
     expect(events.slice(0, 3)).toEqual(['enacted', 'voted', 'proposed']);
   });
 
-  it('A12: ownership goes to an admin who accepts, not to a designer', async () => {
+  it('ownership is transferred to an admin who accepts, not to a designer', async () => {
     await add(second);
     const opened = await propose({ operationType: 'transfer-ownership', targetDid: didOf(second) });
     expect(opened.body).toMatchObject({ requiresGovernanceVote: true });
@@ -136,7 +136,7 @@ describe('governance', () => {
     expect(await roles()).toMatchObject({ [didOf(second)]: 'Owner', [didOf(owner)]: 'Admin' });
   });
 
-  it('A12: refuses a transfer to a designer and the removal of the last owner', async () => {
+  it('refuses a transfer to a designer and the removal of the last owner', async () => {
     await add(fourth, 'Designer');
     const transfer = await propose({ operationType: 'transfer-ownership', targetDid: didOf(fourth) });
     expect([transfer.status, transfer.body.code]).toEqual([422, 'VAL_PERM_006']);
@@ -144,7 +144,7 @@ describe('governance', () => {
     expect([removal.status, removal.body.code]).toEqual([422, 'VAL_PERM_005']);
   });
 
-  it('A12: counts no forged approval and each approver once', async () => {
+  it('counts no forged approval, and each approver once', async () => {
     await threeVoters();
     const asked = (await get('/roster')).body;
     const operation: Operation = {
@@ -163,19 +163,19 @@ describe('governance', () => {
       const signature = encodeBase64(signer.signer.signDigest(Buffer.from(digest, 'hex')));
       return { approverDid: didOf(key), signature, isApproval: true };
     };
-    const wish = { ...addOf(fourth, 'Auditor'), proposedAt: now, mode: 'direct' };
-    const forged = await propose({ ...wish, approvals: [approvalOf(third, fourth)] }, 'second');
+    const request = { ...addOf(fourth, 'Auditor'), proposedAt: now, mode: 'direct' };
+    const forged = await propose({ ...request, approvals: [approvalOf(third, fourth)] }, 'second');
     expect([forged.status, forged.body.code]).toEqual([403, 'VAL_PERM_008']);
     const own = approvalOf(second, second);
-    const doubled = await propose({ ...wish, approvals: [own, own] }, 'second');
+    const doubled = await propose({ ...request, approvals: [own, own] }, 'second');
     expect([doubled.status, doubled.body.code]).toEqual([403, 'VAL_PERM_008']);
-    const good = await propose({ ...wish, approvals: [approvalOf(third, third)] }, 'second');
+    const good = await propose({ ...request, approvals: [approvalOf(third, third)] }, 'second');
     expect([good.status, good.body.requiresGovernanceVote]).toEqual([202, false]);
     await sealed();
     expect(await roles()).toMatchObject({ [didOf(fourth)]: 'Auditor' });
   });
 
-  it('A12: a proposal of an older roster is void', async () => {
+  it('a proposal made for an older roster is void', async () => {
     await threeVoters();
     const opened = await propose(addOf(fourth), 'second');
     const other = await propose({ operationType: 'remove-member', targetDid: didOf(third) }, 'second');
@@ -202,7 +202,7 @@ describe('governance', () => {
     expect((await get('/proposals?status=pending')).body.totalCount).toBe(0);
   });
 
-  it('refuses those who are not on the roster, and operations that are none', async () => {
+  it('refuses callers who are not on the roster, and invalid operations', async () => {
     const stranger = await propose(addOf(second), 'user');
     expect([stranger.status, stranger.body.code]).toEqual([403, 'NOT_ON_ROSTER']);
     const foreign = await propose(addOf(second), 'stranger');
@@ -210,14 +210,14 @@ describe('governance', () => {
     expect((await get('/roster', 'stranger')).status).toBe(404);
     const pretended = await propose({ ...addOf(second), proposerDid: didOf(second) });
     expect([pretended.status, pretended.body.code]).toEqual([403, 'NOT_ON_ROSTER']);
-    for (const wish of [
+    for (const operation of [
       { operationType: 'anything' },
       { operationType: 'add-member', targetDid: 'nobody', targetRole: 'Admin' },
       { operationType: 'remove-member' },
       { ...addOf(second), targetRole: 'King' },
       {},
     ]) {
-      expect((await propose(wish)).status, JSON.stringify(wish)).toBe(400);
+      expect((await propose(operation)).status, JSON.stringify(operation)).toBe(400);
     }
     const unknown = await get(`/proposals/${'a'.repeat(64)}`);
     expect([unknown.status, unknown.body.code]).toEqual([404, 'PROPOSAL_NOT_FOUND']);
@@ -225,13 +225,13 @@ describe('governance', () => {
     expect((await get('/history?pageSize=0')).status).toBe(400);
   });
 
-  it('an auditor reads and changes nothing', async () => {
+  it('an auditor can read and cannot change anything', async () => {
     await add(second, 'Auditor');
     const denied = await propose(addOf(third), 'second');
     expect([denied.status, denied.body.code]).toEqual([403, 'VAL_PERM_003']);
   });
 
-  /** A governance transaction that a wallet elsewhere has signed. */
+  /** A governance transaction signed by an external wallet. */
   function signedBy(key: TestKey, actionId: string, payload: object) {
     const createdAt = new Date().toISOString();
     const { blueprintId, metadata } = governanceDraft(actionId, payload);
@@ -253,7 +253,7 @@ describe('governance', () => {
     return buildOperation(rules, proposed, { docketNumber: height, timestamp: proposedAt, verifier });
   }
 
-  it('takes what a wallet elsewhere has signed', async () => {
+  it('accepts transactions signed by an external wallet', async () => {
     const roster = (await get('/roster')).body;
     const transaction = signedBy(owner, 'add-member', await payloadOf(addOf(second)));
     const answer = await propose({ transaction }, 'user');
@@ -265,11 +265,11 @@ describe('governance', () => {
   it('pages its history, newest first', async () => {
     for (const role of ['Auditor', 'Designer', 'Auditor']) {
       const known = (await roles())[didOf(second)];
-      const wish =
+      const operation =
         known === undefined
           ? addOf(second, role)
           : { operationType: 'change-role', targetDid: didOf(second), targetRole: role };
-      expect((await propose(wish)).status).toBe(202);
+      expect((await propose(operation)).status).toBe(202);
       await sealed();
     }
     const pages = [];
@@ -282,7 +282,7 @@ describe('governance', () => {
     expect(dockets).toEqual([3, 2, 1, 0]);
   });
 
-  it('keeps what text columns cannot hold, and what nobody may write here, as it was signed', async () => {
+  it('stores texts that columns cannot hold, or that this service refuses to write, as they were signed', async () => {
     await add(second);
     const justification = 'a\u0000b\u202e';
     const payload = await payloadOf({ ...addOf(third), justification });
@@ -331,7 +331,7 @@ describe('governance', () => {
     expect(register.validators.pooled(registerId)).toHaveLength(1);
   });
 
-  it('is 503 where nobody validates, and keeps nothing', async () => {
+  it('answers 503 without validators, and stores no answer for the key', async () => {
     register.validators.down = true;
     const refused = await propose(addOf(second));
     register.validators.down = false;
@@ -339,7 +339,7 @@ describe('governance', () => {
     expect((await propose(addOf(second))).status).toBe(202);
   });
 
-  it('keeps rules that anyone can read back', async () => {
+  it('stores rules that can be parsed again', async () => {
     await add(second);
     const row = await register.database.pool.query(
       'select rules, docket_number from register_rules join registers using (register_no) where register_id = $1',

@@ -11,7 +11,7 @@ const entry = { validatorId: 'v', ...key, proofOfPossession: 'AAAA' };
 const hash = 'a'.repeat(64);
 const signature = { publicKey: key.publicKey, signatureValue: 'AAAA', algorithm: 'ED25519' };
 
-/** Bodies that are nearly right, by the path under the register; each test puts something else into one member. */
+/** Nearly valid bodies, by their path below the register; each test replaces one member. */
 const bodies: readonly (readonly ['POST' | 'PUT', string, Readonly<Record<string, unknown>>])[] = [
   [
     'POST',
@@ -58,7 +58,7 @@ const bodies: readonly (readonly ['POST' | 'PUT', string, Readonly<Record<string
   ['PUT', '', { title: 'x', description: 'y', metadata: { a: 'b' }, advertise: false }],
 ];
 
-/** Puts a value in the place of a member, at any depth. */
+/** Replaces the value of a member, at any depth. */
 function replaced(value: unknown, path: readonly number[], by: unknown): unknown {
   const [step, ...rest] = path;
   if (step === undefined || typeof value !== 'object' || value === null) return by;
@@ -71,36 +71,39 @@ function replaced(value: unknown, path: readonly number[], by: unknown): unknown
   return Array.isArray(value) ? changed.map(([, member]) => member) : Object.fromEntries(changed);
 }
 
-describe('what clients may send', () => {
+describe('hostile request bodies', () => {
   let register: TestRegister;
   let registerId: string;
   beforeAll(async () => {
     register = await startTestRegister('hostile');
     registerId = await register.createRegister();
-    // Whatever is taken waits for ever: these tests are about what is answered.
+    // Accepted transactions are never confirmed: these tests check the answers only.
     register.ledger.confirmations.close();
   });
   afterAll(() => register.stop());
 
-  it.each(bodies)('%s %s never ends in a fault, whatever stands in its body', async (method, rest, body) => {
-    const strange = fc.oneof(
-      fc.jsonValue({ maxDepth: 3 }),
-      fc.constantFrom('\u0000', '\ud800', 'x'.repeat(2_000), -0, 1e300, [], {}, '__proto__', [[[[]]]]),
-    );
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.nat(20), { minLength: 1, maxLength: 3 }), strange, async (path, by) => {
-        const sent = replaced(body, path, by);
-        const answer = await register.call(method, `/api/registers/${registerId}${rest}`, {
-          token: 'admin',
-          body: sent,
-        });
-        expect(answer.status, JSON.stringify(sent)).toBeLessThan(500);
-      }),
-      { numRuns: 60 },
-    );
-  });
+  it.each(bodies)(
+    '%s %s never fails with an internal error, whatever its body contains',
+    async (method, rest, body) => {
+      const strange = fc.oneof(
+        fc.jsonValue({ maxDepth: 3 }),
+        fc.constantFrom('\u0000', '\ud800', 'x'.repeat(2_000), -0, 1e300, [], {}, '__proto__', [[[[]]]]),
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(fc.nat(20), { minLength: 1, maxLength: 3 }), strange, async (path, by) => {
+          const sent = replaced(body, path, by);
+          const answer = await register.call(method, `/api/registers/${registerId}${rest}`, {
+            token: 'admin',
+            body: sent,
+          });
+          expect(answer.status, JSON.stringify(sent)).toBeLessThan(500);
+        }),
+        { numRuns: 60 },
+      );
+    },
+  );
 
-  it('seals what of it was taken, or refuses it with codes', async () => {
+  it('seals the accepted transactions, or refuses them with codes', async () => {
     const waiting = register.validators.pooled(registerId).length;
     const result = await register.ledger.writeDocket(await register.propose(registerId, 1));
     expect(waiting).toBeGreaterThan(0);

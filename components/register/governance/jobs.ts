@@ -23,7 +23,7 @@ interface Attempt {
   readonly notBeforeMs: number;
 }
 
-/** Submits the enactment of one approved proposal; false when it is decided one way or the other. */
+/** Submits the enactment of one approved proposal; false when it must not be submitted again. */
 async function enactOne(deps: EnactmentDeps, registerId: string, proposalId: string): Promise<boolean> {
   const register = await findRegister(deps.database.read, registerId);
   if (register === undefined || register.status !== 'Online') return true;
@@ -34,13 +34,16 @@ async function enactOne(deps: EnactmentDeps, registerId: string, proposalId: str
   const draft = { ...enactment.draft, createdAt: enactment.createdAt };
   const { answer } = await submitControl(deps, register, draft, 'system');
   if (answer.status < 300) return true;
-  deps.log.warn({ registerId, proposalId, code: refusedWith(answer) }, 'enactment of a proposal refused');
+  deps.log.warn(
+    { registerId, proposalId, code: refusedWith(answer) },
+    'validators refused the enactment of an approved proposal',
+  );
   return answer.status >= 500 || answer.status === 429;
 }
 
 /**
- * Puts approved proposals into effect (L-95 b). The transaction follows from the proposal, so it does not matter which
- * replica submits it, or how often. What validators refuse is left to people.
+ * Submits the enactment of approved proposals. The transaction is derived from the proposal, so it does not matter
+ * which replica submits it, or how often. What validators refuse needs a person.
  */
 export function startEnactments(deps: EnactmentDeps): EnactmentDispatcher {
   const attempts = new Map<string, Attempt>();
@@ -50,7 +53,10 @@ export function startEnactments(deps: EnactmentDeps): EnactmentDispatcher {
     const nowMs = deps.clock.nowMs();
     if (nowMs < notBeforeMs) return;
     const again = await enactOne(deps, registerId, proposalId).catch((error: unknown) => {
-      deps.log.warn({ err: error, registerId, proposalId }, 'enactment not submitted');
+      deps.log.warn(
+        { err: error, registerId, proposalId },
+        'the enactment of a proposal could not be submitted; it is retried',
+      );
       return true;
     });
     const delayMs = again ? Math.min(firstRetryMs * 2 ** count, longestRetryMs) : Number.POSITIVE_INFINITY;
@@ -65,7 +71,9 @@ export function startEnactments(deps: EnactmentDeps): EnactmentDispatcher {
   }
 
   return startPollLoop(async () => {
-    await round().catch((error: unknown) => deps.log.warn({ err: error }, 'round of enactments failed'));
+    await round().catch((error: unknown) =>
+      deps.log.warn({ err: error }, 'a round of enactments failed; it is retried'),
+    );
     const isTrying = [...attempts.values()].some((one) => Number.isFinite(one.notBeforeMs));
     return isTrying ? firstRetryMs : idleMs;
   });

@@ -14,10 +14,10 @@ import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
 import type { Wallets } from '../clients.ts';
 import { reasonText } from '../registers/texts.ts';
 
-/** A vote that comes along with a request. Its comment is no part of what is signed, so it can be put right. */
+/** A vote that accompanies a request. Its comment is not signed, so it can be normalised. */
 export const submittedApproval = approvalSchema.extend({ comment: reasonText.optional() });
 
-/** Words in any case, with `-` or `_` or neither (notes/ledger.md H9). */
+/** Accepts one of the words in any case, with `-`, `_` or no separator. */
 export function word<const T extends readonly string[]>(words: T): z.ZodType<T[number], unknown> {
   const plain = (text: string): string => text.toLowerCase().replaceAll(/[-_]/g, '');
   return z.preprocess(
@@ -29,13 +29,17 @@ export function word<const T extends readonly string[]>(words: T): z.ZodType<T[n
 
 const key = z.object({ publicKey: z.string().min(1).max(1024), algorithm: z.string().min(1).max(32) });
 
-/** What an operation says, by the names of the ledger; which of them it needs depends on its type. */
-export const wishBody = z.object({
+/** An operation in the ledger's member names; the type determines which of them are required. */
+export const operationBody = z.object({
   operationType: word(OPERATION_TYPES),
-  proposerDid: z.string().max(255).optional().describe('Your own DID; the weightiest one when absent.'),
+  proposerDid: z
+    .string()
+    .max(255)
+    .optional()
+    .describe('Your own DID; the one with the most powerful role when absent.'),
   targetDid: z.string().max(255).optional(),
   targetRole: word(ROSTER_ROLES).optional(),
-  targetKey: key.optional().describe('Of a new member; asked of the wallet service when absent.'),
+  targetKey: key.optional().describe('Of a new member; requested from the wallet service when absent.'),
   validatorId: z.string().max(128).optional(),
   validatorEntry: validatorEntrySchema.optional(),
   evidence: evidenceSchema.optional(),
@@ -43,13 +47,13 @@ export const wishBody = z.object({
   cryptoPolicy: z.record(z.string(), z.unknown()).optional(),
   transitionMode: word(TRANSITION_MODES).optional(),
   justification: reasonText.optional(),
-  proposedAt: z.string().max(64).optional().describe('As the approvals that come along have signed it.'),
+  proposedAt: z.string().max(64).optional().describe('The instant that the enclosed approvals have signed.'),
   expiresAt: z.string().max(64).optional(),
   approvals: z.array(submittedApproval).max(50).optional(),
 });
-export type OperationWish = z.output<typeof wishBody>;
+export type OperationRequest = z.output<typeof operationBody>;
 
-/** Members that an operation may have besides those that every one has. */
+/** Members that only some types of operations have. */
 const members = [
   'targetDid',
   'targetRole',
@@ -64,25 +68,25 @@ const members = [
   'expiresAt',
 ] as const;
 
-/** A new member's key, which the roster holds, as the wallet service knows it. */
-async function withKey(wish: OperationWish, wallets: Wallets): Promise<OperationWish> {
-  if (wish.operationType !== 'add-member' || wish.targetKey !== undefined) return wish;
-  const address = findMemberAddress(wish.targetDid ?? '');
+/** Fills in a new member's key for the roster from the wallet service. */
+async function withKey(requested: OperationRequest, wallets: Wallets): Promise<OperationRequest> {
+  if (requested.operationType !== 'add-member' || requested.targetKey !== undefined) return requested;
+  const address = findMemberAddress(requested.targetDid ?? '');
   const known = address === undefined ? undefined : await wallets.findKey(address);
-  if (known === undefined) return wish;
-  return { ...wish, targetKey: { publicKey: known.publicKey, algorithm: known.algorithm } };
+  if (known === undefined) return requested;
+  return { ...requested, targetKey: { publicKey: known.publicKey, algorithm: known.algorithm } };
 }
 
 /**
- * The operation that a wish spells, to the letter as it will be hashed.
+ * The operation for a request body, exactly as it is hashed.
  * @throws AppError invalid INVALID_REQUEST when a member is missing, not part of the operation, or malformed
  */
 export async function operationOf(
-  wish: OperationWish,
+  requested: OperationRequest,
   facts: { readonly proposerDid: string; readonly now: string },
   wallets: Wallets,
 ): Promise<Operation> {
-  const full = await withKey(wish, wallets);
+  const full = await withKey(requested, wallets);
   const given = members.flatMap((name) => (full[name] === undefined ? [] : [[name, full[name]] as const]));
   const parsed = operationSchema.safeParse({
     operationType: full.operationType,
@@ -99,10 +103,12 @@ export async function operationOf(
   throw new AppError('invalid', 'INVALID_REQUEST', `${first?.field}: ${first?.message}`);
 }
 
-/** Query of routes that take a validator out of its set. */
+/** Query of routes that remove a validator from its set. */
 export const forceQuery = z.object({
   force: z
     .stringbool()
     .default(false)
-    .describe('System administrators: although fewer operational members would be left than a quorum.'),
+    .describe(
+      'For system administrators: allows the change although fewer operational members than a quorum would remain.',
+    ),
 });

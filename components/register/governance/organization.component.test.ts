@@ -7,7 +7,7 @@ import { organizationId, startTestRegister, type TestRegister } from '../testing
 const [wallet, derived, member] = [testKey(20), testKey(21), testKey(2)];
 const owner = memberDid(derived.walletAddress);
 
-describe('governing with the wallet of an organisation', () => {
+describe('governance with the wallet of an organisation', () => {
   let register: TestRegister;
   let registerId: string;
   beforeAll(async () => {
@@ -28,7 +28,7 @@ describe('governing with the wallet of an organisation', () => {
     targetRole: 'Auditor',
   };
 
-  it('signs with the key that the wallet derives, for those who hold the grant', async () => {
+  it('signs with the key that the wallet derives, for callers with the grant', async () => {
     const roster = await register.call('GET', path('/governance/roster'), { token: 'user' });
     expect(roster.body.members).toMatchObject([{ did: owner, role: 'Owner' }]);
     const refused = await post('/governance/propose', add, 'user');
@@ -43,7 +43,7 @@ describe('governing with the wallet of an organisation', () => {
     });
   });
 
-  it('updates the policy as the member that the key is', async () => {
+  it('updates the policy as the member with that key', async () => {
     const update = { policy: { governance: { proposalTtlDays: 3 } }, updatedBy: owner };
     expect((await post('/policy/update', update)).status).toBe(202);
     await register.seal(registerId);
@@ -53,7 +53,7 @@ describe('governing with the wallet of an organisation', () => {
     expect((await post('/policy/update', asWallet)).body.code).toBe('NOT_ON_ROSTER');
   });
 
-  it('deletes for those who may sign for the owner, and for nobody else of the organisation', async () => {
+  it('deletes for callers who may sign for the owner, and for no other member of the organisation', async () => {
     for (const token of ['user', 'second']) {
       const refused = await register.call('DELETE', path(''), { token });
       expect([refused.status, refused.body.code], token).toEqual([403, 'DELETE_NOT_ATTESTED']);

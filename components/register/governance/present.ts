@@ -14,7 +14,7 @@ export function presentTime(text: string): string {
   return ticks === undefined ? text : apiTimestamp(ticksToMs(ticks));
 }
 
-/** The roster with who votes and how many votes decide (L-87, L-92). */
+/** The roster, its voters and the number of votes that decide. */
 export function presentRoster(rules: LedgerRules) {
   const voters = votersOf(rules);
   const { quorumFormula } = rules.policy.governance;
@@ -44,7 +44,7 @@ export function presentRoster(rules: LedgerRules) {
   };
 }
 
-/** One line of the governance history. */
+/** One entry of the governance history. */
 export function presentOperation(row: Operation) {
   return {
     txId: row.txId,
@@ -78,19 +78,22 @@ const storedProposal = z.looseObject({
   approvedAt: z.string().optional(),
 });
 
-/** A proposal as it is stored, read again. */
+/** Parses a stored proposal. */
 export function readProposal(row: ProposalRow) {
   return storedProposal.parse(JSON.parse(row.proposal));
 }
 
-/** Time closes a proposal without anybody writing it down; what the roster outgrew can no longer pass (L-96). */
+/**
+ * Status of a proposal. Expiry by time is not written to the ledger, and a proposal made for an older roster can no
+ * longer pass; both are derived here.
+ */
 function statusOf(row: ProposalRow, nowMs: number): string {
   const isOpen = row.status === 'Pending' || row.status === 'Approved';
   const end = findTimestamp(row.expiresAt);
   return isOpen && end !== undefined && ticksToMs(end) <= nowMs ? 'Expired' : row.status;
 }
 
-/** A proposal of a list. */
+/** A proposal in a list. */
 export function presentProposal(row: ProposalRow, rules: LedgerRules, nowMs: number) {
   const proposal = readProposal(row);
   const { operation, votes, required, eligible } = proposal;
@@ -118,7 +121,7 @@ export function presentProposal(row: ProposalRow, rules: LedgerRules, nowMs: num
   };
 }
 
-/** One proposal with the digests that those who have not voted may sign (L-94). */
+/** One proposal, with the digests that members who have not voted may sign. */
 export function presentBallot(row: ProposalRow, rules: LedgerRules, nowMs: number) {
   const { operation, rosterHashBefore, votes } = readProposal(row);
   const voted = new Set(votes.map((vote) => vote.did));

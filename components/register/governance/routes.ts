@@ -17,7 +17,7 @@ import {
 import { bearerOf } from '../bearer.ts';
 import type { Validators } from '../clients.ts';
 import { type Answer, answerOf, isAccepted, sendAnswer } from '../control/answer.ts';
-import { actingMember } from '../control/standing.ts';
+import { resolveSigner } from '../control/standing.ts';
 import { submitSigned } from '../control/submit.ts';
 import { refusal } from '../errors.ts';
 import { getVisibleRegister, getWritableRegister } from '../registers/access.ts';
@@ -27,7 +27,7 @@ import { reasonText } from '../registers/texts.ts';
 import { loadRules, type RulesDeps } from '../rules/load.ts';
 import { assertStaysOperational, mayForce } from '../validators/operational.ts';
 import { type DecideDeps, decide } from './decide.ts';
-import { forceQuery, operationOf, submittedApproval, wishBody, word } from './operation.ts';
+import { forceQuery, operationBody, operationOf, submittedApproval, word } from './operation.ts';
 import { presentBallot, presentOperation, presentProposal, presentRoster } from './present.ts';
 import { findProposal, listOperations, listProposals } from './store.ts';
 import { enact, vote } from './vote.ts';
@@ -67,12 +67,12 @@ const signedBody = z.object({
 const modes = ['auto', 'direct', 'proposal'] as const;
 
 const proposeBody = z.union([
-  z.object({ transaction: signedBody.describe('A governance transaction that is signed already.') }),
-  wishBody.extend({
+  z.object({ transaction: signedBody.describe('A governance transaction that was signed elsewhere.') }),
+  operationBody.extend({
     mode: word(modes)
       .default('auto')
       .describe(
-        'direct: in one transaction with its approvals; auto: that if they suffice, else a proposal.',
+        'direct: one transaction with its approvals; auto: the same if they suffice, else a proposal.',
       ),
   }),
 ]);
@@ -81,7 +81,11 @@ const voteBody = z.union([
   z.object({ transaction: signedBody }),
   z.object({
     decision: z.enum(['approve', 'reject']).optional(),
-    approverDid: z.string().max(255).optional().describe('Your own DID; the weightiest one when absent.'),
+    approverDid: z
+      .string()
+      .max(255)
+      .optional()
+      .describe('Your own DID; the one with the most powerful role when absent.'),
     comment: reasonText.optional(),
     approvals: z.array(submittedApproval).min(1).max(50).optional().describe('Votes that others signed.'),
   }),
@@ -124,7 +128,7 @@ function mountReads(app: App, deps: GovernanceDeps): void {
       schema: {
         operationId: 'listGovernanceOperations',
         tags,
-        summary: 'What was proposed, voted and changed, newest first',
+        summary: 'Proposals, votes and changes, newest first',
         params: registerParams,
         querystring: paging(),
         response: jsonAnswer('A page of operations.'),
@@ -188,7 +192,7 @@ function mountProposals(app: App, deps: GovernanceDeps): void {
       schema: {
         operationId: 'getGovernanceProposal',
         tags,
-        summary: 'One proposal, with what voters sign',
+        summary: 'One proposal, with the digests that voters sign',
         params: proposalParams,
         response: jsonAnswer('The proposal.'),
       },
@@ -208,8 +212,8 @@ function mountProposals(app: App, deps: GovernanceDeps): void {
   );
 }
 
-/** Hands on a governance transaction that somebody signed elsewhere; the validators judge it. */
-async function handOn(
+/** Submits a governance transaction that was signed outside this service; the validators judge it. */
+async function submitExternal(
   deps: GovernanceDeps,
   register: Register,
   signed: z.output<typeof signedBody>,
@@ -233,9 +237,9 @@ async function propose(
   if ('transaction' in body) {
     const signed = operationPayloadSchema.safeParse(body.transaction.payload).data;
     if (signed !== undefined) await assertStaysOperational(deps, at, signed.operation, subject.isForced);
-    return handOn(deps, register, body.transaction);
+    return submitExternal(deps, register, body.transaction);
   }
-  const { signer: proposer, entry } = await actingMember(deps.wallets, subject, rules, body.proposerDid);
+  const { signer: proposer, entry } = await resolveSigner(deps.wallets, subject, rules, body.proposerDid);
   const now = formatLedgerTimestamp(deps.clock.nowMicros());
   const operation = await operationOf(body, { proposerDid: entry.subject, now }, deps.wallets);
   await assertStaysOperational(deps, at, operation, subject.isForced);
@@ -261,7 +265,8 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
       schema: {
         operationId: 'proposeGovernanceChange',
         tags,
-        summary: 'Change who governs, who validates or what holds; opens a proposal where others must agree',
+        summary:
+          'Change the roster, the validators or a policy; opens a proposal where other members must agree',
         params: registerParams,
         querystring: forceQuery,
         body: proposeBody,
@@ -305,7 +310,8 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
       const subject = { caller: callerOf(request), token: bearerOf(request) };
       const { body, params } = request;
       const register = await getWritableRegister(deps.database.read, subject.caller, params.registerId);
-      if ('transaction' in body) return sendAnswer(reply, await handOn(deps, register, body.transaction));
+      if ('transaction' in body)
+        return sendAnswer(reply, await submitExternal(deps, register, body.transaction));
       const proposalId = proposalIdOf(params.proposalId);
       return sendAnswer(reply, await vote(deps, { register, subject, proposalId }, body));
     },
@@ -332,7 +338,7 @@ function mountWrites(app: App, deps: GovernanceDeps): void {
   );
 }
 
-/** Roster, history and proposals of a register (L-87). */
+/** Roster, history and proposals of a register. */
 export function mountGovernance(app: App, deps: GovernanceDeps): void {
   mountReads(app, deps);
   mountProposals(app, deps);

@@ -15,7 +15,7 @@ export interface Listed<T> {
   readonly total: number;
 }
 
-/** Governance operations of a register, the newest first. */
+/** Governance operations of a register, newest first. */
 export async function listOperations(db: Db, registerNo: number, window: Window): Promise<Listed<Operation>> {
   const rows = db.selectFrom('governance_operations').where('register_no', '=', registerNo);
   const items = await rows
@@ -57,7 +57,7 @@ function proposalOf(row: ProposalColumns): ProposalRow {
   return { ...row, closedDocket: row.closedDocket ?? undefined };
 }
 
-/** Proposals of a register, the newest first; of one status when one is named. */
+/** Proposals of a register, newest first; filtered by status when one is given. */
 export async function listProposals(
   db: Db,
   registerNo: number,
@@ -91,7 +91,7 @@ export async function findProposal(
   return row && proposalOf(row);
 }
 
-/** Proposals that are approved and not enacted, the oldest first; of all registers that are there. */
+/** Proposals that are approved and not enacted, oldest first, of all registers that are not deleted. */
 export async function listApproved(
   db: Db,
 ): Promise<{ readonly registerId: string; readonly proposalId: string }[]> {

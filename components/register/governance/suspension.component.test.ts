@@ -18,7 +18,7 @@ import { startTestRegister, type TestRegister } from '../testing/register.ts';
 
 const hash = 'ab'.repeat(32);
 
-describe('a validator that signs two messages for one place', () => {
+describe('a validator that signs two messages for one round', () => {
   let register: TestRegister;
   let registerId: string;
   beforeAll(async () => {
@@ -36,25 +36,25 @@ describe('a validator that signs two messages for one place', () => {
   };
   const get = (path: string) => register.call('GET', path, { token: 'admin' });
 
-  /** Votes of a validator for a docket and for nothing. */
+  /** Two votes of a validator, one for a docket and one for nil. */
   function twoVotes({ key }: TestMember, docketHash = hash): Accusation['evidence'] {
     const place = { networkId: testInstallation, height: 1, round: 0 } as const;
     const signed = (docket: { docketHash: string; merkleRoot: string; logRoot: string } | undefined) => {
-      const said = { polRound: -1, validatorSetHash: hash, timestamp: '2026-11-21T10:00:00Z' };
+      const common = { polRound: -1, validatorSetHash: hash, timestamp: '2026-11-21T10:00:00Z' };
       const type = CONSENSUS_TYPES.prevote;
-      const bytes = signBytes({ ...place, ...said, type, registerId, docket });
-      return { ...said, ...(docket && { docket }), signature: encodeBase64(key.signer.sign(bytes)) };
+      const bytes = signBytes({ ...place, ...common, type, registerId, docket });
+      return { ...common, ...(docket && { docket }), signature: encodeBase64(key.signer.sign(bytes)) };
     };
     const first = signed({ docketHash, merkleRoot: hash, logRoot: hash });
     return { kind: 'double-sign', type: 2, ...place, first, second: signed(undefined) };
   }
 
-  /** The proposal of a validator, signed with its key, handed to the validators. */
-  async function accuse(by: TestMember, accused: TestMember, evidence: Accusation['evidence']) {
+  /** The proposal of a validator, signed with its key and submitted to the validators. */
+  async function proposeSuspension(by: TestMember, suspect: TestMember, evidence: Accusation['evidence']) {
     const state = await register.state(registerId);
     if (state.rules === undefined) throw new Error('no rules');
     const timestamp = formatLedgerTimestamp(BigInt(Date.now()) * 1000n);
-    const { validatorId } = accused;
+    const { validatorId } = suspect;
     const { publicKey, walletAddress: proposerAddress } = by.key;
     const context = { docketNumber: state.height, timestamp, verifier: createVerifier(nodeEd25519()) };
     const payload = buildSuspension(state.rules, { validatorId, evidence, proposerAddress }, context);
@@ -76,9 +76,9 @@ describe('a validator that signs two messages for one place', () => {
     return { status: answer.status, text: JSON.stringify(answer.body), txId };
   }
 
-  test('is proposed for suspension with both messages by another one, once, and suspended by the roster', async () => {
+  test('is proposed once for suspension by another validator, with both messages, and suspended by the roster', async () => {
     const [witness, other, liar] = [member(0), member(1), member(3)];
-    const opened = await accuse(witness, liar, twoVotes(liar));
+    const opened = await proposeSuspension(witness, liar, twoVotes(liar));
     expect(opened.status).toBe(200);
     await register.seal(registerId);
     const { body } = await get(`/api/registers/${registerId}/governance/proposals`);
@@ -94,7 +94,7 @@ describe('a validator that signs two messages for one place', () => {
     ]);
     const shown = (await get(`/api/registers/${registerId}/governance/proposals/${opened.txId}`)).body;
     expect(shown.operation.evidence).toEqual(JSON.parse(JSON.stringify(twoVotes(liar))));
-    const again = await accuse(other, liar, twoVotes(liar, 'cd'.repeat(32)));
+    const again = await proposeSuspension(other, liar, twoVotes(liar, 'cd'.repeat(32)));
     expect(again.status).toBe(422);
     expect(again.text).toContain('VAL_PERM_018');
     const statuses = async () => {
@@ -113,10 +113,10 @@ describe('a validator that signs two messages for one place', () => {
     expect(history.items[0]).toMatchObject({ operationType: 'suspend-validator', event: 'enacted' });
   });
 
-  test('is not accused with what proves nothing, nor by anybody else', async () => {
+  test('a proposal without proof, or by a signer that is not a validator, is refused', async () => {
     const [witness, liar] = [member(0), member(3)];
     const refused = async (by: TestMember, evidence: Accusation['evidence'], code: string) => {
-      const { status, text } = await accuse(by, liar, evidence);
+      const { status, text } = await proposeSuspension(by, liar, evidence);
       expect([status >= 400, text]).toEqual([true, expect.stringContaining(code)]);
     };
     const proven = twoVotes(liar);

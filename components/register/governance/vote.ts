@@ -4,7 +4,7 @@ import { type Approval, GOVERNANCE_PAYLOAD_VERSION } from '#core/ledger/governan
 import type { OpenProposal } from '#core/ledger/governance/rules.ts';
 import type { Answer } from '../control/answer.ts';
 import { answerOf } from '../control/answer.ts';
-import { actingMember } from '../control/standing.ts';
+import { resolveSigner } from '../control/standing.ts';
 import { type ControlDeps, submitControl } from '../control/submit.ts';
 import { refusal } from '../errors.ts';
 import type { Subject } from '../registers/roster.ts';
@@ -14,7 +14,7 @@ import { findProposal } from './store.ts';
 
 export interface VoteDeps extends ControlDeps, RulesDeps {}
 
-/** Which proposal of which register, and who asks. */
+/** A proposal of a register, and the caller who votes on it. */
 export interface BallotBox {
   readonly register: Register;
   readonly subject: Subject;
@@ -28,7 +28,7 @@ export interface Ballot {
   readonly approvals?: readonly Approval[] | undefined;
 }
 
-async function openBox(deps: VoteDeps, box: BallotBox, did: string | undefined) {
+async function loadBallot(deps: VoteDeps, box: BallotBox, did: string | undefined) {
   const { register, subject, proposalId } = box;
   const rules = await loadRules(deps, register);
   const proposal = rules.proposals.find((one) => one.proposalId === proposalId);
@@ -36,8 +36,8 @@ async function openBox(deps: VoteDeps, box: BallotBox, did: string | undefined) 
     const known = await findProposal(deps.database.read, register.registerNo, proposalId);
     throw refusal(known === undefined ? 'PROPOSAL_NOT_FOUND' : 'PROPOSAL_CLOSED');
   }
-  const acting = await actingMember(deps.wallets, subject, rules, did);
-  return { proposal, acting };
+  const member = await resolveSigner(deps.wallets, subject, rules, did);
+  return { proposal, member };
 }
 
 function accepted(box: BallotBox, proposal: OpenProposal, txId: string): object {
@@ -52,12 +52,12 @@ function accepted(box: BallotBox, proposal: OpenProposal, txId: string): object 
   };
 }
 
-/** Votes on an open proposal with the caller's wallet, or brings the votes that others signed (L-95 b). */
+/** Votes on an open proposal with the caller's wallet, or submits votes that others signed. */
 export async function vote(deps: VoteDeps, box: BallotBox, ballot: Ballot): Promise<Answer> {
   const { decision, comment, approvals, approverDid } = ballot;
   if (decision === undefined && approvals === undefined)
     throw new AppError('invalid', 'INVALID_REQUEST', 'Give a decision, or approvals that others signed.');
-  const { proposal, acting } = await openBox(deps, box, approverDid);
+  const { proposal, member } = await loadBallot(deps, box, approverDid);
   const payload = {
     version: GOVERNANCE_PAYLOAD_VERSION,
     proposalId: box.proposalId,
@@ -66,15 +66,15 @@ export async function vote(deps: VoteDeps, box: BallotBox, ballot: Ballot): Prom
     approvals,
   };
   const draft = governanceDraft('control.governance.approve', payload);
-  const { txId, answer } = await submitControl(deps, box.register, draft, acting.signer);
+  const { txId, answer } = await submitControl(deps, box.register, draft, member.signer);
   return answerOf(answer, accepted(box, proposal, txId));
 }
 
-/** Enacts an approved proposal with the caller's wallet; the register does so by itself while it can. */
+/** Enacts an approved proposal with the caller's wallet. The register service does the same in the background. */
 export async function enact(deps: VoteDeps, box: BallotBox): Promise<Answer> {
-  const { proposal, acting } = await openBox(deps, box, undefined);
+  const { proposal, member } = await loadBallot(deps, box, undefined);
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, enactsProposalId: box.proposalId };
   const draft = governanceDraft('control.governance.enact', payload);
-  const { txId, answer } = await submitControl(deps, box.register, draft, acting.signer);
+  const { txId, answer } = await submitControl(deps, box.register, draft, member.signer);
   return answerOf(answer, accepted(box, proposal, txId));
 }

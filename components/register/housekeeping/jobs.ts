@@ -14,14 +14,14 @@ export interface HousekeepingDeps {
 
 const firstMs = 60_000;
 const everyMs = 3_600_000;
-/** Finalised registrations answer a repeated finalize for so long, expired ones say that they expired. */
+/** Retention of registrations: finalised ones answer a repeated finalize, expired ones answer that they expired. */
 const keptRegistrationsMs = 24 * 3_600_000;
 const keptEventsDays = 7;
-/** Data of a deleted register stays so long (L-19). */
+/** Retention of the data of a deleted register. */
 const keptDeletedMs = 7 * 24 * 3_600_000;
 const docketsPerStep = 500;
 
-/** Steps of their own, so that a large register holds no lock for long. */
+/** Deletes in small steps, so that a large register holds no lock for long. */
 async function purgeDeleted(deps: HousekeepingDeps): Promise<void> {
   const { database, clock } = deps;
   const now = new Date(clock.nowMs());
@@ -33,18 +33,20 @@ async function purgeDeleted(deps: HousekeepingDeps): Promise<void> {
   }
 }
 
-/** Deletes what nobody asks for any more; several replicas may do it at once. */
-export async function keepHouse(deps: HousekeepingDeps): Promise<void> {
+/** Deletes expired data; several replicas may run it concurrently. */
+export async function runHousekeeping(deps: HousekeepingDeps): Promise<void> {
   const before = new Date(deps.clock.nowMs() - keptRegistrationsMs);
   await deps.database.transact((tx) => pruneRegistrations(tx, before));
   await deps.database.transact((tx) => pruneEvents(tx, keptEventsDays));
   await purgeDeleted(deps);
 }
 
-/** Keeps house soon after a start and every hour; returns what ends it. */
+/** Runs housekeeping shortly after the start and every hour; returns the function that stops it. */
 export function startHousekeeping(deps: HousekeepingDeps): () => void {
   const keep = () => {
-    keepHouse(deps).catch((error: unknown) => deps.log.warn({ err: error }, 'housekeeping failed'));
+    runHousekeeping(deps).catch((error: unknown) =>
+      deps.log.warn({ err: error }, 'housekeeping failed; it is retried in an hour'),
+    );
   };
   const first = setTimeout(keep, firstMs);
   const timer = setInterval(keep, everyMs);

@@ -3,7 +3,7 @@ import type { Reader, Transactor } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { recentSegments } from '../segments/store.ts';
 
-/** Registers whose data is still there and should not: deleted before an instant, or to be purged by now. */
+/** Registers whose data is due for deletion: deleted before an instant, or past their purge date. */
 export async function findPurgeable(
   db: Reader<RegisterSchema>,
   due: { readonly deletedBefore: Date; readonly now: Date },
@@ -21,7 +21,7 @@ export async function findPurgeable(
   return rows.map((row) => row.register_no);
 }
 
-/** Deletes the oldest dockets of a register with all that belongs to them; false when there was none left. */
+/** Deletes the oldest dockets of a register with all rows that belong to them; false when there was none. */
 export async function purgeDockets(
   tx: Transactor<RegisterSchema>,
   registerNo: number,
@@ -61,8 +61,8 @@ const perRegister = [
 ] as const;
 
 /**
- * Ends the purge of a register without dockets. Its row and its rules stay: nobody begins another one under its id, and a
- * validator that was away for long still learns that it is deleted.
+ * Completes the purge of a register without dockets. Its row and its rules stay: the id cannot be reused, and a
+ * validator that was offline for long still learns that the register is deleted.
  */
 export async function finishPurge(
   tx: Transactor<RegisterSchema>,

@@ -10,7 +10,7 @@ export interface LookupQuestion {
   readonly registerId: string;
   readonly txId: string;
   readonly previousTxId: string;
-  /** hex; empty when the question is not asked */
+  /** hex; empty when there is no such question */
   readonly replayKey: string;
 }
 
@@ -23,9 +23,9 @@ export interface LookupRow {
   readonly replay: Buffer | null;
 }
 
-/** What the keys say, before any row of a transaction is read. */
-interface Found extends Omit<LookupRow, 'leaf'> {
-  /** null: there is no such register */
+/** The result of the key look-ups, before any row of a transaction is read. */
+interface KeyLookup extends Omit<LookupRow, 'leaf'> {
+  /** null: the register does not exist */
   readonly registerNo: number | null;
   readonly segment: number | null;
   readonly position: number | null;
@@ -35,18 +35,18 @@ interface Found extends Omit<LookupRow, 'leaf'> {
 
 type Db = Reader<RegisterSchema>;
 
-/** Answers a whole batch of questions, in their order (D16). */
+/** Answers a whole batch of questions, in their order. */
 export type Lookup = (questions: readonly LookupQuestion[]) => Promise<readonly LookupRow[]>;
 
-/** SQL for a parameter by its number: the text is made once, and the values of every batch go with it. */
+/** SQL for a numbered parameter: the text is built once and executed with the values of every batch. */
 const given = (number: number, type: string) => sql.raw(`$${number}::${type}`);
 
 /**
- * One statement for the keys of a batch. Each key is looked up on its own: joined as tables they may be read whole, by a plan
- * made while they were small and kept while they grow. It is planned for every batch, so it holds only what is asked, and no
- * row of `transactions`, whose partitions are each planned for.
+ * One statement for the keys of a batch. Each key is looked up on its own: with a join, a generic plan made while the
+ * tables were small would read them whole later. The statement is planned for every batch, so it contains only what the
+ * batch needs, and no row of `transactions`, each partition of which would be planned.
  */
-function statementFor(hasPredecessors: boolean): RawBuilder<Found> {
+function statementFor(hasPredecessors: boolean): RawBuilder<KeyLookup> {
   const registerNo = sql`r.register_no`;
   const row = (kind: KeyKind, columns: RawBuilder<unknown>, key: string, sealed: string) =>
     rowOfKey(kind, columns, {
@@ -70,7 +70,7 @@ function statementFor(hasPredecessors: boolean): RawBuilder<Found> {
     joins: sql``,
   };
   const { columns, keys, names, joins } = hasPredecessors ? predecessors : none;
-  return sql<Found>`
+  return sql<KeyLookup>`
     with r as materialized (
       select d.ord, g.register_no, h.open, h.unknown
       from unnest(${given(1, 'text[]')}, ${given(2, 'integer[]')}) with ordinality as d(register_id, known, ord)
@@ -89,7 +89,10 @@ function statementFor(hasPredecessors: boolean): RawBuilder<Found> {
     order by q.ord`;
 }
 
-/** The keys of one kind that a batch asks for, with the sealed segments where each may be, as arrays of one length or none. */
+/**
+ * The keys of one kind in a batch, with the sealed segments that may hold each, as arrays of equal length; undefined
+ * without keys.
+ */
 function keysAsked(
   places: readonly KeyPlaces[],
   kind: KeyKind,
@@ -123,20 +126,20 @@ function valuesOf(
   return [...values, prior.keys, prior.sealed, followed.sealed];
 }
 
-/** Where what is sealed already stands. */
-function ownPlace({ registerNo, docketNumber, position }: Found): RegisterPlace | undefined {
+/** Place of a transaction that is sealed already. */
+function ownPlace({ registerNo, docketNumber, position }: KeyLookup): RegisterPlace | undefined {
   if (registerNo === null || docketNumber === null || position === null) return undefined;
   return { registerNo, docketNumber, position };
 }
 
-/** Where a predecessor stands whose key has no type beside it. */
-function untypedPlace(found: Found): RegisterPlace | undefined {
+/** Place of a predecessor whose key has no stored type. */
+function untypedPlace(found: KeyLookup): RegisterPlace | undefined {
   if (found.previousType !== null) return undefined;
   return ownPlace({ ...found, docketNumber: found.previousDocket, position: found.previousPosition });
 }
 
-/** Nearly always there is nothing to read: submissions are new. */
-async function completed(db: Db, all: readonly Found[]): Promise<readonly LookupRow[]> {
+/** Usually reads nothing: most submissions are new. */
+async function withRowFacts(db: Db, all: readonly KeyLookup[]): Promise<readonly LookupRow[]> {
   const own = await rowsAt(db, all.map(ownPlace));
   const prior = await rowsAt(db, all.map(untypedPlace));
   return all.map((found, n) => ({
@@ -148,7 +151,7 @@ async function completed(db: Db, all: readonly Found[]): Promise<readonly Lookup
   }));
 }
 
-/** Looks submissions up: whether they are sealed, what they follow, and what they repeat. */
+/** Looks submissions up: whether they are sealed, their predecessors, and which keys they repeat. */
 export function createLookup(db: Db, segments: Pick<Segments, 'of' | 'named'>): Lookup {
   const textOf = (hasPredecessors: boolean) => statementFor(hasPredecessors).compile(db).sql;
   const texts = { alone: textOf(false), following: textOf(true) };
@@ -156,11 +159,11 @@ export function createLookup(db: Db, segments: Pick<Segments, 'of' | 'named'>): 
     const hasPredecessors = questions.some((one) => one.previousTxId !== '');
     const text = hasPredecessors ? texts.following : texts.alone;
     const values = valuesOf(segments, questions, hasPredecessors);
-    const { rows } = await db.getExecutor().executeQuery<Found>(CompiledQuery.raw(text, values));
+    const { rows } = await db.getExecutor().executeQuery<KeyLookup>(CompiledQuery.raw(text, values));
     for (const [index, { registerNo, segment }] of rows.entries()) {
       const registerId = questions[index]?.registerId ?? '';
       if (registerNo !== null && segment !== null) segments.of({ registerNo, registerId, segment });
     }
-    return completed(db, rows);
+    return withRowFacts(db, rows);
   };
 }

@@ -12,15 +12,15 @@ export interface CollectDeps extends AttestDeps {
   readonly database: Database<RegisterSchema>;
 }
 
-/** What a draft still waits for. */
+/** Attestations that a draft still lacks. */
 export function missingOf({ open, attestations }: Managed): readonly RequestedAttestation[] {
   const attested = new Set(attestations.map(({ subject }) => subject));
   return open?.draft.attestations.filter(({ data }) => !attested.has(data.subject)) ?? [];
 }
 
 /**
- * Signatures that somebody brings, judged by what the draft asks for.
- * @throws AppError unauthenticated ATTESTATION_INVALID with the addresses; nothing of them counts then
+ * Verifies signatures given by a person against the requested attestations.
+ * @throws AppError unauthenticated ATTESTATION_INVALID with the addresses; none of the signatures counts then
  */
 function judgeGiven(
   open: OpenDraft,
@@ -41,7 +41,7 @@ function judgeGiven(
   return accepted;
 }
 
-/** Attests with those wallets of the draft that the bearer of a token may sign with; the others are left out. */
+/** Attests with those wallets of the draft that the bearer of a token may sign with; the others are skipped. */
 export async function attestOwn(
   deps: AttestDeps,
   missing: readonly RequestedAttestation[],
@@ -63,8 +63,8 @@ export async function attestOwn(
 }
 
 /**
- * Adds attestations to those that a draft has, unless another draft took its place meanwhile.
- * @returns the resource as it is afterwards
+ * Adds attestations to a draft, unless another draft has replaced it.
+ * @returns the resource afterwards
  */
 export async function addAttestations(
   deps: Pick<CollectDeps, 'database'>,
@@ -82,13 +82,13 @@ export async function addAttestations(
   });
 }
 
-/** Whether two readings of a resource are about one draft. */
+/** Whether two states of a resource have the same draft. */
 export function isSameDraft(left: Managed, right: Managed): boolean {
   const grantedAt = ({ open }: Managed) => open?.draft.attestations[0]?.data.grantedAt;
   return left.open !== undefined && grantedAt(left) === grantedAt(right);
 }
 
-/** Takes what is given and, where that is wanted, what the bearer of a token can sign. */
+/** Adds the given attestations and, if requested, those that the bearer of a token can sign. */
 export async function collect(
   deps: CollectDeps,
   managed: Managed,

@@ -10,7 +10,7 @@ describe('changes of registers of custom resources', () => {
   });
   afterAll(() => managed.register.stop());
 
-  describe('change by what the ledger seals', () => {
+  describe('change when the ledger seals the change', () => {
     it('title, description and metadata, one at a time', async () => {
       const { uid, registerId } = await managed.online({ metadata: { a: '1' } });
       const body = { change: 'metadata', title: 'Renamed', metadata: { b: '2' } };
@@ -38,7 +38,7 @@ describe('changes of registers of custom resources', () => {
       expect((await managed.change(uid, { change: 'metadata' })).body.code).toBe('INVALID_REQUEST');
     });
 
-    it('once for a key, and together only once', async () => {
+    it('are submitted once per key, and concurrent ones once', async () => {
       const { uid, registerId } = await managed.online();
       const body = { change: 'policy', policy: { consensus: { docketBuildIntervalMs: 700 } } };
       const both = await Promise.all([
@@ -70,7 +70,7 @@ describe('changes of registers of custom resources', () => {
       expect([refused.status, refused.body.code]).toEqual([400, 'INVALID_POLICY']);
     });
 
-    it('once, also when the answer of a validator is lost with the process that asked', async () => {
+    it('are submitted once, also when the answer of a validator is lost in a crash', async () => {
       const { uid, registerId } = await managed.online();
       const { validators } = managed.register;
       const kept = validators.submit;
@@ -78,11 +78,11 @@ describe('changes of registers of custom resources', () => {
       const lost = async () => {
         throw new Error('the process ended here');
       };
-      // Before the validator had it: nothing is outstanding, and the next call begins anew.
+      // Lost before the validator had it: nothing is outstanding, and the next call starts again.
       validators.submit = lost;
       expect((await managed.change(uid, body)).status).toBe(500);
       expect((await managed.get(uid)).body.outstanding).toEqual([]);
-      // After the validator had it: the next call is told of it.
+      // Lost after the validator had it: the next call reports it.
       validators.submit = async (at, submission) => {
         await kept(at, submission);
         return lost();
@@ -96,7 +96,7 @@ describe('changes of registers of custom resources', () => {
       expect((await managed.get(uid)).body).toMatchObject({ title: 'Kept', outstanding: [] });
     });
 
-    it('development mode, off for good', async () => {
+    it('turn development mode off permanently', async () => {
       const { uid, registerId } = await managed.online({ devMode: true });
       expect((await managed.change(uid, { change: 'devModeOff' })).status).toBe(202);
       await managed.sealed(registerId);
@@ -105,7 +105,7 @@ describe('changes of registers of custom resources', () => {
       expect([again.status, again.body.code]).toEqual([409, 'DEV_MODE_ALREADY_DISABLED']);
     });
 
-    it('validators, let in and taken out, with another key', async () => {
+    it('admit, remove and rotate validators', async () => {
       const { uid, registerId } = await managed.online();
       const unknown = await managed.change(uid, { change: 'addValidator', validatorId: 'validator-5' });
       expect([unknown.status, unknown.body.code]).toEqual([404, 'VALIDATOR_NOT_FOUND']);
@@ -155,7 +155,7 @@ describe('changes of registers of custom resources', () => {
       expect([none.status, none.body.code]).toEqual([404, 'VALIDATOR_NOT_FOUND']);
     });
 
-    it('by a vote where others must agree', async () => {
+    it('by a vote where other members must agree', async () => {
       managed.register.wallets.own('third', adminKey);
       const { uid, registerId } = await managed.online();
       const targetKey = { publicKey: adminKey.publicKey, algorithm: adminKey.algorithm };
@@ -203,7 +203,7 @@ describe('changes of registers of custom resources', () => {
       });
     });
 
-    it('not before there is a ledger, nor while it has halted', async () => {
+    it('are refused before the ledger begins and while it is halted', async () => {
       const made = await managed.put(randomUUID());
       const early = await managed.change(made.body.uid, { change: 'metadata', title: 'Early' });
       expect([early.status, early.body.code]).toEqual([503, 'REGISTER_NOT_READY']);
@@ -241,7 +241,7 @@ describe('changes of registers of custom resources', () => {
     managed.register.validators.down = false;
   });
 
-  it('say who has signed two things, and why they have halted', async () => {
+  it('report equivocating validators and the reason of a halt', async () => {
     const { uid } = await managed.online();
     const evidence = [
       { kind: 'duplicate-vote', validatorIds: ['validator-2'], height: 1, seenAtMs: startMs },

@@ -8,11 +8,11 @@ import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import { ROSTER_ROLES } from '#core/ledger/owner-attestation.ts';
 import type { Validators, Wallets } from '../clients.ts';
 import { type Answer, answerOf } from '../control/answer.ts';
-import { actingMember, findStanding } from '../control/standing.ts';
+import { findRosterSigner, resolveSigner } from '../control/standing.ts';
 import { submitControl } from '../control/submit.ts';
 import { refusal } from '../errors.ts';
 import { decide } from '../governance/decide.ts';
-import { type OperationWish, operationOf, word } from '../governance/operation.ts';
+import { type OperationRequest, operationOf, word } from '../governance/operation.ts';
 import { vote } from '../governance/vote.ts';
 import { type ChangeDeps, disableDevMode, updatePolicy } from '../policy/change.ts';
 import type { Subject } from '../registers/roster.ts';
@@ -43,11 +43,11 @@ export const changeBody = z.discriminatedUnion('change', [
     change: z.literal('metadata'),
     title: knownTitle.optional(),
     description: knownDescription.optional(),
-    metadata: knownMetadata.optional().describe('Added to what there is.'),
+    metadata: knownMetadata.optional().describe('Added to the existing entries.'),
   }),
   z.strictObject({
     change: z.literal('policy'),
-    policy: z.record(z.string(), z.unknown()).describe('What is left out stays, null takes a member away.'),
+    policy: z.record(z.string(), z.unknown()).describe('Members left out stay, null removes a member.'),
     transitionMode: word(TRANSITION_MODES).optional(),
     justification,
   }),
@@ -56,7 +56,10 @@ export const changeBody = z.discriminatedUnion('change', [
   z.strictObject({
     change: z.literal('removeValidator'),
     validatorId: validatorIdText,
-    force: z.boolean().default(false).describe('Although fewer operational members than a quorum stay.'),
+    force: z
+      .boolean()
+      .default(false)
+      .describe('Allows the change although fewer operational members than a quorum would remain.'),
     justification,
   }),
   z.strictObject({ change: z.literal('rotateValidatorKey'), validatorId: validatorIdText, justification }),
@@ -91,7 +94,7 @@ interface At {
   readonly rules: LedgerRules;
 }
 
-/** Changes that would come in each other's way. */
+/** The aggregate of a change; changes of one aggregate exclude each other. */
 function aggregateOf(change: ManagedChange): string {
   switch (change.change) {
     case 'metadata':
@@ -109,9 +112,9 @@ function aggregateOf(change: ManagedChange): string {
   }
 }
 
-/** The installation signs these by itself: it asks for a member of the roster that may decide. */
+/** The installation signs these changes itself, so the caller must be a roster member who may decide them. */
 async function assertGoverns(deps: ManagedChangeDeps, { subject, rules }: At): Promise<void> {
-  const governs = await findStanding(
+  const governs = await findRosterSigner(
     deps.wallets,
     subject,
     rules,
@@ -120,14 +123,14 @@ async function assertGoverns(deps: ManagedChangeDeps, { subject, rules }: At): P
   if (governs === undefined) throw refusal('NOT_ON_ROSTER');
 }
 
-async function changeMetadata(deps: ManagedChangeDeps, at: At, wish: Of<'metadata'>): Promise<Answer> {
+async function changeMetadata(deps: ManagedChangeDeps, at: At, requested: Of<'metadata'>): Promise<Answer> {
   const { register, rules } = at;
-  const { title, description } = wish;
-  if (title === undefined && description === undefined && wish.metadata === undefined)
+  const { title, description } = requested;
+  if (title === undefined && description === undefined && requested.metadata === undefined)
     throw new AppError('invalid', 'INVALID_REQUEST', 'Give a title, a description or metadata.');
   await assertGoverns(deps, at);
-  assertReadable(wish, rules);
-  const metadata = wish.metadata && { ...rules.metadata, ...wish.metadata };
+  assertReadable(requested, rules);
+  const metadata = requested.metadata && { ...rules.metadata, ...requested.metadata };
   const { registerId } = register;
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, registerId, title, description, metadata };
   const draft = governanceDraft('control.register.updatemetadata', payload);
@@ -135,34 +138,34 @@ async function changeMetadata(deps: ManagedChangeDeps, at: At, wish: Of<'metadat
   return answerOf(answer, { txId });
 }
 
-/** What an operation on validators or on the roster says besides its type. */
+/** The details of an operation on validators or on the roster. */
 async function detailOf(
   deps: ManagedChangeDeps,
   { register, rules }: At,
-  wish: Exclude<ManagedChange, { readonly change: 'metadata' | 'policy' | 'devModeOff' | 'vote' }>,
-): Promise<OperationWish> {
+  requested: Exclude<ManagedChange, { readonly change: 'metadata' | 'policy' | 'devModeOff' | 'vote' }>,
+): Promise<OperationRequest> {
   const { registerId } = register;
-  switch (wish.change) {
+  switch (requested.change) {
     case 'addValidator': {
-      const validatorEntry = await addEntry(deps, registerId, wish.validatorId);
+      const validatorEntry = await addEntry(deps, registerId, requested.validatorId);
       return { operationType: 'add-validator', validatorEntry };
     }
     case 'rotateValidatorKey': {
-      const validatorEntry = await nextEntry(deps, rules, wish.validatorId);
+      const validatorEntry = await nextEntry(deps, rules, requested.validatorId);
       return { operationType: 'rotate-validator-key', validatorEntry };
     }
     case 'removeValidator':
-      return { operationType: 'remove-validator', validatorId: wish.validatorId };
+      return { operationType: 'remove-validator', validatorId: requested.validatorId };
     case 'addMember': {
-      const { targetKey, role: targetRole } = wish;
-      const targetDid = memberDid(wish.walletAddress);
+      const { targetKey, role: targetRole } = requested;
+      const targetDid = memberDid(requested.walletAddress);
       return { operationType: 'add-member', targetDid, targetRole, ...(targetKey && { targetKey }) };
     }
     case 'removeMember':
-      return { operationType: 'remove-member', targetDid: memberDid(wish.walletAddress) };
+      return { operationType: 'remove-member', targetDid: memberDid(requested.walletAddress) };
     case 'changeRole': {
-      const targetDid = memberDid(wish.walletAddress);
-      return { operationType: 'change-role', targetDid, targetRole: wish.role };
+      const targetDid = memberDid(requested.walletAddress);
+      return { operationType: 'change-role', targetDid, targetRole: requested.role };
     }
   }
 }
@@ -170,43 +173,43 @@ async function detailOf(
 async function operate(
   deps: ManagedChangeDeps,
   at: At,
-  wish: Parameters<typeof detailOf>[2],
+  requested: Parameters<typeof detailOf>[2],
 ): Promise<Answer> {
   const { register, subject, rules } = at;
-  const { signer: proposer, entry } = await actingMember(deps.wallets, subject, rules);
+  const { signer: proposer, entry } = await resolveSigner(deps.wallets, subject, rules);
   const now = formatLedgerTimestamp(deps.clock.nowMicros());
-  const detail = { ...(await detailOf(deps, at, wish)), justification: wish.justification };
+  const detail = { ...(await detailOf(deps, at, requested)), justification: requested.justification };
   const operation = await operationOf(detail, { proposerDid: entry.subject, now }, deps.wallets);
-  const isForced = wish.change === 'removeValidator' && wish.force;
+  const isForced = requested.change === 'removeValidator' && requested.force;
   await assertStaysOperational(deps, at, operation, isForced);
   const decided = await decide(deps, { register, rules, proposer }, operation, 'auto');
   const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
   return answerOf(answer, { txId, proposalId, votesReceived, votesRequired });
 }
 
-async function changePolicy(deps: ManagedChangeDeps, at: At, wish: Of<'policy'>): Promise<Answer> {
+async function changePolicy(deps: ManagedChangeDeps, at: At, requested: Of<'policy'>): Promise<Answer> {
   const { register, subject, rules } = at;
-  const { entry } = await actingMember(deps.wallets, subject, rules);
-  const { policy, transitionMode, justification: reason } = wish;
+  const { entry } = await resolveSigner(deps.wallets, subject, rules);
+  const { policy, transitionMode, justification: reason } = requested;
   const asked = { policy, updatedBy: entry.subject, transitionMode, justification: reason };
   return updatePolicy(deps, { register, subject }, asked);
 }
 
-async function submit(deps: ManagedChangeDeps, at: At, wish: ManagedChange): Promise<Answer> {
-  switch (wish.change) {
+async function submit(deps: ManagedChangeDeps, at: At, requested: ManagedChange): Promise<Answer> {
+  switch (requested.change) {
     case 'metadata':
-      return changeMetadata(deps, at, wish);
+      return changeMetadata(deps, at, requested);
     case 'policy':
-      return changePolicy(deps, at, wish);
+      return changePolicy(deps, at, requested);
     case 'devModeOff':
       await assertGoverns(deps, at);
       return disableDevMode(deps, at.register);
     case 'vote': {
-      const { proposalId, decision } = wish;
+      const { proposalId, decision } = requested;
       return vote(deps, { register: at.register, subject: at.subject, proposalId }, { decision });
     }
     default:
-      return operate(deps, at, wish);
+      return operate(deps, at, requested);
   }
 }
 
@@ -217,7 +220,7 @@ const submitted = z.looseObject({
   votesRequired: z.number().optional(),
 });
 
-/** What came of the submission, as the operator reads it. */
+/** The outcome of the submission, as the operator reads it. */
 function presentSubmitted(registerId: string, { change }: ManagedChange, body: unknown): Answer {
   const { txId, proposalId, votesReceived, votesRequired } = submitted.parse(body);
   const isVoting = proposalId !== undefined && change !== 'vote';
@@ -234,38 +237,38 @@ function outstanding(change: string, txId?: string): AppError {
   return refusal('CHANGE_OUTSTANDING', { details, retryAfterSeconds: 1 });
 }
 
-/** Submits a change of a register as the member of its roster that the caller is. */
-export type ChangeManaged = (at: Omit<At, 'rules'>, wish: ManagedChange) => Promise<Answer>;
+/** Submits a change of a register, signed as the roster member that the caller acts as. */
+export type ChangeManaged = (at: Omit<At, 'rules'>, requested: ManagedChange) => Promise<Answer>;
 
 /**
- * One change of an aggregate is on its way at a time: a second one is refused until the first is sealed or refused. What
- * two replicas submit at the same moment the ledger judges.
- * @throws AppError conflict CHANGE_OUTSTANDING, and what the use cases of each change throw
+ * At most one change of an aggregate is outstanding: a second one is refused until the first is sealed or refused.
+ * Between concurrent submissions of two replicas the ledger decides.
+ * @throws AppError conflict CHANGE_OUTSTANDING, and the errors of each kind of change
  */
 export function createChangeManaged(deps: ManagedChangeDeps): ChangeManaged {
   const underWay = new Set<string>();
 
-  async function change({ register, subject }: Omit<At, 'rules'>, wish: ManagedChange): Promise<Answer> {
-    const aggregate = aggregateOf(wish);
+  async function change({ register, subject }: Omit<At, 'rules'>, requested: ManagedChange): Promise<Answer> {
+    const aggregate = aggregateOf(requested);
     const before = (await listOutstanding(deps, register)).find((one) => one.aggregate === aggregate);
     if (before !== undefined) throw outstanding(before.change, before.txId);
     const rules = await loadRules(deps, register);
     const onSigned = (txId: string) => {
       const submittedAt = new Date(deps.clock.nowMs());
-      const saved = { aggregate, change: wish.change, txId, submittedAt };
+      const saved = { aggregate, change: requested.change, txId, submittedAt };
       return deps.database.transact((tx) => saveChange(tx, register.registerNo, saved));
     };
-    const answer = await submit({ ...deps, onSigned }, { register, subject, rules }, wish);
+    const answer = await submit({ ...deps, onSigned }, { register, subject, rules }, requested);
     if (answer.status >= 300) return answer;
-    return presentSubmitted(register.registerId, wish, answer.body);
+    return presentSubmitted(register.registerId, requested, answer.body);
   }
 
-  return async (at, wish) => {
-    const name = `${at.register.registerNo} ${aggregateOf(wish)}`;
-    if (underWay.has(name)) throw outstanding(wish.change);
+  return async (at, requested) => {
+    const name = `${at.register.registerNo} ${aggregateOf(requested)}`;
+    if (underWay.has(name)) throw outstanding(requested.change);
     underWay.add(name);
     try {
-      return await change(at, wish);
+      return await change(at, requested);
     } finally {
       underWay.delete(name);
     }

@@ -5,7 +5,7 @@ import { waitFor } from '#kit/testing/wait.ts';
 import { type TestKey, testKey } from '../testing/keys.ts';
 import { organizationId, startTestRegister } from '../testing/register.ts';
 
-/** The operator's own wallet, one of a person who signs in as `user`, and one of an administrator. */
+/** The wallets of the operator, of a person who signs in as `user`, and of an administrator. */
 export const operatorKey = testKey(30);
 export const personKey = testKey(31);
 export const adminKey = testKey(32);
@@ -14,19 +14,19 @@ export const set = ['validator-0', 'validator-1', 'validator-2', 'validator-3'];
 export const startMs = Date.UTC(2026, 10, 22, 12);
 export const hourMs = 3_600_000;
 
-export interface Asked {
+export interface RequestedAttestation {
   readonly walletAddress: string;
   readonly role: string;
   readonly dataToSign: string;
 }
 
-/** An attestation as it is brought back. */
-export function attest({ walletAddress, role, dataToSign }: Asked, key: TestKey) {
+/** A signed attestation. */
+export function attest({ walletAddress, role, dataToSign }: RequestedAttestation, key: TestKey) {
   const signature = encodeBase64(key.signer.signDigest(Buffer.from(dataToSign, 'hex')));
   return { walletAddress, role, publicKey: key.publicKey, algorithm: key.algorithm, signature };
 }
 
-/** A register service whose operator has a wallet, and what the operator calls there. */
+/** A register service whose operator has a wallet, with the operator's calls. */
 export async function startManaged(name: string) {
   const clock = manualClock(startMs);
   const register = await startTestRegister(name, { members: 4, spare: 2, clock });
@@ -37,9 +37,9 @@ export async function startManaged(name: string) {
   };
   await announce();
   const token = 'operator';
-  const wish = (over: object = {}) => ({ title: 'Loans', organizationId, validators: set, ...over });
+  const spec = (over: object = {}) => ({ title: 'Loans', organizationId, validators: set, ...over });
   const put = (uid: string, over: object = {}, as = token) =>
-    register.call('PUT', `/api/internal/registers/${uid}`, { token: as, body: wish(over) });
+    register.call('PUT', `/api/internal/registers/${uid}`, { token: as, body: spec(over) });
   const sealed = async (registerId: string) => {
     await waitFor(() => register.validators.pooled(registerId).length > 0, { what: 'something to seal' });
     await register.seal(registerId);
@@ -47,10 +47,10 @@ export async function startManaged(name: string) {
   return {
     register,
     clock,
-    wish,
+    spec,
     put,
     sealed,
-    /** Validators have announced themselves just now. */
+    /** Announces all validators now. */
     announce,
     get: (key: string, as = token) => register.call('GET', `/api/internal/registers/${key}`, { token: as }),
     change: (key: string, body: object, headers = {}) =>

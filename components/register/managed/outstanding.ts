@@ -14,8 +14,12 @@ export interface OutstandingDeps {
   readonly findMembers: FindMembers;
 }
 
-/** Whether nobody can say that a transaction is sealed or refused: one whose fate is not known counts as waiting. */
-async function waits(deps: OutstandingDeps, register: Register, { txId }: SubmittedChange): Promise<boolean> {
+/** Whether a transaction is outstanding: neither known to be sealed nor known to be refused. */
+async function isOutstanding(
+  deps: OutstandingDeps,
+  register: Register,
+  { txId }: SubmittedChange,
+): Promise<boolean> {
   const { validators, findMembers } = deps;
   const reads = { db: deps.database.read, validators, findMembers, segments: unfiltered };
   try {
@@ -28,14 +32,14 @@ async function waits(deps: OutstandingDeps, register: Register, { txId }: Submit
   }
 }
 
-/** The operator's control transactions that wait to be sealed; the others are forgotten. */
+/** The operator's control transactions that are not sealed yet; the others are deleted from the list. */
 export async function listOutstanding(
   deps: OutstandingDeps,
   register: Register,
 ): Promise<readonly SubmittedChange[]> {
   const changes = await listChanges(deps.database.read, register.registerNo);
   if (changes.length === 0) return [];
-  const waiting = await Promise.all(changes.map((change) => waits(deps, register, change)));
+  const waiting = await Promise.all(changes.map((change) => isOutstanding(deps, register, change)));
   const done = changes.filter((_, index) => !waiting[index]).map(({ txId }) => txId);
   if (done.length > 0) await deps.database.transact((tx) => forgetChanges(tx, register.registerNo, done));
   return changes.filter((_, index) => waiting[index]);

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { keepHouse } from '../housekeeping/jobs.ts';
+import { runHousekeeping } from '../housekeeping/jobs.ts';
 import { hourMs, type Managed, personKey, startManaged } from './managed.fixture.ts';
 
-describe('the end of registers of custom resources', () => {
+describe('deletion of registers of custom resources', () => {
   let managed: Managed;
   beforeAll(async () => {
     managed = await startManaged('remove');
@@ -35,7 +35,7 @@ describe('the end of registers of custom resources', () => {
       expect((await managed.put(first, { registerId })).body.code).toBe('REGISTER_DELETED');
     });
 
-    it('are not taken from another organisation, nor when they are not there', async () => {
+    it('are not adopted from another organisation, nor when they do not exist', async () => {
       await managed.announce();
       const registerId = await managed.register.createRegister('Theirs');
       const foreign = await managed.put(randomUUID(), { registerId, organizationId: randomUUID() });
@@ -49,7 +49,7 @@ describe('the end of registers of custom resources', () => {
   });
 
   describe('are deleted', () => {
-    it('with Retain not at all: only the resource lets go, for another one to adopt', async () => {
+    it('with Retain not at all: the resource releases them for another one to adopt', async () => {
       const { uid, registerId } = await managed.online();
       expect((await managed.remove(uid, 'Retain')).body).toEqual({ registerId, deletion: null });
       expect((await managed.remove(uid, 'Retain')).status).toBe(200);
@@ -79,7 +79,7 @@ describe('the end of registers of custom resources', () => {
       });
     });
 
-    it('with Purge, whose data goes a day later, by a job that can begin again', async () => {
+    it('with Purge, with the data deleted a day later by a job that can be interrupted', async () => {
       const { uid, registerId } = await managed.online();
       const { deletion } = (await managed.remove(uid, 'Purge')).body;
       expect(deletion.purgeAfter).toBe(new Date(managed.clock.nowMs() + 24 * hourMs).toISOString());
@@ -87,7 +87,7 @@ describe('the end of registers of custom resources', () => {
       expect((await managed.remove(uid, 'Purge')).body.deletion).toEqual(deletion);
       const { clock } = managed;
       const { log } = managed.register.runtime;
-      const house = () => keepHouse({ database: managed.register.database, clock, log });
+      const house = () => runHousekeeping({ database: managed.register.database, clock, log });
       await house();
       expect((await managed.get(uid)).body).toMatchObject({
         phase: 'Deleting',
@@ -106,7 +106,7 @@ describe('the end of registers of custom resources', () => {
       expect(Number(rows.rows[0].count)).toBe(0);
     });
 
-    it('never when they are of the system', async () => {
+    it('never when they are system registers', async () => {
       const { uid } = await managed.online({ purpose: 'System', organizationId: undefined });
       expect((await managed.get(uid)).body).toMatchObject({
         purpose: 'System',
@@ -118,7 +118,7 @@ describe('the end of registers of custom resources', () => {
       }
     });
 
-    it('before they began: the draft goes and the UID makes no other one', async () => {
+    it('before they began: the draft is deleted and the UID creates no other one', async () => {
       const uid = randomUUID();
       await managed.put(uid, { owners: [{ walletAddress: personKey.walletAddress }] });
       expect((await managed.remove(uid, 'Tombstone')).body.deletion).toBeNull();

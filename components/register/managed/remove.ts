@@ -1,6 +1,6 @@
 import { isAppError } from '#core/errors/errors.ts';
 import { refusal } from '../errors.ts';
-import { assertMayDelete, bury, type DeleteDeps } from '../registers/delete.ts';
+import { assertMayDelete, type DeleteDeps, deleteAndNotify } from '../registers/delete.ts';
 import type { Subject } from '../registers/roster.ts';
 import { findRegisterEver, type Register } from '../registers/store.ts';
 import { type Found, getFound } from './status.ts';
@@ -9,10 +9,10 @@ import { hasBegun, hastenPurge, lockManaged, release } from './store.ts';
 export const DELETION_POLICIES = ['Retain', 'Tombstone', 'Purge'] as const;
 export type DeletionPolicy = (typeof DELETION_POLICIES)[number];
 
-/** How long a purge can still be regretted (notes/ledger.md 5.1). */
+/** Grace period in which a purge can still be reverted. */
 const purgeGraceMs = 24 * 3_600_000;
 
-/** What a key names, or undefined for one that was never heard of or has been given up. */
+/** The resource or register of a key; undefined for one that never existed or was released. */
 async function find(deps: DeleteDeps, key: string): Promise<Found | undefined> {
   try {
     return await getFound(deps, key);
@@ -22,7 +22,7 @@ async function find(deps: DeleteDeps, key: string): Promise<Found | undefined> {
   }
 }
 
-/** The draft of a register goes, unless it has begun in this moment. */
+/** Deletes the draft of a register, unless the register has just begun. */
 async function dropDraft(deps: DeleteDeps, uid: string): Promise<boolean> {
   return deps.database.transact(async (tx) => {
     const { registerId } = await lockManaged(tx, uid);
@@ -38,14 +38,14 @@ async function remove(
   policy: Exclude<DeletionPolicy, 'Retain'>,
 ): Promise<void> {
   const purgeAfter = policy === 'Purge' ? new Date(deps.clock.nowMs() + purgeGraceMs) : undefined;
-  await bury(deps, register, { policy, purgeAfter });
+  await deleteAndNotify(deps, register, { policy, purgeAfter });
 }
 
 /**
- * Gives up the register of a custom resource, or deletes it too. Each of it can be repeated. Retain leaves the register as
- * it is; Tombstone deletes it as an Owner or Admin does (L-19); Purge drops its data a day later besides.
+ * Releases the register of a custom resource, and deletes it if the policy says so. Idempotent. Retain keeps the
+ * register; Tombstone deletes it as an Owner or Admin does; Purge also drops its data a day later.
  *
- * @returns what there is to be told of; undefined for a key that names nothing
+ * @returns the facts to report; undefined for an unknown key
  * @throws AppError forbidden SYSTEM_REGISTER_PROTECTED, DELETE_NOT_ATTESTED
  */
 export async function removeManaged(

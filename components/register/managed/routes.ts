@@ -16,7 +16,7 @@ import { getFound, presentDeletion, readStatus, type StatusDeps } from './status
 import { findManager, hasBegun, type Managed } from './store.ts';
 import { type UpsertDeps, upsertRegister } from './upsert.ts';
 import { setValidation, VALIDATION_STATES, type ValidationDeps } from './validation.ts';
-import { attestationBody, uidText, wishBody } from './wish.ts';
+import { attestationBody, specBody, uidText } from './wish.ts';
 
 export interface ManagedDeps extends UpsertDeps, StatusDeps, DeleteDeps, ValidationDeps {
   readonly wallets: UpsertDeps['wallets'];
@@ -30,7 +30,7 @@ const key = z.string().regex(/^(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{
 const params = z.object({ key });
 const config = { policy: 'RequireOperator', rateLimit: 'Api' } as const;
 
-/** A register that is there and takes changes. */
+/** A register that exists and accepts changes. */
 async function getChangeable(deps: ManagedDeps, name: string): Promise<Register> {
   const { known } = await getFound(deps, name);
   if (known === undefined || known.register.status === 'Checking')
@@ -48,9 +48,9 @@ function mountUpsert(app: App, deps: ManagedDeps): void {
       schema: {
         operationId: 'upsertManagedRegister',
         tags,
-        summary: 'Make the register of a custom resource, or go on with it',
+        summary: 'Create the register of a custom resource, or continue its creation',
         params: z.object({ uid: uidText }),
-        body: wishBody,
+        body: specBody,
         response: jsonAnswer('The register.'),
       },
     },
@@ -68,14 +68,14 @@ function mountUpsert(app: App, deps: ManagedDeps): void {
         operationId: 'createManagedRegister',
         tags,
         summary: 'The same, with the UID in the body',
-        body: wishBody.extend({ uid: uidText }),
+        body: specBody.extend({ uid: uidText }),
         response: jsonAnswer('The register.'),
       },
     },
     async (request) => {
       const subject = { caller: callerOf(request), token: bearerOf(request) };
-      const { uid, ...wish } = request.body;
-      const registerId = await upsertRegister(deps, subject, uid, wish);
+      const { uid, ...spec } = request.body;
+      const registerId = await upsertRegister(deps, subject, uid, spec);
       return readStatus(deps, subject, await getFound(deps, registerId));
     },
   );
@@ -89,7 +89,7 @@ function mountOne(app: App, deps: ManagedDeps): void {
       schema: {
         operationId: 'getManagedRegister',
         tags,
-        summary: 'Everything that is shown of a register',
+        summary: 'The complete status of a register',
         params,
         response: jsonAnswer('The register.'),
       },
@@ -106,7 +106,7 @@ function mountOne(app: App, deps: ManagedDeps): void {
       schema: {
         operationId: 'releaseManagedRegister',
         tags,
-        summary: 'Give the register of a custom resource up, or delete it',
+        summary: 'Release the register of a custom resource, or delete it',
         params,
         querystring: z.object({ policy: z.enum(DELETION_POLICIES) }),
         response: jsonAnswer('The deletion.'),
@@ -130,7 +130,7 @@ function mountCount(app: App, deps: ManagedDeps): void {
       schema: {
         operationId: 'countOrganizationRegisters',
         tags,
-        summary: 'How many registers an organisation sees',
+        summary: 'Number of registers that an organisation sees',
         params: z.object({ organizationId: identifier }),
         response: jsonAnswer('The count.'),
       },
@@ -193,8 +193,8 @@ function mountChanges(app: App, deps: ManagedDeps): void {
   );
 }
 
-/** The draft of a register that waits for attestations. */
-async function getWaiting(deps: ManagedDeps, text: string): Promise<Managed> {
+/** The draft of a register that lacks attestations. */
+async function getOpenDraft(deps: ManagedDeps, text: string): Promise<Managed> {
   const registerId = findRegisterId(text);
   const managed = registerId === undefined ? undefined : await findManager(deps.database.read, registerId);
   if (managed?.open === undefined || (await hasBegun(deps.database.read, managed.registerId)))
@@ -203,7 +203,7 @@ async function getWaiting(deps: ManagedDeps, text: string): Promise<Managed> {
   return managed;
 }
 
-/** Owners and admins whose keys the operator does not hold bring their signatures themselves. */
+/** Owners and admins whose keys the operator does not hold attest on these routes. */
 function mountAttestations(app: App, deps: ManagedDeps): void {
   app.post(
     '/api/registers/:registerId/attestations',
@@ -212,7 +212,7 @@ function mountAttestations(app: App, deps: ManagedDeps): void {
       schema: {
         operationId: 'attestRegister',
         tags: ['Registers'],
-        summary: 'Attest for a register that a custom resource has drawn up',
+        summary: 'Attest for the draft register of a custom resource',
         params: z.object({ registerId: z.string() }),
         body: z.strictObject({
           attestations: z.array(attestationBody).max(25).default([]),
@@ -224,8 +224,12 @@ function mountAttestations(app: App, deps: ManagedDeps): void {
     async (request) => {
       const { attestations: given, autoAttest } = request.body;
       if (given.length === 0 && !autoAttest)
-        throw new AppError('invalid', 'INVALID_REQUEST', 'Give attestations, or autoAttest: true.');
-      const managed = await getWaiting(deps, request.params.registerId);
+        throw new AppError(
+          'invalid',
+          'INVALID_REQUEST',
+          'The request must contain attestations or autoAttest: true.',
+        );
+      const managed = await getOpenDraft(deps, request.params.registerId);
       const token = autoAttest ? bearerOf(request) : undefined;
       const after = await collect(deps, managed, { given, token });
       const missing = missingOf(after);
@@ -236,7 +240,7 @@ function mountAttestations(app: App, deps: ManagedDeps): void {
   );
 }
 
-/** Registers of custom resources: routes of the operator alone, never reachable through the gateway. */
+/** Registers of custom resources: routes for the operator only, never reachable through the gateway. */
 export function mountManaged(app: App, deps: ManagedDeps): void {
   mountUpsert(app, deps);
   mountOne(app, deps);

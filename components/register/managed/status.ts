@@ -23,18 +23,21 @@ export interface StatusDeps extends RulesDeps, OutstandingDeps, OperationalDeps 
   readonly validators: Validators;
 }
 
-/** What a key names: a custom resource, a register, or both. */
+/** The target of a key: a custom resource, a register, or both. */
 export interface Found {
   readonly managed: Managed | undefined;
   readonly known: AnyRegister | undefined;
 }
 
-/** Open proposals that a status lists, the newest. */
+/** Maximum open proposals in a status; the newest are listed. */
 const mostProposals = 100;
-/** A register that lacks dockets and got none for so long stands still (notes/ledger.md L-184). */
+/** A register that lacks dockets and received none for this long is stale. */
 const staleMs = 10_000;
 
-/** The resource or register of a key: a UID, or a register id. @throws AppError not_found REGISTER_NOT_FOUND */
+/**
+ * The resource or register of a key: a UID, or a register id.
+ * @throws AppError not_found REGISTER_NOT_FOUND
+ */
 export async function getFound(deps: Pick<StatusDeps, 'database'>, key: string): Promise<Found> {
   const { read } = deps.database;
   const registerId = findRegisterId(key);
@@ -86,7 +89,7 @@ export function presentDeletion(deletion: Deletion | undefined) {
   };
 }
 
-/** Facts of the ledger, or of the draft while there is no ledger. */
+/** Facts of the ledger, or of the draft before the register begins. */
 function factsOf({ managed, known }: Found) {
   const draft = managed?.open?.draft;
   const register = known?.register;
@@ -141,15 +144,15 @@ function presentValidators(rules: LedgerRules, views: readonly ValidatorView[], 
   };
 }
 
-/** Why the register service takes no dockets any more (conflicts/): an operator resumes it. */
+/** Why the register service accepts no dockets (conflicts/); an operator resumes the register. */
 const conflictReason = 'two certificates for one height were seen';
 
-/** What all validators that answer come to: one that halted is worse than all others. */
+/** Aggregates the states of the validators that answer: one that is halted outweighs all others. */
 function validationOf(register: Register, views: readonly ValidatorView[]) {
-  const told = views.flatMap(({ register }) => register ?? []);
+  const reported = views.flatMap(({ register }) => register ?? []);
   const order = ['Halted', 'Running', 'WaitingForValidators', 'Paused', 'Stopped'];
-  const validation = order.find((status) => told.some((each) => each.status === status)) ?? null;
-  const halted = told.find(({ status }) => status === 'Halted');
+  const validation = order.find((status) => reported.some((each) => each.status === status)) ?? null;
+  const halted = reported.find(({ status }) => status === 'Halted');
   const own = register.status === 'Halted' ? conflictReason : null;
   return { validation, haltedReason: own ?? halted?.reason ?? null };
 }
@@ -166,7 +169,7 @@ function equivocationOf(views: readonly ValidatorView[]) {
   });
 }
 
-/** How far the register service is behind what its validators have decided. */
+/** How many decided dockets the register service lacks. */
 function syncOf(register: Register, views: readonly ValidatorView[], nowMs: number) {
   const targetDocket = Math.max(register.height, ...views.map((view) => view.height));
   const isSynced = register.height >= targetDocket;
@@ -202,7 +205,7 @@ async function proposalsOf(
   });
 }
 
-/** What the ledger and its validators say of a register that is there. */
+/** Live state of a register, from the ledger and its validators. */
 async function liveOf(deps: StatusDeps, subject: Subject, register: Register) {
   const nowMs = deps.clock.nowMs();
   const rules = await loadRules(deps, register);
@@ -233,7 +236,7 @@ async function liveOf(deps: StatusDeps, subject: Subject, register: Register) {
   };
 }
 
-/** The same of a register that has not begun, or is deleted. */
+/** The same for a register that has not begun or is deleted. */
 const nothingLive = {
   genesisHash: null,
   cryptoPolicyVersion: null,
@@ -249,7 +252,7 @@ const nothingLive = {
   mempool: { pending: 0 },
 };
 
-/** Everything that the operator shows of a register, in one answer. */
+/** The complete status that the operator shows, in one answer. */
 export async function readStatus(deps: StatusDeps, subject: Subject, found: Found) {
   const { managed, known } = found;
   const isLive = known !== undefined && known.deletion === undefined;

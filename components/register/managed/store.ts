@@ -7,23 +7,23 @@ import type { Draft } from '../registers/draft.ts';
 type Db = Reader<RegisterSchema>;
 type Tx = Transactor<RegisterSchema>;
 
-/** What is drawn up until the owners have attested. */
+/** A draft that waits for the owners' attestations. */
 export interface OpenDraft {
   readonly draft: Draft;
-  readonly wishHash: Buffer;
+  readonly specHash: Buffer;
   readonly expiresAt: Date;
 }
 
-/** A custom resource and the register that its UID stands for. */
+/** A custom resource and the register that its UID is bound to. */
 export interface Managed {
   readonly uid: string;
   readonly registerId: string;
   readonly organizationId: string;
   readonly purpose: 'General' | 'System';
   readonly open: OpenDraft | undefined;
-  /** those that verified, of the draft */
+  /** verified attestations of the draft */
   readonly attestations: readonly RosterAttestation[];
-  /** set when the resource has given the register up */
+  /** set when the resource has released the register */
   readonly releasedAt: Date | undefined;
 }
 
@@ -35,13 +35,13 @@ function managedOf(row: Selectable<ManagedRegistersTable>): Managed {
     registerId: row.register_id,
     organizationId: row.organization_id,
     purpose: row.purpose as Managed['purpose'],
-    open: isOpen ? { draft: draft as Draft, wishHash: hash, expiresAt } : undefined,
+    open: isOpen ? { draft: draft as Draft, specHash: hash, expiresAt } : undefined,
     attestations: row.attestations as RosterAttestation[],
     releasedAt: row.released_at ?? undefined,
   };
 }
 
-/** Binds a UID to a register id once; a second time changes nothing. */
+/** Binds a UID to a register id once; a repetition changes nothing. */
 export async function insertManaged(
   tx: Tx,
   binding: Pick<Managed, 'uid' | 'registerId' | 'organizationId' | 'purpose'> & { readonly at: Date },
@@ -65,7 +65,7 @@ export async function findManaged(db: Db, uid: string): Promise<Managed | undefi
   return row && managedOf(row);
 }
 
-/** The resource that a register belongs to now. */
+/** The resource that currently manages a register. */
 export async function findManager(db: Db, registerId: string): Promise<Managed | undefined> {
   const row = await db
     .selectFrom('managed_registers')
@@ -76,7 +76,7 @@ export async function findManager(db: Db, registerId: string): Promise<Managed |
   return row && managedOf(row);
 }
 
-/** The row, and nobody else changes it before this transaction ends. */
+/** Reads the row and locks it until the transaction ends. */
 export async function lockManaged(tx: Tx, uid: string): Promise<Managed> {
   const row = await tx
     .selectFrom('managed_registers')
@@ -87,13 +87,13 @@ export async function lockManaged(tx: Tx, uid: string): Promise<Managed> {
   return managedOf(row);
 }
 
-/** A new draft takes the place of the last one; what was attested of that is void. */
+/** Replaces the draft; attestations of the previous one are discarded. */
 export async function saveDraft(tx: Tx, uid: string, open: OpenDraft): Promise<void> {
   await tx
     .updateTable('managed_registers')
     .set({
       draft: JSON.stringify(open.draft),
-      wish_hash: open.wishHash,
+      wish_hash: open.specHash,
       expires_at: open.expiresAt,
       attestations: '[]',
     })
@@ -113,7 +113,7 @@ export async function saveAttestations(
     .execute();
 }
 
-/** The draft has become a register. */
+/** Deletes the draft after its register has begun. */
 export async function clearDraft(tx: Tx, uid: string): Promise<void> {
   await tx
     .updateTable('managed_registers')
@@ -122,7 +122,7 @@ export async function clearDraft(tx: Tx, uid: string): Promise<void> {
     .execute();
 }
 
-/** The resource gives its register up, for good; returns whether it had one. */
+/** Releases the register of a resource permanently; returns whether it had one. */
 export async function release(tx: Tx, uid: string, at: Date): Promise<boolean> {
   const released = await tx
     .updateTable('managed_registers')
@@ -171,7 +171,7 @@ export async function listChanges(db: Db, registerNo: number): Promise<Submitted
     .execute();
 }
 
-/** Remembers the latest change of an aggregate. */
+/** Stores the latest change of an aggregate. */
 export async function saveChange(tx: Tx, registerNo: number, change: SubmittedChange): Promise<void> {
   const row = { change: change.change, tx_id: change.txId, submitted_at: change.submittedAt };
   await tx
@@ -181,7 +181,7 @@ export async function saveChange(tx: Tx, registerNo: number, change: SubmittedCh
     .execute();
 }
 
-/** Changes whose fate is known. */
+/** Deletes changes with a known outcome. */
 export async function forgetChanges(tx: Tx, registerNo: number, txIds: readonly string[]): Promise<void> {
   if (txIds.length === 0) return;
   await tx
@@ -191,7 +191,7 @@ export async function forgetChanges(tx: Tx, registerNo: number, txIds: readonly 
     .execute();
 }
 
-/** A deletion that kept the data becomes one that drops it at an instant; the other way round nothing changes. */
+/** Sets a purge date on a deletion that kept the data; an existing date is not postponed. */
 export async function hastenPurge(tx: Tx, registerNo: number, purgeAfter: Date): Promise<void> {
   await tx
     .updateTable('registers')

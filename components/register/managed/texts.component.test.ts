@@ -16,17 +16,17 @@ describe('texts of registers of custom resources', () => {
     ['description', { description: text }],
     ['metadata', { metadata: { a: text } }],
     ['metadata', { metadata: { [text]: 'a' } }],
-  ])('a new register is not drawn up with such a %s, and the refusal names it', async (member, wish) => {
+  ])('a new register with such a %s is refused, and the refusal names it', async (member, spec) => {
     const before = await managed.count();
     const uid = randomUUID();
-    const refused = await managed.put(uid, wish);
+    const refused = await managed.put(uid, spec);
     expect([refused.status, refused.body.code]).toEqual([400, 'INVALID_REQUEST']);
     expect(refused.body.detail).toMatch(new RegExp(`^${member}: write .*invisible format characters`));
     expect(await managed.count()).toBe(before);
     expect((await managed.put(uid)).status).toBe(200);
   });
 
-  it('what the ledger says already stands and may be repeated; what is new may not', async () => {
+  it('texts that the ledger holds already may be repeated; new ones may not', async () => {
     const { uid, registerId } = await managed.online({ metadata: { a: 'old' } });
     const asSealedBefore = 'old\u202e';
     await managed.register.database.pool.query(

@@ -22,7 +22,7 @@ describe('registers of custom resources', () => {
   });
   afterAll(() => managed.register.stop());
 
-  it('are made by one call, with the operator as owner and exactly the named validators', async () => {
+  it('are created by one call, with the operator as owner and exactly the named validators', async () => {
     const uid = randomUUID();
     const made = await managed.put(uid, {
       description: 'of money',
@@ -66,7 +66,7 @@ describe('registers of custom resources', () => {
     expect((await managed.get(registerId)).body).toEqual(body);
   });
 
-  it('are made once, however often and by however many calls at once', async () => {
+  it('are created once, whatever the number of repeated and concurrent calls', async () => {
     const before = await managed.count();
     const uid = randomUUID();
     const answers = await Promise.all(Array.from({ length: 8 }, () => managed.put(uid)));
@@ -79,13 +79,13 @@ describe('registers of custom resources', () => {
     expect(await managed.count()).toBe(before + 1);
     const inBody = await managed.register.call('POST', '/api/internal/registers', {
       token: 'operator',
-      body: managed.wish({ uid }),
+      body: managed.spec({ uid }),
     });
     expect([inBody.status, inBody.body.registerId]).toEqual([200, [...ids][0]]);
   });
 
-  describe('go on after a crash', () => {
-    /** Each place where a call may end for good, by what fails there. */
+  describe('continue after a crash', () => {
+    /** Each step at which a call may crash, by what fails there. */
     const crashes: readonly [string, () => () => void][] = [
       ['before the wallets were asked', () => failing('subjectWallets')],
       ['before the roster was known', () => failing('attestationKeys')],
@@ -119,7 +119,7 @@ describe('registers of custom resources', () => {
       expect((await managed.put(uid)).body).toMatchObject({ phase: 'Online', height: 1 });
     });
 
-    test('before the validators proved their keys, and names who was away', async () => {
+    test('before the validators proved their keys, and names the unreachable ones', async () => {
       const uid = randomUUID();
       managed.register.validators.away.add('validator-2');
       const refused = await managed.put(uid);
@@ -150,7 +150,7 @@ describe('registers of custom resources', () => {
     expect([asked.walletAddress, asked.role]).toEqual([personKey.walletAddress, 'Owner']);
     expect(asked.expiresAt).toBe(new Date(managed.clock.nowMs() + 24 * hourMs).toISOString());
     expect(begun.body).toMatchObject({ title: 'Loans', validators: { size: 0 }, operatorRole: null });
-    // The same again asks for the same.
+    // An identical request asks for the same attestations.
     expect((await managed.put(uid, { owners, admins })).body.pendingAttestations).toEqual([asked, later]);
     const forged = await managed.put(uid, { owners, admins, attestations: [attest(asked, adminKey)] });
     expect([forged.status, forged.body.code]).toEqual([401, 'ATTESTATION_INVALID']);
@@ -181,7 +181,7 @@ describe('registers of custom resources', () => {
     expect([kept.status, kept.body.code]).toEqual([403, 'DELETE_NOT_ATTESTED']);
   });
 
-  it('draw up another draft for another wish, and when the last one expired, under the same id', async () => {
+  it('get a new draft for another spec, and when the last one expired, under the same id', async () => {
     const uid = randomUUID();
     const owners = [{ walletAddress: personKey.walletAddress }];
     const first = (await managed.put(uid, { owners })).body;
@@ -206,7 +206,7 @@ describe('registers of custom resources', () => {
     expect(done.body).toMatchObject({ phase: 'GenesisSubmitted', title: 'Debts' });
   });
 
-  it('make the system register under its id, once, and no other register under an id of their own', async () => {
+  it('create the system register under its id, once, and no other register under an id of their own', async () => {
     const registerId = systemRegisterId('default');
     const system = { purpose: 'System', organizationId: undefined, registerId };
     expect((await managed.put(randomUUID(), { registerId })).body.code).toBe('REGISTER_NOT_FOUND');
@@ -236,7 +236,7 @@ describe('registers of custom resources', () => {
     expect([refused.status, refused.body.code]).toEqual([422, 'OWNER_WALLET_REQUIRED']);
   });
 
-  it('refuse what cannot be, and say what', async () => {
+  it('refuse invalid specs, and name the fault', async () => {
     const code = async (over: object, uid: string = randomUUID()) => {
       const { status, body } = await managed.put(uid, over);
       return [status, body.code];
@@ -263,7 +263,7 @@ describe('registers of custom resources', () => {
       await managed.put(uid, {}, token),
       await managed.get(uid, token),
       await managed.remove(registerId, 'Purge', token),
-      await managed.register.call('POST', '/api/internal/registers', { token, body: managed.wish({ uid }) }),
+      await managed.register.call('POST', '/api/internal/registers', { token, body: managed.spec({ uid }) }),
       await managed.register.call('POST', `/api/internal/registers/${uid}/changes`, { token, body: {} }),
       await managed.register.call('PUT', `/api/internal/registers/${uid}/validation`, { token, body: {} }),
     ];

@@ -9,7 +9,7 @@ import type { RegisterSchema } from '../database/schema.ts';
 import type { NamedSet } from '../directory/default-set.ts';
 import { refusal } from '../errors.ts';
 import { type BeginDeps, beginRegister } from '../registers/begin.ts';
-import { type Draft, type RosterWish, requestAttestations } from '../registers/draft.ts';
+import { type Draft, type RequestedMember, requestAttestations } from '../registers/draft.ts';
 import { firstPolicy } from '../registers/initiate.ts';
 import { resolveRoster, type Subject } from '../registers/roster.ts';
 import { findRegisterEver } from '../registers/store.ts';
@@ -26,37 +26,37 @@ import {
   release,
   saveDraft,
 } from './store.ts';
-import { type RegisterWish, wishHash } from './wish.ts';
+import { type RegisterSpec, specHash } from './wish.ts';
 
 export interface UpsertDeps extends CollectDeps, BeginDeps {
   readonly wallets: Wallets;
   readonly namedSet: NamedSet;
-  /** The one id that a resource may give a register that does not exist yet. */
+  /** The only id that a resource may give a register that does not exist yet. */
   readonly systemRegisterId: string;
 }
 
-/** Attestations of people take their time; what was granted longer ago is asked for anew. */
+/** Attestation by people takes time; a draft older than this is replaced. */
 const draftTtlMs = 24 * 3_600_000;
 
-function organizationOf(wish: RegisterWish): string {
-  if (wish.organizationId !== undefined) return wish.organizationId;
-  if (wish.purpose === 'System') return SYSTEM_ORGANIZATION_ID;
+function organizationOf(spec: RegisterSpec): string {
+  if (spec.organizationId !== undefined) return spec.organizationId;
+  if (spec.purpose === 'System') return SYSTEM_ORGANIZATION_ID;
   throw new AppError('invalid', 'INVALID_REQUEST', 'organizationId: required unless purpose is System');
 }
 
-/** An existing register that a resource takes over: it must be there, of that organisation, and nobody else's. */
+/** Adopts an existing register: it must exist, belong to that organisation, and have no other resource. */
 async function adopt(
   tx: Transactor<RegisterSchema>,
-  wish: RegisterWish & { readonly registerId: string },
+  spec: RegisterSpec & { readonly registerId: string },
   at: Date,
 ): Promise<void> {
-  const { registerId, replaces } = wish;
+  const { registerId, replaces } = spec;
   const found = await findRegisterEver(tx, registerId);
   if (found === undefined || found.deletion !== undefined) throw refusal('REGISTER_NOT_FOUND');
   const { register } = found;
-  if ((register.organizationId ?? SYSTEM_ORGANIZATION_ID) !== organizationOf(wish))
+  if ((register.organizationId ?? SYSTEM_ORGANIZATION_ID) !== organizationOf(spec))
     throw refusal('REGISTER_OF_ANOTHER_ORGANIZATION');
-  if (register.purpose !== wish.purpose)
+  if (register.purpose !== spec.purpose)
     throw refusal('IMMUTABLE_FIELD', { details: { fields: ['purpose'] } });
   const manager = await findManager(tx, registerId);
   if (manager === undefined) return;
@@ -64,25 +64,25 @@ async function adopt(
   await release(tx, manager.uid, at);
 }
 
-/** The system register of this installation may be made by a resource, under the id that it has everywhere (L-117). */
+/** A resource may create the system register of this installation, under its well-known id. */
 async function isNewSystemRegister(
   { systemRegisterId }: UpsertDeps,
   tx: Transactor<RegisterSchema>,
-  { purpose, registerId }: RegisterWish,
+  { purpose, registerId }: RegisterSpec,
 ): Promise<boolean> {
   const names = purpose === 'System' && registerId === systemRegisterId;
   return names && (await findRegisterEver(tx, systemRegisterId)) === undefined;
 }
 
-async function take(deps: UpsertDeps, uid: string, wish: RegisterWish): Promise<Managed | undefined> {
+async function take(deps: UpsertDeps, uid: string, spec: RegisterSpec): Promise<Managed | undefined> {
   const at = new Date(deps.clock.nowMs());
-  const organizationId = organizationOf(wish);
-  const { purpose, registerId: wanted } = wish;
+  const organizationId = organizationOf(spec);
+  const { purpose, registerId: wanted } = spec;
   const registerId = wanted ?? registerIdOfUuid(randomUUID());
   try {
     return await deps.database.transact(async (tx) => {
-      const isNew = await isNewSystemRegister(deps, tx, wish);
-      if (wanted !== undefined && !isNew) await adopt(tx, { ...wish, registerId: wanted }, at);
+      const isNew = await isNewSystemRegister(deps, tx, spec);
+      if (wanted !== undefined && !isNew) await adopt(tx, { ...spec, registerId: wanted }, at);
       await insertManaged(tx, { uid, registerId, organizationId, purpose, at });
       return findManaged(tx, uid);
     });
@@ -92,15 +92,15 @@ async function take(deps: UpsertDeps, uid: string, wish: RegisterWish): Promise<
   }
 }
 
-/** The register id of a UID: fixed by the first call, whatever becomes of that call afterwards. */
-async function bind(deps: UpsertDeps, uid: string, wish: RegisterWish): Promise<Managed> {
-  const managed = (await findManaged(deps.database.read, uid)) ?? (await take(deps, uid, wish));
+/** The register id of a UID: fixed by the first call, whatever the outcome of that call. */
+async function bind(deps: UpsertDeps, uid: string, spec: RegisterSpec): Promise<Managed> {
+  const managed = (await findManaged(deps.database.read, uid)) ?? (await take(deps, uid, spec));
   if (managed === undefined || managed.releasedAt !== undefined) throw refusal('REGISTER_DELETED');
-  if (wish.registerId !== undefined && wish.registerId !== managed.registerId)
+  if (spec.registerId !== undefined && spec.registerId !== managed.registerId)
     throw refusal('UID_BOUND', { details: { registerId: managed.registerId } });
   const fields = [
-    ...(organizationOf(wish) === managed.organizationId ? [] : ['organizationId']),
-    ...(wish.purpose === managed.purpose ? [] : ['purpose']),
+    ...(organizationOf(spec) === managed.organizationId ? [] : ['organizationId']),
+    ...(spec.purpose === managed.purpose ? [] : ['purpose']),
   ];
   if (fields.length > 0) {
     const message = `${fields.join(' and ')} of a register cannot be changed.`;
@@ -110,26 +110,26 @@ async function bind(deps: UpsertDeps, uid: string, wish: RegisterWish): Promise<
 }
 
 function isCurrent({ open }: Managed, hash: Buffer, nowMs: number): boolean {
-  return open?.wishHash.equals(hash) === true && open.expiresAt.getTime() > nowMs;
+  return open?.specHash.equals(hash) === true && open.expiresAt.getTime() > nowMs;
 }
 
-async function rosterOf(deps: UpsertDeps, subject: Subject, wish: RegisterWish): Promise<RosterWish[]> {
-  const own = wish.owners.some((owner) => 'operatorWallet' in owner)
+async function rosterOf(deps: UpsertDeps, subject: Subject, spec: RegisterSpec): Promise<RequestedMember[]> {
+  const own = spec.owners.some((owner) => 'operatorWallet' in owner)
     ? (await deps.wallets.subjectWallets(subject.token))[0]?.walletAddress
     : undefined;
-  const owners = wish.owners.map((owner) => {
+  const owners = spec.owners.map((owner) => {
     if ('walletAddress' in owner) return owner;
     if (own === undefined) throw refusal('OWNER_WALLET_REQUIRED');
     return { walletAddress: own };
   });
-  return resolveRoster(deps.wallets, subject, { owners, additionalAdmins: wish.admins });
+  return resolveRoster(deps.wallets, subject, { owners, additionalAdmins: spec.admins });
 }
 
-async function drawUp(deps: UpsertDeps, subject: Subject, managed: Managed, wish: RegisterWish) {
+async function createDraft(deps: UpsertDeps, subject: Subject, managed: Managed, spec: RegisterSpec) {
   const { registerId } = managed;
-  const { title, description, purpose, devMode, metadata } = wish;
-  const policy = firstPolicy(wish);
-  const roster = await rosterOf(deps, subject, wish);
+  const { title, description, purpose, devMode, metadata } = spec;
+  const policy = firstPolicy(spec);
+  const roster = await rosterOf(deps, subject, spec);
   const grantedAt = formatLedgerTimestamp(deps.clock.nowMicros());
   const attestations = requestAttestations({ registerId, title, grantedAt }, roster);
   const facts = { registerId, title, description, purpose, devMode, metadata };
@@ -137,18 +137,18 @@ async function drawUp(deps: UpsertDeps, subject: Subject, managed: Managed, wish
   return draft;
 }
 
-/** The draft of a wish; of two that are drawn up at once the first one stands. */
+/** The draft for a spec; of two concurrent drafts the first one wins. */
 async function draftOf(
   deps: UpsertDeps,
   subject: Subject,
   managed: Managed,
-  wish: RegisterWish,
+  spec: RegisterSpec,
 ): Promise<Managed> {
-  const hash = wishHash(wish);
+  const hash = specHash(spec);
   const nowMs = deps.clock.nowMs();
   if (isCurrent(managed, hash, nowMs)) return managed;
-  const draft = await drawUp(deps, subject, managed, wish);
-  const open = { draft, wishHash: hash, expiresAt: new Date(nowMs + draftTtlMs) };
+  const draft = await createDraft(deps, subject, managed, spec);
+  const open = { draft, specHash: hash, expiresAt: new Date(nowMs + draftTtlMs) };
   return deps.database.transact(async (tx) => {
     const now = await lockManaged(tx, managed.uid);
     if (isCurrent(now, hash, nowMs) || now.releasedAt !== undefined) return now;
@@ -158,15 +158,15 @@ async function draftOf(
   });
 }
 
-/** Begins the register once every owner has attested; false when somebody else did, or drew up another draft. */
-async function begin(deps: UpsertDeps, managed: Managed, wish: RegisterWish): Promise<boolean> {
+/** Creates the register once every owner has attested; false when another call did, or replaced the draft. */
+async function begin(deps: UpsertDeps, managed: Managed, spec: RegisterSpec): Promise<boolean> {
   const { open, registerId, organizationId, attestations } = managed;
   if (open === undefined || missingOf(managed).some(({ data }) => data.role === 'Owner')) return true;
   const { draft } = open;
   const roster = draft.attestations.flatMap(
     ({ data }) => attestations.find(({ subject }) => subject === data.subject) ?? [],
   );
-  const validators = await deps.namedSet(registerId, wish.validators);
+  const validators = await deps.namedSet(registerId, spec.validators);
   const beginning = { draft, organizationId, roster, validators };
   const begun = await beginRegister(deps, beginning, async (tx) => {
     const now = await lockManaged(tx, managed.uid);
@@ -181,9 +181,9 @@ async function begin(deps: UpsertDeps, managed: Managed, wish: RegisterWish): Pr
 const mostAttempts = 3;
 
 /**
- * Makes the register of a custom resource, or goes on where an earlier call ended (notes/ledger.md 5.1): its id is fixed,
- * a draft is drawn up, the caller's wallet attests, and with the attestations of all owners it begins. Each step is a
- * commit of its own that the next call finds; what has begun is not changed here.
+ * Creates the register of a custom resource, or continues an interrupted call: its id is fixed, a draft is written, the
+ * caller's wallet attests, and with the attestations of all owners the register begins. Each step is its own commit,
+ * which the next call finds. A register that has begun is not changed here.
  *
  * @returns id of the register
  */
@@ -191,22 +191,27 @@ export async function upsertRegister(
   deps: UpsertDeps,
   subject: Subject,
   uid: string,
-  wish: RegisterWish,
+  spec: RegisterSpec,
 ): Promise<string> {
-  const managed = await bind(deps, uid, wish);
+  const managed = await bind(deps, uid, spec);
   const { registerId } = managed;
   const known = await findRegisterEver(deps.database.read, registerId);
   if (known?.deletion !== undefined) throw refusal('REGISTER_DELETED');
   if (known !== undefined) return registerId;
-  assertReadable(wish);
+  assertReadable(spec);
   for (let attempt = 0; attempt < mostAttempts; attempt += 1) {
-    const drafted = await draftOf(deps, subject, managed, wish);
-    const from = { given: wish.attestations, token: subject.token };
+    const drafted = await draftOf(deps, subject, managed, spec);
+    const from = { given: spec.attestations, token: subject.token };
     const attested = await collect(deps, drafted, from);
-    if (await begin(deps, attested, wish)) return registerId;
+    if (await begin(deps, attested, spec)) return registerId;
     if (await hasBegun(deps.database.read, registerId)) return registerId;
   }
-  throw new AppError('conflict', 'IDEMPOTENCY_IN_PROGRESS', 'Another call draws up this register.', {
-    retryAfterSeconds: 1,
-  });
+  throw new AppError(
+    'conflict',
+    'IDEMPOTENCY_IN_PROGRESS',
+    'Another call is creating this register; retry.',
+    {
+      retryAfterSeconds: 1,
+    },
+  );
 }

@@ -12,15 +12,15 @@ export interface ValidationDeps {
 export const VALIDATION_STATES = ['Running', 'Paused', 'Stopped'] as const;
 export type ValidationState = (typeof VALIDATION_STATES)[number];
 
-/** What leads to a state from any other one: a stopped register is started before it is paused (L-75). */
-const ways: Readonly<Record<ValidationState, readonly ValidationAct[]>> = {
+/** The actions that lead to a state from any other: a stopped register is started before it is paused. */
+const actionsTo: Readonly<Record<ValidationState, readonly ValidationAct[]>> = {
   Running: ['start'],
   Paused: ['start', 'pause'],
   Stopped: ['stop'],
 };
 
-/** Whether a member came to the state; false when it cannot be reached. Throws what it refuses. */
-async function lead(
+/** Whether a member reached the state; false when it is unreachable. Throws its refusals. */
+async function bringToState(
   deps: ValidationDeps,
   at: ValidatorAddress,
   registerId: string,
@@ -35,7 +35,7 @@ async function lead(
       });
       if (status !== 'Stopped') return true;
     }
-    for (const act of ways[state]) await deps.validators.act(at, registerId, act);
+    for (const act of actionsTo[state]) await deps.validators.act(at, registerId, act);
     return true;
   } catch (error) {
     if (isAppError(error, 'unavailable') || isAppError(error, 'timeout')) return false;
@@ -44,8 +44,8 @@ async function lead(
 }
 
 /**
- * Brings every member of a register to a state; a second time changes nothing. Who cannot be reached is named.
- * @throws AppError unavailable VALIDATOR_UNAVAILABLE when nobody can be, conflict REGISTER_HALTED
+ * Brings every member of a register to a state; idempotent. Returns the unreachable members.
+ * @throws AppError unavailable VALIDATOR_UNAVAILABLE when none can be reached, conflict REGISTER_HALTED
  */
 export async function setValidation(
   deps: ValidationDeps,
@@ -53,7 +53,7 @@ export async function setValidation(
   state: ValidationState,
 ) {
   const members = await deps.findMembers(registerNo);
-  const led = await Promise.all(members.map((member) => lead(deps, member, registerId, state)));
+  const led = await Promise.all(members.map((member) => bringToState(deps, member, registerId, state)));
   const failed = members.filter((_, index) => !led[index]).map(({ validatorId }) => validatorId);
   if (failed.length === members.length) throw refusal('VALIDATOR_UNAVAILABLE', { retryAfterSeconds: 1 });
   return {

@@ -28,8 +28,8 @@ export const attestationBody = z.strictObject({
 });
 export type GivenAttestation = z.output<typeof attestationBody>;
 
-/** What a custom resource asks for. */
-export const wishBody = z.strictObject({
+/** The spec of a Register resource. */
+export const specBody = z.strictObject({
   title: knownTitle,
   description: knownDescription.optional(),
   purpose: z.enum(['General', 'System']).default('General'),
@@ -59,11 +59,11 @@ export const wishBody = z.strictObject({
   replaces: uidText.optional().describe('The UID that an adoption takes the register from.'),
   attestations: z.array(attestationBody).max(25).default([]),
 });
-export type RegisterWish = z.output<typeof wishBody>;
+export type RegisterSpec = z.output<typeof specBody>;
 
-/** What a draft is drawn up from: another wish is another draft, which must be attested anew. */
-export function wishHash(wish: RegisterWish): Buffer {
-  const { title, description, devMode, metadata, policy, owners, admins } = wish;
+/** Hash of the parts of a spec that the draft depends on: another spec gives another draft with new attestations. */
+export function specHash(spec: RegisterSpec): Buffer {
+  const { title, description, devMode, metadata, policy, owners, admins } = spec;
   const drawn = { title, description, devMode, metadata, policy, owners, admins };
   return Buffer.from(sha256(canonicalJson(drawn)));
 }

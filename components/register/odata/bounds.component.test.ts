@@ -16,7 +16,7 @@ beforeAll(async () => {
   register = await startTestRegister('odata_bounds');
   registerId = await register.createRegister();
   const { pool } = register.database;
-  // with several partitions the planner may read and sort where it could go along an index
+  // with several partitions the planner may prefer reading and sorting over an index scan
   for (const [name, from] of [
     ['p1', 10_000],
     ['p2', 20_000],
@@ -49,8 +49,8 @@ afterAll(() => register.stop());
 const get = (path: string, options: Record<string, string> = {}) =>
   register.call('GET', `/odata/${path}?${new URLSearchParams(options)}`, { token: 'admin' });
 
-/** Follows the links from page to page and gives the rows of each. */
-async function walk(options: Record<string, string>): Promise<number[][]> {
+/** Follows the links from page to page and returns the rows of each. */
+async function readPages(options: Record<string, string>): Promise<number[][]> {
   const pages: number[][] = [];
   let answer = await get('Transactions', options);
   for (;;) {
@@ -68,23 +68,23 @@ async function walk(options: Record<string, string>): Promise<number[][]> {
 
 const needle = 1 * perDocket + 1_234;
 
-it('finds a row however deep it lies, in steps of a bounded size', async () => {
+it('finds a row at any depth, in bounded steps', async () => {
   const steps = Math.ceil((dockets * perDocket + 1) / MOST_EXAMINED);
-  const forwards = await walk({ $filter: "actionId eq 'needle'" });
+  const forwards = await readPages({ $filter: "actionId eq 'needle'" });
   expect(forwards.flat()).toEqual([needle]);
   expect(forwards).toHaveLength(steps);
-  const backwards = await walk({ $filter: "endswith(actionId,'dle')", $orderby: 'docketNumber' });
+  const backwards = await readPages({ $filter: "endswith(actionId,'dle')", $orderby: 'docketNumber' });
   expect(backwards.flat()).toEqual([needle]);
-  const byTime = await walk({ $filter: "contains(actionId,'eed')", $orderby: 'timestamp desc' });
+  const byTime = await readPages({ $filter: "contains(actionId,'eed')", $orderby: 'timestamp desc' });
   expect(byTime.flat()).toEqual([needle]);
-  const skipped = await walk({ $filter: "senderAddress ne 'sender-1'", $skip: '10000', $top: '3' });
+  const skipped = await readPages({ $filter: "senderAddress ne 'sender-1'", $skip: '10000', $top: '3' });
   const others = Array.from({ length: dockets * perDocket }, (_, n) => dockets * perDocket - 1 - n).filter(
     (n) => n % 7 !== 1,
   );
   expect(skipped.flat()).toEqual(others.slice(10_000, 10_003).map((n) => n + perDocket));
 });
 
-it('orders by an index at any depth, and sorts only what is little', async () => {
+it('orders by an index at any depth, and sorts only small results', async () => {
   const [newest] = (await get('Transactions', { $orderby: 'timestamp desc', $top: '1' })).body.value;
   expect(newest.transactionType).toBe('Genesis');
   const [oldest] = (await get('Transactions', { $orderby: 'timestamp', $top: '1' })).body.value;
@@ -95,7 +95,7 @@ it('orders by an index at any depth, and sorts only what is little', async () =>
   expect(narrow.status).toBe(200);
 });
 
-it('counts everything from counters, and what matches up to a bound', async () => {
+it('counts all rows from counters, and matches up to a bound', async () => {
   expect((await get('Transactions/$count')).text).toBe(String(dockets * perDocket + 1));
   const many = (await get('Transactions', { $filter: "actionId eq 'hay'", $count: 'true', $top: '0' })).body;
   expect(many).toMatchObject({ '@odata.count': 10_000, '@Chancery.countIsLowerBound': true, value: [] });
@@ -163,11 +163,11 @@ it.each([
   ['nothing that is there', { $filter: "actionId eq 'none'" }, 3 * MOST_EXAMINED],
   ['nothing of a sender', { $filter: "actionId eq 'none' and senderAddress eq 'sender-3'" }, 3 * 3_572],
 ])('reads no more rows of 25,000 than it needs: %s', async (_what, options, most) => {
-  // one row more where a scan looks past its end
+  // one more row where a scan reads past its end
   expect(await rowsRead(options)).toBeLessThanOrEqual(most + 25);
 });
 
-it('reads no more rows than it needs for what an address sent', async () => {
+it('reads no more rows than it needs for the transactions of an address', async () => {
   expect(await rowsRead({}, 'sender-3')).toBeLessThanOrEqual(2 * 21 + 25);
 });
 

@@ -71,7 +71,7 @@ export function metadataJson(): object {
   };
 }
 
-/** The service document: what there is to ask for. */
+/** The service document: the list of entity sets. */
 export function serviceDocument(base: string): object {
   return {
     '@odata.context': `${base}$metadata`,

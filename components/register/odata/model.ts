@@ -3,10 +3,10 @@ export type EdmType = 'Edm.String' | 'Edm.Boolean' | 'Edm.Int64' | 'Edm.DateTime
 export interface Property {
   readonly name: string;
   readonly type: EdmType;
-  /** Column of the rows that `candidates` gives. */
+  /** Column of the rows of `candidates`. */
   readonly column: string;
   readonly nullable: boolean;
-  /** Lower-case hexadecimal text: literals beside it are lowered, and a GUID stands for its digits (L-04). */
+  /** Lower-case hexadecimal text: literals compared with it are lowered, and a GUID means its digits. */
   readonly hex: boolean;
 }
 
@@ -101,14 +101,14 @@ const dockets: EntitySet = {
   ],
 };
 
-/** What `/odata/` shows (notes/ledger.md L-126): sealed history only, and nothing of any payload. */
+/** The entity sets of `/odata/`: sealed history only, without any payload. */
 export const ENTITY_SETS: Readonly<Record<SetName, EntitySet>> = {
   Registers: registers,
   Transactions: transactions,
   Dockets: dockets,
 };
 
-/** The property of that name; names are told apart by case. */
+/** The property with that name; names are case-sensitive. */
 export function findProperty(set: EntitySet, name: string): Property | undefined {
   return set.properties.find((one) => one.name === name);
 }

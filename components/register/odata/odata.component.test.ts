@@ -60,7 +60,7 @@ describe('OData', () => {
     return [status, body.error?.code, body.error?.target, body.error?.innererror?.position];
   };
 
-  it('shows what it has', async () => {
+  it('serves its metadata', async () => {
     const service = await get('');
     expect(service.headers).toMatchObject({ 'odata-version': '4.0' });
     expect(service.body.value.map(({ name }: { name: string }) => name)).toEqual([
@@ -76,7 +76,7 @@ describe('OData', () => {
     expect((await register.call('GET', '/odata/Registers')).status).toBe(401);
   });
 
-  it('lists what the organisation sees, and nothing else', async () => {
+  it('lists only what the organisation may see', async () => {
     const seen = await values('Registers');
     expect(seen.map(({ id }: { id: string }) => id)).toEqual([otherId, registerId]);
     expect((await values('Registers', {}, 'stranger')).map(({ id }: { id: string }) => id)).toEqual([
@@ -156,7 +156,7 @@ describe('OData', () => {
     }
   });
 
-  it('finds what it shows by what it shows', async () => {
+  it('finds rows by the values that it shows', async () => {
     for (const set of ['Transactions', 'Dockets', 'Registers']) {
       const [row] = await values(set, { $filter: set === 'Registers' ? 'true' : own(), $top: '1' });
       for (const [name, value] of Object.entries(row)) {
@@ -170,7 +170,7 @@ describe('OData', () => {
     }
   });
 
-  it('gives one entity by its key', async () => {
+  it('returns one entity by its key', async () => {
     const [, txId = ''] = txIds;
     const one = await get(`Transactions('${txId.toUpperCase()}')`);
     expect(one.body).toMatchObject({ registerId, txId, transactionId: txId, docketNumber: 1, position: 1 });
@@ -210,18 +210,18 @@ describe('OData', () => {
       const whole = numbers(await values('Transactions', options));
       expect(whole).toHaveLength(13);
       if (expected !== undefined) expect([orderBy, whole]).toEqual([orderBy, expected]);
-      const walked: number[] = [];
+      const paged: number[] = [];
       let path = `/odata/Transactions?${new URLSearchParams(options)}`;
       for (let pages = 0; pages < 10; pages += 1) {
         const { body } = await register.call('GET', path, {
           token: 'admin',
           headers: { prefer: 'odata.maxpagesize=3' },
         });
-        walked.push(...numbers(body.value));
+        paged.push(...numbers(body.value));
         if (body['@odata.nextLink'] === undefined) break;
         path = String(body['@odata.nextLink']).replace(/^https?:\/\/[^/]*/, '');
       }
-      expect([orderBy, walked]).toEqual([orderBy, whole]);
+      expect([orderBy, paged]).toEqual([orderBy, whole]);
       expect(numbers(await values('Transactions', { ...options, $skip: '5', $top: '4' }))).toEqual(
         whole.slice(5, 9),
       );
@@ -236,7 +236,7 @@ describe('OData', () => {
     expect(await values('Transactions', { $top: '0' })).toEqual([]);
   });
 
-  it('walks every row of several registers once', async () => {
+  it('pages through every row of several registers once', async () => {
     const seen: string[] = [];
     let path = '/odata/Transactions';
     for (let pages = 0; pages < 30; pages += 1) {
@@ -251,7 +251,7 @@ describe('OData', () => {
     expect([seen.length, new Set(seen).size]).toEqual([26, 26]);
   });
 
-  it('ignores a preferred size that is not written in decimal digits', async () => {
+  it('ignores a preferred size that is not in decimal digits', async () => {
     const sizeFor = async (prefer: string) =>
       (await register.call('GET', '/odata/Transactions', { token: 'admin', headers: { prefer } })).body.value
         .length;
@@ -286,7 +286,7 @@ describe('OData', () => {
     '/* */',
     'a\u2019b',
     "O'Hara; drop table registers;--",
-  ])('takes %j for text', async (text) => {
+  ])('treats %j as text', async (text) => {
     const literal = `'${text.replaceAll("'", "''")}'`;
     const filters = [`title eq ${literal}`, `contains(title,${literal})`, `endswith(title,${literal})`];
     const titles = ['Loans', "O'Hara; drop table registers;--"];
@@ -305,7 +305,7 @@ describe('OData', () => {
     expect((await get(`Registers(${encodeURIComponent(literal)})`)).status).toBe(404);
   });
 
-  it('names the place of what it cannot read', async () => {
+  it('reports the location of a syntax error', async () => {
     const invalid = (option: string, position: number) => [400, 'QUERY_INVALID', option, position];
     const foreign = (option: string, position: number) => [501, 'QUERY_NOT_SUPPORTED', option, position];
     expect(await refusedAt({ $top: '101' })).toEqual(invalid('$top', 0));

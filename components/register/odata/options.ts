@@ -8,7 +8,7 @@ import { type Expression, malformedQuery, type QueryOption, unsupportedQuery } f
 import type { TypedOrdering } from './translation/store.ts';
 import { type Typed, type TypingContext, typeFilter, typeOrdering } from './typed.ts';
 
-/** Query options as they came: text by name. */
+/** Raw query options: text by name. */
 export type RawOptions = Readonly<Record<string, string>>;
 
 export interface Options {
@@ -24,7 +24,7 @@ export interface Options {
 const maxTop = 100;
 const maxSkip = 10_000;
 
-/** Options of OData that exist and are not served here. */
+/** Options of OData that are not supported here. */
 const foreign: readonly string[] = [
   '$expand',
   '$search',
@@ -67,13 +67,13 @@ const token = z.object({
   skip: z.int().min(0).max(1_000_000),
 });
 
-/** The text of `$skiptoken` for a place. It says where to go on, and nothing of who may see what lies there. */
+/** Formats the `$skiptoken` for a place. It encodes a position only; access is checked on every request. */
 export function printStart({ after, offset }: Start): string {
   const at = after && [after.registerId, after.place.docketNumber, after.place.position, after.place.micros];
   return Buffer.from(JSON.stringify({ ...(at && { at }), skip: offset })).toString('base64url');
 }
 
-/** Reads what `printStart` printed. Throws QUERY_INVALID. */
+/** Parses the text of `printStart`. Throws QUERY_INVALID. */
 export function parseStart(text: string, option: QueryOption = '$skiptoken'): Start {
   const refuse = () => malformedQuery({ option, position: 0 }, 'not a token of this service');
   let value: unknown;
@@ -105,14 +105,14 @@ function refuseUnknown(options: RawOptions, known: readonly string[]): void {
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   const name = unknown.slice(0, 64);
-  // the options that exist are named by themselves, all others by the name that came
+  // known options appear in the error under their own name, all others under the given one
   const place = { option: name as QueryOption, position: 0 };
   throw foreign.includes(unknown)
     ? unsupportedQuery(place, 'the option')
     : malformedQuery(place, 'no such option');
 }
 
-/** What a filter means for an entity set. Throws as `typeFilter`. */
+/** Parses and types a filter of an entity set. Throws as `typeFilter`. */
 export function readFilter(set: EntitySet, text: string, nowMicros: bigint): Typed {
   return typeFilter({ set, option: '$filter', nowMicros }, parseFilter(text));
 }
@@ -134,7 +134,7 @@ function refuseFormat(text: string | undefined): void {
 }
 
 /**
- * Reads the options of a collection.
+ * Parses the options of a collection.
  * @throws AppError invalid QUERY_INVALID, not_implemented QUERY_NOT_SUPPORTED, both with option and position
  */
 export function readOptions(set: EntitySet, options: RawOptions, nowMicros: bigint): Options {
@@ -172,8 +172,8 @@ export function readCountOptions(set: EntitySet, options: RawOptions, nowMicros:
 }
 
 /**
- * The filter that a key in a path means. A key with one part that has no name is the last of the set's key: an id of a
- * transaction names it alone. Throws as `typeFilter`.
+ * The filter for a key in a path. A single unnamed part is the last property of the set's key: the id of a transaction
+ * suffices. Throws as `typeFilter`.
  */
 export function readKey(set: EntitySet, text: string, nowMicros: bigint): Typed {
   const parts = parseKey(text);

@@ -23,7 +23,7 @@ const at = 0;
 const withoutPlaces = (expression: Expression): unknown =>
   JSON.parse(JSON.stringify(expression, (name, value) => (name === 'at' ? undefined : value)));
 
-describe('what a filter says', () => {
+describe('parsing a filter', () => {
   it.each([
     ["senderAddress eq 'a'", "senderAddress eq 'a'"],
     ['a or b and c', 'a or (b and c)'],
@@ -127,7 +127,7 @@ describe('the cases of the OASIS grammar', () => {
     'now()',
     'now( )',
     'ReleaseDate gt 2013-05-24',
-  ])('$filter=%s is read, and says the same when it is printed', (text) => {
+  ])('$filter=%s is parsed, and parses the same when printed', (text) => {
     expect(printed(printed(text))).toBe(printed(text));
   });
 
@@ -152,7 +152,7 @@ describe('the cases of the OASIS grammar', () => {
     ["length(geography'SRID=0;Point(142.1 64.1)') gt 1", 7],
     ["a eq duration'PT1S'", 5],
     ['{"Street":"NE"} eq Address', 0],
-  ])('$filter=%s is named as not supported at %i', (text, position) => {
+  ])('$filter=%s is reported as not supported at %i', (text, position) => {
     expect(refused(() => parseFilter(text))).toEqual(['QUERY_NOT_SUPPORTED', position]);
   });
 
@@ -165,7 +165,7 @@ describe('the cases of the OASIS grammar', () => {
     expect(parseOrderBy(text).map(({ direction }) => direction)).toEqual(directions);
   });
 
-  it('reads $select', () => {
+  it('parses $select', () => {
     expect(parseSelect('Rating,ReleaseDate')?.map(({ name }) => name)).toEqual(['Rating', 'ReleaseDate']);
     expect(parseSelect('*')).toBeUndefined();
     for (const [text, position] of [
@@ -178,7 +178,7 @@ describe('the cases of the OASIS grammar', () => {
     }
   });
 
-  it('reads keys', () => {
+  it('parses keys', () => {
     const key = (text: string) => parseKey(text).map(({ name, value }) => [name, printExpression(value)]);
     expect(key("'O''Neil'")).toEqual([[undefined, "'O''Neil'"]]);
     expect(key("registerId='a=b,c',docketNumber=3")).toEqual([
@@ -198,7 +198,7 @@ describe('bounds', () => {
     expect(refused(() => parseFilter(`a${' '.repeat(characters)}`))).toEqual(['QUERY_INVALID', characters]);
   });
 
-  it('on what stands inside something else', () => {
+  it('on nesting', () => {
     const nested = (levels: number) => `${'('.repeat(levels)}a${')'.repeat(levels)}`;
     expect(refused(() => parseFilter(nested(depth)))).toBeUndefined();
     expect(refused(() => parseFilter(nested(depth + 1)))).toEqual(['QUERY_INVALID', depth]);
@@ -266,8 +266,8 @@ const { expression: expressionArbitrary } = fc.letrec<{ expression: Expression }
   ),
 }));
 
-describe('every text', () => {
-  it('of an expression reads as that expression', () => {
+describe('any text', () => {
+  it('printed from an expression parses as that expression', () => {
     fc.assert(
       fc.property(expressionArbitrary, (expression) => {
         const text = printExpression(expression);
@@ -283,7 +283,7 @@ describe('every text', () => {
     );
   });
 
-  it('is read or refused at a place inside it', () => {
+  it('is parsed, or refused with a position inside it', () => {
     const piece = fc.oneof(
       fc.constantFrom(
         '(',

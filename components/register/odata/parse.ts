@@ -11,15 +11,15 @@ import {
 } from './syntax.ts';
 import { readTokens, type Token } from './tokens.ts';
 
-/** Operators of OData that no expression here may use. */
+/** Operators of OData that are not supported here. */
 const foreignOperators: readonly string[] = ['add', 'sub', 'mul', 'div', 'divby', 'mod', 'has'];
 
 interface Parser {
   peek(): Token;
   take(): Token;
-  /** Counts a term; refuses the one too many. */
+  /** Counts a term; refuses one above the limit. */
   count(token: Token): void;
-  /** Reads something one level further in. */
+  /** Parses one nesting level deeper. */
   inside<T>(token: Token, read: () => T): T;
   fail(token: Token, what: string): Error;
   unsupported(token: Token, what: string): Error;
@@ -65,7 +65,7 @@ function expect(parser: Parser, kind: '(' | ')' | 'end'): Token {
   throw parser.fail(token, `expected ${wanted}, found ${described(token)}`);
 }
 
-/** The next token as an operator, in lower case; undefined when it is none. */
+/** The next token as an operator in lower case; undefined for anything else. */
 function operatorAt(parser: Parser): string | undefined {
   const token = parser.peek();
   return token.kind === 'word' ? token.text.toLowerCase() : undefined;
@@ -180,8 +180,8 @@ function readExpression(parser: Parser): Expression {
 }
 
 /**
- * Reads a `$filter` (OData 4.01 URL conventions 5.1.1): comparisons, `in`, `and`, `or`, `not`, calls, literals. Keywords in
- * any case. What it means is judged by `typeFilter`.
+ * Parses a `$filter` (OData 4.01 URL conventions 5.1.1): comparisons, `in`, `and`, `or`, `not`, calls, literals.
+ * Keywords in any case. `typeFilter` judges its meaning.
  * @throws AppError invalid QUERY_INVALID, not_implemented QUERY_NOT_SUPPORTED, both with the position
  */
 export function parseFilter(text: string): Expression {
@@ -198,7 +198,7 @@ function readDirection(parser: Parser): 'asc' | 'desc' {
   return direction;
 }
 
-/** Reads an `$orderby` (5.1.4). Throws as `parseFilter`. */
+/** Parses an `$orderby` (5.1.4). Throws as `parseFilter`. */
 export function parseOrderBy(text: string): Ordering[] {
   const parser = createParser('$orderby', text);
   const orderings: Ordering[] = [];
@@ -219,7 +219,7 @@ export interface SelectedName {
   readonly at: number;
 }
 
-/** Reads a `$select` (5.1.3): names of properties, or `*`, which gives undefined. Throws as `parseFilter`. */
+/** Parses a `$select` (5.1.3): names of properties, or `*`, which gives undefined. Throws as `parseFilter`. */
 export function parseSelect(text: string): SelectedName[] | undefined {
   if (text.trim() === '*') return undefined;
   const parser = createParser('$select', text);
@@ -237,7 +237,7 @@ export function parseSelect(text: string): SelectedName[] | undefined {
   }
 }
 
-/** One part of a key in a path: `name` is undefined where the key has one part and does not say it. */
+/** One part of a key in a path: `name` is undefined for a single part without a name. */
 export interface KeyPart {
   readonly name: string | undefined;
   readonly value: LiteralNode;
@@ -245,7 +245,7 @@ export interface KeyPart {
 
 const keyParts = 4;
 
-/** Reads what stands between the parentheses of `Set(...)`: `'a'` or `x='a',y=1` (4.3.1). Throws as `parseFilter`. */
+/** Parses the text between the parentheses of `Set(...)`: `'a'` or `x='a',y=1` (4.3.1). Throws as `parseFilter`. */
 export function parseKey(text: string): KeyPart[] {
   const parser = createParser('key', text);
   const parts: KeyPart[] = [];

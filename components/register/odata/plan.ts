@@ -2,29 +2,29 @@ import { LONGEST_INDEXED_BYTES } from '../database/schema.ts';
 import type { Comparison } from './syntax.ts';
 import type { Typed, TypedLiteral } from './typed.ts';
 
-/** The one condition of a filter that an index answers. */
-export type Sought =
+/** The condition of a filter that an index answers. */
+export type IndexCondition =
   | { readonly by: 'txId'; readonly txIds: readonly string[] }
   | { readonly by: 'sender'; readonly senderAddress: string }
   | { readonly by: 'blueprint'; readonly blueprintId: string }
-  /** sent or received; no filter says it, routes do */
+  /** sent or received; set by routes, not expressible in a filter */
   | { readonly by: 'wallet'; readonly address: string };
 
-/** How a filter is answered: what narrows the walk through the ledger, and what each row on the way is asked. */
+/** The plan of a filter: what narrows the scan of the ledger, and the condition on each row. */
 export interface Plan {
-  /** Registers that are named; undefined: all that the caller sees. */
+  /** Registers named by the filter; undefined: all that the caller sees. */
   readonly registerIds: readonly string[] | undefined;
-  readonly sought: Sought | undefined;
+  readonly indexCondition: IndexCondition | undefined;
   /** inclusive */
   readonly fromDocket: number | undefined;
   /** inclusive */
   readonly toDocket: number | undefined;
   readonly rest: readonly Typed[];
-  /** the rest where nothing but the registers narrows the walk */
+  /** the remaining condition, if the registers alone narrow the scan */
   readonly unindexed: readonly Typed[];
 }
 
-/** `column operator value`, whichever side it was written on. */
+/** `column operator value`, whichever side the literal was on. */
 interface Fact {
   readonly column: string;
   readonly operator: Comparison;
@@ -56,7 +56,7 @@ function factOf(term: Typed): Fact | undefined {
   return undefined;
 }
 
-/** Integers that fit a docket number; anything else is left to the rows. */
+/** Integers that fit a docket number; other values are compared row by row. */
 function docketRange({ operator, values }: Fact): { from?: number; to?: number } | undefined {
   const [text = ''] = values;
   if (values.length !== 1 || !/^-?\d{1,15}$/.test(text)) return undefined;
@@ -77,10 +77,10 @@ function docketRange({ operator, values }: Fact): { from?: number; to?: number }
   }
 }
 
-function soughtBy(fact: Fact): Sought | undefined {
+function indexConditionOf(fact: Fact): IndexCondition | undefined {
   const [value] = fact.values;
   if (fact.operator !== 'eq' || value === undefined) return undefined;
-  // what is no id names nothing, and must not be read as bytes
+  // text that is not an id matches nothing, and must not be decoded as bytes
   if (fact.column === 'tx_id') return { by: 'txId', txIds: fact.values.filter(isHash) };
   if (fact.values.length > 1) return undefined;
   if (fact.column === 'sender_address') return { by: 'sender', senderAddress: value };
@@ -91,14 +91,14 @@ function soughtBy(fact: Fact): Sought | undefined {
 
 const isHash = (value: string) => /^[0-9a-f]{64}$/.test(value);
 
-const rank: Readonly<Record<Sought['by'], number>> = {
+const rank: Readonly<Record<IndexCondition['by'], number>> = {
   txId: 0,
   wallet: 1,
   sender: 2,
   blueprint: 3,
 };
 
-function better(left: Sought | undefined, right: Sought | undefined): boolean {
+function isBetter(left: IndexCondition | undefined, right: IndexCondition | undefined): boolean {
   if (left === undefined || right === undefined) return left !== undefined;
   return rank[left.by] < rank[right.by];
 }
@@ -113,24 +113,27 @@ interface Term {
   readonly fact: Fact | undefined;
 }
 
-function bestSought(terms: readonly Term[]): { readonly sought: Sought; readonly term: Typed } | undefined {
-  let best: { readonly sought: Sought; readonly term: Typed } | undefined;
+function bestIndexCondition(
+  terms: readonly Term[],
+): { readonly indexCondition: IndexCondition; readonly term: Typed } | undefined {
+  let best: { readonly indexCondition: IndexCondition; readonly term: Typed } | undefined;
   for (const { term, fact } of terms) {
-    const sought = fact && soughtBy(fact);
-    if (sought !== undefined && better(sought, best?.sought)) best = { sought, term };
+    const indexCondition = fact && indexConditionOf(fact);
+    if (indexCondition !== undefined && isBetter(indexCondition, best?.indexCondition))
+      best = { indexCondition, term };
   }
   return best;
 }
 
 /**
- * Splits a filter over transactions or dockets: at most one condition chooses the index that is walked, ranges of dockets
- * bound the walk, and the rest is asked of every row of it. Pure.
+ * Plans a filter over transactions or dockets: at most one condition chooses the index, ranges of dockets bound the
+ * scan, and the rest is evaluated on every row. Pure.
  */
 export function planFilter(filter: Typed | undefined): Plan {
   const whole = filter === undefined ? [] : filter.kind === 'all' ? filter.of : [filter];
   const terms: Term[] = whole.map((term) => ({ term, fact: factOf(term) }));
   const named = terms.find(({ fact }) => fact?.column === 'register_id' && fact.operator === 'eq');
-  const best = bestSought(terms);
+  const best = bestIndexCondition(terms);
   const ranges = terms.flatMap(({ term, fact }) => {
     const range = fact?.column === 'docket_number' ? docketRange(fact) : undefined;
     return range === undefined ? [] : [{ term, ...range }];
@@ -138,7 +141,7 @@ export function planFilter(filter: Typed | undefined): Plan {
   const answered = new Set([named?.term, best?.term, ...ranges.map(({ term }) => term)]);
   return {
     registerIds: named?.fact?.values,
-    sought: best?.sought,
+    indexCondition: best?.indexCondition,
     fromDocket: ranges.map(({ from }) => from).reduce(greatest, undefined),
     toDocket: ranges.map(({ to }) => to).reduce(smallest, undefined),
     rest: whole.filter((term) => !answered.has(term)),

@@ -15,13 +15,13 @@ export function presentEntity(set: EntitySet, row: Row, select: readonly Propert
   return Object.fromEntries(values) as Readonly<Record<string, unknown>>;
 }
 
-/** Timestamps of the ledger are shown to the microsecond: filters compare what is shown. */
+/** Timestamps of the ledger are shown to the microsecond, because filters compare the shown value. */
 function present(set: EntitySet, property: Property, row: Row): unknown {
   const exact = set.name !== 'Registers' && property.type === 'Edm.DateTimeOffset';
   return exact ? instantText(BigInt(row.created_micros)) : jsonValue(property, row[property.column]);
 }
 
-/** The context of an answer: set, selected properties, and whether it is one entity. */
+/** The context URL of an answer: set, selected properties, and whether it is one entity. */
 export function contextUrl(
   base: string,
   set: EntitySet,

@@ -16,7 +16,7 @@ const inner = (expression: Expression): string =>
     ? printExpression(expression)
     : `(${printExpression(expression)})`;
 
-/** Text of an expression, with parentheses around everything that is an operation. */
+/** Text of an expression, with every operation in parentheses. */
 export function printExpression(expression: Expression): string {
   switch (expression.kind) {
     case 'literal':

@@ -62,7 +62,7 @@ const entityQuery = z.object({ $select: select, $format: format }).catchall(z.st
 const countQuery = z.object({ $filter: filter }).catchall(z.string());
 const formatQuery = z.object({ $format: format }).catchall(z.string());
 
-/** Refusals of a query in OData's shape; any other goes the way of all routes. */
+/** Sends refusals of a query in OData's format; other errors use the common handler. */
 function sendODataError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const { status, code, message, details = {} } = refusalOf(error);
   if (![400, 403, 404, 501].includes(status)) throw error;
@@ -91,12 +91,12 @@ const shared = { ...route, errorHandler: sendODataError } as const;
 const optionsOf = (query: object): RawOptions =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
 
-/** Address of the service as the client sees it, with the slash at its end. */
+/** Address of the service as the client sees it, with a trailing slash. */
 const baseOf = (request: FastifyRequest) => `${request.protocol}://${request.host}/odata/`;
 
 const nowMicros = (deps: ODataDeps) => deps.clock.nowMicros();
 
-/** Rows in a page where the client names none: `Prefer: odata.maxpagesize`. */
+/** Page size that the client prefers: `Prefer: odata.maxpagesize`. */
 function preferredSize(request: FastifyRequest): number | undefined {
   const header = String(request.headers['prefer'] ?? '');
   const found = /(?:^|[,;\s])(?:odata\.)?maxpagesize\s*=\s*"?(\d{1,6})"?\s*(?:[,;]|$)/i.exec(header);
@@ -104,7 +104,7 @@ function preferredSize(request: FastifyRequest): number | undefined {
   return size === 0 ? undefined : Math.min(size, largestPage);
 }
 
-/** The next page: the same options from another place on, and no more than is left of `$top`. */
+/** Link to the next page: the same options from another place, with the rest of `$top`. */
 function nextLink(
   base: string,
   set: EntitySet,
@@ -168,7 +168,7 @@ function mountCount(app: App, deps: ODataDeps, set: EntitySet): void {
       schema: {
         operationId: `countOdata${set.name}`,
         tags,
-        summary: `How many ${set.name} there are`,
+        summary: `Number of ${set.name}`,
         querystring: countQuery,
         response: { ...textAnswer('text/plain', 'The number.'), ...errors },
       },
@@ -305,7 +305,7 @@ function mountDocuments(app: App): void {
   );
 }
 
-/** OData 4.0 over registers, transactions and dockets, to be read (notes/ledger.md L-126). */
+/** Read-only OData 4.0 over registers, transactions and dockets. */
 export function mountOData(app: App, deps: ODataDeps): void {
   mountDocuments(app);
   for (const set of Object.values(ENTITY_SETS)) {

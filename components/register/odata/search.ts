@@ -6,8 +6,8 @@ import type { EntitySet } from './model.ts';
 import { type Plan, planFilter } from './plan.ts';
 import {
   countAll,
+  countByIndex,
   countRegisterRows,
-  countSought,
   examine,
   listAlong,
   listRegisterRows,
@@ -15,18 +15,18 @@ import {
   type Place,
   placeOf,
   type Row,
+  type Scan,
   type VisibleRegister,
   visibleRegisters,
-  type Walk,
   withinTime,
 } from './store.ts';
 import { type TypedOrdering, translateAll, translateOrderings } from './translation/store.ts';
 import type { Typed } from './typed.ts';
 
-/** Rows that one request may read, whatever it finds; registers that it may look into. */
+/** Maximum rows that one request reads, and maximum registers that it searches. */
 export const MOST_EXAMINED = 10_000;
 
-/** Where a page begins. `offset` skips rows that match, `after` is a place in the walk. */
+/** Where a page begins. `offset` skips matching rows, `after` is a place in the scan. */
 export interface Start {
   readonly after: { readonly registerId: string; readonly place: Omit<Place, 'registerNo'> } | undefined;
   readonly offset: number;
@@ -39,20 +39,20 @@ export interface Search {
   readonly start: Start;
   readonly limit: number;
   readonly count: boolean;
-  /** Only what this address sent or received; beside a filter that names neither sender nor blueprint. */
+  /** Only transactions sent or received by this address; for filters that name neither sender nor blueprint. */
   readonly wallet?: string;
 }
 
 export interface Found {
   readonly rows: readonly Row[];
-  /** where the next page begins; undefined at the end */
+  /** start of the next page; undefined at the end */
   readonly next: Start | undefined;
   readonly count: Count | undefined;
 }
 
 export interface Count {
   readonly total: number;
-  /** false: there are at least that many */
+  /** false: the number is a lower bound */
   readonly exact: boolean;
 }
 
@@ -61,15 +61,15 @@ type Db = Reader<RegisterSchema>;
 
 function planOf({ filter, wallet }: Search): Plan {
   const plan = planFilter(filter);
-  return wallet === undefined ? plan : { ...plan, sought: { by: 'wallet', address: wallet } };
+  return wallet === undefined ? plan : { ...plan, indexCondition: { by: 'wallet', address: wallet } };
 }
 
-/** The order of a walk that an `$orderby` asks for; undefined: rows must be sorted. */
-function wayOf(
+/** The scan order that satisfies an `$orderby`; undefined: rows must be sorted. */
+function scanFor(
   orderings: readonly TypedOrdering[],
-  set: Walk['set'],
+  set: Scan['set'],
   registers: number,
-): Pick<Walk, 'by' | 'direction'> | undefined {
+): Pick<Scan, 'by' | 'direction'> | undefined {
   const [first, second, ...more] = orderings;
   if (first === undefined) return { by: 'place', direction: 'desc' };
   const column = (one: TypedOrdering | undefined) =>
@@ -84,21 +84,28 @@ function wayOf(
     : undefined;
 }
 
-/** A walk by time has no other index to help it. */
-function narrow(plan: Plan, by: Walk['by']): Plan {
+/** A scan by time cannot use another index. */
+function narrow(plan: Plan, by: Scan['by']): Plan {
   return by === 'place'
     ? plan
-    : { ...plan, sought: undefined, fromDocket: undefined, toDocket: undefined, rest: plan.unindexed };
+    : {
+        ...plan,
+        indexCondition: undefined,
+        fromDocket: undefined,
+        toDocket: undefined,
+        rest: plan.unindexed,
+      };
 }
 
-async function countMatches(db: Db, walk: Walk, plan: Plan): Promise<Count> {
-  const { sought, fromDocket, toDocket, rest } = plan;
-  const numbers = walk.registers.map(({ registerNo }) => registerNo);
+async function countMatches(db: Db, scan: Scan, plan: Plan): Promise<Count> {
+  const { indexCondition, fromDocket, toDocket, rest } = plan;
+  const numbers = scan.registers.map(({ registerNo }) => registerNo);
   if (rest.length === 0 && fromDocket === undefined && toDocket === undefined) {
-    if (sought === undefined) return { total: await countAll(db, walk.set, numbers), exact: true };
-    if (sought.by !== 'txId') return { total: await countSought(db, numbers, sought), exact: true };
+    if (indexCondition === undefined) return { total: await countAll(db, scan.set, numbers), exact: true };
+    if (indexCondition.by !== 'txId')
+      return { total: await countByIndex(db, numbers, indexCondition), exact: true };
   }
-  const whole = { ...walk, after: undefined };
+  const whole = { ...scan, after: undefined };
   const { examined, matching } = await examine(db, whole, translateAll(rest), MOST_EXAMINED + 1);
   return { total: Math.min(matching, MOST_EXAMINED), exact: examined <= MOST_EXAMINED };
 }
@@ -111,34 +118,34 @@ const startOf = (registers: readonly VisibleRegister[], place: Place, offset: nu
   offset,
 });
 
-/** A page in the order of the walk: what follows begins at the last row, found or merely read. */
-async function pageAlong(db: Db, walk: Walk, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
+/** A page in scan order: the next one begins after the last row that was read, whether it matched or not. */
+async function pageAlong(db: Db, scan: Scan, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
   const { start, limit } = search;
   const where = translateAll(plan.rest);
   const wanted = start.offset + limit + 1;
   const examined = plan.rest.length === 0 ? wanted : MOST_EXAMINED;
-  const found = await listAlong(db, walk, { where, examined, offset: start.offset, limit: limit + 1 });
+  const found = await listAlong(db, scan, { where, examined, offset: start.offset, limit: limit + 1 });
   const rows = found.slice(0, limit);
   const last = rows.at(-1);
   if (found.length > limit && last !== undefined)
-    return { rows, next: startOf(walk.registers, placeOf(last), 0) };
+    return { rows, next: startOf(scan.registers, placeOf(last), 0) };
   if (plan.rest.length === 0) return { rows, next: undefined };
-  const read = await examine(db, walk, where, MOST_EXAMINED);
+  const read = await examine(db, scan, where, MOST_EXAMINED);
   if (read.last === undefined) return { rows, next: undefined };
-  return { rows, next: startOf(walk.registers, read.last, Math.max(0, start.offset - read.matching)) };
+  return { rows, next: startOf(scan.registers, read.last, Math.max(0, start.offset - read.matching)) };
 }
 
-/** A page in another order: all that matches is sorted, so the walk must end within the bound. */
-async function pageSorted(db: Db, walk: Walk, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
+/** A page in another order: all matches are sorted, so the scan must end within the bound. */
+async function pageSorted(db: Db, scan: Scan, plan: Plan, search: Search): Promise<Omit<Found, 'count'>> {
   const where = translateAll(plan.rest);
   const { start, limit } = search;
-  const { examined } = await examine(db, walk, where, MOST_EXAMINED + 1);
+  const { examined } = await examine(db, scan, where, MOST_EXAMINED + 1);
   if (examined > MOST_EXAMINED) {
     throw refusal('QUERY_TOO_BROAD', {
       message: `More than ${MOST_EXAMINED} rows would have to be sorted; name one register, a sender or a range of dockets.`,
     });
   }
-  const rows = await listSorted(db, walk, {
+  const rows = await listSorted(db, scan, {
     where,
     examined: MOST_EXAMINED,
     orderings: translateOrderings(search.orderings),
@@ -176,7 +183,7 @@ async function searchRegisters(db: Db, scope: Scope, search: Search): Promise<Fo
   };
 }
 
-/** Searches sealed history in registers that somebody may read, newest first. */
+/** Searches sealed history of the given readable registers, newest first. */
 async function searchAmong(
   db: Db,
   readable: readonly VisibleRegister[],
@@ -188,18 +195,18 @@ async function searchAmong(
   const { registerIds } = plan;
   const all = readable.filter(({ registerId }) => registerIds?.includes(registerId) ?? true);
   const from = all.findIndex(({ registerId }) => registerId === start.after?.registerId);
-  const way = wayOf(orderings, set, all.length);
-  const { by, direction } = way ?? { by: 'place', direction: 'desc' };
+  const order = scanFor(orderings, set, all.length);
+  const { by, direction } = order ?? { by: 'place', direction: 'desc' };
   const narrowed = narrow(plan, by);
-  const { sought, fromDocket, toDocket } = narrowed;
-  const common = { set, by, direction, sought, fromDocket, toDocket } as const;
+  const { indexCondition, fromDocket, toDocket } = narrowed;
+  const common = { set, by, direction, indexCondition, fromDocket, toDocket } as const;
   const begin = all[from];
-  const walk: Walk = {
+  const scan: Scan = {
     ...common,
     registers: begin === undefined ? all : all.slice(from),
     after: begin && start.after && { registerNo: begin.registerNo, ...start.after.place },
   };
-  const page = await (way === undefined ? pageSorted : pageAlong)(db, walk, narrowed, search);
+  const page = await (order === undefined ? pageSorted : pageAlong)(db, scan, narrowed, search);
   const count = search.count
     ? await countMatches(db, { ...common, registers: all, after: undefined }, narrowed)
     : undefined;
@@ -207,7 +214,7 @@ async function searchAmong(
 }
 
 /**
- * Registers that a scope sees, of these ids or of all, as many as one request may look into.
+ * Registers that a scope sees, of these ids or all, up to the limit of one request.
  * @throws AppError invalid QUERY_TOO_BROAD
  */
 export async function readableRegisters(
@@ -227,7 +234,7 @@ async function searchLedger(db: Db, scope: Scope, search: Search): Promise<Found
   return searchAmong(db, await readableRegisters(db, scope, plan.registerIds), plan, search);
 }
 
-/** As `search`, in one register that the caller is known to see. */
+/** As `search`, in one register whose visibility was checked. */
 export function searchRegister(
   database: SearchDeps,
   register: VisibleRegister,
@@ -237,8 +244,8 @@ export function searchRegister(
 }
 
 /**
- * Finds rows of an entity set among the registers that the scope sees. However large the ledger is, no request reads more
- * than `MOST_EXAMINED` rows: a page may hold fewer rows than it could and still be followed by another one.
+ * Finds rows of an entity set in the registers that the scope sees. However large the ledger is, no request reads more
+ * than `MOST_EXAMINED` rows: a page may be short and still have a next one.
  *
  * @throws AppError invalid QUERY_TOO_BROAD, timeout QUERY_TIMEOUT
  */

@@ -5,23 +5,23 @@ import { refusal } from '../errors.ts';
 import { type Scope, scopedTo } from '../registers/store.ts';
 import { recentSegments } from '../segments/store.ts';
 import type { SealedItem } from '../transactions/store.ts';
-import type { Sought } from './plan.ts';
+import type { IndexCondition } from './plan.ts';
 
 export interface VisibleRegister {
   readonly registerNo: number;
   readonly registerId: string;
 }
 
-/** Where a row stands in the walk. For dockets `position` is 0, for registers both numbers are. */
+/** Position of a row in the scan. `position` is 0 for dockets, both numbers are 0 for registers. */
 export interface Place {
   readonly registerNo: number;
   readonly docketNumber: number;
   readonly position: number;
-  /** microseconds of the transaction, as text; only walks by time look at it */
+  /** microseconds of the transaction, as text; used by scans by time only */
   readonly micros: string;
 }
 
-/** A row of an entity set: its place and the columns that the model names. */
+/** A row of an entity set: its place and the columns of the model. */
 export type Row = Readonly<Record<string, unknown>> & {
   readonly register_no: number;
   readonly docket_number: number;
@@ -29,7 +29,7 @@ export type Row = Readonly<Record<string, unknown>> & {
   readonly created_micros: string;
 };
 
-/** A row of `Transactions` as lists of transactions show it. */
+/** A row of `Transactions` in the shape of transaction lists. */
 export function sealedItemOf(row: Row): SealedItem {
   const { record, payload_hash_form: form } = row;
   if (!Buffer.isBuffer(record)) throw new TypeError('not a row of a transaction');
@@ -38,17 +38,17 @@ export function sealedItemOf(row: Row): SealedItem {
 }
 
 /**
- * A way through the rows of some registers, one register after the other. `place`: in the order of the ledger. `time`: in the
- * order of the timestamps, through one register only.
+ * A scan over the rows of some registers, one register after the other. `place`: in ledger order. `time`: in timestamp
+ * order, in one register only.
  */
-export interface Walk {
+export interface Scan {
   readonly set: 'Transactions' | 'Dockets';
   readonly registers: readonly VisibleRegister[];
   readonly by: 'place' | 'time';
   readonly direction: 'asc' | 'desc';
   /** exclusive; in the first of the registers */
   readonly after: Place | undefined;
-  readonly sought: Sought | undefined;
+  readonly indexCondition: IndexCondition | undefined;
   readonly fromDocket: number | undefined;
   readonly toDocket: number | undefined;
 }
@@ -60,8 +60,8 @@ type Condition = RawBuilder<boolean>;
 const mostMs = 5_000;
 
 /**
- * What would read more than a walk does. Where a walk begins is a column to the planner, so it takes the rest of a register for
- * a few rows and would rather read and sort all of them.
+ * Planner settings that disable plans other than index scans. The planner does not know the start of a scan, so it
+ * estimates that the rest of a register is read for a few rows and prefers reading and sorting all of them.
  */
 const alongIndexes = [
   'enable_sort',
@@ -71,7 +71,7 @@ const alongIndexes = [
   'enable_mergejoin',
 ] as const;
 
-/** Runs statements that a client shaped, each for `timeoutMs` at most. Throws QUERY_TIMEOUT. */
+/** Runs statements with client-defined conditions, each for at most `timeoutMs`. Throws QUERY_TIMEOUT. */
 export async function withinTime<T>(
   database: Pick<Database<RegisterSchema>, 'transact'>,
   act: (db: Db) => Promise<T>,
@@ -114,17 +114,17 @@ export async function visibleRegisters(
   return rows.orderBy('register_no', 'desc').limit(limit).execute();
 }
 
-const soughtIn = (sought: Sought | undefined): Condition => {
-  switch (sought?.by) {
+const conditionOf = (indexCondition: IndexCondition | undefined): Condition => {
+  switch (indexCondition?.by) {
     case undefined:
     case 'txId':
     case 'wallet':
       return sql<boolean>`true`;
     case 'sender':
-      return sql<boolean>`t.sender_address = ${sought.senderAddress}`;
+      return sql<boolean>`t.sender_address = ${indexCondition.senderAddress}`;
     case 'blueprint':
-      // LONGEST_INDEXED_BYTES, written out: the partial index is chosen by its text
-      return sql<boolean>`t.blueprint_id = ${sought.blueprintId} and octet_length(t.blueprint_id) <= 256`;
+      // LONGEST_INDEXED_BYTES as a literal: the planner matches the partial index by its text
+      return sql<boolean>`t.blueprint_id = ${indexCondition.blueprintId} and octet_length(t.blueprint_id) <= 256`;
   }
 };
 
@@ -139,7 +139,7 @@ const transactionColumns = sql`t.docket_number, t.position, t.created_micros, t.
   timestamptz 'epoch' + t.created_micros * interval '1 microsecond' as created_at, 'confirmed'::text as status,
   substring(convert_from(t.record, 'UTF8') from '"instanceId":"([^"\\\\]*)"') as instance_id, t.record, t.payload_hash_form`;
 
-/** The rows at some places of a register, found one by one. */
+/** The rows at given places of a register, each by its key. */
 const rowsAt = (places: Fragment) => sql`(select t.* from ${places} p cross join lateral (
     select * from transactions where register_no = r.register_no and docket_number = p.docket_number
       and position = p.position limit 1) t)`;
@@ -148,7 +148,7 @@ const rowsWithIds = (txIds: readonly string[]) =>
   rowsAt(sql`(select docket_number, position from transaction_ids
     where register_no = r.register_no and segment = any(${recentSegments(sql`r.register_no`, sql`0`)}) and tx_id = any(${txIds.map((id) => Buffer.from(id, 'hex'))}::bytea[]))`);
 
-/** What an address sent or received: the newest places of both, and then the rows of those. Walks go down. */
+/** Transactions that an address sent or received: the newest places of both, then their rows. In descending order. */
 function rowsOfWallet(address: string, limit: number): Fragment {
   const below = sql`docket_number <= r.docket and (docket_number, position) < (r.docket, r.position)
     order by docket_number desc, position desc limit ${limit}`;
@@ -161,32 +161,34 @@ function rowsOfWallet(address: string, limit: number): Fragment {
       ) places order by docket_number desc, position desc limit ${limit})`);
 }
 
-function sourceOf(sought: Sought | undefined, limit: number): Fragment {
-  if (sought?.by === 'txId') return sql`${rowsWithIds(sought.txIds)} t`;
-  return sought?.by === 'wallet' ? sql`${rowsOfWallet(sought.address, limit)} t` : sql`transactions t`;
+function sourceOf(indexCondition: IndexCondition | undefined, limit: number): Fragment {
+  if (indexCondition?.by === 'txId') return sql`${rowsWithIds(indexCondition.txIds)} t`;
+  return indexCondition?.by === 'wallet'
+    ? sql`${rowsOfWallet(indexCondition.address, limit)} t`
+    : sql`transactions t`;
 }
 
-interface Way {
+interface ScanSource {
   readonly columns: Fragment;
   readonly source: Fragment;
-  /** names of the columns that order the walk, largest step first */
+  /** columns that order the scan, most significant first */
   readonly steps: readonly string[];
-  /** the same columns of where the walk begins */
+  /** the same columns of the start */
   readonly begins: readonly string[];
   readonly narrowed: Condition;
 }
 
-function wayOf(walk: Walk, limit: number): Way {
-  if (walk.set === 'Dockets') {
+function scanSourceOf(scan: Scan, limit: number): ScanSource {
+  if (scan.set === 'Dockets') {
     const narrowed = sql<boolean>`true`;
     const source = sql`dockets d`;
     return { columns: docketColumns, source, steps: ['d.docket_number'], begins: ['r.docket'], narrowed };
   }
-  const { sought } = walk;
-  const source = sourceOf(sought, limit);
-  const common = { columns: transactionColumns, source, narrowed: soughtIn(sought) };
+  const { indexCondition } = scan;
+  const source = sourceOf(indexCondition, limit);
+  const common = { columns: transactionColumns, source, narrowed: conditionOf(indexCondition) };
   const place = { steps: ['t.docket_number', 't.position'], begins: ['r.docket', 'r.position'] };
-  if (walk.by === 'place') return { ...common, ...place };
+  if (scan.by === 'place') return { ...common, ...place };
   const { steps, begins } = place;
   return { ...common, steps: ['t.created_micros', ...steps], begins: ['r.micros', ...begins] };
 }
@@ -194,10 +196,10 @@ function wayOf(walk: Walk, limit: number): Way {
 const largestBigint = '9223372036854775807';
 const largestInteger = 2_147_483_647;
 
-/** Where each register's walk begins: before everything, but for the one that `after` stands in. */
-function beginnings(walk: Walk) {
-  const { after, registers } = walk;
-  const descending = walk.direction === 'desc';
+/** Start of each register's scan: before the first row, except in the register of `after`. */
+function startsOf(scan: Scan) {
+  const { after, registers } = scan;
+  const descending = scan.direction === 'desc';
   const edge = descending ? largestBigint : '-1';
   const first = (is: boolean, value: string | undefined, other: string) => (is && value ? value : other);
   const inside = registers.map(({ registerNo }) => registerNo === after?.registerNo);
@@ -213,16 +215,16 @@ function beginnings(walk: Walk) {
 }
 
 /**
- * The rows of a walk, `limit` at most: an index scan in each register until there are enough. The registers come in the order
- * of the array, each with its rows in the order of the walk.
+ * The rows of a scan, at most `limit`: an index scan in each register until there are enough. Registers are in array
+ * order, each with its rows in scan order.
  */
-function candidates(walk: Walk, limit: number): Fragment {
-  const { columns, source, steps, begins, narrowed } = wayOf(walk, limit);
-  const { numbers, ids, micros, dockets, positions } = beginnings(walk);
+function candidates(scan: Scan, limit: number): Fragment {
+  const { columns, source, steps, begins, narrowed } = scanSourceOf(scan, limit);
+  const { numbers, ids, micros, dockets, positions } = startsOf(scan);
   const list = (names: readonly string[]) => sql.raw(names.join(', '));
-  const [beyond, atLeast] = walk.direction === 'desc' ? [sql`<`, sql`<=`] : [sql`>`, sql`>=`];
-  const ordered = sql.raw(steps.map((step) => `${step} ${walk.direction}`).join(', '));
-  const alias = sql.raw(walk.set === 'Dockets' ? 'd' : 't');
+  const [beyond, atLeast] = scan.direction === 'desc' ? [sql`<`, sql`<=`] : [sql`>`, sql`>=`];
+  const ordered = sql.raw(steps.map((step) => `${step} ${scan.direction}`).join(', '));
+  const alias = sql.raw(scan.set === 'Dockets' ? 'd' : 't');
   return sql`(
     select r.register_no, r.register_id, r.ord, l.*
     from unnest(${numbers}::integer[], ${ids}::text[], ${micros}::bigint[], ${dockets}::bigint[], ${positions}::integer[])
@@ -232,8 +234,8 @@ function candidates(walk: Walk, limit: number): Fragment {
       where ${alias}.register_no = r.register_no
         and ${list(steps.slice(0, 1))} ${atLeast} ${list(begins.slice(0, 1))}
         and (${list(steps)}) ${beyond} (${list(begins)})
-        and ${alias}.docket_number >= ${walk.fromDocket ?? 0}::bigint
-        and ${alias}.docket_number <= ${walk.toDocket ?? largestBigint}::bigint
+        and ${alias}.docket_number >= ${scan.fromDocket ?? 0}::bigint
+        and ${alias}.docket_number <= ${scan.toDocket ?? largestBigint}::bigint
         and ${narrowed}
       order by ${ordered} limit ${limit}
     ) l
@@ -241,20 +243,20 @@ function candidates(walk: Walk, limit: number): Fragment {
   )`;
 }
 
-/** The order of a walk over its own candidates. */
-function walkOrder(walk: Walk): Fragment {
-  const { direction } = walk;
-  const micros = walk.by === 'time' ? [`created_micros ${direction}`] : [];
+/** The order of a scan over its own candidates. */
+function scanOrder(scan: Scan): Fragment {
+  const { direction } = scan;
+  const micros = scan.by === 'time' ? [`created_micros ${direction}`] : [];
   return sql.raw(['ord', ...micros, `docket_number ${direction}`, `position ${direction}`].join(', '));
 }
 
 /**
- * Rows of a walk for which `where` holds, in its order. At most `examined` rows are read on the way, so there may be fewer
- * than `limit` though more follow.
+ * Rows of a scan that satisfy `where`, in its order. At most `examined` rows are read, so fewer than `limit` may be
+ * returned although more follow.
  */
 export async function listAlong(
   db: Db,
-  walk: Walk,
+  scan: Scan,
   query: {
     readonly where: Fragment;
     readonly examined: number;
@@ -262,12 +264,12 @@ export async function listAlong(
     readonly limit: number;
   },
 ): Promise<Row[]> {
-  const found = await sql<Row>`select * from ${candidates(walk, query.examined)} c where ${query.where}
-    order by ${walkOrder(walk)} offset ${query.offset} limit ${query.limit}`.execute(db);
+  const found = await sql<Row>`select * from ${candidates(scan, query.examined)} c where ${query.where}
+    order by ${scanOrder(scan)} offset ${query.offset} limit ${query.limit}`.execute(db);
   return found.rows;
 }
 
-/** What the whole of a bounded walk holds. */
+/** Summary of a bounded scan. */
 export interface Examined {
   readonly examined: number;
   readonly matching: number;
@@ -275,21 +277,21 @@ export interface Examined {
   readonly last: Place | undefined;
 }
 
-/** Reads `atMost` rows of a walk: how many there are, for how many `where` holds, and where it came to. */
-export async function examine(db: Db, walk: Walk, where: Fragment, atMost: number): Promise<Examined> {
+/** Reads at most `atMost` rows of a scan: their number, how many satisfy `where`, and the last place. */
+export async function examine(db: Db, scan: Scan, where: Fragment, atMost: number): Promise<Examined> {
   const found = await sql<{
     examined: number;
     matching: number;
   }>`select count(*)::int as examined, (count(*) filter (where ${where}))::int as matching
-    from ${candidates(walk, atMost)} c`.execute(db);
+    from ${candidates(scan, atMost)} c`.execute(db);
   const { examined = 0, matching = 0 } = found.rows[0] ?? {};
   if (examined < atMost) return { examined, matching, last: undefined };
   const rows = await sql<Row>`select register_no, docket_number, position, created_micros
-    from ${candidates(walk, atMost)} c order by ${walkOrder(walk)} offset ${atMost - 1} limit 1`.execute(db);
+    from ${candidates(scan, atMost)} c order by ${scanOrder(scan)} offset ${atMost - 1} limit 1`.execute(db);
   return { examined, matching, last: rows.rows[0] && placeOf(rows.rows[0]) };
 }
 
-/** Where a row stands. */
+/** Place of a row. */
 export function placeOf(row: Row): Place {
   return {
     registerNo: row.register_no,
@@ -299,10 +301,10 @@ export function placeOf(row: Row): Place {
   };
 }
 
-/** All rows of a walk for which `where` holds, ordered by something else. The caller knows that they are few. */
+/** All rows of a scan that satisfy `where`, in another order. The caller must know that they are few. */
 export async function listSorted(
   db: Db,
-  walk: Walk,
+  scan: Scan,
   query: {
     readonly where: Fragment;
     readonly examined: number;
@@ -311,42 +313,42 @@ export async function listSorted(
     readonly limit: number;
   },
 ): Promise<Row[]> {
-  const order = sql.join([...query.orderings, walkOrder(walk)]);
-  const found = await sql<Row>`select * from ${candidates(walk, query.examined)} c where ${query.where}
+  const order = sql.join([...query.orderings, scanOrder(scan)]);
+  const found = await sql<Row>`select * from ${candidates(scan, query.examined)} c where ${query.where}
     order by ${order} offset ${query.offset} limit ${query.limit}`.execute(db);
   return found.rows;
 }
 
-/** Counters of what registers hold: no row of the ledger is read. */
-export async function countAll(db: Db, set: Walk['set'], registers: readonly number[]): Promise<number> {
+/** Totals of registers from counters; no row of the ledger is read. */
+export async function countAll(db: Db, set: Scan['set'], registers: readonly number[]): Promise<number> {
   const column = sql.ref(set === 'Dockets' ? 'height' : 'transaction_count');
   const found = await sql<{ total: number }>`select coalesce(sum(${column}), 0)::bigint as total
     from register_heads where register_no = any(${registers}::integer[])`.execute(db);
   return found.rows[0]?.total ?? 0;
 }
 
-function countersOf(sought: Exclude<Sought, { by: 'txId' }>): Fragment {
-  switch (sought.by) {
+function countersOf(indexCondition: Exclude<IndexCondition, { by: 'txId' }>): Fragment {
+  switch (indexCondition.by) {
     case 'sender':
-      return sql`sender_counters where sender_address = ${sought.senderAddress}`;
+      return sql`sender_counters where sender_address = ${indexCondition.senderAddress}`;
     case 'blueprint':
-      return sql`blueprint_counters where blueprint_id = ${sought.blueprintId}`;
+      return sql`blueprint_counters where blueprint_id = ${indexCondition.blueprintId}`;
     case 'wallet':
       return sql`(
-        select register_no, transaction_count from sender_counters where sender_address = ${sought.address}
+        select register_no, transaction_count from sender_counters where sender_address = ${indexCondition.address}
         union all
-        select register_no, transaction_count - sent_count from recipient_counters where address = ${sought.address}
+        select register_no, transaction_count - sent_count from recipient_counters where address = ${indexCondition.address}
       ) as both_ways where true`;
   }
 }
 
-/** Transactions of a sender, a blueprint or a wallet, from its counters. */
-export async function countSought(
+/** Number of transactions of a sender, a blueprint or a wallet, from its counters. */
+export async function countByIndex(
   db: Db,
   registers: readonly number[],
-  sought: Exclude<Sought, { by: 'txId' }>,
+  indexCondition: Exclude<IndexCondition, { by: 'txId' }>,
 ): Promise<number> {
-  const counters = countersOf(sought);
+  const counters = countersOf(indexCondition);
   const found = await sql<{ total: number }>`select coalesce(sum(transaction_count), 0)::bigint as total
     from ${counters} and register_no = any(${registers}::integer[])`.execute(db);
   return found.rows[0]?.total ?? 0;
@@ -361,14 +363,14 @@ const registerRows = (scope: Scope) => sql`(
   where ${scopedTo(scope)}
 )`;
 
-/** Registers that a caller sees and for which `where` holds; without orderings the newest first. */
+/** Registers that a caller sees and that satisfy `where`; newest first unless ordered otherwise. */
 export async function listRegisterRows(
   db: Db,
   scope: Scope,
   query: {
     readonly where: Fragment;
     readonly orderings: readonly Fragment[];
-    /** only those that are older than this one */
+    /** only registers older than this one */
     readonly after: number | undefined;
     readonly offset: number;
     readonly limit: number;

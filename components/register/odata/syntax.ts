@@ -21,11 +21,11 @@ export type LiteralValue =
 export interface LiteralNode {
   readonly kind: 'literal';
   readonly literal: LiteralValue;
-  /** Characters before it. */
+  /** Number of characters before it. */
   readonly at: number;
 }
 
-/** An expression as it was written. Whoever judges it later names the place by `at`. */
+/** A parsed expression. `at` locates it in later errors. */
 export type Expression =
   | LiteralNode
   | { readonly kind: 'property'; readonly name: string; readonly at: number }
@@ -57,10 +57,10 @@ export interface Ordering {
   readonly direction: 'asc' | 'desc';
 }
 
-/** How much a query may say: what lies beyond is refused before anything is asked of the database. */
+/** Limits of a query: larger ones are refused before the database is queried. */
 export const QUERY_LIMITS = {
   characters: 4_096,
-  /** parentheses, calls and negations inside one another */
+  /** nested parentheses, calls and negations */
   depth: 16,
   /** names, literals, calls and operators */
   terms: 200,
@@ -79,19 +79,19 @@ export type QueryOption =
   | 'cursor'
   | 'key';
 
-/** Where in which option something is wrong. `position` counts UTF-16 units from 0. */
+/** Location of an error in an option. `position` counts UTF-16 units from 0. */
 export interface QueryPlace {
   readonly option: QueryOption;
   readonly position: number;
 }
 
-/** What cannot be read: 400 with the place. */
+/** A syntax or type error: 400 with the location. */
 export function malformedQuery(place: QueryPlace, what: string): AppError {
   const message = `${place.option}, position ${place.position}: ${what}.`;
   return refusal('QUERY_INVALID', { message, details: { ...place } });
 }
 
-/** What OData has and this service has not: 501 with the place. */
+/** A part of OData that is not supported: 501 with the location. */
 export function unsupportedQuery(place: QueryPlace, what: string): AppError {
   const message = `${place.option}, position ${place.position}: ${what} is not supported.`;
   return refusal('QUERY_NOT_SUPPORTED', { message, details: { ...place } });

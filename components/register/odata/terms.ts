@@ -3,7 +3,7 @@ import type { Comparison } from './syntax.ts';
 import { instantText } from './tokens.ts';
 import type { Typed, TypedLiteral } from './typed.ts';
 
-/** A condition on transactions that a route's own parameter means: `name operator text`. */
+/** The condition on transactions for a route parameter: `name operator text`. */
 export function textTerm(name: string, operator: Comparison, value: string): Typed {
   return term(name, operator, { kind: 'literal', type: 'string', value });
 }
@@ -24,7 +24,7 @@ function term(name: string, operator: Comparison, right: TypedLiteral): Typed {
   return { kind: 'compare', type: 'boolean', operator, left, right };
 }
 
-/** All of some conditions; undefined when there is none. */
+/** The conjunction of some conditions; undefined when there is none. */
 export function allOf(terms: readonly Typed[]): Typed | undefined {
   return terms.length === 0 ? undefined : { kind: 'all', type: 'boolean', of: terms };
 }

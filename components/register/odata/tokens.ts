@@ -18,7 +18,7 @@ type Read = (text: string) => LiteralValue | undefined;
 
 interface Form {
   readonly pattern: RegExp;
-  /** undefined: it looks like one and is none */
+  /** undefined: the text resembles this form and is malformed */
   readonly read: Read;
   readonly what: string;
 }
@@ -28,12 +28,12 @@ const date = String.raw`\d{4}-\d{2}-\d{2}`;
 const firstMicros = -62_135_596_800_000_000n;
 const lastMicros = 253_402_300_799_999_999n;
 
-/** Text of a point in time, to the microsecond; the years are 0001 to 9999. */
+/** Formats an instant with microseconds; the years are 0001 to 9999. */
 export function instantText(micros: bigint): string {
   return formatLedgerTimestamp(micros).replace('0+00:00', 'Z');
 }
 
-/** A point in time; its seconds may be missing, and digits beyond the ninth of a fraction do not count. */
+/** Parses an instant; seconds are optional, and digits after the ninth of a fraction are ignored. */
 function instantOf(text: string): LiteralValue | undefined {
   const [day = '', time = ''] = text.toUpperCase().split('T');
   const zone = /(?:Z|[+-]\d{2}:\d{2})$/.exec(time)?.[0] ?? '';
@@ -49,7 +49,7 @@ function dateOf(text: string): LiteralValue | undefined {
   return known ? { type: 'date', value: text } : undefined;
 }
 
-/** In the order in which they are tried: each would be read as the beginning of something else further down. */
+/** In matching order: each form would match as a prefix of a later one. */
 const forms: readonly Form[] = [
   {
     pattern: /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/iy,
@@ -87,7 +87,7 @@ const word = /[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Nd}\p{Mn}\p{Mc}\p{Pc}\p{Cf}]{0,127}/u
 const wordCharacter = /[\p{L}\p{Nl}\p{Nd}_]/uy;
 const space = /[ \t]+/y;
 
-/** What OData reads here and this service does not, by its first character. */
+/** OData syntax that is not supported here, by its first character. */
 const foreign: Readonly<Record<string, string>> = {
   '/': 'a path',
   '@': 'a parameter alias',
@@ -145,7 +145,7 @@ function readToken(option: QueryOption, text: string, at: number): Token {
 }
 
 /**
- * Reads the tokens of an option's text; the last one is `end`.
+ * Splits an option's text into tokens; the last one is `end`.
  * @throws AppError invalid QUERY_INVALID, not_implemented QUERY_NOT_SUPPORTED, both with the position
  */
 export function readTokens(option: QueryOption, text: string): Token[] {

@@ -18,7 +18,7 @@ export interface TypedLiteral {
   readonly value: string | boolean;
 }
 
-/** An expression whose names and types are known to fit the entity set. */
+/** An expression whose names and types fit the entity set. */
 export type Typed =
   | TypedLiteral
   | { readonly kind: 'property'; readonly type: ValueType; readonly property: Property }
@@ -76,7 +76,7 @@ export type CallName = keyof typeof signatures;
 
 const isCallName = (name: string): name is CallName => Object.hasOwn(signatures, name);
 
-/** Functions of OData that are known and not served. */
+/** Functions of OData that are not supported. */
 const foreignCalls: readonly string[] = [
   'concat',
   'indexof',
@@ -118,7 +118,7 @@ const described: Readonly<Record<ValueType, string>> = {
 export interface TypingContext {
   readonly set: EntitySet;
   readonly option: QueryOption;
-  /** microseconds since the epoch: what `now()` says */
+  /** microseconds since the epoch: the value of `now()` */
   readonly nowMicros: bigint;
 }
 
@@ -132,7 +132,7 @@ function typeLiteral(context: TypingContext, node: LiteralNode): TypedLiteral {
   const { literal } = node;
   switch (literal.type) {
     case 'null':
-      throw fail(context, node, 'null stands beside eq, ne and in only');
+      throw fail(context, node, 'null is allowed with eq, ne and in only');
     case 'guid':
       return { kind: 'literal', type: 'string', value: literal.value };
     default:
@@ -169,7 +169,7 @@ function typeCall(context: TypingContext, node: Expression & { readonly kind: 'c
   return { kind: 'call', type: gives, name, args: typed };
 }
 
-/** A literal beside an expression: a date stands for its first instant, hexadecimal text is written one way. */
+/** Converts a literal for a comparison: a date becomes its first instant, hexadecimal text its canonical form. */
 function adapt(literal: TypedLiteral, beside: Typed): TypedLiteral {
   if (literal.type === 'date' && beside.type === 'instant')
     return { kind: 'literal', type: 'instant', value: `${String(literal.value)}T00:00:00.000000Z` };
@@ -244,14 +244,14 @@ function typeExpression(context: TypingContext, node: Expression): Typed {
 }
 
 /**
- * Judges what a filter means for an entity set: every name is a property of it, every operator gets types it takes.
+ * Types a filter for an entity set: every name is a property of it, every operator accepts its operand types.
  * @throws AppError invalid QUERY_INVALID, not_implemented QUERY_NOT_SUPPORTED, both with the position
  */
 export function typeFilter(context: TypingContext, expression: Expression): Typed {
   return typeCondition(context, expression);
 }
 
-/** Judges what is ordered by. Throws as `typeFilter`. */
+/** Types an ordering. Throws as `typeFilter`. */
 export function typeOrdering(context: TypingContext, expression: Expression): Typed {
   return typeExpression(context, expression);
 }

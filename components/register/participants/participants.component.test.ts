@@ -38,7 +38,7 @@ describe('participants', () => {
       body: { walletAddresses, ...more },
     });
 
-  it('resolves what participants published, until they revoke it', async () => {
+  it('resolves published keys until they are revoked', async () => {
     const addresses = [first, second, third, first].map(({ walletAddress }) => walletAddress);
     expect((await resolve(addresses)).body).toEqual({
       resolved: {},
@@ -75,7 +75,7 @@ describe('participants', () => {
     });
   });
 
-  it('lets nobody speak for the address of another', async () => {
+  it('accepts no key for the address of another participant', async () => {
     const before = (await resolve([second.walletAddress, third.walletAddress])).body;
     const stolen = { ...entry(second), publicKey: third.publicKey };
     await publish(
@@ -87,7 +87,7 @@ describe('participants', () => {
     expect((await resolve([second.walletAddress, third.walletAddress])).body).toEqual(before);
   });
 
-  it('seals records that it cannot read, and takes nothing from them', async () => {
+  it('seals malformed records, and takes no keys from them', async () => {
     const odd = [
       {},
       { participantId: 'x', addresses: [] },
@@ -107,7 +107,7 @@ describe('participants', () => {
     expect((await resolve([third.walletAddress])).body.notFound).toEqual([third.walletAddress]);
   });
 
-  it('refuses what it is not asked for, and whom it does not know', async () => {
+  it('refuses malformed requests and unknown callers', async () => {
     expect((await resolve([])).status).toBe(400);
     expect((await resolve(['x'])).status).toBe(400);
     expect((await resolve([first.walletAddress], { algorithm: 'x' })).status).toBe(400);

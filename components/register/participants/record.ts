@@ -9,7 +9,7 @@ const PARTICIPANT_STATUSES = ['Active', 'Deprecated', 'Revoked'] as const;
 
 const controlFree = /^[^\p{Cc}]*$/u;
 
-/** What a transaction of type Participant publishes (notes/ledger.md L-128); other members are not looked at. */
+/** The payload of a transaction of type Participant; other members are ignored. */
 const payloadShape = z.object({
   participantId: z.string().min(1).max(128).regex(controlFree),
   status: z.enum(PARTICIPANT_STATUSES).default('Active'),
@@ -35,7 +35,7 @@ export interface ParticipantKey {
   readonly status: string;
 }
 
-/** Keys by address of those who signed. */
+/** Keys of the signers, by address. */
 function signers(record: SealedRecord): ReadonlyMap<string, string> {
   return new Map(
     record.signatures.map(({ algorithm, publicKey }) => [
@@ -54,9 +54,9 @@ function readPayload(payload: Uint8Array): unknown {
 }
 
 /**
- * The keys that a sealed transaction publishes; none when it is no participant's record. An address belongs to who holds its
- * key: it counts when that key signed the transaction and is the key that is published for it. So nobody speaks for the
- * address of another, and the last record of an address is its own word.
+ * The keys that a sealed transaction publishes; none when it is not a valid participant record. A key counts when it
+ * signed the transaction and is published for its own address. So a participant cannot publish for another address, and the last
+ * record of an address is its holder's own.
  */
 export function participantKeysOf(record: SealedRecord, payload: Uint8Array): ParticipantKey[] {
   if (record.type !== 'Participant') return [];
@@ -80,7 +80,7 @@ function sameKey(algorithm: Algorithm, publicKey: string, signed: string): boole
   }
 }
 
-/** The last word on each address, of records in the order of the ledger. */
+/** The last key of each address, of records in ledger order. */
 export function lastByAddress(keys: readonly ParticipantKey[]): ParticipantKey[] {
   return [...new Map(keys.map((key) => [key.walletAddress, key])).values()];
 }

@@ -1,6 +1,6 @@
 import type { ParticipantKey } from './record.ts';
 
-/** Sorts addresses by what is known of them; who revoked a key is in `revoked` alone. */
+/** Sorts addresses into known, revoked and unknown keys; a revoked address is in `revoked` only. */
 export function resolveKeys(
   addresses: readonly string[],
   keys: readonly ParticipantKey[],

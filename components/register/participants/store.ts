@@ -2,7 +2,7 @@ import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { ParticipantKey } from './record.ts';
 
-/** What participants of a register published for some addresses. */
+/** The keys that participants of a register published for the given addresses. */
 export async function findKeys(
   db: Reader<RegisterSchema>,
   registerNo: number,

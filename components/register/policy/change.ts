@@ -14,7 +14,7 @@ import type { LedgerRules } from '#core/ledger/governance/rules.ts';
 import { parsePolicy, type RegisterPolicy } from '#core/ledger/policy.ts';
 import type { Answer } from '../control/answer.ts';
 import { answerOf, refusedWith } from '../control/answer.ts';
-import { actingMember, type Standing } from '../control/standing.ts';
+import { type RosterSigner, resolveSigner } from '../control/standing.ts';
 import { submitControl } from '../control/submit.ts';
 import { refusal } from '../errors.ts';
 import { type DecideDeps, decide } from '../governance/decide.ts';
@@ -29,7 +29,7 @@ export interface Change {
   readonly subject: Subject;
 }
 
-export interface PolicyWish {
+export interface PolicyPatch {
   readonly policy: Readonly<Record<string, unknown>>;
   readonly updatedBy: string;
   readonly transitionMode?: (typeof TRANSITION_MODES)[number] | undefined;
@@ -38,7 +38,7 @@ export interface PolicyWish {
   readonly approvals?: readonly Approval[] | undefined;
 }
 
-export interface CryptoWish {
+export interface CryptoPolicyPatch {
   readonly cryptoPolicy: Readonly<Record<string, unknown>>;
   readonly updatedBy?: string | undefined;
   readonly justification?: string | undefined;
@@ -46,7 +46,7 @@ export interface CryptoWish {
   readonly approvals?: readonly Approval[] | undefined;
 }
 
-/** JSON merge patch (RFC 7396): what a wish leaves out stays as it is, null takes a member away. */
+/** JSON merge patch (RFC 7396): members that the patch omits stay, null removes a member. */
 export function mergePatch(current: unknown, patch: JsonObject): JsonObject {
   const merged = new Map(isJsonObject(current) ? Object.entries(current) : []);
   for (const [name, value] of Object.entries(patch)) {
@@ -56,7 +56,7 @@ export function mergePatch(current: unknown, patch: JsonObject): JsonObject {
   return Object.fromEntries(merged);
 }
 
-/** The version a wish names must be the next one; none means the next one. */
+/** The version of the new policy: the next one, which a request may name explicitly. */
 function nextVersion(wanted: unknown, current: number): number {
   if (wanted !== undefined && wanted !== current + 1) {
     throw refusal('POLICY_VERSION_CONFLICT', { details: { currentVersion: current } });
@@ -64,10 +64,10 @@ function nextVersion(wanted: unknown, current: number): number {
   return current + 1;
 }
 
-/** The whole policy that a wish makes of the current one; who and when is stamped by the docket. */
-function wantedPolicy(current: RegisterPolicy, wish: JsonObject): JsonObject {
-  const version = nextVersion(wish['version'], current.version);
-  const { updatedAt: _at, updatedBy: _by, ...whole } = mergePatch(current, { ...wish, version });
+/** The complete policy for a patch of the current one; the docket stamps author and time. */
+function patchedPolicy(current: RegisterPolicy, requested: JsonObject): JsonObject {
+  const version = nextVersion(requested['version'], current.version);
+  const { updatedAt: _at, updatedBy: _by, ...whole } = mergePatch(current, { ...requested, version });
   parsePolicy(whole);
   return whole;
 }
@@ -77,15 +77,15 @@ function needsTransition(current: RegisterPolicy, wanted: JsonObject): boolean {
   return current.validators.registrationMode === 'public' && to === 'consent';
 }
 
-/** Submits an operation on a policy; a version that was taken meanwhile is a conflict. */
+/** Submits an operation on a policy; a version taken meanwhile is a conflict. */
 async function submitOperation(
   deps: ChangeDeps,
-  at: { readonly change: Change; readonly rules: LedgerRules; readonly acting: Standing },
+  at: { readonly change: Change; readonly rules: LedgerRules; readonly member: RosterSigner },
   operation: Operation,
   newVersion: number,
 ): Promise<Answer> {
   const { register } = at.change;
-  const proposer = at.acting.signer;
+  const proposer = at.member.signer;
   const decided = await decide(deps, { register, rules: at.rules, proposer }, operation, 'auto');
   const { txId, answer, proposalId, votesReceived, votesRequired } = decided;
   if (refusedWith(answer) === 'VAL_POLICY_004') {
@@ -104,11 +104,11 @@ async function submitOperation(
 }
 
 function commonOf(
-  wish: Pick<PolicyWish, 'justification' | 'proposedAt' | 'approvals'>,
+  requested: Pick<PolicyPatch, 'justification' | 'proposedAt' | 'approvals'>,
   proposerDid: string,
   now: string,
 ) {
-  const { justification, approvals, proposedAt = now } = wish;
+  const { justification, approvals, proposedAt = now } = requested;
   return {
     proposerDid,
     proposedAt,
@@ -117,31 +117,35 @@ function commonOf(
   };
 }
 
-/** Proposes the next version of the register policy (L-100); it holds from the docket after the one that seals it. */
-export async function updatePolicy(deps: ChangeDeps, change: Change, wish: PolicyWish): Promise<Answer> {
+/** Proposes the next version of the register policy; it takes effect from the docket after the one that seals it. */
+export async function updatePolicy(
+  deps: ChangeDeps,
+  change: Change,
+  requested: PolicyPatch,
+): Promise<Answer> {
   const rules = await loadRules(deps, change.register);
-  const acting = await actingMember(deps.wallets, change.subject, rules, wish.updatedBy);
-  const policy = wantedPolicy(rules.policy, wish.policy);
-  const { transitionMode } = wish;
+  const member = await resolveSigner(deps.wallets, change.subject, rules, requested.updatedBy);
+  const policy = patchedPolicy(rules.policy, requested.policy);
+  const { transitionMode } = requested;
   if (transitionMode === undefined && needsTransition(rules.policy, policy))
     throw refusal('TRANSITION_MODE_REQUIRED');
   const now = formatLedgerTimestamp(deps.clock.nowMicros());
   const operation: Operation = {
     operationType: 'policy-update',
-    ...commonOf(wish, acting.entry.subject, now),
+    ...commonOf(requested, member.entry.subject, now),
     policy,
     ...(transitionMode !== undefined && { transitionMode }),
   };
-  return submitOperation(deps, { change, rules, acting }, operation, rules.policy.version + 1);
+  return submitOperation(deps, { change, rules, member }, operation, rules.policy.version + 1);
 }
 
-function wantedCrypto(
+function patchedCryptoPolicy(
   current: CryptoPolicy,
-  wish: JsonObject,
+  requested: JsonObject,
   now: string,
 ): z.output<typeof cryptoPolicySchema> {
-  const version = nextVersion(wish['version'], current.version);
-  const merged = mergePatch(current, { effectiveFrom: now, ...wish, version });
+  const version = nextVersion(requested['version'], current.version);
+  const merged = mergePatch(current, { effectiveFrom: now, ...requested, version });
   const parsed = cryptoPolicySchema.safeParse(merged);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
@@ -149,27 +153,27 @@ function wantedCrypto(
   throw new AppError('invalid', 'INVALID_POLICY', message);
 }
 
-/** Proposes the next version of the crypto policy (L-106). */
+/** Proposes the next version of the crypto policy. */
 export async function updateCryptoPolicy(
   deps: ChangeDeps,
   change: Change,
-  wish: CryptoWish,
+  requested: CryptoPolicyPatch,
 ): Promise<Answer> {
   const rules = await loadRules(deps, change.register);
-  const acting = await actingMember(deps.wallets, change.subject, rules, wish.updatedBy);
+  const member = await resolveSigner(deps.wallets, change.subject, rules, requested.updatedBy);
   const now = formatLedgerTimestamp(deps.clock.nowMicros());
-  const cryptoPolicy = wantedCrypto(rules.cryptoPolicy, wish.cryptoPolicy, now);
+  const cryptoPolicy = patchedCryptoPolicy(rules.cryptoPolicy, requested.cryptoPolicy, now);
   const operation: Operation = {
     operationType: 'crypto-policy-update',
-    ...commonOf(wish, acting.entry.subject, now),
+    ...commonOf(requested, member.entry.subject, now),
     cryptoPolicy,
   };
-  return submitOperation(deps, { change, rules, acting }, operation, cryptoPolicy.version);
+  return submitOperation(deps, { change, rules, member }, operation, cryptoPolicy.version);
 }
 
 /**
- * Turns development mode off, for good (L-107): the one change of the crypto policy that the installation signs by
- * itself. Validators refuse it with whatever they refuse: 422 here.
+ * Turns development mode off, permanently: the one change of the crypto policy that the installation signs itself. A
+ * refusal by the validators is answered with 422.
  */
 export async function disableDevMode(deps: ChangeDeps, register: Register): Promise<Answer> {
   const { cryptoPolicy } = await loadRules(deps, register);
@@ -191,7 +195,7 @@ export async function disableDevMode(deps: ChangeDeps, register: Register): Prom
     txId,
     policyVersion: version,
     status: 'submitted',
-    message: 'Accepted for sealing. Development mode is off once the register says devMode false.',
+    message: 'Accepted for sealing. Development mode is off once the register shows devMode false.',
   };
   return { status: 200, body };
 }

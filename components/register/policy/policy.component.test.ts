@@ -22,7 +22,7 @@ describe('policies of a register', () => {
   const update = (id: string, policy: object, rest: object = {}) =>
     post(id, '/policy/update', { policy, updatedBy: owner, ...rest });
 
-  it('A10: the next version holds from the docket after its own, and every version stays readable', async () => {
+  it('the next version takes effect from the docket after its own, and every version stays readable', async () => {
     const id = await register.createRegister();
     const first = await get(id, '/policy');
     expect(first.body).toMatchObject({ registerId: id, isDefault: true, policy: { version: 1 } });
@@ -31,7 +31,7 @@ describe('policies of a register', () => {
     expect(updated.status).toBe(202);
     expect(updated.body).toMatchObject({ registerId: id, newVersion: 2, status: 'submitted' });
     const three = Array.from({ length: 3 }, (_, n) => transaction({ registerId: id, payload: { n } }));
-    // The docket that brings the limit is itself judged by the policy before it.
+    // The docket that introduces the limit is judged by the policy before it.
     const bringing = buildDocket(
       await register.state(id),
       [...register.validators.take(id, 10), ...three],
@@ -67,7 +67,7 @@ describe('policies of a register', () => {
     expect(older.body.items[0]).toMatchObject({ version: 1, docketNumber: 0, updatedBy: null });
   });
 
-  it('stores names and texts that no column can hold, as they were signed', async () => {
+  it('stores names and texts that columns cannot hold, as they were signed', async () => {
     const id = await register.createRegister('Strange');
     const strange = { later: { 'n\u0000': 'a\u0000b', list: ['\u0000'] } };
     const answer = await update(id, strange, { justification: 'so' });
@@ -78,7 +78,7 @@ describe('policies of a register', () => {
     expect((await get(id, '/governance/history')).body.items[0].txId).toBe(answer.body.txId);
   });
 
-  it('A10: refuses a policy that would stop the register for good', async () => {
+  it('refuses a policy that would stop the register permanently', async () => {
     const id = await register.createRegister('Stopping');
     for (const consensus of [{ precisionMs: 49 }, { messageDelayMs: 999 }, { maxTransactionBytes: 16_383 }]) {
       const { status, body } = await update(id, { consensus });
@@ -90,7 +90,7 @@ describe('policies of a register', () => {
     expect(begun.status).toBe(400);
   });
 
-  it('A10: refuses the same version, a policy that is none, and consent without a transition', async () => {
+  it('refuses a repeated version, a malformed policy, and consent without a transition', async () => {
     const id = await register.createRegister('Public', {
       policy: { validators: { registrationMode: 'public' } },
     });
@@ -113,7 +113,7 @@ describe('policies of a register', () => {
     expect((await update(id, closing, { transitionMode: 'GracePeriod' })).status).toBe(202);
   });
 
-  it('takes an update from its own author on the roster only', async () => {
+  it('accepts an update only from its own author on the roster', async () => {
     const id = await register.createRegister();
     const body = { policy: { version: 2 }, updatedBy: owner };
     expect((await post(id, '/policy/update', body, 'user')).status).toBe(403);
@@ -125,7 +125,7 @@ describe('policies of a register', () => {
     expect((await post('a'.repeat(32), '/policy/update', body)).status).toBe(404);
   });
 
-  it('of two updates with one version one is sealed, and the other is refused by the validators', async () => {
+  it('of two updates with the same version one is sealed, and the validators refuse the other', async () => {
     const id = await register.createRegister();
     await update(id, { version: 2, governance: { proposalTtlDays: 3 } });
     await update(id, { version: 2, governance: { proposalTtlDays: 4 } });
@@ -143,7 +143,7 @@ describe('policies of a register', () => {
     expect((await get(id, '/policy/history')).body.totalCount).toBe(2);
   });
 
-  it('keeps members that it does not know, and takes away what is null', async () => {
+  it('keeps unknown members, and removes those set to null', async () => {
     const id = await register.createRegister();
     await update(id, { version: 2, governance: { newer: { deep: 1 } }, strange: true });
     await register.seal(id);
@@ -158,14 +158,14 @@ describe('policies of a register', () => {
     expect(policy).not.toHaveProperty('strange');
   });
 
-  it('opens a proposal where others must agree', async () => {
+  it('opens a proposal where other members must agree', async () => {
     const id = await register.createRegister();
-    const wish = {
+    const operation = {
       operationType: 'add-member',
       targetDid: memberDid(testKey(2).walletAddress),
       targetRole: 'Admin',
     };
-    expect((await post(id, '/governance/propose', wish)).status).toBe(202);
+    expect((await post(id, '/governance/propose', operation)).status).toBe(202);
     await register.seal(id);
     const updated = await update(id, { version: 2 });
     expect(updated.body).toMatchObject({ requiresGovernanceVote: true, proposalId: updated.body.txId });
@@ -190,7 +190,7 @@ describe('development mode and the crypto policy', () => {
     });
   const create = () => register.createRegister('In development', { devMode: true });
 
-  it('A11: goes off once, for good', async () => {
+  it('development mode is turned off once, permanently', async () => {
     const id = await create();
     expect((await get(id, '')).body.devMode).toBe(true);
     const first = await post(id, '/disable-dev-mode');
@@ -217,7 +217,7 @@ describe('development mode and the crypto policy', () => {
     });
   });
 
-  it('A11: 403 for users, 422 when validators refuse, 502 when there are none', async () => {
+  it('answers 403 for users, 422 when validators refuse, 502 without validators', async () => {
     const id = await create();
     expect((await post(id, '/disable-dev-mode', undefined, 'user')).status).toBe(403);
     register.validators.refuseNext({ status: 422, body: { code: 'VAL_POLICY_004' }, retryAfterSeconds: 0 });

@@ -34,8 +34,8 @@ const registerParams = z.object({ registerId: z.string() });
 const json = z.record(z.string(), z.unknown());
 
 const updateBody = z.object({
-  policy: json.describe('The next policy; members left out stay as they are, null takes one away.'),
-  updatedBy: z.string().min(1).max(255).describe('Your own DID, of the roster.'),
+  policy: json.describe('The next policy; members left out stay unchanged, null removes one.'),
+  updatedBy: z.string().min(1).max(255).describe('Your own DID on the roster.'),
   transitionMode: word(TRANSITION_MODES).optional().describe('Required from public to consent.'),
   justification: reasonText.optional(),
   proposedAt: z.string().max(64).optional(),
@@ -62,7 +62,7 @@ function presentVersion(member: 'policy' | 'cryptoPolicy', row: PolicyVersion) {
   };
 }
 
-/** Versions under both names that clients look for (L-103). */
+/** The versions of a policy, under both member names in use by clients. */
 function mountHistory(app: App, deps: PolicyDeps, path: string, kind: PolicyKind): void {
   const operationId = kind === 'policy' ? 'listRegisterPolicyVersions' : 'listRegisterCryptoPolicyVersions';
   const member = kind === 'policy' ? 'policy' : 'cryptoPolicy';
@@ -142,19 +142,24 @@ function mountReads(app: App, deps: PolicyDeps): void {
   mountHistory(app, deps, '/api/registers/:registerId/crypto-policy/history', 'crypto');
 }
 
-interface Wanted {
+interface PolicyChangeRequest {
   readonly name: string;
   readonly registerId: string;
   readonly act: (change: Change) => Promise<Answer>;
 }
 
-/** A change of a register that the caller's key, if there is one, makes take effect once. */
-async function changeOnce(deps: PolicyDeps, request: FastifyRequest, reply: FastifyReply, wanted: Wanted) {
+/** Submits a change of a register, once per Idempotency-Key if there is one. */
+async function changeOnce(
+  deps: PolicyDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  change: PolicyChangeRequest,
+) {
   const subject = { caller: callerOf(request), token: bearerOf(request) };
-  const register = await getWritableRegister(deps.database.read, subject.caller, wanted.registerId);
+  const register = await getWritableRegister(deps.database.read, subject.caller, change.registerId);
   const key = request.headers['idempotency-key'];
-  const scope = [`${wanted.name}:${register.registerId}:${subject.caller.subject}`];
-  const act = () => wanted.act({ register, subject });
+  const scope = [`${change.name}:${register.registerId}:${subject.caller.subject}`];
+  const act = () => change.act({ register, subject });
   return sendAnswer(reply, await deps.idempotency.once({ key, scope, body: request.body }, act, isAccepted));
 }
 
@@ -208,7 +213,7 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
       schema: {
         operationId: 'disableDevelopmentMode',
         tags,
-        summary: 'Turn development mode off, for good',
+        summary: 'Turn development mode off permanently',
         params: registerParams,
         response: jsonAnswer('The transaction was submitted.'),
       },
@@ -220,7 +225,7 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
         request.params.registerId,
       );
       const answer = await disableDevMode(deps, register).catch((error: unknown) => {
-        // The notes answer 502 where no validator can be reached (L-107).
+        // These routes answer 502 when no validator can be reached.
         if (isAppError(error) && error.code === 'VALIDATOR_UNAVAILABLE')
           throw refusal('VALIDATORS_UNREACHABLE', { cause: error });
         throw error;
@@ -230,7 +235,7 @@ function mountUpdates(app: App, deps: PolicyDeps): void {
   );
 }
 
-/** Policies of a register: in force, their history, the next version (notes/ledger.md 2.10). */
+/** Policies of a register: in force, history, next version. */
 export function mountPolicy(app: App, deps: PolicyDeps): void {
   mountReads(app, deps);
   mountUpdates(app, deps);

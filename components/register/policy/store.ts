@@ -3,7 +3,7 @@ import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { PolicyKind, PolicyVersion } from '../rules/store.ts';
 
-/** Versions of a policy, the newest first. */
+/** Versions of a policy, newest first. */
 export async function listPolicyVersions(
   db: Reader<RegisterSchema>,
   of: { readonly registerNo: number; readonly kind: PolicyKind },

@@ -21,7 +21,7 @@ describe('checkProof', () => {
     }
   });
 
-  it('refuses a path that has not the shape of its place', () => {
+  it('refuses a path without the shape of its leaf index', () => {
     const wrong = { ...claimOf(2), leafIndex: 3, treeSize: leaves.length };
     expect(checkProof(wrong)).toEqual({ isValid: false, computedRoot: null });
     expect(checkProof({ ...claimOf(2), leafIndex: 9, treeSize: leaves.length }).isValid).toBe(false);
@@ -36,7 +36,7 @@ describe('judgeAnchor', () => {
   const claim = claimOf(0);
   const checked = checkProof(claim);
 
-  it('says what the ledger knows', () => {
+  it('reports what the ledger knows of a root', () => {
     expect(judgeAnchor(claim, checked, undefined).ledgerAnchored).toBeNull();
     const named = { ...claim, docketNumber: 1 };
     expect(judgeAnchor(named, checked, undefined).ledgerAnchored).toBe('failed');

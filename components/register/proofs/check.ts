@@ -13,11 +13,11 @@ export interface ProofClaim {
 
 export interface CheckedProof {
   readonly isValid: boolean;
-  /** null when the path has not the shape of that leaf in that tree */
+  /** null when the path does not have the shape for that leaf in that tree */
   readonly computedRoot: string | null;
 }
 
-/** Recomputes the root a proof leads to. With index and size the shape of the path is judged too. */
+/** Recomputes the root of a proof. With index and size the shape of the path is checked too. */
 export function checkProof(claim: ProofClaim): CheckedProof {
   const path = parsePath(claim.proofPath);
   const leaf = decodeHex(claim.transactionHash, 32);
@@ -37,7 +37,7 @@ function fold(
   return step.position === 'Left' ? nodeHash(step.hash, hash) : nodeHash(hash, step.hash);
 }
 
-/** Whether the ledger knows the root that a proof leads to; null when the question cannot be put. */
+/** Whether the ledger knows the root of a proof; null when this cannot be determined. */
 export function judgeAnchor(
   claim: ProofClaim,
   checked: CheckedProof,

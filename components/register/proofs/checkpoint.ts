@@ -18,8 +18,8 @@ import type { Cosigners } from './cosigners.ts';
 
 export interface Checkpoints {
   /**
-   * The C2SP checkpoint of the register as it stands: the log's line signed once per size, then remembered, and a
-   * cosignature of every validator that can be reached (D25).
+   * The C2SP checkpoint of the register at its current size: the log's line, signed once per size and cached, and a
+   * cosignature of every reachable validator.
    */
   checkpoint(register: Register): Promise<string>;
   /** The verifier key of the log's signature line. */
@@ -34,16 +34,16 @@ export interface CheckpointsDeps {
   readonly clock: Clock;
 }
 
-interface Kept {
+interface CachedCheckpoint {
   readonly size: number;
   readonly signed: Promise<{ readonly body: string; readonly line: string }>;
-  /** Cosignature lines, and until when they count; for good once every member has signed. */
+  /** Cosignature lines and their expiry; they do not expire once every member has signed. */
   lines: Promise<readonly string[]> | undefined;
   untilMs: number;
 }
 
 const keptRegisters = 1_000;
-/** Members that were away when a checkpoint was read are asked again after so long. */
+/** Members that were unreachable for a checkpoint are called again after this long. */
 const askAgainMs = 2_000;
 
 function noteKeyOf(register: Register, key: WalletKey): NoteKey {
@@ -54,14 +54,14 @@ function noteKeyOf(register: Register, key: WalletKey): NoteKey {
   return { name, kind: NOTE_KINDS.log, publicKey: decodeBase64Any(key.publicKey) };
 }
 
-/** Size and root of a register's log: its dockets so far. */
+/** Size and root of a register's log. */
 function logHead(register: Register): { readonly size: number; readonly root: Uint8Array } {
   if (register.height === 0) throw refusal('REGISTER_NOT_READY', { retryAfterSeconds: 1 });
   return { size: register.height, root: frontierOf(register).root() };
 }
 
 export function createCheckpoints({ wallets, cosigners, clock }: CheckpointsDeps): Checkpoints {
-  const kept = new Map<string, Kept>();
+  const cached = new Map<string, CachedCheckpoint>();
 
   async function sign(register: Register) {
     const { size, root } = logHead(register);
@@ -71,20 +71,24 @@ export function createCheckpoints({ wallets, cosigners, clock }: CheckpointsDeps
     return { body, line: noteLine(noteKeyOf(register, key), signature) };
   }
 
-  function remember(register: Register): Kept {
+  function remember(register: Register): CachedCheckpoint {
     const { registerId, height } = register;
-    const known = kept.get(registerId);
+    const known = cached.get(registerId);
     if (known !== undefined && known.size >= height) return known;
-    const fresh: Kept = { size: height, signed: sign(register), lines: undefined, untilMs: 0 };
-    kept.delete(registerId);
-    kept.set(registerId, fresh);
-    fresh.signed.catch(() => kept.delete(registerId));
-    const [oldest] = kept.keys();
-    if (kept.size > keptRegisters && oldest !== undefined) kept.delete(oldest);
+    const fresh: CachedCheckpoint = { size: height, signed: sign(register), lines: undefined, untilMs: 0 };
+    cached.delete(registerId);
+    cached.set(registerId, fresh);
+    fresh.signed.catch(() => cached.delete(registerId));
+    const [oldest] = cached.keys();
+    if (cached.size > keptRegisters && oldest !== undefined) cached.delete(oldest);
     return fresh;
   }
 
-  async function collect(register: Register, one: Kept, body: string): Promise<readonly string[]> {
+  async function collect(
+    register: Register,
+    one: CachedCheckpoint,
+    body: string,
+  ): Promise<readonly string[]> {
     const { size, root: rootHash } = logHead(register);
     const { lines, complete } = await cosigners.collect(register, { body, size, rootHash });
     one.untilMs = complete ? Number.POSITIVE_INFINITY : clock.nowMs() + askAgainMs;
@@ -95,7 +99,7 @@ export function createCheckpoints({ wallets, cosigners, clock }: CheckpointsDeps
     async checkpoint(register) {
       const one = remember(register);
       const { body, line } = await one.signed;
-      // a register read a moment earlier may be behind what is remembered: it cannot be asked for again
+      // a register that was read earlier may be behind the cached checkpoint: cosignatures for it cannot be requested
       const mayAsk = one.size === register.height;
       if (mayAsk && (one.lines === undefined || clock.nowMs() >= one.untilMs)) {
         one.untilMs = Number.POSITIVE_INFINITY;

@@ -8,11 +8,11 @@ import type { RegisterSchema } from '../database/schema.ts';
 import type { FindMembers } from '../directory/ask.ts';
 import { membersAt, type Register } from '../registers/store.ts';
 
-/** Validators that put their own signature under a register's checkpoint (decision D25). */
+/** Validators that cosign checkpoints of a register. */
 export interface Cosigners {
   /** Verifier keys of the members at the register's height, by validator id. */
   keys(register: Register): Promise<readonly NoteKey[]>;
-  /** The lines of the members that answer with a signature that holds; `complete` when all of them do. */
+  /** The lines of the members that answer with a valid signature; `complete` when all of them do. */
   collect(
     register: Register,
     checkpoint: { readonly body: string; readonly size: number; readonly rootHash: Uint8Array },
@@ -56,9 +56,15 @@ export function createCosigners(deps: CosignersDeps): Cosigners {
             const { publicKey } = key;
             const holds = verifier.verify({ algorithm: 'ED25519', publicKey, message, signature });
             if (holds) return noteLine(key, cosignatureBlob(timeSeconds, signature));
-            log.warn({ registerId, validatorId: at.validatorId, size }, 'a cosignature does not verify');
+            log.warn(
+              { registerId, validatorId: at.validatorId, size },
+              'the cosignature of a validator does not verify',
+            );
           } catch (error) {
-            log.info({ err: error, registerId, validatorId: at.validatorId, size }, 'no cosignature');
+            log.info(
+              { err: error, registerId, validatorId: at.validatorId, size },
+              'a validator did not cosign a checkpoint',
+            );
           }
           return undefined;
         }),

@@ -25,7 +25,7 @@ export interface TransactionProof {
   readonly treeSize: number;
 }
 
-/** Where a sealed record stands in the tree of its docket; the tree is computed from the docket's leaves. */
+/** Inclusion proof of a sealed record in the tree of its docket, which is computed from the docket's leaves. */
 export async function proveTransaction(
   db: Db,
   registerNo: number,
@@ -45,7 +45,7 @@ export async function proveTransaction(
   };
 }
 
-/** Where a docket stands in the register log of `treeSize` dockets, from O(log n) stored nodes. */
+/** Inclusion proof of a docket in the register log of `treeSize` dockets, from O(log n) stored nodes. */
 export async function proveDocket(
   db: Db,
   at: { registerNo: number; docketNumber: number; treeSize: number },
@@ -63,7 +63,7 @@ export async function proveDocket(
   };
 }
 
-/** That the log of `from` dockets is the beginning of the log of `to` dockets (RFC 9162). */
+/** Consistency proof between the logs of `from` and `to` dockets (RFC 9162). */
 export async function proveConsistency(db: Db, register: Register, range: { from: number; to: number }) {
   const { from, to } = range;
   if (from < 1 || from > to || to > register.height) throw refusal('TREE_SIZE_INVALID');

@@ -52,7 +52,7 @@ describe('proofs', () => {
   });
   afterAll(() => register.stop());
 
-  it('leads from every record to its docket, and from the docket to the checkpoint', async () => {
+  it('prove every record in its docket, and the docket in the checkpoint', async () => {
     const vkey = parseVerifierKey((await get('/checkpoint/key')).text.trim());
     const { networkId, members } = await register.state(registerId);
     for (const { txId, docketNumber } of sealed) {
@@ -73,7 +73,7 @@ describe('proofs', () => {
     }
   });
 
-  it('shows that every log is the beginning of every later one', async () => {
+  it('prove that every log is a prefix of every later one', async () => {
     for (let to = 1; to <= dockets; to += 1) {
       for (let from = 1; from <= to; from += 1) {
         const proof = (await get(`/proofs/consistency?from=${from}&to=${to}`)).body;
@@ -93,7 +93,7 @@ describe('proofs', () => {
     }
   });
 
-  it('signs a checkpoint once per size', async () => {
+  it('sign a checkpoint once per size', async () => {
     const first = await get('/checkpoint');
     expect(first.headers['content-type']).toContain('text/plain');
     expect((await get('/checkpoint')).text).toBe(first.text);
@@ -103,7 +103,7 @@ describe('proofs', () => {
     });
   });
 
-  it('carries a cosignature of every validator that answers, of nobody else, and asks again for the missing ones', async () => {
+  it('include a cosignature of exactly the validators that answer, and request missing ones again', async () => {
     const keys = (await get('/checkpoint/cosigners')).text.trim().split('\n').map(parseVerifierKey);
     expect(keys.map(({ name }) => name)).toEqual(
       [0, 1, 2, 3].map((index) => `${register.runtime.installation}/validators/validator-${index}`),
@@ -126,7 +126,7 @@ describe('proofs', () => {
     await waitFor(async () => (await signers()).every(Boolean), { deadlineMs: 10_000 });
   });
 
-  it('proves without a checkpoint while the wallet service is away', async () => {
+  it('work without a checkpoint while the wallet service is unreachable', async () => {
     const { header } = await sealOne();
     const sign = register.wallets.signCheckpoint;
     register.wallets.signCheckpoint = () =>
@@ -139,7 +139,7 @@ describe('proofs', () => {
     expect((await get('/checkpoint')).status).toBe(200);
   });
 
-  it('checks proofs for anybody, and refuses a flipped byte', async () => {
+  it('are checked for anonymous callers, and a flipped byte is refused', async () => {
     const { txId } = sealed[20] ?? { txId: '' };
     const proof = (await get(`/transactions/${txId}/inclusion-proof`)).body;
     const { transactionHash, merkleRoot, proofPath, leafIndex, treeSize, docketNumber } = proof;
@@ -166,7 +166,7 @@ describe('proofs', () => {
     expect((await check({ merkleRoot: 'x' })).status).toBe(400);
   });
 
-  it('gives receipts', async () => {
+  it('include receipts', async () => {
     const { txId, docketNumber } = sealed[5] ?? { txId: '', docketNumber: 0 };
     const receipt = (await get(`/transactions/${txId}/receipt`)).body;
     expect(receipt).toMatchObject({ transactionId: txId, registerId, docketNumber, version: 1 });

@@ -1,6 +1,6 @@
 import { sha256Hex } from '#core/crypto/hash.ts';
 
-/** The id of a transaction's receipt: it follows from the docket that sealed it. */
+/** The id of a transaction's receipt, derived from the docket that sealed it. */
 export function receiptIdOf(sealed: {
   readonly registerId: string;
   readonly txId: string;

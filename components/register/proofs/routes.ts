@@ -87,7 +87,7 @@ function mountTransactionProofs(app: App, deps: ProofsDeps): void {
       const { registerNo } = register;
       const proof = await proveTransaction(deps.db, registerNo, row);
       const checkpoint = await deps.checkpoints.checkpoint(register).catch(() => null);
-      // The log proof leads to the root of the checkpoint, so that both are checked together.
+      // The log proof leads to the root of the checkpoint, so that both can be checked together.
       const size = checkpoint === null ? register.height : parseCheckpoint(checkpoint).size;
       const treeSize = Math.max(size, row.docketNumber + 1);
       const certificate: Certificate = JSON.parse(proof.docket.certificate);

@@ -3,7 +3,7 @@ import type { FindNode, NodePlace } from '#core/ledger/stored-proof.ts';
 import type { Reader } from '#kit/db/db.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 
-/** Reads the stored hashes of the register log that a proof is made of: O(log n) rows for any proof. */
+/** Reads the stored hashes of the register log that a proof needs: O(log n) rows for any proof. */
 export async function loadLogNodes(
   db: Reader<RegisterSchema>,
   registerNo: number,

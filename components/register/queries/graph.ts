@@ -19,20 +19,20 @@ export interface GraphQuery {
   readonly before?: string | undefined;
 }
 
-/** A transaction as a node: its links, and nothing of what it says (document 2, section 2). */
+/** A transaction as a node: its links without its content (specification document 2, section 2). */
 export interface GraphNode {
   readonly txId: string;
   readonly prevTxId: string | null;
   readonly senderWallet: string;
   readonly timeStamp: string;
-  /** null while it waits */
+  /** null while it is pending */
   readonly docketNumber: number | null;
   readonly blueprintId: string | null;
   readonly instanceId: string | null;
   readonly transactionType: string;
 }
 
-function waitingNode({ record }: UnsealedTransaction): GraphNode {
+function pendingNode({ record }: UnsealedTransaction): GraphNode {
   const parsed = parseRecord(record);
   const ticks = findTimestamp(parsed.createdAt);
   return {
@@ -62,16 +62,16 @@ function sealedNode(row: Row): GraphNode {
   };
 }
 
-/** What waits, newest first; what validators hold no record of is no node. */
-async function waitingNodes(deps: GraphDeps, register: Register): Promise<GraphNode[]> {
+/** Pending transactions, newest first; those without a record are omitted. */
+async function pendingNodes(deps: GraphDeps, register: Register): Promise<GraphNode[]> {
   const waiting = await listPending(deps, register);
   return waiting
     .filter(({ record }) => record.length > 0)
     .toReversed()
-    .map(waitingNode);
+    .map(pendingNode);
 }
 
-/** Nodes that wait and stand after the cursor. A cursor that does not wait is not among them: `undefined`. */
+/** Pending nodes after the cursor; `undefined` when the cursor is not pending. */
 function afterCursor(
   waiting: readonly GraphNode[],
   before: string | undefined,
@@ -82,8 +82,8 @@ function afterCursor(
 }
 
 /**
- * The transactions of a register as nodes (L-127): what waits, newest first, then the ledger from its newest transaction
- * down. `totalCount` counts the ledger.
+ * The transactions of a register as nodes: pending ones, newest first, then the ledger in descending order.
+ * `totalCount` counts the ledger.
  *
  * @throws AppError invalid CURSOR_UNKNOWN
  */
@@ -92,7 +92,7 @@ export async function graphOf(deps: GraphDeps, register: Register, query: GraphQ
   const before = query.before === undefined ? undefined : findTxId(query.before);
   if (query.before !== undefined && before === undefined) throw refusal('CURSOR_UNKNOWN');
   const place = before && (await findPlace(deps.db, keyed(deps, register), before));
-  const waiting = place ? [] : afterCursor(await waitingNodes(deps, register), before);
+  const waiting = place ? [] : afterCursor(await pendingNodes(deps, register), before);
   if (waiting === undefined) throw refusal('CURSOR_UNKNOWN');
   const first = waiting.slice(0, limit);
   const { registerId, transactionCount: totalCount } = register;

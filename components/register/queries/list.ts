@@ -20,19 +20,21 @@ export interface ListDeps {
 }
 
 export const registerId = z.string().optional().describe('One register; without it all that you see.');
-const cursor = z.string().max(512).optional().describe('`next` of the page before.');
+const cursor = z.string().max(512).optional().describe('`next` of the previous page.');
 export const listQuery = paging().extend({ registerId, cursor });
 type ListQuery = z.output<typeof listQuery>;
 
-interface Wanted {
+interface PageQuery {
   readonly terms: readonly Typed[];
   readonly wallet?: string;
 }
 
-function searchFor(query: ListQuery, { terms, wallet }: Wanted): Search {
+function searchFor(query: ListQuery, { terms, wallet }: PageQuery): Search {
   const offset = (query.page - 1) * query.pageSize;
   if (offset > MOST_EXAMINED)
-    throw refusal('PAGE_TOO_DEEP', { message: 'Pages go to 10000 items; go on with the cursor of "next".' });
+    throw refusal('PAGE_TOO_DEEP', {
+      message: 'Lists page to 10000 items; continue with the cursor of "next".',
+    });
   return {
     set: ENTITY_SETS.Transactions,
     filter: allOf(terms),
@@ -44,8 +46,8 @@ function searchFor(query: ListQuery, { terms, wallet }: Wanted): Search {
   };
 }
 
-/** A page of transactions of one register, or of all that the caller sees, each with its register (L-124). */
-export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery, wanted: Wanted) {
+/** A page of transactions of one register, or of all that the caller sees, each with its register. */
+export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery, wanted: PageQuery) {
   const asked = searchFor(query, wanted);
   const one =
     query.registerId === undefined ? undefined : await getVisibleRegister(deps.db, caller, query.registerId);
@@ -72,7 +74,7 @@ export async function listPage(deps: ListDeps, caller: Caller, query: ListQuery,
   };
 }
 
-/** Registers that a caller's statistics are about. */
+/** Registers that the caller's statistics cover. */
 export async function registersFor(
   { db }: Pick<ListDeps, 'db'>,
   caller: Caller,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildDocket } from '../testing/build-docket.ts';
 import { testKey } from '../testing/keys.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
-import { transaction, type Wish } from '../testing/sealed.ts';
+import { type TransactionOptions, transaction } from '../testing/sealed.ts';
 
 const [alice, bob, carol] = [1, 2, 3].map((n) => testKey(n).walletAddress);
 const createdMs = Date.now() - 60_000;
@@ -18,18 +18,18 @@ describe('queries', () => {
   let grants: string;
   let theirs: string;
 
-  /** Seals transactions of one docket and gives their ids. */
+  /** Seals transactions in one docket and returns their ids. */
   async function seal(
     registerId: string,
-    wishes: readonly (Omit<Wish, 'registerId' | 'payload'> & { sender?: number })[],
+    list: readonly (Omit<TransactionOptions, 'registerId' | 'payload'> & { sender?: number })[],
   ) {
-    const rows = wishes.map(({ sender = 1, ...wish }, index) =>
+    const rows = list.map(({ sender = 1, ...overrides }, index) =>
       transaction({
         registerId,
-        payload: { registerId, index, wish },
+        payload: { registerId, index, overrides },
         key: testKey(sender),
         createdAt: new Date(createdMs + index).toISOString().replace('Z', '0000+00:00'),
-        ...wish,
+        ...overrides,
       }),
     );
     const bundle = buildDocket(await register.state(registerId), rows, register.members);
@@ -129,7 +129,7 @@ describe('queries', () => {
     expect((await actions(`registers/${loans}/transactions?${long}`)).actions).toEqual(['2']);
   });
 
-  it('says how much there is', async () => {
+  it('returns statistics', async () => {
     const earliest = new Date(createdMs).toISOString();
     const { body } = await get(`query/stats?registerId=${loans}`);
     expect(body).toMatchObject({
@@ -146,7 +146,7 @@ describe('queries', () => {
     expect((await get('query/stats', 'user')).body.totalTransactions).toBe(34);
   });
 
-  it('says that counts are lower bounds where addresses repeat in registers, too', async () => {
+  it('marks counts as lower bounds also where addresses occur in several registers', async () => {
     const { pool } = register.database;
     await pool.query(`insert into sender_counters (register_no, sender_address, transaction_count)
       select register_no, 'x' || n + 20000 * (register_no % 2), 1 from registers, generate_series(1, 60000) as n`);
@@ -179,7 +179,7 @@ describe('queries', () => {
     expect((await register.call('GET', '/api/query/stats')).status).toBe(401);
   });
 
-  it('refuses pages and cursors that are none', async () => {
+  it('refuses invalid pages and cursors', async () => {
     const codes = async (query: string) =>
       (await get(`query/senders/${bob}/transactions?${query}`)).body.code;
     expect(await codes('pageSize=101')).toBe('INVALID_REQUEST');
@@ -192,11 +192,11 @@ describe('queries', () => {
     expect((await get('query/blueprints/a/transactions?instanceId=%00')).status).toBe(400);
   });
 
-  it('A13: walks the graph of 5,000 transactions by its cursor, each exactly once', async () => {
+  it('reads the graph of 5,000 transactions by cursor, each exactly once', async () => {
     const large = await register.createRegister('Large');
     for (let docket = 0; docket < 5; docket += 1) {
-      const wishes = Array.from({ length: 1_000 }, (_, n) => ({ actionId: `${docket}-${n}` }));
-      await seal(large, wishes);
+      const list = Array.from({ length: 1_000 }, (_, n) => ({ actionId: `${docket}-${n}` }));
+      await seal(large, list);
     }
     const seen: Node[] = [];
     let before: string | undefined;
@@ -218,7 +218,7 @@ describe('queries', () => {
     }
   });
 
-  it('shows what waits before the ledger, and links as they were signed', async () => {
+  it('lists pending transactions before the ledger, with links as they were signed', async () => {
     const id = await register.createRegister('Waiting');
     const [first = ''] = await seal(id, [{ metadata: { instanceId: 'i-9' } }]);
     const submit = async (n: number) => {
@@ -249,12 +249,12 @@ describe('queries', () => {
     });
     expect(body.nodes[2]).toMatchObject({ txId: first, prevTxId: null, docketNumber: 1, instanceId: 'i-9' });
     expect([body.totalCount, body.hasMore]).toEqual([2, false]);
-    const walked: string[] = [];
-    for (let before = ''; walked.length < 10; before = `&before=${walked.at(-1)}`) {
+    const paged: string[] = [];
+    for (let before = ''; paged.length < 10; before = `&before=${paged.at(-1)}`) {
       const page = (await get(`${path}?limit=1${before}`)).body;
-      walked.push(...page.nodes.map(({ txId }: Node) => txId));
+      paged.push(...page.nodes.map(({ txId }: Node) => txId));
       if (!page.hasMore) break;
     }
-    expect(walked).toEqual(body.nodes.map(({ txId }: Node) => txId));
+    expect(paged).toEqual(body.nodes.map(({ txId }: Node) => txId));
   });
 });

@@ -119,7 +119,11 @@ function mountGraph(app: App, deps: QueriesDeps): void {
         params: z.object({ registerId: z.string() }),
         querystring: z.object({
           limit: decimal({ min: 1, max: 1_000 }).default(200).describe('Nodes, 1 to 1000; 200 when absent.'),
-          before: z.string().max(64).optional().describe('Cursor: the last transaction of the page before.'),
+          before: z
+            .string()
+            .max(64)
+            .optional()
+            .describe('Cursor: the last transaction of the previous page.'),
         }),
         response: jsonAnswer('Nodes and links.'),
       },
@@ -131,7 +135,7 @@ function mountGraph(app: App, deps: QueriesDeps): void {
   );
 }
 
-/** Questions to the ledger beside the lists of one register (document 2, section 4; notes/ledger.md L-124 and L-127). */
+/** Queries that complement the lists of one register (specification document 2, section 4). */
 export function mountQueries(app: App, deps: QueriesDeps): void {
   mountLists(app, deps);
   mountStatistics(app, deps);

@@ -15,7 +15,10 @@ export async function titlesOf(db: Db, registerIds: readonly string[]): Promise<
   return new Map(rows.map((row) => [row.register_id, row.title]));
 }
 
-/** Addresses that are counted one by one, the same one again in each register; with more the answer is a lower bound. */
+/**
+ * Maximum addresses that are counted one by one, an address again in each register; above it the answer is a lower
+ * bound.
+ */
 const MOST_ADDRESSES = 100_000;
 
 export interface Statistics {
@@ -23,7 +26,7 @@ export interface Statistics {
   readonly senders: number;
   readonly recipients: number;
   readonly wallets: number;
-  /** more addresses than are counted: counts of them are lower bounds */
+  /** more addresses than are counted: their counts are lower bounds */
   readonly bounded: boolean;
   /** microseconds since the epoch; null without a transaction */
   readonly earliest: number | null;

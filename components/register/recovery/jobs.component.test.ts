@@ -6,7 +6,7 @@ import { startTestRegister, type TestRegister } from '../testing/register.ts';
 import { createRecovery, type Recovery } from './jobs.ts';
 import type { DocketSource } from './source.ts';
 
-/** What sources say and do; `dockets` in the order of their numbers, without the genesis. */
+/** Behaviour of the fake sources; `dockets` in order of their numbers, without the genesis. */
 interface Fake {
   height: number;
   readonly give: (from: number) => Iterable<DocketBundle>;
@@ -17,9 +17,9 @@ let register: TestRegister;
 let registerId: string;
 let recovery: Recovery;
 let sources: Record<string, Fake>;
-/** Who was asked for dockets, in order. */
+/** Sources whose dockets were requested, in order. */
 let asked: string[];
-let told: string[];
+let changes: string[];
 let onSettle: () => Promise<unknown>;
 
 function sourceOf([name, fake]: readonly [string, Fake]): DocketSource {
@@ -42,7 +42,7 @@ beforeAll(async () => {
 afterAll(() => register.stop());
 beforeEach(async () => {
   registerId = await register.createRegister();
-  [sources, asked, told, onSettle] = [{}, [], [], async () => undefined];
+  [sources, asked, changes, onSettle] = [{}, [], [], async () => undefined];
   recovery = createRecovery({
     database: register.database,
     findSources: async () => Object.entries(sources).map(sourceOf),
@@ -52,9 +52,9 @@ beforeEach(async () => {
     within: (promise) => promise,
     settle: async () => void (await onSettle()),
     onChanged: async (id, status) => {
-      // the first one takes its time
-      for (let turns = told.length === 0 ? 20 : 0; turns > 0; turns -= 1) await Promise.resolve();
-      if (id === registerId) told.push(status);
+      // the first call is delayed
+      for (let ticks = changes.length === 0 ? 20 : 0; ticks > 0; ticks -= 1) await Promise.resolve();
+      if (id === registerId) changes.push(status);
     },
   });
 });
@@ -63,7 +63,7 @@ const nothing = () => [];
 const entry = () => recovery.health().registers.find((one) => one.registerId === registerId);
 
 describe('a round of recovery', () => {
-  it('leaves a register alone that validators are bringing dockets of', async () => {
+  it('does not recover a register whose validators are writing dockets', async () => {
     const coming = await register.proposeMore(registerId, 3);
     sources = { a: { height: 4, give: nothing } };
     onSettle = async () => register.ledger.writeDocket(coming[0] as DocketBundle);
@@ -74,7 +74,7 @@ describe('a round of recovery', () => {
     expect([entry()?.status, asked]).toEqual(['stalled', ['a']]);
   });
 
-  it('gives up a source that gives what is there already, again and again', async () => {
+  it('gives up a source that repeatedly sends stored dockets', async () => {
     const [first, second] = await register.proposeMore(registerId, 2);
     if (first === undefined || second === undefined) throw new Error('no dockets');
     const again = function* () {
@@ -86,7 +86,7 @@ describe('a round of recovery', () => {
     expect(entry()).toMatchObject({ status: 'synced', currentDocket: 2, docketsProcessed: 2 });
   });
 
-  it('asks everybody in the end, however many have nothing', async () => {
+  it('tries every source, however many have nothing', async () => {
     const missing = await register.proposeMore(registerId, 2);
     const away = { height: 3, give: nothing };
     const give = (from: number) => missing.slice(from - 1);
@@ -99,10 +99,10 @@ describe('a round of recovery', () => {
     clock.advance(30_000);
     await recovery.round();
     expect([asked.slice(3), entry()?.status]).toEqual([['d'], 'synced']);
-    expect(told).toEqual(['recovering', 'stalled', 'recovering', 'synced']);
+    expect(changes).toEqual(['recovering', 'stalled', 'recovering', 'synced']);
   });
 
-  it('is stalled as long as somebody who is away said so, and not once they take it back', async () => {
+  it('stays stalled while the last report of an unreachable source says so, until that source corrects it', async () => {
     const source: Fake = { height: 1_000_000, give: nothing };
     sources = { a: source };
     await recovery.round();
@@ -114,13 +114,13 @@ describe('a round of recovery', () => {
     expect(entry()).toMatchObject({ status: 'synced', targetDocket: 0, progressPercent: 100 });
   });
 
-  it('tells each change once, in its order, also when nobody can be asked', async () => {
+  it('publishes each change once and in order, also when no source can be reached', async () => {
     const source: Fake = { height: 2, give: nothing };
     sources = { a: source };
     await recovery.round();
     source.height = -1;
     clock.advance(30_000);
     await recovery.round();
-    expect(told).toEqual(['recovering', 'stalled', 'recovering', 'stalled']);
+    expect(changes).toEqual(['recovering', 'stalled', 'recovering', 'stalled']);
   });
 });

@@ -10,65 +10,67 @@ import { createWaits } from './waits.ts';
 export interface RecoveryDeps extends RecoverDeps {
   readonly database: Database<RegisterSchema>;
   readonly findSources: FindSources;
-  /** Waits as long as a docket may be on its way here. */
+  /** Waits as long as a docket may be in flight to this service. */
   readonly settle: () => Promise<void>;
-  /** Told when a register begins to recover, is synced again, or stalls. */
+  /** Called when a register starts to recover, is synced again, or stalls. */
   readonly onChanged: (registerId: string, status: SyncStatus) => Promise<void>;
 }
 
-/** What `/health/sync` answers. */
+/** The answer of `/health/sync`. */
 export interface SyncHealth {
   readonly status: SyncStatus;
   readonly registerCount: number;
-  /** Those that are not synced first, and as many as an answer holds. */
+  /** Registers that are not synced first, up to the limit of an answer. */
   readonly registers: readonly SyncEntry[];
-  /** When the sources were asked last; 0 before the first time. */
+  /** When the sources were last queried; 0 before the first time. */
   readonly checkedAtMs: number;
 }
 
 export interface Recovery {
-  /** Asks all sources once and brings what is missing. Never throws. */
+  /** Queries all sources once and recovers missing dockets. Never throws. */
   round(): Promise<void>;
   health(): SyncHealth;
 }
 
 export interface RecoveryJob extends Recovery {
-  /** A source may have come. */
+  /** A source may have become available. */
   wake(): void;
   stop(): Promise<void>;
 }
 
 const everyMs = 10_000;
 const mostShown = 1_000;
-/** Validators bring what they seal: a register that grows within this time lacks nothing, however far ahead they are. */
+/**
+ * Validators write what they seal: a register that grows within this time lacks nothing, however far ahead they are.
+ */
 const settleMs = 1_000;
 
-/** What a source said when it answered last. */
-interface Told {
+/** The last answer of a source. */
+interface SourceReport {
   readonly source: DocketSource;
   readonly heights: ReadonlyMap<string, number>;
-  readonly isHere: boolean;
+  readonly isReachable: boolean;
 }
 
-/** What sources say that there is of a register, at most. */
-function heightOf(registerId: string, told: readonly Told[]): number {
-  return Math.max(0, ...told.map(({ heights }) => heights.get(registerId) ?? 0));
+/** The greatest height of a register that a source reports. */
+function heightOf(registerId: string, reports: readonly SourceReport[]): number {
+  return Math.max(0, ...reports.map(({ heights }) => heights.get(registerId) ?? 0));
 }
 
-interface Seen {
+interface Heights {
   readonly stored: ReadonlyMap<string, number>;
-  /** Those that do not grow by themselves. */
+  /** Registers that do not grow by themselves. */
   readonly resting: ReadonlySet<string>;
 }
 
-/** How high registers stand, looked at twice where somebody says that there is more. */
-async function look(
+/** Heights of registers, read twice where a source reports more. */
+async function readHeights(
   heights: () => Promise<ReadonlyMap<string, number>>,
-  told: readonly Told[],
+  reports: readonly SourceReport[],
   settle: () => Promise<void>,
-): Promise<Seen> {
+): Promise<Heights> {
   const first = await heights();
-  const isBehind = [...first].some(([registerId, height]) => heightOf(registerId, told) > height);
+  const isBehind = [...first].some(([registerId, height]) => heightOf(registerId, reports) > height);
   if (!isBehind) return { stored: first, resting: new Set(first.keys()) };
   await settle();
   const stored = await heights();
@@ -76,85 +78,89 @@ async function look(
   return { stored, resting: new Set(resting.map(([registerId]) => registerId)) };
 }
 
-/** Registers of this service beside what sources say of them. A register that is not behind costs nothing but its entry. */
+/**
+ * Compares the registers of this service with the reports of sources. A register that is not behind costs only its
+ * entry.
+ */
 export function createRecovery(deps: RecoveryDeps): Recovery {
   const { database, clock, log } = deps;
   const heights = () => storedHeights(database.read);
   const tracks = new Map<string, Track>();
-  let said: ReadonlyMap<string, Told> = new Map();
+  let lastReports: ReadonlyMap<string, SourceReport> = new Map();
   let checkedAtMs = 0;
 
-  /** A source that does not answer takes nothing back. */
-  async function ask(): Promise<readonly Told[]> {
+  /** A source that does not answer keeps its previous report. */
+  async function querySources(): Promise<readonly SourceReport[]> {
     const sources = await deps.findSources();
     const answers = await Promise.all(
-      sources.map(async (source): Promise<Told[]> => {
+      sources.map(async (source): Promise<SourceReport[]> => {
         try {
-          return [{ source, heights: await source.heights(), isHere: true }];
+          return [{ source, heights: await source.heights(), isReachable: true }];
         } catch (error) {
           log.debug({ err: error, peer: source.name }, 'a source of dockets does not answer');
-          const before = said.get(source.name);
-          return before === undefined ? [] : [{ ...before, isHere: false }];
+          const before = lastReports.get(source.name);
+          return before === undefined ? [] : [{ ...before, isReachable: false }];
         }
       }),
     );
-    const told = answers.flat();
-    said = new Map(told.map((one) => [one.source.name, one]));
-    return told;
+    const reports = answers.flat();
+    lastReports = new Map(reports.map((one) => [one.source.name, one]));
+    return reports;
   }
 
-  async function follow({ stored, resting }: Seen, told: readonly Told[]): Promise<void> {
+  async function follow({ stored, resting }: Heights, reports: readonly SourceReport[]): Promise<void> {
     for (const registerId of tracks.keys()) if (!stored.has(registerId)) tracks.delete(registerId);
     for (const [registerId, height] of stored) {
       const track = tracks.get(registerId) ?? new Track(registerId, height);
       tracks.set(registerId, track);
       const before = track.status;
       const isGrowing = before === 'synced' && !resting.has(registerId);
-      track.observe(height, isGrowing ? height : heightOf(registerId, told));
-      if (track.status !== before) await tell(track);
+      track.observe(height, isGrowing ? height : heightOf(registerId, reports));
+      if (track.status !== before) await publish(track);
     }
   }
 
-  /** Changes are told in their order: whoever hears of the last one knows how a register stands. */
-  async function tell({ registerId, status }: Track): Promise<void> {
+  /** Publishes changes in order, so that the last one is the state of a register. */
+  async function publish({ registerId, status }: Track): Promise<void> {
     const level = status === 'stalled' ? 'warn' : 'info';
-    log[level]({ registerId, status }, 'the synchronisation of a register changed');
+    log[level]({ registerId, status }, 'the sync status of a register changed');
     await deps.onChanged(registerId, status).catch((error: unknown) => {
-      log.warn({ err: error, registerId }, 'a change of synchronisation was not told');
+      log.warn({ err: error, registerId }, 'a change of sync status could not be published');
     });
   }
 
-  /** Who failed least comes first, so that everybody is asked in the end; then who has most. */
-  async function catchUp(track: Track, told: readonly Told[]): Promise<void> {
-    const heightAt = ({ heights }: Told) => heights.get(track.registerId) ?? 0;
-    const failuresOf = ({ source }: Told) => track.failuresOf(source.name);
-    const able = told
-      .filter((one) => one.isHere && heightAt(one) > track.current)
+  /** Sources with the fewest failures first, so that all of them are tried; then those with the most dockets. */
+  async function catchUp(track: Track, reports: readonly SourceReport[]): Promise<void> {
+    const heightAt = ({ heights }: SourceReport) => heights.get(track.registerId) ?? 0;
+    const failuresOf = ({ source }: SourceReport) => track.failuresOf(source.name);
+    const usable = reports
+      .filter((one) => one.isReachable && heightAt(one) > track.current)
       .toSorted((a, b) => failuresOf(a) - failuresOf(b) || heightAt(b) - heightAt(a));
     await recover(
       track,
-      able.map(({ source }) => source),
+      usable.map(({ source }) => source),
       deps,
     );
-    await tell(track);
+    await publish(track);
   }
 
   return {
     async round() {
       try {
-        // Sources first: what they tell may be stored by the time that this service is looked at, never the reverse.
-        const told = await ask();
-        await follow(await look(heights, told, deps.settle), told);
+        // Sources are queried before this service's heights are read: reported dockets may be stored meanwhile, never
+        // the reverse.
+        const reports = await querySources();
+        await follow(await readHeights(heights, reports, deps.settle), reports);
         checkedAtMs = clock.nowMs();
         const due = [...tracks.values()].filter((track) => track.isDue(checkedAtMs));
         for (const track of due) {
           track.begin(checkedAtMs);
-          await tell(track);
+          await publish(track);
         }
-        // One after the other: a validator reads its log for one at a time.
-        for (const track of due) await catchUp(track, told);
+        // One register at a time: a validator reads its log for one caller at a time.
+        for (const track of due) await catchUp(track, reports);
       } catch (error) {
-        log.warn({ err: error }, 'a round of recovery failed');
+        log.warn({ err: error }, 'a round of recovery failed; it is repeated');
       }
     },
     health() {
@@ -173,7 +179,7 @@ export function createRecovery(deps: RecoveryDeps): Recovery {
   };
 }
 
-/** Asks the sources again and again. A source that says nothing is not waited for when the service ends. */
+/** Queries the sources periodically. Shutdown does not wait for a source that does not answer. */
 export function startRecovery(deps: Omit<RecoveryDeps, 'within' | 'settle'>): RecoveryJob {
   const waits = createWaits();
   let stopped = false;

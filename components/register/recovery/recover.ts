@@ -7,22 +7,22 @@ import type { DocketSource } from './source.ts';
 import type { Track } from './track.ts';
 
 export interface RecoverDeps {
-  /** Verifies all of a docket and stores it (notes/ledger.md 4.6). */
+  /** Verifies all of a docket and stores it. */
   readonly writeDocket: WriteDocket;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What a promise comes to, or undefined when it takes longer. */
+  /** The result of a promise, or undefined when it takes longer. */
   within<T>(promise: Promise<T>, ms: number): Promise<T | undefined>;
 }
 
-/** After so many sources that failed, and after so long without anything of one, a register is stalled (L-129). */
+/** Limits after which a register is stalled: failed sources, and silence of one source. */
 const mostFailures = 3;
 const silentMs = 60_000;
 const retryMs = 30_000;
 
 /**
- * Brings the dockets that a register lacks from the sources, one source after the other; each docket is verified like any
- * that is written. A source that gives a wrong docket, or nothing more, is left for the next one. Never throws.
+ * Recovers the missing dockets of a register from the sources, one source after the other; each docket is verified like
+ * any other write. A source that sends a wrong docket, or no more dockets, is skipped for the next one. Never throws.
  */
 export async function recover(
   track: Track,
@@ -38,9 +38,9 @@ export async function recover(
       const code = isForeseen ? error.code : genericCode('internal');
       deps.log[isForeseen ? 'debug' : 'warn'](
         { err: error, registerId, peer: source.name },
-        'a source failed',
+        'a source failed; the next one is tried',
       );
-      // Everybody may read this, and messages name hosts.
+      // This status is public, and messages contain host names.
       track.failed(source.name, `${code} at docket ${track.current}`);
     }
     if (!track.isBehind) return;
@@ -55,14 +55,14 @@ async function pull(track: Track, source: DocketSource, deps: RecoverDeps): Prom
   try {
     for (let number = from; track.isBehind; number += 1) {
       const next = await deps.within(dockets.next(), silentMs);
-      if (next === undefined) throw new AppError('timeout', 'SOURCE_SILENT', 'no docket came in time');
+      if (next === undefined) throw new AppError('timeout', 'SOURCE_SILENT', 'no docket arrived in time');
       if (next.done === true) throw new AppError('unavailable', 'SOURCE_EXHAUSTED', 'it has no more dockets');
       track.received(deps.clock.nowMs());
       await store(track, next.value, number, deps);
     }
   } finally {
     ended.abort();
-    // A source that does not answer does not end either: it is not waited for.
+    // Ending the iteration is not awaited: a silent source does not end it either.
     void dockets.return?.().catch(() => undefined);
   }
 }
@@ -74,9 +74,9 @@ async function store(
   { writeDocket, clock }: RecoverDeps,
 ): Promise<void> {
   const { docketNumber, registerId } = docket.header;
-  // One that is there already would be a replay, again and again.
+  // A docket that is stored already would be a replay without end.
   if (registerId !== track.registerId || docketNumber !== number)
-    throw new AppError('invalid', 'DOCKET_OUT_OF_ORDER', `it gave docket ${docketNumber} out of its order`);
+    throw new AppError('invalid', 'DOCKET_OUT_OF_ORDER', `docket ${docketNumber} is out of order`);
   const result = await writeDocket(docket);
   switch (result.outcome) {
     case 'stored':
@@ -91,7 +91,7 @@ async function store(
       throw new AppError(
         'unprocessable',
         result.violations[0]?.code ?? 'INVALID_DOCKET',
-        `docket ${docketNumber} is wrong`,
+        `docket ${docketNumber} is invalid`,
       );
   }
 }

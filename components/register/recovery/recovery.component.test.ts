@@ -9,7 +9,7 @@ import type { SyncHealth } from './jobs.ts';
 
 let register: TestRegister;
 let clock: ManualClock;
-/** As the fake gives them. */
+/** The answers of the fake. */
 let given: Validators['readDockets'];
 
 beforeAll(async () => {
@@ -31,7 +31,7 @@ async function entryOf(registerId: string) {
   return body.registers.find((one) => one.registerId === registerId);
 }
 
-/** What the validators say and hold of a register from now on. */
+/** Sets what the validators report and hold of a register. */
 function hold(registerId: string, held: readonly DocketBundle[]): void {
   const { heights, dockets: all } = register.validators.history;
   heights.set(registerId, (held.at(-1)?.header.docketNumber ?? -1) + 1);
@@ -50,7 +50,7 @@ async function until(registerId: string, status: string) {
 }
 
 describe('GET /health/sync', () => {
-  it('tells everybody that nothing is missing, when nothing is', async () => {
+  it('reports to anonymous callers that nothing is missing', async () => {
     const registerId = await register.createRegister();
     register.ledger.recovery.wake();
     const entry = await until(registerId, 'synced');
@@ -71,7 +71,7 @@ describe('GET /health/sync', () => {
     expect((await health('?strict=2')).status).toBe(400);
   });
 
-  it('A28: 2,000 dockets behind, and the source stops for 15 s', { timeout: 120_000 }, async () => {
+  it('recovers 2,000 dockets from a source that pauses for 15 s', { timeout: 120_000 }, async () => {
     const registerId = await register.createRegister('Behind');
     const missing = await register.proposeMore(registerId, 2_000);
     const stopped = Promise.withResolvers<void>();
@@ -125,7 +125,7 @@ describe('GET /health/sync', () => {
     register.validators.readDockets = given;
   });
 
-  it('gives up sources that give what is wrong, stalls after three, and tries again', async () => {
+  it('gives up sources that send wrong dockets, stalls after three, and retries', async () => {
     const registerId = await register.createRegister('Lied to');
     const [first, ...rest] = await register.proposeMore(registerId, 3);
     if (first === undefined) throw new Error('no docket');
@@ -159,7 +159,7 @@ describe('GET /health/sync', () => {
     expect((await health()).body.status).toBe('synced');
   });
 
-  it('goes on with another source where one ends', async () => {
+  it('continues with another source where one ends', async () => {
     const registerId = await register.createRegister('Two halves');
     const missing = await register.proposeMore(registerId, 4);
     let asked = 0;
@@ -173,7 +173,7 @@ describe('GET /health/sync', () => {
     register.validators.readDockets = given;
   });
 
-  it('believes validators only of registers that they are members of, and no unknown ones', async () => {
+  it('believes only known validators, and only for registers whose set contains them', async () => {
     const registerId = await register.createRegister('Not theirs');
     const stranger = register.validators.members.find(({ validatorId }) => validatorId === 'validator-4');
     if (stranger === undefined) throw new Error('no stranger');
@@ -192,13 +192,13 @@ describe('GET /health/sync', () => {
     expect((await health()).body).toMatchObject({ status: 'synced', registerCount: before.registerCount });
   });
 
-  it('tells those who follow a register', async () => {
+  it('notifies followers of a register', async () => {
     const { rows } = await register.database.pool.query(
       "select key, kind, data from outbox where kind = 'RegisterSyncStateChanged' order by sequence",
     );
-    const told = rows.map(({ kind, data }) => parseStoredEvent(kind, data)?.data);
+    const events = rows.map(({ kind, data }) => parseStoredEvent(kind, data)?.data);
     const states = (registerId: string) =>
-      told.flatMap((one) =>
+      events.flatMap((one) =>
         one && 'syncState' in one && one.registerId === registerId ? one.syncState : [],
       );
     const [lied] = rows.filter(({ data }) => data.syncState === 'Error');

@@ -6,7 +6,7 @@ import { syncStatuses } from './track.ts';
 
 export interface RecoveryRouteDeps {
   readonly recovery: Pick<Recovery, 'health'>;
-  /** Whether anybody may ask; otherwise somebody with a token. */
+  /** Whether anonymous callers may read it; otherwise it needs a token. */
   readonly publicSyncHealth: boolean;
 }
 
@@ -30,11 +30,11 @@ const healthSchema = z.object({
         isStale: z.boolean().describe('no progress for more than 10 seconds'),
       }),
     )
-    .describe('those that are not synced first, 1000 at most'),
+    .describe('registers that are not synced first, 1000 at most'),
   checkedAt: text.nullable(),
 });
 
-/** `GET /health/sync`: how far registers are that lost dockets (specification document 2, section 4). */
+/** `GET /health/sync`: progress of registers that lost dockets (specification document 2, section 4). */
 export function mountRecovery(app: App, deps: RecoveryRouteDeps): void {
   app.get(
     '/health/sync',

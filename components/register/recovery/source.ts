@@ -1,13 +1,13 @@
 import type { DocketBundle } from '../dockets/docket.ts';
 
-/** Somebody who may hold dockets that are missing here: a validator, later another installation. */
+/** A source that may hold dockets that are missing here: a validator, later another installation. */
 export interface DocketSource {
   readonly name: string;
-  /** How many dockets of each register the source says that there are, by register id. */
+  /** The height of each register that the source reports, by register id. */
   heights(): Promise<ReadonlyMap<string, number>>;
-  /** Dockets from a number on, in order, as far as the source has them. None of it is believed. */
+  /** Dockets from a number on, in order, as far as the source has them. Untrusted. */
   dockets(registerId: string, from: number, signal: AbortSignal): AsyncIterable<DocketBundle>;
 }
 
-/** Whom to ask at this moment. */
+/** The sources that are available now. */
 export type FindSources = () => Promise<readonly DocketSource[]>;

@@ -5,7 +5,7 @@ import type { RegisterSchema } from '../database/schema.ts';
 import { traceId } from '../feed/trace.ts';
 import type { SyncStatus } from './track.ts';
 
-/** How many dockets there are of each register that takes dockets. */
+/** Stored height of each register that accepts dockets. */
 export async function storedHeights(db: Reader<RegisterSchema>): Promise<ReadonlyMap<string, number>> {
   const rows = await db
     .selectFrom('registers')
@@ -17,11 +17,11 @@ export async function storedHeights(db: Reader<RegisterSchema>): Promise<Readonl
   return new Map(rows.map(({ registerId, height }) => [registerId, height]));
 }
 
-/** What the register resource and its hub call a status (notes/ledger.md L-15). */
+/** Names of the sync status in the register resource and its hub. */
 const syncStates = { synced: 'CaughtUp', recovering: 'Syncing', stalled: 'Error' } as const;
 
-/** Tells whoever follows a register how it stands. */
-export async function tellSyncState(
+/** Publishes the sync state of a register to its followers. */
+export async function publishSyncState(
   tx: Transactor<RegisterSchema>,
   registerId: string,
   status: SyncStatus,

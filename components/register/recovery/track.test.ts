@@ -3,8 +3,8 @@ import { aggregate, Track } from './track.ts';
 
 const registerId = '0123456789abcdef0123456789abcdef';
 
-describe('how a register gets what it lacks', () => {
-  it('begins synced, and says that it has no genesis', () => {
+describe('recovery state of a register', () => {
+  it('begins synced, and reports a register without genesis', () => {
     expect(new Track(registerId, 0).entry(0)).toEqual({
       registerId,
       status: 'synced',
@@ -18,7 +18,7 @@ describe('how a register gets what it lacks', () => {
     });
   });
 
-  it('goes from 0 to 100 per cent of what was missing, and is synced then', () => {
+  it('progresses from 0 to 100 per cent of the missing dockets, and is then synced', () => {
     const track = new Track(registerId, 10);
     track.observe(10, 20);
     expect(track.isDue(0)).toBe(true);
@@ -31,7 +31,7 @@ describe('how a register gets what it lacks', () => {
     expect(track.entry(0)).toMatchObject({ status: 'synced', currentDocket: 19, docketsProcessed: 10 });
   });
 
-  it('never goes back while more dockets come than are brought', () => {
+  it('progress never decreases while the target grows', () => {
     const track = new Track(registerId, 0);
     track.observe(0, 10);
     track.begin(0);
@@ -58,7 +58,7 @@ describe('how a register gets what it lacks', () => {
     expect(track.isDue(50_000)).toBe(true);
   });
 
-  it('is synced when somebody else stored what was missing, also after it stalled', () => {
+  it('is synced when another writer stored the missing dockets, also after a stall', () => {
     const track = new Track(registerId, 0);
     track.observe(0, 10);
     track.begin(0);
@@ -70,7 +70,7 @@ describe('how a register gets what it lacks', () => {
   });
 });
 
-describe('the whole', () => {
+describe('the aggregate status', () => {
   it.each([
     [[], 'synced'],
     [['synced', 'synced'], 'synced'],

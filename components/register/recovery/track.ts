@@ -1,14 +1,14 @@
 export const syncStatuses = ['synced', 'recovering', 'stalled'] as const;
 export type SyncStatus = (typeof syncStatuses)[number];
 
-/** Without progress for so long a recovering register is stale (notes/ledger.md L-184). */
+/** A recovering register is stale after this long without progress. */
 const staleMs = 10_000;
 
-/** One register as `/health/sync` tells of it (specification document 2, section 2). */
+/** The entry of a register in `/health/sync` (specification document 2, section 2). */
 export interface SyncEntry {
   readonly registerId: string;
   readonly status: SyncStatus;
-  /** Number of the last docket here; 0 of a register without any, too (L-131). */
+  /** Number of the last stored docket; also 0 for a register without dockets. */
   readonly currentDocket: number;
   readonly targetDocket: number;
   readonly hasGenesis: boolean;
@@ -19,8 +19,8 @@ export interface SyncEntry {
 }
 
 /**
- * How one register gets the dockets that it lacks: synced, recovering, then synced again or stalled (L-129). Progress is a
- * docket that was stored or that came, and never goes back until the register is synced.
+ * Recovery state of one register: synced, recovering, then synced again or stalled. Progress is a docket that was
+ * stored or received, and never decreases until the register is synced.
  */
 export class Track {
   readonly registerId: string;
@@ -35,7 +35,7 @@ export class Track {
   #retryAtMs = 0;
   readonly #failures = new Map<string, number>();
 
-  /** @param height dockets that are stored */
+  /** @param height number of stored dockets */
   constructor(registerId: string, height: number) {
     this.registerId = registerId;
     this.#start = height;
@@ -55,14 +55,14 @@ export class Track {
     return this.#current < this.#target;
   }
 
-  /** What is stored here, and what the sources say that there is. */
+  /** Records the stored height and the height that the sources report. */
   observe(height: number, target: number): void {
     this.#current = height;
     this.#target = Math.max(height, target);
     if (!this.isBehind) this.#sync();
   }
 
-  /** Whether the sources are to be asked: a stalled register rests before it tries again. */
+  /** Whether the sources should be queried: a stalled register pauses before the next attempt. */
   isDue(nowMs: number): boolean {
     return this.isBehind && (this.#status !== 'stalled' || nowMs >= this.#retryAtMs);
   }
@@ -77,12 +77,12 @@ export class Track {
     this.#progressAtMs = nowMs;
   }
 
-  /** Something came of a source. */
+  /** A source sent something. */
   received(nowMs: number): void {
     this.#progressAtMs = nowMs;
   }
 
-  /** A docket is stored; `height` of them are. */
+  /** Dockets up to `height` are stored. */
   stored(height: number, nowMs: number): void {
     this.#processed += Math.max(0, height - this.#current);
     this.#current = Math.max(this.#current, height);
@@ -93,18 +93,18 @@ export class Track {
     if (!this.isBehind) this.#sync();
   }
 
-  /** A source was given up. */
+  /** A source failed. */
   failed(source: string, reason: string): void {
     this.#failures.set(source, this.failuresOf(source) + 1);
     this.#lastError = `${source}: ${reason}`;
   }
 
-  /** How often a source was given up since the register was synced. */
+  /** Number of failures of a source since the register was synced. */
   failuresOf(source: string): number {
     return this.#failures.get(source) ?? 0;
   }
 
-  /** Nobody gives what is missing; it is tried again later. */
+  /** No source has the missing dockets; retried later. */
   stall(retryAtMs: number): void {
     this.#status = 'stalled';
     this.#retryAtMs = retryAtMs;

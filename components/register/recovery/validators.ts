@@ -4,7 +4,7 @@ import type { RegisterSchema } from '../database/schema.ts';
 import { allAnnounced, registersOfMember } from '../directory/store.ts';
 import type { DocketSource, FindSources } from './source.ts';
 
-/** The validators that have announced themselves, each for the registers that it is a member of. */
+/** The announced validators as sources, each for the registers whose set it belongs to. */
 export function validatorSources(
   db: Reader<RegisterSchema>,
   validators: Pick<Validators, 'heights' | 'readDockets'>,
@@ -12,10 +12,10 @@ export function validatorSources(
   const sourceOf = (at: ValidatorAddress): DocketSource => ({
     name: at.validatorId,
     async heights() {
-      const told = await validators.heights(at);
-      if (told.size === 0) return told;
+      const reported = await validators.heights(at);
+      if (reported.size === 0) return reported;
       const own = await registersOfMember(db, at.validatorId);
-      return new Map(own.flatMap((id) => (told.has(id) ? [[id, told.get(id) ?? 0] as const] : [])));
+      return new Map(own.flatMap((id) => (reported.has(id) ? [[id, reported.get(id) ?? 0] as const] : [])));
     },
     dockets: (registerId, from, signal) => validators.readDockets(at, { registerId, from, signal }),
   });

@@ -13,7 +13,7 @@ function heapBytes(): number {
 const never = () => new Promise<never>(() => undefined);
 
 describe('waits', () => {
-  it('come to what is waited for, or to nothing when the time is up', async () => {
+  it('return the result, or undefined when the time is up', async () => {
     const { within, rest } = createWaits();
     expect(await within(Promise.resolve('done'), long)).toBe('done');
     await expect(within(Promise.reject(new Error('failed')), long)).rejects.toThrow('failed');
@@ -21,7 +21,7 @@ describe('waits', () => {
     await rest(1);
   });
 
-  it('end all at once, and no other begins after that', async () => {
+  it('end all at once, and no new one begins afterwards', async () => {
     const waits = createWaits();
     const begun = [waits.within(never(), long), waits.rest(long)];
     waits.end();
@@ -29,7 +29,7 @@ describe('waits', () => {
     expect(await waits.within(never(), long)).toBeUndefined();
   });
 
-  it('keep nothing once they are over: a recovery has millions of them', async () => {
+  it('release all state once they are over', async () => {
     const { within, end } = createWaits();
     const before = heapBytes();
     for (let n = 0; n < 20_000; n += 1) await within(Promise.resolve(n), long);

@@ -1,13 +1,15 @@
-/** Waits for others that are bounded, and that can be ended all at once. */
+/** Bounded waits that can be ended all at once. */
 export interface Waits {
-  /** What a promise comes to; undefined after `ms` and once waits are ended. A late one is left to itself. */
+  /** The result of a promise; undefined after `ms` and once waits have ended. A late result is ignored. */
   within<T>(promise: Promise<T>, ms: number): Promise<T | undefined>;
-  /** Resolves after `ms`, or once waits are ended. */
+  /** Resolves after `ms`, or once waits have ended. */
   rest(ms: number): Promise<void>;
   end(): void;
 }
 
-/** Waits that keep no process alive. Each forgets all about itself when it is over, however long it is until the end. */
+/**
+ * Waits whose timers are unref'd. Each one releases all of its state when it is over, however long the object lives.
+ */
 export function createWaits(): Waits {
   const ends = new Set<() => void>();
   let isOver = false;

@@ -5,12 +5,12 @@ import type { RegisterSchema } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
 import { findRegister, type Scope, type SeenRegister } from './store.ts';
 
-/** Services see every register; people those of their organisation and the system registers (L-16). */
+/** Services see every register; people see those of their organisation and the system registers. */
 export function scopeOf(caller: Caller): Scope {
   return { all: caller.kind === 'service', organizationId: caller.organizationId };
 }
 
-/** The register of a path, without judging who may see it. */
+/** The register of a path, without an access check. */
 export async function getRegister(
   db: Reader<RegisterSchema>,
   registerId: string,
@@ -22,7 +22,7 @@ export async function getRegister(
   return register;
 }
 
-/** The register of a path when the caller may read it; otherwise it does not exist for them (L-17). */
+/** The register of a path if the caller may read it; otherwise it is not found. */
 export async function getVisibleRegister(
   db: Reader<RegisterSchema>,
   caller: Caller,
@@ -35,7 +35,7 @@ export async function getVisibleRegister(
   return register;
 }
 
-/** The register of a path when the caller may submit to it and it takes submissions (L-42). */
+/** The register of a path if the caller may submit to it and it accepts submissions. */
 export async function getWritableRegister(
   db: Reader<RegisterSchema>,
   caller: Caller,

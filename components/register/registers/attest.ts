@@ -14,7 +14,7 @@ import type { Wallets } from '../clients.ts';
 import { refusal } from '../errors.ts';
 import type { RequestedAttestation } from './draft.ts';
 
-/** An attestation as finalize gets it; the rest of the data stands in the database (L-25). */
+/** An attestation in a finalize request; the rest of its data is in the database. */
 export interface ReturnedAttestation {
   readonly role: string;
   readonly subject: string;
@@ -50,7 +50,7 @@ function signatureBytes(text: string): Uint8Array {
   }
 }
 
-/** The attestation as the roster keeps it; undefined when it does not verify against what was asked for. */
+/** The attestation as the roster stores it; undefined when it does not verify against the requested one. */
 export function verifyReturned(
   requested: RequestedAttestation,
   returned: Omit<ReturnedAttestation, 'role' | 'subject'>,
@@ -60,8 +60,8 @@ export function verifyReturned(
 }
 
 /**
- * Judges what came back against the bytes that were asked for. Every owner must have attested; other members that
- * did not are not granted; one that does not verify, or that nobody asked for, refuses the whole (L-28).
+ * Verifies attestations against the requested bytes. Every owner must have attested; other members without an
+ * attestation are not granted; one that does not verify, or was not requested, refuses the whole.
  */
 export function judgeAttestations(
   requested: readonly RequestedAttestation[],
@@ -71,7 +71,7 @@ export function judgeAttestations(
   const keyOf = (one: { role: string; subject: string }) => `${one.role}:${one.subject}`;
   const open = new Map(returned.map((one) => [keyOf(one), one]));
   if (open.size !== returned.length) {
-    throw new AppError('invalid', 'INVALID_REQUEST', 'An attestation stands there twice.');
+    throw new AppError('invalid', 'INVALID_REQUEST', 'The request contains an attestation twice.');
   }
   const refused: string[] = [];
   const roster: RosterAttestation[] = [];
@@ -94,7 +94,7 @@ export interface AttestDeps {
   readonly verifier: Verifier;
 }
 
-/** Signs by the key that was asked for: the wallet's own, or the one it derives for attestations (L-27). */
+/** Signs with the requested key: the wallet's own, or the one it derives for attestations. */
 export async function attestFor(
   deps: AttestDeps,
   requested: RequestedAttestation,
@@ -112,11 +112,11 @@ export async function attestFor(
   // The control record binds a subject to the address of its key: any other key is another subject.
   if (entry !== undefined) return entry;
   throw refusal('ATTESTATION_INVALID', {
-    message: 'The wallet service signed with a key of another address.',
+    message: 'The wallet service signed with the key of another address.',
   });
 }
 
-/** Attests for the caller with every wallet of the roster that they may use; the owner's must be among them. */
+/** Attests with every wallet of the roster that the caller may use; the owner's must be among them. */
 export async function attestAll(
   deps: AttestDeps,
   requested: readonly RequestedAttestation[],

@@ -24,11 +24,11 @@ export interface BeginDeps {
   readonly wallets: Pick<Wallets, 'systemKey'>;
   readonly clock: Clock;
   readonly networkId: string;
-  /** Genesis work was committed. */
+  /** Called when genesis work was committed. */
   readonly onCreated: () => void;
 }
 
-/** Everything that a register begins with. */
+/** The content of a new register. */
 export interface Beginning {
   readonly draft: Draft;
   readonly organizationId: string;
@@ -36,7 +36,7 @@ export interface Beginning {
   readonly validators: readonly Possessed[];
 }
 
-/** What finalize answers for a register that has begun. */
+/** The answer of finalize for a register that has begun. */
 export interface Begun {
   readonly registerId: string;
   readonly id: string;
@@ -82,10 +82,11 @@ function recordOf(
 }
 
 /**
- * Writes register, control projection and genesis work in one commit (L-31).
+ * Writes register, control projection and genesis work in one commit.
  *
- * @param close takes what was waited for away in that commit; false when somebody else did: then nothing is written.
- * @returns undefined when somebody else began it.
+ * @param close deletes the pending draft or registration in that commit; false when another call did: then nothing is
+ * written.
+ * @returns undefined when another call began it.
  * @throws AppError conflict REGISTER_EXISTS
  */
 export async function beginRegister(

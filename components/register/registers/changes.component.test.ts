@@ -7,7 +7,7 @@ import {
   ListMemberRegistersRequestSchema,
 } from '#protos/gen/chancery/register/v1/register_pb.js';
 import { ledgerHandlers } from '../dockets/rpc.ts';
-import { keepHouse } from '../housekeeping/jobs.ts';
+import { runHousekeeping } from '../housekeeping/jobs.ts';
 import { testKey } from '../testing/keys.ts';
 import { contextOf, organizationId, startTestRegister, type TestRegister } from '../testing/register.ts';
 
@@ -44,7 +44,7 @@ describe('changing and deleting a register', () => {
     expect(history.body.items[0]).toMatchObject({ operationType: 'metadata-update', docketNumber: 1 });
   });
 
-  it('answers 202 with what is pending when no docket comes', async () => {
+  it('answers 202 with the pending transaction when no docket is sealed', async () => {
     const id = await register.createRegister('Slow');
     const changed = await put(id, { title: 'Later' });
     expect(changed.status).toBe(202);
@@ -54,7 +54,7 @@ describe('changing and deleting a register', () => {
     expect((await get(id)).body.title).toBe('Later');
   });
 
-  it('advertises at once: that is no fact of the ledger', async () => {
+  it('advertises at once, because that is not a fact of the ledger', async () => {
     const id = await register.createRegister();
     const changed = await put(id, { advertise: true });
     expect([changed.status, changed.body.advertise]).toEqual([200, true]);
@@ -62,7 +62,7 @@ describe('changing and deleting a register', () => {
     expect((await get(id, 'stranger')).status).toBe(200);
   });
 
-  it('refuses what cannot be set, and those who do not administer the register', async () => {
+  it('refuses members that cannot be set, and callers who do not administer the register', async () => {
     const id = await register.createRegister();
     for (const member of ['id', 'status', 'purpose', 'devMode']) {
       const refused = await put(id, { title: 'x', [member]: true });
@@ -80,7 +80,7 @@ describe('changing and deleting a register', () => {
     expect([full.status, full.body.code, full.headers['retry-after']]).toEqual([429, 'MEMPOOL_FULL', '3']);
   });
 
-  it('L-19: deletes for an owner of the present roster: out of lists, validators drained, subscriptions gone', async () => {
+  it('deletes for an owner of the current roster: removed from lists, stopped at validators, without subscriptions', async () => {
     const id = await register.createRegister();
     const bundle = await register.propose(id).catch(() => undefined);
     expect(bundle).toBeUndefined();
@@ -96,14 +96,14 @@ describe('changing and deleting a register', () => {
     const list = await register.call('GET', '/api/registers?pageSize=100', { token: 'admin' });
     expect(list.body.items.some((one: { id: string }) => one.id === id)).toBe(false);
     await waitFor(() => register.validators.stopped.includes(`validator-0 ${id}`));
-    const told = await register.database.pool.query(
+    const events = await register.database.pool.query(
       "select data from outbox where kind = 'RegisterDeleted' and key = $1",
       [id],
     );
-    expect(told.rows).toEqual([{ data: { registerId: id, organizationIds: [organizationId] } }]);
+    expect(events.rows).toEqual([{ data: { registerId: id, organizationIds: [organizationId] } }]);
   });
 
-  it('still knows the last dockets of a deleted register, and takes no more', async () => {
+  it("still answers replays of a deleted register's last dockets, and accepts no new ones", async () => {
     const id = await register.createRegister();
     const send = { operationType: 'add-member', targetDid: `did:platform:w:${testKey(2).walletAddress}` };
     await register.call('POST', `${path(id)}/governance/propose`, {
@@ -136,7 +136,7 @@ describe('changing and deleting a register', () => {
     expect([refused.status, refused.body.code]).toEqual([403, 'SYSTEM_REGISTER_PROTECTED']);
   });
 
-  it('purges a deleted register after a week, and keeps its id taken', async () => {
+  it('purges a deleted register after a week, and keeps its id reserved', async () => {
     const id = await register.createRegister('Short-lived');
     const { registerNo } = await register.state(id);
     expect((await remove(id)).status).toBe(204);
@@ -153,10 +153,10 @@ describe('changing and deleting a register', () => {
       }
       return found;
     };
-    await keepHouse({ database, clock, log: runtime.log });
+    await runHousekeeping({ database, clock, log: runtime.log });
     expect((await counts()).every((n) => n > 0)).toBe(true);
     clock.advance(8 * 24 * 3_600_000);
-    await keepHouse({ database, clock, log: runtime.log });
+    await runHousekeeping({ database, clock, log: runtime.log });
     expect(await counts()).toEqual([0, 0, 0, 0, 0]);
     const { verifier } = register;
     const { writeDocket, segments } = register.ledger;
@@ -172,6 +172,6 @@ describe('changing and deleting a register', () => {
     const again = { title: 'Again', registerId: id };
     const taken = await register.call('POST', '/api/registers/initiate', { token: 'system', body: again });
     expect([taken.status, taken.body.code]).toEqual([409, 'REGISTER_EXISTS']);
-    await keepHouse({ database, clock, log: runtime.log });
+    await runHousekeeping({ database, clock, log: runtime.log });
   });
 });

@@ -9,12 +9,12 @@ import { startTestRegister, type TestRegister } from '../testing/register.ts';
 const owner = testKey(1);
 const other = testKey(2);
 
-interface ToSign {
+interface AttestationToSign {
   readonly attestationData: { readonly role: string; readonly subject: string };
   readonly dataToSign: string;
 }
 
-function attest({ attestationData, dataToSign }: ToSign, key = owner) {
+function attest({ attestationData, dataToSign }: AttestationToSign, key = owner) {
   const signature = encodeBase64(key.signer.signDigest(Buffer.from(dataToSign, 'hex')));
   return { attestationData, publicKey: key.publicKey, algorithm: key.algorithm, signature };
 }
@@ -38,7 +38,7 @@ describe('creating a register', () => {
   const finalize = (body: object, token = 'admin') =>
     register.call('POST', '/api/registers/finalize', { token, body });
 
-  it('A1: seals docket 0 of a register attested by an external key', async () => {
+  it('seals docket 0 of a register attested by an external key', async () => {
     const begun = await initiate({ description: 'of money' });
     expect(begun.status).toBe(201);
     const { id, nonce, attestationsToSign } = begun.body;
@@ -46,7 +46,7 @@ describe('creating a register', () => {
     const done = await finalize({
       registerId: id,
       nonce,
-      signedAttestations: attestationsToSign.map((one: ToSign) => attest(one)),
+      signedAttestations: attestationsToSign.map((one: AttestationToSign) => attest(one)),
     });
     expect(done.status).toBe(200);
     expect(done.body).toMatchObject({ registerId: id, status: 'created', genesisDocketId: '0' });
@@ -75,12 +75,12 @@ describe('creating a register', () => {
     });
   });
 
-  it('A2: refuses a wrong nonce, a wrong signature, a missing owner, and repeats the answer', async () => {
+  it('refuses a wrong nonce, a wrong signature and a missing owner, and repeats the answer', async () => {
     const { registerId, nonce, attestationsToSign } = (await initiate()).body;
-    const signed = attestationsToSign.map((one: ToSign) => attest(one));
+    const signed = attestationsToSign.map((one: AttestationToSign) => attest(one));
     const wrongNonce = await finalize({ registerId, nonce: 'x', signedAttestations: signed });
     expect([wrongNonce.status, wrongNonce.body.code]).toEqual([401, 'ATTESTATION_INVALID']);
-    const forged = attestationsToSign.map((one: ToSign) => attest(one, other));
+    const forged = attestationsToSign.map((one: AttestationToSign) => attest(one, other));
     const wrongSignature = await finalize({ registerId, nonce, signedAttestations: forged });
     expect([wrongSignature.status, wrongSignature.body.code]).toEqual([401, 'ATTESTATION_INVALID']);
     const nobody = await finalize({ registerId, nonce, signedAttestations: [] });
@@ -93,7 +93,7 @@ describe('creating a register', () => {
     expect(late.status).toBe(409);
   });
 
-  it('A2: refuses after the time is up, and after five wrong nonces', async () => {
+  it('refuses after the expiry, and after five wrong nonces', async () => {
     const begun = (await initiate()).body;
     clock.advance(300_000);
     const late = await finalize({ registerId: begun.registerId, nonce: begun.nonce, autoAttest: true });
@@ -106,7 +106,7 @@ describe('creating a register', () => {
     expect(spent.status).toBe(410);
   });
 
-  it('A3: nobody, a user and an administrator who wants a system register are refused', async () => {
+  it('refuses an anonymous caller, a user, and an administrator who requests a system register', async () => {
     const body = { title: 'x', owners: [{ walletAddress: owner.walletAddress }] };
     expect((await register.call('POST', '/api/registers/initiate', { body })).status).toBe(401);
     expect((await initiate({}, 'user')).status).toBe(403);
@@ -151,9 +151,9 @@ describe('creating a register', () => {
     );
   });
 
-  it('answers 502 while no validator proves its key, and works afterwards', async () => {
+  it('answers 502 while no validator proves its key, and succeeds afterwards', async () => {
     const { registerId, nonce, attestationsToSign } = (await initiate()).body;
-    const signedAttestations = attestationsToSign.map((one: ToSign) => attest(one));
+    const signedAttestations = attestationsToSign.map((one: AttestationToSign) => attest(one));
     register.validators.down = true;
     const refused = await finalize({ registerId, nonce, signedAttestations });
     register.validators.down = false;

@@ -4,38 +4,38 @@ import { mayDelete, type RosterEntry } from '#core/ledger/governance/rules.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Wallets } from '../clients.ts';
-import { findStanding } from '../control/standing.ts';
+import { findRosterSigner } from '../control/standing.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { FindMembers } from '../directory/ask.ts';
 import { refusal } from '../errors.ts';
 import { loadRules } from '../rules/load.ts';
 import { getVisibleRegister } from './access.ts';
-import type { Farewells } from './farewells.ts';
+import type { StopNotifications } from './farewells.ts';
 import type { Subject } from './roster.ts';
 import { type Deletion, markDeleted, type Register } from './store.ts';
 
 export interface DeleteDeps {
   readonly database: Database<RegisterSchema>;
   readonly wallets: Wallets;
-  readonly farewells: Pick<Farewells, 'tell'>;
+  readonly stopNotifications: Pick<StopNotifications, 'notify'>;
   readonly findMembers: FindMembers;
   readonly verifier: Verifier;
   readonly clock: Clock;
-  /** The register is gone from every list. */
+  /** Called when the register is no longer in any list. */
   readonly onDeleted: () => void;
 }
 
-/** Refuses who may not delete a register: nobody a System one, of others whoever is no Owner or Admin of the roster. */
+/** Refuses deletion of a System register, and by callers without an Owner or Admin wallet of the roster. */
 export async function assertMayDelete(deps: DeleteDeps, subject: Subject, register: Register): Promise<void> {
   if (register.purpose === 'System') throw refusal('SYSTEM_REGISTER_PROTECTED');
   const rules = await loadRules(deps, register);
   const may = (entry: RosterEntry) => mayDelete(rules, findMemberAddress(entry.subject) ?? '');
-  if ((await findStanding(deps.wallets, subject, rules, may)) === undefined)
+  if ((await findRosterSigner(deps.wallets, subject, rules, may)) === undefined)
     throw refusal('DELETE_NOT_ATTESTED');
 }
 
-/** Takes a register out of every list and tells its validators; a second time changes nothing. */
-export async function bury(
+/** Marks a register deleted and sends stop notifications to its validators; idempotent. */
+export async function deleteAndNotify(
   deps: DeleteDeps,
   { registerNo, registerId }: Register,
   how: { readonly policy: Deletion['policy']; readonly purgeAfter?: Date | undefined },
@@ -44,15 +44,15 @@ export async function bury(
   const at = new Date(deps.clock.nowMs());
   await deps.database.transact((tx) => markDeleted(tx, { registerNo, registerId, at, ...how }));
   deps.onDeleted();
-  deps.farewells.tell(registerId, members);
+  deps.stopNotifications.notify(registerId, members);
 }
 
 /**
- * Deletes a register here (L-19): a holder of an Owner or Admin wallet of the present roster may, for no register of the
- * system. Its data stays for a week; installations that replicate it keep theirs.
+ * Deletes a register on this installation. The caller needs an Owner or Admin wallet of the current roster; System
+ * registers cannot be deleted. The data is kept for a week; replicas on other installations stay.
  */
 export async function deleteRegister(deps: DeleteDeps, subject: Subject, id: string): Promise<void> {
   const register = await getVisibleRegister(deps.database.read, subject.caller, id);
   await assertMayDelete(deps, subject, register);
-  await bury(deps, register, { policy: 'Tombstone' });
+  await deleteAndNotify(deps, register, { policy: 'Tombstone' });
 }

@@ -14,7 +14,7 @@ export interface DerivedFrom {
 }
 
 export interface RequestedAttestation {
-  /** of the key that attests: it is the subject's */
+  /** of the attesting key: the address of the subject */
   readonly walletAddress: string;
   /** set when the key is not the wallet's own, as for wallets of organisations */
   readonly derivedFrom?: DerivedFrom | undefined;
@@ -22,7 +22,7 @@ export interface RequestedAttestation {
   readonly data: AttestationData;
 }
 
-/** A register between initiate and finalize, as it waits in the database. */
+/** A register between initiate and finalize, as the database holds it. */
 export interface Draft {
   readonly registerId: string;
   readonly title: string;
@@ -36,26 +36,26 @@ export interface Draft {
   readonly attestations: readonly RequestedAttestation[];
 }
 
-/** Who shall be in the roster, by the key that attests. */
-export interface RosterWish {
+/** A member to be in the roster, with the key that attests for it. */
+export interface RequestedMember {
   readonly walletAddress: string;
   readonly derivedFrom?: DerivedFrom | undefined;
   readonly userId?: string | undefined;
   readonly role: RosterRole;
 }
 
-/** The attestations that a new register asks for, owners first. */
+/** The attestations that a new register requires, owners first. */
 export function requestAttestations(
   register: { readonly registerId: string; readonly title: string; readonly grantedAt: string },
-  wishes: readonly RosterWish[],
+  members: readonly RequestedMember[],
 ): RequestedAttestation[] {
-  return wishes.map((wish) => ({
-    walletAddress: wish.walletAddress,
-    derivedFrom: wish.derivedFrom,
-    userId: wish.userId,
+  return members.map((member) => ({
+    walletAddress: member.walletAddress,
+    derivedFrom: member.derivedFrom,
+    userId: member.userId,
     data: {
-      role: wish.role,
-      subject: memberDid(wish.walletAddress),
+      role: member.role,
+      subject: memberDid(member.walletAddress),
       registerId: register.registerId,
       registerName: register.title,
       grantedAt: register.grantedAt,
@@ -63,7 +63,7 @@ export function requestAttestations(
   }));
 }
 
-/** `walletId` names the wallet to sign with; `derivationPath` says with which of its keys, unless with its own. */
+/** `walletId` names the wallet to sign with; `derivationPath` names its key, if it is not the wallet's own. */
 export function presentAttestation(requested: RequestedAttestation) {
   const { derivedFrom } = requested;
   return {

@@ -2,16 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { AppError } from '#core/errors/errors.ts';
 import { createLogger } from '#kit/log/log.ts';
 import { waitFor } from '#kit/testing/wait.ts';
-import { createFarewells } from './farewells.ts';
+import { createStopNotifications } from './farewells.ts';
 
 const registerId = '0'.repeat(32);
 const member = (validatorId: string) => ({ validatorId, endpoint: `${validatorId}:5000` });
 const outage = new AppError('timeout', 'TIMEOUT', 'did not answer');
 
-/** Validators that answer with these errors, one after the other, and then do as they are told. */
-function told(errors: Readonly<Record<string, readonly Error[]>>) {
+/** Validators that fail with these errors in turn, and then stop the register. */
+function setup(errors: Readonly<Record<string, readonly Error[]>>) {
   const asked: string[] = [];
-  const farewells = createFarewells({
+  const stopNotifications = createStopNotifications({
     validators: {
       act: async ({ validatorId }, id, act) => {
         const error = errors[validatorId]?.[asked.filter((each) => each.startsWith(validatorId)).length];
@@ -23,33 +23,37 @@ function told(errors: Readonly<Record<string, readonly Error[]>>) {
     log: createLogger({ service: 'test', level: 'silent' }),
     retryMs: { first: 1, last: 4 },
   });
-  return { farewells, asked };
+  return { stopNotifications, asked };
 }
 
-describe('validators of a deleted register', () => {
-  it('are told until they have heard it', async () => {
-    const { farewells, asked } = told({ b: [outage, new AppError('unavailable', 'GONE', 'gone'), outage] });
-    farewells.tell(registerId, [member('a'), member('b'), { validatorId: 'c', endpoint: '' }]);
+describe('stop notifications for a deleted register', () => {
+  it('are repeated until every validator has answered', async () => {
+    const { stopNotifications, asked } = setup({
+      b: [outage, new AppError('unavailable', 'GONE', 'gone'), outage],
+    });
+    stopNotifications.notify(registerId, [member('a'), member('b'), { validatorId: 'c', endpoint: '' }]);
     await waitFor(() => asked.length === 5, { what: 'the fourth attempt' });
-    await farewells.stop();
+    await stopNotifications.stop();
     expect(asked.toSorted()).toEqual(['a stop 32', 'b stop 32', 'b stop 32', 'b stop 32', 'b stop 32']);
   });
 
-  it('are left alone when they do not know it', async () => {
-    const { farewells, asked } = told({ a: [new AppError('not_found', 'REGISTER_NOT_FOUND', 'unknown')] });
-    farewells.tell(registerId, [member('a'), member('b')]);
+  it('are not repeated when a validator does not know the register', async () => {
+    const { stopNotifications, asked } = setup({
+      a: [new AppError('not_found', 'REGISTER_NOT_FOUND', 'unknown')],
+    });
+    stopNotifications.notify(registerId, [member('a'), member('b')]);
     await waitFor(() => asked.length === 2);
-    await farewells.stop();
+    await stopNotifications.stop();
     expect(asked).toHaveLength(2);
   });
 
-  it('are told no more once the service ends', async () => {
-    const { farewells, asked } = told({ a: Array<Error>(1_000).fill(outage) });
-    farewells.tell(registerId, [member('a')]);
+  it('are no longer sent once the service stops', async () => {
+    const { stopNotifications, asked } = setup({ a: Array<Error>(1_000).fill(outage) });
+    stopNotifications.notify(registerId, [member('a')]);
     await waitFor(() => asked.length > 2);
-    await farewells.stop();
+    await stopNotifications.stop();
     const count = asked.length;
-    farewells.tell(registerId, [member('b')]);
+    stopNotifications.notify(registerId, [member('b')]);
     expect(asked).toHaveLength(count);
   });
 });

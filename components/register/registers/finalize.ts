@@ -26,7 +26,7 @@ export interface FinalizeDeps extends AttestDeps, BeginDeps {
 
 const maxWrongNonces = 5;
 
-/** Finds the registration and judges nonce and time; a finalised one with the right nonce is a replay (L-30). */
+/** Finds the registration and checks nonce and expiry; a finalised one with the right nonce is a replay. */
 async function openOf(deps: FinalizeDeps, request: FinalizeRequest, subject: Subject): Promise<Registration> {
   const registerId = findRegisterId(request.registerId);
   const registration =
@@ -43,14 +43,14 @@ async function openOf(deps: FinalizeDeps, request: FinalizeRequest, subject: Sub
   if (spent || deps.clock.nowMs() >= registration.expiresAt.getTime()) throw refusal('REGISTRATION_EXPIRED');
   if (!nonceFits) {
     await deps.database.transact((tx) => countWrongNonce(tx, registration.registerId));
-    throw refusal('ATTESTATION_INVALID', { message: 'The nonce is not that of the registration.' });
+    throw refusal('ATTESTATION_INVALID', { message: 'The nonce does not match the registration.' });
   }
   return registration;
 }
 
 /**
- * Second phase of a register (L-27 to L-34): verifies the attestations, asks the default validators to prove their
- * keys, and writes register, control projection and genesis work in one commit. The answer does not wait for docket 0.
+ * Second phase of the creation: verifies the attestations, requests proofs of possession from the default validators,
+ * and writes register, control projection and genesis work in one commit. The answer does not wait for docket 0.
  */
 export async function finalize(
   deps: FinalizeDeps,
@@ -70,6 +70,6 @@ export async function finalize(
   const answer = await beginRegister(deps, beginning, (tx, begun) =>
     closeRegistration(tx, draft.registerId, begun),
   );
-  // Somebody finalised it at the same time: theirs is the register, and its answer is ours.
+  // A concurrent call finalised it: its answer is returned.
   return answer ?? finalize(deps, subject, request);
 }

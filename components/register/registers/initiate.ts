@@ -39,10 +39,10 @@ function refuseInput(message: string): never {
   throw new AppError('invalid', 'INVALID_REQUEST', message);
 }
 
-/** The policy a register starts with; system registers take derived transaction ids only (D2). */
+/** The first policy of a register; system registers accept derived transaction ids only. */
 export function firstPolicy(request: Pick<InitiateRequest, 'policy' | 'purpose'>): RegisterPolicy {
   const policy = parsePolicy(request.policy ?? {});
-  if (policy.version !== 1) refuseInput('The policy of a new register has version 1.');
+  if (policy.version !== 1) refuseInput('The policy of a new register must have version 1.');
   const deadlock = findDeadlock(policy);
   if (deadlock !== undefined) {
     refuseInput(`policy.${deadlock.field}: less than ${deadlock.least} would stop the register for good.`);
@@ -57,12 +57,12 @@ async function chooseId(deps: InitiateDeps, caller: Caller, wanted: string | und
     throw new AppError('forbidden', 'FORBIDDEN', 'Only a SystemAdmin may choose the id of a register.');
   }
   const id = parseRegisterId(wanted);
-  // The id of a deleted register stays taken: its dockets are on other installations.
+  // The id of a deleted register stays reserved: its dockets are on other installations.
   if ((await loadChain(deps.database.read, id)) !== undefined) throw refusal('REGISTER_EXISTS');
   return id;
 }
 
-/** First phase of a register (L-23 to L-26): writes the draft down and says what its members must sign. */
+/** First phase of the creation: writes the draft and returns what its members must sign. */
 export async function initiate(deps: InitiateDeps, subject: Subject, request: InitiateRequest) {
   const { caller } = subject;
   const policy = firstPolicy(request);

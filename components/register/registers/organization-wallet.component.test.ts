@@ -9,12 +9,12 @@ const wallet = testKey(20);
 const derived = testKey(21);
 const context = 'platform:register-attestation';
 
-interface ToSign {
+interface AttestationToSign {
   readonly attestationData: { readonly role: string; readonly subject: string };
   readonly dataToSign: string;
 }
 
-function attest({ attestationData, dataToSign }: ToSign, key: TestKey) {
+function attest({ attestationData, dataToSign }: AttestationToSign, key: TestKey) {
   const signature = encodeBase64(key.signer.signDigest(Buffer.from(dataToSign, 'hex')));
   return { attestationData, publicKey: key.publicKey, algorithm: key.algorithm, signature };
 }
@@ -34,7 +34,7 @@ describe('a register of an organisation wallet', () => {
     register.call('POST', '/api/registers/finalize', { token, body });
   const owned = { owners: [{ walletAddress: wallet.walletAddress }] };
 
-  it('asks for the key that the wallet derives, and names the wallet to sign with', async () => {
+  it('requests the key that the wallet derives, and names the wallet to sign with', async () => {
     const { status, body } = await initiate(owned);
     expect(status).toBe(201);
     expect(body.attestationsToSign).toEqual([
@@ -55,7 +55,7 @@ describe('a register of an organisation wallet', () => {
     ]);
   });
 
-  it('attests by itself for whoever may sign with that key, and seals the subject in the roster', async () => {
+  it('attests automatically for a caller who may sign with that key, and seals the subject in the roster', async () => {
     const { registerId, nonce } = (await initiate(owned)).body;
     const done = await finalize({ registerId, nonce, autoAttest: true });
     expect(done.status).toBe(200);
@@ -85,16 +85,16 @@ describe('a register of an organisation wallet', () => {
   it('refuses the primary key of the wallet and the derived key of another one', async () => {
     const { registerId, nonce, attestationsToSign } = (await initiate(owned)).body;
     for (const key of [wallet, testKey(23)]) {
-      const signedAttestations = attestationsToSign.map((one: ToSign) => attest(one, key));
+      const signedAttestations = attestationsToSign.map((one: AttestationToSign) => attest(one, key));
       const refused = await finalize({ registerId, nonce, signedAttestations });
       expect([refused.status, refused.body.code]).toEqual([401, 'ATTESTATION_INVALID']);
       expect(refused.body.subjects).toEqual([memberDid(derived.walletAddress)]);
     }
-    const signedAttestations = attestationsToSign.map((one: ToSign) => attest(one, derived));
+    const signedAttestations = attestationsToSign.map((one: AttestationToSign) => attest(one, derived));
     expect((await finalize({ registerId, nonce, signedAttestations })).status).toBe(200);
   });
 
-  it('refuses what the wallet service signs with a key that was not asked for', async () => {
+  it('refuses a signature of the wallet service by a key that was not requested', async () => {
     const { registerId, nonce } = (await initiate(owned)).body;
     const { wallets } = register;
     wallets.ownByOrganization({ organizationId, key: wallet, derived: testKey(24), tokens: ['admin'] });
@@ -103,7 +103,7 @@ describe('a register of an organisation wallet', () => {
     expect([refused.status, refused.body.code]).toEqual([401, 'ATTESTATION_INVALID']);
   });
 
-  it('L-23: the owner is the wallet of the token, else the organisation’s; without any it must be named', async () => {
+  it('the owner is the wallet of the token, else the organisation’s; without any it must be named', async () => {
     const ours = (await initiate({})).body.attestationsToSign;
     expect(ours).toMatchObject([{ walletAddress: derived.walletAddress, derivationPath: context }]);
     const theirs = (await initiate({}, 'system')).body.attestationsToSign;
@@ -115,7 +115,7 @@ describe('a register of an organisation wallet', () => {
     expect([nobody.status, nobody.body.code]).toEqual([422, 'OWNER_WALLET_REQUIRED']);
   });
 
-  it('L-23: takes walletId for a wallet of the service, and one name for each member', async () => {
+  it('accepts walletId for a wallet of the service, and one name for each member', async () => {
     const named = await initiate({ owners: [{ walletId: wallet.walletAddress }] });
     expect(named.body.attestationsToSign).toMatchObject([{ walletAddress: derived.walletAddress }]);
     const bad = [

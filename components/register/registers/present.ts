@@ -1,7 +1,7 @@
 import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import type { Register } from './store.ts';
 
-/** A register as routes answer it (L-12). */
+/** A register in answers. */
 export function presentRegister(register: Register) {
   return {
     id: register.registerId,

@@ -5,9 +5,9 @@ import { MAX_ROSTER } from '#core/ledger/control-record.ts';
 import type { RosterRole } from '#core/ledger/owner-attestation.ts';
 import type { Wallets } from '../clients.ts';
 import { refusal } from '../errors.ts';
-import type { RosterWish } from './draft.ts';
+import type { RequestedMember } from './draft.ts';
 
-/** A member as a request names it: `walletAddress`, or the `walletId` of a wallet of the wallet service. */
+/** A member in a request: `walletAddress`, or the `walletId` of a wallet of the wallet service. */
 export interface MemberName {
   readonly walletAddress?: string | undefined;
   readonly walletId?: string | undefined;
@@ -21,13 +21,13 @@ export interface RosterRequest {
     | undefined;
 }
 
-/** Who asks, with the token that speaks for them at the wallet service. */
+/** The caller, with the token for calls to the wallet service on its behalf. */
 export interface Subject {
   readonly caller: Caller;
   readonly token: string;
 }
 
-interface Wanted {
+interface RequestedWallet {
   readonly wallet: string;
   readonly userId: string | undefined;
   readonly role: RosterRole;
@@ -39,17 +39,17 @@ function refuseInput(message: string): never {
   throw new AppError('invalid', 'INVALID_REQUEST', message);
 }
 
-function wantedOf(member: MemberName, role: RosterRole): Wanted {
+function requestedWallet(member: MemberName, role: RosterRole): RequestedWallet {
   const wallet =
     member.walletAddress ?? member.walletId ?? refuseInput('A member of the roster has no wallet.');
   return { wallet, userId: member.userId, role };
 }
 
 /**
- * The owner of a register that names none (L-23): the wallet of the token, else the organisation's, else the oldest one
- * the caller may sign with, which a token made before that wallet does not name.
+ * The default owner of a register: the wallet of the token, else the organisation's, else the oldest one the caller may
+ * sign with, which a token issued before that wallet does not name.
  */
-async function defaultOwner(wallets: RosterWallets, { caller, token }: Subject): Promise<Wanted> {
+async function defaultOwner(wallets: RosterWallets, { caller, token }: Subject): Promise<RequestedWallet> {
   const { walletAddress, organizationId } = caller;
   const ofOrganization = async () =>
     organizationId === undefined ? undefined : await wallets.organizationWallet(organizationId);
@@ -62,24 +62,24 @@ async function defaultOwner(wallets: RosterWallets, { caller, token }: Subject):
 }
 
 /**
- * The members of a new register by the keys that attest for them (L-28): a wallet of a person and an address that the
- * wallet service does not know stand for themselves, an organisation's wallet for the key that it derives.
+ * The members of a new register with their attesting keys. A person's wallet, and an address that the wallet service
+ * does not know, attest with their own key; an organisation's wallet attests with the key that it derives.
  */
 export async function resolveRoster(
   wallets: RosterWallets,
   subject: Subject,
   request: RosterRequest,
-): Promise<RosterWish[]> {
+): Promise<RequestedMember[]> {
   const owners = request.owners ?? [];
   const wanted = [
     ...(owners.length > 0
-      ? owners.map((owner) => wantedOf(owner, 'Owner'))
+      ? owners.map((owner) => requestedWallet(owner, 'Owner'))
       : [await defaultOwner(wallets, subject)]),
-    ...(request.additionalAdmins ?? []).map((admin) => wantedOf(admin, admin.role)),
+    ...(request.additionalAdmins ?? []).map((admin) => requestedWallet(admin, admin.role)),
   ];
   const known = await wallets.attestationKeys([...new Set(wanted.map(({ wallet }) => wallet))]);
   const keys = new Map(known.map((key) => [key.wallet, key]));
-  const roster = wanted.map(({ wallet, userId, role }): RosterWish => {
+  const roster = wanted.map(({ wallet, userId, role }): RequestedMember => {
     const key = keys.get(wallet);
     if (key === undefined && !isWalletAddress(wallet)) return refuseInput(`There is no wallet ${wallet}.`);
     if (key === undefined) return { walletAddress: wallet, userId, role };
@@ -91,12 +91,12 @@ export async function resolveRoster(
   return roster;
 }
 
-/** Exactly one owner, no address twice, at most 25 (L-28). */
-function checkRoster(roster: readonly RosterWish[]): void {
-  if (roster.filter((wish) => wish.role === 'Owner').length !== 1)
+/** Checks the roster: exactly one owner, no address twice, at most 25 members. */
+function checkRoster(roster: readonly RequestedMember[]): void {
+  if (roster.filter((member) => member.role === 'Owner').length !== 1)
     refuseInput('A register has exactly one owner.');
   if (roster.length > MAX_ROSTER) refuseInput(`A roster holds ${MAX_ROSTER} members at most.`);
-  if (new Set(roster.map((wish) => wish.walletAddress)).size !== roster.length) {
-    refuseInput('Each wallet address may stand in the roster once.');
+  if (new Set(roster.map((member) => member.walletAddress)).size !== roster.length) {
+    refuseInput('Each wallet address may be in the roster once.');
   }
 }

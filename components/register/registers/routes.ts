@@ -41,7 +41,7 @@ export interface RegistersDeps extends InitiateDeps, FinalizeDeps, UpdateDeps, D
 
 const address = z.string().refine(isWalletAddress, 'expected a wallet address');
 
-/** A wallet of the wallet service by id or address, or the address of a key elsewhere (L-23). */
+/** A wallet of the wallet service by id or address, or the address of an external key. */
 const member = z.object({
   walletAddress: address.optional(),
   walletId: storable(64).min(1).optional(),
@@ -49,7 +49,7 @@ const member = z.object({
 });
 const isNamed = (one: z.output<typeof member>) =>
   (one.walletAddress === undefined) !== (one.walletId === undefined);
-const onlyOne = 'walletAddress or walletId, one of them';
+const onlyOne = 'exactly one of walletAddress and walletId';
 
 const initiateBody = z.object({
   title: titleText,
@@ -97,7 +97,7 @@ const listQuery = paging().extend({
   includeSandbox: z.stringbool().default(false),
 });
 
-/** What nobody sets: it is decided by the ledger, or for good when the register is created. */
+/** Members that cannot be set: the ledger decides them, or they are fixed at creation. */
 const immutable = ['id', 'registerId', 'status', 'purpose', 'devMode', 'height', 'createdAt'] as const;
 
 const updateBody = z.looseObject({
@@ -123,7 +123,7 @@ function mountChanges(app: App, deps: RegistersDeps): void {
         body: updateBody,
         response: {
           ...jsonAnswer('The register as it is now.'),
-          ...jsonAnswer('The change waits to be sealed.', 202),
+          ...jsonAnswer('The change is pending.', 202),
         },
       },
     },
@@ -164,10 +164,10 @@ function mountCreation(app: App, deps: RegistersDeps): void {
       schema: {
         operationId: 'initiateRegister',
         tags,
-        summary: 'Begin a register: who must attest what',
+        summary: 'Begin a register; returns the required attestations',
         body: initiateBody,
         headers: idempotencyHeaders,
-        response: jsonAnswer('What is to be attested.', 201),
+        response: jsonAnswer('The required attestations.', 201),
       },
     },
     async (request, reply) => {
@@ -197,7 +197,7 @@ function mountCreation(app: App, deps: RegistersDeps): void {
       schema: {
         operationId: 'finalizeRegister',
         tags,
-        summary: 'Create the register: attestations in, genesis under way',
+        summary: 'Create the register from its attestations; its genesis is submitted',
         body: finalizeBody,
         response: jsonAnswer('The register.'),
       },
@@ -248,7 +248,7 @@ export function mountRegisters(app: App, deps: RegistersDeps): void {
       schema: {
         operationId: 'countRegisters',
         tags,
-        summary: 'How many registers you see, by status and purpose',
+        summary: 'Number of registers that you see, by status and purpose',
         response: jsonAnswer('The counts.'),
       },
     },

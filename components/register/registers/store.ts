@@ -5,7 +5,7 @@ import { appendEvent } from '#kit/db/outbox.ts';
 import type { RegisterHeadsTable, RegisterSchema, RegistersTable } from '../database/schema.ts';
 import { traceId } from '../feed/trace.ts';
 
-/** `Deleted`: kept for a while for those who still write its last dockets; no route shows it. */
+/** `Deleted`: kept for a while for validators that still write its last dockets; no route shows it. */
 export type RegisterStatus = 'Checking' | 'Online' | 'Recovery' | 'Offline' | 'Halted' | 'Deleted';
 export type RegisterPurpose = 'General' | 'System';
 
@@ -24,7 +24,7 @@ export interface Member extends KeyFacts {
   readonly validatorId: string;
 }
 
-/** A register with its head. `height` is the number of sealed dockets (D8). */
+/** A register with its head. `height` is the number of sealed dockets; the last one has the number height - 1. */
 export interface Register {
   readonly registerNo: number;
   readonly registerId: string;
@@ -50,7 +50,7 @@ export interface Register {
   readonly logFrontier: Buffer;
   readonly transactionCount: number;
   readonly sizeBytes: number;
-  /** the one that takes the keys of the next docket */
+  /** the open segment, which takes the keys of the next docket */
   readonly segment: number;
 }
 
@@ -73,7 +73,7 @@ export type NewRegister = Omit<
   | 'segment'
 >;
 
-/** Whose registers a caller sees: all, or those of one organisation and the system registers. */
+/** The registers that a caller sees: all, or those of one organisation and the system registers. */
 export interface Scope {
   readonly all: boolean;
   readonly organizationId: string | undefined;
@@ -155,7 +155,7 @@ export async function findRegister(
 export interface Deletion {
   readonly policy: 'Tombstone' | 'Purge';
   readonly deletedAt: Date;
-  /** When its data goes; undefined where the housekeeping's own time holds. */
+  /** When its data is deleted; undefined for the default retention of the housekeeping. */
   readonly purgeAfter: Date | undefined;
   readonly purgedAt: Date | undefined;
 }
@@ -165,7 +165,7 @@ export interface AnyRegister {
   readonly deletion: Deletion | undefined;
 }
 
-/** A register whether it is deleted or not: its row stays for ever. */
+/** A register, deleted or not: its row is never removed. */
 export async function findRegisterEver(
   db: Reader<RegisterSchema>,
   registerId: string,
@@ -184,17 +184,17 @@ function deletionOf(row: Row): Deletion | undefined {
   };
 }
 
-/** A register with what its next docket is judged against. */
+/** A register with the state that its next docket is judged against. */
 export interface StoredChain {
   readonly register: Register;
   /** V(height) */
   readonly members: readonly Member[];
   readonly roster: readonly RosterEntry[];
-  /** JSON text; undefined before docket 0, and for a register older than the rules until they are filled in */
+  /** JSON text; undefined before docket 0, and for a register that predates the rules until they are built */
   readonly rulesText: string | undefined;
 }
 
-/** Everything that judging the next docket needs, in one round trip. Deleted registers are there too. */
+/** Loads everything needed to judge the next docket, in one round trip. Includes deleted registers. */
 export async function loadChain(
   db: Reader<RegisterSchema>,
   registerId: string,
@@ -241,7 +241,7 @@ export async function membersAt(
   return rows;
 }
 
-/** Condition on rows of `registers`: the scope sees them. */
+/** Condition on rows of `registers`: visible to the scope. */
 export function scopedTo(scope: Scope) {
   if (scope.all) return sql<boolean>`registers.deleted_at is null`;
   return sql<boolean>`registers.deleted_at is null and (registers.purpose = 'System' or exists (select 1 from subscriptions s
@@ -278,7 +278,7 @@ export async function countRegisters(
     .execute();
 }
 
-/** Writes a register in status Checking with its head and control projection. Returns its number. */
+/** Inserts a register in status Checking with its head and control projection. Returns its number. */
 export async function insertRegister(
   tx: Transactor<RegisterSchema>,
   register: NewRegister,
@@ -338,7 +338,7 @@ export async function insertRegister(
   return registerNo;
 }
 
-/** Whether this node tells others of a register; the peer service hears it from the outbox. */
+/** Sets whether this node advertises a register; the peer service reads the change from the outbox. */
 export async function setAdvertise(
   tx: Transactor<RegisterSchema>,
   register: {
@@ -357,7 +357,7 @@ export async function setAdvertise(
   await appendEvent(tx, registerAdvertised({ registerId, advertise }));
 }
 
-/** Buries a register: out of every list, no subscription left; its rows stay for the housekeeping. */
+/** Marks a register deleted: no longer in any list, without subscriptions; the housekeeping deletes its rows later. */
 export async function markDeleted(
   tx: Transactor<RegisterSchema>,
   register: {

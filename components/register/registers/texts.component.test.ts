@@ -8,7 +8,7 @@ type Json = Record<string, unknown>;
 
 const unreadable = ['\u202e', '\u2069', '\u00ad', '\u200b', '\ufeff', '\u0007', '\r', '\ud800', '\u{e0041}'];
 
-describe('texts of registers that people read', () => {
+describe('texts of registers that are displayed', () => {
   let register: TestRegister;
   let id: string;
   beforeAll(async () => {
@@ -21,7 +21,7 @@ describe('texts of registers that people read', () => {
     register.call('POST', '/api/registers/initiate', { token: 'admin', body: { title: 'Loans', ...body } });
   const change = (body: object) => register.call('PUT', `/api/registers/${id}`, { token: 'admin', body });
 
-  it.each(unreadable)('none holds %j', async (character) => {
+  it.each(unreadable)('no text may contain %j', async (character) => {
     const text = `Lo${character}ans`;
     const bodies = [
       { title: text },
@@ -44,13 +44,13 @@ describe('texts of registers that people read', () => {
     expect(register.validators.pooled(id)).toEqual([]);
   });
 
-  it('a title is one line that shows something; a description may have several', async () => {
+  it('a title is one line with a visible character; a description may have several lines', async () => {
     for (const title of ['a\nb', 'a\tb', ' ', '\u200d']) expect((await initiate({ title })).status).toBe(400);
     const begun = await initiate({ title: 'می\u200cخواهم 👩\u200d👧', description: 'one\n\ttwo' });
     expect(begun.status).toBe(201);
   });
 
-  it('a definition with such texts is not published, and every place is named', async () => {
+  it('a definition with such texts is refused, with a finding for every place', async () => {
     const site: Json = JSON.parse(
       readFileSync(new URL('../../core/blueprint/vectors/site-permit.json', import.meta.url), 'utf8'),
     );

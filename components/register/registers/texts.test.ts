@@ -19,7 +19,7 @@ describe('assertReadable', () => {
     expect(() => assertReadable(given)).toThrow(expect.objectContaining(refused) as never);
   });
 
-  it('takes what is sealed already, and nothing near it', () => {
+  it('accepts a text that is sealed already, and no similar one', () => {
     const sealed = { title: bad, description: bad, metadata: { a: bad, [bad]: 'x', toString: bad } };
     assertReadable(sealed, sealed);
     assertReadable({ ...sealed, title: 'b', metadata: { ...sealed.metadata, b: 'c' } }, sealed);

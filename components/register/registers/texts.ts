@@ -5,15 +5,15 @@ import { storable } from '../database/text.ts';
 
 const atMost32 = (value: object) => Object.keys(value).length <= 32;
 
-/** What a new register is called and what is said of it. */
+/** Title and description of a new register. */
 export const titleText = readableName.min(1).max(128);
 export const descriptionText = readableText.max(2048);
 export const metadataMap = z
   .record(readableLine.min(1).max(64), readableText.max(512))
   .refine(atMost32, 'at most 32 members');
 
-/** The same of a register that may exist: `assertReadable` judges what is new. */
-const judgedLater = 'What is new follows the rules for texts of a new register.';
+/** The same for a register that may exist: `assertReadable` judges what is new. */
+const judgedLater = 'New texts follow the rules for texts of a new register.';
 export const knownTitle = storable(128).min(1).describe(judgedLater);
 export const knownDescription = storable(2048).describe(judgedLater);
 export const knownMetadata = z
@@ -21,7 +21,7 @@ export const knownMetadata = z
   .refine(atMost32, 'at most 32 members')
   .describe(judgedLater);
 
-/** Why somebody asks for a change of a register, or votes as they do. */
+/** The reason for a change of a register or for a vote. */
 export const reasonText = readableText.max(500);
 
 export interface RegisterTexts {
@@ -37,8 +37,8 @@ const newTexts = z.object({
 });
 
 /**
- * Refuses texts that people would be shown otherwise than they are written. What the ledger says already may be repeated:
- * entries of metadata cannot be taken back, and a request often carries all of them.
+ * Refuses texts that would be displayed differently from how they are written. Texts that the ledger holds already may
+ * be repeated: entries of metadata cannot be removed, and a request often contains all of them.
  * @throws AppError invalid INVALID_REQUEST that names the member
  */
 export function assertReadable(given: RegisterTexts, sealed: RegisterTexts = {}): void {
@@ -55,7 +55,7 @@ export function assertReadable(given: RegisterTexts, sealed: RegisterTexts = {})
   throw new AppError('invalid', 'INVALID_REQUEST', `${String(member)}: ${messageOf(issue)}`);
 }
 
-/** A refused key of a record hides its reason one level down. */
+/** For a refused record key, zod nests the reason one level down. */
 function messageOf(issue: z.core.$ZodIssue): string {
   const inner = issue.code === 'invalid_key' ? issue.issues[0] : undefined;
   return inner?.message ?? issue.message;

@@ -6,7 +6,7 @@ import { GOVERNANCE_PAYLOAD_VERSION } from '#core/ledger/governance/operation.ts
 import type { RosterRole } from '#core/ledger/owner-attestation.ts';
 import type { Database } from '#kit/db/db.ts';
 import type { Answer } from '../control/answer.ts';
-import { findStanding } from '../control/standing.ts';
+import { findRosterSigner } from '../control/standing.ts';
 import { type ControlDeps, submitControl } from '../control/submit.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import { loadRules } from '../rules/load.ts';
@@ -23,24 +23,24 @@ export interface UpdateDeps extends ControlDeps {
   readonly database: Database<RegisterSchema>;
   readonly verifier: Verifier;
   readonly confirmations: Confirmations;
-  /** What is advertised changed. */
+  /** Called when the advertised data changed. */
   readonly onUpdated: () => void;
 }
 
-/** What of a register can be changed: facts of the ledger, and whether this node advertises it. */
-export interface UpdateWish {
+/** The changeable members of a register: facts of the ledger, and whether this node advertises it. */
+export interface RegisterUpdate {
   readonly title?: string | undefined;
   readonly description?: string | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
   readonly advertise?: boolean | undefined;
 }
 
-/** Most of a docket's way; who waits longer is told what to look for. */
+/** Waits about one docket interval, then answers 202 with the pending transaction. */
 const waitMs = 5_000;
 const governing: readonly RosterRole[] = ['Owner', 'Admin'];
 
 /**
- * The installation signs, so it asks who wants it: an Owner or Admin of the roster, or an administrator of the
+ * The installation signs the change, so the caller must be an Owner or Admin of the roster, or an administrator of the
  * organisation that owns the register.
  */
 async function assertMayUpdate(deps: UpdateDeps, register: SeenRegister, subject: Subject): Promise<void> {
@@ -48,15 +48,19 @@ async function assertMayUpdate(deps: UpdateDeps, register: SeenRegister, subject
   const owns = register.organizationId !== undefined && register.organizationId === caller.organizationId;
   if (owns && decide('CanManageRegisters', caller) === 'allow') return;
   const rules = await loadRules(deps, register);
-  const voter = await findStanding(deps.wallets, subject, rules, ({ role }) => governing.includes(role));
+  const voter = await findRosterSigner(deps.wallets, subject, rules, ({ role }) => governing.includes(role));
   if (voter !== undefined) return;
   throw new AppError('forbidden', 'FORBIDDEN', 'You do not administer this register.');
 }
 
-/** Title, description and metadata are facts of the ledger: a control transaction changes them (L-18). */
-async function changeFacts(deps: UpdateDeps, register: SeenRegister, wish: UpdateWish): Promise<Answer> {
+/** Title, description and metadata are facts of the ledger: a control transaction changes them. */
+async function changeFacts(
+  deps: UpdateDeps,
+  register: SeenRegister,
+  update: RegisterUpdate,
+): Promise<Answer> {
   const { registerId, registerNo, organizationId } = register;
-  const { title, description, metadata } = wish;
+  const { title, description, metadata } = update;
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, registerId, title, description, metadata };
   const draft = governanceDraft('control.register.updatemetadata', payload);
   const { txId, answer } = await submitControl(deps, register, draft, 'system');
@@ -69,25 +73,25 @@ async function changeFacts(deps: UpdateDeps, register: SeenRegister, wish: Updat
     : { status: 200, body: shown };
 }
 
-/** Changes what can be changed of a register: 200 when the ledger has sealed it, 202 while it has not. */
+/** Updates a register: 200 when the ledger has sealed the change, 202 while it is pending. */
 export async function updateRegister(
   deps: UpdateDeps,
   subject: Subject,
   id: string,
-  wish: UpdateWish,
+  update: RegisterUpdate,
 ): Promise<Answer> {
   const { read } = deps.database;
   const register = await getWritableRegister(read, subject.caller, id);
   await assertMayUpdate(deps, register, subject);
-  assertReadable(wish, register);
-  const { advertise } = wish;
+  assertReadable(update, register);
+  const { advertise } = update;
   if (advertise !== undefined && advertise !== register.advertise) {
     const { registerNo, registerId } = register;
     const at = new Date(deps.clock.nowMs());
     await deps.database.transact((tx) => setAdvertise(tx, { registerNo, registerId, advertise, at }));
     deps.onUpdated();
   }
-  const isFact = [wish.title, wish.description, wish.metadata].some((member) => member !== undefined);
-  if (isFact) return changeFacts(deps, register, wish);
+  const isFact = [update.title, update.description, update.metadata].some((member) => member !== undefined);
+  if (isFact) return changeFacts(deps, register, update);
   return { status: 200, body: presentRegister(await getRegister(read, register.registerId)) };
 }

@@ -10,7 +10,7 @@ export interface Registration {
   readonly wrongNonces: number;
   readonly draft: Draft;
   readonly expiresAt: Date;
-  /** what finalize answered, once it did */
+  /** the answer of finalize, once finalised */
   readonly answer: unknown;
 }
 
@@ -75,7 +75,7 @@ export async function countWrongNonce(tx: Transactor<RegisterSchema>, registerId
     .execute();
 }
 
-/** Closes a registration with its answer; false when somebody else closed it first. */
+/** Closes a registration with its answer; false when another call closed it first. */
 export async function closeRegistration(
   tx: Transactor<RegisterSchema>,
   registerId: string,
@@ -91,7 +91,7 @@ export async function closeRegistration(
   return closed.length === 1;
 }
 
-/** Deletes registrations that expired before `before`; what was finalised lives in the registers themselves. */
+/** Deletes registrations that expired before `before`; finalised ones are stored in their registers. */
 export async function pruneRegistrations(tx: Transactor<RegisterSchema>, before: Date): Promise<void> {
   await tx.deleteFrom('registrations').where('expires_at', '<', before).execute();
 }

@@ -20,14 +20,14 @@ function rulesOfGenesis() {
   return folded;
 }
 
-function placed(wish: object, position = 0): PlacedRecord {
+function placed(overrides: object, position = 0): PlacedRecord {
   const sealed = transaction({
     registerId: figures.controlRecord.registerId,
     payload: { nonsense: true },
     type: 'Control',
     blueprintId: 'register-governance-v1',
     actionId: 'add-member',
-    ...wish,
+    ...overrides,
   });
   return { position, record: parseRecord(sealed.record), payload: sealed.payload };
 }
@@ -49,7 +49,7 @@ describe('folding dockets into rules', () => {
     });
   });
 
-  it('finds no rules in what is no control record', () => {
+  it('finds no rules in a payload that is not a control record', () => {
     for (const bytes of [utf8('{}'), utf8('not JSON'), utf8('{"a":1,"a":2}'), new Uint8Array([0xff])]) {
       const records = [{ ...genesis, payload: bytes }];
       expect(foldGenesis({ docketNumber: 0, timestamp, records })).toBeUndefined();
@@ -57,7 +57,7 @@ describe('folding dockets into rules', () => {
     expect(foldGenesis({ docketNumber: 0, timestamp, records: [] })).toBeUndefined();
   });
 
-  it('refuses a control transaction by its place in the docket, or passes over it when it reads old history', () => {
+  it('refuses a control transaction by its place in the docket, or skips it in old history', () => {
     const { after } = rulesOfGenesis();
     const records = [placed({ type: 'Action', blueprintId: 'loan' }), placed({}, 1)];
     const facts = { docketNumber: 1, timestamp, records };
@@ -68,7 +68,7 @@ describe('folding dockets into rules', () => {
     expect('after' in lenient && projectionOf(lenient)).toBeUndefined();
   });
 
-  it('lets other control transactions pass that a known key signed', () => {
+  it('accepts other control transactions signed by a known key', () => {
     const { after } = rulesOfGenesis();
     const [owner] = after.roster;
     const known = {
@@ -81,7 +81,7 @@ describe('folding dockets into rules', () => {
     expect(foldDocket(after, facts, verifier)).toMatchObject([{ code: 'VAL_PERM_001' }]);
   });
 
-  it('holds every signature to the crypto policy, Action or not', () => {
+  it('applies the crypto policy to every signature, Action or not', () => {
     const { after } = rulesOfGenesis();
     const cryptoPolicy = { ...after.cryptoPolicy, acceptedSignatureAlgorithms: ['NISTP256' as const] };
     const records = [placed({ type: 'Action', blueprintId: 'loan' })];

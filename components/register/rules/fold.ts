@@ -20,7 +20,7 @@ export interface PlacedRecord {
   readonly payload: Uint8Array;
 }
 
-/** What one control transaction made of the rules. */
+/** The effect of one control transaction on the rules. */
 export interface FoldStep {
   readonly placed: PlacedRecord;
   readonly before: LedgerRules;
@@ -29,7 +29,7 @@ export interface FoldStep {
   readonly change: RulesChange | undefined;
 }
 
-/** A docket folded into the rules. */
+/** The result of folding a docket into the rules. */
 export interface FoldedDocket {
   readonly docketNumber: number;
   /** of the docket */
@@ -39,7 +39,7 @@ export interface FoldedDocket {
   readonly after: LedgerRules;
   readonly steps: readonly FoldStep[];
   readonly expired: readonly ProposalChange[];
-  /** validators that the end of a transition put out of the set */
+  /** validators that the end of a transition removed from the set */
   readonly ejected: readonly string[];
   /** the genesis transaction, in docket 0 */
   readonly genesis: PlacedRecord | undefined;
@@ -51,7 +51,7 @@ export interface DocketFacts {
   readonly records: readonly PlacedRecord[];
 }
 
-/** The rules that docket 0 begins; undefined when it holds no genesis. */
+/** The initial rules from docket 0; undefined when it holds no valid genesis. */
 export function foldGenesis(facts: DocketFacts): FoldedDocket | undefined {
   const [genesis] = facts.records;
   const record = genesis && findControlRecord(genesis.payload);
@@ -67,7 +67,7 @@ const place = (position: number, found: Violation): Violation => ({
   field: `transactions[${position}]${found.field === undefined ? '' : `.${found.field}`}`,
 });
 
-/** Algorithms that the crypto policy in force does not take; warnings refuse nothing. */
+/** Algorithms that the crypto policy in force does not allow; warnings do not refuse a transaction. */
 function judgeAlgorithms(rules: LedgerRules, { records }: DocketFacts): Violation[] {
   return records.flatMap(({ record, position }) => {
     const algorithms = record.signatures.map((signature) => signature.algorithm);
@@ -78,8 +78,8 @@ function judgeAlgorithms(rules: LedgerRules, { records }: DocketFacts): Violatio
 }
 
 /**
- * Folds the control transactions of a docket into the rules before it, in docket order. Refuses what the rules refuse;
- * with `lenient` such a transaction has no effect instead, which is how history from before the rules is read.
+ * Folds the control transactions of a docket into the rules before it, in docket order. Violations refuse the docket;
+ * with `lenient` an invalid transaction has no effect instead, as needed for history from before the rules.
  */
 export function foldDocket(
   rules: LedgerRules,
@@ -107,7 +107,7 @@ export function foldDocket(
   return { docketNumber, timestamp, before: rules, after, steps, expired, ejected, genesis: undefined };
 }
 
-/** What a docket without readable genesis is answered. */
+/** Violations for a docket without a readable genesis. */
 export function noGenesis(): Violation[] {
   return [validationViolation('VAL_PERM_002', 'transactions', 'Docket 0 holds no control record.')];
 }

@@ -29,11 +29,11 @@ export interface RulesDeps {
   readonly clock: Clock;
 }
 
-type Known = Pick<Register, 'registerNo' | 'registerId' | 'height' | 'systemKey'>;
+type RegisterFacts = Pick<Register, 'registerNo' | 'registerId' | 'height' | 'systemKey'>;
 
 const controlsInStep = 200;
 
-/** Rules from the text they are stored as. */
+/** Parses stored rules. */
 export function readRules(text: string): LedgerRules {
   return parseRules(JSON.parse(text));
 }
@@ -68,10 +68,10 @@ async function* sealedDockets(deps: RulesDeps, registerNo: number): AsyncGenerat
 }
 
 /**
- * Builds the rules of a register from its sealed control transactions, as anyone can who has the chain, and keeps them.
- * What was sealed before the rules were judged and does not meet them has no effect.
+ * Rebuilds the rules of a register from its sealed control transactions, as anyone with the chain can, and stores them.
+ * Transactions that were sealed before the rules existed and violate them have no effect.
  */
-export async function replayRules(deps: RulesDeps, register: Known): Promise<LedgerRules> {
+export async function replayRules(deps: RulesDeps, register: RegisterFacts): Promise<LedgerRules> {
   let rules: LedgerRules | undefined;
   const projections: Projection[] = [];
   for await (const facts of sealedDockets(deps, register.registerNo)) {
@@ -87,8 +87,8 @@ export async function replayRules(deps: RulesDeps, register: Known): Promise<Led
   return rules;
 }
 
-/** Before docket 0 is sealed the rules are those that its genesis will begin. */
-async function comingRules(deps: RulesDeps, register: Known): Promise<LedgerRules> {
+/** Before docket 0 is sealed, the rules are those that its genesis will establish. */
+async function initialRules(deps: RulesDeps, register: RegisterFacts): Promise<LedgerRules> {
   const payload = await findGenesisPayload(deps.database.read, register.registerNo);
   const { publicKey, algorithm } = register.systemKey;
   if (payload === undefined || !isAlgorithm(algorithm)) throw refusal('REGISTER_NOT_READY');
@@ -96,8 +96,8 @@ async function comingRules(deps: RulesDeps, register: Known): Promise<LedgerRule
 }
 
 /** The rules of a register after its last docket. */
-export async function loadRules(deps: RulesDeps, register: Known): Promise<LedgerRules> {
+export async function loadRules(deps: RulesDeps, register: RegisterFacts): Promise<LedgerRules> {
   const text = await findRulesText(deps.database.read, register.registerNo);
   if (text !== undefined) return readRules(text);
-  return register.height === 0 ? comingRules(deps, register) : replayRules(deps, register);
+  return register.height === 0 ? initialRules(deps, register) : replayRules(deps, register);
 }

@@ -41,7 +41,7 @@ function cryptoRow(
   };
 }
 
-/** The first policies of a register, and each version that a step brought. */
+/** The first policies of a register, and each later version. */
 function policiesOf(folded: FoldedDocket): PolicyVersion[] {
   const { genesis, after, steps } = folded;
   if (genesis !== undefined) {
@@ -60,14 +60,14 @@ function policiesOf(folded: FoldedDocket): PolicyVersion[] {
   });
 }
 
-/** What an operation is about: a member's DID or a validator's id. */
+/** The target of an operation: a member's DID or a validator's id. */
 export function targetOf(operation: LedgerOperation): string | undefined {
   if ('targetDid' in operation) return operation.targetDid;
   if ('validatorEntry' in operation) return operation.validatorEntry.validatorId;
   return 'validatorId' in operation ? operation.validatorId : undefined;
 }
 
-/** What a control transaction did, as one word of the history. */
+/** The event of a control transaction, as one word of the history. */
 function eventOf({ kind, operation, proposals }: RulesChange): string {
   if (operation !== undefined) return 'enacted';
   if (kind !== 'proposal') return 'changed';
@@ -120,7 +120,7 @@ function genesisRow({ record, position }: PlacedRecord, place: Place): Operation
   };
 }
 
-/** Time has no transaction: its rows stand before those of the docket. */
+/** An ejection has no transaction: its rows precede those of the docket. */
 function ejectedRow(validatorId: string, index: number, place: Place): Operation {
   return {
     docketNumber: place.docketNumber,
@@ -156,10 +156,10 @@ function proposalRow(proposal: ProposalChange['proposal'], { docketNumber }: Pla
   };
 }
 
-/** The last word of the docket on each proposal; one that is gone without a word is expired. */
+/** The final state of each proposal that the docket touched; one that disappeared without an event is expired. */
 function proposalsOf(folded: FoldedDocket): ProposalRow[] {
-  const said = [...folded.steps.flatMap((step) => step.change?.proposals ?? []), ...folded.expired];
-  const rows = new Map(said.map(({ proposal }) => [proposal.proposalId, proposalRow(proposal, folded)]));
+  const changed = [...folded.steps.flatMap((step) => step.change?.proposals ?? []), ...folded.expired];
+  const rows = new Map(changed.map(({ proposal }) => [proposal.proposalId, proposalRow(proposal, folded)]));
   const open = new Set(folded.after.proposals.map((one) => one.proposalId));
   for (const proposal of folded.before?.proposals ?? []) {
     const { proposalId } = proposal;
@@ -169,7 +169,7 @@ function proposalsOf(folded: FoldedDocket): ProposalRow[] {
   return [...rows.values()];
 }
 
-/** What a folded docket changes, as rows; undefined when it changes nothing. */
+/** The changes of a folded docket as rows; undefined when there are none. */
 export function projectionOf(folded: FoldedDocket): Projection | undefined {
   const { before, after, docketNumber } = folded;
   if (before === after) return undefined;

@@ -10,7 +10,7 @@ import { startTestRegister, type TestRegister } from '../testing/register.ts';
 
 const tables = ['register_rules', 'policy_versions', 'governance_operations', 'governance_proposals'];
 
-describe('a register that is older than its rules', () => {
+describe('a register that predates the rules', () => {
   let register: TestRegister;
   let registerId: string;
   let registerNo: number;
@@ -43,7 +43,7 @@ describe('a register that is older than its rules', () => {
     return found;
   }
 
-  /** As if the register had been written by the program before the rules. */
+  /** Makes the register look as if it had been written before the rules existed. */
   async function forget() {
     for (const table of tables) {
       await register.database.pool.query(`delete from ${table} where register_no = $1`, [registerNo]);
@@ -54,7 +54,7 @@ describe('a register that is older than its rules', () => {
     );
   }
 
-  it('gets its rules from its own sealed control transactions, to the row', async () => {
+  it('gets its rules from its own sealed control transactions, row by row', async () => {
     const owner = memberDid(testKey(1).walletAddress);
     const target = { targetDid: memberDid(testKey(2).walletAddress) };
     const targetKey = { publicKey: testKey(2).publicKey, algorithm: 'ED25519' };
@@ -81,7 +81,7 @@ describe('a register that is older than its rules', () => {
     expect(await rows()).toEqual(before);
   });
 
-  it('is filled in by the next docket too, and answers its rules to validators', async () => {
+  it('is backfilled by the next docket too, and returns its rules to validators', async () => {
     await forget();
     await step('/governance/propose', {
       operationType: 'change-role',
@@ -105,9 +105,9 @@ describe('a register that is older than its rules', () => {
     ).toBe(202);
     const lax = await register.seal(registerId);
     expect(lax.certificate.signatures).toHaveLength(3);
-    const wish = { operationType: 'suspend-validator', validatorId: 'validator-2' };
-    expect((await post('/governance/propose', wish)).status).toBe(422);
-    // Three of four voted; from the next docket on it takes all four.
+    const operation = { operationType: 'suspend-validator', validatorId: 'validator-2' };
+    expect((await post('/governance/propose', operation)).status).toBe(422);
+    // Three of four voted; from the next docket on all four are needed.
     expect(await register.ledger.writeDocket(lax)).toMatchObject({ outcome: 'replayed' });
     expect(
       (
@@ -126,7 +126,7 @@ describe('a register that is older than its rules', () => {
 });
 
 describe('the migration of the rules', () => {
-  it('leaves the registers of an older database where they are', async () => {
+  it('keeps the registers of an older database', async () => {
     const runtime = testRuntime('service-register');
     const { log, telemetry } = runtime;
     const url = await testDatabase('rules-migration');

@@ -10,7 +10,7 @@ type Db = Reader<RegisterSchema>;
 
 export type PolicyKind = 'policy' | 'crypto';
 
-/** One version of a policy as the ledger decided it. */
+/** One version of a policy, as sealed in the ledger. */
 export interface PolicyVersion {
   readonly kind: PolicyKind;
   readonly version: number;
@@ -29,9 +29,9 @@ export interface Operation {
   readonly txId: string;
   readonly operationType: string;
   readonly proposalId: string | undefined;
-  /** DID of who proposed */
+  /** DID of the proposer */
   readonly proposer: string | undefined;
-  /** DID, validator id or whatever the operation is about */
+  /** the target of the operation, such as a DID or a validator id */
   readonly target: string | undefined;
   readonly detail: Readonly<Record<string, unknown>>;
   /** timestamp of the docket */
@@ -48,7 +48,7 @@ export interface ProposalRow {
   readonly proposal: string;
 }
 
-/** What a docket changes of the rules, as rows. */
+/** The changes of the rules by a docket, as rows. */
 export interface Projection {
   readonly docketNumber: number;
   /** canonical JSON of the rules after the docket */
@@ -127,7 +127,7 @@ const saveProposals = `
   on conflict (register_no, proposal_id) do update set status = excluded.status,
     closed_docket = excluded.closed_docket, proposal = excluded.proposal`;
 
-/** Text columns hold no NUL, in no text and in no member's name; what was signed stands in the record as it is. */
+/** Text columns cannot hold NUL, neither in values nor in member names; the signed record keeps the original. */
 function storable(_name: string, value: unknown): unknown {
   if (typeof value === 'string') return withoutNul(value);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
@@ -163,7 +163,7 @@ function statementsOf(registerNo: number, projection: Projection, at: Date): Sta
   ];
 }
 
-/** Writes a projection inside the transaction that is open on `client`. */
+/** Writes a projection in the open transaction of `client`. */
 export async function writeProjection(
   client: PoolClient,
   registerNo: number,
@@ -174,7 +174,7 @@ export async function writeProjection(
     await client.query(text, [...values]);
 }
 
-/** Brings a register that is older than its projection up to date; a second time changes nothing. */
+/** Brings the projection of an older register up to date; idempotent. */
 export async function backfillProjections(
   database: Database<RegisterSchema>,
   register: { readonly registerNo: number; readonly height: number },
@@ -184,7 +184,7 @@ export async function backfillProjections(
   const client = await database.pool.connect();
   try {
     await client.query('begin');
-    // Whoever writes a docket or fills in at the same time waits here, and then finds it done.
+    // A concurrent writer of a docket or of the projection waits here, and then finds it done.
     const head = await client.query(
       'select height from register_heads where register_no = $1 and height = $2 for update',
       [register.registerNo, register.height],
@@ -205,7 +205,9 @@ export async function backfillProjections(
   }
 }
 
-/** Canonical JSON of a register's rules after its last docket; undefined before docket 0 or the first fill. */
+/**
+ * Canonical JSON of a register's rules after its last docket; undefined before docket 0 or before the first backfill.
+ */
 export async function findRulesText(db: Db, registerNo: number): Promise<string | undefined> {
   const row = await db
     .selectFrom('register_rules')
@@ -215,7 +217,7 @@ export async function findRulesText(db: Db, registerNo: number): Promise<string 
   return row?.rules;
 }
 
-/** policy consensus.signatureThresholdMin that counted at a docket: a policy counts from the docket after its own. */
+/** consensus.signatureThresholdMin in force at a docket: a policy takes effect from the docket after its own. */
 export async function thresholdAt(db: Db, registerNo: number, docketNumber: number): Promise<number> {
   const row = await db
     .selectFrom('policy_versions')
@@ -238,7 +240,7 @@ export interface SealedControl {
   readonly payload: Buffer;
 }
 
-/** Genesis and control transactions of a register in the order they were sealed, in pages. */
+/** Genesis and control transactions of a register in sealing order, in pages. */
 export async function listSealedControls(
   db: Db,
   registerNo: number,

@@ -3,7 +3,7 @@ import { createRandom } from '#kit/testing/random.ts';
 import { addKey, emptyFilter, keyKinds, mayHold, wordsOf } from './filter.ts';
 
 describe('the filter of a sealed segment', () => {
-  it('holds every key that was added, of whatever kind and number', () => {
+  it('contains every added key, of any kind and number', () => {
     const random = createRandom(8);
     for (const count of [0, 1, 2, 7, 100, 20_000]) {
       const keys = Array.from({ length: count }, () => ({
@@ -16,7 +16,7 @@ describe('the filter of a sealed segment', () => {
     }
   });
 
-  it('rules out nearly all others with 16 bits a key', () => {
+  it('excludes nearly all other keys with 16 bits a key', () => {
     const random = createRandom(9);
     const filter = emptyFilter(10_000);
     expect(filter.length).toBe(20_000);
@@ -27,7 +27,7 @@ describe('the filter of a sealed segment', () => {
     expect(taken.filter(Boolean).length).toBeLessThan(25);
   });
 
-  it('holds every key that was added with 10 bits a key, by a former release', () => {
+  it('contains every key that a former release added with 10 bits a key', () => {
     const random = createRandom(11);
     const filter = Buffer.alloc(1_250);
     const keys = Array.from({ length: 1_000 }, () => Buffer.from(random.bytes(32)));
@@ -35,7 +35,7 @@ describe('the filter of a sealed segment', () => {
     expect(keys.every((key) => mayHold(filter, wordsOf('id', key)))).toBe(true);
   });
 
-  it('tells an id from the same id that is followed, and rules out everything without keys', () => {
+  it('distinguishes an id from the same id as a predecessor, and excludes everything when empty', () => {
     const key = Buffer.from(createRandom(10).bytes(32));
     const filter = emptyFilter(1_000);
     expect(keyKinds.map((kind) => mayHold(filter, wordsOf(kind, key)))).toEqual([false, false, false]);
@@ -43,7 +43,7 @@ describe('the filter of a sealed segment', () => {
     expect(mayHold(filter, wordsOf('successor', key))).toBe(false);
   });
 
-  it('sets (first + n * step) modulo its bits and no others, as former releases did', () => {
+  it('sets exactly the bits (first + n * step) modulo its size, as former releases did', () => {
     const random = createRandom(12);
     for (const bytes of [1, 3, 1_250, 20_000, 6_000_001]) {
       const key = Buffer.concat([Buffer.alloc(4, 0xff), Buffer.from(random.bytes(28))]);

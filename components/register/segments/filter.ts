@@ -1,24 +1,26 @@
-/** What no two transactions of a register share: their own id, the id they alone may follow, the replay key. */
+/** Keys that are unique in a register: transaction id, predecessor with an only successor, replay key. */
 export const keyKinds = ['id', 'successor', 'replay'] as const;
 export type KeyKind = (typeof keyKinds)[number];
 
-/** A register of ten million has ten filters, and each key that seems to be in one is looked for there. */
+/** A register of ten million transactions has ten filters, and each possible match in one costs a look-up. */
 const bitsPerKey = 16;
 /**
- * Bits that a key sets. Of the keys that are not there one in 1,400 seems to be; in filters of former releases, which have 10
- * bits a key and stay as they are, one in 120. Another number here would not find the keys of those.
+ * Bits per key. The false positive rate is one in 1,400; for filters of former releases, which have 10 bits a key and
+ * are not rebuilt, it is one in 120. A different number would miss the keys of those filters.
  */
 const bitsSet = 7;
 
-/** Where a key's own bits are taken from: an id that is sealed and followed is two keys. */
+/** Offset in the key bytes by kind: an id that is sealed and also a predecessor is two keys. */
 const startOf: Readonly<Record<KeyKind, number>> = { id: 0, successor: 8, replay: 0 };
 
-/** A Bloom filter without keys that has room for so many. */
+/** An empty Bloom filter with capacity for a number of keys. */
 export function emptyFilter(keys: number): Buffer {
   return Buffer.alloc(Math.max(1, Math.ceil((keys * bitsPerKey) / 8)));
 }
 
-/** What all places of a key are made of: keys are hashes already, 16 bytes or more, so two words of one are enough. */
+/**
+ * The hash of a key, from which its bit positions follow: keys are hashes of 16 bytes or more, so two words suffice.
+ */
 export interface KeyWords {
   readonly first: number;
   readonly step: number;
@@ -30,8 +32,9 @@ export function wordsOf(kind: KeyKind, key: Buffer): KeyWords {
 }
 
 /**
- * A key's places are (first + n * step) modulo the bits of a filter. They are walked by remainders, which stay whole numbers of
- * 32 bits: a filter is asked for every key there is, and the remainder of a larger number takes many times as long.
+ * The bit positions of a key are (first + n * step) modulo the bits of the filter. They are computed from remainders,
+ * which stay 32-bit integers: every key is checked against every filter, and remainders of larger numbers are many
+ * times slower.
  */
 function stepped(place: number, by: number, bits: number): number {
   const next = place + by;

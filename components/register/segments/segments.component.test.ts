@@ -26,7 +26,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
   let registerId: string;
   let signed = 0;
   const random = createRandom(seed);
-  /** What is sealed, as a list that everything can be found in. */
+  /** All sealed transactions, the reference model of the test. */
   const sealed: { one: Signed; payload: object; follows: string | undefined }[] = [];
   const unfollowed: string[] = [];
 
@@ -59,7 +59,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     return sign({ n: signed }, follows);
   }
 
-  /** One that repeats a key of anything that is sealed; undefined when there is none such. */
+  /** A transaction that repeats a sealed key; undefined when there is none to repeat. */
   function repeating(fault: Fault): Item | undefined {
     const followers = sealed.filter(
       ({ follows }) => (follows !== undefined) === (fault === 'VAL_CHAIN_FORK'),
@@ -71,7 +71,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     return fault === 'VAL_CHAIN_FORK' ? sign({ n: signed }, found.follows) : sign(found.payload, undefined);
   }
 
-  /** One that comes again repeats its other key too, and the open segment's indexes are asked in no order. */
+  /** A repeated transaction repeats its other key too, and the open segment's indexes are checked in no order. */
   function repeatedBy({ follows }: Item, fault: Fault | undefined): readonly (Fault | undefined)[] {
     if (fault !== 'VAL_CHAIN_004') return [fault];
     return [fault, follows === undefined ? 'VAL_REPLAY_001' : 'VAL_CHAIN_FORK'];
@@ -91,11 +91,11 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     unfollowed.push(...items.map(({ one }) => one.txId));
   }
 
-  /** Brings a docket of fresh transactions, with `bad` somewhere among them. */
+  /** Submits a docket of new transactions, with `bad` somewhere among them. */
   async function step(ledger: Ledger, fault: Fault | undefined): Promise<void> {
     const bad = fault && repeating(fault);
     const before = [...unfollowed];
-    // nothing good follows the bad one, which may stand behind it
+    // no valid transaction follows the bad one, which may come after it
     if (bad !== undefined)
       unfollowed.splice(0, unfollowed.length, ...before.filter((id) => id !== bad.one.txId));
     const good = Array.from({ length: random.whole(1, 12) }, fresh);
@@ -111,7 +111,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     }
   }
 
-  it('refuses whatever repeats a sealed key, and nothing else, as a list of everything says', async () => {
+  it('refuses exactly the transactions that repeat a sealed key, by comparison with a list of all', async () => {
     let replica = another();
     for (let n = 0; n < 120; n += 1) {
       if (random.chance(0.1)) {
@@ -126,7 +126,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     expect((await register.state(registerId)).segment).toBeGreaterThan(30);
   });
 
-  it('stores a docket once where two processes bring it at once', async () => {
+  it('stores a docket once for concurrent writes of two processes', async () => {
     const replica = another();
     for (let round = 0; round < 5; round += 1) {
       const items = Array.from({ length: segmentTransactions }, fresh);
@@ -185,7 +185,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     }
   });
 
-  it('keeps what fits of the filters, and forgets all of a register that was put back', async () => {
+  it('caches the filters that fit, and discards those of a restored register', async () => {
     const { database, runtime } = register;
     const state = await register.state(registerId);
     const segments = createSegments({ database, ...runtime, mostBytes: 100 });
@@ -198,12 +198,12 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     await segments.stop();
   });
 
-  it('gives no room of a register that is asked about to another one, until nobody asks', async () => {
+  it('evicts filters of idle registers only', async () => {
     const { database, runtime } = register;
     const state = await register.state(registerId);
     const clock = manualClock(0);
     const segments = createSegments({ database, clock, log: runtime.log, mostBytes: 100 });
-    // its segments hold the same, as far as a filter can tell
+    // its segments hold the same keys, as far as a filter can tell
     const other = { ...state, registerId: 'other' };
     const knownOf = async (one: typeof state) => {
       segments.of(one);
@@ -222,7 +222,7 @@ describe(`keys of a register in segments, seed ${seed}`, () => {
     await segments.stop();
   });
 
-  it('makes the same filter again, whoever makes it', async () => {
+  it('builds the same filter in every process', async () => {
     const { database } = register;
     const { registerNo, segment } = await register.state(registerId);
     const kept = await findFilter(database.read, registerNo, segment - 1);

@@ -5,20 +5,20 @@ import type { RegisterSchema } from '../database/schema.ts';
 import { type KeyKind, mayHold, wordsOf } from './filter.ts';
 import { buildFilter, everywhere, findFilter, type KeyPlaces } from './store.ts';
 
-/** A register with the segment that is open, as some statement has just read it. */
+/** A register with its open segment, as just read by a statement. */
 export interface SegmentedRegister {
   readonly registerNo: number;
   readonly registerId: string;
   readonly segment: number;
 }
 
-/** What this process knows of the sealed segments of registers. What it does not know yet, statements look into. */
+/** The sealed segments that this process has filters of. Statements search the other ones. */
 export interface Segments {
-  /** Learns filters of segments that were sealed since, behind the caller's back. */
+  /** The key places of a register; loads missing filters in the background. */
   of(register: SegmentedRegister): KeyPlaces;
-  /** The same where only the id of the register is at hand. */
+  /** The same by the id of the register. */
   named(registerId: string): KeyPlaces;
-  /** Resolves when everything is learnt that there was to learn. */
+  /** Resolves when no filter is being loaded. */
   settled(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -27,30 +27,33 @@ export interface SegmentsOptions {
   readonly database: Pick<Database<RegisterSchema>, 'read' | 'transact'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Bytes of filters that are kept; 64 MiB when absent. */
+  /** Maximum bytes of cached filters; 64 MiB when absent. */
   readonly mostBytes?: number;
 }
 
-interface Known {
+interface CachedFilters {
   readonly registerNo: number;
   readonly filters: Buffer[];
   learning: boolean;
   askedAtMs: number;
-  /** there was no room until then */
+  /** no room in the cache until then */
   fullUntilMs: number;
   forgotten: boolean;
 }
 
-/** Registers that were asked about since keep what is known of them: those beyond the room would take turns in losing it. */
+/**
+ * A register used within this time keeps its filters: with more registers than room they would evict each other all the
+ * time.
+ */
 const idleMs = 600_000;
 
-function unknown(registerNo: number): Known {
+function withoutFilters(registerNo: number): CachedFilters {
   return { registerNo, filters: [], learning: false, askedAtMs: 0, fullUntilMs: 0, forgotten: false };
 }
 
-const sizeOf = ({ filters }: Known) => filters.reduce((sum, filter) => sum + filter.length, 0);
+const sizeOf = ({ filters }: CachedFilters) => filters.reduce((sum, filter) => sum + filter.length, 0);
 
-function placesOf({ filters }: Known): KeyPlaces {
+function placesOf({ filters }: CachedFilters): KeyPlaces {
   const from = filters.length;
   return {
     from,
@@ -68,34 +71,35 @@ function placesOf({ filters }: Known): KeyPlaces {
 }
 
 /**
- * Keeps Bloom filters of sealed segments of the registers that are in use. A sealed segment never changes, so its filter
- * holds for good; it is kept in the database and made by whoever needs it first. What finds no room is looked into.
+ * Caches Bloom filters of sealed segments of the registers in use. A sealed segment never changes, so its filter stays
+ * valid; it is stored in the database and built by the first process that needs it. Segments without a cached filter
+ * are searched.
  */
 export function createSegments(options: SegmentsOptions): Segments {
   const { database, clock, log, mostBytes = 64 * 1024 * 1024 } = options;
-  const known = new Map<string, Known>();
+  const known = new Map<string, CachedFilters>();
   let work: Promise<void> = Promise.resolve();
   let stopped = false;
 
-  function forget(registerId: string): void {
+  function evict(registerId: string): void {
     const one = known.get(registerId);
     if (one !== undefined) one.forgotten = true;
     known.delete(registerId);
   }
 
-  /** Forgets what nobody asks about any more until so many bytes fit; false when they do not. */
+  /** Evicts filters of idle registers until the bytes fit; false when they do not. */
   function makeRoom(bytes: number): boolean {
     let used = [...known.values()].reduce((sum, one) => sum + sizeOf(one), 0);
     for (const [registerId, one] of known) {
       if (used + bytes <= mostBytes) return true;
       if (clock.nowMs() - one.askedAtMs < idleMs) break;
       used -= sizeOf(one);
-      forget(registerId);
+      evict(registerId);
     }
     return used + bytes <= mostBytes;
   }
 
-  async function learn(one: Known, open: number): Promise<void> {
+  async function learn(one: CachedFilters, open: number): Promise<void> {
     const { registerNo, filters } = one;
     while (filters.length < open && !one.forgotten && !stopped) {
       const segment = filters.length;
@@ -110,12 +114,15 @@ export function createSegments(options: SegmentsOptions): Segments {
     }
   }
 
-  function startLearning(one: Known, open: number): void {
+  function startLearning(one: CachedFilters, open: number): void {
     one.learning = true;
     work = work
       .then(() => learn(one, open))
       .catch((error: unknown) => {
-        log.warn({ err: error, registerNo: one.registerNo }, 'a filter of sealed keys could not be had');
+        log.warn(
+          { err: error, registerNo: one.registerNo },
+          'the filter of a sealed key segment could not be loaded; the segment is searched',
+        );
       })
       .finally(() => {
         one.learning = false;
@@ -125,13 +132,13 @@ export function createSegments(options: SegmentsOptions): Segments {
   return {
     of({ registerNo, registerId, segment }) {
       const before = known.get(registerId);
-      // a database that was put back has other segments now
-      if (before !== undefined && before.filters.length > segment) forget(registerId);
+      // a restored database has other segments
+      if (before !== undefined && before.filters.length > segment) evict(registerId);
       if (segment === 0) return everywhere;
       const nowMs = clock.nowMs();
-      const one = known.get(registerId) ?? unknown(registerNo);
+      const one = known.get(registerId) ?? withoutFilters(registerNo);
       one.askedAtMs = nowMs;
-      // the one that nobody asked about for longest comes first
+      // least recently used first
       known.delete(registerId);
       known.set(registerId, one);
       const isOpen = !one.learning && nowMs >= one.fullUntilMs && !stopped;

@@ -5,26 +5,26 @@ import { addKey, emptyFilter, type KeyKind, keyKinds } from './filter.ts';
 
 type Db = Reader<RegisterSchema>;
 
-/** Where the keys of one register are looked for. */
+/** Segments in which to look up the keys of one register. */
 export interface KeyPlaces {
-  /** Every key is looked for in this segment and in those after it. */
+  /** Every key is looked up in this segment and in later ones. */
   readonly from: number;
-  /** Segments before `from` where a key may be; its filters rule the others out. */
+  /** Segments before `from` that may hold a key; their filters exclude the others. */
   before(kind: KeyKind, key: Buffer): readonly number[];
 }
 
-/** Nothing is ruled out. */
+/** Excludes nothing. */
 export const everywhere: KeyPlaces = { from: 0, before: () => [] };
 
-/** For reads so rare that they may look into every segment. */
+/** For reads that are rare enough to search every segment. */
 export const unfiltered = { of: () => everywhere };
 
-/** Text of an array of segments. Rows of such arrays have different lengths, which an array of arrays cannot have. */
+/** Text of an array of segments. Such arrays have different lengths, which an array of arrays cannot have. */
 export function segmentsText(segments: readonly number[]): string {
   return `{${segments.join(',')}}`;
 }
 
-/** SQL for the segments from `from` to the open one, as an array. Whoever sealed one in the meantime is no matter. */
+/** SQL for the segments from `from` to the open one, as an array. A segment sealed in the meantime is included. */
 export function recentSegments(
   registerNo: RawBuilder<unknown>,
   from: RawBuilder<unknown>,
@@ -44,7 +44,7 @@ const tables: Readonly<Record<KeyKind, KeyTable>> = {
   replay: { table: 'transaction_ids', key: 'replay_key' },
 };
 
-/** SQL for the segment that is open (`open`), and for those between it and what filters know (`unknown`). */
+/** SQL for the open segment (`open`), and for those between it and the last one with a filter (`unknown`). */
 export function headSegments(
   registerNo: RawBuilder<unknown>,
   from: RawBuilder<unknown>,
@@ -53,7 +53,7 @@ export function headSegments(
     from register_heads where register_no = ${registerNo})`;
 }
 
-/** One key as statements have it: of which register, in which segment that is open, and in which others it may be. */
+/** A key in SQL: its register, the open segment, and the other segments that may hold it. */
 interface KeyInSql {
   readonly registerNo: RawBuilder<unknown>;
   readonly open: RawBuilder<unknown>;
@@ -63,8 +63,9 @@ interface KeyInSql {
 }
 
 /**
- * SQL for the row of a key. The open segment is asked for by itself: an array is planned as ten descents of the index, for
- * which a table that was analysed when it was small is read whole. The others are looked into only where there are any.
+ * SQL for the row of a key. The open segment has its own condition: an array is planned as ten index descents, and then
+ * a table whose statistics were taken while it was small is read whole. The other segments are searched only if there
+ * are any.
  */
 export function rowOfKey(
   kind: KeyKind,
@@ -78,7 +79,7 @@ export function rowOfKey(
     union all ${rows} and segment = any(${others}) and cardinality(${others}) > 0 limit 1)`;
 }
 
-/** Whether one of the keys stands in one of the segments that are named with it. */
+/** Whether one of the keys is in one of its given segments. */
 export async function anyKeyIn(
   db: Db,
   registerNo: number,
@@ -129,7 +130,10 @@ async function addKeys(
   }
 }
 
-/** Makes the filter of a sealed segment from its keys and keeps it: whoever makes it makes the same. */
+/**
+ * Builds the filter of a sealed segment from its keys and stores it. The result does not depend on the process that
+ * builds it.
+ */
 export async function buildFilter(
   database: Pick<Database<RegisterSchema>, 'read' | 'transact'>,
   registerNo: number,

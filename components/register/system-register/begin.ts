@@ -22,8 +22,8 @@ export const SYSTEM_REGISTER_TITLE = 'System register';
 const description = 'Blueprints that every register of this installation may rely on.';
 
 /**
- * Makes the system register, owned by the installation itself, with exactly these validators (notes/ledger.md L-119).
- * Nothing happens when somebody else made it in the meantime.
+ * Creates the system register, owned by the installation itself, with exactly these validators. No effect if it was
+ * created meanwhile.
  */
 export async function beginSystemRegister(
   deps: BeginSystemDeps,
@@ -60,7 +60,7 @@ export async function beginSystemRegister(
   }
 }
 
-/** DID of the installation, which owns the system register and publishes what it begins with. */
+/** DID of the installation, which owns the system register and publishes its initial blueprints. */
 export async function installationDid(wallets: Pick<Wallets, 'systemKey'>): Promise<string> {
   return memberDid((await wallets.systemKey()).walletAddress);
 }

@@ -6,19 +6,19 @@ import { findVersion, type PublishedVersion } from '../blueprints/store.ts';
 import type { RegisterSchema } from '../database/schema.ts';
 import type { Register } from '../registers/store.ts';
 
-interface Current {
+interface PublishedState {
   readonly version: PublishedVersion;
   readonly definition: Readonly<Record<string, unknown>>;
 }
 
 /**
- * What publishing a definition would make of a blueprint (notes/ledger.md L-121). What is published already stays the
- * version that it is.
+ * The version that publishing a definition would give a blueprint. A definition that is published already keeps its
+ * version.
  */
 export async function classify(
   db: Reader<RegisterSchema>,
   register: Pick<Register, 'registerNo' | 'registerId'>,
-  { version: current, definition }: Current,
+  { version: current, definition }: PublishedState,
   wanted: Definition,
 ) {
   const { blueprintId } = current;

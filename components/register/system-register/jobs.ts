@@ -16,14 +16,14 @@ export interface BootstrapDeps extends BeginSystemDeps, PublishDeps {
   readonly database: Database<RegisterSchema>;
   readonly clock: PublishDeps['clock'];
   readonly log: Logger;
-  /** Announced validators it takes to make the register here; 0: it is made by somebody else. */
+  /** Announced validators required before the register is created here; 0: it is created by a Register resource. */
   readonly membersNeeded: number;
   readonly freshMs: number;
-  /** Told whether the system register is as it should be. */
+  /** Called with whether the system register is ready. */
   readonly onState: (isReady: boolean) => void;
 }
 
-/** Woken when something happened that it may wait for: a validator announced itself, a docket was stored. */
+/** Woken when a precondition may have changed: a validator announced itself, a docket was stored. */
 export type Bootstrap = PollLoop;
 
 type Target = Pick<SeenRegister, 'registerNo' | 'registerId'>;
@@ -31,11 +31,11 @@ type Target = Pick<SeenRegister, 'registerNo' | 'registerId'>;
 const firstRetryMs = 2_000;
 const longestRetryMs = 60_000;
 
-/** `waiting`: nothing to be done here until somebody rings; the look in between is for what other replicas did. */
+/** `waiting`: nothing to do until the next wake signal; the poll in between notices actions of other replicas. */
 type Step = 'waiting' | 'again';
 
-/** The validators to begin with; undefined while they are too few, or somebody else makes the register. */
-async function findMembersToBe(deps: BootstrapDeps): Promise<string[] | undefined> {
+/** The validators of the new register; undefined while they are too few, or when it is created elsewhere. */
+async function findInitialMembers(deps: BootstrapDeps): Promise<string[] | undefined> {
   const { membersNeeded, freshMs, clock } = deps;
   if (membersNeeded === 0) return undefined;
   const announced = await announcedSince(deps.database.read, new Date(clock.nowMs() - freshMs));
@@ -43,7 +43,7 @@ async function findMembersToBe(deps: BootstrapDeps): Promise<string[] | undefine
 }
 
 async function make(deps: BootstrapDeps): Promise<Step> {
-  const members = await findMembersToBe(deps);
+  const members = await findInitialMembers(deps);
   if (members === undefined) return 'waiting';
   await tryAlone(deps.database, () => beginSystemRegister(deps, members));
   return 'again';
@@ -61,11 +61,14 @@ async function publishMissing(deps: BootstrapDeps, register: Target): Promise<vo
     const answer = await publishDefinition(deps, register, definition, publisher);
     if (answer.status < 300) continue;
     const code = refusedWith(answer);
-    deps.log.warn({ blueprintId: definition.id, code }, 'blueprint of the system register not taken yet');
+    deps.log.warn(
+      { blueprintId: definition.id, code },
+      'an initial blueprint of the system register was not accepted; it is submitted again',
+    );
   }
 }
 
-/** One look at the register and the next thing to be done about it. */
+/** Checks the register once and takes the next step. */
 async function step(deps: BootstrapDeps): Promise<Step> {
   const { register, reason } = await loadSystemRegister(deps.database.read, deps.registerId);
   deps.onState(reason === undefined);
@@ -74,23 +77,23 @@ async function step(deps: BootstrapDeps): Promise<Step> {
 }
 
 /**
- * Brings the system register about and publishes what it begins with (notes/ledger.md L-119, decision D27): idempotent,
- * by whichever replica holds the advisory lock, again and again until it is there; then it is watched. Nothing waits for it.
+ * Creates the system register and publishes its initial blueprints. Idempotent; run by the replica that holds the
+ * advisory lock, repeated until everything exists, and then monitored. Nothing waits for it.
  */
 export function startBootstrap(deps: BootstrapDeps): Bootstrap {
   let retryMs = firstRetryMs;
 
-  async function tried(): Promise<Step> {
+  async function stepWithRetry(): Promise<Step> {
     try {
       return await step(deps);
     } catch (error) {
-      deps.log.warn({ err: error }, 'system register not there yet');
+      deps.log.warn({ err: error }, 'the system register is not ready yet; its creation is retried');
       return 'again';
     }
   }
 
   return startPollLoop(async () => {
-    const result = await tried();
+    const result = await stepWithRetry();
     const restMs = result === 'waiting' ? longestRetryMs : retryMs;
     retryMs = result === 'waiting' ? firstRetryMs : Math.min(retryMs * 2, longestRetryMs);
     return restMs;

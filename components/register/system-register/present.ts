@@ -4,12 +4,12 @@ import type { PublishedVersion } from '../blueprints/store.ts';
 import { SYSTEM_REGISTER_TITLE } from './begin.ts';
 import type { SystemRegisterState } from './state.ts';
 
-/** The time of a docket as routes answer times. */
+/** The time of a docket, in the format of answers. */
 function publishedAt({ publishedAt: text }: PublishedVersion): string {
   return apiTimestamp(Number(ticksToMicros(findTimestamp(text) ?? 0n)) / 1000);
 }
 
-/** The record of the system register; before there is one it has neither time nor height. */
+/** The record of the system register; without time and height before it exists. */
 export function presentState(
   { register, status, reason, blueprintCount }: SystemRegisterState,
   facts: { readonly registerId: string; readonly networkId: string },
@@ -26,7 +26,7 @@ export function presentState(
   };
 }
 
-/** A blueprint as lists show it: its latest version (notes/ledger.md L-122). */
+/** A blueprint in a list: its latest version. */
 export function presentBlueprint(version: PublishedVersion) {
   return {
     blueprintId: version.blueprintId,
@@ -59,7 +59,7 @@ export function presentVersion(version: PublishedVersion) {
   };
 }
 
-/** One version with the definition as it was published. */
+/** One version with its published definition. */
 export function presentDefinition(version: PublishedVersion, definition: unknown) {
   return { ...presentBlueprint(version), ...presentVersion(version), definition };
 }

@@ -32,7 +32,7 @@ const blueprintId = storable(256).min(1);
 const params = z.object({ blueprintId });
 const largestNumber = 2_147_483_647;
 
-/** `major.minor`, an ordinal, or the id of the publication (notes/ledger.md L-120). */
+/** `major.minor`, an ordinal, or the id of the publication. */
 function versionKey(text: string): VersionKey {
   const txId = findTxId(text);
   if (txId !== undefined) return { txId };
@@ -62,7 +62,7 @@ async function getVersion(
 
 const payloadShape = z.object({ definition: z.record(z.string(), z.unknown()) });
 
-/** The definition of a version from the bytes that were sealed. */
+/** The definition of a version from its sealed bytes. */
 async function definitionIn(
   { db }: SystemRegisterDeps,
   { registerNo }: SeenRegister,
@@ -124,7 +124,7 @@ function mountClassification(app: App, deps: SystemRegisterDeps): void {
       schema: {
         operationId: 'classifyBlueprintChange',
         tags,
-        summary: 'What publishing a definition would change',
+        summary: 'The version that publishing a definition would give',
         params,
         body: z.strictObject({ newBlueprint: z.record(z.string(), z.unknown()) }),
         response: jsonAnswer('The classification.'),
@@ -141,7 +141,7 @@ function mountClassification(app: App, deps: SystemRegisterDeps): void {
   );
 }
 
-/** The system register and its blueprints, for everybody who is signed in (notes/ledger.md 2.12, L-176). */
+/** The system register and its blueprints, for every signed-in caller. */
 export function mountSystemRegister(app: App, deps: SystemRegisterDeps): void {
   app.get(
     '/api/system-register',

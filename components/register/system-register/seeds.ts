@@ -3,7 +3,7 @@ import type { Definition } from '#core/blueprint/members.ts';
 const text = { type: 'string' } as const;
 const everything = ['/*'];
 
-/** How a register comes to be (notes/ledger.md 2.3), as a blueprint that people can read. */
+/** The creation of a register, as a readable blueprint. */
 const registerCreation: Definition = {
   id: 'register-creation-v1',
   title: 'Creation of a register',
@@ -63,7 +63,7 @@ const registerCreation: Definition = {
   ],
 };
 
-/** How a register changes its own rules (notes/ledger.md 2.8 to 2.10). */
+/** The governance of a register, as a readable blueprint. */
 const registerGovernance: Definition = {
   id: 'register-governance-v1',
   title: 'Governance of a register',
@@ -137,5 +137,5 @@ const registerGovernance: Definition = {
   ],
 };
 
-/** The blueprints that every system register begins with (notes/ledger.md L-119). */
+/** The initial blueprints of every system register. */
 export const SEEDS: readonly Definition[] = [registerCreation, registerGovernance];

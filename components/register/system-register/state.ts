@@ -4,12 +4,12 @@ import type { RegisterSchema } from '../database/schema.ts';
 import { findRegister, type SeenRegister } from '../registers/store.ts';
 import { SEEDS } from './seeds.ts';
 
-/** Status values of the record (notes/ledger.md L-118). */
+/** Status values of the record. */
 export type SystemRegisterStatus = 'initializing' | 'ready' | 'degraded';
 
 export type NotReadyReason = 'NotCreated' | 'GenesisPending' | 'SeedsPending' | 'RegisterNotOnline';
 
-/** Where the system register stands, as every replica reads it. */
+/** State of the system register, as every replica reads it. */
 export interface SystemRegisterState {
   readonly register: SeenRegister | undefined;
   readonly status: SystemRegisterStatus;
@@ -18,7 +18,7 @@ export interface SystemRegisterState {
   readonly blueprintCount: number;
 }
 
-/** Ids of the seeds of which no version is published. */
+/** Ids of the seeds without a published version. */
 export async function missingSeeds(db: Reader<RegisterSchema>, registerNo: number): Promise<string[]> {
   const found = await Promise.all(
     SEEDS.map(({ id }) => findVersion(db, { registerNo, blueprintId: id }, 'latest')),

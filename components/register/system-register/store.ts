@@ -4,8 +4,8 @@ import type { RegisterSchema } from '../database/schema.ts';
 const name = 'chancery.register.system-register';
 
 /**
- * Acts while no other replica does: the lock is of the session, so that it ends with the connection and no transaction
- * stays open. Undefined when another one holds it.
+ * Runs the function while no other replica does. The advisory lock belongs to the session, so it ends with the
+ * connection and no transaction stays open. Undefined when another replica holds it.
  */
 export async function tryAlone<T>(
   database: Database<RegisterSchema>,

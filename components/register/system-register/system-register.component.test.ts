@@ -21,7 +21,7 @@ async function record(register: TestRegister, token = 'user') {
   return (await register.call('GET', '/api/system-register', { token })).body;
 }
 
-/** Seals whatever waits on the system register until it is ready. */
+/** Seals the pending transactions of the system register until it is ready. */
 async function sealUntilReady(register: TestRegister): Promise<void> {
   const isReady = async () => {
     if (register.validators.pooled(id).length > 0) await register.seal(id);
@@ -64,7 +64,7 @@ describe('the system register', () => {
     return body;
   };
 
-  it('is there for everybody, owned by the installation', async () => {
+  it('is visible to every caller, owned by the installation', async () => {
     for (const token of ['user', 'stranger', 'system', 'blueprint']) {
       expect(await record(register, token)).toMatchObject({
         registerId: id,
@@ -87,7 +87,7 @@ describe('the system register', () => {
     expect(owner).toEqual({ organization_id: SYSTEM_ORGANIZATION_ID, purpose: 'System' });
   });
 
-  it('is in every list, as the specification says, and nobody deletes it', async () => {
+  it('is in every list, and cannot be deleted', async () => {
     const { body } = await register.call('GET', '/api/registers', { token: 'stranger' });
     expect(body.items.map((one: Json) => one['id'])).toEqual([id]);
     for (const token of ['admin', 'system']) {
@@ -96,7 +96,7 @@ describe('the system register', () => {
     }
   });
 
-  it('lists what it begins with, each as version 1.0', async () => {
+  it('lists its initial blueprints, each as version 1.0', async () => {
     const { body } = await get('/blueprints?pageSize=1');
     expect(body).toMatchObject({ page: 1, pageSize: 1, totalPages: body.totalCount });
     const [first] = body.items;
@@ -114,7 +114,7 @@ describe('the system register', () => {
     expect((await get('/blueprints?pageSize=101')).status).toBe(400);
   });
 
-  it('numbers versions by what changed, and finds each by number, ordinal and publication', async () => {
+  it('numbers versions by their changes, and finds each by number, ordinal and publication', async () => {
     const first = await published(definition());
     expect(first).toMatchObject({ version: '1.0', changeType: 'structural', submitted: true });
     const words = await published(definition({ title: 'Another title' }));
@@ -202,7 +202,7 @@ describe('the system register', () => {
     expect((await get('/blueprints/classified/versions')).body).toHaveLength(1);
   });
 
-  it('is governed by system administrators, who may let others publish', async () => {
+  it('is governed by system administrators, who may allow others to publish', async () => {
     const designer = testKey(5);
     register.wallets.own('second', designer);
     const member = {
@@ -223,7 +223,7 @@ describe('the system register', () => {
     await register.seal(id);
   });
 
-  it('refuses an id that is not derived, even under the label of a publication', async () => {
+  it('refuses an id that is not derived, even with the label of a publication', async () => {
     const blueprint = definition({ id: 'forged' });
     await publish(blueprint);
     const [waiting] = register.validators.take(id, 1);
@@ -285,7 +285,7 @@ describe('bootstrap of the system register', () => {
     await register.stop();
   });
 
-  it('is done by one replica at a time', async () => {
+  it('runs on one replica at a time', async () => {
     const { database, stop } = await startTestRegister('system_register_alone');
     const inner = await tryAlone(database, async () => [await tryAlone(database, async () => 'both')]);
     expect(inner).toEqual([undefined]);
@@ -296,7 +296,7 @@ describe('bootstrap of the system register', () => {
     await stop();
   });
 
-  it('makes nothing where a resource does', async () => {
+  it('creates nothing where a Register resource does', async () => {
     const register = await startTestRegister('system_register_left');
     register.ledger.onAnnounced();
     await register.createRegister();

@@ -39,28 +39,28 @@ export interface Pooled {
 
 export interface FakeValidators extends Validators {
   readonly members: readonly TestMember[];
-  /** What waits for a register, in order of arrival. */
+  /** Pending transactions of a register, in order of arrival. */
   pooled(registerId: string): readonly Pooled[];
-  /** Takes transactions out of the pool, as sealing does. */
+  /** Removes transactions from the pool, as sealing does. */
   take(registerId: string, count: number): readonly SealedTransaction[];
-  /** Answers the next submission with this instead of taking it. */
+  /** Answers the next submission with this instead of accepting it. */
   refuseNext(answer: { status: number; body: unknown; retryAfterSeconds: number }): void;
-  /** Ends every call as if nobody listened. */
+  /** Fails every call as if no validator were reachable. */
   down: boolean;
-  /** `validator register` for each one that was told to stop. */
+  /** `validator register` for each stop request. */
   readonly stopped: string[];
-  /** `validator register` of those that were told to do something: what they do. */
+  /** The last action per `validator register`. */
   readonly modes: Map<string, string>;
-  /** What a validator says of any register beside that. */
+  /** Additional members of the view that a validator returns, by register. */
   readonly said: Map<string, Partial<RegisterView>>;
   /** Validators that do not answer. */
   readonly away: Set<string>;
-  /** Who was handed a submission, in order. */
+  /** Validators that received a submission, in order. */
   readonly submittedTo: string[];
-  /** What the logs of the validators hold. */
+  /** Content of the validators' logs. */
   readonly history: { readonly heights: Map<string, number>; readonly dockets: DocketBundle[] };
   onSeal: (registerId: string) => Promise<number>;
-  /** What the rules of a register say of a transaction that would be alone in the next docket. */
+  /** Judges a transaction by the rules of its register, as if it were alone in the next docket. */
   judge: (transaction: Pooled) => Promise<readonly Violation[]>;
 }
 
@@ -82,7 +82,7 @@ function typeOf(label: string | undefined): TransactionType {
   return label !== undefined && isTransactionType(label) ? label : 'Action';
 }
 
-/** A submission sealed into its record, without judging it: what these tests send is judged by the register. */
+/** Seals a submission into its record without judging it: the register service judges what these tests send. */
 export function sealSubmission(bytes: Uint8Array): Pooled {
   const node = scanJson(bytes);
   const wire = toValue(node) as Wire;
@@ -139,7 +139,7 @@ function pendingOf({ txId, sealed }: Pooled): UnsealedTransaction {
 
 function memberAt(members: readonly TestMember[], { validatorId }: ValidatorAddress): TestMember {
   const member = members.find((one) => one.validatorId === validatorId);
-  if (member === undefined) throw new AppError('unavailable', 'UNAVAILABLE', 'nobody there');
+  if (member === undefined) throw new AppError('unavailable', 'UNAVAILABLE', 'no validator is reachable');
   return member;
 }
 
@@ -178,12 +178,12 @@ function prove({ validatorId, key }: TestMember, registerId: string): Possession
   return { validatorId, publicKey, algorithm, signature };
 }
 
-/** The key that follows another one: one for each, whoever asks. */
+/** The key that follows another one; the same for every validator. */
 export function nextKey(after: string): TestMember['key'] {
   return testKey(100 + ((decodeBase64Any(after)[0] ?? 0) % 90));
 }
 
-/** What logs hold, whoever is asked. */
+/** Content of the logs, the same for every validator. */
 function historyOf(
   history: () => FakeValidators['history'],
   answer: (at: ValidatorAddress) => void,
@@ -201,7 +201,7 @@ function historyOf(
   };
 }
 
-/** What validators sign. */
+/** The signatures of validators. */
 function keysOf(
   members: readonly TestMember[],
   answer: (at: ValidatorAddress) => void,
@@ -221,10 +221,10 @@ function keysOf(
 
 const statuses = { start: 'Running', stop: 'Stopped', pause: 'Paused', resume: 'Running' } as const;
 
-/** The validators of an installation as this component sees them: a pool in memory, keys that prove themselves. */
+/** The validators of an installation as this component sees them: a pool in memory, with proofs of possession. */
 export function fakeValidators(members: readonly TestMember[]): FakeValidators {
   const pool: Pooled[] = [];
-  /** Ids of what left the pool: sealed, and known for good. */
+  /** Ids of transactions that left the pool: sealed. */
   const taken = new Set<string>();
   const refusals: { status: number; body: unknown; retryAfterSeconds: number }[] = [];
   const fake: FakeValidators = {
@@ -283,8 +283,8 @@ export function fakeValidators(members: readonly TestMember[]): FakeValidators {
         (one) => one.validatorId !== at.validatorId && !fake.away.has(one.validatorId),
       );
       const status = fake.modes.get(`${at.validatorId} ${registerId}`) ?? 'Running';
-      const told = { ...viewed, status, pending: fake.pooled(registerId).length };
-      return { ...viewOf(at, members, heard), register: { ...told, ...fake.said.get(at.validatorId) } };
+      const current = { ...viewed, status, pending: fake.pooled(registerId).length };
+      return { ...viewOf(at, members, heard), register: { ...current, ...fake.said.get(at.validatorId) } };
     },
     ...keysOf(members, answer),
     ...historyOf(() => fake.history, answer),
@@ -297,7 +297,7 @@ export function fakeValidators(members: readonly TestMember[]): FakeValidators {
   };
   function answer({ validatorId }: ValidatorAddress): void {
     if (fake.down || fake.away.has(validatorId))
-      throw new AppError('unavailable', 'UNAVAILABLE', 'nobody there');
+      throw new AppError('unavailable', 'UNAVAILABLE', 'no validator is reachable');
   }
   return fake;
 }

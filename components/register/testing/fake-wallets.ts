@@ -10,7 +10,7 @@ import { type TestKey, testKey } from './keys.ts';
 export interface FakeWallets extends Wallets {
   /** Lets the bearer of a token sign with a key. */
   own(token: string, key: TestKey): void;
-  /** Gives an organisation a wallet; only bearers of `tokens` may sign, and only by the key it derives. */
+  /** Gives an organisation a wallet; only bearers of `tokens` may sign, with the derived key only. */
   ownByOrganization(wallet: OrganizationTestWallet): void;
   readonly systemTestKey: TestKey;
 }
@@ -18,7 +18,7 @@ export interface FakeWallets extends Wallets {
 export interface OrganizationTestWallet {
   readonly organizationId: string;
   readonly key: TestKey;
-  /** What it derives for platform:register-attestation. */
+  /** The key that it derives for platform:register-attestation. */
   readonly derived: TestKey;
   readonly tokens: readonly string[];
 }

@@ -35,7 +35,7 @@ const person = { ...base, kind: 'user', tier: 'platform', clientId: 'first-party
 /** A service token without scopes. */
 export const service = { ...base, subject: 'service', kind: 'service', tier: 'service', roles: [] } as const;
 
-/** A call of a service over gRPC. */
+/** The context of a gRPC call by a service. */
 export function contextOf(clientId: string, scopes: readonly string[] = ['dockets:write']): RpcContext {
   const caller: Caller = { ...service, clientId, scopes };
   const peer = { clientId, spiffeId: `spiffe://test/service/${clientId}` };
@@ -44,7 +44,7 @@ export function contextOf(clientId: string, scopes: readonly string[] = ['docket
 
 export const organizationId = '11111111-1111-4111-8111-111111111111';
 
-/** Who the tokens of these tests speak for; a token is its own name. */
+/** The callers of these tests, by token; a token is its own name. */
 const callers: Readonly<Record<string, Caller>> = {
   admin: { ...person, subject: 'admin', platformUserId: 'admin', organizationId, roles: ['Administrator'] },
   user: { ...person, subject: 'user', platformUserId: 'user', organizationId, roles: ['User'] },
@@ -77,7 +77,7 @@ const callers: Readonly<Record<string, Caller>> = {
 
 export interface TestAnswer {
   readonly status: number;
-  /** parsed JSON of whatever shape the route answers */
+  /** parsed JSON of any shape */
   readonly body: ReturnType<typeof JSON.parse>;
   readonly text: string;
   readonly headers: Readonly<Record<string, unknown>>;
@@ -94,14 +94,14 @@ export interface TestRegisterOptions {
   /** Validators that hold keys and have not announced themselves. */
   readonly spare?: number;
   readonly clock?: Clock;
-  /** Announced validators it takes to make the system register; it is not made when absent. */
+  /** Announced validators required to create the system register; it is not created when absent. */
   readonly systemRegister?: number;
   /** An empty database; one of the test run's server when absent. */
   readonly databaseUrl?: string;
-  /** Transactions that fill a segment of keys. */
+  /** Transactions that fill a key segment. */
   readonly segmentTransactions?: number;
-  /** Told of every ring of a doorbell. */
-  readonly onRing?: (subject: string) => void;
+  /** Called with the subject of every wake signal. */
+  readonly onWake?: (subject: string) => void;
   readonly publicSyncHealth?: boolean;
 }
 
@@ -139,14 +139,14 @@ async function callRoute(app: App, method: Method, path: string, request: TestRe
   };
 }
 
-/** The ledger with its routes, on a database of its own. */
+/** The ledger with its routes, on its own database. */
 async function openTestLedger(name: string, options: TestRegisterOptions) {
   const { members: size = 1, spare = 0 } = options;
-  const everybody: TestMember[] = Array.from({ length: size + spare }, (_, index) => ({
+  const allMembers: TestMember[] = Array.from({ length: size + spare }, (_, index) => ({
     validatorId: `validator-${index}`,
     key: testKey(100 + index),
   }));
-  const members = everybody.slice(0, size);
+  const members = allMembers.slice(0, size);
   const runtime = testRuntime(
     'service-register',
     options.clock === undefined ? {} : { clock: options.clock },
@@ -161,7 +161,7 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
     migrations,
   });
   const wallets = fakeWallets();
-  const validators = fakeValidators(everybody);
+  const validators = fakeValidators(allMembers);
   const pool = createVerifyPool({ workers: 0 });
   const ledger = assembleLedger({
     database,
@@ -170,7 +170,7 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
     verifier: createVerifier(nodeEd25519()),
     pool,
     runtime,
-    bus: { publish: (subject) => options.onRing?.(subject) },
+    bus: { publish: (subject) => options.onWake?.(subject) },
     settings: {
       ...testSettings,
       CHANCERY_SYSTEM_REGISTER_VALIDATORS: options.systemRegister ?? 0,
@@ -197,7 +197,7 @@ async function openTestLedger(name: string, options: TestRegisterOptions) {
   return { introduce, members, runtime, database, wallets, validators, pool, ledger, app };
 }
 
-/** The register service on a database of its own, with wallets and validators in memory. */
+/** The register service on its own database, with wallets and validators in memory. */
 export async function startTestRegister(name: string, options: TestRegisterOptions = {}) {
   const opened = await openTestLedger(name, options);
   const { runtime, database, wallets, validators, members, pool, ledger, app } = opened;
@@ -212,13 +212,13 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
     return found;
   }
 
-  /** The docket that would seal what waits, not stored yet. */
+  /** The docket that would seal the pending transactions, not stored yet. */
   async function propose(registerId: string, count = 1000): Promise<DocketBundle> {
     const found = await state(registerId);
     return buildDocket(found, validators.take(registerId, count), setOf(found.members));
   }
 
-  /** The dockets that follow what is stored, each with one transaction, not stored yet. */
+  /** Consecutive dockets after the stored ones, each with one transaction, not stored yet. */
   async function proposeMore(registerId: string, count: number): Promise<DocketBundle[]> {
     const stored = await state(registerId);
     const frontier = stored.frontier.clone();
@@ -236,7 +236,7 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
   function setOf(set: readonly { readonly validatorId: string }[]): TestMember[] {
     return set.map(({ validatorId }) => {
       const member = validators.members.find((one) => one.validatorId === validatorId);
-      if (member === undefined) throw new Error(`nobody has the key of ${validatorId}`);
+      if (member === undefined) throw new Error(`no test key of ${validatorId}`);
       return member;
     });
   }
@@ -261,10 +261,13 @@ export async function startTestRegister(name: string, options: TestRegisterOptio
   validators.onSeal = async (registerId) => (await seal(registerId)).header.docketNumber;
 
   /** A register that is online, owned by `admin` with the key of byte 1. */
-  async function createRegister(title = 'Loans', wish: object = {}): Promise<string> {
+  async function createRegister(title = 'Loans', overrides: object = {}): Promise<string> {
     const owner = testKey(1);
     wallets.own('admin', owner);
-    const begun = await call('POST', '/api/registers/initiate', { token: 'admin', body: { title, ...wish } });
+    const begun = await call('POST', '/api/registers/initiate', {
+      token: 'admin',
+      body: { title, ...overrides },
+    });
     const { registerId, nonce } = begun.body;
     const body = { registerId, nonce, autoAttest: true };
     const done = await call('POST', '/api/registers/finalize', { token: 'admin', body });

@@ -8,7 +8,7 @@ import { type TestKey, testKey } from './keys.ts';
 
 const sender = testKey(1);
 
-export interface Wish extends Partial<TransactionEnvelope> {
+export interface TransactionOptions extends Partial<TransactionEnvelope> {
   readonly registerId: string;
   readonly payload: unknown;
   readonly key?: TestKey;
@@ -18,15 +18,15 @@ export interface Wish extends Partial<TransactionEnvelope> {
 export function transaction({
   payload,
   key = sender,
-  ...wish
-}: Wish): SealedTransaction & { readonly txId: string } {
+  ...overrides
+}: TransactionOptions): SealedTransaction & { readonly txId: string } {
   const envelope: TransactionEnvelope = {
     blueprintId: 'loan',
     actionId: '0',
     type: 'Action',
     payloadHash: payloadHash(payload),
     createdAt: formatLedgerTimestamp(BigInt(Date.now()) * 1000n),
-    ...wish,
+    ...overrides,
   };
   const txId = boundTxId(envelope, [key.publicKey]);
   const bytes = canonicalBytes(payload);

@@ -2,12 +2,12 @@ import { decodeBase64Any } from '#core/encoding/base64.ts';
 import { decodeHex } from '#core/encoding/hex.ts';
 import type { DocketBundle } from '../dockets/docket.ts';
 
-/** A vote as gRPC carries it. */
+/** A vote as a protobuf message. */
 export function wireVote(vote: DocketBundle['attestations'][number]) {
   return { ...vote, signature: decodeHex(vote.signature), reason: vote.reason ?? '' };
 }
 
-/** A docket as `WriteDocketRequest` carries it. */
+/** A docket as a `WriteDocketRequest`. */
 export function wireDocket({ header, certificate, transactions, attestations }: DocketBundle) {
   return {
     header: {

@@ -3,7 +3,7 @@ import { createConfirmations } from './confirmations.ts';
 
 const key = { registerId: 'r', txId: 't' };
 
-/** Says no until it is told to say yes, and how often it was asked. */
+/** A look-up that finds nothing until `store` is called, with the number of calls. */
 function stored() {
   let now = false;
   let asked = 0;
@@ -20,14 +20,14 @@ function stored() {
 }
 
 describe('waiting for a confirmation', () => {
-  it('ends at once for what is stored already', async () => {
+  it('ends at once for a stored transaction', async () => {
     const ledger = stored();
     ledger.store();
     expect(await createConfirmations().wait(key, { timeoutMs: 1_000, find: ledger.find })).toBe('row');
     expect(ledger.asked()).toBe(1);
   });
 
-  it('wakes by its own docket and by a doorbell', async () => {
+  it('wakes for its own docket and for a wake signal', async () => {
     const ring = [
       (confirmations: ReturnType<typeof createConfirmations>) => confirmations.confirmed('r', ['x', 't']),
       (confirmations: ReturnType<typeof createConfirmations>) => confirmations.recheck(),
@@ -44,7 +44,7 @@ describe('waiting for a confirmation', () => {
     }
   });
 
-  it('notices a docket whose doorbell was lost', async () => {
+  it('notices a docket whose wake signal was lost', async () => {
     const ledger = stored();
     const waiting = createConfirmations().wait(key, { timeoutMs: 60_000, find: ledger.find });
     ledger.store();
@@ -60,7 +60,7 @@ describe('waiting for a confirmation', () => {
     expect(await waiting).toBeUndefined();
   });
 
-  it('passes on what the ledger throws', async () => {
+  it('rethrows errors of the ledger', async () => {
     const find = () => Promise.reject(new Error('away'));
     await expect(createConfirmations().wait(key, { timeoutMs: 10, find })).rejects.toThrow('away');
   });

@@ -1,12 +1,12 @@
-/** Who waits for a transaction, until it is stored or the time is up. */
+/** Waits for transactions until they are stored or the time is up. */
 export interface Confirmations {
-  /** Wakes those who wait for these transactions. */
+  /** Wakes the waiters of these transactions. */
   confirmed(registerId: string, txIds: readonly string[]): void;
-  /** Something was stored by another replica: those who wait ask the database again. */
+  /** Another replica stored something: all waiters query the database again. */
   recheck(): void;
   /**
-   * Resolves with what `find` finds, with undefined after `timeoutMs`. It is asked at the start, when a wake-up comes
-   * and every `pollMs`, so that a lost doorbell costs time and nothing else.
+   * Resolves with the result of `find`, or with undefined after `timeoutMs`. `find` is called at the start, on every
+   * wake signal and every `pollMs`, so that a lost signal only costs time.
    */
   wait<T>(key: { readonly registerId: string; readonly txId: string }, wait: Wait<T>): Promise<T | undefined>;
   /** Ends every wait with undefined. */
@@ -24,7 +24,7 @@ interface Waiter {
 
 const pollMs = 500;
 
-/** Waits at a time; a request beyond it is answered at once as if its time were up. */
+/** Maximum concurrent waits; a request beyond it is answered at once as if its time were up. */
 const maxWaiters = 4_096;
 
 export function createConfirmations(): Confirmations {
@@ -36,7 +36,7 @@ export function createConfirmations(): Confirmations {
     for (const waiter of set) waiter.wake();
   };
 
-  function enlist(key: string, waiter: Waiter): () => void {
+  function addWaiter(key: string, waiter: Waiter): () => void {
     const set = waiters.get(key) ?? new Set();
     waiters.set(key, set.add(waiter));
     count += 1;
@@ -60,7 +60,7 @@ export function createConfirmations(): Confirmations {
       const deadline = performance.now() + timeoutMs;
       let woken = Promise.withResolvers<void>();
       const wake = () => woken.resolve();
-      const leave = enlist(`${registerId}/${txId}`, { wake });
+      const leave = addWaiter(`${registerId}/${txId}`, { wake });
       ended.signal.addEventListener('abort', wake, { once: true });
       try {
         for (;;) {

@@ -41,7 +41,7 @@ export interface ListDeps extends Pick<ReadDeps, 'db' | 'segments'> {
 export interface TransactionPage {
   readonly items: ReturnType<typeof presentItem>[];
   readonly totalCount: number;
-  /** false: there are at least that many */
+  /** false: the number is a lower bound */
   readonly exact: boolean;
   readonly hasMore: boolean;
   /** cursor of the next page of a filtered list */
@@ -50,7 +50,7 @@ export interface TransactionPage {
 
 type Db = Reader<RegisterSchema>;
 
-/** Filtered pages skip at most so many rows; what lies deeper is reached by the cursor. */
+/** Maximum offset of a filtered page; the cursor reaches deeper ones. */
 const maxDepth = 10_000;
 
 /** Without a filter a page is a seek by ordinal, and the total is a counter. */
@@ -80,7 +80,7 @@ async function placeBefore(deps: ListDeps, register: Register, query: ListQuery)
   return place;
 }
 
-/** The filters that have names of their own, as terms of a `$filter`. */
+/** The named filters as terms of a `$filter`. */
 function namedTerms({ senderAddress, startTime, endTime }: ListQuery): Typed[] {
   return [
     ...(senderAddress === undefined ? [] : [textTerm('senderAddress', 'eq', senderAddress)]),
@@ -90,8 +90,8 @@ function namedTerms({ senderAddress, startTime, endTime }: ListQuery): Typed[] {
 }
 
 /**
- * What matches a `$filter` and every other filter (L-125). A page reads a bounded number of rows, so it may be followed by
- * another one though it is not full.
+ * Transactions that match a `$filter` and every other filter. A page reads a bounded number of rows, so it may be short
+ * and still have a next one.
  */
 async function listMatching(
   deps: ListDeps,

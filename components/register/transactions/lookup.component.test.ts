@@ -12,7 +12,7 @@ let service: TestRegister;
 let registerId: string;
 let register: KeyedRegister;
 
-/** Text of an id that is sealed; n from 0. */
+/** Text of a sealed id; n from 0. */
 const idAt = (n: number) => sha256Hex(`sealed ${n}`);
 
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
   const { registerNo } = await service.state(registerId);
   register = { registerNo, places: service.ledger.segments.named(registerId) };
   const { pool } = service.database;
-  // as autovacuum may find them in the first minute of a register; later it comes again
+  // as autovacuum may see them in the first minute of a register; later it runs again
   await pool.query('analyze');
   await pool.query(
     `with t as (
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Rows that PostgreSQL reads and does not want, for what is asked. */
+/** Rows that PostgreSQL reads and discards for a query. */
 async function rowsReadInVain(ask: (db: Kysely<RegisterSchema>) => Promise<unknown>): Promise<number> {
   const { pool } = service.database;
   const asked: { readonly sql: string; readonly parameters: readonly unknown[] }[] = [];
@@ -56,7 +56,7 @@ async function rowsReadInVain(ask: (db: Kysely<RegisterSchema>) => Promise<unkno
   return removed.reduce((sum, [, loops, count]) => sum + Number(loops) * Number(count), 0);
 }
 
-it('a key costs no more than its row while the statistics of the tables are those of their first rows', async () => {
+it('a key costs no more than its row while the table statistics are outdated', async () => {
   const questions = Array.from({ length: 32 }, (_, n) => ({
     registerId,
     txId: sha256Hex(`new ${n}`),
@@ -65,7 +65,7 @@ it('a key costs no more than its row while the statistics of the tables are thos
   }));
   const ids = questions.map((_, n) => idAt(n * 50));
   const { segments } = service.ledger;
-  // each question looks at the other register too
+  // each question also checks the other register
   const spare = 3 * questions.length;
   expect(await rowsReadInVain((db) => createLookup(db, segments)(questions))).toBeLessThan(spare);
   expect(await rowsReadInVain((db) => sealedFacts(db, register, ids))).toBeLessThan(spare);
@@ -73,7 +73,7 @@ it('a key costs no more than its row while the statistics of the tables are thos
   expect(await rowsReadInVain((db) => findPlace(db, register, idAt(7)))).toBeLessThan(spare);
 });
 
-it('tells types that stand beside the keys, and those of before they did', async () => {
+it('returns types from the keys, and from the transactions where keys have none', async () => {
   const ids = [idAt(200), idAt(201)];
   const facts = await sealedFacts(service.database.read, register, ids);
   expect(ids.map((id) => facts.get(id)?.type)).toEqual(['Action', 'Action']);

@@ -41,12 +41,12 @@ export function presentItem(row: SealedItem) {
   };
 }
 
-/** A sealed transaction (L-177); `payload` is the base64 of the exact hashed bytes. */
+/** A sealed transaction; `payload` is the base64 of the exact hashed bytes. */
 export function presentSealed(row: SealedRow) {
   return { ...presentItem(row), payload: encodeBase64(row.payload) };
 }
 
-/** A transaction that is not sealed, as a validator tells it (D17). */
+/** A transaction that is not sealed, as a validator reports it. */
 export function presentUnsealed(registerId: string, transaction: UnsealedTransaction) {
   const place = { docketId: null, docketNumber: null, status: transaction.status };
   if (transaction.status === 'pending' && transaction.record.length > 0) {

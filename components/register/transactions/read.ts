@@ -19,21 +19,21 @@ export type FoundTransaction =
   | { readonly kind: 'sealed'; readonly row: SealedRow }
   | { readonly kind: 'unsealed'; readonly transaction: UnsealedTransaction };
 
-/** What members disagree about for a moment: who still holds it knows more than who gave it up. */
+/** Precedence while members disagree: a member that still holds the transaction outweighs one that dropped it. */
 const precedence: Readonly<Record<UnsealedTransaction['status'], number>> = {
   pending: 0,
   rejected: 1,
   expired: 2,
 };
 
-/** The id of a path; anything else is not the name of a transaction. */
+/** The id in a path; any other text names no transaction. */
 export function txIdOf(text: string): string {
   const id = findTxId(text);
   if (id === undefined) throw refusal('TX_NOT_FOUND');
   return id;
 }
 
-/** A register, with what is known of where its keys are. */
+/** A register, with the segments in which to look up its keys. */
 export function keyed({ segments }: Pick<ReadDeps, 'segments'>, register: Register): KeyedRegister {
   return { registerNo: register.registerNo, places: segments.of(register) };
 }
@@ -45,7 +45,7 @@ async function findUnsealed(
 ): Promise<UnsealedTransaction | undefined> {
   const members = await deps.findMembers(register.registerNo);
   const ask = (at: ValidatorAddress) => deps.validators.find(at, register.registerId, [txId]);
-  // Whoever still holds it decides.
+  // One member that still holds it suffices.
   const enough = (found: readonly UnsealedTransaction[]) => found.some((one) => one.status === 'pending');
   const { answers, majority } = await askAll(members, ask, { enough });
   const found = answers
@@ -54,14 +54,14 @@ async function findUnsealed(
     .toSorted((left, right) => precedence[left.status] - precedence[right.status]);
   if (found.length === 0 && !majority) {
     throw refusal('VALIDATOR_UNAVAILABLE', {
-      message: 'Too few validators could be asked.',
+      message: 'Too few validators could be reached; retry later.',
       retryAfterSeconds: 1,
     });
   }
   return found[0];
 }
 
-/** A transaction wherever it is: in the ledger, or with a validator of the register (D17). */
+/** A transaction from the ledger, or from a validator of the register while it is not sealed. */
 export async function getTransaction(
   deps: ReadDeps,
   register: Register,
@@ -71,25 +71,25 @@ export async function getTransaction(
   if (row !== undefined) return { kind: 'sealed', row };
   const transaction = await findUnsealed(deps, register, txId);
   if (transaction !== undefined) return { kind: 'unsealed', transaction };
-  // It may have been sealed between the two questions.
+  // It may have been sealed between the two look-ups.
   const later = await findSealed(deps.db, keyed(deps, register), txId);
   if (later === undefined) throw refusal('TX_NOT_FOUND');
   return { kind: 'sealed', row: later };
 }
 
-/** A sealed transaction; one that waits is a conflict, an unknown one is not found (notes/ledger.md 4.5). */
+/** A sealed transaction; a pending one is a conflict, an unknown one is not found. */
 export async function getSealed(deps: ReadDeps, register: Register, txId: string): Promise<SealedRow> {
   const found = await getTransaction(deps, register, txId);
   if (found.kind === 'sealed') return found.row;
   throw refusal('TX_NOT_SEALED');
 }
 
-/** Transactions asked of each validator; a list of what waits needs no more to be read by people. */
+/** Transactions requested from each validator; a list of pending transactions for people needs no more. */
 const maxPending = 1_000;
 
 /**
- * What waits to be sealed, oldest first, as the validators that can be reached tell it. A member that lags still lists
- * what is stored by now: that does not wait.
+ * Pending transactions, oldest first, as reported by the reachable validators. A lagging member may still list stored
+ * transactions, which are removed.
  */
 export async function listPending(deps: ReadDeps, register: Register): Promise<UnsealedTransaction[]> {
   const members = await deps.findMembers(register.registerNo);

@@ -35,7 +35,7 @@ const hash = z.string().regex(/^[0-9a-fA-F]{64}$/, 'expected 64 hex characters')
 const submitBody = z.object({
   transactionType: z.string().min(1).max(64).default('Action'),
   senderAddress: z.string().min(1).max(128),
-  payload: z.string().describe('Base64. JSON is taken as it is; other bytes are wrapped.'),
+  payload: z.string().describe('Base64. JSON is submitted unchanged; other bytes are wrapped.'),
   metadata: z.record(z.string().min(1).max(128), z.string().max(4096)).default({}),
   recipients: z.array(address).max(256).optional(),
   previousTransactionId: hash.optional(),
@@ -76,20 +76,22 @@ const listQuery = paging().extend({
   senderAddress: address.optional(),
   startTime: instant.optional().describe('Inclusive.'),
   endTime: instant.optional().describe('Exclusive.'),
-  status: z.enum(['confirmed', 'pending']).default('confirmed').describe('pending asks the validators.'),
+  status: z.enum(['confirmed', 'pending']).default('confirmed').describe('pending queries the validators.'),
   $filter: z
     .string()
     .max(4096)
     .optional()
     .describe('OData over the properties of Transactions; confirmed only.'),
-  before: hash.optional().describe('Cursor: the last transaction of the page before; filters stay the same.'),
+  before: hash
+    .optional()
+    .describe('Cursor: the last transaction of the previous page; the filters must be the same.'),
 });
 
 const registerParams = z.object({ registerId: z.string() });
 const transactionParams = z.object({ registerId: z.string(), txId: z.string() });
 const tags = ['Transactions'];
 
-/** A body over this is no transaction; between the limit of a record and this, the answer can say so. */
+/** A larger body is not a transaction; between the limit of a record and this limit the answer can say so. */
 const bodyLimitBytes = 4 * 1024 * 1024;
 
 interface Answer {
@@ -135,7 +137,7 @@ function mountSubmit(app: App, deps: TransactionsDeps): void {
         headers: idempotencyHeaders,
         response: {
           ...jsonAnswer('The transaction is sealed (with wait=confirmed).'),
-          ...jsonAnswer('The transaction waits to be sealed.', 202),
+          ...jsonAnswer('The transaction is pending.', 202),
         },
       },
     },
@@ -180,7 +182,7 @@ export function mountTransactions(app: App, deps: TransactionsDeps): void {
       schema: {
         operationId: 'listTransactions',
         tags,
-        summary: 'Sealed transactions, newest first, or those that wait, oldest first',
+        summary: 'Sealed transactions, newest first, or pending ones, oldest first',
         params: registerParams,
         querystring: listQuery,
         response: jsonAnswer('A page of transactions.'),
@@ -209,7 +211,7 @@ export function mountTransactions(app: App, deps: TransactionsDeps): void {
       schema: {
         operationId: 'getTransaction',
         tags,
-        summary: 'One transaction, sealed or waiting',
+        summary: 'One transaction, sealed or pending',
         params: transactionParams,
         response: jsonAnswer('The transaction.'),
       },
@@ -229,7 +231,7 @@ export function mountTransactions(app: App, deps: TransactionsDeps): void {
       schema: {
         operationId: 'getTransactionRecord',
         tags,
-        summary: 'The sealed record, byte for byte as it was hashed',
+        summary: 'The sealed record, exactly the hashed bytes',
         params: transactionParams,
         response: jsonAnswer('The record.'),
       },

@@ -12,10 +12,10 @@ export interface SealedRow {
   readonly payload: Buffer;
 }
 
-/** What a list needs of a row; payloads stay where they are. */
+/** The columns of a list; payloads are not read. */
 export type SealedItem = Omit<SealedRow, 'leaf' | 'payload'>;
 
-/** Where a row stands: larger is newer. */
+/** Position of a row: a greater one is newer. */
 export interface Place {
   readonly docketNumber: number;
   readonly position: number;
@@ -38,17 +38,17 @@ type Db = Reader<RegisterSchema>;
 
 const bytesOf = (id: string) => Buffer.from(id, 'hex');
 
-/** A register, and where its keys are looked for. */
+/** A register, and the segments in which to look up its keys. */
 export interface KeyedRegister {
   readonly registerNo: number;
   readonly places: KeyPlaces;
 }
 
 const place = sql`docket_number, position`;
-/** The type is null for what was sealed before migration 0010. */
+/** The type is null for transactions sealed before migration 0010. */
 export const placeAndType = sql`docket_number, position, type`;
 
-/** SQL for columns of the transaction at `i`. The limit keeps the planner from reading more of the register for it. */
+/** SQL for columns of the transaction at `i`. The limit keeps the planner from reading more rows of the register. */
 const rowAt = (
   columns: RawBuilder<unknown>,
   registerNo: RawBuilder<unknown>,
@@ -85,7 +85,7 @@ export async function findPlace(db: Db, register: KeyedRegister, txId: string): 
   return rows[0];
 }
 
-/** Id of the transaction that stands at a place. */
+/** Id of the transaction at a place. */
 export async function findIdAt(
   db: Db,
   registerNo: number,
@@ -101,18 +101,18 @@ export async function findIdAt(
   return row?.tx_id.toString('hex');
 }
 
-/** What is asked of a row for its type or hash. */
+/** Type and hash of a row. */
 export interface RowFacts {
   readonly type: string;
   readonly leaf: Buffer;
 }
 
-/** A place of a register. */
+/** A place in a register. */
 export interface RegisterPlace extends Place {
   readonly registerNo: number;
 }
 
-/** What stands at places, one for one; undefined where none is named, and for what is gone from there. */
+/** The rows at places, one for one; undefined for an undefined place and for a purged row. */
 export async function rowsAt(
   db: Db,
   places: readonly (RegisterPlace | undefined)[],
@@ -127,7 +127,7 @@ export async function rowsAt(
   return places.map((one) => one && found.get(one));
 }
 
-/** Places and types of those ids that are sealed. */
+/** Places and types of the ids that are sealed. */
 export async function sealedFacts(
   db: Db,
   { registerNo, places }: KeyedRegister,
@@ -201,7 +201,7 @@ function filtered(db: Db, filter: Filter) {
   return rows;
 }
 
-/** Newest first with a filter. `offset` is bounded by the caller; `before` is the cursor for what lies deeper. */
+/** Newest first with a filter. The caller bounds `offset`; `before` is the cursor for deeper pages. */
 export async function listFiltered(
   db: Db,
   filter: Filter,
@@ -223,7 +223,7 @@ export async function listFiltered(
     .execute();
 }
 
-/** Counts what a filter matches, at most `atMost`. */
+/** Counts the matches of a filter, at most `atMost`. */
 export async function countFiltered(db: Db, filter: Filter, atMost: number): Promise<number> {
   const row = await db
     .selectFrom(filtered(db, filter).select(sql<number>`1`.as('one')).limit(atMost).as('matches'))
@@ -274,7 +274,7 @@ export async function transactionIdsOfDocket(
   return rows.map((row) => row.tx_id.toString('hex'));
 }
 
-/** Leaf hashes of one docket in docket order: the records were hashed into them when the docket was verified. */
+/** Leaf hashes of one docket in docket order, computed from the records when the docket was verified. */
 export async function leavesOfDocket(db: Db, registerNo: number, docketNumber: number): Promise<Buffer[]> {
   const rows = await db
     .selectFrom('transactions')

@@ -1,12 +1,12 @@
 import { encodeBase64 } from '#core/encoding/base64.ts';
 import type { TransactionEnvelope, TransactionSignature } from '#core/ledger/transaction.ts';
 
-/** What goes to a validator: the generic submission of the specification (document 2, section 2). */
+/** The generic submission to a validator (specification document 2, section 2). */
 export interface Submission {
   readonly envelope: TransactionEnvelope;
   readonly txId: string;
   readonly signatures: readonly TransactionSignature[];
-  /** JSON text of the payload; sent as it is, so that what was hashed is what is judged */
+  /** JSON text of the payload; sent unchanged, so that the hashed bytes are the judged bytes */
   readonly payloadText: string;
 }
 

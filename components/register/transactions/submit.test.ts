@@ -7,7 +7,7 @@ import { payloadTextOf } from './submit.ts';
 const textOf = (text: string) => payloadTextOf(encodeBase64(Buffer.from(text)));
 
 describe('payloadTextOf', () => {
-  it('takes JSON as it is written, and canonical', () => {
+  it('accepts JSON as written, and canonical JSON', () => {
     expect(textOf('{"b": 1, "a": [true]}')).toEqual({
       text: '{"b": 1, "a": [true]}',
       canonical: '{"a":[true],"b":1}',
@@ -15,7 +15,7 @@ describe('payloadTextOf', () => {
     expect(textOf('"text"').canonical).toBe('"text"');
   });
 
-  it('wraps what is not unambiguous JSON', () => {
+  it('wraps bytes that are not unambiguous JSON', () => {
     const deep = '['.repeat(65) + ']'.repeat(65);
     for (const text of ['', 'plain', '{"a":1,"a":2}', '{"a":1}x', deep, '\u00ff\u0000']) {
       const data = encodeBase64(Buffer.from(text));
@@ -24,7 +24,7 @@ describe('payloadTextOf', () => {
     }
   });
 
-  it('refuses what is no base64 or larger than a transaction', () => {
+  it('refuses text that is not base64 or larger than a transaction', () => {
     expect(() => payloadTextOf('a')).toThrow(expect.objectContaining({ kind: 'invalid' }));
     const large = encodeBase64(new Uint8Array(524_289));
     expect(() => payloadTextOf(large)).toThrow(expect.objectContaining({ code: 'TRANSACTION_TOO_LARGE' }));

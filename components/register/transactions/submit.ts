@@ -42,10 +42,10 @@ export interface SubmitDeps {
   readonly clock: Clock;
 }
 
-/** Largest record a register may take (L-47); what is certainly larger is refused before anything is signed. */
+/** Maximum record size of any register; a payload that certainly exceeds it is refused before anything is signed. */
 const maxTransactionBytes = 524_288;
 
-/** Payload bytes as JSON text: themselves when they are JSON, else wrapped (L-41). */
+/** Payload bytes as JSON text: unchanged if they are JSON, else wrapped. */
 export function payloadTextOf(base64: string): { readonly text: string; readonly canonical: string } {
   const bytes = decodePayload(base64);
   if (bytes.length > maxTransactionBytes) throw refusal('TRANSACTION_TOO_LARGE');
@@ -86,7 +86,7 @@ function envelopeOf(register: Register, request: SubmitRequest, facts: { hash: s
   return envelope;
 }
 
-/** Signs as the sender, if the wallet service lets the caller (D31). */
+/** Signs as the sender, if the wallet service allows it for the caller. */
 async function signForCaller(
   deps: SubmitDeps,
   register: Register,
@@ -118,7 +118,7 @@ async function signForCaller(
   };
 }
 
-/** A submission that was signed elsewhere: handed on as it is, the validator judges it. */
+/** A submission that was signed outside this service: sent unchanged, and judged by the validator. */
 function readySigned(
   register: Register,
   request: SubmitRequest,
@@ -129,7 +129,7 @@ function readySigned(
     throw new AppError(
       'invalid',
       'INVALID_REQUEST',
-      'A signed transaction names transactionId, payloadHash and createdAt too.',
+      'A signed transaction must also name transactionId, payloadHash and createdAt.',
     );
   }
   const signatures = given.map(({ publicKey, signatureValue, algorithm }) => {
@@ -147,8 +147,8 @@ export interface Submitted {
 }
 
 /**
- * Turns the client's transaction into a submission, signed by the wallet service unless it is signed already, and
- * hands it to a validator of the register (L-41). The answer is the validator's.
+ * Turns the client's transaction into a submission, signed by the wallet service unless it is signed already, and sends
+ * it to a validator of the register, whose answer is returned.
  */
 export async function submit(
   deps: SubmitDeps,
@@ -164,7 +164,8 @@ export async function submit(
   const bytes = Buffer.from(submissionText(submission));
   if (bytes.length > maxTransactionBytes * 2) throw refusal('TRANSACTION_TOO_LARGE');
   const members = await deps.findMembers(register.registerNo);
-  // One that cannot take it now (stopped, halted, its log or its view of the ledger broken) does not speak for the others.
+  // A validator that cannot accept it now (stopped, halted, its log or its view of the ledger broken) does not decide
+  // for the others.
   const final = (answer: SubmitAnswer) => answer.status !== 503;
   const answer = await askOne(members, (at) => deps.validators.submit(at, bytes), final);
   return { txId: submission.txId, answer };

@@ -37,7 +37,7 @@ describe('transactions', () => {
 
   const get = (rest: string, token = 'admin') => register.call('GET', path(rest), { token });
 
-  it('A5: signs as the caller, is pending, then confirmed with its docket', async () => {
+  it('signs as the caller; the transaction is pending, then confirmed with its docket', async () => {
     const sent = await submit({});
     expect(sent.status).toBe(202);
     expect(sent.body).toMatchObject({ status: 'pending' });
@@ -65,7 +65,7 @@ describe('transactions', () => {
     expect(sha256Hex(Buffer.concat([Buffer.from([0]), Buffer.from(record.text)]))).toBe(header.merkleRoot);
   });
 
-  it("A5: refuses a sender that is not the caller's", async () => {
+  it("refuses a sender that is not the caller's", async () => {
     const foreign = await submit({ senderAddress: other.walletAddress });
     expect([foreign.status, foreign.body.code]).toEqual([403, 'SENDER_NOT_AUTHORIZED']);
     const nobody = await submit({ senderAddress: 'nobody' });
@@ -73,7 +73,7 @@ describe('transactions', () => {
     expect(register.validators.pooled(registerId)).toEqual([]);
   });
 
-  it('wraps what is not JSON, and keeps the label of other types', async () => {
+  it('wraps payloads that are not JSON, and keeps the label of other types', async () => {
     const bytes = encodeBase64(Uint8Array.of(0, 255, 1));
     const { transactionId } = (await submit({ payload: bytes, transactionType: 'Rejection' })).body;
     const pooled = register.validators.pooled(registerId).at(-1);
@@ -85,7 +85,7 @@ describe('transactions', () => {
     await register.seal(registerId);
   });
 
-  it('hands a ready-signed transaction on as it is', async () => {
+  it('submits a transaction with a ready-made signature unchanged', async () => {
     const text = '{"b":1,  "a":2}';
     const createdAt = '2026-11-21T10:00:00.0000000+00:00';
     const signatures = [
@@ -109,7 +109,7 @@ describe('transactions', () => {
     ).toBe('VAL_SIG_001');
   });
 
-  it("passes a validator's refusal through, status and body, as one of the route that was called", async () => {
+  it("returns a validator's refusal with its status and body, and the path of the called route", async () => {
     const elsewhere = '/api/v1/transactions/validate';
     const facts = { isValid: false, added: false, code: 'MEMPOOL_FULL', errors: [{ code: 'MEMPOOL_FULL' }] };
     const body = { ...facts, instance: elsewhere, path: elsewhere };
@@ -135,7 +135,7 @@ describe('transactions', () => {
     expect((await get('/not-an-id')).body.code).toBe('TX_NOT_FOUND');
   });
 
-  it('refuses what is too large, malformed or not allowed', async () => {
+  it('refuses transactions that are too large, malformed or not allowed', async () => {
     const large = await submit({ payload: encodeBase64(new Uint8Array(524_289)) });
     expect([large.status, large.body.code]).toEqual([413, 'TRANSACTION_TOO_LARGE']);
     expect((await submit({ payload: '***' })).status).toBe(400);
@@ -151,7 +151,7 @@ describe('transactions', () => {
     expect((await register.call('POST', missing, { token: 'admin', body })).status).toBe(404);
   });
 
-  it('does the same request once under an Idempotency-Key', async () => {
+  it('executes a request once per Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'pay-1' };
     const first = await submit({ payload: json({ pay: 1 }) }, { headers });
     const second = await submit({ payload: json({ pay: 1 }) }, { headers });
@@ -162,7 +162,7 @@ describe('transactions', () => {
     await register.seal(registerId);
   });
 
-  it('waits for the confirmation, and for no longer than it was told', async () => {
+  it('waits for the confirmation, at most as long as requested', async () => {
     const answer = submit({ payload: json({ waits: true }) }, { query: '?wait=confirmed&timeout=20' });
     await waitFor(() => register.validators.pooled(registerId).length > 0);
     await register.seal(registerId);
@@ -187,19 +187,19 @@ describe('transactions', () => {
     }
     const all = (await get('?pageSize=100')).body;
     expect(all.items).toHaveLength(all.totalCount);
-    const walked: string[] = [];
+    const paged: string[] = [];
     for (let page = 1, more = true; more; page += 1) {
       const one = (await get(`?page=${page}&pageSize=4`)).body;
-      walked.push(...one.items.map((item: { txId: string }) => item.txId));
+      paged.push(...one.items.map((item: { txId: string }) => item.txId));
       more = one.hasMore;
       expect(one).toMatchObject({ page, pageSize: 4, totalCount: all.totalCount });
     }
-    expect(walked).toEqual(all.items.map((item: { txId: string }) => item.txId));
+    expect(paged).toEqual(all.items.map((item: { txId: string }) => item.txId));
     expect((await get('?page=1000')).body.items).toEqual([]);
     expect((await get('?pageSize=101')).status).toBe(400);
   });
 
-  it('filters by sender and time, and goes on with a cursor', async () => {
+  it('filters by sender and time, and continues with a cursor', async () => {
     const query = `?senderAddress=${other.walletAddress}&pageSize=4`;
     const first = (await get(query)).body;
     expect(first).toMatchObject({ totalCount: 6, hasMore: true });
@@ -220,7 +220,7 @@ describe('transactions', () => {
     );
   });
 
-  it('filters by what OData says, together with the other filters', async () => {
+  it('filters by OData, combined with the other filters', async () => {
     const list = async (filter: string, more = '') =>
       (await get(`?$filter=${encodeURIComponent(filter)}&pageSize=100${more}`)).body;
     const all = (await get('?pageSize=100')).body;
@@ -250,7 +250,7 @@ describe('transactions', () => {
     expect([elsewhere.items, elsewhere.totalCount]).toEqual([[], 0]);
   });
 
-  it('A4: seals 250 transactions in dockets of at most 100, in their order', async () => {
+  it('seals 250 transactions in dockets of at most 100, in their order', async () => {
     const sent: string[] = [];
     for (let count = 0; count < 250; count += 1) {
       sent.push((await submit({ payload: json({ load: count }) })).body.transactionId);

@@ -7,7 +7,7 @@ import { startTestRegister, type TestRegister } from '../testing/register.ts';
 const owner = testKey(1);
 const tooFew = [422, 'VAL_PERM_011'];
 
-describe('a removal while members are away', () => {
+describe('a removal while members are unreachable', () => {
   let register: TestRegister;
   let registerId = '';
   beforeAll(async () => {
@@ -40,7 +40,7 @@ describe('a removal while members are away', () => {
   };
   const waiting = () => register.validators.pooled(registerId).length;
 
-  test('is refused when too few of those that stay are operational, in whatever words it is asked for', async () => {
+  test('is refused when too few of the remaining members are operational, on every route', async () => {
     register.validators.away.add('validator-3');
     expect(await act('validator-1', 'suspend')).toEqual(tooFew);
     expect(await act('validator-1', 'reject')).toEqual(tooFew);
@@ -56,7 +56,7 @@ describe('a removal while members are away', () => {
     expect(waiting()).toBe(0);
   });
 
-  test('is refused also when it comes signed', async () => {
+  test('is refused also when it is submitted with a signature', async () => {
     const asked = await propose({ operationType: 'suspend-validator', validatorId: 'validator-1' });
     expect(asked.status).toBe(202);
     const [sealed] = register.validators.take(registerId, 1);
@@ -75,7 +75,7 @@ describe('a removal while members are away', () => {
     expect([status, body.code]).toEqual(tooFew);
   });
 
-  test('goes on when the one that leaves is the one that is away, and for what takes nobody out', async () => {
+  test('is accepted when the removed member is the unreachable one, as are operations that remove no member', async () => {
     register.validators.away.add('validator-3');
     expect(await act('validator-3', 'suspend')).toEqual([202, undefined]);
     const target = `did:platform:w:${testKey(30).walletAddress}`;
@@ -85,19 +85,19 @@ describe('a removal while members are away', () => {
     expect(waiting()).toBe(2);
   });
 
-  test('may be forced by a system administrator and by nobody else', async () => {
+  test('may be forced by system administrators only', async () => {
     register.validators.away.add('validator-3');
     expect(await act('validator-1', 'suspend?force=true')).toEqual(tooFew);
-    const wish = { operationType: 'suspend-validator', validatorId: 'validator-2' };
-    expect((await propose(wish, '?force=true')).body.code).toBe('VAL_PERM_011');
+    const operation = { operationType: 'suspend-validator', validatorId: 'validator-2' };
+    expect((await propose(operation, '?force=true')).body.code).toBe('VAL_PERM_011');
     register.wallets.own('system', owner);
     expect(await act('validator-1', 'suspend', 'system')).toEqual(tooFew);
     expect(await act('validator-1', 'suspend?force=true', 'system')).toEqual([202, undefined]);
-    expect((await propose(wish, '?force=true', 'system')).status).toBe(202);
-    expect((await propose(wish, '?force=perhaps', 'system')).status).toBe(400);
+    expect((await propose(operation, '?force=true', 'system')).status).toBe(202);
+    expect((await propose(operation, '?force=perhaps', 'system')).status).toBe(400);
   });
 
-  test('is not judged by guesswork: when nobody can be asked it has to wait', async () => {
+  test('answers 503 when no member can be reached', async () => {
     for (const { validatorId } of register.validators.members) register.validators.away.add(validatorId);
     expect(await act('validator-1', 'suspend')).toEqual([503, 'VALIDATOR_UNAVAILABLE']);
   });

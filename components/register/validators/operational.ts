@@ -17,13 +17,15 @@ export interface OperationalDeps {
   readonly clock: Clock;
 }
 
-/** What the members that answer have heard. Throws AppError unavailable VALIDATOR_UNAVAILABLE when nobody does. */
+/**
+ * The heartbeats known to the members that answer. Throws AppError unavailable VALIDATOR_UNAVAILABLE when none answers.
+ */
 async function askViews(deps: OperationalDeps, register: Register): Promise<readonly ValidatorView[]> {
   const members = await deps.findMembers(register.registerNo);
   return (await askAll(members, (at) => deps.validators.view(at, register.registerId))).answers;
 }
 
-/** What the members that answer have heard; nobody answers when nobody is alive. */
+/** The heartbeats known to the members that answer; empty when none is alive. */
 export async function viewsOf(deps: OperationalDeps, register: Register): Promise<readonly ValidatorView[]> {
   try {
     return await askViews(deps, register);
@@ -33,8 +35,8 @@ export async function viewsOf(deps: OperationalDeps, register: Register): Promis
   }
 }
 
-/** The active validator that an operation would take out of the set. */
-function leaverOf(rules: LedgerRules, operation: Operation): string | undefined {
+/** The active validator that an operation would remove from the set. */
+function removedValidatorOf(rules: LedgerRules, operation: Operation): string | undefined {
   const takesOut =
     operation.operationType === 'remove-validator' || operation.operationType === 'suspend-validator';
   if (!takesOut) return undefined;
@@ -43,10 +45,10 @@ function leaverOf(rules: LedgerRules, operation: Operation): string | undefined 
 }
 
 /**
- * Refuses to ask for a removal or suspension after which fewer members are alive than the new quorum: the register would
- * stand still until one comes back (notes/ledger.md 4.3). Who is alive is what validators have heard lately (L-112), which
- * nobody can replay, so this is judged where the change is requested and never where it is sealed.
- * @throws AppError unprocessable VAL_PERM_011, unavailable VALIDATOR_UNAVAILABLE when nobody can be asked
+ * Refuses a removal or suspension after which fewer members are alive than the new quorum: the register could not seal
+ * until one comes back. Liveness is what validators heard recently, which cannot be replayed, so this is judged when
+ * the change is requested and never when it is sealed.
+ * @throws AppError unprocessable VAL_PERM_011, unavailable VALIDATOR_UNAVAILABLE when no member can be reached
  */
 export async function assertStaysOperational(
   deps: OperationalDeps,
@@ -54,7 +56,7 @@ export async function assertStaysOperational(
   operation: Operation,
   isForced: boolean,
 ): Promise<void> {
-  const leaver = leaverOf(rules, operation);
+  const leaver = removedValidatorOf(rules, operation);
   if (leaver === undefined || isForced) return;
   const left = activeMembers(rules).filter(({ validatorId }) => validatorId !== leaver);
   const needed = quorum(left.length, rules.policy.consensus.signatureThresholdMin);
@@ -66,7 +68,7 @@ export async function assertStaysOperational(
   throw new AppError('unprocessable', 'VAL_PERM_011', message, { violations: [found] });
 }
 
-/** `force=true` counts from system administrators; from others it changes nothing. */
+/** `force=true` is effective for system administrators only. */
 export function mayForce(caller: Caller, force: boolean): boolean {
   return force && decide('RequireSystemAdmin', caller) === 'allow';
 }

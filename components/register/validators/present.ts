@@ -12,7 +12,7 @@ export function didOf({ algorithm, publicKey }: Pick<LedgerValidator, 'algorithm
   return memberDid(walletAddress(algorithm, parsePublicKey(algorithm, publicKey)));
 }
 
-/** A validator of the ledger's own list, whatever its status (L-110: lower case on the wire). */
+/** A validator of the ledger's list, in any status. Statuses are lower case on the wire. */
 export function presentValidator(validator: LedgerValidator) {
   return {
     validatorId: validator.validatorId,
@@ -28,7 +28,7 @@ export function presentValidator(validator: LedgerValidator) {
   };
 }
 
-/** Validators that were let in, by the roster or because the register is public (L-111). */
+/** Approved validators, by the roster or because the register is public. */
 export function presentApproved(rules: LedgerRules) {
   const { registrationMode } = rules.policy.validators;
   const approved = rules.validators.filter(
@@ -49,10 +49,10 @@ export function presentApproved(rules: LedgerRules) {
   };
 }
 
-/** One that was not heard for so many times its time to live is not listed any more (L-112). */
+/** A validator that was not heard for this many times its time to live is no longer listed. */
 const listedTtls = 10;
 
-/** When each validator was last heard, by itself or by another one; whoever says that it will be heard is not believed. */
+/** When each validator was last heard, by itself or by another one; times in the future are not believed. */
 function lastHeard(views: readonly ValidatorView[], nowMs: number): Map<string, number> {
   const heard = new Map<string, number>();
   const note = (validatorId: string, atMs: number) =>
@@ -64,7 +64,10 @@ function lastHeard(views: readonly ValidatorView[], nowMs: number): Map<string, 
   return heard;
 }
 
-/** Which members of the set are alive, by what validators that answer have heard (L-112). Nothing depends on it (L-113). */
+/**
+ * Which members of the set are alive, according to the heartbeats known to the validators that answer. Informational
+ * only.
+ */
 export function presentOperational(rules: LedgerRules, views: readonly ValidatorView[], nowMs: number) {
   const ttlMs = rules.policy.validators.operationalTtlSeconds * 1000;
   const heard = lastHeard(views, nowMs);

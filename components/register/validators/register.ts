@@ -13,7 +13,7 @@ import type { LedgerRules, LedgerValidator } from '#core/ledger/governance/rules
 import type { Validators } from '../clients.ts';
 import type { Answer } from '../control/answer.ts';
 import { answerOf } from '../control/answer.ts';
-import { actingMember } from '../control/standing.ts';
+import { resolveSigner } from '../control/standing.ts';
 import { submitControl } from '../control/submit.ts';
 import { findAnnounced } from '../directory/store.ts';
 import { refusal } from '../errors.ts';
@@ -27,7 +27,7 @@ export interface SetDeps extends DecideDeps, RulesDeps {
   readonly validators: Pick<Validators, 'submit' | 'provePossession' | 'view'>;
 }
 
-export interface RegistrationWish {
+export interface RegistrationRequest {
   readonly validatorId: string;
   readonly publicKey?: string | undefined;
   /** base64, over the facts of core/ledger/possession */
@@ -35,23 +35,23 @@ export interface RegistrationWish {
 }
 
 /**
- * The entry of a validator: its own proof, or the one it gives when it is asked at the address it announced.
- * @param after asked for the key that follows this one
+ * The entry of a validator: with the given proof, or with one requested from its announced address.
+ * @param after requests the proof for the key that follows this one
  */
 async function entryOf(
   deps: SetDeps,
   registerId: string,
-  wish: RegistrationWish,
+  requested: RegistrationRequest,
   after?: string,
 ): Promise<ValidatorEntry> {
-  const { validatorId, publicKey, proofOfPossession } = wish;
+  const { validatorId, publicKey, proofOfPossession } = requested;
   if (publicKey !== undefined && proofOfPossession !== undefined) {
     const algorithm = 'ED25519';
     return { validatorId, publicKey: normalisePublicKey(algorithm, publicKey), algorithm, proofOfPossession };
   }
   const announced = await findAnnounced(deps.database.read, validatorId);
   if (announced === undefined)
-    throw refusal('VALIDATOR_NOT_FOUND', { message: 'No such validator announced itself.' });
+    throw refusal('VALIDATOR_NOT_FOUND', { message: 'The validator has not announced itself.' });
   const proof = await deps.validators.provePossession(announced, registerId, after);
   const { algorithm } = proof;
   const fits = publicKey === undefined || publicKey === proof.publicKey;
@@ -61,12 +61,12 @@ async function entryOf(
   return { validatorId, publicKey: proof.publicKey, algorithm, proofOfPossession: signature };
 }
 
-/** The entry of a validator that is to be let in, whether it asked for it or not: the proof that it gives when asked. */
+/** The entry of a validator to be admitted, with a proof that is requested from it. */
 export function addEntry(deps: SetDeps, registerId: string, validatorId: string): Promise<ValidatorEntry> {
   return entryOf(deps, registerId, { validatorId });
 }
 
-/** The entry of a validator with the key that follows its present one. */
+/** The entry of a validator with the key that follows its current one. */
 export async function nextEntry(
   deps: SetDeps,
   rules: LedgerRules,
@@ -76,14 +76,16 @@ export async function nextEntry(
   return entryOf(deps, rules.registerId, { validatorId }, publicKey);
 }
 
-/** Registers a validator with its proof of possession (L-109): in force at once on a public register, else it waits. */
+/**
+ * Registers a validator with its proof of possession: effective at once on a public register, else pending approval.
+ */
 export async function registerValidator(
   deps: SetDeps,
   register: Register,
-  wish: RegistrationWish,
+  requested: RegistrationRequest,
 ): Promise<Answer> {
   const rules = await loadRules(deps, register);
-  const validatorEntry = await entryOf(deps, register.registerId, wish);
+  const validatorEntry = await entryOf(deps, register.registerId, requested);
   const { registerId } = register;
   const payload = { version: GOVERNANCE_PAYLOAD_VERSION, registerId, validatorEntry };
   const draft = governanceDraft('control.validator.register', payload);
@@ -92,9 +94,9 @@ export async function registerValidator(
   return answerOf(answer, {
     txId,
     registerId,
-    validatorId: wish.validatorId,
+    validatorId: requested.validatorId,
     status: isPublic ? 'active' : 'pending',
-    message: 'Nothing changes before the docket is sealed.',
+    message: 'The change takes effect when its docket is sealed.',
   });
 }
 
@@ -119,14 +121,14 @@ async function operationOf(
     case 'suspend':
       return { operationType: 'suspend-validator', ...common, validatorId };
     case 'rotate-key': {
-      const wish = { validatorId, ...key };
-      const validatorEntry = await entryOf(deps, register.registerId, wish, publicKey);
+      const requested = { validatorId, ...key };
+      const validatorEntry = await entryOf(deps, register.registerId, requested, publicKey);
       return { operationType: 'rotate-validator-key', ...common, validatorEntry };
     }
   }
 }
 
-/** The validator of an id, in whatever status. */
+/** The validator with an id, in any status. */
 export function getValidator(rules: LedgerRules, validatorId: string): LedgerValidator {
   const found = rules.validators.find((each) => each.validatorId === validatorId);
   if (found === undefined) throw refusal('VALIDATOR_NOT_FOUND');
@@ -138,13 +140,13 @@ export interface SetChange {
   readonly subject: Subject;
   readonly validatorId: string;
   readonly act: SetAct;
-  /** A system administrator wants it although too few operational members would be left. */
+  /** A system administrator forces the change although too few operational members would remain. */
   readonly isForced: boolean;
-  /** What to rotate to; the validator is asked for its next key when absent. */
-  readonly key?: Omit<RegistrationWish, 'validatorId'> | undefined;
+  /** The key to rotate to; the validator is asked for its next key when absent. */
+  readonly key?: Omit<RegistrationRequest, 'validatorId'> | undefined;
 }
 
-/** Approves, rejects or suspends a validator, or gives it another key: governance operations in other words (L-109, L-114). */
+/** Approves, rejects or suspends a validator, or rotates its key, by a governance operation. */
 export async function changeSet(
   deps: SetDeps,
   change: SetChange,
@@ -153,13 +155,13 @@ export async function changeSet(
   const { register, subject, validatorId } = change;
   const rules = await loadRules(deps, register);
   const validator = getValidator(rules, validatorId);
-  const acting = await actingMember(deps.wallets, subject, rules, by.did);
+  const member = await resolveSigner(deps.wallets, subject, rules, by.did);
   const common = {
-    proposerDid: acting.entry.subject,
+    proposerDid: member.entry.subject,
     proposedAt: formatLedgerTimestamp(deps.clock.nowMicros()),
     ...(by.reason !== undefined && { justification: by.reason }),
   };
-  const proposer = acting.signer;
+  const proposer = member.signer;
   const operation = await operationOf(deps, change, validator, common);
   await assertStaysOperational(deps, { register, rules }, operation, change.isForced);
   const decided = await decide(deps, { register, rules, proposer }, operation, 'auto');

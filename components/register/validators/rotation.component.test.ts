@@ -11,7 +11,7 @@ import { testKey } from '../testing/keys.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
 import { transaction } from '../testing/sealed.ts';
 
-describe('A24: a validator takes another key', () => {
+describe('key rotation of a validator', () => {
   let register: TestRegister;
   beforeAll(async () => {
     register = await startTestRegister('rotation', { members: 4, spare: 1 });
@@ -31,7 +31,7 @@ describe('A24: a validator takes another key', () => {
     );
   }
 
-  test('from the next docket on only the new key counts; what the old one signed verifies as before', async () => {
+  test('from the next docket on only the new key counts; signatures of the old one still verify', async () => {
     const id = await register.createRegister();
     const answer = await rotate(id, 'validator-1', { reason: 'due' });
     expect([answer.status, answer.body.status]).toEqual([202, 'submitted']);
@@ -68,7 +68,7 @@ describe('A24: a validator takes another key', () => {
     expect(operation.validatorEntry.publicKey).toBe(nextKey(publicKey).publicKey);
   });
 
-  test('to a key that comes along with its proof, and to no key without one', async () => {
+  test('accepts a key in the request with its proof, and no key without one', async () => {
     const id = await register.createRegister();
     const { publicKey, signer } = testKey(61);
     const proof = (registerId: string) =>
@@ -85,7 +85,7 @@ describe('A24: a validator takes another key', () => {
     expect([other.status, other.body.code]).toEqual([422, 'VAL_PERM_017']);
   });
 
-  test('is for those who manage registers, and for members of the set', async () => {
+  test('is allowed for callers who manage registers, for members of the set only', async () => {
     const id = await register.createRegister();
     expect((await rotate(id, 'validator-1', {}, 'user')).status).toBe(403);
     expect((await rotate(id, 'nobody')).status).toBe(404);

@@ -29,8 +29,10 @@ const registerBody = z.object({
   registerId: z.string(),
   validatorId,
   publicKey: text(1024).optional(),
-  proofOfPossession: text(1024).optional().describe('With publicKey; asked of the validator when absent.'),
-  grpcEndpoint: text(255).optional().describe('Directory data: the validator announces it itself.'),
+  proofOfPossession: text(1024)
+    .optional()
+    .describe('Together with publicKey; requested from the validator when absent.'),
+  grpcEndpoint: text(255).optional().describe('Directory data, which the validator announces itself.'),
   metadata: z.record(readableLine, readableText).optional(),
 });
 const approveBody = z
@@ -44,24 +46,24 @@ const rotateBody = z
     publicKey: text(1024).optional(),
     proofOfPossession: text(1024)
       .optional()
-      .describe('With publicKey; the validator is asked for its next key when absent.'),
+      .describe("Together with publicKey; the validator's next key is requested when absent."),
   })
   .nullish();
 const suspendBody = z.object({ suspendedBy: text(255).optional(), reason: reasonText.optional() }).nullish();
 
-/** Services, and people who manage registers (L-109). */
+/** Allows services, and people who manage registers. */
 function assertManages(caller: Caller): void {
   const manages =
     decide('RequireService', caller) === 'allow' || decide('CanManageRegisters', caller) === 'allow';
   if (!manages) throw new AppError('forbidden', 'FORBIDDEN', 'This needs the role Administrator.');
 }
 
-interface Seen {
+interface VisibleSet {
   readonly register: Register;
   readonly rules: LedgerRules;
 }
 
-async function see(deps: ValidatorsDeps, caller: Caller, registerId: string): Promise<Seen> {
+async function loadVisible(deps: ValidatorsDeps, caller: Caller, registerId: string): Promise<VisibleSet> {
   const register = await getVisibleRegister(deps.database.read, caller, registerId);
   return { register, rules: await loadRules(deps, register) };
 }
@@ -74,13 +76,13 @@ function mountOfRegister(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'listApprovedValidators',
         tags,
-        summary: 'Validators the ledger has let in',
+        summary: 'Approved validators of the ledger',
         params: registerParams,
         response: jsonAnswer('The validators.'),
       },
     },
     async (request) => {
-      const { rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       return presentApproved(rules);
     },
   );
@@ -91,13 +93,13 @@ function mountOfRegister(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'listOperationalValidators',
         tags,
-        summary: 'Which of them are alive',
+        summary: 'Which validators are alive',
         params: registerParams,
         response: jsonAnswer('The validators.'),
       },
     },
     async (request) => {
-      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       return presentOperational(rules, await viewsOf(deps, register), deps.clock.nowMs());
     },
   );
@@ -118,7 +120,7 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
       },
     },
     async (request) => {
-      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       const validators = rules.validators.map(presentValidator);
       return { registerId: register.registerId, validators, count: validators.length };
     },
@@ -130,13 +132,13 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'countRegisterValidators',
         tags,
-        summary: 'How many validators, by status',
+        summary: 'Number of validators by status',
         params: registerParams,
         response: jsonAnswer('The counts.'),
       },
     },
     async (request) => {
-      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       const byStatus: Record<string, number> = {};
       for (const { status } of rules.validators) {
         const name = status.toLowerCase();
@@ -152,13 +154,13 @@ function mountLists(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'listPendingValidators',
         tags,
-        summary: 'Validators that wait for approval',
+        summary: 'Validators that are pending approval',
         params: registerParams,
         response: jsonAnswer('The validators.'),
       },
     },
     async (request) => {
-      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       const waiting = rules.validators.filter(({ status }) => status === 'Pending');
       return {
         registerId: register.registerId,
@@ -185,7 +187,7 @@ function mountOne(app: App, deps: ValidatorsDeps): void {
     },
     async (request) => {
       const { params } = request;
-      const { register, rules } = await see(deps, callerOf(request), params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), params.registerId);
       const validator = getValidator(rules, params.validatorId);
       return { registerId: register.registerId, ...presentValidator(validator) };
     },
@@ -197,13 +199,13 @@ function mountOne(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'refreshOperationalValidators',
         tags,
-        summary: 'Ask the validators anew who is alive',
+        summary: 'Query again which validators are alive',
         params: registerParams,
         response: jsonAnswer('The validators.'),
       },
     },
     async (request) => {
-      const { register, rules } = await see(deps, callerOf(request), request.params.registerId);
+      const { register, rules } = await loadVisible(deps, callerOf(request), request.params.registerId);
       const nowMs = deps.clock.nowMs();
       const operational = presentOperational(rules, await viewsOf(deps, register), nowMs);
       return { ...operational, refreshedAt: apiTimestamp(nowMs) };
@@ -219,7 +221,7 @@ function mountRegistration(app: App, deps: ValidatorsDeps): void {
       schema: {
         operationId: 'registerValidator',
         tags,
-        summary: 'Bring a validator to a register',
+        summary: 'Register a validator for a register',
         body: registerBody,
         response: jsonAnswer('The transaction was submitted.', 202),
       },
@@ -274,7 +276,7 @@ function mountAct<S extends z.ZodType>(
   );
 }
 
-/** Validators of a register: who is let in, who is alive, who comes and goes (notes/ledger.md 2.11). */
+/** Validators of a register: approval, liveness, changes of the set. */
 export function mountValidators(app: App, deps: ValidatorsDeps): void {
   mountOfRegister(app, deps);
   mountLists(app, deps);
@@ -283,7 +285,7 @@ export function mountValidators(app: App, deps: ValidatorsDeps): void {
   mountAct(
     app,
     deps,
-    { name: 'approve', id: 'approveValidator', summary: 'Let a validator in', body: approveBody },
+    { name: 'approve', id: 'approveValidator', summary: 'Approve a validator', body: approveBody },
     (body) => ({
       did: body?.approvedBy,
       reason: body?.approvalNotes,
@@ -292,7 +294,7 @@ export function mountValidators(app: App, deps: ValidatorsDeps): void {
   mountAct(
     app,
     deps,
-    { name: 'reject', id: 'rejectValidator', summary: 'Refuse or remove a validator', body: rejectBody },
+    { name: 'reject', id: 'rejectValidator', summary: 'Reject or remove a validator', body: rejectBody },
     (body) => ({ did: body?.rejectedBy, reason: body?.reason }),
   );
   mountAct(
@@ -301,7 +303,7 @@ export function mountValidators(app: App, deps: ValidatorsDeps): void {
     {
       name: 'suspend',
       id: 'suspendValidator',
-      summary: 'Take a validator out of the set',
+      summary: 'Suspend a validator',
       body: suspendBody,
     },
     (body) => ({ did: body?.suspendedBy, reason: body?.reason }),
@@ -309,7 +311,7 @@ export function mountValidators(app: App, deps: ValidatorsDeps): void {
   const rotate = {
     name: 'rotate-key',
     id: 'rotateValidatorKey',
-    summary: 'Give a validator another key',
+    summary: 'Rotate the key of a validator',
     body: rotateBody,
   } as const;
   mountAct(app, deps, rotate, (body) => ({

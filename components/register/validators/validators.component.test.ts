@@ -6,7 +6,7 @@ import { buildDocket } from '../testing/build-docket.ts';
 import { startTestRegister, type TestRegister } from '../testing/register.ts';
 import { transaction } from '../testing/sealed.ts';
 
-interface Listed {
+interface ListedValidator {
   readonly validatorId: string;
   readonly status: string;
 }
@@ -17,7 +17,7 @@ describe('validators of a register', () => {
     register = await startTestRegister('validators', { members: 4, spare: 2 });
   });
   afterAll(() => register.stop());
-  // New registers take everybody who announced itself.
+  // New registers include every validator that has announced itself.
   afterEach(() =>
     register.database.pool.query("delete from validator_directory where validator_id > 'validator-3'"),
   );
@@ -26,7 +26,7 @@ describe('validators of a register', () => {
   const post = (path: string, body: unknown, token = 'admin') => register.call('POST', path, { token, body });
   const setAt = async (id: string) => {
     const { body } = await get(`/api/registers/${id}/validators/approved`);
-    return body.validators.map((one: Listed) => one.validatorId);
+    return body.validators.map((one: ListedValidator) => one.validatorId);
   };
   const spare = (index: number) => {
     const member = register.validators.members[4 + index];
@@ -35,7 +35,7 @@ describe('validators of a register', () => {
   };
   const next = (registerId: string, n: number) => transaction({ registerId, payload: { n } });
 
-  async function bring(id: string, validatorId = 'validator-4') {
+  async function registerSpare(id: string, validatorId = 'validator-4') {
     const answer = await post('/api/validators/register', { registerId: id, validatorId });
     expect(answer.status).toBe(202);
     await register.seal(id);
@@ -57,7 +57,7 @@ describe('validators of a register', () => {
     register.validators.away.add('validator-3');
     const operational = await get(`/api/registers/${id}/validators/operational`);
     register.validators.away.delete('validator-3');
-    expect(operational.body.validators.map((one: Listed) => one.validatorId)).toEqual([
+    expect(operational.body.validators.map((one: ListedValidator) => one.validatorId)).toEqual([
       'validator-0',
       'validator-1',
       'validator-2',
@@ -70,10 +70,10 @@ describe('validators of a register', () => {
     expect([nobody.status, nobody.body.count]).toEqual([200, 0]);
   });
 
-  it('A24: one that is approved counts from the docket after its own, and not before', async () => {
+  it('an approved validator counts from the docket after its approval, and not before', async () => {
     const id = await register.createRegister();
     await register.introduce(spare(0));
-    const registered = await bring(id);
+    const registered = await registerSpare(id);
     expect(registered).toMatchObject({ validatorId: 'validator-4', status: 'pending' });
     const pending = await get(`/api/validators/${id}/pending`);
     expect(pending.body).toMatchObject({ count: 1, validators: [{ validatorId: 'validator-4' }] });
@@ -95,7 +95,7 @@ describe('validators of a register', () => {
     const right = buildDocket(state, [next(id, 2)], five);
     expect(right.header.validatorSetHash).not.toBe(before);
     expect(await register.ledger.writeDocket(right)).toMatchObject({ outcome: 'stored' });
-    // History keeps the set of its own height.
+    // Old dockets are verified with the set of their own height.
     expect(await register.ledger.writeDocket(bringing)).toMatchObject({ outcome: 'replayed' });
     const shown = await get(`/api/validators/${id}/validator-4`);
     expect(shown.body).toMatchObject({ status: 'active', effectiveFromDocket: 3 });
@@ -105,7 +105,7 @@ describe('validators of a register', () => {
     });
   });
 
-  it('A24: one that is removed has no vote any more, and what it sealed still verifies', async () => {
+  it('a removed validator no longer votes, and dockets that it sealed still verify', async () => {
     const id = await register.createRegister();
     const answer = await post(`/api/validators/${id}/validator-3/reject`, { reason: 'gone' });
     expect(answer.status).toBe(202);
@@ -125,7 +125,7 @@ describe('validators of a register', () => {
     expect([again.status, again.body.code]).toEqual([422, 'VAL_PERM_017']);
   });
 
-  it('suspends one, and refuses what would leave too few', async () => {
+  it('suspends a validator, and refuses a suspension that would leave too few', async () => {
     const id = await register.createRegister();
     expect((await post(`/api/validators/${id}/validator-1/suspend`, {})).status).toBe(202);
     await register.seal(id);
@@ -136,7 +136,7 @@ describe('validators of a register', () => {
     expect([more.status, more.body.code]).toEqual([422, 'VAL_PERM_011']);
   });
 
-  it('seals no docket that changes more of the set than one may', async () => {
+  it('seals no docket that changes more of the set than allowed', async () => {
     const id = await register.createRegister();
     for (const name of ['validator-1', 'validator-2']) {
       expect((await post(`/api/validators/${id}/${name}/suspend`, {})).status).toBe(202);
@@ -149,17 +149,17 @@ describe('validators of a register', () => {
     expect((await register.state(id)).height).toBe(1);
   });
 
-  it('lets one in at once where the register is public', async () => {
+  it('admits a validator at once on a public register', async () => {
     const id = await register.createRegister('Public', {
       policy: { validators: { registrationMode: 'public' } },
     });
     await register.introduce(spare(0));
-    expect(await bring(id)).toMatchObject({ status: 'active' });
+    expect(await registerSpare(id)).toMatchObject({ status: 'active' });
     expect((await register.state(id)).members).toHaveLength(5);
     expect((await get(`/api/validators/${id}/validator-4`)).body).not.toHaveProperty('approvedBy');
   });
 
-  it('takes a proof that comes along, and no other one', async () => {
+  it('accepts a valid proof in the request, and no other one', async () => {
     const id = await register.createRegister();
     const { key, validatorId } = spare(1);
     const facts = { registerId: id, validatorId, publicKey: key.publicKey };
@@ -175,7 +175,7 @@ describe('validators of a register', () => {
     expect([unknown.status, unknown.body.code]).toEqual([404, 'VALIDATOR_NOT_FOUND']);
   });
 
-  it('is for those who manage registers', async () => {
+  it('is allowed for callers who manage registers', async () => {
     const id = await register.createRegister();
     const body = { registerId: id, validatorId: 'validator-4' };
     expect((await post('/api/validators/register', body, 'user')).status).toBe(403);

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * Registers, their heads and what the ledger projects. `register_no` is the narrow key of every child table: a
- * transaction id entry is 40 bytes instead of 90, which is what keeps appends flat while the id index grows.
+ * Registers, their heads and the projections of the ledger. `register_no` is the narrow key of every child table: an
+ * entry of the transaction id index takes 40 bytes instead of 90, which keeps the cost of appends flat while the index
+ * grows.
  */
 const registerTables = [
   sql`create table registers (
@@ -99,9 +100,9 @@ const registerTables = [
 ];
 
 /**
- * Sealed history. `transactions` is range-partitioned by docket number, so the pages written now are those of one
+ * Sealed history. `transactions` is range-partitioned by docket number, so current writes touch the pages of one
  * partition; its key grows at the right edge of each register. `transaction_ids` is one plain unique index: hash
- * partitions would not make random ids local, they would only add a planning step to each probe.
+ * partitions would not make random ids local and would add a planning step to each probe.
  */
 const ledgerTables = [
   sql`create table dockets (

@@ -10,7 +10,7 @@ const insert = `insert into transaction_ids (register_no, tx_id, docket_number, 
   values (1, $1, 1, $2, $3)`;
 
 describe('0003-replays', () => {
-  it('keeps every row of a database from before the rule, and compares new ones only', async () => {
+  it('keeps every row of an older database, and compares new ones only', async () => {
     const url = await testDatabase('replays_migration');
     const { log, telemetry } = testRuntime('service-register');
     const open = (list: readonly Migration[]) =>

@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * What no second Action of a register may repeat (L-39), in a partial index beside the ids. Rows that are there already
- * keep no key, whatever they hold: the column comes without touching them and the index starts empty, so this neither
- * fails on transactions that were sealed twice before the rule nor takes longer on a larger ledger than one scan.
+ * Replay protection: the key that no second Action of a register may repeat, in a partial index beside the ids.
+ * Existing rows keep a null key: the column is added without rewriting them and the index starts empty. So the
+ * migration does not fail on transactions that were sealed twice before the rule, and takes one scan at most.
  */
 export const replaysMigration = {
   name: '0003-replays',

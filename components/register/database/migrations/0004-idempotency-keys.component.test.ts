@@ -8,7 +8,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { migrations } from '../list.ts';
 import { idempotencyKeysMigration } from './0004-idempotency-keys.ts';
 
-it('a request repeated over the upgrade finds the answer that it got before', async () => {
+it('a request repeated across the upgrade gets its first answer', async () => {
   const { log, telemetry } = testRuntime('service-register');
   const clock = manualClock(Date.UTC(2026, 10, 21));
   const url = await testDatabase('register_keys');
@@ -16,7 +16,7 @@ it('a request repeated over the upgrade finds the answer that it got before', as
     openDatabase<Record<never, never>>({ url, schema: 'register', log, telemetry, migrations: list });
   const before = await open(migrations.slice(0, migrations.indexOf(idempotencyKeysMigration)));
   const now = new Date(clock.nowMs());
-  // SHA-256 of {"title":"Loans"}, as it was stored
+  // SHA-256 of {"title":"Loans"}, as stored before the migration
   const bodyHash = '5835fc761c041cafe013ffe9382181ec5637349b2ad0e3c322f3fdbd4ef2360b';
   await before.transact((tx) =>
     sql`insert into idempotency_keys (scope, key, body_hash, claimed_at, status, body) values

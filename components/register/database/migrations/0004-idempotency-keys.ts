@@ -1,7 +1,10 @@
 import { sql } from 'kysely';
 import { idempotencyMigration } from '#kit/db/idempotency.ts';
 
-/** The keys move into the shape of kit with what they remember: a request repeated over the upgrade finds its answer. */
+/**
+ * Moves the idempotency keys and their stored answers into the shared table format, so that a request repeated across
+ * the upgrade finds its answer.
+ */
 export const idempotencyKeysMigration = idempotencyMigration(
   '0004-idempotency-keys',
   sql`select

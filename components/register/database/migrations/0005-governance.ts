@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * What the ledger decides of itself: the rules of each register after its last docket, every version of its policies,
- * every governance operation, and the proposals. All of it follows from sealed control transactions; a register that is
- * older than this migration gets its rows from them when it is read next.
+ * Governance state of the ledger: the rules of each register after its last docket, every version of its policies,
+ * every governance operation, and the proposals. All of it derives from sealed control transactions; a register older
+ * than this migration gets its rows from them on its next read.
  */
 const statements = [
   sql`create table register_rules (

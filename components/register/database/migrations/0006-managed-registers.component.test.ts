@@ -5,7 +5,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { migrations } from '../list.ts';
 import type { RegisterSchema } from '../schema.ts';
 
-it('keeps the registers of a database from before custom resources, deleted ones as tombstones', async () => {
+it('keeps the registers of an older database, deleted ones as tombstones', async () => {
   const url = await testDatabase('managed_migration');
   const { log, telemetry } = testRuntime('service-register');
   const open = (list: readonly Migration[]) =>

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * Registers that a custom resource asks for: the id that its UID has for ever, what is drawn up until the owners have
- * attested, the changes that are on their way, and how a deletion was meant.
+ * Registers requested by custom resources: the permanent register id of each UID, the draft until the owners have
+ * attested, the outstanding changes, and the deletion policy.
  */
 const statements = [
   sql`create table managed_registers (

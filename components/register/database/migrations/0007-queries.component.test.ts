@@ -7,7 +7,7 @@ import { transaction } from '../../testing/sealed.ts';
 import { migrations } from '../list.ts';
 import type { RegisterSchema } from '../schema.ts';
 
-it('fills in what queries walk along from the records that are there', async () => {
+it('fills the query indexes from existing records', async () => {
   const url = await testDatabase('queries_migration');
   const { log, telemetry } = testRuntime('service-register');
   const open = (list: readonly Migration[]) =>

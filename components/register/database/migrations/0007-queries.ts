@@ -3,8 +3,9 @@ import { parseRecord } from '#core/ledger/record.ts';
 import { participantKeysOf } from '../../participants/record.ts';
 
 /**
- * What queries walk along: transactions of a blueprint by place, places of those that an address receives, the totals of
- * both, and the keys that participants published. What is longer than an index takes has no entry and is found by reading.
+ * Indexes for queries: transactions of a blueprint by place, places of transactions that an address receives, the
+ * totals of both, and the keys that participants published. Values longer than an index entry have no entry and are
+ * found by scanning.
  */
 const statements = [
   sql`create index transactions_blueprint on transactions (register_no, blueprint_id, docket_number desc, position desc)
@@ -51,7 +52,7 @@ interface RecordRow {
 
 const batch = 1_000;
 
-/** Records with recipients say so in their canonical JSON; they are read here because PostgreSQL's JSON holds no NUL. */
+/** Recipients are in the canonical JSON of a record. It is parsed here because PostgreSQL's JSON cannot hold NUL. */
 async function fillRecipients(db: Kysely<unknown>): Promise<void> {
   let after = { register_no: -1, docket_number: -1, position: -1 };
   for (;;) {
@@ -77,7 +78,7 @@ async function fillRecipients(db: Kysely<unknown>): Promise<void> {
   }
 }
 
-/** Participants' records in the order of the ledger: the last one of an address stays. */
+/** Participants' records in ledger order: the last record of an address wins. */
 async function fillParticipants(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<RecordRow & { readonly payload: Buffer }>`
     select register_no, docket_number, position, record, payload from transactions

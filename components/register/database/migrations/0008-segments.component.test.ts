@@ -10,7 +10,7 @@ import type { RegisterSchema } from '../schema.ts';
 const insertRegister = `insert into registers (register_id, network_id, title, purpose, status, dev_mode, advertise, metadata,
   policy, policy_version, genesis_transaction_id, system_public_key, system_algorithm, created_at, updated_at)
   values ('r', 'n', 't', 'General', 'Online', false, false, '{}', '{}', 1, '', '', '', now(), now())`;
-/** What a process of before the migration says. */
+/** The statement of a process that predates the migration. */
 const insertId = `insert into transaction_ids (register_no, tx_id, docket_number, position, replay_key)
   values (1, $1, 0, $2, $3)`;
 const insertSuccessor =
@@ -21,7 +21,7 @@ const insertTransaction = `insert into transactions (register_no, docket_number,
   values (1, 0, $1, '', 'Action', $2, 0, '', 'jcs', '{}', '')`;
 const insertRecipient = "insert into transaction_recipients values (1, 'a', 0, $1)";
 
-it('makes what is there the first segment, and lets older processes store nothing more', async () => {
+it('makes existing rows the first segment, and prevents writes of older processes', async () => {
   const url = await testDatabase('segments_migration');
   const { log, telemetry } = testRuntime('service-register');
   const open = (list: readonly Migration[]) =>

@@ -1,18 +1,18 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * Keys that no two transactions of a register may share, in segments: the one that is open takes new keys, the others are
- * sealed. Keys are random, so one index over all of them is written all over: with segments in front, what is written lies
- * close together however long the history is. A segment is unique by itself; the register service looks a key up in those
- * before it (`segments`). What is there already is segment 0.
+ * Unique keys of a register, in segments: the open segment takes new keys, the others are sealed. Keys are random, so a
+ * single index over all of them would be written everywhere; with the segment as the leading column, writes stay close
+ * together however long the history is. The index makes a segment unique by itself; the register service looks a key up
+ * in earlier segments (`segments`). Existing rows are segment 0.
  *
- * Transactions that an address sent to itself are counted too, so that what it sent or received is a sum.
+ * Transactions that an address sent to itself are counted too, so that the total of sent or received is a sum.
  *
- * Statistics of the first rows, one of each register, would make `register_no` a key, and any index on it as good as the right
- * one until the tables are analysed again: `n_distinct` says better.
+ * Statistics of the first rows, one per register, would make `register_no` look unique, and any index on it look as
+ * good as the right one, until the next ANALYZE. `n_distinct` corrects that.
  *
- * `segment` has no default: a process of before this migration stores no docket any more. It would not look there, nor
- * would it write what 0007 keeps of a docket.
+ * `segment` has no default: a process that predates this migration can no longer store dockets. It would neither check
+ * earlier segments nor write the rows of migration 0007.
  */
 const statements = [
   sql`alter table register_heads add column segment integer not null default 0,

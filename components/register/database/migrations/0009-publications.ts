@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** Publications of blueprints in the order of the ledger, each with the number that it has there (notes/ledger.md L-120). */
+/** Publications of blueprints in ledger order, each with its number in that order. */
 const statements = [
   sql`create table blueprint_publications (
     register_no integer not null,

@@ -5,7 +5,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { migrations } from '../list.ts';
 import type { RegisterSchema } from '../schema.ts';
 
-it('leaves ids of before without a type, and a service of before goes on storing its own', async () => {
+it('leaves older ids without a type, and an older service can still store its ids', async () => {
   const url = await testDatabase('types_migration');
   const { log, telemetry } = testRuntime('service-register');
   const open = (list: readonly Migration[]) =>

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * The type of a transaction beside its key: what follows a transaction is judged by it, and what was sealed long ago is cold.
- * It is not there for what was sealed before; that is read from `transactions`.
+ * The type of a transaction beside its key: successors are judged by it, and pages of old transactions are cold. It is
+ * null for transactions sealed before; their type is read from `transactions`.
  */
 export const typesMigration = {
   name: '0010-types',

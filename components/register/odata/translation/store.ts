@@ -21,7 +21,7 @@ const operators: Readonly<Record<Comparison, string>> = {
   le: '<=',
 };
 
-/** Text is compared byte by byte, wherever the database stands. */
+/** Text is compared byte by byte, independent of the database's locale. */
 function comparable(typed: Typed): Fragment {
   return typed.type === 'string' ? sql`(${translate(typed)}) collate "C"` : sql`(${translate(typed)})`;
 }
@@ -37,7 +37,7 @@ const part =
   ([of]) =>
     sql`floor(extract(${sql.raw(field)} from (${of}) at time zone 'UTC'))`;
 
-/** No function here knows patterns: what stands in a literal is looked for as it is. */
+/** No function here has patterns: literals are matched verbatim. */
 const calls: Readonly<Record<CallName, Build>> = {
   contains: ([text, sought]) => sql`(strpos(${text}, ${sought}) > 0)`,
   startswith: ([text, sought]) => sql`starts_with(${text}, ${sought})`,
@@ -62,9 +62,9 @@ function membership(item: Typed, values: readonly TypedLiteral[], orNull: boolea
 }
 
 /**
- * SQL of an expression over the columns of its entity set, named without a table. Literals are bound, names of columns come
- * from the model, and the rest of the text is written here: nothing that a client wrote becomes SQL. Null means what it
- * means in OData: equal to null alone, and no comparison with it holds.
+ * SQL of an expression over the columns of its entity set, without table names. Literals are bound parameters, column
+ * names come from the model, and the rest of the text is constant: client text never becomes SQL. Null follows OData:
+ * it equals null only, and no comparison with it holds.
  */
 function translate(typed: Typed): Fragment {
   switch (typed.kind) {
@@ -93,7 +93,7 @@ function translate(typed: Typed): Fragment {
   }
 }
 
-/** One condition of all that a row is asked; nothing asked is true. */
+/** The conjunction of all terms; true without terms. */
 export function translateAll(terms: readonly Typed[]): Fragment {
   return terms.length === 0 ? sql`true` : sql.join(terms.map(translate), sql` and `);
 }
@@ -103,7 +103,7 @@ export interface TypedOrdering {
   readonly direction: 'asc' | 'desc';
 }
 
-/** Columns to order by; nulls stand before everything when one ascends, as OData has them. */
+/** Order-by terms; nulls are lowest, as in OData. */
 export function translateOrderings(orderings: readonly TypedOrdering[]): Fragment[] {
   return orderings.map(({ by, direction }) =>
     direction === 'asc' ? sql`${comparable(by)} asc nulls first` : sql`${comparable(by)} desc nulls last`,

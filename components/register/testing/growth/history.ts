@@ -13,16 +13,16 @@ import { type TestKey, testKey } from '../keys.ts';
 
 type Tx = Transactor<RegisterSchema>;
 
-/** Transactions of each docket of a history that is made up. */
+/** Transactions per docket of a generated history. */
 export const PER_DOCKET = 1_000;
 
-/** Who the transactions of a history come from and go to. */
+/** Senders and recipients of the transactions of a history. */
 export const SENDERS: readonly TestKey[] = Array.from({ length: 50 }, (_, n) => testKey(150 + n));
 
-/** Blueprints of a history, by turns. */
+/** Blueprints of a history, in rotation. */
 export const BLUEPRINTS: readonly string[] = ['grow-0', 'grow-1', 'grow-2', 'grow-3', 'grow-4'];
 
-/** Id of the n-th transaction of a history. An odd one follows the one before it, and nothing follows it. */
+/** Id of the n-th transaction of a history. An odd one follows the previous one and has no successor. */
 export function idInHistory(n: number): string {
   return sha256Hex(`history ${n}`);
 }
@@ -33,7 +33,7 @@ const [own, previous, sender, blueprint] = ['a1'.repeat(32), 'b2'.repeat(32), '{
 const [firstKey = testKey(150)] = SENDERS;
 const payload = utf8('{"note":"history"}');
 
-/** A record as lists read it, with marks where rows differ. Its signature is none. */
+/** A record as lists read it, with marks where rows differ. Its signature is not valid. */
 function recordWithMarks(registerId: string, previousTransactionId: string | undefined): string {
   const record = buildRecord({
     envelope: {
@@ -60,10 +60,10 @@ function recordWithMarks(registerId: string, previousTransactionId: string | und
   return Buffer.from(recordBytes(record)).toString();
 }
 
-/** The head that a stretch of history begins behind. */
+/** The head after which a stretch of history begins. */
 export interface Beginning {
   readonly state: ChainState;
-  /** transactions of this history so far */
+  /** number of transactions of this history so far */
   readonly made: number;
 }
 
@@ -81,7 +81,7 @@ interface MadeLog {
   readonly timestamp: string;
 }
 
-/** Headers over nothing, with the log that they really make: what follows them is judged by it. */
+/** Headers without content, with the log that they form: later dockets are judged against it. */
 function makeLog({ state }: Beginning, count: number, validatorSetHash: string): MadeLog {
   const { registerId, head, height } = state;
   if (head === undefined) throw new Error('a history begins behind the genesis');
@@ -121,7 +121,7 @@ async function insertDockets(tx: Tx, registerNo: number, log: MadeLog): Promise<
       ${log.nodes.map((node) => Buffer.from(node.hash))}::bytea[]) as n`.execute(tx);
 }
 
-/** One row of a stretch for each transaction, with the columns of all tables that have one of it. */
+/** One row of a stretch per transaction, with the columns of all tables that have a row per transaction. */
 function rowsOf({ state, made }: Beginning, count: number) {
   const { registerNo, registerId, height } = state;
   const addresses = SENDERS.map(({ walletAddress }) => walletAddress);
@@ -151,7 +151,7 @@ async function insertTransactions(tx: Tx, beginning: Beginning, count: number): 
         ${blueprint}, blueprint_id), ${previous}, coalesce(encode(previous_tx_id, 'hex'), '')), 'UTF8'),
       ${Buffer.from(payload)}
     from ${rows} r`.execute(tx);
-  // in the order of the keys: a whole stretch costs less than its rows one by one
+  // sorted by key: cheaper than inserting the rows in random order
   await sql`insert into transaction_ids (register_no, segment, tx_id, docket_number, position, type, replay_key)
     select register_no, ${segment}::integer, tx_id, docket_number, position, 'Action', case when n % 2 = 0 then substring(tx_id from 5 for 16) end
     from ${rows} r order by tx_id`.execute(tx);
@@ -193,9 +193,9 @@ async function makePartitions(tx: Tx, from: number, until: number): Promise<void
 }
 
 /**
- * Lets a register have so many dockets more, in all tables and counters that a docket commit writes. PostgreSQL makes the
- * rows up: records have the shape of sealed ones, nobody signed them. The head and the register's log are such that the next
- * docket follows.
+ * Appends generated dockets to a register, in all tables and counters that a docket commit writes. PostgreSQL generates
+ * the rows: records have the shape of sealed ones, without valid signatures. The head and the register's log are
+ * consistent, so the next real docket can follow.
  */
 export async function addHistory(tx: Tx, beginning: Beginning, dockets: number): Promise<void> {
   const { registerNo, height } = beginning.state;

@@ -1,10 +1,10 @@
-import { READS, type ReadName, Subject, type Wanted } from './subject.ts';
+import { type DocketsToSign, READS, type ReadName, Subject } from './subject.ts';
 
-/** What the program is asked over IPC, and answers with the same number. */
+/** Requests over IPC, answered with the same number. */
 export type Request = { readonly number: number } & (
   | { readonly act: 'open'; readonly subject: string; readonly databaseUrl: string }
   | { readonly act: 'growTo'; readonly subject: string; readonly count: number }
-  | ({ readonly act: 'sign'; readonly subject: string } & Wanted)
+  | ({ readonly act: 'sign'; readonly subject: string } & DocketsToSign)
   | { readonly act: 'append'; readonly subject: string }
   | { readonly act: 'spread'; readonly subject: string; readonly registers: number }
   | {
@@ -24,7 +24,7 @@ function find(name: string): Subject {
   return subject;
 }
 
-/** Milliseconds of each subject's reads; they take turns, so that whatever else the machine does meets all of them. */
+/** Milliseconds of each subject's reads; subjects alternate, so that other load of the machine affects all of them. */
 async function readByTurns(
   each: readonly Subject[],
   name: ReadName,
@@ -43,7 +43,7 @@ async function answer(request: Request): Promise<unknown> {
       subjects.set(request.subject, await Subject.open(request.databaseUrl));
       return undefined;
     case 'growTo':
-      return find(request.subject).growTo(request.count, (made) => tell({ made }));
+      return find(request.subject).growTo(request.count, (made) => send({ made }));
     case 'sign':
       return find(request.subject).sign(request);
     case 'spread':
@@ -60,15 +60,15 @@ async function answer(request: Request): Promise<unknown> {
   }
 }
 
-const tell = (said: object): void => void process.send?.(said);
+const send = (message: object): void => void process.send?.(message);
 
 async function reply(request: Request): Promise<void> {
   const { number } = request;
   try {
     const result = await answer(request);
-    tell({ number, result });
+    send({ number, result });
   } catch (error) {
-    tell({ number, error: error instanceof Error ? error.stack : String(error) });
+    send({ number, error: error instanceof Error ? error.stack : String(error) });
   }
   if (request.act === 'stop') process.disconnect?.();
 }

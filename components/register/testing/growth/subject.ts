@@ -7,10 +7,10 @@ import { startTestRegister, type TestRegister } from '../register.ts';
 import { transaction } from '../sealed.ts';
 import { addHistory, BLUEPRINTS, idInHistory, PER_DOCKET, SENDERS } from './history.ts';
 
-/** Dockets that are made up in one transaction. */
+/** Dockets that are generated in one transaction. */
 const stretch = 50;
 
-/** What a read of a grown register asks; `deep` lies half-way down. */
+/** Paths of the reads of a grown register; `deep` is half-way through it. */
 const paths = {
   'get by id': ({ deepId }) => `/api/registers/R/transactions/${deepId}`,
   'graph, 200 nodes': ({ deepId }) => `/api/registers/R/transactions/graph?limit=200&before=${deepId}`,
@@ -32,10 +32,10 @@ const paths = {
   statistics: () => '/api/query/stats?registerId=R',
 } as const satisfies Record<string, (at: Depth) => string>;
 
-/** Dockets that are to be signed. */
-export interface Wanted {
+/** Dockets to be signed. */
+export interface DocketsToSign {
   readonly registers: number;
-  /** What they follow may stand anywhere in the history, not only among the latest. */
+  /** Predecessors may be anywhere in the history, not only among the latest transactions. */
   readonly anywhere?: boolean;
   readonly count: number;
   readonly transactions: number;
@@ -49,7 +49,7 @@ interface Depth {
   readonly deepId: string;
 }
 
-/** What is asked of a register as it grows. */
+/** The measured reads of a growing register. */
 export type ReadName =
   | keyof typeof paths
   | 'lookup of 1,000 submissions'
@@ -60,18 +60,18 @@ export const READS: readonly ReadName[] = [
   'lookup of 1,000 that follow anything',
 ];
 
-/** How far back transactions follow others, unless they follow anything: all of the smaller register, and no more of a larger one. */
+/** How far back predecessors are, unless `anywhere`: all of the smaller register, and no more of a larger one. */
 const usualReach = 100_000;
 
 function addressOf(n: number): string {
   return SENDERS[n]?.walletAddress ?? '';
 }
 
-/** One register with a database of its own that is grown and looked at. */
+/** One register with its own database that is grown and measured. */
 export class Subject {
   readonly #service: TestRegister;
   readonly #lookUp: Lookup;
-  /** The first one is the one with a history. */
+  /** The first one has the history. */
   readonly #registers: string[];
   #made = 0;
   #signed = 0;
@@ -95,7 +95,7 @@ export class Subject {
     return new Subject(service, await service.createRegister());
   }
 
-  /** Makes up history until there are so many transactions of it. */
+  /** Generates history up to a number of transactions. */
   async growTo(count: number, progress: (made: number) => void): Promise<void> {
     const { database } = this.#service;
     while (this.#made < count) {
@@ -111,7 +111,9 @@ export class Subject {
     await this.#tidyUp();
   }
 
-  /** What autovacuum does with time. A table of ten million takes longer than a statement of the service may. */
+  /**
+   * Vacuums as autovacuum does over time. A table of ten million rows takes longer than a statement of the service may.
+   */
   async #tidyUp(): Promise<void> {
     const client = await this.#service.database.pool.connect();
     try {
@@ -123,17 +125,17 @@ export class Subject {
     }
   }
 
-  /** Creates registers without a history until there are so many. */
+  /** Creates registers without a history up to a number. */
   async openMore(registers: number): Promise<void> {
     while (this.#registers.length < registers)
       this.#registers.push(await this.#service.createRegister(`Register ${this.#registers.length}`));
   }
 
   /**
-   * Signs what `append` stores, each docket for the next of so many registers. Every second transaction follows one that
-   * has no successor.
+   * Signs the dockets for `append`, in turn for each of the registers. Every second transaction has a predecessor
+   * without a successor.
    */
-  sign({ registers, count, transactions, anywhere = false }: Wanted): void {
+  sign({ registers, count, transactions, anywhere = false }: DocketsToSign): void {
     const reach = anywhere ? this.#made : Math.min(usualReach, this.#made);
     this.#ready = Array.from({ length: count }, () => {
       const registerId = this.#registers[this.#turn++ % registers] ?? '';
@@ -146,7 +148,7 @@ export class Subject {
     });
   }
 
-  /** The id of a made-up transaction among the latest that nothing follows; undefined once there is hardly one left. */
+  /** The id of a recent generated transaction without a successor; undefined once there is hardly one left. */
   #unfollowed(reach: number): string | undefined {
     const pairs = Math.floor(this.#made / 2);
     if (this.#followed.size >= pairs * 0.9) return undefined;
@@ -172,7 +174,9 @@ export class Subject {
     });
   }
 
-  /** Stores what was signed, docket after docket, all on the way that a validator's docket takes; CPU microseconds of it. */
+  /**
+   * Stores the signed dockets one after the other, by the same path as a validator's docket; returns CPU microseconds.
+   */
   async append(): Promise<number> {
     let cpuMicros = 0;
     for (const { registerId, transactions } of this.#ready) {
@@ -191,7 +195,7 @@ export class Subject {
     if (result.outcome !== 'stored') throw new Error(JSON.stringify(result).slice(0, 500));
   }
 
-  /** Milliseconds of one question; each `n` asks for something else. */
+  /** Milliseconds of one read; each `n` reads different data. */
   async read(name: ReadName, n: number): Promise<number> {
     const startedAt = performance.now();
     if (name === 'lookup of 1,000 submissions') await this.#lookup(n, Math.min(usualReach, this.#made));

@@ -32,7 +32,7 @@ export declare type LookupItem = Message<"chancery.register.v1.LookupItem"> & {
   previousTransactionId: string;
 
   /**
-   * Hex of what no second Action may repeat: sender, payload hash and predecessor (notes/ledger.md L-39). Empty for others.
+   * Hex of the replay key of an Action: sender, payload hash and predecessor. Empty for other types.
    *
    * @generated from field: string replay_key = 4;
    */
@@ -83,7 +83,7 @@ export declare type LookupAnswer = Message<"chancery.register.v1.LookupAnswer"> 
   previousKnown: boolean;
 
   /**
-   * Action, Control, ... of the predecessor
+   * type of the predecessor, such as Action or Control
    *
    * @generated from field: string previous_type = 4;
    */
@@ -630,7 +630,7 @@ export declare type GetRegisterStateResponse = Message<"chancery.register.v1.Get
   roster: RosterMember[];
 
   /**
-   * register policy as JSON text (notes/ledger.md 2.10)
+   * register policy as JSON text
    *
    * @generated from field: string policy_json = 10;
    */
@@ -642,7 +642,7 @@ export declare type GetRegisterStateResponse = Message<"chancery.register.v1.Get
   networkId: string;
 
   /**
-   * Everything that the register's control transactions decided so far, canonical JSON text
+   * the rules after the last docket, as decided by the register's control transactions; canonical JSON text
    *
    * @generated from field: string rules_json = 12;
    */
@@ -852,14 +852,14 @@ export declare const ListValidatorsResponseSchema: GenMessage<ListValidatorsResp
  */
 export declare type ReadEventsRequest = Message<"chancery.register.v1.ReadEventsRequest"> & {
   /**
-   * What an answer gave last; empty at first.
+   * The cursor of the previous answer; empty at first.
    *
    * @generated from field: string after = 1;
    */
   after: string;
 
   /**
-   * Most events; 0 means 500, more than 1000 counts as 1000.
+   * Maximum number of events; 0 means 500, more than 1000 counts as 1000.
    *
    * @generated from field: uint32 limit = 2;
    */
@@ -877,14 +877,14 @@ export declare const ReadEventsRequestSchema: GenMessage<ReadEventsRequest>;
  */
 export declare type Event = Message<"chancery.register.v1.Event"> & {
   /**
-   * The same whenever the event is read: consumers drop what they have seen.
+   * Stable across repeated reads: consumers discard events that they have processed.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * One of REGISTER_EVENTS in components/core/events; readers pass over kinds they do not know.
+   * One of REGISTER_EVENTS in components/core/events; readers ignore unknown kinds.
    *
    * @generated from field: string kind = 2;
    */
@@ -914,7 +914,7 @@ export declare type ReadEventsResponse = Message<"chancery.register.v1.ReadEvent
   events: Event[];
 
   /**
-   * Behind the last of them: the cursor of the next question, also when there are none.
+   * Position after the last event: the cursor of the next request, also when there are no events.
    *
    * @generated from field: string cursor = 2;
    */
@@ -975,13 +975,13 @@ export enum WriteOutcome {
 export declare const WriteOutcomeSchema: GenEnum<WriteOutcome>;
 
 /**
- * What validators need of the register service, which keeps history and is the index of it (decision D16).
+ * The register service for validators: it keeps sealed history and is the index of it.
  *
  * @generated from service chancery.register.v1.LedgerService
  */
 export declare const LedgerService: GenService<{
   /**
-   * One question for a whole admission batch or proposal. Fails as a whole; never answers partly.
+   * Answers a whole admission batch or proposal at once. It fails as a whole and never answers in part.
    *
    * @generated from rpc chancery.register.v1.LedgerService.Lookup
    */
@@ -991,7 +991,7 @@ export declare const LedgerService: GenService<{
     output: typeof LookupResponseSchema;
   },
   /**
-   * Stores one sealed docket after verifying all of it; replays answer REPLAYED (decisions D19, D20).
+   * Stores one sealed docket after verifying all of it; a repetition answers REPLAYED.
    *
    * @generated from rpc chancery.register.v1.LedgerService.WriteDocket
    */
@@ -1001,7 +1001,7 @@ export declare const LedgerService: GenService<{
     output: typeof WriteDocketResponseSchema;
   },
   /**
-   * Attestations that came after the docket was stored.
+   * Adds attestations that arrived after the docket was stored.
    *
    * @generated from rpc chancery.register.v1.LedgerService.AppendAttestation
    */
@@ -1011,7 +1011,7 @@ export declare const LedgerService: GenService<{
     output: typeof AppendAttestationResponseSchema;
   },
   /**
-   * What a validator must know to go on from the head of a register.
+   * The state from which a validator continues after the head of a register.
    *
    * @generated from rpc chancery.register.v1.LedgerService.GetRegisterState
    */
@@ -1021,7 +1021,7 @@ export declare const LedgerService: GenService<{
     output: typeof GetRegisterStateResponseSchema;
   },
   /**
-   * Registers whose validator set holds the calling validator.
+   * Registers whose validator set contains the calling validator.
    *
    * @generated from rpc chancery.register.v1.LedgerService.ListMemberRegisters
    */
@@ -1031,7 +1031,7 @@ export declare const LedgerService: GenService<{
     output: typeof ListMemberRegistersResponseSchema;
   },
   /**
-   * Whether an organisation subscribes to a register, which a person needs to submit to it (decision D31).
+   * Whether an organisation subscribes to a register; people may submit only if theirs does.
    *
    * @generated from rpc chancery.register.v1.LedgerService.CheckSubscription
    */
@@ -1043,7 +1043,7 @@ export declare const LedgerService: GenService<{
 }>;
 
 /**
- * Who validates where (decision D21): directory data, not ledger data.
+ * The directory of validators and their addresses. It is not part of the ledger.
  *
  * @generated from service chancery.register.v1.ValidatorDirectoryService
  */
@@ -1069,13 +1069,14 @@ export declare const ValidatorDirectoryService: GenService<{
 }>;
 
 /**
- * What happens to registers, for consumers that keep a cursor of their own (decision D32): ids, times and traces, never content.
+ * Events of registers, for consumers that keep their own cursor: ids, times and traces, never content.
  *
  * @generated from service chancery.register.v1.EventService
  */
 export declare const EventService: GenService<{
   /**
-   * Events after the cursor, of one register in their order. An empty cursor asks from the beginning: seven days are kept.
+   * Events after the cursor; events of one register are in order. An empty cursor starts at the beginning: events are
+   * kept for seven days.
    *
    * @generated from rpc chancery.register.v1.EventService.ReadEvents
    */

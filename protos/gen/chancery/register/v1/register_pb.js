@@ -233,7 +233,7 @@ export const WriteOutcome = /*@__PURE__*/
   tsEnum(WriteOutcomeSchema);
 
 /**
- * What validators need of the register service, which keeps history and is the index of it (decision D16).
+ * The register service for validators: it keeps sealed history and is the index of it.
  *
  * @generated from service chancery.register.v1.LedgerService
  */
@@ -241,7 +241,7 @@ export const LedgerService = /*@__PURE__*/
   serviceDesc(file_chancery_register_v1_register, 0);
 
 /**
- * Who validates where (decision D21): directory data, not ledger data.
+ * The directory of validators and their addresses. It is not part of the ledger.
  *
  * @generated from service chancery.register.v1.ValidatorDirectoryService
  */
@@ -249,7 +249,7 @@ export const ValidatorDirectoryService = /*@__PURE__*/
   serviceDesc(file_chancery_register_v1_register, 1);
 
 /**
- * What happens to registers, for consumers that keep a cursor of their own (decision D32): ids, times and traces, never content.
+ * Events of registers, for consumers that keep their own cursor: ids, times and traces, never content.
  *
  * @generated from service chancery.register.v1.EventService
  */

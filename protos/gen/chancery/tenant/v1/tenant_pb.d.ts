@@ -48,14 +48,14 @@ export declare type Revocation = Message<"chancery.tenant.v1.Revocation"> & {
   key: string;
 
   /**
-   * Tokens issued at or before this instant are dead; milliseconds since the epoch. For a token and a session: all.
+   * Tokens issued at or before this instant are revoked; milliseconds since the epoch. For a token or a session: all.
    *
    * @generated from field: int64 not_before_ms = 3;
    */
   notBeforeMs: bigint;
 
   /**
-   * When no living token can match any more; milliseconds since the epoch.
+   * When no valid token can match any more; milliseconds since the epoch.
    *
    * @generated from field: int64 expires_at_ms = 4;
    */
@@ -210,21 +210,21 @@ export declare const PrincipalSchema: GenMessage<Principal>;
  */
 export declare type ListPrincipalsRequest = Message<"chancery.tenant.v1.ListPrincipalsRequest"> & {
   /**
-   * Empty: of every service.
+   * Empty: every service.
    *
    * @generated from field: string service_name = 1;
    */
   serviceName: string;
 
   /**
-   * Client ids after this one; empty: from the first.
+   * Returns client ids after this one; empty: from the first.
    *
    * @generated from field: string after = 2;
    */
   after: string;
 
   /**
-   * 0: 500; at most 1000.
+   * 0 means 500; at most 1000.
    *
    * @generated from field: uint32 limit = 3;
    */
@@ -281,7 +281,7 @@ export declare const RevokePrincipalRequestSchema: GenMessage<RevokePrincipalReq
  */
 export declare type RevokePrincipalResponse = Message<"chancery.tenant.v1.RevokePrincipalResponse"> & {
   /**
-   * False when there was no such principal, or it was revoked before.
+   * False when the principal does not exist or was revoked before.
    *
    * @generated from field: bool revoked = 1;
    */
@@ -304,7 +304,7 @@ export declare type Refusal = Message<"chancery.tenant.v1.Refusal"> & {
   organizationId: string;
 
   /**
-   * As wallet.sign.
+   * For example wallet.sign.
    *
    * @generated from field: string action = 2;
    */
@@ -316,7 +316,7 @@ export declare type Refusal = Message<"chancery.tenant.v1.Refusal"> & {
   reason: string;
 
   /**
-   * Empty: of no resource.
+   * Empty: no resource.
    *
    * @generated from field: string resource_type = 4;
    */
@@ -328,21 +328,21 @@ export declare type Refusal = Message<"chancery.tenant.v1.Refusal"> & {
   resourceId: string;
 
   /**
-   * Empty: of nobody in particular.
+   * Empty: no particular person.
    *
    * @generated from field: string platform_user_id = 6;
    */
   platformUserId: string;
 
   /**
-   * Milliseconds since the epoch. What lies ahead of the tenant service's clock occurred now.
+   * Milliseconds since the epoch. A time ahead of the tenant service's clock counts as now.
    *
    * @generated from field: int64 occurred_at_ms = 7;
    */
   occurredAtMs: bigint;
 
   /**
-   * How often it occurred in that minute, from 1.
+   * Number of occurrences in that minute, from 1.
    *
    * @generated from field: uint32 occurrences = 8;
    */
@@ -466,13 +466,13 @@ export enum PrincipalStatus {
 export declare const PrincipalStatusSchema: GenEnum<PrincipalStatus>;
 
 /**
- * What every service must know to refuse a dead token within a second (decision D32).
+ * Revocations: every service reads them to refuse a revoked token within a second.
  *
  * @generated from service chancery.tenant.v1.RevocationService
  */
 export declare const RevocationService: GenService<{
   /**
-   * Revocations after the cursor, oldest first. An empty cursor asks for the snapshot of everything still in force.
+   * Revocations after the cursor, oldest first. An empty cursor requests a snapshot of all that are in force.
    *
    * @generated from rpc chancery.tenant.v1.RevocationService.ListRevocations
    */
@@ -484,14 +484,14 @@ export declare const RevocationService: GenService<{
 }>;
 
 /**
- * Service principals of installations: the operator and local mode keep one per workload (decision D28).
- * Callers: service-operator.
+ * Service principals of installations: one per workload, kept by the operator and by local mode. Callers:
+ * service-operator.
  *
  * @generated from service chancery.tenant.v1.PrincipalService
  */
 export declare const PrincipalService: GenService<{
   /**
-   * Creates the principal or replaces its scopes and claims. A revoked one comes back with an id of its own.
+   * Creates the principal or replaces its scopes and claims. A revoked principal is restored under a new id.
    *
    * @generated from rpc chancery.tenant.v1.PrincipalService.UpsertPrincipal
    */
@@ -501,7 +501,7 @@ export declare const PrincipalService: GenService<{
     output: typeof UpsertPrincipalResponseSchema;
   },
   /**
-   * Principals by client id, also those that may hold no tokens.
+   * Principals by client id, including those that may not hold tokens.
    *
    * @generated from rpc chancery.tenant.v1.PrincipalService.ListPrincipals
    */
@@ -511,7 +511,7 @@ export declare const PrincipalService: GenService<{
     output: typeof ListPrincipalsResponseSchema;
   },
   /**
-   * Ends the tokens of a validator that is no member any more; it gets no new ones. May be repeated.
+   * Revokes the tokens of a validator that is no longer a member, and issues no new ones. Idempotent.
    *
    * @generated from rpc chancery.tenant.v1.PrincipalService.RevokePrincipal
    */
@@ -529,8 +529,8 @@ export declare const PrincipalService: GenService<{
  */
 export declare const AuditService: GenService<{
   /**
-   * Keeps what the caller has refused to people as events of type PermissionDenied. Those of organisations that do not exist
-   * are passed over.
+   * Stores requests that the caller has refused to people as events of type PermissionDenied. Those of unknown
+   * organisations are skipped.
    *
    * @generated from rpc chancery.tenant.v1.AuditService.ReportRefusals
    */

@@ -133,7 +133,7 @@ export const PrincipalStatus = /*@__PURE__*/
   tsEnum(PrincipalStatusSchema);
 
 /**
- * What every service must know to refuse a dead token within a second (decision D32).
+ * Revocations: every service reads them to refuse a revoked token within a second.
  *
  * @generated from service chancery.tenant.v1.RevocationService
  */
@@ -141,8 +141,8 @@ export const RevocationService = /*@__PURE__*/
   serviceDesc(file_chancery_tenant_v1_tenant, 0);
 
 /**
- * Service principals of installations: the operator and local mode keep one per workload (decision D28).
- * Callers: service-operator.
+ * Service principals of installations: one per workload, kept by the operator and by local mode. Callers:
+ * service-operator.
  *
  * @generated from service chancery.tenant.v1.PrincipalService
  */

@@ -55,14 +55,14 @@ export declare type GetStatusResponse = Message<"chancery.validator.v1.GetStatus
   registers: RegisterValidation[];
 
   /**
-   * What was last heard from the others.
+   * The last heartbeats of the other validators.
    *
    * @generated from field: repeated chancery.validator.v1.HeardValidator heard = 5;
    */
   heard: HeardValidator[];
 
   /**
-   * What keeps it from its work; empty when nothing does.
+   * Conditions that keep the validator from its work; empty when there are none.
    *
    * @generated from field: repeated chancery.validator.v1.ValidatorCondition conditions = 6;
    */
@@ -76,7 +76,7 @@ export declare type GetStatusResponse = Message<"chancery.validator.v1.GetStatus
 export declare const GetStatusResponseSchema: GenMessage<GetStatusResponse>;
 
 /**
- * Something that an operator should know of a validator.
+ * A condition of a validator that an operator should know.
  *
  * @generated from message chancery.validator.v1.ValidatorCondition
  */
@@ -113,7 +113,7 @@ export declare type ValidatorCondition = Message<"chancery.validator.v1.Validato
 export declare const ValidatorConditionSchema: GenMessage<ValidatorCondition>;
 
 /**
- * One register as this validator sees it.
+ * One register, as this validator sees it.
  *
  * @generated from message chancery.validator.v1.RegisterValidation
  */
@@ -131,7 +131,7 @@ export declare type RegisterValidation = Message<"chancery.validator.v1.Register
   status: string;
 
   /**
-   * why it is Halted, or Paused by itself; empty otherwise
+   * reason of Halted, or of a pause by the validator itself; empty otherwise
    *
    * @generated from field: string reason = 3;
    */
@@ -199,7 +199,7 @@ export declare type RegisterValidation = Message<"chancery.validator.v1.Register
   members: string[];
 
   /**
-   * 0 when nothing was decided since the start
+   * 0 when no docket was decided since the start
    *
    * @generated from field: int64 decided_at_ms = 15;
    */
@@ -211,7 +211,7 @@ export declare type RegisterValidation = Message<"chancery.validator.v1.Register
   tally?: ConsensusTally | undefined;
 
   /**
-   * proposals that members judged invalid, as this validator has heard it since its start
+   * proposals that members judged invalid, as this validator has received since its start
    *
    * @generated from field: repeated chancery.validator.v1.RejectedProposal rejections = 17;
    */
@@ -225,7 +225,7 @@ export declare type RegisterValidation = Message<"chancery.validator.v1.Register
   volumeGap?: VolumeGap | undefined;
 
   /**
-   * proven faults that this validator holds; bounded: eight of each validator
+   * proven faults that this validator holds; at most eight of each validator
    *
    * @generated from field: repeated chancery.validator.v1.EvidenceSummary evidence = 19;
    */
@@ -249,7 +249,7 @@ export declare type RegisterValidation = Message<"chancery.validator.v1.Register
 export declare const RegisterValidationSchema: GenMessage<RegisterValidation>;
 
 /**
- * What one validator did in one register since its start, and within the last 24 hours.
+ * Work of one validator in one register since its start, and within the last 24 hours.
  *
  * @generated from message chancery.validator.v1.WorkTally
  */
@@ -283,7 +283,7 @@ export declare const WorkTallySchema: GenMessage<WorkTally>;
  */
 export declare type WorkCounts = Message<"chancery.validator.v1.WorkCounts"> & {
   /**
-   * submissions of clients; what other validators told of is not counted again
+   * submissions of clients, without those announced by other validators
    *
    * @generated from field: uint64 received = 1;
    */
@@ -317,7 +317,7 @@ export declare type WorkCounts = Message<"chancery.validator.v1.WorkCounts"> & {
   expired: bigint;
 
   /**
-   * dockets that it built, judged, saw decided, knows to be stored
+   * dockets that it built, verified, saw decided, knows to be stored
    *
    * @generated from field: uint64 built = 7;
    */
@@ -356,7 +356,7 @@ export declare type WorkCounts = Message<"chancery.validator.v1.WorkCounts"> & {
 export declare const WorkCountsSchema: GenMessage<WorkCounts>;
 
 /**
- * What waits in one register.
+ * Pending transactions of one register.
  *
  * @generated from message chancery.validator.v1.PoolView
  */
@@ -382,7 +382,7 @@ export declare type PoolView = Message<"chancery.validator.v1.PoolView"> & {
   maxSize: number;
 
   /**
-   * 0 when nothing waits
+   * 0 when nothing is pending
    *
    * @generated from field: int64 oldest_at_ms = 5;
    */
@@ -429,13 +429,13 @@ export declare type EvidenceSummary = Message<"chancery.validator.v1.EvidenceSum
 export declare const EvidenceSummarySchema: GenMessage<EvidenceSummary>;
 
 /**
- * What the volume of a validator lacked of a register when its process started.
+ * Dockets that the volume of a validator lacked when its process started.
  *
  * @generated from message chancery.validator.v1.VolumeGap
  */
 export declare type VolumeGap = Message<"chancery.validator.v1.VolumeGap"> & {
   /**
-   * dockets that the log on the volume knew of
+   * dockets in the log on the volume
    *
    * @generated from field: uint64 held = 1;
    */
@@ -461,7 +461,7 @@ export declare type VolumeGap = Message<"chancery.validator.v1.VolumeGap"> & {
 export declare const VolumeGapSchema: GenMessage<VolumeGap>;
 
 /**
- * The specification's vote with approved false and a reason; it counts nowhere.
+ * The specification's vote with approved false and a reason; it does not count.
  *
  * @generated from message chancery.validator.v1.RejectedProposal
  */
@@ -484,7 +484,7 @@ export declare type RejectedProposal = Message<"chancery.validator.v1.RejectedPr
 export declare const RejectedProposalSchema: GenMessage<RejectedProposal>;
 
 /**
- * What one validator counted in one register since its start.
+ * Counters of one validator in one register since its start.
  *
  * @generated from message chancery.validator.v1.ConsensusTally
  */
@@ -530,7 +530,7 @@ export declare type ConsensusTally = Message<"chancery.validator.v1.ConsensusTal
   decided: bigint;
 
   /**
-   * milliseconds from the beginning of work on a docket to its decision, over all decided ones
+   * milliseconds from the start of work on a docket until it is decided, summed over all decided dockets
    *
    * @generated from field: uint64 deciding_ms = 9;
    */
@@ -553,7 +553,7 @@ export declare type HeardValidator = Message<"chancery.validator.v1.HeardValidat
   validatorId: string;
 
   /**
-   * milliseconds since the epoch, by the clock of who heard it
+   * milliseconds since the epoch, by the clock of the receiver
    *
    * @generated from field: int64 heard_at_ms = 2;
    */
@@ -599,7 +599,7 @@ export declare type ActResponse = Message<"chancery.validator.v1.ActResponse"> &
   status: string;
 
   /**
-   * false when it was so already
+   * false when nothing changed
    *
    * @generated from field: bool changed = 2;
    */
@@ -645,7 +645,7 @@ export declare type ListEvidenceResponse = Message<"chancery.validator.v1.ListEv
 export declare const ListEvidenceResponseSchema: GenMessage<ListEvidenceResponse>;
 
 /**
- * Evidence with everything that it takes to check its signatures.
+ * Evidence with everything needed to verify its signatures.
  *
  * @generated from message chancery.validator.v1.HeldEvidence
  */
@@ -668,7 +668,7 @@ export declare type HeldEvidence = Message<"chancery.validator.v1.HeldEvidence">
   validatorSetHash: string;
 
   /**
-   * the one that it convicts; of two certificates the whole set
+   * the convicted validator; for two certificates the whole set
    *
    * @generated from field: repeated chancery.validator.v1.EvidenceSigner signers = 4;
    */
@@ -804,7 +804,7 @@ export declare type BuildDocketRequest = Message<"chancery.validator.v1.BuildDoc
   maxTransactions: number;
 
   /**
-   * empty: of the validator that builds
+   * empty: that of the building validator
    *
    * @generated from field: string validator_address = 3;
    */
@@ -827,7 +827,7 @@ export declare const BuildDocketRequestSchema: GenMessage<BuildDocketRequest>;
  */
 export declare type BuildDocketResponse = Message<"chancery.validator.v1.BuildDocketResponse"> & {
   /**
-   * absent when nothing waits
+   * absent when nothing is pending
    *
    * @generated from field: chancery.register.v1.DocketHeader header = 1;
    */
@@ -891,8 +891,8 @@ export declare type ConfigureResponse = Message<"chancery.validator.v1.Configure
 export declare const ConfigureResponseSchema: GenMessage<ConfigureResponse>;
 
 /**
- * What validators ask of each other so that each of them can answer for all (decision D21), and what the register
- * service asks to know who is operational.
+ * Requests among validators, with which each of them can answer for all, and requests of the register service for the
+ * state of validators.
  *
  * @generated from service chancery.validator.v1.ValidatorAdminService
  */
@@ -926,7 +926,8 @@ export declare const ValidatorAdminService: GenService<{
     output: typeof ListEvidenceResponseSchema;
   },
   /**
-   * What waits for a register, in the order in which it may be sealed. The subject token is the caller's own.
+   * Pending transactions of a register, in the order in which they may be sealed. The subject token is the caller's
+   * own.
    *
    * @generated from rpc chancery.validator.v1.ValidatorAdminService.ListWaiting
    */
@@ -936,7 +937,8 @@ export declare const ValidatorAdminService: GenService<{
     output: typeof ListWaitingResponseSchema;
   },
   /**
-   * The docket that would be proposed now; with seal it is proposed and waited for. The subject token is the caller's own.
+   * The docket that would be proposed now; with `seal` it is proposed and awaited. The subject token is the caller's
+   * own.
    *
    * @generated from rpc chancery.validator.v1.ValidatorAdminService.BuildDocket
    */
@@ -946,7 +948,7 @@ export declare const ValidatorAdminService: GenService<{
     output: typeof BuildDocketResponseSchema;
   },
   /**
-   * Changes what may be changed without a restart, at this validator alone, for a system administrator.
+   * Changes settings that need no restart, at this validator alone, for a system administrator.
    *
    * @generated from rpc chancery.validator.v1.ValidatorAdminService.Configure
    */

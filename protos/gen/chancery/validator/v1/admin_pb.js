@@ -188,8 +188,8 @@ export const ConfigureResponseSchema = /*@__PURE__*/
   messageDesc(file_chancery_validator_v1_admin, 24);
 
 /**
- * What validators ask of each other so that each of them can answer for all (decision D21), and what the register
- * service asks to know who is operational.
+ * Requests among validators, with which each of them can answer for all, and requests of the register service for the
+ * state of validators.
  *
  * @generated from service chancery.validator.v1.ValidatorAdminService
  */

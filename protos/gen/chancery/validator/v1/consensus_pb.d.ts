@@ -309,7 +309,7 @@ export declare type RoundStateMessage = Message<"chancery.validator.v1.RoundStat
   hasProposal: boolean;
 
   /**
-   * members heard in the round, as places of the set sorted by id
+   * members whose votes of the round are known, as indexes of the set sorted by id
    *
    * @generated from field: repeated uint32 prevotes = 8;
    */
@@ -328,7 +328,7 @@ export declare type RoundStateMessage = Message<"chancery.validator.v1.RoundStat
 export declare const RoundStateMessageSchema: GenMessage<RoundStateMessage>;
 
 /**
- * The register service holds so many dockets.
+ * The register service holds this many dockets.
  *
  * @generated from message chancery.validator.v1.StoredMessage
  */
@@ -339,7 +339,7 @@ export declare type StoredMessage = Message<"chancery.validator.v1.StoredMessage
   height: bigint;
 
   /**
-   * members whose attestations the last one was stored with
+   * members whose attestations the last docket was stored with
    *
    * @generated from field: repeated string attested = 2;
    */
@@ -405,14 +405,14 @@ export declare type HeartbeatMessage = Message<"chancery.validator.v1.HeartbeatM
   version: string;
 
   /**
-   * registers that moved since the receiver was told
+   * registers that changed since the last message to the receiver
    *
    * @generated from field: repeated chancery.validator.v1.Head heads = 4;
    */
   heads: Head[];
 
   /**
-   * it proposes nothing: nobody waits for its turn
+   * it proposes nothing: its turn is skipped
    *
    * @generated from field: bool draining = 5;
    */
@@ -426,7 +426,7 @@ export declare type HeartbeatMessage = Message<"chancery.validator.v1.HeartbeatM
 export declare const HeartbeatMessageSchema: GenMessage<HeartbeatMessage>;
 
 /**
- * Accepted transactions; those that are carried are the first of the ids.
+ * Accepted transactions; the included ones are the first of the ids.
  *
  * @generated from message chancery.validator.v1.HintMessage
  */
@@ -571,7 +571,7 @@ export declare const GetCommitRequestSchema: GenMessage<GetCommitRequest>;
  */
 export declare type GetCommitResponse = Message<"chancery.validator.v1.GetCommitResponse"> & {
   /**
-   * absent when it is not kept here
+   * absent when it is not available here
    *
    * @generated from field: chancery.register.v1.DocketHeader header = 1;
    */
@@ -672,14 +672,14 @@ export enum RoundStep {
 export declare const RoundStepSchema: GenEnum<RoundStep>;
 
 /**
- * What the validators of one installation say to one another (notes/ledger.md 4.2). Mutual TLS: whoever calls speaks for
- * the validator that its certificate names, and for no other one.
+ * Messages among the validators of one installation (specification document 2, Consensus). Mutual TLS: a caller acts as
+ * the validator that its certificate names, and as no other.
  *
  * @generated from service chancery.validator.v1.ConsensusService
  */
 export declare const ConsensusService: GenService<{
   /**
-   * One direction each: the caller sends, the answer is one acknowledgement when the stream stands and nothing after it.
+   * A stream in one direction: the caller sends; the only answer is one acknowledgement when the stream is established.
    *
    * @generated from rpc chancery.validator.v1.ConsensusService.Stream
    */
@@ -699,7 +699,7 @@ export declare const ConsensusService: GenService<{
     output: typeof GetCommitResponseSchema;
   },
   /**
-   * As many of the records as are here and fit into one answer.
+   * As many of the records as are available here and fit into one answer.
    *
    * @generated from rpc chancery.validator.v1.ConsensusService.GetRecords
    */

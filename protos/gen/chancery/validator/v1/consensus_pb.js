@@ -157,8 +157,8 @@ export const RoundStep = /*@__PURE__*/
   tsEnum(RoundStepSchema);
 
 /**
- * What the validators of one installation say to one another (notes/ledger.md 4.2). Mutual TLS: whoever calls speaks for
- * the validator that its certificate names, and for no other one.
+ * Messages among the validators of one installation (specification document 2, Consensus). Mutual TLS: a caller acts as
+ * the validator that its certificate names, and as no other.
  *
  * @generated from service chancery.validator.v1.ConsensusService
  */

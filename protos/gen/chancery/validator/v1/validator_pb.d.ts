@@ -21,7 +21,7 @@ export declare type SubmitRequest = Message<"chancery.validator.v1.SubmitRequest
   submissionJson: Uint8Array;
 
   /**
-   * Another validator handed it on: it is not handed on again (decision D21).
+   * Forwarded by another validator: it must not be forwarded again.
    *
    * @generated from field: bool forwarded = 2;
    */
@@ -72,7 +72,7 @@ export declare type SubmitBatchRequest = Message<"chancery.validator.v1.SubmitBa
   submissionsJson: Uint8Array[];
 
   /**
-   * Another validator handed them on: they are not handed on again (decision D21).
+   * Forwarded by another validator: they must not be forwarded again.
    *
    * @generated from field: bool forwarded = 2;
    */
@@ -282,7 +282,7 @@ export declare type ProvePossessionRequest = Message<"chancery.validator.v1.Prov
   registerId: string;
 
   /**
-   * The proof is for the key after this one, which is made when there is none. Empty: for the newest key there is.
+   * Requests the proof for the key after this one, which is created if needed. Empty: for the newest key.
    *
    * @generated from field: string after_public_key = 2;
    */
@@ -357,7 +357,7 @@ export declare const CosignRequestSchema: GenMessage<CosignRequest>;
  */
 export declare type CosignResponse = Message<"chancery.validator.v1.CosignResponse"> & {
   /**
-   * seconds since the epoch, part of what is signed
+   * seconds since the epoch, part of the signed text
    *
    * @generated from field: uint64 time_seconds = 1;
    */
@@ -481,14 +481,14 @@ export enum SealOutcome {
 export declare const SealOutcomeSchema: GenEnum<SealOutcome>;
 
 /**
- * What the register service asks of validators (port 5000).
+ * Requests of the register service to validators (port 5000).
  *
  * @generated from service chancery.validator.v1.SubmissionService
  */
 export declare const SubmissionService: GenService<{
   /**
-   * The generic submission of the specification as JSON text, in the shape of POST /api/v1/transactions/validate.
-   * The answer carries that route's status and body, which callers pass through (decision D38).
+   * The generic submission of the specification as JSON text, in the shape of POST /api/v1/transactions/validate. The
+   * answer carries that route's status and body, which callers pass through.
    *
    * @generated from rpc chancery.validator.v1.SubmissionService.Submit
    */
@@ -498,8 +498,8 @@ export declare const SubmissionService: GenService<{
     output: typeof SubmitResponseSchema;
   },
   /**
-   * Up to 1,000 submissions a message, all for one register, answered one by one in their order before the next message is
-   * read. Each is judged as Submit judges it. INVALID_ARGUMENT ends the stream for a message that is no batch.
+   * Up to 1,000 submissions a message, all for one register, answered one by one in their order before the next message
+   * is read. Each is judged as in Submit. INVALID_ARGUMENT ends the stream for a message that is not a batch.
    *
    * @generated from rpc chancery.validator.v1.SubmissionService.SubmitBatches
    */
@@ -509,7 +509,7 @@ export declare const SubmissionService: GenService<{
     output: typeof SubmitBatchResponseSchema;
   },
   /**
-   * Transactions that are not sealed yet, or were refused or expired within 24 h (decision D17).
+   * Transactions that are not sealed yet, or were refused or expired within 24 h.
    *
    * @generated from rpc chancery.validator.v1.SubmissionService.FindTransactions
    */
@@ -519,7 +519,7 @@ export declare const SubmissionService: GenService<{
     output: typeof FindTransactionsResponseSchema;
   },
   /**
-   * What waits for a register, oldest first.
+   * Pending transactions of a register, oldest first.
    *
    * @generated from rpc chancery.validator.v1.SubmissionService.ListPending
    */
@@ -557,13 +557,13 @@ export declare const MembershipService: GenService<{
 }>;
 
 /**
- * Cosignatures of checkpoints (decision D25), asked for by the register service.
+ * Cosignatures of checkpoints, for the register service.
  *
  * @generated from service chancery.validator.v1.CheckpointService
  */
 export declare const CheckpointService: GenService<{
   /**
-   * NOT_FOUND, UNAVAILABLE for a size that is not at hand, ALREADY_EXISTS for another root.
+   * NOT_FOUND, UNAVAILABLE for a size that is not available, ALREADY_EXISTS for another root.
    *
    * @generated from rpc chancery.validator.v1.CheckpointService.Cosign
    */
@@ -575,13 +575,13 @@ export declare const CheckpointService: GenService<{
 }>;
 
 /**
- * What the log of a validator holds of registers, for a register service that lost dockets.
+ * The log of a validator, for a register service that lost dockets.
  *
  * @generated from service chancery.validator.v1.HistoryService
  */
 export declare const HistoryService: GenService<{
   /**
-   * How many dockets the register service was known to hold, of every register here.
+   * Stored height of every register, as this validator last knew it.
    *
    * @generated from rpc chancery.validator.v1.HistoryService.ListHeights
    */
@@ -591,7 +591,7 @@ export declare const HistoryService: GenService<{
     output: typeof ListHeightsResponseSchema;
   },
   /**
-   * Dockets from a number on, in order, as far as the log holds them whole. UNAVAILABLE while another call reads.
+   * Dockets from a number on, in order, as far as the log holds them completely. UNAVAILABLE while another call reads.
    *
    * @generated from rpc chancery.validator.v1.HistoryService.ReadDockets
    */

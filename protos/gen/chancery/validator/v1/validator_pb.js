@@ -157,7 +157,7 @@ export const SealOutcome = /*@__PURE__*/
   tsEnum(SealOutcomeSchema);
 
 /**
- * What the register service asks of validators (port 5000).
+ * Requests of the register service to validators (port 5000).
  *
  * @generated from service chancery.validator.v1.SubmissionService
  */
@@ -171,7 +171,7 @@ export const MembershipService = /*@__PURE__*/
   serviceDesc(file_chancery_validator_v1_validator, 1);
 
 /**
- * Cosignatures of checkpoints (decision D25), asked for by the register service.
+ * Cosignatures of checkpoints, for the register service.
  *
  * @generated from service chancery.validator.v1.CheckpointService
  */
@@ -179,7 +179,7 @@ export const CheckpointService = /*@__PURE__*/
   serviceDesc(file_chancery_validator_v1_validator, 2);
 
 /**
- * What the log of a validator holds of registers, for a register service that lost dockets.
+ * The log of a validator, for a register service that lost dockets.
  *
  * @generated from service chancery.validator.v1.HistoryService
  */

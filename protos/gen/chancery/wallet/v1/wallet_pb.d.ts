@@ -15,7 +15,7 @@ export declare const file_chancery_wallet_v1_wallet: GenFile;
  */
 export declare type PublicKey = Message<"chancery.wallet.v1.PublicKey"> & {
   /**
-   * standard base64: 32 raw bytes for Ed25519, SPKI DER otherwise (decision D3)
+   * standard base64: 32 raw bytes for Ed25519, SPKI DER otherwise
    *
    * @generated from field: string public_key = 1;
    */
@@ -172,7 +172,7 @@ export declare const FindAttestationKeysRequestSchema: GenMessage<FindAttestatio
  */
 export declare type AttestationKey = Message<"chancery.wallet.v1.AttestationKey"> & {
   /**
-   * as it was asked for
+   * as in the request
    *
    * @generated from field: string wallet = 1;
    */
@@ -344,7 +344,7 @@ export declare type SignControlResponse = Message<"chancery.wallet.v1.SignContro
 export declare const SignControlResponseSchema: GenMessage<SignControlResponse>;
 
 /**
- * The component makes the attestation itself: role Owner, the address of its own key as the subject.
+ * The component builds the attestation itself: role Owner, the address of its own key as the subject.
  *
  * @generated from message chancery.wallet.v1.SignOwnershipRequest
  */
@@ -360,7 +360,7 @@ export declare type SignOwnershipRequest = Message<"chancery.wallet.v1.SignOwner
   registerName: string;
 
   /**
-   * in the form of decision D5
+   * YYYY-MM-DDTHH:mm:ss.ffffff0+00:00
    *
    * @generated from field: string granted_at = 3;
    */
@@ -495,7 +495,7 @@ export declare type SignConsensusRequest = Message<"chancery.wallet.v1.SignConse
   } | { case: undefined; value?: undefined };
 
   /**
-   * Which key of this identity signs; empty for its first one.
+   * The key of this identity that signs; empty for its first one.
    *
    * @generated from field: string public_key = 9;
    */
@@ -509,8 +509,8 @@ export declare type SignConsensusRequest = Message<"chancery.wallet.v1.SignConse
 export declare const SignConsensusRequestSchema: GenMessage<SignConsensusRequest>;
 
 /**
- * First message of a stream. A validator that starts takes the next fencing epoch of its identity. One that opens a stream
- * again names the epoch that it holds, and is refused with SIGNER_FENCED when a newer one was taken in the meantime.
+ * First message of a stream. A validator that starts takes the next fencing epoch of its identity. One that reopens a
+ * stream names the epoch that it holds, and is refused with SIGNER_FENCED when a newer one was taken meanwhile.
  *
  * @generated from message chancery.wallet.v1.OpenSigner
  */
@@ -535,7 +535,7 @@ export declare type OpenSigner = Message<"chancery.wallet.v1.OpenSigner"> & {
 export declare const OpenSignerSchema: GenMessage<OpenSigner>;
 
 /**
- * A proposal (type 1), prevote (2) or precommit (3); notes/ledger.md 4.2. Nil votes: empty docket, merkle and log.
+ * A proposal (type 1), prevote (2) or precommit (3). Nil votes: empty docket, merkle and log.
  *
  * @generated from message chancery.wallet.v1.ConsensusMessage
  */
@@ -636,8 +636,8 @@ export declare type AttestationMessage = Message<"chancery.wallet.v1.Attestation
 export declare const AttestationMessageSchema: GenMessage<AttestationMessage>;
 
 /**
- * The transaction that asks a register's roster to suspend another validator for two signed messages (notes/ledger.md
- * 4.3). The component makes id and digest itself; it signs no other transaction.
+ * The transaction that proposes to a register's roster the suspension of another validator for two conflicting signed
+ * messages. The component computes id and digest itself; it signs no other transaction.
  *
  * @generated from message chancery.wallet.v1.SuspensionMessage
  */
@@ -662,7 +662,7 @@ export declare type SuspensionMessage = Message<"chancery.wallet.v1.SuspensionMe
 export declare const SuspensionMessageSchema: GenMessage<SuspensionMessage>;
 
 /**
- * A C2SP cosignature/v1 of a register's checkpoint; the bytes are made by the component (decision D25).
+ * A C2SP cosignature/v1 of a register's checkpoint; the component builds the signed bytes.
  *
  * @generated from message chancery.wallet.v1.CosignatureMessage
  */
@@ -720,7 +720,7 @@ export declare type PossessionMessage = Message<"chancery.wallet.v1.PossessionMe
 export declare const PossessionMessageSchema: GenMessage<PossessionMessage>;
 
 /**
- * The key of this identity that follows another one of its keys, made on first use: what a rotation rotates to.
+ * The key of this identity that follows another one of its keys, created on first use: the key to rotate to.
  *
  * @generated from message chancery.wallet.v1.NextKeyMessage
  */
@@ -801,7 +801,7 @@ export declare type SignerOpened = Message<"chancery.wallet.v1.SignerOpened"> & 
   key?: PublicKey | undefined;
 
   /**
-   * the last one that was made
+   * the newest key
    *
    * @generated from field: chancery.wallet.v1.PublicKey newest_key = 3;
    */
@@ -854,7 +854,7 @@ export declare type SignerRefusal = Message<"chancery.wallet.v1.SignerRefusal"> 
 export declare const SignerRefusalSchema: GenMessage<SignerRefusal>;
 
 /**
- * Position in the event log: (transaction id, sequence); everything up to it has been seen.
+ * Position in the event log: (transaction id, sequence); everything up to it has been read.
  *
  * @generated from message chancery.wallet.v1.EventCursor
  */
@@ -886,7 +886,7 @@ export declare type Event = Message<"chancery.wallet.v1.Event"> & {
   cursor?: EventCursor | undefined;
 
   /**
-   * One of WALLET_EVENTS in components/core/events; readers pass over kinds they do not know.
+   * One of WALLET_EVENTS in components/core/events; readers ignore unknown kinds.
    *
    * @generated from field: string kind = 2;
    */
@@ -923,7 +923,7 @@ export declare type ReadEventsRequest = Message<"chancery.wallet.v1.ReadEventsRe
   after?: EventCursor | undefined;
 
   /**
-   * Most events; 0 means 500, more than 1000 counts as 1000.
+   * Maximum number of events; 0 means 500, more than 1000 counts as 1000.
    *
    * @generated from field: uint32 limit = 2;
    */
@@ -960,7 +960,7 @@ export declare type ReadEventsResponse = Message<"chancery.wallet.v1.ReadEventsR
 export declare const ReadEventsResponseSchema: GenMessage<ReadEventsResponse>;
 
 /**
- * Keys of people and organisations. Who may use a wallet is decided here (decision D31).
+ * Keys of people and organisations. The wallet service decides who may use a wallet.
  *
  * @generated from service chancery.wallet.v1.WalletService
  */
@@ -976,7 +976,7 @@ export declare const WalletService: GenService<{
     output: typeof FindWalletsResponseSchema;
   },
   /**
-   * Wallets the subject of x-subject-token may sign with, its oldest active one first.
+   * Wallets that the subject of x-subject-token may sign with, its oldest active one first.
    *
    * @generated from rpc chancery.wallet.v1.WalletService.ListSubjectWallets
    */
@@ -996,8 +996,8 @@ export declare const WalletService: GenService<{
     output: typeof SignDigestResponseSchema;
   },
   /**
-   * The keys that attest for wallets in the roster of a register (notes/ledger.md L-27, L-28): of an organisation's wallet
-   * the one derived for platform:register-attestation, of any other its own. Unknown wallets are left out.
+   * The keys that attest for wallets in the roster of a register: for an organisation's wallet the key derived for
+   * platform:register-attestation, for any other its own. Unknown wallets are left out.
    *
    * @generated from rpc chancery.wallet.v1.WalletService.FindAttestationKeys
    */
@@ -1043,7 +1043,8 @@ export declare const SystemSignerService: GenService<{
     output: typeof SignControlResponseSchema;
   },
   /**
-   * The attestation by which the installation owns a register, by the register-control key. Callers: service-register.
+   * The attestation with which the installation owns a register, by the register-control key. Callers:
+   * service-register.
    *
    * @generated from rpc chancery.wallet.v1.SystemSignerService.SignOwnership
    */
@@ -1053,7 +1054,7 @@ export declare const SystemSignerService: GenService<{
     output: typeof SignOwnershipResponseSchema;
   },
   /**
-   * The log line of a checkpoint, by the register-control key, with its own bucket (decision D25).
+   * The log line of a checkpoint, by the register-control key, with its own rate limit.
    *
    * @generated from rpc chancery.wallet.v1.SystemSignerService.SignCheckpoint
    */
@@ -1063,7 +1064,7 @@ export declare const SystemSignerService: GenService<{
     output: typeof SignCheckpointResponseSchema;
   },
   /**
-   * `platform:docket-signing`: one stream a validator; opened with its identity, then typed messages (decision D23).
+   * `platform:docket-signing`: one stream per validator; the first message names its identity, typed messages follow.
    *
    * @generated from rpc chancery.wallet.v1.SystemSignerService.SignConsensus
    */
@@ -1075,13 +1076,13 @@ export declare const SystemSignerService: GenService<{
 }>;
 
 /**
- * The wallet service's event log (decision D32): facts about wallets, for services that keep a cursor of their own.
+ * The wallet service's event log: facts about wallets, for services that keep their own cursor.
  *
  * @generated from service chancery.wallet.v1.EventService
  */
 export declare const EventService: GenService<{
   /**
-   * Events after the cursor, oldest first, read below pg_snapshot_xmin. An empty cursor asks from the beginning.
+   * Events after the cursor, oldest first, read below pg_snapshot_xmin. An empty cursor starts at the beginning.
    * Callers: service-tenant.
    *
    * @generated from rpc chancery.wallet.v1.EventService.ReadEvents

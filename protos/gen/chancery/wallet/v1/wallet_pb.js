@@ -263,7 +263,7 @@ export const ReadEventsResponseSchema = /*@__PURE__*/
   messageDesc(file_chancery_wallet_v1_wallet, 35);
 
 /**
- * Keys of people and organisations. Who may use a wallet is decided here (decision D31).
+ * Keys of people and organisations. The wallet service decides who may use a wallet.
  *
  * @generated from service chancery.wallet.v1.WalletService
  */
@@ -279,7 +279,7 @@ export const SystemSignerService = /*@__PURE__*/
   serviceDesc(file_chancery_wallet_v1_wallet, 1);
 
 /**
- * The wallet service's event log (decision D32): facts about wallets, for services that keep a cursor of their own.
+ * The wallet service's event log: facts about wallets, for services that keep their own cursor.
  *
  * @generated from service chancery.wallet.v1.EventService
  */
