@@ -22,7 +22,7 @@ interface Listed {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
+describe('the audit log of an organisation', () => {
   let tenant: TestTenant;
   let admin: string;
   let acme: string;

@@ -1,4 +1,4 @@
-/** Everything that an audit log may say of what happened (identity.md 4.11, and what custom resources do). */
+/** Every action that an audit log may record, the actions of custom resources included. */
 export const AUDIT_EVENT_TYPES = [
   'Login',
   'LoginFailed',

@@ -67,7 +67,7 @@ const refusalSchema = z.object({
   occurredAt: instant.optional(),
 });
 
-/** The audit log of an organisation (specification document 1, section 4; identity.md 4.11). */
+/** The audit log of an organisation (specification document 1, section 4). */
 export function mountAudit(app: App, deps: AuditDeps): void {
   mountReading(app, deps);
   mountRetention(app, deps);

@@ -12,11 +12,11 @@ export type Category = (typeof CATEGORIES)[number];
 export const SEVERITIES = ['Info', 'Warning', 'ActionRequired', 'Critical'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** Ways to tell a person, in the order of their flags 1, 2 and 4. */
+/** Channels of a notification, in the order of their flags 1, 2 and 4. */
 export const CHANNELS = ['Inbox', 'Push', 'Email'] as const;
 export type Channel = (typeof CHANNELS)[number];
 
-/** What a writer puts into a person's inbox (notes/identity.md 4.12). */
+/** An inbox entry as its writer submits it. */
 export interface NewEntry {
   readonly platformUserId: string;
   readonly category: Category;

@@ -22,7 +22,7 @@ interface Listed {
   readonly dismissedAt: string | null;
 }
 
-describe('the inbox of a person (identity.md 4.12, A23)', () => {
+describe('the inbox of a person', () => {
   let tenant: TestTenant;
   let root: string;
   let wallet: string;

@@ -84,7 +84,7 @@ const newEntrySchema = z.object({
   channelHints: channelHints.optional(),
 });
 
-/** What a person is told (specification document 1, section 4; notes/identity.md 4.12). */
+/** The inbox of a person (specification document 1, section 4). */
 export function mountInbox(app: App, deps: InboxDeps): void {
   mountReading(app, deps);
   mountStamping(app, deps);

@@ -25,7 +25,7 @@ export interface StoredOrganization extends Organization {
   readonly deletedAtMs: number | undefined;
 }
 
-/** How long a deleted organisation keeps its members (identity.md section 5). */
+/** How long the members of a deleted organisation are kept. */
 export const deletedGraceMs = 30 * 86_400_000;
 
 export const subdomainPattern = /^[a-z0-9](?:[a-z0-9-]{1,48}[a-z0-9])$/;

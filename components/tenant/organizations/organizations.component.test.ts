@@ -14,7 +14,7 @@ import {
 
 const password = 'copper violin under snow';
 
-describe('organisations and users (identity.md A6)', () => {
+describe('organisations and users', () => {
   let tenant: TestTenant;
   let admin: string;
   let acme: string;
@@ -197,7 +197,7 @@ describe('organisations and users (identity.md A6)', () => {
     expect([second.statusCode, second.json().code]).toEqual([403, 'ORG_LIMIT_REACHED']);
   });
 
-  it('an idempotency key makes a repetition harmless (D40)', async () => {
+  it('a request repeated with the same Idempotency-Key has no second effect', async () => {
     const headers = { 'idempotency-key': 'k-1' };
     const body = { name: 'Once', subdomain: 'once' };
     const first = await post('/api/organizations', admin, body, headers);

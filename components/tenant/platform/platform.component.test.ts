@@ -4,7 +4,7 @@ import { adminEmail, bearer, grant, startTestTenant, type TestTenant } from '../
 
 const password = 'granite lantern after rain';
 
-describe('platform governance (specification document 1, section 4; identity.md 4.9, 4.16)', () => {
+describe('platform governance (specification document 1, section 4)', () => {
   let tenant: TestTenant;
   let admin: string;
   let acme: string;

@@ -14,7 +14,7 @@ import { upsert } from './upsert.ts';
 
 const password = 'twelve tin whistles play';
 
-describe('delegated tokens and closed accounts (identity.md A5)', () => {
+describe('delegated tokens and closed accounts', () => {
   let tenant: TestTenant;
   let userId: string;
   let user: string;

@@ -19,7 +19,7 @@ interface Answer {
 const hourMs = 3_600_000;
 
 describe.each([false, true])(
-  'mutual-TLS token listener, shared secrets disabled: %s (identity.md A4)',
+  'mutual-TLS token listener, shared secrets disabled: %s',
   (disabled) => {
     let tenant: TestTenant;
     let authority: TestAuthority;

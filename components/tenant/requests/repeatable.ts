@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { RepeatableRequest } from '#kit/db/idempotency.ts';
 
-/** A request of a route as its `Idempotency-Key` remembers it (decision D40). */
+/** The request as it is stored under its `Idempotency-Key`: the key, the scope that the key is unique in, and the body. */
 export function repeatable(request: FastifyRequest): RepeatableRequest {
   return {
     key: request.headers['idempotency-key'],

@@ -15,7 +15,7 @@ import {
   type TestTenant,
 } from '../tenant.fixture.ts';
 
-describe('seeding (identity.md 4.16)', () => {
+describe('seeding', () => {
   let tenant: TestTenant;
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_seed');

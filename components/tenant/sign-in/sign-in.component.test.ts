@@ -13,7 +13,7 @@ import {
   type TestTenant,
 } from '../tenant.fixture.ts';
 
-describe('sign-in (identity.md A1)', () => {
+describe('sign-in', () => {
   let tenant: TestTenant;
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_sign_in');
@@ -55,7 +55,7 @@ describe('sign-in (identity.md A1)', () => {
     expect(payload).toHaveProperty('platform_user_id');
   });
 
-  it('describes itself (D37)', async () => {
+  it('publishes authorisation server metadata', async () => {
     const answer = await tenant.app.inject({
       url: '/.well-known/oauth-authorization-server/api/service-auth',
     });

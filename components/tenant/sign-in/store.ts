@@ -124,7 +124,7 @@ export async function takeUnreportedLocks(tx: Transactor<DB>, limit: number): Pr
 }
 
 /**
- * Deletes what no decision needs any more: networks without a failure or a sign-in for 30 days, unless an account is locked
+ * Deletes rows that no lockout rule reads any more: networks without a failure or a sign-in for 30 days, unless an account is locked
  * there; records of addresses without an account after 30 days; records of accounts that are gone or have no failures.
  */
 export async function pruneLadders(tx: Transactor<DB>, nowMs: number): Promise<void> {

@@ -7,7 +7,7 @@ const citizen = { roles: ['User'], orgType: 'Public' } as const;
 
 it.each([
   ['an administrator gets the platform', administrator, 'platform'],
-  ['so does every member of a Standard organisation (D33)', member, 'platform'],
+  ['a member of a Standard organisation gets the platform', member, 'platform'],
   ['a citizen is lowered to consumer', citizen, 'consumer'],
   ['a citizen who insists is refused', { ...citizen, tier: 'platform' }, 'refused'],
   ['an administrator may ask for less', { ...administrator, tier: 'consumer' }, 'consumer'],

@@ -30,7 +30,7 @@ type Tx = Transactor<TenantDatabase>;
 /**
  * Tokens of the caller's person in another organisation of theirs, of the platform tier where the person is entitled to it.
  * Nobody proved anything anew: the new session keeps the time and the means of the sign-in and ends when the old one would
- * have; the old tokens stay what they are. Specification document 1, section 4; identity.md 4.9.
+ * have; the old tokens stay what they are. Specification document 1, section 4.
  *
  * @throws UNAUTHORIZED for a service, SESSION_ENDED, NOT_A_MEMBER, also of an organisation that does not exist or is suspended
  */

@@ -15,7 +15,7 @@ import {
 const password = 'velvet harbour counts seven';
 const email = 'anna@example.org';
 
-describe('organisation switching (identity.md A8)', () => {
+describe('organisation switching', () => {
   let tenant: TestTenant;
   let admin: string;
   const ids: Record<string, string> = {};
@@ -99,7 +99,7 @@ describe('organisation switching (identity.md A8)', () => {
     expect(after.sub).not.toBe(before.sub);
     expect(after['sid']).not.toBe(before['sid']);
     expect((await send('GET', '/api/auth/me', first.access_token)).json().organizationId).toBe(idOf('home'));
-    // in the Public organisation everybody is a consumer, who carries no roles (decision D33)
+    // in the Public organisation every member has the tier consumer, whose tokens carry no roles
     const asCitizen = await switchTo(answer.json<TokenBody>().access_token, PUBLIC_ORGANIZATION_ID);
     const citizen = decodeJwt(asCitizen.json<TokenBody>().access_token);
     expect([citizen['tier'], citizen['roles']]).toEqual(['consumer', undefined]);

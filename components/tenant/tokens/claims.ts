@@ -53,7 +53,7 @@ export interface Delegation {
 
 export type TokenClaims = Readonly<Record<string, unknown>>;
 
-/** Claims of a person's access token. Roles and the wallet travel with the platform tier only (identity.md 3.3). */
+/** Claims of a person's access token. Roles and the wallet travel with the platform tier only. */
 export function userClaims(
   installation: string,
   frame: TokenFrame,

@@ -1,7 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import { kindStatus } from '#kit/http/problem.ts';
 
-/** Error codes of RFC 6749 section 5.2, and the ones of notes/identity.md 3.5. */
+/** Error codes of RFC 6749 section 5.2, and this service's own for rate limits and outages. */
 export type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_client'

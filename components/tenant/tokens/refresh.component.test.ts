@@ -11,7 +11,7 @@ import {
   type TestTenant,
 } from '../tenant.fixture.ts';
 
-describe('refresh rotation (identity.md A2)', () => {
+describe('refresh rotation', () => {
   let tenant: TestTenant;
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_refresh');

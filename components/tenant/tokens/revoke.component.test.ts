@@ -7,7 +7,7 @@ import { bearer, formOf, grant, startReplica, startTestTenant, type TestTenant }
 
 const password = 'marble orchard seldom rains';
 
-describe('revocation and policies (identity.md A27, A30)', () => {
+describe('revocation and policies', () => {
   let tenant: TestTenant;
   let replica: TestTenant;
   let acme: string;

@@ -28,7 +28,7 @@ export interface Membership {
   readonly email: string;
   readonly displayName: string;
   readonly roles: readonly Role[];
-  /** The person's oldest active wallet, as far as the wallet service's events have told; a hint (decision D31). */
+  /** The person's oldest active wallet according to the consumed wallet events; a hint that may lag behind. */
   readonly walletAddress: string | undefined;
   readonly createdAtMs: number;
   /** When the person last signed in to this organisation. */

@@ -12,7 +12,7 @@ import {
 
 const password = 'paper lantern on the river';
 
-describe('users of an organisation, administered (identity.md 4.9, section 10)', () => {
+describe('administration of the users of an organisation', () => {
   let tenant: TestTenant;
   let root: string;
   let count = 0;

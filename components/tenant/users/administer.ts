@@ -69,7 +69,7 @@ export async function removeUser(deps: AdministerDeps, act: UserAct): Promise<vo
 
 /**
  * One change of one user while the organisation is held, so that of two that would leave it without an administrator one is
- * refused. It ends the user's sessions in the organisation: what tokens say of roles would be wrong (identity.md 4.9).
+ * refused. It ends the user's sessions in the organisation: the roles in older tokens would be wrong.
  *
  * @throws FOREIGN_ORGANIZATION, ORGANIZATION_NOT_FOUND, USER_NOT_FOUND, USER_OUTRANKS, LAST_ADMINISTRATOR
  */

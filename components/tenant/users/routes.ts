@@ -116,7 +116,7 @@ function actOf(request: FastifyRequest, parameters: z.output<typeof userParamete
   return { ...parameters, by: callerOf(request), origin: originOf(request) };
 }
 
-/** One user of an organisation (identity.md 4.9 and section 10). */
+/** Routes of one user of an organisation. */
 function mountAdministration(app: App, deps: UserDeps): void {
   const url = '/api/organizations/:organizationId/users/:userId';
   const tags = ['Users'];

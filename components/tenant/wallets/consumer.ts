@@ -42,9 +42,10 @@ export interface Consumer {
 }
 
 /**
- * Follows the wallet service's log, so that tokens can say which wallet is a person's oldest (decisions D31, D32).
- * Woken by the doorbell, otherwise it looks every two seconds. Nothing waits for it: while the wallet service is away
- * tokens carry what is known. An event that cannot be read stops it there, since going on would lose what it said.
+ * Consumes the event log of the wallet service, so that tokens can name a person's oldest wallet. A notification starts a
+ * read at once; without one it polls every two seconds. No request waits for it: while the wallet service is unavailable,
+ * tokens carry the last known wallet. The consumer stops at an event that it cannot read, because skipping it would lose
+ * the change.
  */
 export function startWalletConsumer(options: ConsumerOptions): Consumer {
   const follower = new Follower(options);
@@ -128,7 +129,7 @@ class Follower {
     onFailed();
     if (this.#failing) return;
     this.#failing = true;
-    // this service starts first, so that nobody is there yet is no fault (decision D30)
+    // this service starts before the wallet service, so an unavailable wallet service is not an error
     if (isAppError(error, 'unavailable') || isAppError(error, 'timeout')) {
       log.info({ code: error.code, reason: error.message }, 'events of wallets cannot be read now');
       return;

@@ -1,6 +1,6 @@
 /**
- * Names of derivation contexts and their slots (notes/workflow.md 10.3). This is the only list: a misspelt name
- * would derive a valid key that nobody expects. `use` says what a key of the slot does:
+ * Names of derivation contexts and their slots. This is the only list, because a misspelt name would derive a valid key
+ * that no verifier expects. `use` says what a key of the slot does:
  * `signing` signs any bytes for its owner, and for others under a grant that names the context;
  * `dedicated` signs only the statements that its own routes build, because a signature over chosen bytes would be a
  * certificate, a credential or a status list of the caller's making; `system` signs for the signing component;

@@ -75,7 +75,7 @@ export interface SigningBucketTable {
   recent: Date[];
 }
 
-/** Last consensus message signed: notes/ledger.md 4.3. */
+/** The last consensus message that a validator signed on a register; prevents double signing. */
 export interface SigningGuardTable {
   register_id: string;
   validator_id: string;

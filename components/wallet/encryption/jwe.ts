@@ -10,7 +10,7 @@ import type { KeyType } from '../database/schema.ts';
 export interface Recipient {
   readonly address: string;
   readonly keyType: KeyType;
-  /** form of decision D3 */
+  /** Raw 32 bytes for ED25519, DER SubjectPublicKeyInfo otherwise. */
   readonly publicKey: Buffer;
   /** X25519 raw (32 bytes) or P-256 SPKI of `platform:payload-encryption`; absent for RSA */
   readonly encryptionKey: Buffer | undefined;
@@ -30,8 +30,8 @@ const KEY_WRAP = {
 } as const satisfies Record<KeyType, string>;
 
 /**
- * A compact JWE (RFC 7516, A256GCM) of UTF-8 text for one wallet (notes/workflow.md 9.2, 9.3, 10.4). `kid` names the
- * key: `{address}#platform:payload-encryption` where the wallet has one, `{address}` for its primary key.
+ * A compact JWE (RFC 7516, A256GCM) of UTF-8 text for one wallet. `kid` names the key:
+ * `{address}#platform:payload-encryption` where the wallet has one, `{address}` for its primary key.
  */
 export async function encryptFor(recipient: Recipient, text: string): Promise<string> {
   const { encryptionKey, keyType, address } = recipient;

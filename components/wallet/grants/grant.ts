@@ -24,7 +24,7 @@ export interface NewGrant {
   readonly idempotencyKey: string | undefined;
 }
 
-/** Grants access (notes/workflow.md 10.6): by the owner as they like, by an Administrator scoped and never Owner. */
+/** Grants access. The owner may grant any right; an Administrator only with contexts, and never the right Owner. */
 export async function grantAccess(
   deps: GrantDeps,
   caller: Caller,

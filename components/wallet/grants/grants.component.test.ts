@@ -100,7 +100,7 @@ describe('grants and organisation wallets', () => {
     expect(granted).toMatchObject({ status: 201, body: { subject: DEFAULT_ADMIN_ID } });
   });
 
-  test('A19: expired, unscoped, demoted, other context, no context, hybrid, other organisation: 403 and an audit line each', async () => {
+  test('expired, unscoped, demoted, other context, no context, hybrid, other organisation: 403 and an audit line each', async () => {
     const { creator, wallet, organizationId } = await organization('a19');
     expect((await sign('a19', wallet.id)).status).toBe(200);
     const refusals = async (who: string, change: object, reason: string) => {

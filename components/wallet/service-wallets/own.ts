@@ -12,8 +12,8 @@ export type OwnDeps = Pick<CreateDeps, 'db' | 'kek' | 'clock'>;
 const wordCount = 24;
 
 /**
- * The wallet that a service calls by a name (decision D50): made by the first call, the same for ever after, also when
- * several call at once. Its words are shown to nobody: the wallet lives and is backed up with this service.
+ * The wallet of a service under a name. The first call creates it; every later or concurrent call returns the same
+ * wallet. Its mnemonic is never returned: the wallet is stored and backed up with this service.
  */
 export async function ownWallet(deps: OwnDeps, { clientId }: Caller, name: string): Promise<Wallet> {
   const known = await findServiceWallet(deps.db.read, { clientId, name });

@@ -35,8 +35,8 @@ export interface Signed {
 const SIGNABLE: readonly Derivation['use'][] = ['primary', 'raw', 'signing'];
 
 /**
- * Signs as the caller with a wallet by id or address (notes/workflow.md 10.4, decision D31).
- * Order of judgement: existence, authority, shape of the request, state of the wallet.
+ * Signs as the caller with a wallet by id or address.
+ * Checks run in this order: existence, authority, shape of the request, state of the wallet.
  */
 export async function signAs(
   deps: SignDeps,

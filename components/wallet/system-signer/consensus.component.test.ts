@@ -109,7 +109,7 @@ describe('signing component, docket path', () => {
     expect(first.runtime.lines.filter((line) => line['msg'] === 'docket signature')).toHaveLength(5);
   });
 
-  test('A20: same position with another digest and every lower position are refused, the same message is not', async () => {
+  test('same position with another digest and every lower position are refused, the same message is not', async () => {
     const registerId = newRegister();
     const stream = await opened(first, 'validator-1');
     const wire = message(registerId, { height: 10n, round: 3, type: 2 });
@@ -251,7 +251,7 @@ describe('signing component, docket path', () => {
     await Promise.all(streams.map((stream) => stream.close()));
   });
 
-  test('A20: who opens again keeps its epoch, unless a newer one was taken in the meantime', async () => {
+  test('a stream that opens again keeps its epoch, unless a newer one was taken in the meantime', async () => {
     const epochOf = async (replica: Replica, held: bigint) => {
       const stream = new SignerStream(replica, 'validator-cut');
       const { case: kind, value } = await stream.open('validator-cut', held);
@@ -274,7 +274,7 @@ describe('signing component, docket path', () => {
     ['the register service', 'service-register', 'service-register', true],
     ['the register service posing as a validator', 'service-register', 'validator-0', true],
   ] as const)(
-    'A31: %s may not open a signer, with a row',
+    '%s may not open a signer; the refusal has a row',
     async (_name, clientId, validatorId, canSignSystem) => {
       const count = async () =>
         Number(

@@ -81,7 +81,7 @@ describe('signing component, control path', () => {
     ]);
   });
 
-  test('A31: the eleventh signature in a minute is refused, counted over two replicas, with a row each', async () => {
+  test('the eleventh signature in a minute is refused, counted over two replicas, with a row each', async () => {
     const { registerId } = request();
     const replicas = [first, second];
     const attempts = Array.from({ length: 14 }, (_, i) => {
@@ -145,7 +145,7 @@ describe('signing component, control path', () => {
       code: 'SIGNING_NOT_ALLOWED',
     },
     { what: 'another service', ...register, clientId: 'service-tenant', code: 'SIGNING_NOT_ALLOWED' },
-  ])('A31: $what is refused with a row', async ({ clientId, canSignSystem, change, code }) => {
+  ])('$what is refused with a row', async ({ clientId, canSignSystem, change, code }) => {
     const wanted = request(change);
     const context = rpcContext(clientId, { canSignSystem });
     const attempt = systemSignerHandlers(first.deps).signControl(wanted, context);

@@ -40,7 +40,7 @@ export function controlKey(deps: SystemKeyDeps): Promise<SystemKey> {
   return systemKey(deps, CONTROL_IDENTITY, REGISTER_CONTROL);
 }
 
-/** The first key of a validator, made on first use for its identity (decision D22). */
+/** The first key of a validator, created on its first use. Each validator has a seed of its own. */
 export function validatorKey(deps: SystemKeyDeps, validatorId: string): Promise<SystemKey> {
   return systemKey(deps, validatorId, DOCKET_SIGNING);
 }

@@ -49,7 +49,7 @@ export function judgeSystemKeyReading(path: string, caller: SigningCaller): stri
   return known ? undefined : 'SIGNING_NOT_ALLOWED';
 }
 
-/** A validator signs for itself only: its identity is the client of its certificate (decision D28). */
+/** A validator signs for itself only: its identity is the client id of its certificate. */
 export function judgeValidatorIdentity(validatorId: string, caller: SigningCaller): string | undefined {
   return validatorId === caller.clientId ? undefined : 'SIGNING_NOT_ALLOWED';
 }

@@ -27,12 +27,12 @@ export interface SignConsensusDeps extends SystemKeyDeps {
   readonly log: Logger;
 }
 
-/** A validator's open stream: its identity, its key, and the fencing epoch it took (decision D23). */
+/** An open stream of a validator: its identity, its key, and the fencing epoch that it took. */
 export interface OpenedSigner {
   readonly validatorId: string;
   readonly caller: SigningCaller;
   readonly epoch: bigint;
-  /** The one that signs what is asked; the identity's first one when the stream opens. */
+  /** The key that signs; the identity's first key when the stream opens. */
   readonly key: SystemKey;
   /** The key of the identity that was made last. */
   readonly newestKey: SystemKey;
@@ -82,8 +82,8 @@ function fenced({ events }: SignConsensusDeps): AppError {
 }
 
 /**
- * The same stream with the key that is to sign. A register's rules name one key of a validator at each height (L-114), so
- * which one it is follows from what is signed; the guard stays one for all of them.
+ * The same stream with another signing key. The roster of a register names one key of a validator at each height, so the
+ * key depends on the message that is signed. All keys of a validator share one signing guard.
  * @param publicKey standard base64; empty for the first key
  * @throws AppError not_found SIGNING_KEY_UNKNOWN
  */

@@ -76,8 +76,8 @@ export interface OwnershipRequest {
 }
 
 /**
- * Signs that the installation takes the role of the owner of a register (notes/ledger.md L-25, L-119). The attestation is
- * made here: nobody is its subject but the key itself.
+ * Signs that the installation takes the role of the owner of a register. The attestation is built here, so its subject is
+ * always the control key itself.
  */
 export async function signOwnership(
   deps: SignControlDeps,
@@ -106,8 +106,8 @@ export async function signOwnership(
 }
 
 /**
- * Signs the three lines of a checkpoint as the register's log (decision D25). Only the checkpoint of the named
- * register of this installation: the key signs no other text.
+ * Signs the three lines of a checkpoint as the register's transparency log. The key signs the checkpoint of the named
+ * register of this installation and no other text.
  */
 export async function signCheckpoint(
   deps: SignControlDeps,

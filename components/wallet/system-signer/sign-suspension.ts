@@ -20,9 +20,9 @@ const MAX_PAYLOAD_BYTES = MAX_OPERATION_BYTES + 1024;
 const CAP: SignatureCap = { bucket: `${DOCKET_SIGNING}/suspension`, limit: 12, windowSeconds: 60 };
 
 /**
- * Signs the transaction that asks a register's roster to suspend another validator for two signed messages (notes/
- * ledger.md 4.3): the one transaction that a validator's key signs. Id and digest are made here from the payload, which
- * must be that proposal and name this validator as its proposer. Each one is an audit row before it leaves.
+ * Signs the proposal to the roster of a register to suspend another validator for two conflicting signed messages. It is
+ * the only transaction that a validator's key signs. Id and digest are computed here from the payload, which must be that
+ * proposal and name this validator as its proposer. The audit row is written before the signature is returned.
  * @throws AppError invalid INVALID_REQUEST, rate_limited RATE_LIMITED, conflict SIGNER_FENCED
  */
 export async function signSuspension(

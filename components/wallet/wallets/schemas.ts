@@ -5,7 +5,7 @@ import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { identifier as organizationIdentifier } from '#core/identity/identifier.ts';
 import { algorithmOf, type Wallet } from './wallet.ts';
 
-/** Both prefixes of the specification reach the same handlers (notes/workflow.md 10.3). */
+/** The specification names both prefixes; they reach the same handlers. */
 export const WALLET_PREFIXES = ['/api/wallets', '/api/v1/wallets'] as const;
 export type WalletPrefix = (typeof WALLET_PREFIXES)[number];
 

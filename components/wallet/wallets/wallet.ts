@@ -31,7 +31,7 @@ const ALGORITHMS = { ED25519: 'ED25519', NISTP256: 'NISTP256', RSA: 'RSA-4096' }
   Algorithm
 >;
 
-/** The algorithm name of a key type in everything signed or hashed (decision D3). */
+/** The algorithm name of a key type in everything that is signed or hashed. */
 export function algorithmOf(keyType: KeyType): Algorithm {
   return ALGORITHMS[keyType];
 }
