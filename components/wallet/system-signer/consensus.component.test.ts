@@ -64,7 +64,7 @@ describe('signing component, docket path', () => {
     return row.public_key;
   }
 
-  test('makes the bytes itself and signs each kind of message with the identity key', async () => {
+  test('builds the bytes from the fields and signs each kind of message with the identity key', async () => {
     const registerId = newRegister();
     const stream = await opened(first, 'validator-0');
     const publicKey = await storedKey('validator-0');
@@ -142,7 +142,7 @@ describe('signing component, docket path', () => {
     expect(new Set(rows.map((row) => row.reason))).toEqual(new Set(['DOUBLE_SIGN_REFUSED']));
   });
 
-  test('a newer stream fences the older one, on another replica too; the old one is told and ended', async () => {
+  test('a newer stream fences the older one, on another replica too; the old one gets SIGNER_FENCED and ends', async () => {
     const registerId = newRegister();
     const old = await opened(first, 'validator-2');
     expect((await old.vote(message(registerId))).case).toBe('signed');
@@ -168,7 +168,7 @@ describe('signing component, docket path', () => {
     await young.close();
   });
 
-  test('a race of two streams at one position releases at most one digest', async () => {
+  test('of two streams that race at one position at most one digest is signed', async () => {
     const left = await opened(first, 'validator-3');
     for (let height = 1n; height <= 40n; height += 1n) {
       const registerId = newRegister();
@@ -229,7 +229,7 @@ describe('signing component, docket path', () => {
     await stream.close();
   });
 
-  test('many registers on one stream are answered, each with its own request', async () => {
+  test('many registers share one stream; each answer carries the id of its request', async () => {
     const stream = await opened(first, 'validator-5');
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, i) => stream.vote(message(newRegister(), { height: BigInt(i) }))),
@@ -263,7 +263,7 @@ describe('signing component, docket path', () => {
     expect(await epochOf(second, 0n)).toBe(2n);
     expect(await epochOf(first, 1n)).toBe('SIGNER_FENCED');
     expect(await epochOf(first, 2n)).toBe(2n);
-    // a database from before the third start
+    // restores the database to an epoch before the third start
     expect(await epochOf(second, 3n)).toBe(3n);
     expect(await epochOf(first, 2n)).toBe('SIGNER_FENCED');
   });
@@ -342,7 +342,7 @@ describe('signing component, docket path', () => {
     await stream.close();
   });
 
-  test('whatever the order of asking, what is released only ever rises', async () => {
+  test('for every order of requests the signed positions only rise', async () => {
     const stream = await opened(first, 'validator-7');
     const ask = fc.record({
       height: fc.integer({ min: 1, max: 4 }),
@@ -382,7 +382,7 @@ describe('signing component, docket path', () => {
     await back.close();
   });
 
-  test('the key comes back the same after every cache is gone', async () => {
+  test('the key is the same after all caches are cleared', async () => {
     const third = await openReplica(first);
     const before = await storedKey('validator-0');
     const stream = new SignerStream(third, 'validator-0');
