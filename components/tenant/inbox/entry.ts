@@ -21,17 +21,17 @@ export interface NewEntry {
   readonly platformUserId: string;
   readonly category: Category;
   readonly severity: Severity;
-  /** Entries about one matter share it. */
+  /** Groups entries about the same subject. */
   readonly correlationKey: string;
   readonly title: string;
   readonly summary?: string | undefined;
   readonly iconKey?: string | undefined;
-  /** Path of the platform, beginning with /api/. */
+  /** Path on the platform, starting with /api/. */
   readonly detailHref?: string | undefined;
-  /** Idempotency key beside the person. */
+  /** Idempotency key, unique per person. */
   readonly sourceEventId: string;
   readonly occurredAtMs: number;
-  /** Those of the category when absent. */
+  /** The channels of the category when absent. */
   readonly channelHints?: readonly Channel[] | undefined;
   /** Client id of the service that wrote it. */
   readonly writerServiceId: string;

@@ -8,7 +8,7 @@ const clientId = 'service-tenant';
  * The token of this service for its outgoing calls, minted for each call: a mint costs one signature here. It is not
  * issued to a client, so it has no audit row.
  *
- * Errors of the function: unavailable/SERVICE_TOKEN_REFUSED while the principal is not active.
+ * @throws AppError unavailable SERVICE_TOKEN_REFUSED while the principal is not active
  */
 export function createOwnToken(deps: {
   readonly principals: PrincipalDirectory;

@@ -14,7 +14,7 @@ import { insertFamily, type NewFamily } from '../tokens/store.ts';
 import { type Account, type Membership, normalizeEmail } from '../users/account.ts';
 import { holdMembership } from '../users/hold.ts';
 import { listMemberships, lockAccount, recordSignIn } from '../users/store.ts';
-import { type FailureReason, recordFailure, requirePace, saveSettled } from './failure.ts';
+import { type FailureReason, recordFailure, requireAdmission, saveSettled } from './failure.ts';
 import { findAccount } from './find-account.ts';
 import type { GuessCap } from './guess-cap.ts';
 import { admit, isKnownNetwork, type Ladder, type Outcome } from './ladder.ts';
@@ -50,8 +50,9 @@ type Tx = Transactor<TenantDatabase>;
 type Verdict = Session | 'wrong' | 'tier-refused';
 
 /**
- * Signs in by e-mail and password. Wrong password, unknown e-mail, locked account and closed organisation give the
- * same answer after the same statements. Throws INVALID_CREDENTIALS, TIER_NOT_ENTITLED or RATE_LIMITED.
+ * Signs in with e-mail and password. Wrong password, unknown e-mail, locked account and suspended organisation give the
+ * same answer after the same statements.
+ * @throws INVALID_CREDENTIALS, TIER_NOT_ENTITLED, RATE_LIMITED
  */
 export async function signIn(deps: SignInDeps, attempt: Attempt): Promise<IssuedTokens> {
   const email = normalizeEmail(attempt.email);
@@ -67,8 +68,8 @@ async function judge(deps: SignInDeps, attempt: Attempt, email: string): Promise
   const network = networkOf(attempt.origin.ipAddress);
   const ladder = await readLadder(deps.db.read, subject);
   const nowMs = deps.clock.nowMs();
-  // Decided again below, while the record is held; here it saves the slow hash.
-  requirePace(admit(ladder, network, nowMs));
+  // Checked again below while the record is locked; the check here avoids the slow hash.
+  requireAdmission(admit(ladder, network, nowMs));
   const knownNetwork = isKnownNetwork(ladder, network, nowMs) ? network : undefined;
   return deps.guessCap.guard({ email, knownNetwork }, async () => {
     const password = await deps.passwords.verify(attempt.password, account?.passwordHash);
@@ -86,8 +87,8 @@ interface Conclusion {
 }
 
 /**
- * Every refusal writes the same rows: the record of the subject, the one of the network, an audit event. A right password of a
- * suspended account counts as a wrong one, so that counting tells nobody that it was right.
+ * Every refusal writes the same rows: the record of the subject, that of the network, and an audit event. A right
+ * password of a suspended account counts as wrong, so that the counts do not reveal that it was right.
  */
 async function conclude(deps: SignInDeps, conclusion: Conclusion): Promise<Verdict> {
   const { tx, subject, account, network, password } = conclusion;
@@ -96,7 +97,7 @@ async function conclude(deps: SignInDeps, conclusion: Conclusion): Promise<Verdi
   const refuse = (outcome: Outcome, reason: FailureReason) =>
     fail(deps, conclusion, { ladder, outcome, reason, nowMs });
   const admission = admit(ladder, network, nowMs);
-  requirePace(admission);
+  requireAdmission(admission);
   if (admission.kind !== 'open') return refuse('ignored', admission.kind);
   if (account === undefined || !password.correct) return refuse('wrong', 'password');
   if (!account.isActive) return refuse('wrong', 'account');

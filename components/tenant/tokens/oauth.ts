@@ -12,11 +12,11 @@ export type OAuthErrorCode =
   | 'temporarily_unavailable'
   | 'server_error';
 
-/** A refusal of a token endpoint. */
+/** An error of a token endpoint. */
 export class OAuthError extends Error {
   readonly status: number;
   readonly error: OAuthErrorCode;
-  /** Code beside the RFC's members, such as SHARED_SECRETS_DISABLED. */
+  /** Additional code beside the members of the RFC, such as SHARED_SECRETS_DISABLED. */
   readonly code: string | undefined;
   readonly retryAfterSeconds: number | undefined;
 
@@ -50,7 +50,7 @@ export function presentOAuthError(error: OAuthError): OAuthErrorBody {
   return error.code === undefined ? body : { ...body, code: error.code };
 }
 
-/** Whatever was thrown on a token endpoint, in the RFC's terms. Texts of faults of ours stay inside. */
+/** Converts any error of a token endpoint to an OAuth error. Texts of internal errors are hidden. */
 export function toOAuthError(thrown: unknown): OAuthError {
   if (thrown instanceof OAuthError) return thrown;
   if (!(thrown instanceof AppError)) return fromFramework(thrown);

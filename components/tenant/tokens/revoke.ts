@@ -18,9 +18,9 @@ export interface RevokeDeps {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
   readonly refreshKey: Uint8Array;
-  /** The caller of a token of ours that is alive, undefined for any other text. */
+  /** The caller of a valid token of this installation; undefined for any other text. */
   readonly findCaller: (token: string) => Promise<Caller | undefined>;
-  /** Tells every service that there are new revocations. */
+  /** Notifies all services of new revocations. */
   readonly notify: () => void;
 }
 
@@ -34,7 +34,7 @@ interface Ending {
   readonly origin: Origin;
 }
 
-/** RFC 7009: an unknown token and somebody else's token have no effect and the same answer. */
+/** RFC 7009: an unknown token and a token of another user have no effect and get the same answer. */
 export async function revokeToken(
   deps: RevokeDeps,
   by: Caller,
@@ -72,7 +72,7 @@ async function revokeRefreshToken(
   });
 }
 
-/** Ends the presented token and the refresh family it came from. */
+/** Ends the presented token and its refresh family. */
 export async function logOut(deps: RevokeDeps, by: Caller, origin: Origin): Promise<void> {
   const { sessionId } = by;
   const family = sessionId === undefined ? undefined : { id: sessionId };
@@ -106,7 +106,7 @@ export async function revokeUser(
     ? [await findMembership(db.read, userId), ...(await listMemberships(db.read, userId))]
     : [by.organizationId && (await findMembershipIn(db.read, by.organizationId, userId))];
   const targets = memberships.filter((one) => typeof one === 'object');
-  // Only the system administrator learns whether somebody exists elsewhere.
+  // Only the system administrator may learn whether a user exists in another organisation.
   if (targets.length === 0)
     throw refusal(isSystemAdministrator(by) ? 'USER_NOT_FOUND' : 'FOREIGN_ORGANIZATION');
   for (const target of targets) {
@@ -191,7 +191,7 @@ function ownerOf(family: RefreshFamily): TokenOwner {
   };
 }
 
-/** The own tokens; an administrator any of the organisation; a service any. */
+/** A person may revoke own tokens, an administrator those of the organisation, a service any. */
 function mayRevoke(by: Caller, owner: TokenOwner): boolean {
   if (by.kind === 'service' || isSystemAdministrator(by)) return true;
   if (owner.platformUserId !== undefined && owner.platformUserId === by.platformUserId) return true;
