@@ -41,7 +41,7 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountTokens(app, deps.tokens);
 }
 
-/** The routes of the plain internal listener. */
+/** The routes of the internal listener without TLS. */
 export function mountInternalRoutes(app: App, deps: Deps): void {
   mountInternal(app, deps.internal);
 }

@@ -28,7 +28,7 @@ export interface KeyRingOptions {
   readonly rotationMs: number;
 }
 
-interface Loaded {
+interface LoadedKeys {
   readonly current: SigningKey;
   readonly jwks: Jwks;
 }
@@ -45,7 +45,7 @@ export async function createKeyRing(options: KeyRingOptions): Promise<KeyRing> {
   };
 }
 
-async function load(options: KeyRingOptions, before?: Loaded): Promise<Loaded> {
+async function load(options: KeyRingOptions, before?: LoadedKeys): Promise<LoadedKeys> {
   const rows = await upkeep(options);
   const current = rows.find((row) => row.state === 'current');
   if (current === undefined) throw new AppError('internal', 'NO_SIGNING_KEY', 'no current signing key');

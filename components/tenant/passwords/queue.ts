@@ -1,7 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import { defaultHashCost, type HashCost, hashPassword, needsRehash, verifyPassword } from './hash.ts';
 
-export interface PasswordVerdict {
+export interface PasswordResult {
   readonly correct: boolean;
   /** The password rehashed with the current cost parameters, when the stored hash has others. */
   readonly rehashed?: string | undefined;
@@ -11,7 +11,7 @@ export interface PasswordVerdict {
 export interface Passwords {
   hash(password: string): Promise<string>;
   /** Without a stored hash it verifies a dummy, so that an unknown account takes as long as a known one. */
-  verify(password: string, stored: string | undefined): Promise<PasswordVerdict>;
+  verify(password: string, stored: string | undefined): Promise<PasswordResult>;
 }
 
 export interface PasswordQueueOptions {

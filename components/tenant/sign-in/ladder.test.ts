@@ -29,14 +29,14 @@ class Record {
   nowMs = 1_700_000_000_000;
   ladder: Ladder = emptyLadder;
   /** Time and network of the wrong passwords that were checked. */
-  readonly judged: { readonly atMs: number; readonly known: boolean; readonly network: string }[] = [];
+  readonly checked: { readonly atMs: number; readonly known: boolean; readonly network: string }[] = [];
 
   attempt(network: string, outcome: Extract<Outcome, 'wrong' | 'right' | 'proved'>) {
     const admission = admit(this.ladder, network, this.nowMs);
     if (admission.kind === 'slowed') return admission.kind;
     const isOpen = admission.kind === 'open';
     const known = isKnownNetwork(this.ladder, network, this.nowMs);
-    if (isOpen && outcome === 'wrong') this.judged.push({ atMs: this.nowMs, known, network });
+    if (isOpen && outcome === 'wrong') this.checked.push({ atMs: this.nowMs, known, network });
     const settled = settle(
       this.ladder,
       { network, outcome: isOpen ? outcome : 'ignored', nowMs: this.nowMs },
@@ -86,7 +86,7 @@ describe('the lockout ladder', () => {
     const record = new Record();
     record.attempt(home, 'right');
     for (let i = 0; i < 99; i++) record.attempt(networkNumber(i), 'wrong');
-    expect(record.judged).toHaveLength(unknownNetworksLimit.burst);
+    expect(record.checked).toHaveLength(unknownNetworksLimit.burst);
     expect(record.attempt('192.0.2.0/24', 'right')).toBe('slowed');
     expect(record.attempt(home, 'right')).toBe('right');
   });
@@ -191,16 +191,16 @@ describe('over any sequence of attempts from any networks', () => {
         let inARow = 0;
         for (const { network, outcome, waitMs } of steps) {
           record.nowMs += waitMs;
-          const before = record.judged.length;
+          const before = record.checked.length;
           const answer = record.attempt(networkNumber(network), outcome);
-          inARow = answer === 'right' || answer === 'proved' ? 0 : inARow + record.judged.length - before;
+          inARow = answer === 'right' || answer === 'proved' ? 0 : inARow + record.checked.length - before;
           expect(inARow).toBeLessThanOrEqual(MAX_FAILURES_IN_A_ROW);
           expect(record.ladder.networks.size).toBeLessThanOrEqual(maxNetworkRows);
         }
-        const unknown = record.judged.filter(({ known }) => !known).map(({ atMs }) => atMs);
+        const unknown = record.checked.filter(({ known }) => !known).map(({ atMs }) => atMs);
         expect(excessOf(unknown, unknownNetworksLimit)).toBe(0);
         const known = Map.groupBy(
-          record.judged.filter((each) => each.known),
+          record.checked.filter((each) => each.known),
           ({ network }) => network,
         );
         for (const guesses of known.values()) {
@@ -224,7 +224,7 @@ describe('over any sequence of attempts from any networks', () => {
           record.ladder = unlocked(record.ladder);
           guessOn();
         }
-        expect(record.judged).toHaveLength(MAX_FAILURES_IN_A_ROW + unlocks);
+        expect(record.checked).toHaveLength(MAX_FAILURES_IN_A_ROW + unlocks);
       }),
       { numRuns: 20 },
     );

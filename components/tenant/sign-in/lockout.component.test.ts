@@ -210,13 +210,13 @@ describe('progressive lockout by account and network', () => {
         },
       },
     ]);
-    const told = await tenant.db.read
+    const entries = await tenant.db.read
       .selectFrom('inbox_entries')
       .select('title')
       .where('platform_user_id', '=', id)
       .where('icon_key', '=', 'security.account-locked')
       .execute();
-    expect(told.map(({ title }) => title)).toContain(
+    expect(entries.map(({ title }) => title)).toContain(
       'Your account was locked for 198.51.100.0/24 after wrong passwords',
     );
   });

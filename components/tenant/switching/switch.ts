@@ -49,7 +49,7 @@ export async function switchOrganization(
     const nowMs = deps.clock.nowMs();
     if (from === undefined || from.revoked || from.expiresAtMs <= nowMs) throw refusal('SESSION_ENDED');
     if (account?.isActive !== true || membership === undefined) throw refusal('NOT_A_MEMBER');
-    return begin(tx, {
+    return startSession(tx, {
       membership,
       emailVerified: account.emailVerified,
       from,
@@ -60,7 +60,7 @@ export async function switchOrganization(
   return issueSession(deps, session);
 }
 
-interface Beginning {
+interface SessionStart {
   readonly membership: Membership;
   readonly emailVerified: boolean;
   readonly from: RefreshFamily;
@@ -68,8 +68,8 @@ interface Beginning {
   readonly nowMs: number;
 }
 
-async function begin(tx: Tx, beginning: Beginning): Promise<Session> {
-  const { membership, emailVerified, from, nowMs } = beginning;
+async function startSession(tx: Tx, start: SessionStart): Promise<Session> {
+  const { membership, emailVerified, from, nowMs } = start;
   const { identityId, platformUserId, organizationId, roles, orgType } = membership;
   const tier = resolveTier({ roles, orgType }) === 'platform' ? 'platform' : 'consumer';
   const family: NewFamily = {
@@ -93,7 +93,7 @@ async function begin(tx: Tx, beginning: Beginning): Promise<Session> {
     type: 'TokenIssued',
     identityId,
     platformUserId,
-    origin: beginning.origin,
+    origin: start.origin,
     success: true,
     details: { method: 'switch-org', tier, familyId: family.id, from: from.organizationId },
   });

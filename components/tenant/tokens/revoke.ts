@@ -24,7 +24,7 @@ export interface RevokeDeps {
   readonly notify: () => void;
 }
 
-interface Ending {
+interface RevocationRequest {
   readonly kind: RevocationKind;
   readonly key: string;
   readonly families?: FamilyFilter | undefined;
@@ -79,7 +79,7 @@ export async function logOut(deps: RevokeDeps, by: Caller, origin: Origin): Prom
   await deps.db.transact(async (tx) => {
     await record(tx, deps, { kind: 'token', key: by.tokenId, reason: 'logout', by, origin });
     if (family !== undefined) {
-      const ending = {
+      const revocation = {
         kind: 'family',
         key: family.id,
         families: family,
@@ -87,7 +87,7 @@ export async function logOut(deps: RevokeDeps, by: Caller, origin: Origin): Prom
         by,
         origin,
       } as const;
-      await record(tx, deps, ending);
+      await record(tx, deps, revocation);
     }
     await audit(tx, deps, { type: 'Logout', reason: 'logout', by, origin });
   });
@@ -145,35 +145,43 @@ export async function revokeOrganization(
   });
 }
 
-async function end(deps: RevokeDeps, ending: Ending): Promise<void> {
+async function end(deps: RevokeDeps, revocation: RevocationRequest): Promise<void> {
   await deps.db.transact(async (tx) => {
-    await record(tx, deps, ending);
-    await audit(tx, deps, { type: 'TokenRevoked', ...ending });
+    await record(tx, deps, revocation);
+    await audit(tx, deps, { type: 'TokenRevoked', ...revocation });
   });
   deps.notify();
 }
 
-function record(tx: Transactor<TenantDatabase>, deps: RevokeDeps, ending: Ending): Promise<void> {
-  return endTokens(tx, { ...ending, atMs: deps.clock.nowMs() });
+function record(
+  tx: Transactor<TenantDatabase>,
+  deps: RevokeDeps,
+  revocation: RevocationRequest,
+): Promise<void> {
+  return endTokens(tx, { ...revocation, atMs: deps.clock.nowMs() });
 }
 
-interface Ended extends Omit<Ending, 'kind' | 'key' | 'families'> {
+interface RevocationAudit extends Omit<RevocationRequest, 'kind' | 'key' | 'families'> {
   readonly type: 'TokenRevoked' | 'Logout';
   readonly kind?: RevocationKind;
   readonly key?: string;
 }
 
-async function audit(tx: Transactor<TenantDatabase>, deps: RevokeDeps, ended: Ended): Promise<void> {
-  const { by } = ended;
+async function audit(
+  tx: Transactor<TenantDatabase>,
+  deps: RevokeDeps,
+  entry: RevocationAudit,
+): Promise<void> {
+  const { by } = entry;
   await appendAudit(tx, {
-    organizationId: ended.organizationId ?? by.organizationId ?? SYSTEM_ORGANIZATION_ID,
+    organizationId: entry.organizationId ?? by.organizationId ?? SYSTEM_ORGANIZATION_ID,
     occurredAtMs: deps.clock.nowMs(),
-    type: ended.type,
+    type: entry.type,
     identityId: by.kind === 'user' ? by.subject : undefined,
     platformUserId: by.platformUserId,
-    origin: ended.origin,
+    origin: entry.origin,
     success: true,
-    details: { reason: ended.reason, kind: ended.kind, key: ended.key, by: by.clientId },
+    details: { reason: entry.reason, kind: entry.kind, key: entry.key, by: by.clientId },
   });
 }
 

@@ -12,13 +12,13 @@ export interface FamilyState {
  * rotate: next generation · repeat: the same successor again · reuse: the token was copied · dead: the family has
  * ended.
  */
-export type RotationVerdict = 'rotate' | 'repeat' | 'reuse' | 'dead';
+export type RotationResult = 'rotate' | 'repeat' | 'reuse' | 'dead';
 
 /**
  * RFC 9700 section 2.2.2. The successor of the previous generation is unused until the family advances past it, so the
  * generation number distinguishes a lost answer from a copied token.
  */
-export function judgeRotation(presented: number, family: FamilyState, nowMs: number): RotationVerdict {
+export function judgeRotation(presented: number, family: FamilyState, nowMs: number): RotationResult {
   if (family.revoked || nowMs >= family.expiresAtMs) return 'dead';
   if (presented === family.generation) return 'rotate';
   const isPrevious = presented === family.generation - 1;

@@ -115,7 +115,7 @@ async function requireHolders(
   }
 }
 
-interface Recorded {
+interface UserChange {
   readonly act: UserAct;
   readonly user: OrganizationUser;
   readonly requested: Change;
@@ -125,9 +125,9 @@ interface Recorded {
 async function record(
   tx: Transactor<TenantDatabase>,
   deps: AdministerDeps,
-  recorded: Recorded,
+  userChange: UserChange,
 ): Promise<void> {
-  const { act, user, requested } = recorded;
+  const { act, user, requested } = userChange;
   const { type, status, roles } = requested;
   // read after the lock, so that all tokens of earlier sign-ins were issued before this instant
   const atMs = deps.clock.nowMs();
@@ -147,16 +147,16 @@ async function record(
       ...(roles === undefined ? {} : { roles, before: user.roles }),
     },
   });
-  await notify(tx, recorded, { atMs, eventId });
+  await notify(tx, userChange, { atMs, eventId });
 }
 
 /** A suspension has no notice: a suspended user cannot read the inbox there, and the organisation states the reason. */
 async function notify(
   tx: Transactor<TenantDatabase>,
-  recorded: Recorded,
+  userChange: UserChange,
   { atMs, eventId }: { readonly atMs: number; readonly eventId: string },
 ): Promise<void> {
-  const { act, user, requested, organizationName } = recorded;
+  const { act, user, requested, organizationName } = userChange;
   const isRemoval = requested.type === 'UserRemovedFromOrganization';
   if (!isRemoval && requested.roles === undefined) return;
   const notice = isRemoval

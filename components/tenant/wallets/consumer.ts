@@ -133,13 +133,10 @@ class ConsumerLoop {
     if (isAppError(error, 'unavailable') || isAppError(error, 'timeout')) {
       log.info(
         { code: error.code, reason: error.message },
-        'the wallet service is not reachable; tokens carry the last known wallets until it answers',
+        'the wallet events cannot be consumed now; tokens carry the last known wallets',
       );
       return;
     }
-    log.error(
-      { err: error },
-      'an event of the wallet service cannot be applied; the consumer waits at it and retries',
-    );
+    log.error({ err: error }, 'the wallet events cannot be consumed; the consumer retries at the same event');
   }
 }

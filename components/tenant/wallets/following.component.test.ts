@@ -11,8 +11,7 @@ import { type Consumer, type EventSource, startWalletConsumer } from './consumer
 import { factOf, openWalletLog, type WalletLog } from './wallets.fixture.ts';
 
 const PERSON = 'person-1';
-const unreachable =
-  'the wallet service is not reachable; tokens carry the last known wallets until it answers';
+const unreachable = 'the wallet events cannot be consumed now; tokens carry the last known wallets';
 /** Longer than the deadline of any test. */
 const NEVER_MS = 3_600_000;
 
@@ -135,7 +134,7 @@ describe('the consumer of wallet events', () => {
     follow(5);
     await waitFor(() => failures > 2);
     expect(logged('error').map((line) => line['msg'])).toEqual([
-      'an event of the wallet service cannot be applied; the consumer waits at it and retries',
+      'the wallet events cannot be consumed; the consumer retries at the same event',
     ]);
   });
 

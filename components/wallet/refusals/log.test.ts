@@ -66,7 +66,7 @@ describe('reporting of refusals to the audit log', () => {
     await log.flush();
     expect(reported).toEqual([[expect.objectContaining({ ...refused, occurrences: 2 })]]);
     expect(runtime.lines.map(({ msg }) => msg)).toEqual([
-      'the tenant service cannot be reached; refusals are kept and reported later',
+      'refusals cannot be reported to the tenant service now; they are kept and retried',
       'refusals are reported again',
     ]);
   });

@@ -79,7 +79,7 @@ export class RefusalLog {
       if (!this.#isFailing)
         log.warn(
           { err: error },
-          'the tenant service cannot be reached; refusals are kept and reported later',
+          'refusals cannot be reported to the tenant service now; they are kept and retried',
         );
       this.#isFailing = true;
       return false;

@@ -263,7 +263,7 @@ describe('signing component, docket path', () => {
     expect(await epochOf(second, 0n)).toBe(2n);
     expect(await epochOf(first, 1n)).toBe('SIGNER_FENCED');
     expect(await epochOf(first, 2n)).toBe(2n);
-    // restores the database to an epoch before the third start
+    // a held epoch above the stored one, as after a restore of an older database
     expect(await epochOf(second, 3n)).toBe(3n);
     expect(await epochOf(first, 2n)).toBe('SIGNER_FENCED');
   });
