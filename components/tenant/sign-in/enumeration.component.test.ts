@@ -85,7 +85,7 @@ describe('a sign-in attempt does not reveal whether an account exists', () => {
     }
   });
 
-  it('the failure that locks an account costs the same as any other failure', async () => {
+  it('the failure that locks an account has the same cost as every other failure', async () => {
     await addUser('fifth');
     const seen: unknown[] = [];
     for (let i = 0; i < 6; i++) seen.push(await attempt('fifth', 'wrong'));
