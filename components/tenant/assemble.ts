@@ -32,7 +32,7 @@ import { createUnknownAddresses, type FindUnknown } from './sign-in/unknown-addr
 import { createTokenIssuer, type TokenIssuer } from './tokens/issue.ts';
 import type { RevokeDeps } from './tokens/revoke.ts';
 
-/** What the tenant is built from; tests bring their own database and bus. */
+/** The dependencies of the tenant; tests provide their own database and bus. */
 export interface Parts {
   readonly config: TenantConfig;
   readonly runtime: Runtime;
@@ -51,16 +51,16 @@ export interface Tenant {
   readonly limiter: RateLimiter;
   readonly authenticator: Authenticator;
   readonly revocations: RevocationView;
-  /** This service's own token for the calls that it makes. */
+  /** The token of this service for its outgoing calls. */
   readonly ownToken: () => Promise<string>;
 }
 
 const dayMs = 86_400_000;
-/** Two of the four threads that hash also read files and names. */
+/** Leaves two of the four threads of the libuv pool to file and DNS operations. */
 const passwordQueue = { concurrent: 2, waiting: 64 } as const;
 const revocationPageSize = 1_000;
 
-/** Builds and seeds everything that needs the database; listens to nothing yet. */
+/** Builds everything that needs the database and seeds it; opens no listener. */
 export async function assembleTenant(parts: Parts): Promise<Tenant> {
   const { config, runtime, db, bus } = parts;
   const { clock, installation } = runtime;
@@ -78,7 +78,7 @@ export async function assembleTenant(parts: Parts): Promise<Tenant> {
     signingKey: () => keys.current(),
     serviceLifetimeSeconds: config.CHANCERY_SERVICE_TOKEN_LIFETIME_SECONDS,
   });
-  // In a transaction, so that a database that is away is told from a fault of ours.
+  // In a transaction, because it distinguishes an unavailable database from an internal error.
   const principals = createPrincipalDirectory(
     (clientId) => db.transact((tx) => findPrincipal(tx, clientId)),
     clock,
@@ -186,7 +186,7 @@ async function seedOf(config: TenantConfig) {
   };
 }
 
-/** The same view as every other service has, fed from the own table. */
+/** The revocation view that every service has, here read from the local table. */
 function localRevocations({ runtime, db, bus }: Parts): RevocationView {
   const { clock, log } = runtime;
   return createRevocationView({

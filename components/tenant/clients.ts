@@ -13,7 +13,7 @@ export interface ClientOptions {
   readonly token: () => Promise<string>;
 }
 
-/** The wallet service's event log over gRPC; the connection opens with the first read. */
+/** Client of the event log in the wallet service, over gRPC; it connects on the first read. */
 export function connectWalletEvents(
   address: { readonly host: string; readonly port: number },
   options: ClientOptions,

@@ -36,7 +36,9 @@ interface Built extends ServiceParts {
   readonly cleanup: Cleanup;
 }
 
-/** The tenant service: resolves when it listens and is ready. It judges tokens by its own keys and revocations. */
+/**
+ * Builds the tenant service; resolves when it listens and is ready. It verifies tokens with local keys and revocations.
+ */
 export const createTenant = createService<TenantConfig, Built>({
   service: 'tenant',
   title: 'Tenant',
@@ -67,7 +69,7 @@ async function assemble(base: ServiceBase<TenantConfig>): Promise<Built> {
   return { authenticator, limiter, config, runtime, tenant, workload, parts, cleanup };
 }
 
-/** Begins after the listeners and waits for no other service: the wallet service starts later and needs this one. */
+/** Starts after the listeners and waits for no other service, because the wallet service needs this one to start. */
 function followWallets({ config, runtime, tenant, workload, parts, cleanup }: Built): void {
   const { log, telemetry } = runtime;
   const token = tenant.ownToken;
@@ -86,10 +88,10 @@ function followWallets({ config, runtime, tenant, workload, parts, cleanup }: Bu
   cleanup.add('wallet consumer', () => consumer.stop());
 }
 
-/** The plain listener for pods of the installation that have no identity yet; NetworkPolicies guard it. */
+/** The listener without TLS for pods of the installation that have no identity yet; NetworkPolicies restrict it. */
 async function listenInternal({ config, runtime, tenant, cleanup }: Built): Promise<string> {
   const { registry } = runtime.telemetry;
-  // Metrics of the two listeners have names of their own in the one registry of the process.
+  // The process has one registry, so the metrics of this listener need a separate name.
   const telemetry = createTelemetry({ service: 'tenant-internal', registry });
   const app = createHttpServer({
     runtime: { ...runtime, telemetry },
@@ -119,7 +121,7 @@ async function listenTokens({ config, runtime, tenant, workload, cleanup }: Buil
 }
 
 function addServices(server: RpcServer, { runtime, tenant, parts }: Built): void {
-  // Revocations are public among services: the SVID is enough, so that nobody needs a token to learn of dead ones.
+  // Any service may read revocations with its SVID alone: reading them must not depend on a valid token.
   server.add(RevocationService, revocationRpc({ read: parts.db.read, clock: runtime.clock }), {
     allow: () => true,
   });

@@ -29,7 +29,7 @@ export const tenantSettings = z.object({
     .max(254)
     .describe('E-mail address of the administrator that is seeded when the database has none.'),
   CHANCERY_ADMIN_PASSWORD_FILE: secretFile.describe(
-    'File with the seeded administrator’s password; an existing account keeps its own.',
+    'File with the password of the seeded administrator; the password of an existing account is not changed.',
   ),
   CHANCERY_SERVICE_SECRETS_DIR: z
     .string()
@@ -57,7 +57,9 @@ export const tenantSettings = z.object({
     .min(8)
     .max(64)
     .default(12)
-    .describe('Shortest password in characters; 15 is recommended where it is the only factor.'),
+    .describe(
+      'Minimum length of passwords in characters; 15 is recommended where the password is the only factor.',
+    ),
   CHANCERY_PASSWORD_GRANT_ENABLED: flag
     .default(true)
     .describe('Serves the password grant at the public token endpoint.'),
@@ -67,7 +69,7 @@ export const tenantSettings = z.object({
     .min(60)
     .max(28_800)
     .default(3600)
-    .describe('Life of service tokens.'),
+    .describe('Lifetime of service tokens.'),
   CHANCERY_SIGNING_KEY_ROTATION_DAYS: z.coerce
     .number()
     .int()

@@ -1,24 +1,27 @@
 import { AppError } from '#core/errors/errors.ts';
 
-/** Codes of this component beyond the generic ones; the kind decides the status. */
+/** Error codes of this component beyond the generic ones; the kind determines the HTTP status. */
 const table = {
   INVALID_CREDENTIALS: ['unauthenticated', 'The e-mail address or the password is wrong.'],
   TIER_NOT_ENTITLED: ['forbidden', 'The account is not entitled to the requested tier.'],
   INVALID_REFRESH_TOKEN: ['unauthenticated', 'The refresh token is invalid, used or expired.'],
   SESSION_ENDED: ['unauthenticated', 'The session of the token has ended: sign in again.'],
-  NOT_A_MEMBER: ['forbidden', 'The caller is no member of the organisation, or it is not open.'],
+  NOT_A_MEMBER: [
+    'forbidden',
+    'The caller is not a member of the organisation, or the organisation is not active.',
+  ],
   EMAIL_NOT_VERIFIED: ['forbidden', 'The e-mail address of the account is not verified.'],
-  ORG_LIMIT_REACHED: ['forbidden', 'The account has created as many organisations as it may.'],
+  ORG_LIMIT_REACHED: ['forbidden', 'The account has reached its limit of created organisations.'],
   SUBDOMAIN_CONFLICT: ['conflict', 'The subdomain is taken.'],
   SUBDOMAIN_RESERVED: ['invalid', 'The subdomain is reserved.'],
   ALREADY_A_MEMBER: ['conflict', 'The user already belongs to the organisation.'],
   PASSWORD_REFUSED: ['invalid', 'The password does not satisfy the policy.'],
   UNKNOWN_ROLE: ['invalid', 'The role does not exist.'],
   ROLE_NOT_GRANTABLE: ['forbidden', 'The caller may not grant this role.'],
-  FOREIGN_ORGANIZATION: ['forbidden', 'The organisation is not the caller’s.'],
+  FOREIGN_ORGANIZATION: ['forbidden', 'The organisation is not that of the caller.'],
   ORGANIZATION_NOT_FOUND: ['not_found', 'The organisation does not exist.'],
   ORGANIZATION_DELETED: ['gone', 'The organisation was deleted.'],
-  ORGANIZATION_BOUND: ['conflict', 'The organisation belongs to another resource.'],
+  ORGANIZATION_BOUND: ['conflict', 'The organisation is managed by another resource.'],
   PLATFORM_ORG_PROTECTED: [
     'conflict',
     'The platform’s own organisations cannot be suspended, deleted or adopted.',
@@ -27,16 +30,16 @@ const table = {
     'conflict',
     'The platform settings keep the Public organisation closed; PUT /api/platform/settings/public-org opens it.',
   ],
-  IMMUTABLE_FIELD: ['conflict', 'The organisation of this resource cannot be changed so.'],
+  IMMUTABLE_FIELD: ['conflict', 'The change concerns immutable fields of the organisation.'],
   ADOPTION_MISMATCH: ['conflict', 'The organisation to adopt differs from the resource.'],
   USER_OUTRANKS: ['forbidden', 'The user ranks above the caller.'],
   LAST_ADMINISTRATOR: ['conflict', 'The organisation would have no active administrator left.'],
-  INBOX_ENTRY_NOT_FOUND: ['not_found', 'The inbox has no such entry.'],
+  INBOX_ENTRY_NOT_FOUND: ['not_found', 'The inbox entry does not exist.'],
   USER_NOT_FOUND: ['not_found', 'The user does not exist.'],
   SHARED_SECRETS_DISABLED: ['conflict', 'shared secrets are disabled'],
   INVALID_CLIENT: ['unauthenticated', 'The client is unknown or its credential is wrong.'],
   PRINCIPAL_PROTECTED: ['invalid', 'Only principals of validators can be revoked.'],
-  UNKNOWN_SCOPE: ['invalid', 'A scope does not exist.'],
+  UNKNOWN_SCOPE: ['invalid', 'One of the scopes does not exist.'],
 } as const;
 
 export type TenantCode = keyof typeof table;
@@ -47,7 +50,7 @@ interface RefusalOptions {
   readonly cause?: unknown;
 }
 
-/** The refusal with this code, its kind and its text. */
+/** Creates the error of a code, with its kind and text. */
 export function refusal(code: TenantCode, options: RefusalOptions = {}): AppError {
   const [kind, message] = table[code];
   return new AppError(kind, code, message, options);

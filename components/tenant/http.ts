@@ -27,7 +27,7 @@ export interface Deps {
   readonly internal: InternalDeps;
 }
 
-/** The routes of the mutual-TLS listener: those behind the gateway, and those that the operator alone may call. */
+/** The routes of the mutual-TLS listener: those behind the gateway, and those that only the operator may call. */
 export function mountRoutes(app: App, deps: Deps): void {
   mountMetadata(app, deps.metadata);
   mountOrganizations(app, deps.organizations);
@@ -41,7 +41,7 @@ export function mountRoutes(app: App, deps: Deps): void {
   mountTokens(app, deps.tokens);
 }
 
-/** The routes of the plain internal listener. */
+/** The routes of the internal listener without TLS. */
 export function mountInternalRoutes(app: App, deps: Deps): void {
   mountInternal(app, deps.internal);
 }

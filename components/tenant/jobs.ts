@@ -1,6 +1,6 @@
 import type { Logger } from '#kit/log/log.ts';
 
-/** Work that comes again; a run that fails is logged and the next one tries again. */
+/** A periodic job; a failed run is logged and the next run retries. */
 export interface Job {
   readonly name: string;
   readonly everyMs: number;
@@ -8,7 +8,7 @@ export interface Job {
 }
 
 export interface Jobs {
-  /** Ends the timers and waits for what is running. */
+  /** Stops the timers and waits for running jobs. */
   stop(): Promise<void>;
 }
 

@@ -84,22 +84,22 @@ describe('the running tenant', () => {
   });
   afterAll(() => cleanup.run(runtime.log));
 
-  it('is alive, ready and measured', async () => {
+  it('answers liveness, readiness and metrics', async () => {
     expect((await ops('/ready')).status).toBe(200);
     expect((await ops('/alive')).status).toBe(200);
     expect((await ops('/metrics')).text).toContain('chancery_tenant_');
   });
 
-  it('lets the operator keep principals, which then mint with their certificate', async () => {
+  it('the operator creates principals, which then mint with their certificate', async () => {
     const operator = await workloadOf('service-operator');
     const principals = createRpcClient(PrincipalService, clientOf(operator, 'service-operator'));
-    const wish = {
+    const spec = {
       clientId: 'validator-7',
       serviceName: 'validator',
       scopes: ['dockets:write', 'registers:read'],
       canSignSystem: true,
     };
-    const { principalId } = await principals.upsertPrincipal(wish);
+    const { principalId } = await principals.upsertPrincipal(spec);
     const token = await tokensOf(await workloadOf('validator-7'), 'validator-7')();
     expect(decodeJwt(token)).toMatchObject({
       sub: principalId,
@@ -107,32 +107,32 @@ describe('the running tenant', () => {
       scope: 'dockets:write registers:read',
       can_sign_system: true,
     });
-    expect(await principals.upsertPrincipal({ ...wish, scopes: ['dockets:write'] })).toMatchObject({
+    expect(await principals.upsertPrincipal({ ...spec, scopes: ['dockets:write'] })).toMatchObject({
       principalId,
     });
-    await expect(principals.upsertPrincipal({ ...wish, scopes: ['root'] })).rejects.toMatchObject({
+    await expect(principals.upsertPrincipal({ ...spec, scopes: ['root'] })).rejects.toMatchObject({
       code: 'UNKNOWN_SCOPE',
     });
-    const gateway = { ...wish, clientId: 'service-gateway', serviceName: 'gateway', scopes: [] };
+    const gateway = { ...spec, clientId: 'service-gateway', serviceName: 'gateway', scopes: [] };
     await expect(principals.upsertPrincipal(gateway)).rejects.toMatchObject({ kind: 'invalid' });
     principals.close();
   });
 
-  it('lists principals and revokes a member’s, which comes back as another one', async () => {
+  it('lists principals and revokes that of a validator, which gets a new id when it is created again', async () => {
     const operator = await workloadOf('service-operator');
     const principals = createRpcClient(PrincipalService, clientOf(operator, 'service-operator'));
-    const wish = {
+    const spec = {
       clientId: 'validator-8',
       serviceName: 'validator',
       scopes: [...serviceOf('validator').scopes],
       canSignSystem: true,
     };
-    const { principalId } = await principals.upsertPrincipal(wish);
+    const { principalId } = await principals.upsertPrincipal(spec);
     const member = await workloadOf('validator-8');
     const token = await tokensOf(member, 'validator-8')();
-    const asked = async () =>
+    const statusOfCall = async () =>
       (await overMtls(member, { ...at('https'), path: '/api/auth/me', token })).status;
-    expect(await asked()).toBe(200);
+    expect(await statusOfCall()).toBe(200);
     const listed = async () => {
       const first = await principals.listPrincipals({ serviceName: 'validator', limit: 2 });
       expect([first.principals.length, first.complete]).toEqual([2, false]);
@@ -146,9 +146,9 @@ describe('the running tenant', () => {
       'validator-7',
       'validator-8',
     ]);
-    expect((await listed()).at(-1)).toMatchObject({ ...wish, principalId, status: PrincipalStatus.ACTIVE });
+    expect((await listed()).at(-1)).toMatchObject({ ...spec, principalId, status: PrincipalStatus.ACTIVE });
     expect(await principals.revokePrincipal({ clientId: 'validator-8' })).toMatchObject({ revoked: true });
-    await expect.poll(asked, { interval: 20, timeout: 2_000 }).toBe(401);
+    await expect.poll(statusOfCall, { interval: 20, timeout: 2_000 }).toBe(401);
     await expect(tokensOf(member, 'validator-8')()).rejects.toThrow();
     for (const clientId of ['validator-8', 'validator-unheard']) {
       expect(await principals.revokePrincipal({ clientId })).toMatchObject({ revoked: false });
@@ -157,32 +157,32 @@ describe('the running tenant', () => {
     await expect(principals.revokePrincipal({ clientId: 'service-wallet' })).rejects.toMatchObject({
       code: 'PRINCIPAL_PROTECTED',
     });
-    const renewed = await principals.upsertPrincipal(wish);
+    const renewed = await principals.upsertPrincipal(spec);
     expect(renewed.principalId).not.toBe(principalId);
-    expect(await principals.upsertPrincipal(wish)).toMatchObject(renewed);
+    expect(await principals.upsertPrincipal(spec)).toMatchObject(renewed);
     const again = await tokensOf(member, 'validator-8')();
     const answer = await overMtls(member, { ...at('https'), path: '/api/auth/me', token: again });
     expect(answer.status).toBe(200);
-    expect(await asked()).toBe(401);
+    expect(await statusOfCall()).toBe(401);
     principals.close();
   });
 
-  it('keeps organisations for the operator’s own connection only', async () => {
+  it('only the operator on its own connection may manage organisations of resources', async () => {
     const operator = await workloadOf('service-operator');
     const register = await workloadOf('service-register');
     const token = await tokensOf(operator, 'service-operator')();
     const target = { ...at('https'), path: '/api/internal/organizations', token };
-    const wish = { resourceUid: randomUUID(), name: 'Acme Works', subdomain: 'acme' };
-    expect(await overMtls(register, target, wish)).toMatchObject({ status: 403 });
-    expect(await overMtls(operator, target, wish)).toMatchObject({ status: 201 });
-    expect(await overMtls(operator, target, wish)).toMatchObject({ status: 200 });
+    const spec = { resourceUid: randomUUID(), name: 'Acme Works', subdomain: 'acme' };
+    expect(await overMtls(register, target, spec)).toMatchObject({ status: 403 });
+    expect(await overMtls(operator, target, spec)).toMatchObject({ status: 201 });
+    expect(await overMtls(operator, target, spec)).toMatchObject({ status: 200 });
   });
 
-  it('lets nobody else keep principals', async () => {
+  it('other services may not manage principals', async () => {
     const register = await workloadOf('service-register');
     const principals = createRpcClient(PrincipalService, clientOf(register, 'service-register'));
-    const wish = { clientId: 'service-register', serviceName: 'register', scopes: ['dockets:write'] };
-    await expect(principals.upsertPrincipal(wish)).rejects.toMatchObject({ kind: 'forbidden' });
+    const spec = { clientId: 'service-register', serviceName: 'register', scopes: ['dockets:write'] };
+    await expect(principals.upsertPrincipal(spec)).rejects.toMatchObject({ kind: 'forbidden' });
     principals.close();
   });
 
@@ -224,20 +224,20 @@ describe('the running tenant', () => {
     revocations.close();
   });
 
-  it('runs twice at once, and goes on when one of the two stops', async () => {
+  it('runs with two replicas, and continues when one of them stops', async () => {
     const twin = await begin();
     const operator = await workloadOf('service-operator');
     const token = await tokensOf(operator, 'service-operator')();
     const [host = '', port = ''] = (twin.addresses['https'] ?? '').split(':');
     const targets = [at('https'), { host, port: Number(port) }];
-    const upsert = (target: Endpoint, wish: object) =>
-      overMtls(operator, { ...target, path: '/api/internal/organizations', token }, wish);
-    const wish = { resourceUid: randomUUID(), name: 'Twins', subdomain: 'twins' };
-    const answers = await Promise.all(targets.map((target) => upsert(target, wish)));
+    const upsert = (target: Endpoint, spec: object) =>
+      overMtls(operator, { ...target, path: '/api/internal/organizations', token }, spec);
+    const spec = { resourceUid: randomUUID(), name: 'Twins', subdomain: 'twins' };
+    const answers = await Promise.all(targets.map((target) => upsert(target, spec)));
     expect(answers.map((answer) => answer.status).sort()).toEqual([200, 201]);
     expect(answers[0]?.body['organizationId']).toBe(answers[1]?.body['organizationId']);
     await twin.stop();
-    expect(await upsert(at('https'), { ...wish, name: 'One of them' })).toMatchObject({
+    expect(await upsert(at('https'), { ...spec, name: 'One of them' })).toMatchObject({
       status: 200,
       body: { name: 'One of them', version: 2 },
     });

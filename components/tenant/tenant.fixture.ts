@@ -61,7 +61,7 @@ export async function makeTenantFiles(name: string, extra: Env = {}): Promise<Te
   return { directory, env, secretOf, remove: () => rm(directory, { recursive: true, force: true }) };
 }
 
-/** A tenant with both HTTP applications for inject, a clock moved by hand and a bus inside the process. */
+/** A tenant with both HTTP applications for inject, a manual clock and an in-process bus. */
 export interface TestTenant extends Tenant {
   readonly db: Database<TenantDatabase>;
   readonly clock: ManualClock;
@@ -77,7 +77,7 @@ export async function startTestTenant(name: string, extra: Env = {}): Promise<Te
   return startReplica(files);
 }
 
-/** Another replica on the same database when the files are those of a running tenant. */
+/** With the files of a running tenant, it is another replica on the same database. */
 export async function startReplica(files: TenantFiles): Promise<TestTenant> {
   const config = loadConfig(tenantSettings, files.env);
   const clock = manualClock(Date.now());
@@ -149,14 +149,14 @@ export function bearer(token: string) {
   return { authorization: `Bearer ${token}` };
 }
 
-/** Marks an address as verified; it has one account. */
+/** Marks the address of the only account that has it as verified. */
 export async function verifyAddress(tenant: Pick<TestTenant, 'db'>, email: string): Promise<void> {
   await tenant.db.transact((tx) =>
     tx.updateTable('platform_users').set({ email_verified: true }).where('email', '=', email).execute(),
   );
 }
 
-/** Tokens by the password grant. */
+/** Gets tokens with the password grant. */
 export async function grant(
   tenant: Pick<TestTenant, 'app'>,
   username: string = adminEmail,

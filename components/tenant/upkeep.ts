@@ -12,7 +12,7 @@ const minuteMs = 60_000;
 const dayMs = 86_400_000;
 const auditBatch = 5_000;
 
-/** What the service does by the clock: signing keys, the log of mints, and rows that have served. */
+/** Periodic jobs of the service: key rotation, the mint log, and deletion of expired rows. */
 export function upkeepJobs(
   parts: Pick<Parts, 'db' | 'runtime'>,
   tenant: Pick<Tenant, 'keys' | 'mintLog'>,

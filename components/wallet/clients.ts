@@ -12,7 +12,7 @@ export interface ClientOptions {
   readonly token: () => Promise<string>;
 }
 
-/** The audit logs that the tenant service keeps, over gRPC; the connection opens with the first report. */
+/** Client of the audit logs in the tenant service, over gRPC; it connects on the first report. */
 export function connectAudit(
   address: { readonly host: string; readonly port: number },
   options: ClientOptions,

@@ -114,7 +114,7 @@ describe('the wallet service, started', () => {
     return promise;
   }
 
-  test('is ready, and a second replica on the same database has the same control key', async () => {
+  test('becomes ready, and a second replica on the same database has the same control key', async () => {
     const ready = await fetch(`http://${wallet.addresses.ops}/ready`);
     expect(ready.status).toBe(200);
     const second = await startWallet(env);
@@ -172,7 +172,7 @@ describe('the wallet service, started', () => {
     expect(await vote(2n, {})).toMatchObject({ case: 'signed' });
     expect(await vote(3n, { docketHash: 'ee'.repeat(32) })).toMatchObject({
       case: 'refusal',
-      value: { code: 'DOUBLE_SIGN_REFUSED', message: 'height 1, round 0, step 3 is signed already' },
+      value: { code: 'DOUBLE_SIGN_REFUSED', message: 'height 1, round 0, step 3 is already signed' },
     });
     const second = await (await signerClient('validator-0')).signConsensus.open();
     await second.send({ requestId: 1n, message: { case: 'open', value: { validatorId: 'validator-0' } } });
@@ -191,7 +191,7 @@ describe('the wallet service, started', () => {
     second.close();
   });
 
-  test('people reach it with a bearer through a service of the installation; SignDigest takes their token', async () => {
+  test('a person calls it with a bearer token through a service of the installation; SignDigest takes that token', async () => {
     const gateway = await tenant.workload('service-gateway');
     expect((await overHttps(gateway, '/api/wallets')).status).toBe(401);
     const alice = await tenant.token('platform', { platform_user_id: crypto.randomUUID(), roles: ['User'] });
@@ -218,7 +218,7 @@ describe('the wallet service, started', () => {
     });
   });
 
-  test('the event log is for the tenant service with its token, and for nobody else', async () => {
+  test('only the tenant service with its own token may read the event log', async () => {
     const reader = async (clientId: string, token?: string) => {
       const workload = await tenant.workload(clientId);
       const rpc = createRpcClient(EventService, {
@@ -240,7 +240,7 @@ describe('the wallet service, started', () => {
     await expect(bare.readEvents({})).rejects.toMatchObject({ kind: 'unauthenticated' });
   });
 
-  test('wrong settings: every fault at once; a KEK of another size and another KEK than the rows have', async () => {
+  test('invalid settings are reported all at once; a KEK of a wrong size or one that did not wrap the rows is refused', async () => {
     const broken = {
       ...env,
       CHANCERY_KEK_FILE: '/nowhere',

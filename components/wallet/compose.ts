@@ -38,7 +38,9 @@ interface Parts extends ServiceParts {
   readonly deps: WalletHttpDeps & SignControlDeps;
 }
 
-/** Builds the wallet service; resolves when it listens, its key for register control exists and tokens can be judged. */
+/**
+ * Builds the wallet service; resolves when it listens, the key for register control exists and tokens can be verified.
+ */
 export const createWallet = createService<WalletConfig, Parts>({
   service: 'wallet',
   title: 'Chancery wallet service',
@@ -46,7 +48,7 @@ export const createWallet = createService<WalletConfig, Parts>({
   assemble,
   rpc: addServices,
   routes: (app, { deps }) => mountRoutes(app, deps),
-  // Readers of the event log that did not reach this service before read it now.
+  // Wakes consumers of the event log that could not reach this service before it listened.
   listening: (_base, { deps }) => deps.notify(),
 });
 
@@ -76,7 +78,7 @@ async function assemble(base: ServiceBase<WalletConfig>): Promise<Parts> {
   return { authenticator, deps };
 }
 
-/** What this service refuses, reported to the audit logs of the tenant service once a second and before it stops. */
+/** Reports refusals to the audit logs of the tenant service, once a second and once more before the process stops. */
 function startRefusalLog(
   { config, runtime, workload, cleanup }: ServiceBase<WalletConfig>,
   token: () => Promise<string>,
@@ -97,7 +99,8 @@ function startRefusalLog(
 }
 
 function addServices(server: RpcServer, { deps }: Parts): void {
-  // Any service of the installation reaches the handlers; the signing component refuses inside, where it can audit.
+  // Every service of the installation may call; the signing component authorises in its handlers, which write the audit
+  // row.
   server.add(WalletService, walletHandlers(deps), { allow: () => true, requireToken: true });
   server.add(SystemSignerService, systemSignerHandlers(deps), { allow: () => true });
   server.add(EventService, eventHandlers(deps.db.read), { allow: mayReadEvents, requireToken: true });

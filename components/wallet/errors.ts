@@ -1,30 +1,36 @@
 import { AppError, type ErrorKind } from '#core/errors/errors.ts';
 
-/** Every refusal of this component that a client can match on. */
+/** Error codes of this component, on which clients can match. */
 const REFUSALS = {
   WALLET_NOT_FOUND: ['not_found', 'the wallet does not exist'],
-  WALLET_EXISTS: ['conflict', 'a wallet with this key exists already'],
+  WALLET_EXISTS: ['conflict', 'a wallet with this key already exists'],
   WALLET_LOCKED: ['locked', 'the wallet is locked'],
   WALLET_ACCESS_DENIED: ['forbidden', 'the caller may not use this wallet'],
-  ORGANIZATION_WALLET_EXISTS: ['conflict', 'the organisation has its signing wallet already'],
-  ORGANIZATION_KEY_TYPE: ['invalid', 'a wallet of an organisation needs derivable keys: ED25519 or NISTP256'],
-  KEY_TYPE_NOT_RECOVERABLE: ['invalid', 'only ED25519 and NISTP256 wallets come back from a mnemonic'],
-  ALGORITHM_MISMATCH: ['invalid', 'the algorithm is not the one of the wallet'],
+  ORGANIZATION_WALLET_EXISTS: ['conflict', 'the organisation already has its signing wallet'],
+  ORGANIZATION_KEY_TYPE: [
+    'invalid',
+    'a wallet of an organisation needs a key type with derivation: ED25519 or NISTP256',
+  ],
+  KEY_TYPE_NOT_RECOVERABLE: ['invalid', 'only ED25519 and NISTP256 wallets can be recovered from a mnemonic'],
+  ALGORITHM_MISMATCH: ['invalid', 'the algorithm does not match the key type of the wallet'],
   ALGORITHM_UNKNOWN: ['invalid', 'the algorithm is not ED25519, NISTP256 or RSA-4096'],
   UNKNOWN_DERIVATION_CONTEXT: ['invalid', 'the derivation context is unknown'],
   DERIVATION_CONTEXT_RESERVED: [
     'forbidden',
-    'the key of this derivation context signs through the routes of its purpose alone',
+    'the key of this derivation context signs only through the routes of its purpose',
   ],
   HYBRID_UNSUPPORTED: ['not_implemented', 'hybrid signatures are not supported'],
   PREHASH_LENGTH: ['invalid', 'pre-hashed data must be exactly 32 bytes'],
-  PERSON_REQUIRED: ['forbidden', 'wallets belong to people and organisations; this token is neither'],
-  GRANT_EXISTS: ['conflict', 'the subject holds an active grant on this wallet'],
+  PERSON_REQUIRED: [
+    'forbidden',
+    'wallets belong to people and organisations; this token belongs to a service',
+  ],
+  GRANT_EXISTS: ['conflict', 'the subject already holds an active grant on this wallet; revoke it first'],
   GRANT_NOT_FOUND: ['not_found', 'the subject holds no grant on this wallet'],
-  GRANT_EXPIRY_PAST: ['invalid', 'expiresAt lies in the past'],
+  GRANT_EXPIRY_PAST: ['invalid', 'expiresAt is in the past'],
   OWNER_NOT_GRANTABLE: ['forbidden', 'an Administrator may not grant Owner'],
-  SIGNING_KEY_UNKNOWN: ['not_found', 'the key is none of this validator'],
-  SIGNING_KEYS_EXHAUSTED: ['conflict', 'the validator has as many keys as one may have'],
+  SIGNING_KEY_UNKNOWN: ['not_found', 'this validator has no such key'],
+  SIGNING_KEYS_EXHAUSTED: ['conflict', 'the validator has reached the maximum number of keys'],
   SCOPE_REQUIRED: ['forbidden', 'a grant on a wallet of an organisation must name derivation contexts'],
 } as const satisfies Record<string, readonly [ErrorKind, string]>;
 

@@ -9,7 +9,7 @@ import { mountSigningRoutes, type SigningRouteDeps } from './signing/routes.ts';
 import { mountValidatorKeyRoutes, type ValidatorKeyDeps } from './system-signer/routes.ts';
 import { mountWalletRoutes, type WalletRouteDeps } from './wallets/routes.ts';
 
-/** What the routes need when they are called; registering them touches none of it. */
+/** Dependencies of the route handlers; registering the routes uses none of them. */
 export type WalletHttpDeps = WalletRouteDeps &
   SigningRouteDeps &
   DecryptDeps &

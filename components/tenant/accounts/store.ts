@@ -9,9 +9,9 @@ type DB = TenantDatabase;
 type AccountRow = Selectable<PlatformUserTable>;
 
 /**
- * The account that a sign-in addresses, in one statement whatever the outcome. With a subdomain: the account that is a member of
- * that organisation, which for an unverified account is its home alone. Without one: the verified account, else the only
- * unverified one that is still a member of its home.
+ * The account of a sign-in, found by one statement in every case. With a subdomain: the account that is a member of
+ * that organisation; an unverified account is a member only of its home organisation. Without a subdomain: the verified
+ * account, else the only unverified account that is still a member of its home organisation.
  *
  * @param email normalised
  * @param subdomain normalised
@@ -54,7 +54,9 @@ export interface NewAccountRow {
   readonly displayName: string;
   readonly passwordHash: string;
   readonly emailVerified: boolean;
-  /** The organisation that makes the account; the only one that it opens while its address is not verified. */
+  /**
+   * The organisation that creates the account; while the address is not verified, the account gives access to no other.
+   */
   readonly homeOrganizationId: string;
   readonly createdAtMs: number;
 }
@@ -66,14 +68,14 @@ export interface ClaimedAccount {
 }
 
 /**
- * The account under which an organisation adds an address, held until the transaction ends: the verified one, else the
- * organisation's own unverified one, else a new one. A row that is verified takes over no unverified account. One statement
- * in each of these cases, so that its duration does not tell which one it was.
+ * The account under which an organisation adds an address, locked until the transaction ends: the verified account,
+ * else the organisation's own unverified account, else a new account. A verified account does not take over unverified
+ * ones. Each case runs one statement, so that the duration does not reveal which case applied.
  */
 export async function claimAccount(tx: Transactor<DB>, row: NewAccountRow): Promise<ClaimedAccount> {
-  // nothing is found when another transaction inserts the row at the same time; it has committed by now
+  // the statement returns no row when a concurrent transaction inserts it; that transaction has committed by now
   const claimed = (await findOrInsert(tx, row)) ?? (await findOrInsert(tx, row));
-  if (claimed === undefined) throw new AppError('internal', 'ROW_MISSING', 'an account was not inserted');
+  if (claimed === undefined) throw new AppError('internal', 'ROW_MISSING', 'the account was not inserted');
   return claimed;
 }
 

@@ -22,7 +22,7 @@ interface Listed {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
+describe('the audit log of an organisation', () => {
   let tenant: TestTenant;
   let admin: string;
   let acme: string;
@@ -44,8 +44,8 @@ describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
   const typesOf = async (query: string) => (await events(query)).map(({ eventType }) => eventType);
   const serviceToken = async (client_id: string, scope?: string): Promise<string> => {
     const client_secret = tenant.files.secretOf(client_id);
-    const wish = { grant_type: 'client_credentials', client_id, client_secret };
-    const form = formOf(scope === undefined ? wish : { ...wish, scope });
+    const grant = { grant_type: 'client_credentials', client_id, client_secret };
+    const form = formOf(scope === undefined ? grant : { ...grant, scope });
     return (await tenant.internal.inject({ ...form, url: tokenPath })).json().access_token;
   };
   const report = (payload: object, token = wallet) => send('POST', refusals, token, payload);
@@ -71,7 +71,7 @@ describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
   });
   afterAll(() => tenant.stop());
 
-  it('lists events newest first, with who, whence and what', async () => {
+  it('lists events newest first, with actor, origin and details', async () => {
     const answer = (await read()).json();
     expect(answer).toMatchObject({ page: 1, pageSize: 50, totalCount: answer.events.length });
     const [newest] = answer.events as Listed[];
@@ -145,7 +145,7 @@ describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
     expect(Object.keys(answer.json().errors)).toEqual([field]);
   });
 
-  it('is read by auditors and administrators of the organisation and by the system administrator alone', async () => {
+  it('only auditors and administrators of the organisation and the system administrator may read it', async () => {
     const url = `/api/organizations/${acme}/audit`;
     const status = async (token: string | undefined, path = url) =>
       (await send('GET', path, token)).statusCode;
@@ -168,7 +168,7 @@ describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
     expect(seen.filter(({ id }) => foreign.has(id))).toEqual([]);
   });
 
-  it('keeps a refusal that a service reports, under the name of its token', async () => {
+  it('stores a refusal reported by a service, under the client id of its token', async () => {
     const { platform_user_id: person } = decodeJwt(tokenOf('user'));
     const occurredAt = new Date(tenant.clock.nowMs() - 5_000).toISOString();
     const told = {
@@ -199,7 +199,7 @@ describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
     expect(await typesOf(`?userId=${String(person)}&eventType=PermissionDenied`)).toHaveLength(1);
   });
 
-  it('counts the same refusal of a minute in one event, also of parallel reports', async () => {
+  it('counts equal refusals of a minute in one event, also from concurrent reports', async () => {
     const minuteMs = Math.floor(tenant.clock.nowMs() / 60_000) * 60_000;
     const at = (ms: number) => new Date(minuteMs + ms).toISOString();
     const one = { ...refused(), action: 'wallet.access', resourceId: 'w1same', occurredAt: at(0) };
@@ -229,12 +229,12 @@ describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
     [{ occurredAt: 'now' }, 400, 'INVALID_REQUEST'],
     [{ occurredAt: '2099-01-01T00:00:00Z' }, 400, 'INVALID_REQUEST'],
     [{ organizationId: '00000000-0000-4000-8000-000000000000' }, 404, 'ORGANIZATION_NOT_FOUND'],
-  ])('takes no refusal with %j', async (change, status, code) => {
+  ])('rejects a refusal with %j', async (change, status, code) => {
     const answer = await report({ ...refused(), ...change });
     expect([answer.statusCode, answer.json().code]).toEqual([status, code]);
   });
 
-  it('takes refusals from services with the scope alone', async () => {
+  it('accepts refusals only from services with the scope', async () => {
     expect((await report(refused(), admin)).statusCode).toBe(403);
     expect((await send('POST', refusals, undefined, refused())).statusCode).toBe(401);
     expect((await report(refused(), await serviceToken('service-register'))).statusCode).toBe(403);
@@ -242,7 +242,7 @@ describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
     expect((await report(refused(), narrowed)).statusCode).toBe(403);
   });
 
-  it('takes what a service has gathered over gRPC, and passes over organisations that are not there', async () => {
+  it('accepts batches of refusals over gRPC and skips organisations that do not exist', async () => {
     const handlers = auditRpc({ db: tenant.db, clock: tenant.clock });
     const peer = { clientId: 'service-wallet', spiffeId: 'spiffe://test/service/service-wallet' };
     const context = (by: Caller) => ({ peer, caller: by, signal: new AbortController().signal });
@@ -296,7 +296,7 @@ describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
     expect(half).toEqual([]);
   });
 
-  it('keeps events as long as the organisation says', async () => {
+  it('the organisation sets the retention of its events', async () => {
     const url = `/api/organizations/${acme}/audit/retention`;
     const administrator = tokenOf('administrator');
     const get = async () => (await send('GET', url, administrator)).json();
@@ -325,7 +325,7 @@ describe('the audit log of an organisation (identity.md 4.11, A18)', () => {
     expect(changes.map(({ details }) => details['auditRetentionMonths'])).toEqual([1, 6]);
   });
 
-  it('the upkeep removes what is older, of each organisation by its own measure', async () => {
+  it('the retention job deletes older events by the retention of each organisation', async () => {
     const dayMs = 86_400_000;
     const old = new Date(tenant.clock.nowMs() - 40 * dayMs);
     const rows = [acme, other, SYSTEM_ORGANIZATION_ID].map((organization_id) => ({

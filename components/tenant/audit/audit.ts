@@ -1,4 +1,4 @@
-/** Everything that an audit log may say of what happened (identity.md 4.11, and what custom resources do). */
+/** Every action that an audit log may record, the actions of custom resources included. */
 export const AUDIT_EVENT_TYPES = [
   'Login',
   'LoginFailed',
@@ -59,18 +59,18 @@ export const AUDIT_EVENT_TYPES = [
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 
-/** The type that a text names in any case; undefined for anything else. */
+/** Parses the name of a type, case-insensitively; undefined for any other text. */
 export function findAuditEventType(text: string): AuditEventType | undefined {
   return AUDIT_EVENT_TYPES.find((type) => type.toLowerCase() === text.trim().toLowerCase());
 }
 
-/** Where a request came from, as far as the listener knows. */
+/** The origin of a request, as far as the listener knows it. */
 export interface Origin {
   readonly ipAddress?: string | undefined;
   readonly userAgent?: string | undefined;
 }
 
-/** Details never hold tokens, codes or passwords. */
+/** Details never contain tokens, codes or passwords. */
 export interface AuditEvent {
   readonly organizationId: string;
   readonly occurredAtMs: number;
@@ -82,16 +82,16 @@ export interface AuditEvent {
   readonly details?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What another service has refused to somebody. */
+/** A refusal that another service reports. */
 export interface ReportedRefusal {
   readonly organizationId: string;
-  /** As `wallet.sign`. */
+  /** For example `wallet.sign`. */
   readonly action: string;
   readonly reason: string;
   readonly resourceType?: string | undefined;
   readonly resourceId?: string | undefined;
   readonly platformUserId?: string | undefined;
   readonly occurredAtMs: number;
-  /** How often it occurred in that minute. */
+  /** Number of occurrences in that minute. */
   readonly occurrences: number;
 }

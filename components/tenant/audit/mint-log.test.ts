@@ -3,7 +3,7 @@ import { manualClock } from '#kit/clock/clock.ts';
 import type { AuditEvent } from './audit.ts';
 import { createMintLog } from './mint-log.ts';
 
-it('writes one row per principal, credential and flush, and loses nothing when a flush fails', async () => {
+it('writes one row per principal, credential and flush, and keeps the counts when a flush fails', async () => {
   const written: AuditEvent[][] = [];
   let fails = false;
   const log = createMintLog({

@@ -11,8 +11,8 @@ interface MintCount {
 }
 
 /**
- * Service tokens are minted too often for a row each: one row per principal, kind of credential and flush says how
- * many. Bounded by the number of principals.
+ * Service tokens are minted too often for one row each. One row per principal, kind of credential and flush stores
+ * their number. The size is bounded by the number of principals.
  */
 export interface MintLog {
   count(principalId: string, clientId: string, credential: string): void;

@@ -12,27 +12,28 @@ export interface AuditDeps {
   readonly clock: Clock;
 }
 
-/** A refusal as the internal route takes it. */
+/** A refusal as the internal route receives it. */
 export interface NamedRefusal extends Omit<ReportedRefusal, 'occurredAtMs' | 'occurrences'> {
-  /** Now when absent. */
+  /** The current time when absent. */
   readonly occurredAtMs: number | undefined;
-  /** Client id of the reporter, by its token. */
+  /** Client id of the reporting service, from its token. */
   readonly service: string;
 }
 
-/** Clocks of services may differ so much. */
+/** Tolerated difference between the clocks of two services. */
 const aheadMs = 60_000;
 
 /**
- * Keeps a refusal as an event of type PermissionDenied. The same one of a service is one event a minute, which counts how often it
- * occurred: somebody who tries on and on does not fill the log. Throws ORGANIZATION_NOT_FOUND, INVALID_REQUEST.
+ * Stores a refusal as an event of type PermissionDenied. Equal refusals of a service within a minute are one event with
+ * a count, so that a client that repeats a refused request does not fill the log.
+ * @throws ORGANIZATION_NOT_FOUND, INVALID_REQUEST
  */
 export async function reportRefusal(deps: AuditDeps, { service, ...named }: NamedRefusal): Promise<void> {
   const nowMs = deps.clock.nowMs();
   const occurredAtMs = named.occurredAtMs ?? nowMs;
   if (occurredAtMs > nowMs + aheadMs) {
     const errors = { occurredAt: ['lies in the future'] };
-    throw new AppError('invalid', genericCode('invalid'), 'The refusal has not occurred yet.', {
+    throw new AppError('invalid', genericCode('invalid'), 'The time of the refusal is in the future.', {
       details: { errors },
     });
   }
@@ -41,7 +42,7 @@ export async function reportRefusal(deps: AuditDeps, { service, ...named }: Name
   if (!isKept) throw refusal('ORGANIZATION_NOT_FOUND');
 }
 
-/** The same for what a service has gathered; organisations that do not exist, any more perhaps, are passed over. */
+/** Stores a batch of refusals; refusals of organisations that do not exist or were deleted are skipped. */
 export async function reportRefusals(
   deps: AuditDeps,
   service: string,
@@ -49,7 +50,7 @@ export async function reportRefusals(
 ): Promise<void> {
   const nameOf = ({ organizationId, action, resourceId, platformUserId, occurredAtMs }: ReportedRefusal) =>
     JSON.stringify([organizationId, action, resourceId, platformUserId, occurredAtMs]);
-  // in one order, so that replicas that report the same at once do not wait for each other in a circle
+  // in a fixed order, so that concurrent reports of the same refusals do not deadlock
   const ordered = gathered.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
   await deps.db.transact(async (tx) => {
     const nowMs = deps.clock.nowMs();

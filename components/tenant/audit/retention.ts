@@ -8,14 +8,14 @@ import type { Origin } from './audit.ts';
 import type { AuditDeps } from './refusals.ts';
 import { appendAudit } from './store.ts';
 
-/** Months that an organisation's events are kept. Throws ORGANIZATION_NOT_FOUND. */
+/** Retention of an organisation's events in months. @throws ORGANIZATION_NOT_FOUND */
 export async function getRetention(db: Reader<TenantDatabase>, organizationId: string): Promise<number> {
   const organization = await findOrganization(db, organizationId);
   if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
   return organization.auditRetentionMonths;
 }
 
-export interface RetentionWish {
+export interface RetentionChange {
   readonly organizationId: string;
   /** 1 to 120 */
   readonly retentionMonths: number;
@@ -23,9 +23,9 @@ export interface RetentionWish {
   readonly origin: Origin;
 }
 
-/** Older events go within the hour. Throws ORGANIZATION_NOT_FOUND. */
-export async function setRetention(deps: AuditDeps, wish: RetentionWish): Promise<void> {
-  const { organizationId, retentionMonths, by, origin } = wish;
+/** Sets the retention. Older events are deleted within an hour. @throws ORGANIZATION_NOT_FOUND */
+export async function setRetention(deps: AuditDeps, change: RetentionChange): Promise<void> {
+  const { organizationId, retentionMonths, by, origin } = change;
   await deps.db.transact(async (tx) => {
     const organization = await lockOrganization(tx, organizationId);
     if (organization === undefined || organization.deletedAtMs !== undefined) {

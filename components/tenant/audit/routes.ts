@@ -41,10 +41,10 @@ const querySchema = paging({ defaultSize: 50, maxSize: 200, outOfRange: 'clamp' 
       })
       .optional()
       .describe('As `Login`, in any case.'),
-    userId: identifier.optional().describe('Of the user in the organisation, or of the person.'),
+    userId: identifier.optional().describe('Id of the user in the organisation, or of the person.'),
   })
   .refine(({ startDate, endDate }) => firstMsOf(startDate) < endMsOf(endDate), {
-    message: 'begins after endDate',
+    message: 'must be before endDate',
     path: ['startDate'],
   });
 
@@ -53,7 +53,7 @@ const retentionSchema = z.object({ retentionMonths: months });
 const newRetentionSchema = z
   .object({ retentionMonths: months.optional(), months: months.optional() })
   .refine((body) => (body.retentionMonths === undefined) !== (body.months === undefined), {
-    message: 'name the months once, as retentionMonths',
+    message: 'retentionMonths is required, and must not be given twice',
     path: ['retentionMonths'],
   })
   .transform((body) => body.retentionMonths ?? body.months)
@@ -67,7 +67,7 @@ const refusalSchema = z.object({
   occurredAt: instant.optional(),
 });
 
-/** The audit log of an organisation (specification document 1, section 4; identity.md 4.11). */
+/** The audit log of an organisation (specification document 1, section 4). */
 export function mountAudit(app: App, deps: AuditDeps): void {
   mountReading(app, deps);
   mountRetention(app, deps);
@@ -159,12 +159,12 @@ function mountRetention(app: App, deps: AuditDeps): void {
   );
 }
 
-/** Milliseconds since the epoch; the beginning of time when absent. */
+/** Lower bound in milliseconds since the epoch; no bound when absent. */
 function firstMsOf(text: string | undefined): number {
   return text === undefined ? Number.NEGATIVE_INFINITY : Date.parse(text);
 }
 
-/** The first millisecond that is too late; the end of time when absent. */
+/** Exclusive upper bound in milliseconds since the epoch; no bound when absent. */
 function endMsOf(text: string | undefined): number {
   if (text === undefined) return Number.POSITIVE_INFINITY;
   return Date.parse(text) + (text.includes('T') ? 1 : dayMs);

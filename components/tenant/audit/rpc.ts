@@ -27,7 +27,7 @@ const gatheredSchema = z
   )
   .max(mostRefusals);
 
-/** Who calls is the reporter; a request that holds anything unreadable is refused whole. */
+/** The calling service is recorded as the reporter. A request with one invalid refusal is refused as a whole. */
 export function auditRpc(deps: AuditDeps): RpcHandlers<(typeof AuditService)['method']> {
   return {
     reportRefusals: async ({ refusals }, { caller, peer }) => {

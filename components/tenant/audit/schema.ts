@@ -1,7 +1,7 @@
 import { identifier } from '#core/identity/identifier.ts';
 import { line } from '../requests/line.ts';
 
-/** Members of a refusal that a service reports, over HTTP as over gRPC; those behind `reason` may be absent. */
+/** Members of a reported refusal, for HTTP and gRPC; those after `reason` are optional. */
 export const refusalShape = {
   organizationId: identifier,
   action: line.min(1).max(100),

@@ -11,7 +11,7 @@ export async function appendAudit(tx: Transactor<TenantDatabase>, ...events: Aud
   await tx.insertInto('audit_events').values(events.map(rowOf)).execute();
 }
 
-/** The same for one event, which gives its id. */
+/** Appends one event; returns its id. */
 export async function appendAuditEvent(tx: Transactor<TenantDatabase>, event: AuditEvent): Promise<string> {
   const { id } = await tx
     .insertInto('audit_events')
@@ -36,7 +36,10 @@ function rowOf(event: AuditEvent) {
   };
 }
 
-/** Inserts an event, or adds its `details.occurrences` to the event with the same key. Only the hash of the key is stored. */
+/**
+ * Inserts an event, or adds its `details.occurrences` to the event with the same key. Only the hash of the key is
+ * stored.
+ */
 export async function countAudit(
   tx: Transactor<TenantDatabase>,
   event: AuditEvent,
@@ -60,7 +63,7 @@ export async function countAudit(
 
 const minuteMs = 60_000;
 
-/** Inserts a refusal that a service reported, or adds to the same one of the same minute. */
+/** Inserts a reported refusal, or adds to the equal refusal of the same minute. */
 export async function countRefusal(
   tx: Transactor<TenantDatabase>,
   service: string,
@@ -109,7 +112,7 @@ export interface StoredAuditEvent {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** A page of an organisation's events, newest first, and how many the filter lets through. */
+/** A page of an organisation's events, newest first, and the number of events that match the filter. */
 export async function pageAudit(
   db: Reader<TenantDatabase>,
   filter: AuditFilter,
@@ -149,7 +152,7 @@ function eventsOf(db: Reader<TenantDatabase>, filter: AuditFilter) {
   );
 }
 
-/** Removes at most `limit` events that are older than their organisation keeps them; returns how many. */
+/** Deletes at most `limit` events that are older than the retention of their organisation; returns their number. */
 export async function pruneAudit(
   tx: Transactor<TenantDatabase>,
   nowMs: number,

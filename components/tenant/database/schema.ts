@@ -1,6 +1,6 @@
 import type { ColumnType, Generated } from 'kysely';
 
-/** A column PostgreSQL fills and nobody writes. */
+/** A column that PostgreSQL fills and the application never writes. */
 type Assigned<T> = ColumnType<T, never, never>;
 type Json<T> = ColumnType<T, string, string>;
 
@@ -39,7 +39,9 @@ export interface PlatformUserTable {
   created_orgs_count: Generated<number>;
   status: string;
   default_organization_id: string | null;
-  /** The organisation that made the account: the only one that it opens while its address is not verified. */
+  /**
+   * The organisation that created the account; while the address is not verified, the account gives access to no other.
+   */
   home_organization_id: string | null;
   created_at: Date;
   last_login_at: Date | null;
@@ -55,7 +57,7 @@ export interface GuessTable {
   touched_at: Date;
 }
 
-/** The same by network, and when it was last signed in from there. */
+/** Failed sign-ins of a subject by network, and the time of the last sign-in from there. */
 export interface GuessNetworkTable {
   subject: string;
   network: string;
@@ -141,7 +143,7 @@ export interface AuditEventTable {
   user_agent: string | null;
   success: boolean;
   details: Json<Record<string, unknown>>;
-  /** Events with the same key are one event that counts them. */
+  /** Events with the same key are stored as one event with a count. */
   refusal_key: Buffer | null;
 }
 
@@ -152,13 +154,13 @@ export interface PlatformSettingsTable {
   updated_at: Date;
 }
 
-/** Where this service stands in the event log of another one. */
+/** The position of this service in the event log of another service. */
 export interface EventCursorTable {
   source: string;
   position: string;
 }
 
-/** What the wallet service's events say of wallets of people. */
+/** Wallets of people according to the events of the wallet service. */
 export interface UserWalletTable {
   wallet_id: string;
   platform_user_id: string;

@@ -12,26 +12,26 @@ export type Category = (typeof CATEGORIES)[number];
 export const SEVERITIES = ['Info', 'Warning', 'ActionRequired', 'Critical'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** Ways to tell a person, in the order of their flags 1, 2 and 4. */
+/** Channels of a notification, in the order of their flags 1, 2 and 4. */
 export const CHANNELS = ['Inbox', 'Push', 'Email'] as const;
 export type Channel = (typeof CHANNELS)[number];
 
-/** What a writer puts into a person's inbox (notes/identity.md 4.12). */
+/** An inbox entry as its writer submits it. */
 export interface NewEntry {
   readonly platformUserId: string;
   readonly category: Category;
   readonly severity: Severity;
-  /** Entries about one matter share it. */
+  /** Groups entries about the same subject. */
   readonly correlationKey: string;
   readonly title: string;
   readonly summary?: string | undefined;
   readonly iconKey?: string | undefined;
-  /** Path of the platform, beginning with /api/. */
+  /** Path on the platform, starting with /api/. */
   readonly detailHref?: string | undefined;
-  /** Idempotency key beside the person. */
+  /** Idempotency key, unique per person. */
   readonly sourceEventId: string;
   readonly occurredAtMs: number;
-  /** Those of the category when absent. */
+  /** The channels of the category when absent. */
   readonly channelHints?: readonly Channel[] | undefined;
   /** Client id of the service that wrote it. */
   readonly writerServiceId: string;

@@ -22,7 +22,7 @@ interface Listed {
   readonly dismissedAt: string | null;
 }
 
-describe('the inbox of a person (identity.md 4.12, A23)', () => {
+describe('the inbox of a person', () => {
   let tenant: TestTenant;
   let root: string;
   let wallet: string;
@@ -43,12 +43,12 @@ describe('the inbox of a person (identity.md 4.12, A23)', () => {
   };
   const serviceToken = async (scope?: string): Promise<string> => {
     const client_id = 'service-wallet';
-    const wish = {
+    const grant = {
       grant_type: 'client_credentials',
       client_id,
       client_secret: tenant.files.secretOf(client_id),
     };
-    const form = formOf(scope === undefined ? wish : { ...wish, scope });
+    const form = formOf(scope === undefined ? grant : { ...grant, scope });
     return (await tenant.internal.inject({ ...form, url: tokenPath })).json().access_token;
   };
   const write = (change: object = {}, token = wallet) =>
@@ -81,13 +81,13 @@ describe('the inbox of a person (identity.md 4.12, A23)', () => {
   beforeEach(async () => {
     count += 1;
     anna = await person('anna');
-    // what the membership itself has told
+    // removes the entry about the membership
     await send('POST', '/api/me/inbox/mark-all-read', anna.token);
     const [first] = await entries();
     await act(first?.id ?? '', 'dismiss');
   });
 
-  it('shows what a service wrote, under the name of its token', async () => {
+  it('shows an entry of a service under the client id of its token', async () => {
     const occurredAt = '2026-11-20T10:00:00.000Z';
     const sourceEventId = randomUUID();
     const told = {
@@ -128,7 +128,7 @@ describe('the inbox of a person (identity.md 4.12, A23)', () => {
     }
   });
 
-  it('one event of one person is one entry, also when it is told twice at once', async () => {
+  it('one event of one person is one entry, also when it is submitted twice concurrently', async () => {
     const sourceEventId = randomUUID();
     const answers = await Promise.all(Array.from({ length: 10 }, () => write({ sourceEventId })));
     const statuses = answers.map(({ statusCode }) => statusCode).toSorted((a, b) => a - b);
@@ -187,7 +187,7 @@ describe('the inbox of a person (identity.md 4.12, A23)', () => {
     }
   });
 
-  it('is the person’s alone, and the same in every tier', async () => {
+  it('only the person reads it, and it is the same in every tier', async () => {
     const { id } = (await write()).json().entry;
     const ben = await person('ben');
     expect(await titles('?category=Credential', ben.token)).toEqual([]);
@@ -216,7 +216,7 @@ describe('the inbox of a person (identity.md 4.12, A23)', () => {
     [{ channelHints: ['Pigeon'] }, 400],
     [{ channelHints: 8 }, 400],
     [{ platformUserId: '00000000-0000-4000-8000-000000000000' }, 404],
-  ])('takes no entry with %j', async (change, status) => {
+  ])('refuses an entry with %j', async (change, status) => {
     expect((await write(change)).statusCode).toBe(status);
     expect(await titles()).toEqual([]);
   });
@@ -226,16 +226,16 @@ describe('the inbox of a person (identity.md 4.12, A23)', () => {
     ['Push, Inbox', ['Push', 'Inbox']],
     [5, ['Inbox', 'Email']],
     [0, []],
-  ])('reads channel hints %j', async (channelHints, read) => {
+  ])('parses channel hints %j', async (channelHints, read) => {
     expect((await write({ channelHints })).json().entry.channelHints).toEqual(read);
   });
 
-  it('is written by services with the scope alone', async () => {
+  it('only services with the scope may write entries', async () => {
     expect((await write({}, root)).statusCode).toBe(403);
     expect((await write({}, await serviceToken('registers:read'))).statusCode).toBe(403);
   });
 
-  it('tells of memberships: added, other roles, removed', async () => {
+  it('has entries about memberships: added, changed roles, removed', async () => {
     const ben = await person('ben');
     const url = `/api/organizations/${acme}/users/${ben.userId}`;
     await send('PUT', `${url}/role`, root, { role: 'Auditor' });
@@ -265,11 +265,11 @@ describe('the inbox of a person (identity.md 4.12, A23)', () => {
         writerServiceId: 'service-tenant',
       },
     ]);
-    // a link that is told leads somewhere
+    // the link of the entry resolves
     expect((await send('GET', `/api/organizations/${acme}`, access_token)).statusCode).toBe(200);
   });
 
-  it('tells of the safety of the account: a lock, and a session whose token was used twice', async () => {
+  it('has entries about account security: a lock, and a session whose refresh token was reused', async () => {
     const ben = await person('ben');
     const tokens = (await login(ben.email)).json<TokenBody>();
     const refresh = (refreshToken: string) =>

@@ -52,7 +52,7 @@ const querySchema = paging({ outOfRange: 'clamp' }).extend({
   includeDismissed: z.stringbool().default(false),
 });
 
-/** As a list, as names with commas between them, or as the sum of the flags 1, 2 and 4. */
+/** A list, names separated by commas, or the sum of the flags 1, 2 and 4. */
 const channelHints = z.union([
   z.array(z.enum(CHANNELS)).max(CHANNELS.length),
   z
@@ -77,14 +77,14 @@ const newEntrySchema = z.object({
   detailHref: z
     .string()
     .max(1024)
-    .regex(/^\/api\/[^\s\\]*$/, 'expected a path that begins with /api/')
+    .regex(/^\/api\/[^\s\\]*$/, 'must be a path that starts with /api/')
     .optional(),
   sourceEventId: identifier,
   occurredAt: z.iso.datetime({ offset: true }).optional(),
   channelHints: channelHints.optional(),
 });
 
-/** What a person is told (specification document 1, section 4; notes/identity.md 4.12). */
+/** The inbox of a person (specification document 1, section 4). */
 export function mountInbox(app: App, deps: InboxDeps): void {
   mountReading(app, deps);
   mountStamping(app, deps);
@@ -156,7 +156,7 @@ function mountStamping(app: App, deps: InboxDeps): void {
           operationId,
           tags,
           params: idParameter,
-          response: emptyAnswer('Done; again has no effect.'),
+          response: emptyAnswer('Done; a repetition has no effect.'),
         },
       },
       async (request, reply) => {
@@ -188,7 +188,7 @@ function mountStamping(app: App, deps: InboxDeps): void {
 function mountWriting(app: App, deps: InboxDeps): void {
   const written = z.object({
     entry: entrySchema.extend({ platformUserId: identifier }),
-    idempotent: z.boolean().describe('The event was told before.'),
+    idempotent: z.boolean().describe('The event already had an entry.'),
   });
   app.post(
     '/api/internal/inbox',
@@ -203,12 +203,12 @@ function mountWriting(app: App, deps: InboxDeps): void {
       },
     },
     async (request, reply) => {
-      const { occurredAt, ...wanted } = request.body;
+      const { occurredAt, ...newEntry } = request.body;
       const occurredAtMs = occurredAt === undefined ? deps.clock.nowMs() : Date.parse(occurredAt);
       const writerServiceId = callerOf(request).clientId;
       const { entry, isNew } = await deps.db.transact(async (tx) => {
-        if (!(await accountExists(tx, wanted.platformUserId))) throw refusal('USER_NOT_FOUND');
-        return insertEntry(tx, { ...wanted, occurredAtMs, writerServiceId });
+        if (!(await accountExists(tx, newEntry.platformUserId))) throw refusal('USER_NOT_FOUND');
+        return insertEntry(tx, { ...newEntry, occurredAtMs, writerServiceId });
       });
       const answer = { ...present(entry), platformUserId: entry.platformUserId };
       return reply.code(isNew ? 201 : 200).send({ entry: answer, idempotent: !isNew });

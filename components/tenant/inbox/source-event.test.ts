@@ -6,7 +6,7 @@ it('gives the id of RFC 9562 appendix A.4', () => {
   expect(nameUuid('www.example.com', dns)).toBe('2ed6657d-e927-568b-95e1-2665a8aea6a2');
 });
 
-it('one fact has one id, another one has another', () => {
+it('equal facts have equal ids and different facts have different ids', () => {
   const fact = { category: 'Security', eventKey: 'account-locked', platformUserId: 'a', naturalKey: '1' };
   expect(sourceEventId(fact)).toBe(sourceEventId({ ...fact }));
   const others = [

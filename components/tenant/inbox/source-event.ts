@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Namespace of the ids of events that fill inboxes, ours for good. */
+/** UUID namespace of the ids of inbox events; never changed. */
 const namespace = 'b1d0c7a2-5f3e-4c58-9a64-2e6f0c9d7b13';
 
 /** A UUID of version 5 (RFC 9562 section 5.5): the same name gives the same id, in any language. */
@@ -15,12 +15,14 @@ export function nameUuid(name: string, within: string): string {
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-/** Of what happened to a person: the same fact told twice is one entry (specification document 1, section 2). */
+/**
+ * Identifies an event of a person, so that a repeated submission is one entry (specification document 1, section 2).
+ */
 export function sourceEventId(fact: {
   readonly category: string;
   readonly eventKey: string;
   readonly platformUserId: string;
-  /** What tells one such event of the person from the next one. */
+  /** Distinguishes events of the same kind for the same person. */
   readonly naturalKey: string;
 }): string {
   const { category, eventKey, platformUserId, naturalKey } = fact;

@@ -15,7 +15,7 @@ import {
 
 type DB = TenantDatabase;
 
-/** Puts an entry into an inbox; the one that is there when its event was told before. */
+/** Inserts an entry, or returns the existing entry of the same event. */
 export async function insertEntry(
   tx: Transactor<DB>,
   entry: NewEntry,
@@ -58,7 +58,7 @@ export interface InboxFilter {
   readonly includeDismissed: boolean;
 }
 
-/** A page of a person's inbox, newest first, and how many entries the filter lets through. */
+/** A page of a person's inbox, newest first, and the number of entries that match the filter. */
 export async function pageEntries(
   db: Reader<DB>,
   platformUserId: string,
@@ -80,7 +80,7 @@ export async function pageEntries(
   return { entries: rows.map(toEntry), totalCount: total };
 }
 
-/** What is neither read nor dismissed. */
+/** Entries that are neither read nor dismissed. */
 export async function countUnread(db: Reader<DB>, platformUserId: string): Promise<number> {
   const { total } = await db
     .selectFrom('inbox_entries')
@@ -106,7 +106,7 @@ export async function findEntry(
   return row && toEntry(row);
 }
 
-/** Stamps an entry once: a repetition keeps the first time. False when the person has no such entry. */
+/** Sets a timestamp of an entry; a repetition keeps the first time. False when the person has no such entry. */
 export async function stampEntry(
   tx: Transactor<DB>,
   at: { readonly platformUserId: string; readonly id: string; readonly atMs: number },
@@ -122,7 +122,7 @@ export async function stampEntry(
   return stamped !== undefined;
 }
 
-/** Reads all that is neither read nor dismissed; returns how many that were. */
+/** Marks all entries as read that are neither read nor dismissed; returns their number. */
 export async function markAllRead(tx: Transactor<DB>, platformUserId: string, atMs: number): Promise<number> {
   const marked = await tx
     .updateTable('inbox_entries')

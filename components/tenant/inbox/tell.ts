@@ -6,16 +6,16 @@ import { insertEntry } from './store.ts';
 
 const writerServiceId = 'service-tenant';
 
-/** What this service tells a person of their memberships and of the safety of their account. */
-export interface Told {
+/** A notice of this service to a person about a membership or about account security. */
+export interface Notice {
   readonly platformUserId: string;
   readonly category: Extract<Category, 'Membership' | 'Security'>;
   readonly severity?: Severity;
-  /** As `org-membership-added`. */
+  /** For example `org-membership-added`. */
   readonly eventKey: string;
-  /** What it is about: an organisation, or the person themselves. */
+  /** The subject of the notice: the id of an organisation or of the person. */
   readonly about: string;
-  /** What tells one such event from the next one: the id of its audit event, of a session. */
+  /** Distinguishes events of the same kind: the id of the audit event or of the session. */
   readonly naturalKey: string;
   readonly iconKey: string;
   readonly title: string;
@@ -24,20 +24,20 @@ export interface Told {
   readonly atMs: number;
 }
 
-const longest = { title: 200, summary: 1000 } as const;
+const maxLength = { title: 200, summary: 1000 } as const;
 
-/** Tells a person in the transaction of what happened: neither is there without the other. */
-export async function tellPerson(tx: Transactor<TenantDatabase>, told: Told): Promise<void> {
-  const { platformUserId, category, severity = 'Info', eventKey, about, naturalKey, atMs } = told;
+/** Writes the inbox entry in the transaction of the event, so that both commit or neither does. */
+export async function notifyPerson(tx: Transactor<TenantDatabase>, notice: Notice): Promise<void> {
+  const { platformUserId, category, severity = 'Info', eventKey, about, naturalKey, atMs } = notice;
   await insertEntry(tx, {
     platformUserId,
     category,
     severity,
     correlationKey: `${category.toLowerCase()}:${about}`,
-    title: told.title.slice(0, longest.title),
-    summary: told.summary?.slice(0, longest.summary),
-    iconKey: told.iconKey,
-    detailHref: told.detailHref,
+    title: notice.title.slice(0, maxLength.title),
+    summary: notice.summary?.slice(0, maxLength.summary),
+    iconKey: notice.iconKey,
+    detailHref: notice.detailHref,
     sourceEventId: sourceEventId({ category, eventKey, platformUserId, naturalKey }),
     occurredAtMs: atMs,
     writerServiceId,

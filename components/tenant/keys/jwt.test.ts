@@ -2,7 +2,7 @@ import { calculateJwkThumbprint, importJWK, jwtVerify } from 'jose';
 import { expect, it } from 'vitest';
 import { generateSigningKey, loadSigningKey, signToken } from './jwt.ts';
 
-it('signs what an unrelated library verifies', async () => {
+it('signs tokens that an independent library verifies', async () => {
   const made = generateSigningKey();
   const key = loadSigningKey(made.publicJwk.kid, made.privateKeyDer);
   const now = Math.floor(Date.now() / 1000);
@@ -22,7 +22,7 @@ it('names the key by its RFC 7638 thumbprint', async () => {
   expect(publicJwk.kid).toBe(await calculateJwkThumbprint({ ...publicJwk }));
 });
 
-it('refuses to make a token that no header carries', () => {
+it('refuses to make a token that is too large for a header', () => {
   const made = generateSigningKey();
   const key = loadSigningKey(made.publicJwk.kid, made.privateKeyDer);
   expect(() => signToken(key, { name: 'x'.repeat(4096) })).toThrow(RangeError);

@@ -1,7 +1,7 @@
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import type { TokenClaims } from '../tokens/claims.ts';
 
-/** A larger access token is refused: it would not fit a header of our own gateway. */
+/** Upper bound of an access token, which must fit into a header that the gateway accepts. */
 export const maxTokenBytes = 4096;
 
 export interface PublicJwk {
@@ -39,7 +39,7 @@ export function loadSigningKey(kid: string, privateKeyDer: Buffer): SigningKey {
   return { kid, privateKey: createPrivateKey({ key: privateKeyDer, format: 'der', type: 'pkcs8' }), header };
 }
 
-/** One ES256 `at+jwt` (RFC 9068), signed on the calling thread: 40 µs, less than a hop to a pool. */
+/** Signs an ES256 `at+jwt` (RFC 9068) on the calling thread: 40 µs, less than the transfer to a thread pool. */
 export function signToken(key: SigningKey, claims: TokenClaims): string {
   const text = `${key.header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
   const signature = sign('sha256', Buffer.from(text), { key: key.privateKey, dsaEncoding: 'ieee-p1363' });

@@ -20,14 +20,14 @@ it('makes both keys on the first start', () => {
   });
 });
 
-it('leaves a young pair alone and fills in a missing next key', () => {
+it('keeps a young pair and creates a missing next key', () => {
   const current = row('a', 'current', { activatedAtMs: 0 });
   const nothing = { remove: [], retire: undefined, promote: undefined };
   expect(planKeys([current, row('b', 'next')], 89 * day, 90 * day)).toEqual({ ...nothing, makeNext: false });
   expect(planKeys([current], 89 * day, 90 * day)).toEqual({ ...nothing, makeNext: true });
 });
 
-it('moves on when the current key is due, never to a key nobody could have fetched', () => {
+it('rotates when the current key is due, but only to a key that was published long enough', () => {
   const current = row('a', 'current', { activatedAtMs: 0 });
   const due = 90 * day;
   expect(planKeys([current, row('b', 'next')], due, due)).toEqual({
@@ -40,7 +40,7 @@ it('moves on when the current key is due, never to a key nobody could have fetch
   expect(planKeys([current, young], due, due).promote).toBeUndefined();
 });
 
-it('removes retired keys after nine hours and promotes next when current was lost', () => {
+it('removes retired keys after nine hours and promotes the next key when the current one is missing', () => {
   const retired = row('a', 'retired', { retiredAtMs: 0 });
   expect(planKeys([retired], 9 * 3_600_000 - 1, day).remove).toEqual([]);
   expect(planKeys([retired, row('b', 'next')], 9 * 3_600_000, day)).toMatchObject({

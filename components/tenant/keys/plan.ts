@@ -8,7 +8,7 @@ export interface KeyRow {
   readonly retiredAtMs: number | undefined;
 }
 
-/** What a round of upkeep does to the rows, in this order. */
+/** The changes to the key rows, applied in this order. */
 export interface KeyPlan {
   readonly remove: readonly string[];
   readonly retire: string | undefined;
@@ -17,12 +17,12 @@ export interface KeyPlan {
   readonly makeNext: boolean;
 }
 
-/** The longest token lives 8 h; its key stays published an hour longer. */
+/** The longest token lifetime is 8 h; its key stays published for one hour more. */
 export const retiredKeptMs = 9 * 3_600_000;
-/** Every verifier has fetched a key that was published this long. */
-const publishedLongEnoughMs = 600_000;
+/** After this time every verifier has fetched a newly published key. */
+const minPublishedMs = 600_000;
 
-/** Two keys are published at any time: verifiers know the next one long before the first token signed with it. */
+/** Keeps two keys published, so that verifiers know the next key long before the first token that it signs. */
 export function planKeys(rows: readonly KeyRow[], nowMs: number, rotationMs: number): KeyPlan {
   const current = rows.find((row) => row.state === 'current');
   const next = rows.find((row) => row.state === 'next');
@@ -33,7 +33,7 @@ export function planKeys(rows: readonly KeyRow[], nowMs: number, rotationMs: num
     return { remove, retire: undefined, promote: next?.kid ?? 'new', makeNext: true };
   }
   const due = nowMs - (current.activatedAtMs ?? current.createdAtMs) >= rotationMs;
-  const ready = next !== undefined && nowMs - next.createdAtMs >= publishedLongEnoughMs;
+  const ready = next !== undefined && nowMs - next.createdAtMs >= minPublishedMs;
   return due && ready
     ? { remove, retire: current.kid, promote: next.kid, makeNext: true }
     : { remove, retire: undefined, promote: undefined, makeNext: next === undefined };

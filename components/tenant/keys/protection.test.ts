@@ -3,7 +3,7 @@ import { createProtection } from './protection.ts';
 
 const protection = createProtection(Buffer.alloc(32, 1));
 
-it('opens what it sealed, in the same place only', () => {
+it('decrypts its own ciphertext, only for the same location', () => {
   const sealed = protection.seal(Buffer.from('private'), 'signing_keys.sealed_private_key.a');
   expect(protection.open(sealed, 'signing_keys.sealed_private_key.a').toString()).toBe('private');
   expect(() => protection.open(sealed, 'signing_keys.sealed_private_key.b')).toThrow();

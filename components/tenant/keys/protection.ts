@@ -1,13 +1,13 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
-/** What one 32-byte installation secret protects: rows at rest, and the authentication of refresh tokens. */
+/** Keys derived from one 32-byte secret of the installation: for rows at rest and for refresh tokens. */
 export interface Protection {
   readonly refreshKey: Uint8Array;
-  /** Hashes addresses that have no account. */
+  /** Key of the hash of addresses without an account. */
   readonly addressKey: Uint8Array;
   /** `place` binds the ciphertext to table, column and row. */
   seal(plain: Uint8Array, place: string): Buffer;
-  /** Throws when the key is another one or the row was tampered with. */
+  /** Throws when the key is a different one or the row was changed. */
   open(sealed: Uint8Array, place: string): Buffer;
 }
 

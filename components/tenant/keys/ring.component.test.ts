@@ -22,7 +22,7 @@ describe('signing keys', () => {
   const me = async (token: string) =>
     (await tenant.app.inject({ url: '/api/auth/me', headers: bearer(token) })).statusCode;
 
-  it('are the same on every replica, also of replicas that start together', async () => {
+  it('are the same on every replica, also when replicas start concurrently', async () => {
     const replicas = await Promise.all(
       [1, 2].map(() => startReplica({ ...tenant.files, remove: async () => {} })),
     );
@@ -32,7 +32,7 @@ describe('signing keys', () => {
     }
   });
 
-  it('move on after their time: the next one was published before, the old one stays for nine hours', async () => {
+  it('rotate on schedule: the next key was published before, the old one stays for nine hours', async () => {
     const [before] = [await published()];
     const old = (await grant(tenant)).access_token;
     tenant.clock.advance(dayMs - 60_000);
@@ -53,7 +53,7 @@ describe('signing keys', () => {
     expect(await published()).not.toContain(kidOf(old));
   });
 
-  it('are sealed in the database, and another protection key does not start the service', async () => {
+  it('are encrypted in the database, and the service does not start with another protection key', async () => {
     const rows = await tenant.db.read.selectFrom('signing_keys').selectAll().execute();
     for (const row of rows) expect(row.sealed_private_key.includes('BEGIN')).toBe(false);
     const path = join(tenant.files.directory, 'other-key');

@@ -7,17 +7,17 @@ import { planKeys } from './plan.ts';
 import type { Protection } from './protection.ts';
 import { insertKey, listKeys, lockKeys, moveKey, removeKeys, type StoredKey } from './store.ts';
 
-/** A JWK set; the same object until the keys are read again. */
+/** A JWK set; the same object until the keys are reloaded. */
 export interface Jwks {
   readonly keys: Record<string, string>[];
 }
 
-/** The signing keys of the installation, as this replica last saw them. */
+/** The signing keys of the installation, as this replica last read them. */
 export interface KeyRing {
   current(): SigningKey;
-  /** Next, current and retired keys that some living token may name. */
+  /** Next, current and retired keys that a valid token may name. */
   jwks(): Jwks;
-  /** Does what is due to the stored keys and reads them again. */
+  /** Rotates the stored keys when due and reloads them. */
   refresh(): Promise<void>;
 }
 
@@ -28,12 +28,12 @@ export interface KeyRingOptions {
   readonly rotationMs: number;
 }
 
-interface Loaded {
+interface LoadedKeys {
   readonly current: SigningKey;
   readonly jwks: Jwks;
 }
 
-/** Resolves with the keys in hand; throws when the protection key does not open them. */
+/** Resolves when the keys are loaded; throws when the protection key cannot decrypt them. */
 export async function createKeyRing(options: KeyRingOptions): Promise<KeyRing> {
   let loaded = await load(options);
   return {
@@ -45,7 +45,7 @@ export async function createKeyRing(options: KeyRingOptions): Promise<KeyRing> {
   };
 }
 
-async function load(options: KeyRingOptions, before?: Loaded): Promise<Loaded> {
+async function load(options: KeyRingOptions, before?: LoadedKeys): Promise<LoadedKeys> {
   const rows = await upkeep(options);
   const current = rows.find((row) => row.state === 'current');
   if (current === undefined) throw new AppError('internal', 'NO_SIGNING_KEY', 'no current signing key');
@@ -59,7 +59,8 @@ function open(protection: Protection, row: StoredKey): SigningKey {
   try {
     return loadSigningKey(row.kid, protection.open(row.sealedPrivateKey, placeOf(row.kid)));
   } catch (cause) {
-    const message = 'the protection key does not open the signing keys of this database';
+    const message =
+      'the protection key cannot decrypt the signing keys of this database; use the key that the installation started with';
     throw new AppError('internal', 'PROTECTION_KEY_MISMATCH', message, { cause });
   }
 }

@@ -25,7 +25,7 @@ export async function listKeys(db: Reader<DB>): Promise<StoredKey[]> {
   }));
 }
 
-/** One replica looks after the keys at a time. */
+/** Only one replica rotates the keys at a time. */
 export async function lockKeys(tx: Transactor<DB>): Promise<void> {
   await sql`SELECT pg_advisory_xact_lock(hashtextextended('chancery.tenant.signing-keys', 0))`.execute(tx);
 }

@@ -26,7 +26,7 @@ export async function operatorOf(tenant: TestTenant) {
   return {
     token,
     call,
-    upsert: (wanted: object) => call('POST', base, wanted),
+    upsert: (spec: object) => call('POST', base, spec),
     read: (resourceUid: string) => call('GET', `${base}/by-uid/${resourceUid}`),
     setStatus: (resourceUid: string, status: string) =>
       call('PUT', `${base}/by-uid/${resourceUid}/status`, { status }),
@@ -35,12 +35,12 @@ export async function operatorOf(tenant: TestTenant) {
   };
 }
 
-/** A wish for a new organisation, with a uid of its own. */
-export function wishFor(subdomain: string, extra: object = {}) {
+/** A spec of a new organisation, with a new uid. */
+export function specFor(subdomain: string, extra: object = {}) {
   return { resourceUid: randomUUID(), name: `The ${subdomain}`, subdomain, ...extra };
 }
 
-/** Somebody who belongs to the organisation and nowhere else; returns the address to sign in with. */
+/** Adds a member who belongs to no other organisation; returns the e-mail address to sign in with. */
 export async function addMember(
   tenant: TestTenant,
   organizationId: string,

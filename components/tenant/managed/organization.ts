@@ -9,12 +9,12 @@ export interface ManagedOrganization extends StoredOrganization {
 export const organizationStates = ['Active', 'Suspended', 'Terminating'] as const;
 export type OrganizationState = (typeof organizationStates)[number];
 
-/** A deleted organisation is Terminating: it does not come back. */
+/** A deleted organisation is Terminating and cannot be restored. */
 export function stateOf(organization: StoredOrganization): OrganizationState {
   return organization.deletedAtMs === undefined ? organization.status : 'Terminating';
 }
 
-/** Whether a resource that names the organisation may take it over. */
+/** Whether a resource that names the organisation may adopt it. */
 export function isAdoptable(organization: StoredOrganization): boolean {
   const { isPlatformOrg, deletedAtMs, resourceUid } = organization;
   return !isPlatformOrg && deletedAtMs === undefined && resourceUid === undefined;

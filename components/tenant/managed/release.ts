@@ -6,22 +6,22 @@ import { updateOrganization } from '../organizations/store.ts';
 import type { ManagedOrganization } from './organization.ts';
 import { findManaged, lockManaged, lockResource } from './store.ts';
 
-/** What becomes of the organisation of a custom resource that goes. */
+/** What happens to the organisation when its custom resource is deleted. */
 export const deletionPolicies = ['Retain', 'Suspend', 'Delete'] as const;
 export type DeletionPolicy = (typeof deletionPolicies)[number];
 
 type Tx = Parameters<typeof lockManaged>[0];
 
 /**
- * Ends the tie between a resource and its organisation: it is left to itself, suspended first, or deleted. A deleted one
- * keeps its uid and its subdomain for ever. A resource without one is done already.
+ * Releases the organisation of a resource: retained, suspended or deleted, by the policy. A deleted organisation keeps
+ * its uid and its subdomain for ever. For a resource without an organisation the function does nothing.
  */
 export async function releaseOrganization(
   deps: StatusDeps,
-  wish: { readonly resourceUid: string; readonly policy: DeletionPolicy },
+  request: { readonly resourceUid: string; readonly policy: DeletionPolicy },
   by: Pick<Act, 'by' | 'origin'>,
 ): Promise<void> {
-  const { resourceUid, policy } = wish;
+  const { resourceUid, policy } = request;
   const ended = await deps.db.transact(async (tx) => {
     await lockResource(tx, resourceUid);
     const organization = await lockManaged(tx, resourceUid);
@@ -57,13 +57,13 @@ async function remove(tx: Tx, organization: StoredOrganization, act: Act): Promi
   return true;
 }
 
-/** Suspends or opens the organisation of a resource. Throws ORGANIZATION_NOT_FOUND, ORGANIZATION_DELETED. */
+/** Suspends or reactivates the organisation of a resource. @throws ORGANIZATION_NOT_FOUND, ORGANIZATION_DELETED */
 export async function setManagedStatus(
   deps: StatusDeps,
-  wish: { readonly resourceUid: string; readonly status: Organization['status'] },
+  request: { readonly resourceUid: string; readonly status: Organization['status'] },
   by: Pick<Act, 'by' | 'origin'>,
 ): Promise<ManagedOrganization> {
-  const { resourceUid, status } = wish;
+  const { resourceUid, status } = request;
   const { organization, ended } = await deps.db.transact(async (tx) => {
     const stored = await lockManaged(tx, resourceUid);
     if (stored === undefined) throw refusal('ORGANIZATION_NOT_FOUND');

@@ -30,7 +30,7 @@ const managedSchema = z.object({
   purgedAfter: z.string().nullable(),
 });
 
-const wantedSchema = z.object({
+const specSchema = z.object({
   resourceUid: identifier.describe('UID of the custom resource.'),
   name: organizationName,
   subdomain,
@@ -38,9 +38,9 @@ const wantedSchema = z.object({
   branding: branding
     .nullish()
     .transform((given) => given ?? undefined)
-    .describe('Replaces what is there; absent or null leaves it.'),
-  suspended: z.boolean().optional().describe('Absent leaves it.'),
-  organizationId: identifier.optional().describe('Adopts this organisation instead of making one.'),
+    .describe('Replaces the stored branding; absent or null leaves it unchanged.'),
+  suspended: z.boolean().optional().describe('Absent leaves the status unchanged.'),
+  organizationId: identifier.optional().describe('Adopts this organisation instead of creating one.'),
 });
 
 const statusSchema = z.object({ status: organizationStatus });
@@ -50,7 +50,7 @@ const organizationParameter = z.object({ organizationId: identifier });
 const base = '/api/internal/organizations';
 const tags = ['Internal'];
 
-/** Organisations of custom resources, for the operator alone. */
+/** Organisations of custom resources, for the operator only. */
 export function mountManaged(app: App, deps: StatusDeps): void {
   const guarded = {
     onRequest: requireScope('organizations:write'),
@@ -63,7 +63,7 @@ export function mountManaged(app: App, deps: StatusDeps): void {
       schema: {
         operationId: 'upsertManagedOrganization',
         tags,
-        body: wantedSchema,
+        body: specSchema,
         response: { 200: managedSchema, 201: managedSchema },
       },
     },
@@ -111,8 +111,8 @@ export function mountManaged(app: App, deps: StatusDeps): void {
       },
     },
     async (request) => {
-      const wish = { resourceUid: request.params.resourceUid, status: request.body.status };
-      return presentManaged(await setManagedStatus(deps, wish, actor(request)));
+      const input = { resourceUid: request.params.resourceUid, status: request.body.status };
+      return presentManaged(await setManagedStatus(deps, input, actor(request)));
     },
   );
   app.delete(
@@ -128,8 +128,8 @@ export function mountManaged(app: App, deps: StatusDeps): void {
       },
     },
     async (request, reply) => {
-      const wish = { resourceUid: request.params.resourceUid, policy: request.query.policy };
-      await releaseOrganization(deps, wish, actor(request));
+      const input = { resourceUid: request.params.resourceUid, policy: request.query.policy };
+      await releaseOrganization(deps, input, actor(request));
       return reply.code(204).send();
     },
   );

@@ -9,7 +9,7 @@ type DB = TenantDatabase;
 
 export type ManagedKey = { readonly organizationId: string } | { readonly resourceUid: string };
 
-/** Deleted ones too. */
+/** Includes deleted organisations. */
 export async function findManaged(db: Reader<DB>, key: ManagedKey): Promise<ManagedOrganization | undefined> {
   const [column, value] =
     'resourceUid' in key
@@ -31,13 +31,13 @@ export async function findManaged(db: Reader<DB>, key: ManagedKey): Promise<Mana
   return row && { ...toOrganization(row), userCount: row.user_count ?? 0 };
 }
 
-/** Requests for one resource take turns, so that whatever they would make is made once. */
+/** Serialises the requests for one resource, so that its organisation is created once. */
 export async function lockResource(tx: Transactor<DB>, resourceUid: string): Promise<void> {
   const name = `chancery.tenant.resource.${resourceUid}`;
   await sql`SELECT pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(tx);
 }
 
-/** Holds the organisation of a resource until the transaction ends. */
+/** Locks the organisation of a resource until the transaction ends. */
 export async function lockManaged(
   tx: Transactor<DB>,
   resourceUid: string,
@@ -51,7 +51,7 @@ export async function lockManaged(
   return row && toOrganization(row);
 }
 
-/** Who has a subdomain: it is never given again, so this may be a deleted organisation. */
+/** The organisation that holds a subdomain. Subdomains are never reused, so it may be a deleted one. */
 export async function findHolder(db: Reader<DB>, subdomain: string): Promise<StoredOrganization | undefined> {
   const row = await db
     .selectFrom('organizations')

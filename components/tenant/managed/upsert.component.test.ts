@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SYSTEM_ORGANIZATION_ID } from '#core/identity/well-known.ts';
 import { bearer, grant, startReplica, startTestTenant, type TestTenant } from '../tenant.fixture.ts';
-import { addMember, auditOf, base, operatorOf, serviceToken, wishFor } from './managed.fixture.ts';
+import { addMember, auditOf, base, operatorOf, serviceToken, specFor } from './managed.fixture.ts';
 
 describe('organisations of custom resources', () => {
   let tenant: TestTenant;
@@ -12,10 +12,10 @@ describe('organisations of custom resources', () => {
   let other: Awaited<ReturnType<typeof operatorOf>>;
 
   const created = async (subdomain: string, extra: object = {}) => {
-    const wish = wishFor(subdomain, extra);
-    const answer = await operator.upsert(wish);
+    const spec = specFor(subdomain, extra);
+    const answer = await operator.upsert(spec);
     expect(answer.statusCode).toBe(201);
-    return { wish, organization: answer.json() };
+    return { spec, organization: answer.json() };
   };
   const byPerson = async (subdomain: string): Promise<string> => {
     const answer = await tenant.app.inject({
@@ -43,13 +43,13 @@ describe('organisations of custom resources', () => {
     await tenant.stop();
   });
 
-  it('makes one for a uid and shows it by uid and by id', async () => {
+  it('creates an organisation for a uid and returns it by uid and by id', async () => {
     const branding = { primaryColor: '#112233', secondaryColor: '#445566', companyTagline: 'Here' };
-    const { wish, organization } = await created('acme', { branding });
+    const { spec, organization } = await created('acme', { branding });
     expect(organization).toMatchObject({
-      resourceUid: wish.resourceUid,
+      resourceUid: spec.resourceUid,
       state: 'Active',
-      name: wish.name,
+      name: spec.name,
       subdomain: 'acme',
       organizationType: 'Standard',
       isPlatformOrganization: false,
@@ -59,27 +59,27 @@ describe('organisations of custom resources', () => {
       deletedAt: null,
       purgedAfter: null,
     });
-    expect((await operator.read(wish.resourceUid)).json()).toEqual(organization);
+    expect((await operator.read(spec.resourceUid)).json()).toEqual(organization);
     const byId = await operator.call('GET', `${base}/${organization.organizationId}`);
     expect(byId.json()).toEqual(organization);
     await addMember(tenant, organization.organizationId);
-    expect((await operator.read(wish.resourceUid)).json()).toMatchObject({ userCount: 1 });
+    expect((await operator.read(spec.resourceUid)).json()).toMatchObject({ userCount: 1 });
   });
 
-  it('answers the same wish with the same organisation and writes nothing', async () => {
-    const { wish, organization } = await created('again', { branding: { primaryColor: '#112233' } });
+  it('answers the same spec with the same organisation and writes no row', async () => {
+    const { spec, organization } = await created('again', { branding: { primaryColor: '#112233' } });
     const before = await auditOf(tenant, organization.organizationId);
-    for (const repeated of [wish, { ...wish, branding: null }, { ...wish, suspended: false }]) {
+    for (const repeated of [spec, { ...spec, branding: null }, { ...spec, suspended: false }]) {
       const answer = await operator.upsert(repeated);
       expect([answer.statusCode, answer.json()]).toEqual([200, organization]);
     }
     expect(await auditOf(tenant, organization.organizationId)).toEqual(before);
   });
 
-  it('makes one of two at once, and of ten, over two replicas', async () => {
-    const wish = wishFor('twice');
+  it('creates one organisation for concurrent requests to two replicas', async () => {
+    const spec = specFor('twice');
     const answers = await Promise.all(
-      Array.from({ length: 10 }, (_, at) => (at % 2 === 0 ? operator : other).upsert(wish)),
+      Array.from({ length: 10 }, (_, at) => (at % 2 === 0 ? operator : other).upsert(spec)),
     );
     expect(answers.map((answer) => answer.statusCode).sort()).toEqual([...Array(9).fill(200), 201]);
     expect(new Set(answers.map((answer) => answer.json().organizationId)).size).toBe(1);
@@ -87,15 +87,15 @@ describe('organisations of custom resources', () => {
     expect(await auditOf(tenant, answers[0]?.json().organizationId)).toEqual(['OrganizationCreated']);
   });
 
-  it('lets one of two uids have a subdomain', async () => {
-    const answers = await Promise.all([operator.upsert(wishFor('rivals')), other.upsert(wishFor('rivals'))]);
+  it('gives a subdomain to one of two uids', async () => {
+    const answers = await Promise.all([operator.upsert(specFor('rivals')), other.upsert(specFor('rivals'))]);
     expect(answers.map((answer) => answer.statusCode).sort()).toEqual([201, 409]);
   });
 
   it.each(['organizations', 'audit_events'])(
-    'leaves nothing behind when the database fails at %s, and the repetition makes one',
+    'writes nothing when the database fails at %s, and the repetition creates one',
     async (table) => {
-      const wish = wishFor(`crash-${table.replace('_', '-')}`);
+      const spec = specFor(`crash-${table.replace('_', '-')}`);
       await tenant.db.transact((tx) =>
         sql`CREATE FUNCTION fail() RETURNS trigger AS $$ BEGIN RAISE 'no more'; END $$ LANGUAGE plpgsql`.execute(
           tx,
@@ -105,19 +105,19 @@ describe('organisations of custom resources', () => {
         sql`CREATE CONSTRAINT TRIGGER fail AFTER INSERT ON ${sql.table(table)} DEFERRABLE INITIALLY DEFERRED
           FOR EACH ROW EXECUTE FUNCTION fail()`.execute(tx),
       );
-      expect((await operator.upsert(wish)).statusCode).toBe(500);
-      expect((await operator.read(wish.resourceUid)).statusCode).toBe(404);
+      expect((await operator.upsert(spec)).statusCode).toBe(500);
+      expect((await operator.read(spec.resourceUid)).statusCode).toBe(404);
       await tenant.db.transact((tx) => sql`DROP FUNCTION fail() CASCADE`.execute(tx));
-      expect((await operator.upsert(wish)).statusCode).toBe(201);
-      expect((await operator.upsert(wish)).statusCode).toBe(200);
-      expect(await countBySubdomain(wish.subdomain)).toBe(1);
+      expect((await operator.upsert(spec)).statusCode).toBe(201);
+      expect((await operator.upsert(spec)).statusCode).toBe(200);
+      expect(await countBySubdomain(spec.subdomain)).toBe(1);
     },
   );
 
-  it('changes name and branding and counts the changes', async () => {
-    const { wish, organization } = await created('changing');
+  it('changes name and branding and increments the version', async () => {
+    const { spec, organization } = await created('changing');
     const changed = await operator.upsert({
-      ...wish,
+      ...spec,
       name: 'Renamed',
       branding: { primaryColor: '#abcdef' },
     });
@@ -127,7 +127,7 @@ describe('organisations of custom resources', () => {
       branding: { primaryColor: '#abcdef' },
       version: 2,
     });
-    const kept = await operator.upsert({ ...wish, name: 'Renamed' });
+    const kept = await operator.upsert({ ...spec, name: 'Renamed' });
     expect(kept.json()).toEqual(changed.json());
     expect(await auditOf(tenant, organization.organizationId)).toEqual([
       'OrganizationCreated',
@@ -135,16 +135,16 @@ describe('organisations of custom resources', () => {
     ]);
   });
 
-  it('keeps a name to the letter, so that a wish equals what it made', async () => {
-    const { wish, organization } = await created('letters', { name: ' 🦊 and sons ' });
+  it('stores the name unchanged, so that a repeated spec is equal to the stored one', async () => {
+    const { spec, organization } = await created('letters', { name: ' 🦊 and sons ' });
     expect(organization.name).toBe(' 🦊 and sons ');
-    expect((await operator.upsert(wish)).json()).toEqual(organization);
+    expect((await operator.upsert(spec)).json()).toEqual(organization);
   });
 
-  it('refuses other immutable members by name', async () => {
-    const { wish } = await created('fixed');
+  it('refuses changes of immutable members and names them', async () => {
+    const { spec } = await created('fixed');
     const answer = await operator.upsert({
-      ...wish,
+      ...spec,
       subdomain: 'moved',
       organizationType: 'Public',
       organizationId: randomUUID(),
@@ -154,9 +154,9 @@ describe('organisations of custom resources', () => {
     expect(await countBySubdomain('moved')).toBe(0);
   });
 
-  it('says who has a taken subdomain and whether it can be adopted', async () => {
+  it('names the organisation that holds a taken subdomain and whether it can be adopted', async () => {
     const organizationId = await byPerson('taken');
-    const free = await operator.upsert(wishFor('taken'));
+    const free = await operator.upsert(specFor('taken'));
     expect([free.statusCode, free.json()]).toEqual([
       409,
       expect.objectContaining({
@@ -167,13 +167,13 @@ describe('organisations of custom resources', () => {
       }),
     ]);
     const { organization } = await created('bound');
-    const bound = await operator.upsert(wishFor('bound'));
+    const bound = await operator.upsert(specFor('bound'));
     expect(bound.json()).toMatchObject({ organizationId: organization.organizationId, adoptable: false });
   });
 
-  it('adopts by id once, whoever comes first', async () => {
+  it('adopts by id once; the first request wins', async () => {
     const organizationId = await byPerson('adopted');
-    const wishes = [wishFor('adopted', { organizationId }), wishFor('adopted', { organizationId })] as const;
+    const wishes = [specFor('adopted', { organizationId }), specFor('adopted', { organizationId })] as const;
     const answers = await Promise.all([operator.upsert(wishes[0]), other.upsert(wishes[1])]);
     const winner = answers.findIndex((answer) => answer.statusCode === 200);
     const loser = answers[1 - winner];
@@ -193,18 +193,18 @@ describe('organisations of custom resources', () => {
     ]);
   });
 
-  it('adopts nothing unknown, different or of the platform', async () => {
+  it('does not adopt an unknown, a different or a platform organisation', async () => {
     const organizationId = await byPerson('different');
     const refusals = [
-      [wishFor('nowhere', { organizationId: randomUUID() }), 404, 'ORGANIZATION_NOT_FOUND'],
-      [wishFor('elsewhere', { organizationId }), 409, 'ADOPTION_MISMATCH'],
-      [wishFor('different', { organizationId, organizationType: 'Public' }), 409, 'ADOPTION_MISMATCH'],
-      [wishFor('mine', { organizationId: SYSTEM_ORGANIZATION_ID }), 409, 'PLATFORM_ORG_PROTECTED'],
+      [specFor('nowhere', { organizationId: randomUUID() }), 404, 'ORGANIZATION_NOT_FOUND'],
+      [specFor('elsewhere', { organizationId }), 409, 'ADOPTION_MISMATCH'],
+      [specFor('different', { organizationId, organizationType: 'Public' }), 409, 'ADOPTION_MISMATCH'],
+      [specFor('mine', { organizationId: SYSTEM_ORGANIZATION_ID }), 409, 'PLATFORM_ORG_PROTECTED'],
     ] as const;
-    for (const [wish, status, code] of refusals) {
-      const answer = await operator.upsert(wish);
+    for (const [spec, status, code] of refusals) {
+      const answer = await operator.upsert(spec);
       expect([answer.statusCode, answer.json().code]).toEqual([status, code]);
-      expect((await operator.read(wish.resourceUid)).statusCode).toBe(404);
+      expect((await operator.read(spec.resourceUid)).statusCode).toBe(404);
     }
   });
 
@@ -220,22 +220,22 @@ describe('organisations of custom resources', () => {
     [{ suspended: 'yes' }, 'INVALID_REQUEST'],
     [{ subdomain: 'wallet' }, 'SUBDOMAIN_RESERVED'],
   ])('refuses %j', async (part, code) => {
-    const answer = await operator.upsert({ ...wishFor('shape'), ...part });
+    const answer = await operator.upsert({ ...specFor('shape'), ...part });
     expect([answer.statusCode, answer.json().code]).toEqual([400, code]);
   });
 
-  it('lets in the operator’s own token with its scope, and nobody else', async () => {
-    const wish = wishFor('strangers');
+  it('accepts only the token of the operator with its scope', async () => {
+    const spec = specFor('strangers');
     const post = (token: string) =>
-      tenant.app.inject({ method: 'POST', url: base, headers: bearer(token), payload: wish });
+      tenant.app.inject({ method: 'POST', url: base, headers: bearer(token), payload: spec });
     const strangers = [
       (await grant(tenant)).access_token,
       await serviceToken(tenant, 'service-register'),
       await serviceToken(tenant, 'service-operator', 'registers:read'),
     ];
     for (const token of strangers) expect((await post(token)).statusCode).toBe(403);
-    expect((await tenant.app.inject({ method: 'POST', url: base, payload: wish })).statusCode).toBe(401);
-    expect((await operator.read(wish.resourceUid)).statusCode).toBe(404);
+    expect((await tenant.app.inject({ method: 'POST', url: base, payload: spec })).statusCode).toBe(401);
+    expect((await operator.read(spec.resourceUid)).statusCode).toBe(404);
     expect((await post(operator.token)).statusCode).toBe(201);
   });
 });

@@ -14,16 +14,16 @@ import { insertOrganization, lockOrganization, updateOrganization } from '../org
 import { isAdoptable, type ManagedOrganization, stateOf } from './organization.ts';
 import { findHolder, findManaged, lockManaged, lockResource } from './store.ts';
 
-/** What a custom resource wants its organisation to be. */
-export interface WantedOrganization {
+/** The organisation that a custom resource specifies. */
+export interface OrganizationSpec {
   readonly resourceUid: string;
   readonly name: string;
   readonly subdomain: string;
   readonly organizationType: Organization['orgType'];
-  /** What is absent stays as it is. */
+  /** Absent members stay unchanged. */
   readonly branding?: Branding | undefined;
   readonly suspended?: boolean | undefined;
-  /** An organisation to adopt instead of making one. */
+  /** An organisation to adopt instead of creating one. */
   readonly organizationId?: string | undefined;
 }
 
@@ -34,40 +34,40 @@ export interface Upserted {
 
 interface Step {
   readonly tx: Transactor<TenantDatabase>;
-  readonly wanted: WantedOrganization;
+  readonly spec: OrganizationSpec;
   readonly act: Act;
 }
 
 /**
- * Makes the organisation of a custom resource, adopts one for it, or brings the one it has up to date; the same wish again
- * changes nothing. One transaction, and requests for one resource take turns.
+ * Creates the organisation of a custom resource, adopts one for it, or updates the existing one. The function is
+ * idempotent. It runs in one transaction, and requests for one resource are serialised.
  *
- * Throws SUBDOMAIN_RESERVED, SUBDOMAIN_CONFLICT, IMMUTABLE_FIELD, ORGANIZATION_NOT_FOUND, ORGANIZATION_BOUND,
- * ORGANIZATION_DELETED, ADOPTION_MISMATCH, PLATFORM_ORG_PROTECTED.
+ * @throws SUBDOMAIN_RESERVED, SUBDOMAIN_CONFLICT, IMMUTABLE_FIELD, ORGANIZATION_NOT_FOUND, ORGANIZATION_BOUND,
+ * ORGANIZATION_DELETED, ADOPTION_MISMATCH, PLATFORM_ORG_PROTECTED
  */
 export async function upsertOrganization(
   deps: StatusDeps,
-  wanted: WantedOrganization,
+  spec: OrganizationSpec,
   by: Pick<Act, 'by' | 'origin'>,
 ): Promise<Upserted> {
-  const { resourceUid } = wanted;
+  const { resourceUid } = spec;
   const { ended, ...upserted } = await deps.db.transact(async (tx) => {
     await lockResource(tx, resourceUid);
-    const known = (await lockManaged(tx, resourceUid)) ?? (await lockAdoptee(tx, wanted));
-    const step = { tx, wanted, act: { ...by, atMs: deps.clock.nowMs() } };
-    const tokensEnded = known === undefined ? await create(step) : await bringUpToDate(step, known);
+    const existing = (await lockManaged(tx, resourceUid)) ?? (await lockAdoptee(tx, spec));
+    const step = { tx, spec, act: { ...by, atMs: deps.clock.nowMs() } };
+    const tokensEnded = existing === undefined ? await create(step) : await update(step, existing);
     const organization = await findManaged(tx, { resourceUid });
     if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
-    return { organization, created: known === undefined, ended: tokensEnded };
+    return { organization, created: existing === undefined, ended: tokensEnded };
   });
   if (ended) deps.notify();
   return upserted;
 }
 
-/** The organisation that the wish names; undefined when it names none. */
+/** The organisation that the spec names for adoption; undefined when it names none. */
 async function lockAdoptee(
   tx: Step['tx'],
-  { organizationId }: WantedOrganization,
+  { organizationId }: OrganizationSpec,
 ): Promise<StoredOrganization | undefined> {
   if (organizationId === undefined) return undefined;
   const organization = await lockOrganization(tx, organizationId);
@@ -75,8 +75,8 @@ async function lockAdoptee(
   return organization;
 }
 
-async function create({ tx, wanted, act }: Step): Promise<false> {
-  const { resourceUid, name, subdomain, organizationType, branding = {} } = wanted;
+async function create({ tx, spec, act }: Step): Promise<false> {
+  const { resourceUid, name, subdomain, organizationType, branding = {} } = spec;
   if (isReservedSubdomain(subdomain)) throw refusal('SUBDOMAIN_RESERVED');
   const id = randomUUIDv7();
   const inserted = await insertOrganization(tx, {
@@ -84,7 +84,7 @@ async function create({ tx, wanted, act }: Step): Promise<false> {
     name,
     subdomain,
     orgType: organizationType,
-    status: wanted.suspended === true ? 'Suspended' : 'Active',
+    status: spec.suspended === true ? 'Suspended' : 'Active',
     isPlatformOrg: false,
     selfRegistrationEnabled: organizationType === 'Public',
     branding,
@@ -96,7 +96,7 @@ async function create({ tx, wanted, act }: Step): Promise<false> {
   return false;
 }
 
-/** Says who has the subdomain, so that a person can decide to adopt it. */
+/** The error names the holder of the subdomain, so that an administrator can decide to adopt it. */
 async function subdomainConflict(tx: Step['tx'], subdomain: string): Promise<Error> {
   const holder = await findHolder(tx, subdomain);
   const details = holder && {
@@ -107,21 +107,21 @@ async function subdomainConflict(tx: Step['tx'], subdomain: string): Promise<Err
   return refusal('SUBDOMAIN_CONFLICT', details === undefined ? {} : { details });
 }
 
-async function bringUpToDate(step: Step, organization: StoredOrganization): Promise<boolean> {
-  const { tx, wanted, act } = step;
+async function update(step: Step, organization: StoredOrganization): Promise<boolean> {
+  const { tx, spec, act } = step;
   if (organization.deletedAtMs !== undefined) throw refusal('ORGANIZATION_DELETED');
   if (organization.resourceUid === undefined) await adopt(step, organization);
-  else requireSame(wanted, organization);
+  else requireSame(spec, organization);
   await changeDetails(step, organization);
-  if (wanted.suspended === undefined) return false;
-  return applyStatus(tx, organization, { ...act, status: wanted.suspended ? 'Suspended' : 'Active' });
+  if (spec.suspended === undefined) return false;
+  return applyStatus(tx, organization, { ...act, status: spec.suspended ? 'Suspended' : 'Active' });
 }
 
-async function adopt({ tx, wanted, act }: Step, organization: StoredOrganization): Promise<void> {
+async function adopt({ tx, spec, act }: Step, organization: StoredOrganization): Promise<void> {
   if (organization.isPlatformOrg) throw refusal('PLATFORM_ORG_PROTECTED');
-  const errors = differences(wanted, organization);
+  const errors = differences(spec, organization);
   if (Object.keys(errors).length > 0) throw refusal('ADOPTION_MISMATCH', { details: { errors } });
-  const { resourceUid } = wanted;
+  const { resourceUid } = spec;
   await updateOrganization(tx, organization.id, { resourceUid });
   await appendAudit(
     tx,
@@ -129,35 +129,35 @@ async function adopt({ tx, wanted, act }: Step, organization: StoredOrganization
   );
 }
 
-function requireSame(wanted: WantedOrganization, organization: StoredOrganization): void {
-  if (organization.resourceUid !== wanted.resourceUid) throw refusal('ORGANIZATION_BOUND');
-  const errors = differences(wanted, organization);
+function requireSame(spec: OrganizationSpec, organization: StoredOrganization): void {
+  if (organization.resourceUid !== spec.resourceUid) throw refusal('ORGANIZATION_BOUND');
+  const errors = differences(spec, organization);
   if (Object.keys(errors).length > 0) throw refusal('IMMUTABLE_FIELD', { details: { errors } });
 }
 
-/** Members that never change and differ, with what they are. */
+/** Immutable members whose values differ, with their stored values. */
 function differences(
-  wanted: WantedOrganization,
+  spec: OrganizationSpec,
   organization: StoredOrganization,
 ): Record<string, readonly string[]> {
   const pairs = [
-    ['subdomain', wanted.subdomain, organization.subdomain],
-    ['organizationType', wanted.organizationType, organization.orgType],
-    ['organizationId', wanted.organizationId ?? organization.id, organization.id],
+    ['subdomain', spec.subdomain, organization.subdomain],
+    ['organizationType', spec.organizationType, organization.orgType],
+    ['organizationId', spec.organizationId ?? organization.id, organization.id],
   ] as const;
   return Object.fromEntries(
-    pairs.flatMap(([field, wish, actual]) => (wish === actual ? [] : [[field, [`it is ${actual}`]]])),
+    pairs.flatMap(([field, desired, actual]) => (desired === actual ? [] : [[field, [`it is ${actual}`]]])),
   );
 }
 
-async function changeDetails({ tx, wanted, act }: Step, organization: StoredOrganization): Promise<void> {
-  const { branding } = wanted;
+async function changeDetails({ tx, spec, act }: Step, organization: StoredOrganization): Promise<void> {
+  const { branding } = spec;
   const changed = [
-    ...(wanted.name === organization.name ? [] : ['name']),
+    ...(spec.name === organization.name ? [] : ['name']),
     ...(branding === undefined || sameBranding(branding, organization.branding) ? [] : ['branding']),
   ];
   if (changed.length === 0) return;
-  await updateOrganization(tx, organization.id, { name: wanted.name, branding });
+  await updateOrganization(tx, organization.id, { name: spec.name, branding });
   await appendAudit(tx, auditOf(organization.id, 'OrganizationUpdated', { ...act, details: { changed } }));
 }
 

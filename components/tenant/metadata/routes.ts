@@ -37,7 +37,7 @@ export function mountMetadata(app: App, deps: MetadataDeps): void {
   );
 }
 
-/** RFC 8414, except that the issuer is the tokens' `iss` and no URL (decision D37). */
+/** RFC 8414, except that the issuer is the `iss` of the tokens, which is not a URL. */
 function describeServer({ installation, baseUrl }: MetadataDeps) {
   return {
     issuer: issuerOf(installation),

@@ -27,36 +27,36 @@ export interface CreateOrganizationDeps {
 }
 
 /**
- * Creates an organisation whose first administrator is the caller; the caller's token still names the old one. A system
- * administrator whose address is not verified administers it from the System organisation and does not become a member, since
- * an unverified account opens its home alone.
+ * Creates an organisation whose first administrator is the caller; the caller's token keeps its organisation. A system
+ * administrator with an unverified address does not become a member, because an unverified account gives access only to
+ * its home organisation; it administers the new one from the System organisation.
  *
- * Throws SUBDOMAIN_RESERVED, SUBDOMAIN_CONFLICT, EMAIL_NOT_VERIFIED, ORG_LIMIT_REACHED.
+ * @throws SUBDOMAIN_RESERVED, SUBDOMAIN_CONFLICT, EMAIL_NOT_VERIFIED, ORG_LIMIT_REACHED
  */
 export async function createOrganization(
   deps: CreateOrganizationDeps,
   caller: Caller,
-  wanted: NewOrganization,
+  request: NewOrganization,
 ): Promise<Organization> {
   const { platformUserId } = caller;
   if (platformUserId === undefined) {
     throw new AppError('forbidden', genericCode('forbidden'), 'Only a person can create an organisation.');
   }
-  if (isReservedSubdomain(wanted.subdomain)) throw refusal('SUBDOMAIN_RESERVED');
+  if (isReservedSubdomain(request.subdomain)) throw refusal('SUBDOMAIN_RESERVED');
   const createdAtMs = deps.clock.nowMs();
   const organization = {
     id: randomUUIDv7(),
-    name: wanted.name,
-    subdomain: wanted.subdomain,
+    name: request.name,
+    subdomain: request.subdomain,
     status: 'Active',
     orgType: 'Standard',
     isPlatformOrg: false,
-    branding: wanted.branding,
+    branding: request.branding,
     createdAtMs,
   } as const;
   await deps.db.transact(async (tx) => {
     const account = await getEntitledAccount(tx, caller, platformUserId);
-    await insert(tx, organization, { account, origin: wanted.origin });
+    await insert(tx, organization, { account, origin: request.origin });
   });
   return organization;
 }

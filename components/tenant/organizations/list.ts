@@ -14,13 +14,13 @@ import {
 
 type Db = Reader<TenantDatabase>;
 
-/** All of them for a system administrator, the own ones for any other administrator. */
+/** All organisations for a system administrator, the own ones for any other administrator. */
 export async function listVisibleOrganizations(db: Db, caller: Caller): Promise<Organization[]> {
   if (isSystemAdministrator(caller)) return listOrganizations(db);
   return caller.platformUserId === undefined ? [] : listOrganizationsOf(db, caller.platformUserId);
 }
 
-/** For members, system administrators and services; for everybody else it does not exist. */
+/** Visible to members, system administrators and services; other callers get ORGANIZATION_NOT_FOUND. */
 export async function getVisibleOrganization(db: Db, caller: Caller, id: string): Promise<Organization> {
   const organization = await findOrganization(db, id);
   if (organization !== undefined && (await maySee(db, caller, id))) return organization;
@@ -32,7 +32,7 @@ async function maySee(db: Db, caller: Caller, id: string): Promise<boolean> {
   return caller.platformUserId !== undefined && isMember(db, id, caller.platformUserId);
 }
 
-/** The anonymous look-up: a suspended organisation does not exist. */
+/** The anonymous look-up; a suspended organisation is not found. */
 export async function getOpenOrganization(db: Db, subdomain: string): Promise<Organization> {
   const organization = await findOrganizationBySubdomain(db, subdomain.toLowerCase());
   if (organization?.status === 'Active') return organization;

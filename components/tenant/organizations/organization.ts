@@ -13,19 +13,19 @@ export interface Organization {
   readonly createdAtMs: number;
 }
 
-/** An organisation as it is stored, deleted ones too. */
+/** A stored organisation; it may be deleted. */
 export interface StoredOrganization extends Organization {
   readonly selfRegistrationEnabled: boolean;
-  /** How long its audit events are kept. */
+  /** Retention of its audit events. */
   readonly auditRetentionMonths: number;
-  /** UID of the custom resource that it belongs to. */
+  /** UID of the custom resource that manages it. */
   readonly resourceUid: string | undefined;
-  /** Grows by one with each change. */
+  /** Incremented by each change. */
   readonly version: number;
   readonly deletedAtMs: number | undefined;
 }
 
-/** How long a deleted organisation keeps its members (identity.md section 5). */
+/** How long the members of a deleted organisation are kept. */
 export const deletedGraceMs = 30 * 86_400_000;
 
 export const subdomainPattern = /^[a-z0-9](?:[a-z0-9-]{1,48}[a-z0-9])$/;
@@ -34,7 +34,7 @@ const reserved: ReadonlySet<string> = new Set(
   'public system admin api app auth wallet www mail static hubs internal status docs'.split(' '),
 );
 
-/** Names the platform needs for itself are never given to an organisation. */
+/** Subdomains that the platform reserves for itself. */
 export function isReservedSubdomain(subdomain: string): boolean {
   return reserved.has(subdomain);
 }

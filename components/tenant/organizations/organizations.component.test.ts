@@ -14,7 +14,7 @@ import {
 
 const password = 'copper violin under snow';
 
-describe('organisations and users (identity.md A6)', () => {
+describe('organisations and users', () => {
   let tenant: TestTenant;
   let admin: string;
   let acme: string;
@@ -54,7 +54,7 @@ describe('organisations and users (identity.md A6)', () => {
   });
   afterAll(() => tenant.stop());
 
-  it('creates, refuses a taken and a reserved subdomain, answers anonymously by subdomain', async () => {
+  it('creates, refuses a taken and a reserved subdomain, answers anonymous look-ups by subdomain', async () => {
     const created = await create('Third', 'third');
     expect(created.statusCode).toBe(201);
     expect(created.headers['location']).toBe(`/api/organizations/${created.json().id}`);
@@ -93,12 +93,12 @@ describe('organisations and users (identity.md A6)', () => {
     expect(answer.json().errors).toHaveProperty([field]);
   });
 
-  it('of two parallel creations of one subdomain one wins', async () => {
+  it('of two concurrent creations of one subdomain one succeeds', async () => {
     const answers = await Promise.all([create('Race one', 'race'), create('Race two', 'race')]);
     expect(answers.map((answer) => answer.statusCode).sort()).toEqual([201, 409]);
   });
 
-  it('lists all for the system administrator, the own for others; reads across tenants do not exist', async () => {
+  it('lists all for the system administrator and the own ones for others; foreign organisations are not found', async () => {
     const all = (await get('/api/organizations', admin)).json().organizations;
     expect(all.map((one: { id: string }) => one.id)).toEqual(
       expect.arrayContaining([SYSTEM_ORGANIZATION_ID, PUBLIC_ORGANIZATION_ID, acme, other]),
@@ -111,7 +111,7 @@ describe('organisations and users (identity.md A6)', () => {
     expect((await get('/api/organizations/not-a-guid', admin)).statusCode).toBe(404);
   });
 
-  it('adds users with each role, who sign in with it', async () => {
+  it('adds users with each role, who then sign in with it', async () => {
     for (const role of ['Administrator', 'Designer', 'Auditor', 'User']) {
       const email = `${role.toLowerCase()}@acme.example`;
       const added = await addUser(acme, { email, roles: [role] }, acmeAdmin);
@@ -151,7 +151,7 @@ describe('organisations and users (identity.md A6)', () => {
     expect([answer.statusCode, answer.json().code]).toEqual([status, code]);
   });
 
-  it('says what is wrong with a password', async () => {
+  it('names the violations of the password policy', async () => {
     const answer = await addUser(acme, { email: 'x@acme.example', password: 'password123' }, acmeAdmin);
     expect(answer.json().errors).toEqual({ password: ['too_short', 'breached'] });
   });
@@ -169,7 +169,7 @@ describe('organisations and users (identity.md A6)', () => {
     });
   });
 
-  it('only the own organisation is administered and its members read', async () => {
+  it('an administrator manages and reads members of the own organisation only', async () => {
     expect((await addUser(other, { email: 'spy@acme.example' }, acmeAdmin)).statusCode).toBe(403);
     expect((await get(`/api/organizations/${other}/users`, acmeAdmin)).statusCode).toBe(403);
     const auditor = (await signIn('auditor@acme.example', 'acme')).access_token;
@@ -197,7 +197,7 @@ describe('organisations and users (identity.md A6)', () => {
     expect([second.statusCode, second.json().code]).toEqual([403, 'ORG_LIMIT_REACHED']);
   });
 
-  it('an idempotency key makes a repetition harmless (D40)', async () => {
+  it('a request repeated with the same Idempotency-Key has no second effect', async () => {
     const headers = { 'idempotency-key': 'k-1' };
     const body = { name: 'Once', subdomain: 'once' };
     const first = await post('/api/organizations', admin, body, headers);
@@ -213,7 +213,7 @@ describe('organisations and users (identity.md A6)', () => {
     expect((await post('/api/organizations', admin, mended, key)).statusCode).toBe(201);
   });
 
-  it('an idempotency key that an earlier release stored still holds', async () => {
+  it('an Idempotency-Key stored by an earlier release is still honoured', async () => {
     const hash = (...parts: string[]) => createHash('sha256').update(JSON.stringify(parts)).digest();
     const body = { name: 'Before', subdomain: 'before', branding: {} };
     const keyHash = hash(decodeJwt(admin).sub ?? '', 'POST', '/api/organizations', 'k-3');

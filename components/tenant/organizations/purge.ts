@@ -8,8 +8,8 @@ import { lockDeletedBefore, purgeOrganization } from './store.ts';
 const batch = 10;
 
 /**
- * Removes members and branding of organisations whose grace after deletion is over; replicas share the work. People keep
- * their accounts, and the audit log ages by its retention.
+ * Deletes members and branding of organisations whose grace period after deletion is over; replicas share the work.
+ * Accounts stay, and audit events are deleted by their retention.
  */
 export async function purgeDeletedOrganizations(deps: {
   readonly db: Database<TenantDatabase>;

@@ -114,8 +114,8 @@ export function mountOrganizations(app: App, deps: OrganizationDeps): void {
     async (request, reply) => {
       const caller = callerOf(request);
       const created = await deps.idempotency.once(repeatable(request), async () => {
-        const wanted = { ...request.body, origin: originOf(request) };
-        return present(await createOrganization(deps, caller, wanted));
+        const newOrganization = { ...request.body, origin: originOf(request) };
+        return present(await createOrganization(deps, caller, newOrganization));
       });
       return reply.code(201).header('location', `/api/organizations/${created.id}`).send(created);
     },

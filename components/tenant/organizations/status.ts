@@ -14,43 +14,43 @@ import { lockOrganization, updateOrganization } from './store.ts';
 export interface StatusDeps {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
-  /** Tells every service that there are new revocations. */
+  /** Notifies all services of new revocations. */
   readonly notify: () => void;
 }
 
-/** Who changes an organisation, when, and from where. */
+/** The actor, origin and time of a change of an organisation. */
 export interface Act {
   readonly by: Caller;
   readonly origin: Origin;
   readonly atMs: number;
 }
 
-export interface StatusWish {
+export interface StatusChange {
   readonly organizationId: string;
   readonly status: Organization['status'];
   readonly by: Caller;
   readonly origin: Origin;
 }
 
-/** Suspends an organisation or opens it again. Throws ORGANIZATION_NOT_FOUND and what `applyStatus` throws. */
-export async function setStatus(deps: StatusDeps, wish: StatusWish): Promise<void> {
-  const { by, origin } = wish;
+/** Suspends or reactivates an organisation. @throws ORGANIZATION_NOT_FOUND and the errors of `applyStatus` */
+export async function setStatus(deps: StatusDeps, change: StatusChange): Promise<void> {
+  const { by, origin } = change;
   const ended = await deps.db.transact(async (tx) => {
-    const organization = await lockOrganization(tx, wish.organizationId);
+    const organization = await lockOrganization(tx, change.organizationId);
     if (organization === undefined || organization.deletedAtMs !== undefined) {
       throw refusal('ORGANIZATION_NOT_FOUND');
     }
-    // read after the lock: tokens of sign-ins that came before it were issued before this instant
-    return applyStatus(tx, organization, { status: wish.status, by, origin, atMs: deps.clock.nowMs() });
+    // read after the lock, so that all tokens of earlier sign-ins were issued before this instant
+    return applyStatus(tx, organization, { status: change.status, by, origin, atMs: deps.clock.nowMs() });
   });
   if (ended) deps.notify();
 }
 
 /**
- * The change of status inside the transaction that holds the organisation. Suspension ends all tokens of its members;
- * opening it again brings none of them back.
+ * Changes the status in the transaction that has locked the organisation. Suspension ends all tokens of its members;
+ * reactivation does not restore them.
  *
- * @returns whether tokens ended, which services are to be told after the commit.
+ * @returns whether tokens ended; the caller then notifies the services after the commit.
  * @throws PLATFORM_ORG_PROTECTED; PUBLIC_ORG_DISABLED when the settings keep the Public organisation closed
  */
 export async function applyStatus(
@@ -67,7 +67,7 @@ export async function applyStatus(
   return changeStatus(tx, organization, change);
 }
 
-/** The same, whosever the organisation is. */
+/** Changes the status without the checks of `applyStatus`, also of platform organisations. */
 export async function changeStatus(
   tx: Transactor<TenantDatabase>,
   organization: Organization,
@@ -98,7 +98,7 @@ export function endTokensOf(
   });
 }
 
-/** What the organisation's audit log keeps of an act on it. */
+/** The audit event of an act on the organisation. */
 export function auditOf(
   organizationId: string,
   type: AuditEventType,

@@ -23,12 +23,12 @@ export async function listOrganizations(db: Reader<DB>): Promise<Organization[]>
   return (await living(db).orderBy('name').orderBy('id').execute()).map(toOrganization);
 }
 
-/** An organisation with how many belong to it. */
+/** An organisation with the number of its members. */
 export interface CountedOrganization extends Organization {
   readonly userCount: number;
 }
 
-/** A page of all organisations by name, and how many there are. */
+/** A page of all organisations by name, and their total number. */
 export async function pageOrganizations(
   db: Reader<DB>,
   filter: { readonly status?: Organization['status'] | undefined },
@@ -132,7 +132,7 @@ export async function insertOrganization(tx: Transactor<DB>, row: NewOrganizatio
   return inserted !== undefined;
 }
 
-/** Holds the row until the transaction ends; finds deleted ones too. Sign-ins into it wait. */
+/** Locks the row until the transaction ends, also of a deleted organisation. Sign-ins to it wait. */
 export async function lockOrganization(
   tx: Transactor<DB>,
   id: string,
@@ -147,8 +147,8 @@ export async function lockOrganization(
 }
 
 /**
- * Whether members may have tokens of the organisation; it stays so until the transaction ends. Without holding it, a
- * sign-in that read it as Active could leave its session behind a suspension that did not see that session.
+ * Whether members may get tokens of the organisation; a lock keeps the answer valid until the transaction ends. Without
+ * the lock, a sign-in that read the status Active could commit its session after a suspension that did not see it.
  */
 export async function holdOpenOrganization(tx: Transactor<DB>, id: string): Promise<boolean> {
   const row = await tx
@@ -166,7 +166,7 @@ export interface OrganizationChange {
   readonly status?: Organization['status'] | undefined;
   readonly selfRegistrationEnabled?: boolean | undefined;
   readonly auditRetentionMonths?: number | undefined;
-  /** Null releases it. */
+  /** Null releases the organisation. */
   readonly resourceUid?: string | null | undefined;
   readonly deletedAtMs?: number | undefined;
 }
@@ -196,7 +196,7 @@ export async function updateOrganization(
     .execute();
 }
 
-/** Organisations deleted before an instant whose rows are still there; other transactions pass those by that it holds. */
+/** Organisations deleted before an instant and not purged. Their rows are locked; concurrent transactions skip them. */
 export async function lockDeletedBefore(
   tx: Transactor<DB>,
   beforeMs: number,
@@ -215,7 +215,7 @@ export async function lockDeletedBefore(
   return rows.map((row) => row.id);
 }
 
-/** Removes who belonged to a deleted organisation; its name and subdomain stay taken. */
+/** Deletes the members of a deleted organisation; its name and subdomain stay taken. */
 export async function purgeOrganization(tx: Transactor<DB>, id: string, atMs: number): Promise<void> {
   await tx.deleteFrom('refresh_families').where('organization_id', '=', id).execute();
   await tx.deleteFrom('user_identities').where('organization_id', '=', id).execute();

@@ -1,6 +1,6 @@
 /**
- * Passwords everybody tries first, lower case, without decoration: the policy also finds them behind digits, symbols,
- * capitals and letter substitutions, and repeated. One constant, so that a bundled process needs no file beside it.
+ * The most common passwords, in lower case. The policy also detects them with digits, symbols, capitals, letter
+ * substitutions and repetitions. They are a constant, so that a bundled process needs no data file.
  */
 export const commonPasswords = `
 123456 password 123456789 12345678 12345 111111 1234567 sunshine qwerty iloveyou princess admin welcome

@@ -1,7 +1,7 @@
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { normalizePassword } from './policy.ts';
 
-/** OWASP's floor for argon2id: 19 MiB, two passes, one lane. */
+/** OWASP's minimum for argon2id: 19 MiB, two passes, one lane. */
 export interface HashCost {
   readonly memoryKiB: number;
   readonly passes: number;
@@ -29,7 +29,7 @@ export async function verifyPassword(password: string, phc: string): Promise<boo
   return timingSafeEqual(await derive(password, Buffer.from(salt, 'base64'), cost), expected);
 }
 
-/** True when a stored hash was made at another cost than today's. */
+/** True when a stored hash has other cost parameters than the current ones. */
 export function needsRehash(phc: string, cost: HashCost): boolean {
   const parts = pattern.exec(phc);
   return Number(parts?.[1]) !== cost.memoryKiB || Number(parts?.[2]) !== cost.passes;

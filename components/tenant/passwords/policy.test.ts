@@ -41,11 +41,11 @@ describe('password policy', () => {
     ['acmeworks-2024', 'Acme Works'],
     ['Chancery2024!', 'nothing'],
     ['pl4tform-2026', 'nothing'],
-  ])('refuses %s for somebody known as %s', (password, word) => {
+  ])('refuses %s for an account that is known by %s', (password, word) => {
     expect(judge(password, word)).toContain('contextual');
   });
 
-  it('counts code points after NFC, and reads all of a long one', () => {
+  it('counts code points after NFC, and checks the whole of a long password', () => {
     expect(judge('kj3 vq9 zx7')).toEqual(['too_short']);
     expect(judge('🜁🜂🜃🜄🜅🜆🜇🜈🜉🜊🜋')).toEqual(['too_short']);
     expect(judge('🜁🜂🜃🜄🜅🜆🜇🜈🜉🜊🜋🜌')).toEqual([]);

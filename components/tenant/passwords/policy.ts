@@ -4,17 +4,17 @@ export type PasswordFault = 'too_short' | 'too_long' | 'breached' | 'contextual'
 
 export const maxPasswordLength = 256;
 
-/** Words the account is known by: e-mail local part, display name, organisation name, subdomain. */
+/** Words from the account: local part of the e-mail address, display name, organisation name, subdomain. */
 export interface PasswordContext {
   readonly words: readonly string[];
 }
 
 export interface PasswordPolicy {
-  /** Empty when the password may be used. NIST SP 800-63B-4: length and blocklist, no composition rules. */
+  /** Violations of the policy: length and blocklist, without composition rules (NIST SP 800-63B-4). */
   judge(password: string, context: PasswordContext): PasswordFault[];
 }
 
-/** Only a residue this short around a listed word counts as decoration of it. */
+/** Maximum length of the rest around a listed word that counts as decoration. */
 const maxDecoration = 8;
 
 export function createPasswordPolicy(minLength: number): PasswordPolicy {
@@ -33,7 +33,7 @@ export function createPasswordPolicy(minLength: number): PasswordPolicy {
   };
 }
 
-/** NFC, so that the same text typed on two keyboards is the same password. */
+/** Normalises to NFC, so that the same text from different keyboards is the same password. */
 export function normalizePassword(password: string): string {
   return password.normalize('NFC');
 }
@@ -45,7 +45,7 @@ function isCommon(text: string, listed: ReadonlySet<string>): boolean {
   return candidates.some((one) => listed.has(one) || isRepeated(one, listed)) || isMonotonous(lower);
 }
 
-/** "Password2024!" is "password" to everybody who guesses. */
+/** Strips decoration: "Password2024!" is as guessable as "password". */
 function undecorated(text: string): string {
   const core = text.replace(/^[^\p{L}]+|[^\p{L}]+$/gu, '');
   return text.length - core.length <= maxDecoration ? core : text;
@@ -67,7 +67,7 @@ function unleet(text: string): string {
   return text.replace(/[013457@$!]/g, (one) => leet[one] ?? one);
 }
 
-/** A listed word, or one short run, again and again. */
+/** Whether the text repeats a listed word or one short sequence. */
 function isRepeated(text: string, listed: ReadonlySet<string>): boolean {
   for (let size = 1; size <= text.length / 2; size++) {
     if (text.length % size !== 0) continue;

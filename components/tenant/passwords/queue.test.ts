@@ -4,7 +4,7 @@ import { createPasswords } from './queue.ts';
 
 const cheap = { memoryKiB: 64, passes: 1 };
 
-it('verifies what it hashed and nothing else', async () => {
+it('verifies its own hashes and rejects other passwords', async () => {
   const passwords = await createPasswords({ concurrent: 1, waiting: 8, cost: cheap });
   const stored = await passwords.hash('Zwölf Boxkämpfer');
   expect(stored).toMatch(/^\$argon2id\$v=19\$m=64,t=1,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
@@ -15,7 +15,7 @@ it('verifies what it hashed and nothing else', async () => {
   expect(await passwords.verify('x', 'not a hash')).toEqual({ correct: false });
 });
 
-it('hashes again at the cost of today', async () => {
+it('rehashes with the current cost parameters', async () => {
   const stored = await hashPassword('an older one', { memoryKiB: 32, passes: 1 });
   const passwords = await createPasswords({ concurrent: 1, waiting: 8, cost: cheap });
   const verdict = await passwords.verify('an older one', stored);
@@ -23,7 +23,7 @@ it('hashes again at the cost of today', async () => {
   expect(verdict.rehashed).toContain('m=64,t=1');
 });
 
-it('refuses what does not fit the queue and serves the rest', async () => {
+it('refuses requests beyond the queue limit and completes the others', async () => {
   const passwords = await createPasswords({ concurrent: 1, waiting: 2, cost: cheap });
   const outcomes = await Promise.allSettled(['a', 'b', 'c', 'd'].map((one) => passwords.hash(one)));
   expect(outcomes.map((one) => one.status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected']);

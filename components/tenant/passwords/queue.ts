@@ -1,17 +1,17 @@
 import { AppError } from '#core/errors/errors.ts';
 import { defaultHashCost, type HashCost, hashPassword, needsRehash, verifyPassword } from './hash.ts';
 
-export interface PasswordVerdict {
+export interface PasswordResult {
   readonly correct: boolean;
-  /** The same password hashed at today's cost, when the stored hash is older than that. */
+  /** The password rehashed with the current cost parameters, when the stored hash has others. */
   readonly rehashed?: string | undefined;
 }
 
-/** Slow hashes in a queue of their own, so that a flood of logins starves nothing else. */
+/** Runs slow hashes in a bounded queue, so that a flood of sign-ins does not occupy all threads. */
 export interface Passwords {
   hash(password: string): Promise<string>;
-  /** Without a stored hash a dummy is verified: an unknown account takes as long as a known one. */
-  verify(password: string, stored: string | undefined): Promise<PasswordVerdict>;
+  /** Without a stored hash it verifies a dummy, so that an unknown account takes as long as a known one. */
+  verify(password: string, stored: string | undefined): Promise<PasswordResult>;
 }
 
 export interface PasswordQueueOptions {
@@ -20,7 +20,7 @@ export interface PasswordQueueOptions {
   readonly cost?: HashCost;
 }
 
-/** Throws AppError('unavailable') when the queue is full. */
+/** @throws AppError unavailable when the queue is full */
 export async function createPasswords(options: PasswordQueueOptions): Promise<Passwords> {
   const cost = options.cost ?? defaultHashCost;
   const dummy = await hashPassword('nobody has this password', cost);

@@ -4,7 +4,7 @@ import { adminEmail, bearer, grant, startTestTenant, type TestTenant } from '../
 
 const password = 'granite lantern after rain';
 
-describe('platform governance (specification document 1, section 4; identity.md 4.9, 4.16)', () => {
+describe('platform governance (specification document 1, section 4)', () => {
   let tenant: TestTenant;
   let admin: string;
   let acme: string;
@@ -53,7 +53,7 @@ describe('platform governance (specification document 1, section 4; identity.md 
   });
   afterAll(() => tenant.stop());
 
-  it('lists all organisations by name with how many belong to them, in pages', async () => {
+  it('lists all organisations by name with their member counts, in pages', async () => {
     const first = await get('/api/platform/organizations?page=1&pageSize=2');
     expect(first.json()).toEqual({
       items: [
@@ -64,7 +64,7 @@ describe('platform governance (specification document 1, section 4; identity.md 
           status: 'Active',
           orgType: 'Standard',
           isPlatformOrg: false,
-          // who made it and the two that were added
+          // the creator and the two added users
           userCount: 3,
           createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
         },
@@ -132,7 +132,7 @@ describe('platform governance (specification document 1, section 4; identity.md 
     expect((await send(method, url, undefined, payload)).statusCode).toBe(401);
   });
 
-  it('opens and closes the Public organisation, whose tokens then end', async () => {
+  it('enables and disables the Public organisation; disabling ends its tokens', async () => {
     const before = (await get('/api/platform/settings')).json();
     expect(before).toEqual({
       publicOrgEnabled: false,
@@ -179,7 +179,7 @@ describe('platform governance (specification document 1, section 4; identity.md 
     expect([other.statusCode, other.json().code]).toEqual([409, 'PLATFORM_ORG_PROTECTED']);
   });
 
-  it('the Public organisation opens by its setting alone', async () => {
+  it('only the setting enables the Public organisation', async () => {
     const setStatus = (status: string) =>
       put(`/api/platform/organizations/${PUBLIC_ORGANIZATION_ID}/status`, { status });
     const state = async () => {
@@ -197,7 +197,7 @@ describe('platform governance (specification document 1, section 4; identity.md 
     expect([suspended.statusCode, suspended.json().code]).toEqual([409, 'PLATFORM_ORG_PROTECTED']);
     expect(await state()).toEqual([true, 'Active']);
     await put('/api/platform/settings/public-org', { enabled: false });
-    // as a release left it that let the status be set past the setting
+    // the state that an earlier release could leave, where the status route ignored the setting
     await tenant.db.transact((tx) =>
       tx
         .updateTable('organizations')
@@ -209,7 +209,7 @@ describe('platform governance (specification document 1, section 4; identity.md 
     expect(await state()).toEqual([false, 'Suspended']);
   });
 
-  it('of the setting and the status that are set at once the setting decides', async () => {
+  it('of concurrent changes of setting and status the setting prevails', async () => {
     for (let round = 0; round < 5; round += 1) {
       await put('/api/platform/settings/public-org', { enabled: true });
       await Promise.all([
@@ -221,7 +221,7 @@ describe('platform governance (specification document 1, section 4; identity.md 
     }
   });
 
-  it('bounds the organisations that a person creates', async () => {
+  it('limits the number of organisations that a person creates', async () => {
     for (const maxOrgsPerUser of [0, 101, 1.5, '2']) {
       const refused = await put('/api/platform/settings/max-orgs', { maxOrgsPerUser });
       expect([refused.statusCode, refused.json().code]).toEqual([400, 'INVALID_REQUEST']);

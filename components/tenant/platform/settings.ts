@@ -8,13 +8,13 @@ import { type Act, auditOf, changeStatus, type StatusDeps } from '../organizatio
 import { findOrganization, lockOrganization, updateOrganization } from '../organizations/store.ts';
 import { getSettings, lockSettings, type PlatformSettings, updateSettings } from './store.ts';
 
-/** The platform's settings with the Public organisation that they open or close. */
+/** The platform settings with the Public organisation that they enable or disable. */
 export interface PlatformState {
   readonly settings: PlatformSettings;
   readonly publicOrganization: Organization;
 }
 
-type Wish = Omit<Act, 'atMs'>;
+type Actor = Omit<Act, 'atMs'>;
 type SettingsChange = Partial<Omit<PlatformSettings, 'updatedAtMs'>>;
 
 export async function readPlatform(db: Reader<TenantDatabase>): Promise<PlatformState> {
@@ -24,18 +24,18 @@ export async function readPlatform(db: Reader<TenantDatabase>): Promise<Platform
 }
 
 /**
- * Opens the Public organisation, and lets people register in it, or closes both; then all tokens of its members end. It is the
- * only way to do either: the route for the status of organisations refuses both.
+ * Enables the Public organisation with self-registration, or disables both and ends all tokens of its members. It is
+ * the only way to change this: the route for the status of organisations refuses it.
  */
 export async function setPublicOrganization(
   deps: StatusDeps,
-  wish: Wish & { readonly enabled: boolean },
+  input: Actor & { readonly enabled: boolean },
 ): Promise<PlatformState> {
-  const { enabled, by, origin } = wish;
+  const { enabled, by, origin } = input;
   const ended = await deps.db.transact(async (tx) => {
     const settings = await lockSettings(tx);
     const organization = await lockOrganization(tx, PUBLIC_ORGANIZATION_ID);
-    // read after the locks, as where the status of any organisation is set
+    // read after the locks, as in every change of an organisation's status
     const act = { by, origin, atMs: deps.clock.nowMs() };
     if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
     await change(tx, settings, { publicOrgEnabled: enabled }, act);
@@ -47,12 +47,12 @@ export async function setPublicOrganization(
   return readPlatform(deps.db.read);
 }
 
-/** @param wish.maxOrgsPerUser 1 to 100; organisations that exist stay */
+/** @param input.maxOrgsPerUser 1 to 100; existing organisations stay */
 export async function setMaxOrganizations(
   deps: Omit<StatusDeps, 'notify'>,
-  wish: Wish & { readonly maxOrgsPerUser: number },
+  input: Actor & { readonly maxOrgsPerUser: number },
 ): Promise<PlatformState> {
-  const { maxOrgsPerUser, by, origin } = wish;
+  const { maxOrgsPerUser, by, origin } = input;
   await deps.db.transact(async (tx) => {
     const settings = await lockSettings(tx);
     await change(tx, settings, { maxOrgsPerUser }, { by, origin, atMs: deps.clock.nowMs() });
@@ -60,20 +60,20 @@ export async function setMaxOrganizations(
   return readPlatform(deps.db.read);
 }
 
-/** What is set already is no change. */
+/** Unchanged values are skipped. */
 async function change(
   tx: Transactor<TenantDatabase>,
   settings: PlatformSettings,
-  wanted: SettingsChange,
+  changes: SettingsChange,
   act: Act,
 ): Promise<void> {
-  const next = { ...settings, ...wanted };
+  const next = { ...settings, ...changes };
   const isSame =
     next.publicOrgEnabled === settings.publicOrgEnabled && next.maxOrgsPerUser === settings.maxOrgsPerUser;
   if (isSame) return;
   await updateSettings(tx, { ...next, updatedAtMs: act.atMs });
   await appendAudit(
     tx,
-    auditOf(SYSTEM_ORGANIZATION_ID, 'PlatformSettingsUpdated', { ...act, details: wanted }),
+    auditOf(SYSTEM_ORGANIZATION_ID, 'PlatformSettingsUpdated', { ...act, details: changes }),
   );
 }

@@ -15,14 +15,14 @@ export async function getSettings(db: Reader<DB>): Promise<PlatformSettings> {
   return toSettings(await db.selectFrom('platform_settings').selectAll().executeTakeFirstOrThrow());
 }
 
-/** Holds the row until the transaction ends. */
+/** Locks the row until the transaction ends. */
 export async function lockSettings(tx: Transactor<DB>): Promise<PlatformSettings> {
   return toSettings(
     await tx.selectFrom('platform_settings').selectAll().forUpdate().executeTakeFirstOrThrow(),
   );
 }
 
-/** Puts in the row unless it is there. */
+/** Inserts the row if it does not exist. */
 export async function insertSettings(tx: Transactor<DB>, settings: PlatformSettings): Promise<void> {
   await tx
     .insertInto('platform_settings')

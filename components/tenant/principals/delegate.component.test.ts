@@ -14,7 +14,7 @@ import { upsert } from './upsert.ts';
 
 const password = 'twelve tin whistles play';
 
-describe('delegated tokens and closed accounts (identity.md A5)', () => {
+describe('delegated tokens and closed accounts', () => {
   let tenant: TestTenant;
   let userId: string;
   let user: string;
@@ -46,24 +46,24 @@ describe('delegated tokens and closed accounts (identity.md A5)', () => {
     });
     userId = created.json().id;
     user = (await login()).json().access_token;
-    const wish = {
+    const spec = {
       clientId: 'service-register',
       serviceName: 'register',
       scopes: ['wallets:sign', 'tenant:delegate'],
       canSignSystem: true,
     };
-    await upsert(tenant.keepPrincipals, wish, 'test');
+    await upsert(tenant.keepPrincipals, spec, 'test');
   });
   afterAll(() => tenant.stop());
 
-  it('the password grant can be switched off; sign-in stays', async () => {
+  it('the password grant can be disabled; sign-in stays available', async () => {
     const form = formOf({ grant_type: 'password', username: adminEmail, password: adminPassword });
     const answer = await tenant.app.inject({ ...form, url: '/api/service-auth/token' });
     expect([answer.statusCode, answer.json().error]).toEqual([400, 'unsupported_grant_type']);
     expect((await login()).statusCode).toBe(200);
   });
 
-  it('names the user by id, with or without the organisation, for a principal that may', async () => {
+  it('an authorised principal may name the user by id, with or without the organisation', async () => {
     const byId = await delegated({ delegated_user_id: userId });
     expect(byId.json()).toMatchObject({ expires_in: 300, scope: 'wallets:sign tenant:delegate' });
     const claims = decodeJwt(byId.json().access_token);
@@ -88,7 +88,7 @@ describe('delegated tokens and closed accounts (identity.md A5)', () => {
     });
   });
 
-  it('takes JSON and HTTP Basic as well', async () => {
+  it('accepts JSON and HTTP Basic too', async () => {
     const secret = tenant.files.secretOf('service-register');
     const basic = Buffer.from(`service-register:${secret}`).toString('base64');
     const byBasic = await tenant.internal.inject({
@@ -102,7 +102,7 @@ describe('delegated tokens and closed accounts (identity.md A5)', () => {
     expect(byJson.statusCode).toBe(200);
   });
 
-  it('a delegated token is a service token to its end', async () => {
+  it('a delegated token stays a service token until it expires', async () => {
     const token = (await delegated({ subject_token: user })).json().access_token;
     const me = () => tenant.app.inject({ url: '/api/auth/me', headers: bearer(token) });
     expect((await me()).json()).toMatchObject({ tokenType: 'service', roles: [] });

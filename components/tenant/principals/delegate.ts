@@ -18,21 +18,22 @@ const tokenExchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
- * A token of a service that acts for a user: by the user's own token, or by the user's id for a principal with scope
- * `tenant:delegate`. The subject stays the service. Throws OAuthError.
+ * Issues a token for a service that acts for a user, who is named by a user token, or by id for a principal with the
+ * scope `tenant:delegate`. The subject of the token is the service.
+ * @throws OAuthError
  */
 export async function mintDelegatedToken(deps: MintDeps, request: MintRequest): Promise<ServiceTokenAnswer> {
   const { parameters } = request;
   const grantType = parameters.get('grant_type') ?? tokenExchange;
   if (grantType !== tokenExchange && grantType !== 'client_credentials') {
-    throw new OAuthError(400, 'unsupported_grant_type', 'only token exchange is served here');
+    throw new OAuthError(400, 'unsupported_grant_type', 'this endpoint supports only token exchange');
   }
   const { principal, credential } = await authenticateClient(deps, request);
   const scopes = grantScopes(parameters.get('scope'), principal.scopes);
   const user = await findUser(deps, parameters, principal);
   const delegation: Delegation = { userId: user.identityId, organizationId: user.organizationId };
   const token = await deps.db.transact(async (tx) => {
-    // Issued while the membership is held: a suspension that follows bears a later time than the token.
+    // Issued while the membership is locked, so that a later suspension has a later time than the token.
     if ((await holdMembership(tx, user)) === undefined) throw inactiveUser();
     await appendAudit(tx, {
       organizationId: user.organizationId,
@@ -66,7 +67,7 @@ async function findUser(deps: MintDeps, parameters: Parameters, principal: Princ
 async function findTokenUser(deps: MintDeps, subjectToken: string): Promise<Membership | undefined> {
   const caller = await deps.findCaller(subjectToken);
   if (caller?.kind !== 'user') {
-    throw new OAuthError(401, 'invalid_grant', 'subject_token is no living user token');
+    throw new OAuthError(401, 'invalid_grant', 'subject_token is not a valid user token');
   }
   return findMembership(deps.db.read, caller.subject);
 }
@@ -81,7 +82,7 @@ async function findNamedUser(
     throw new OAuthError(400, 'invalid_request', 'subject_token or delegated_user_id is required');
   }
   if (!principal.scopes.includes('tenant:delegate')) {
-    throw new OAuthError(400, 'invalid_scope', 'the client needs scope tenant:delegate');
+    throw new OAuthError(400, 'invalid_scope', 'delegated_user_id requires the scope tenant:delegate');
   }
   const organizationId = parameters.get('delegated_organization_id');
   if (![userId, organizationId ?? userId].every((id) => uuidPattern.test(id))) return undefined;

@@ -13,7 +13,7 @@ const principal = (clientId: string): Principal => ({
   isActive: true,
 });
 
-it('reads once while fresh, again when stale or told to forget', async () => {
+it('reads once while the entry is fresh, and again when it is stale or invalidated', async () => {
   const clock = manualClock(0);
   const reads: string[] = [];
   const directory = createPrincipalDirectory(async (id) => {
@@ -31,7 +31,7 @@ it('reads once while fresh, again when stale or told to forget', async () => {
   expect(reads).toEqual(['a', 'a', 'a']);
 });
 
-it('does not remember a read that failed', async () => {
+it('does not cache a failed read', async () => {
   let fails = true;
   const directory = createPrincipalDirectory(async (id) => {
     if (fails) throw new Error('database away');

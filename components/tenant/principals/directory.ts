@@ -1,17 +1,17 @@
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Principal } from './principal.ts';
 
-/** How long a replica may mint from what it knows when the doorbell is not heard. */
+/** Time for which a replica mints from a cached principal when a change notification is lost. */
 export const freshMs = 2_000;
-/** Bounds what callers with invented names can make us remember. */
+/** Bounds the entries that requests with invented client ids can create. */
 const maxEntries = 4_096;
 
-/** Principals by client id, remembered shortly: a mint costs no database read. */
+/** A short-lived cache of principals by client id, so that a mint needs no database read. */
 export interface PrincipalDirectory {
   find(clientId: string): Promise<Principal | undefined>;
-  /** The principal when it is remembered and fresh; undefined says only that `find` must be asked. */
+  /** The cached principal while it is fresh; undefined means that `find` must be called. */
   peek(clientId: string): Principal | undefined;
-  /** Forgets everything: some principal changed. */
+  /** Clears the cache after a change of any principal. */
   invalidate(): void;
 }
 

@@ -17,7 +17,7 @@ import { type Principal, secretMatches } from './principal.ts';
 export interface MintRequest {
   readonly parameters: Parameters;
   readonly authorization: string | undefined;
-  /** On the mutual-TLS listener: the SPIFFE id of the verified client certificate, undefined when it has none to use. */
+  /** On the mutual-TLS listener the SPIFFE id of the verified client certificate, undefined when it has none. */
   readonly certificate: { readonly spiffeId: string | undefined } | undefined;
   readonly origin: Origin;
 }
@@ -38,16 +38,16 @@ export interface MintDeps {
   readonly issuer: TokenIssuer;
   readonly mintLog: MintLog;
   readonly sharedSecretsDisabled: boolean;
-  /** Throws AppError rate_limited. */
+  /** @throws AppError rate_limited */
   readonly takeToken: (clientId: string) => void;
   readonly findCaller: (token: string) => Promise<Caller | undefined>;
 }
 
-/** client_credentials: by secret, or on the mutual-TLS listener by certificate alone. Throws OAuthError. */
+/** client_credentials with a secret, or on the mutual-TLS listener with only a certificate. @throws OAuthError */
 export async function mintServiceToken(deps: MintDeps, request: MintRequest): Promise<ServiceTokenAnswer> {
   const grantType = getParameter(request.parameters, 'grant_type');
   if (grantType !== 'client_credentials') {
-    throw new OAuthError(400, 'unsupported_grant_type', 'only client_credentials is served here');
+    throw new OAuthError(400, 'unsupported_grant_type', 'this endpoint supports only client_credentials');
   }
   const { principal, credential } = await authenticateClient(deps, request);
   const scopes = grantScopes(request.parameters.get('scope'), principal.scopes);
@@ -73,7 +73,7 @@ export interface AuthenticatedClient {
   readonly credential: 'certificate' | 'secret';
 }
 
-/** The condition table of specification document 1, section 5. A certificate never rescues a wrong secret. */
+/** The conditions of specification document 1, section 5. A wrong secret is refused even with a valid certificate. */
 export async function authenticateClient(deps: MintDeps, request: MintRequest): Promise<AuthenticatedClient> {
   const { clientId, secret } = parseClient(request.parameters, request.authorization);
   if (secret !== undefined) return bySecret(deps, clientId, secret);
@@ -83,7 +83,7 @@ export async function authenticateClient(deps: MintDeps, request: MintRequest): 
   const { spiffeId } = request.certificate;
   if (spiffeId !== `spiffe://${deps.installation}/service/${clientId}`) {
     await reportMismatch(deps, { clientId, spiffeId, origin: request.origin });
-    throw new OAuthError(401, 'invalid_client', 'the client certificate is not that of client_id');
+    throw new OAuthError(401, 'invalid_client', 'the client certificate does not belong to client_id');
   }
   deps.takeToken(clientId);
   const principal = deps.principals.peek(clientId) ?? (await deps.principals.find(clientId));
@@ -97,7 +97,7 @@ async function bySecret(deps: MintDeps, clientId: string, secret: string): Promi
       code: 'SHARED_SECRETS_DISABLED',
     });
   }
-  // A count of its own: who guesses secrets does not use up the mints of the certificate's owner.
+  // A separate limit, so that guessed secrets do not use up the mints of the legitimate client.
   deps.takeToken(`secret ${clientId}`);
   const principal = await deps.principals.find(clientId);
   if (!secretMatches(principal, secret) || principal?.isActive !== true) {

@@ -30,7 +30,7 @@ function tokenOf(principal: Principal | undefined) {
   return { minted, token: createOwnToken({ principals, issuer }) };
 }
 
-it('is minted for the own principal with its scopes, anew for each call', async () => {
+it('mints a new token of the own principal with its scopes for each call', async () => {
   const { token, minted } = tokenOf(own);
   expect([await token(), await token()]).toEqual(['token-1', 'token-2']);
   expect(minted[0]).toMatchObject({
@@ -42,7 +42,7 @@ it('is minted for the own principal with its scopes, anew for each call', async 
 it.each([
   ['suspended', { ...own, isActive: false }],
   ['missing', undefined],
-])('is refused while the principal is %s', async (_name, principal) => {
+])('refuses while the principal is %s', async (_name, principal) => {
   const { token, minted } = tokenOf(principal);
   await expect(token()).rejects.toMatchObject({ kind: 'unavailable', code: 'SERVICE_TOKEN_REFUSED' });
   expect(minted).toEqual([]);

@@ -5,10 +5,10 @@ import type { PrincipalDirectory } from './directory.ts';
 const clientId = 'service-tenant';
 
 /**
- * This service's own token for the calls that it makes (decision D29), minted for each of them: here a mint is one
- * signature. It is no answer to anybody, so it has no audit row.
+ * The token of this service for its outgoing calls, minted for each call: a mint costs one signature here. It is not
+ * issued to a client, so it has no audit row.
  *
- * Errors of the function: unavailable/SERVICE_TOKEN_REFUSED while the principal is not active.
+ * @throws AppError unavailable SERVICE_TOKEN_REFUSED while the principal is not active
  */
 export function createOwnToken(deps: {
   readonly principals: PrincipalDirectory;

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** A service that may hold tokens. */
+/** A service that may get tokens. */
 export interface Principal {
   readonly principalId: string;
   readonly clientId: string;
@@ -14,12 +14,12 @@ export interface Principal {
 export const principalStatuses = ['Active', 'Suspended', 'Revoked'] as const;
 export type PrincipalStatus = (typeof principalStatuses)[number];
 
-/** A principal as it is stored, also one that may hold no tokens. */
+/** A stored principal; a revoked one gets no tokens. */
 export interface StoredPrincipal extends Principal {
   readonly status: PrincipalStatus;
 }
 
-/** Secrets are 256 random bits: one SHA-256 is enough, and a slow hash would only be a way to exhaust us. */
+/** Secrets have 256 random bits, so one SHA-256 is sufficient; a slow hash would only help denial of service. */
 export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
@@ -28,7 +28,7 @@ export function makeSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** False in the same time for a wrong secret, a principal without one and no principal at all. */
+/** Takes the same time for a wrong secret, a principal without a secret and an unknown principal. */
 export function secretMatches(principal: Principal | undefined, secret: string): boolean {
   const stored = principal?.secretHash;
   const equal = timingSafeEqual(hashSecret(secret), stored ?? Buffer.alloc(32));

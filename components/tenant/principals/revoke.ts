@@ -8,18 +8,19 @@ import { lockPrincipal, setPrincipalStatus } from './store.ts';
 import type { UpsertDeps } from './upsert.ts';
 
 export interface RevokePrincipalDeps extends UpsertDeps {
-  /** Tells every service that there are new revocations. */
+  /** Notifies all services of new revocations. */
   readonly notifyRevocations: () => void;
 }
 
-/** Clocks of replicas differ by less. */
+/** Upper bound of the clock difference between replicas. */
 const skewMs = 3_000;
 
 /**
- * Ends a validator's principal: its tokens die and it gets no new ones. The row stays, so that nothing seeds it again.
+ * Revokes the principal of a validator: its tokens end and it gets no new ones. The row stays, so that seeding does not
+ * create it again.
  *
- * @returns false when there is none, or it was revoked before.
- * @throws PRINCIPAL_PROTECTED for a service that is no member of a set
+ * @returns false when the principal does not exist or is already revoked.
+ * @throws PRINCIPAL_PROTECTED for a principal that is not a validator
  */
 export async function revokePrincipal(
   deps: RevokePrincipalDeps,
@@ -33,7 +34,7 @@ export async function revokePrincipal(
     const { principalId } = stored;
     const occurredAtMs = deps.clock.nowMs();
     await setPrincipalStatus(tx, clientId, 'Revoked');
-    // Another replica mints a little longer from what it remembers; those tokens are dead too.
+    // Another replica may mint from its cache for a short time; the revocation covers those tokens too.
     const atMs = occurredAtMs + freshMs + skewMs;
     await endTokens(tx, { kind: 'identity', key: principalId, reason: 'principal-revoked', atMs });
     await appendAudit(tx, {

@@ -14,11 +14,14 @@ export interface RotateDeps {
   readonly clock: Clock;
   readonly principals: PrincipalDirectory;
   readonly sharedSecretsDisabled: boolean;
-  /** Tells the other replicas that a principal changed. */
+  /** Notifies the other replicas that a principal changed. */
   readonly notify: () => void;
 }
 
-/** A new secret for who knows the current one, which dies at once. Throws SHARED_SECRETS_DISABLED, INVALID_CLIENT. */
+/**
+ * Replaces the secret of a client that presents the current one, which becomes invalid at once.
+ * @throws SHARED_SECRETS_DISABLED, INVALID_CLIENT
+ */
 export async function rotateSecret(
   deps: RotateDeps,
   request: { readonly clientId: string; readonly currentSecret: string; readonly origin: Origin },

@@ -25,7 +25,7 @@ const answerSchema = z.object({
   scope: z.string(),
 });
 
-/** The internal routes as the plain listener serves them: a client secret is required. */
+/** The internal routes on the listener without TLS: they require a client secret. */
 export function mountInternal(app: App, deps: InternalDeps): void {
   const tags = ['Internal'];
   const acts = [
@@ -55,13 +55,13 @@ export function mountInternal(app: App, deps: InternalDeps): void {
           },
         },
         async (request, reply) => {
-          const wanted: MintRequest = {
+          const mintRequest: MintRequest = {
             parameters: parametersOf(request.body),
             authorization: request.headers.authorization,
             certificate: undefined,
             origin: originOf(request),
           };
-          return unstored(reply).send(await mint(deps.mint, wanted));
+          return unstored(reply).send(await mint(deps.mint, mintRequest));
         },
       );
     }
@@ -99,7 +99,7 @@ function mountRotation(app: App, deps: InternalDeps): void {
         currentSecret,
         origin: originOf(request),
       });
-      const warning = 'The secret is shown once; the one before is not valid any more.';
+      const warning = 'The secret is shown once; the previous one is no longer valid.';
       return unstored(reply).send({ clientId, newClientSecret, warning });
     },
   );

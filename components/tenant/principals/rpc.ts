@@ -5,7 +5,7 @@ import { type RevokePrincipalDeps, revokePrincipal } from './revoke.ts';
 import { listPrincipals } from './store.ts';
 import { upsert } from './upsert.ts';
 
-/** The operator, and local mode with its identity, keep the principals. */
+/** Only the operator manages principals; local mode has its identity. */
 export function mayKeepPrincipals(peer: RpcPeer): boolean {
   return peer.clientId === 'service-operator';
 }
@@ -33,8 +33,8 @@ export function principalRpc(deps: RevokePrincipalDeps): RpcHandlers<(typeof Pri
         context.peer.clientId,
       ),
     }),
-    listPrincipals: async ({ serviceName, after, limit: asked }) => {
-      const limit = asked === 0 ? defaultLimit : Math.min(asked, maxLimit);
+    listPrincipals: async ({ serviceName, after, limit: requested }) => {
+      const limit = requested === 0 ? defaultLimit : Math.min(requested, maxLimit);
       const found = await listPrincipals(deps.db.read, { serviceName, after, limit: limit + 1 });
       return { principals: found.slice(0, limit).map(present), complete: found.length <= limit };
     },

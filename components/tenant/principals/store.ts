@@ -24,7 +24,7 @@ export interface PrincipalRow {
   readonly createdAtMs: number;
 }
 
-/** Leaves a principal that exists as it is, except that its first secret is filled in. */
+/** Inserts a principal; an existing one is unchanged except for a missing secret. */
 export async function insertPrincipal(tx: Transactor<DB>, row: PrincipalRow): Promise<void> {
   const hash = row.secretHash ?? null;
   await tx
@@ -39,7 +39,7 @@ export async function insertPrincipal(tx: Transactor<DB>, row: PrincipalRow): Pr
     .execute();
 }
 
-/** Holds the row until the transaction ends. */
+/** Locks the row until the transaction ends. */
 export async function lockPrincipal(
   tx: Transactor<DB>,
   clientId: string,
@@ -61,12 +61,12 @@ export async function listPrincipals(
   const all = db
     .selectFrom('service_principals')
     .selectAll()
-    // by bytes, as the pages are cut, whatever the database's own order is
+    // in byte order, which the page cursor uses, independent of the collation of the database
     .where(sql<boolean>`client_id collate "C" > ${query.after}`)
     .orderBy(sql`client_id collate "C"`)
     .limit(query.limit);
-  const wanted = query.serviceName === '' ? all : all.where('service_name', '=', query.serviceName);
-  return (await wanted.execute()).map(toPrincipal);
+  const filtered = query.serviceName === '' ? all : all.where('service_name', '=', query.serviceName);
+  return (await filtered.execute()).map(toPrincipal);
 }
 
 /** Creates the principal or replaces its scopes and claims; returns its id. */
@@ -86,7 +86,7 @@ export async function upsertPrincipal(tx: Transactor<DB>, row: PrincipalRow): Pr
   return stored.id;
 }
 
-/** Makes the principal that was revoked a new one: tokens and the secret of the old one stay dead. */
+/** Reactivates a revoked principal with a new id, so that its earlier tokens and secret stay invalid. */
 export async function renewPrincipal(tx: Transactor<DB>, row: PrincipalRow): Promise<void> {
   await tx
     .updateTable('service_principals')
@@ -103,7 +103,7 @@ export async function setPrincipalStatus(
   await tx.updateTable('service_principals').set({ status }).where('client_id', '=', clientId).execute();
 }
 
-/** False when the stored secret is not the expected one any more. */
+/** False when the stored secret is no longer the expected one. */
 export async function replaceSecret(
   tx: Transactor<DB>,
   clientId: string,
@@ -140,7 +140,7 @@ function toPrincipal(row: Selectable<ServicePrincipalTable>): StoredPrincipal {
     scopes: row.scopes,
     canSignSystem: row.can_sign_system,
     isActive: row.status === 'Active',
-    // What is unknown may hold no tokens.
+    // A principal of an unknown status gets no tokens.
     status: principalStatuses.find((status) => status === row.status) ?? 'Suspended',
   };
 }

@@ -41,8 +41,8 @@ export interface TokenListener {
 }
 
 /**
- * The workload-identity listener: mutual TLS 1.3, the two token routes and nothing else. Plain node:https, because
- * services mint here all the time: the certificate is read once per connection and an answer is one write.
+ * The workload-identity listener: mutual TLS 1.3 with only the two token routes. It uses node:https directly, because
+ * minting is frequent: the certificate is read once per connection and an answer is one write.
  */
 export async function startTokenListener(options: TokenListenerOptions): Promise<TokenListener> {
   const { tls } = options;
@@ -58,7 +58,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   );
   const stopRotation = tls.onRotate(() => server.setSecureContext(material()));
   server.on('tlsClientError', (error, socket) =>
-    // what was wrong with a certificate stands at the socket; the error says that we closed it
+    // the socket carries the certificate error; `error` only reports that the connection was closed
     options.log.info({ reason: socket.authorizationError ?? error.message }, 'client refused in handshake'),
   );
   await new Promise<void>((resolve, reject) => {
@@ -93,7 +93,7 @@ function createHandler(options: TokenListenerOptions) {
     const { socket } = request;
     if (mint === undefined || !(socket instanceof TLSSocket)) {
       request.resume();
-      answer(response, 404, '{"error":"invalid_request","error_description":"nothing is served here"}');
+      answer(response, 404, '{"error":"invalid_request","error_description":"the route does not exist"}');
       return;
     }
     const identity = identify(socket);
@@ -125,13 +125,13 @@ function readIdentity(socket: TLSSocket, log: Logger): Identity {
   } catch (error) {
     log.warn(
       { reason: error instanceof Error ? error.message : 'unreadable' },
-      'client certificate has no identity',
+      'the client certificate has no SPIFFE identity',
     );
     return { spiffeId: undefined, expiresAtMs: 0 };
   }
 }
 
-/** A connection outlives the handshake that checked the certificate; the certificate must not. */
+/** The certificate is checked at the handshake; its expiry must also be checked later on the open connection. */
 function usable(identity: Identity, nowMs: number): string | undefined {
   return nowMs < identity.expiresAtMs ? identity.spiffeId : undefined;
 }
@@ -180,7 +180,7 @@ function refuse(log: Logger, response: ServerResponse, thrown: unknown): void {
   if (error.retryAfterSeconds !== undefined) {
     response.setHeader('retry-after', String(Math.max(1, Math.ceil(error.retryAfterSeconds))));
   }
-  // The rest of an unread body would be taken for the next request.
+  // Closes the connection, because the unread rest of the body would be parsed as the next request.
   if (error.status === 413) response.setHeader('connection', 'close');
   answer(response, error.status, JSON.stringify(presentOAuthError(error)));
 }

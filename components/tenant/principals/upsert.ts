@@ -12,7 +12,7 @@ import type { PrincipalDirectory } from './directory.ts';
 import type { StoredPrincipal } from './principal.ts';
 import { lockPrincipal, type PrincipalRow, renewPrincipal, upsertPrincipal } from './store.ts';
 
-export interface PrincipalWish {
+export interface PrincipalSpec {
   readonly clientId: string;
   readonly serviceName: string;
   readonly scopes: readonly string[];
@@ -23,28 +23,29 @@ export interface UpsertDeps {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
   readonly principals: PrincipalDirectory;
-  /** Tells the other replicas that a principal changed. */
+  /** Notifies the other replicas that a principal changed. */
   readonly notify: () => void;
 }
 
 /**
- * Creates the principal or replaces its scopes and claims; returns its id. What is so already is not written again; a
- * revoked one comes back with an id of its own. Throws invalid, UNKNOWN_SCOPE.
+ * Creates the principal or replaces its scopes and claims; returns its id. An unchanged principal is not written; a
+ * revoked principal gets a new id.
+ * @throws AppError invalid, UNKNOWN_SCOPE
  */
-export async function upsert(deps: UpsertDeps, wish: PrincipalWish, by: string): Promise<string> {
-  judge(wish);
+export async function upsert(deps: UpsertDeps, spec: PrincipalSpec, by: string): Promise<string> {
+  judge(spec);
   const atMs = deps.clock.nowMs();
   const { principalId, changed } = await deps.db.transact(async (tx) => {
-    const stored = await lockPrincipal(tx, wish.clientId);
-    if (stored !== undefined && isSo(stored, wish))
+    const stored = await lockPrincipal(tx, spec.clientId);
+    if (stored !== undefined && isUnchanged(stored, spec))
       return { principalId: stored.principalId, changed: false };
-    const id = await write(tx, { id: randomUUIDv7(), ...wish, createdAtMs: atMs }, stored);
+    const id = await write(tx, { id: randomUUIDv7(), ...spec, createdAtMs: atMs }, stored);
     await appendAudit(tx, {
       organizationId: SYSTEM_ORGANIZATION_ID,
       occurredAtMs: atMs,
       type: 'ServicePrincipalUpserted',
       success: true,
-      details: { ...wish, principalId: id, by },
+      details: { ...spec, principalId: id, by },
     });
     return { principalId: id, changed: true };
   });
@@ -55,13 +56,13 @@ export async function upsert(deps: UpsertDeps, wish: PrincipalWish, by: string):
   return principalId;
 }
 
-function isSo(stored: StoredPrincipal, wish: PrincipalWish): boolean {
+function isUnchanged(stored: StoredPrincipal, spec: PrincipalSpec): boolean {
   return (
     stored.status !== 'Revoked' &&
-    stored.serviceName === wish.serviceName &&
-    stored.canSignSystem === wish.canSignSystem &&
-    stored.scopes.length === wish.scopes.length &&
-    wish.scopes.every((scope) => stored.scopes.includes(scope))
+    stored.serviceName === spec.serviceName &&
+    stored.canSignSystem === spec.canSignSystem &&
+    stored.scopes.length === spec.scopes.length &&
+    spec.scopes.every((scope) => stored.scopes.includes(scope))
   );
 }
 
@@ -75,13 +76,13 @@ async function write(
   return row.id;
 }
 
-function judge(wish: PrincipalWish): void {
-  const service = findServiceName(wish.clientId);
-  if (service === undefined || wish.clientId.length > 128 || wish.serviceName === '') {
-    throw new AppError('invalid', genericCode('invalid'), 'The client id or the service name is not usable.');
+function judge(spec: PrincipalSpec): void {
+  const service = findServiceName(spec.clientId);
+  if (service === undefined || spec.clientId.length > 128 || spec.serviceName === '') {
+    throw new AppError('invalid', genericCode('invalid'), 'The client id or the service name is malformed.');
   }
-  if (!wish.scopes.every(isScope)) throw refusal('UNKNOWN_SCOPE');
-  if (wish.canSignSystem && serviceOf(service).signsForSystem !== true) {
+  if (!spec.scopes.every(isScope)) throw refusal('UNKNOWN_SCOPE');
+  if (spec.canSignSystem && serviceOf(service).signsForSystem !== true) {
     throw new AppError(
       'invalid',
       genericCode('invalid'),

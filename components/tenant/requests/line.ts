@@ -1,4 +1,4 @@
 import { readableLine } from '#core/encoding/readable.ts';
 
-/** One line that people read: names, titles, addresses, reasons. */
+/** One line of human-readable text: names, titles, addresses, reasons. */
 export const line = readableLine;

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Origin } from '../audit/audit.ts';
 
-/** Where a request came from, for the audit log. */
+/** The origin of a request, for the audit log. */
 export function originOf(request: FastifyRequest): Origin {
   return { ipAddress: request.ip, userAgent: request.headers['user-agent'] };
 }

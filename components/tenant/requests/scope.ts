@@ -3,7 +3,7 @@ import { AppError, genericCode } from '#core/errors/errors.ts';
 import type { Scope } from '#core/identity/scopes.ts';
 import { callerOf } from '#kit/http/http.ts';
 
-/** Hook of a service's route: a token that was narrowed to other things does not do. */
+/** Hook of a route for services: refuses a token that was narrowed to other scopes. */
 export function requireScope(scope: Scope): (request: FastifyRequest) => Promise<void> {
   return async (request) => {
     if (callerOf(request).scopes.includes(scope)) return;

@@ -14,7 +14,7 @@ const unreadable = [
   '\u{e0041}',
 ];
 
-describe('texts of organisations and users that people read', () => {
+describe('human-readable texts of organisations and users', () => {
   let tenant: TestTenant;
   let admin: string;
   let acme: string;
@@ -38,7 +38,7 @@ describe('texts of organisations and users that people read', () => {
       roles: ['User'],
     });
 
-  it.each(unreadable)('none holds %j', async (character) => {
+  it.each(unreadable)('the character %j is refused', async (character) => {
     const text = `Ac${character}me`;
     const answers = [
       await organization(text, 'spoofed'),
@@ -56,7 +56,7 @@ describe('texts of organisations and users that people read', () => {
     });
   });
 
-  it('names show something, and may hold the joiners that scripts and emoji need', async () => {
+  it('a name is visible, and may contain the joiners that scripts and emoji need', async () => {
     for (const text of [' ', '\u200d\u200d\u200d', '\u3164\u3164\u3164']) {
       expect([(await organization(text, 'blank')).statusCode, (await user(text)).statusCode]).toEqual([
         400, 400,

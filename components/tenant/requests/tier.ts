@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { HUMAN_TIERS } from '#core/identity/tiers.ts';
 
 /**
- * The tier a person asks for, trimmed and in any case. Other texts are refused: a misspelt `consumer` would otherwise
- * give a token of the platform tier.
+ * Parses the requested tier, trimmed and case-insensitive. Other texts are refused, because a misspelt `consumer` would
+ * otherwise give a token of the platform tier.
  */
 export const tier = z.preprocess(
   (value) => (typeof value === 'string' ? value.trim().toLowerCase() : value),

@@ -27,13 +27,13 @@ describe('the log of revocations', () => {
   const list = (after = logStart, limit = 100) => listRevocations(db.read, after, { limit, nowMs });
   const keysOf = ({ revocations }: Awaited<ReturnType<typeof list>>) => revocations.map(({ key }) => key);
 
-  /** Waits until nothing is behind the edge: other test files have transactions open in the same cluster. */
+  /** Waits until all revocations are settled; other test files have open transactions in the same cluster. */
   const allSettled = () =>
     waitFor(async () => keysOf(await list((await list()).next)).length === 0, {
       what: 'settled revocations',
     });
 
-  /** Holds a transaction open that has written, as a migration or an import of another schema does. */
+  /** Keeps a writing transaction open, like a migration or an import in another schema. */
   async function holdTransaction() {
     const held = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
@@ -50,7 +50,7 @@ describe('the log of revocations', () => {
     };
   }
 
-  it('gives a revocation at once while an older transaction is open, and none twice afterwards', async () => {
+  it('returns a revocation at once while an older transaction is open, and not again afterwards', async () => {
     await revoke('before');
     await allSettled();
     const release = await holdTransaction();
@@ -67,7 +67,7 @@ describe('the log of revocations', () => {
     expect(keysOf(await list(third.next))).toEqual([]);
   });
 
-  it('pages over settled revocations and is complete once they are given', async () => {
+  it('pages over settled revocations and is complete after the last page', async () => {
     for (const key of ['p1', 'p2', 'p3']) await revoke(key);
     await allSettled();
     const given: string[] = [];

@@ -23,13 +23,13 @@ export interface RevocationPage {
   readonly complete: boolean;
 }
 
-/** Most revocations that are given again while an older transaction is still open. */
+/** Maximum number of unsettled revocations in a page, while an older transaction is still open. */
 const maxUnsettled = 10_000;
 
 /**
- * Revocations in force after the cursor. The cursor moves over settled ones alone, those before the oldest transaction that
- * is still open, so that it passes no transaction that commits late. The ones behind that edge are given too, in each page
- * until they are settled: they take effect at once, however long another transaction of the cluster stays open.
+ * Revocations in force after the cursor. The cursor advances only over settled revocations, those older than every open
+ * transaction, so that it does not skip a late commit. Unsettled revocations are included in every page until they are
+ * settled, so that they take effect at once even while another transaction of the cluster stays open.
  */
 export async function listRevocations(
   db: Reader<DB>,
@@ -64,7 +64,7 @@ export async function listRevocations(
   };
 }
 
-/** When tokens of these keys were last declared dead: the newest instant, undefined when never. */
+/** The newest time at which tokens of these keys were revoked; undefined when never. */
 export async function findNotBefore(
   db: Reader<DB>,
   keys: readonly string[],

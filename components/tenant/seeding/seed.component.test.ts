@@ -15,14 +15,14 @@ import {
   type TestTenant,
 } from '../tenant.fixture.ts';
 
-describe('seeding (identity.md 4.16)', () => {
+describe('seeding', () => {
   let tenant: TestTenant;
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_seed');
   });
   afterAll(() => tenant.stop());
 
-  it('makes the platform organisations, the administrator and the principals', async () => {
+  it('creates the platform organisations, the administrator and the principals', async () => {
     const organizations = await tenant.db.read
       .selectFrom('organizations')
       .select(['id', 'subdomain', 'status', 'org_type', 'is_platform_org'])
@@ -65,7 +65,7 @@ describe('seeding (identity.md 4.16)', () => {
     expect(signing).toEqual(['service-register', 'validator-0']);
   });
 
-  it('gives the operator the scopes that it needs, and no others', async () => {
+  it('gives the operator only the scopes that it needs', async () => {
     const operator = await tenant.db.read
       .selectFrom('service_principals')
       .select(['scopes', 'can_sign_system'])
@@ -83,7 +83,7 @@ describe('seeding (identity.md 4.16)', () => {
     });
   });
 
-  it('two replicas that start on an empty database at once seed it once', async () => {
+  it('two replicas that start concurrently on an empty database seed it once', async () => {
     const files = await makeTenantFiles('tenant_seed_two', { CHANCERY_SERVICE_SECRETS_DIR: '' });
     const shared = { ...files, remove: async () => undefined };
     const replicas = await Promise.all([startReplica(shared), startReplica(shared), startReplica(shared)]);
@@ -111,7 +111,7 @@ describe('seeding (identity.md 4.16)', () => {
     await files.remove();
   });
 
-  it('runs again without changing anything, also with another password and two at once', async () => {
+  it('a repeated or concurrent run changes nothing, also with another password', async () => {
     const path = join(tenant.files.directory, 'new-password');
     await writeFile(path, 'a completely different phrase');
     const env = { ...tenant.files.env, CHANCERY_ADMIN_PASSWORD_FILE: path };
@@ -126,7 +126,7 @@ describe('seeding (identity.md 4.16)', () => {
     for (const replica of replicas) await replica.stop();
   });
 
-  it('names every fault of its settings and repeats no secret', () => {
+  it('reports all invalid settings without revealing a secret', () => {
     const env = {
       ...tenant.files.env,
       CHANCERY_ADMIN_EMAIL: 'x',

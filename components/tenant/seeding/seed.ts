@@ -23,7 +23,7 @@ export interface Seed {
   readonly adminEmail: string;
   readonly adminPassword: string;
   readonly publicOrgEnabled: boolean;
-  /** Secrets by client id, for principals that have none yet. */
+  /** Secrets by client id, for principals without a secret. */
   readonly serviceSecrets: ReadonlyMap<string, string>;
 }
 
@@ -33,23 +33,23 @@ export interface SeedDeps {
   readonly passwords: Passwords;
 }
 
-/** Organisations a person may create: generous where anybody may join, one otherwise. */
+/** Organisations that a person may create: more when the Public organisation is enabled, otherwise one. */
 const maxOrgsPerUser = { publicEnabled: 100, publicDisabled: 1 } as const;
 
-/** Puts in what is missing and changes nothing that is there, so that every start may run it. */
-export async function seed(deps: SeedDeps, wanted: Seed): Promise<void> {
+/** Inserts missing rows and leaves existing rows unchanged, so that every start can run it. */
+export async function seed(deps: SeedDeps, spec: Seed): Promise<void> {
   const isNew = await deps.db.transact(async (tx) => {
     await lockSeeding(tx);
     const atMs = deps.clock.nowMs();
-    await seedOrganizations(tx, wanted, atMs);
-    await seedPrincipals(tx, wanted.serviceSecrets, atMs);
+    await seedOrganizations(tx, spec, atMs);
+    await seedPrincipals(tx, spec.serviceSecrets, atMs);
     return !(await hasIdentity(tx, DEFAULT_ADMIN_ID));
   });
-  if (isNew) await seedAdministrator(deps, wanted);
+  if (isNew) await seedAdministrator(deps, spec);
 }
 
-async function seedOrganizations(tx: Transactor<TenantDatabase>, wanted: Seed, atMs: number): Promise<void> {
-  const { publicOrgEnabled } = wanted;
+async function seedOrganizations(tx: Transactor<TenantDatabase>, spec: Seed, atMs: number): Promise<void> {
+  const { publicOrgEnabled } = spec;
   const row = { isPlatformOrg: true, branding: {}, createdAtMs: atMs };
   await insertOrganization(tx, {
     ...row,
@@ -82,7 +82,7 @@ async function seedPrincipals(
   atMs: number,
 ): Promise<void> {
   for (const service of listServices()) {
-    // The operator upserts further validators; the first one has a principal from the start.
+    // The first validator has a seeded principal; the operator creates those of further validators.
     const clientId = service.members === true ? `${service.name}-0` : clientIdOf(service.name);
     const secret = secrets.get(clientId);
     await insertPrincipal(tx, {
@@ -97,14 +97,14 @@ async function seedPrincipals(
   }
 }
 
-async function seedAdministrator(deps: SeedDeps, wanted: Seed): Promise<void> {
-  const email = normalizeEmail(wanted.adminEmail);
-  const passwordHash = await deps.passwords.hash(wanted.adminPassword);
+async function seedAdministrator(deps: SeedDeps, spec: Seed): Promise<void> {
+  const email = normalizeEmail(spec.adminEmail);
+  const passwordHash = await deps.passwords.hash(spec.adminPassword);
   const createdAtMs = deps.clock.nowMs();
   const displayName = 'Administrator';
   await deps.db.transact(async (tx) => {
     await lockSeeding(tx);
-    // whoever runs the installation says whose address it is
+    // the address comes from the settings of the installation, so it counts as verified
     const account = await claimAccount(tx, {
       id: randomUUIDv7(),
       email,

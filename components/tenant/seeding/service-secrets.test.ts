@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-it('reads the files of client ids and no others', async () => {
+it('reads only files that are named by a client id', async () => {
   await put('service-wallet', `${secret}\n`);
   await put('validator-0', secret);
   await put('README', 'not a secret', 0o644);

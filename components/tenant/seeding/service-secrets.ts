@@ -5,7 +5,9 @@ import { AppError } from '#core/errors/errors.ts';
 const clientIdPattern = /^(?:service|validator)-[a-z0-9][a-z0-9.-]{0,100}$/;
 const secretPattern = /^[A-Za-z0-9_-]{43}$/;
 
-/** Reads `<client_id>` files of 32 random bytes as base64url. Throws when one can be read by others or is malformed. */
+/**
+ * Reads `<client_id>` files of 32 random bytes as base64url. Throws for a malformed file and one readable by others.
+ */
 export async function readServiceSecrets(
   directory: string | undefined,
 ): Promise<ReadonlyMap<string, string>> {
@@ -19,7 +21,11 @@ export async function readServiceSecrets(
 async function readSecret(path: string, name: string): Promise<string> {
   const { mode } = await stat(path);
   if ((mode & 0o007) !== 0) {
-    throw new AppError('internal', 'SECRET_FILE_OPEN', `the secret file of ${name} is open to every user`);
+    throw new AppError(
+      'internal',
+      'SECRET_FILE_OPEN',
+      `the secret file of ${name} is accessible to other users; set its mode to 0640`,
+    );
   }
   const text = (await readFile(path, 'utf8')).trim();
   if (!secretPattern.test(text)) {

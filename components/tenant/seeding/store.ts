@@ -4,7 +4,7 @@ import type { TenantDatabase } from '../database/schema.ts';
 
 type DB = TenantDatabase;
 
-/** Replicas that start together seed one after the other. */
+/** Serialises the seeding of replicas that start concurrently. */
 export async function lockSeeding(tx: Transactor<DB>): Promise<void> {
   await sql`SELECT pg_advisory_xact_lock(hashtextextended('chancery.tenant.seeding', 0))`.execute(tx);
 }

@@ -9,7 +9,7 @@ import { unknownAuditLanes, unknownRecords } from './unknown-address.ts';
 const password = 'seven quiet lanterns drift';
 const attacker = '198.51.100.7';
 
-describe('an attempt tells nobody who has an account', () => {
+describe('a sign-in attempt does not reveal whether an account exists', () => {
   let tenant: TestTenant;
   let statements: ReturnType<typeof recordStatements>;
   const ids = new Map<string, string>();
@@ -41,7 +41,7 @@ describe('an attempt tells nobody who has an account', () => {
   };
   const change = (name: string, statement: (id: string) => ReturnType<typeof sql>) =>
     tenant.db.transact((tx) => statement(ids.get(name) ?? '').execute(tx));
-  /** What one attempt sends, in names that accounts and unknown addresses share, and what it answers. */
+  /** The statements of one attempt, with the table names of accounts and unknown addresses unified, and its answer. */
   const attempt = async (name: string, secret: string) => {
     await passMinute(emailOf(name));
     statements.take();
@@ -66,7 +66,7 @@ describe('an attempt tells nobody who has an account', () => {
   afterAll(() => tenant.stop());
   beforeEach(() => statements.take());
 
-  it('same statements, same rows written, same answer: known, unknown, locked, closed and suspended', async () => {
+  it('statements, written rows and answer are equal for known, unknown, locked, closed and suspended accounts', async () => {
     const wrong = await attempt('known', 'wrong');
     expect(wrong.answer).toMatchObject({ status: 401, code: 'INVALID_CREDENTIALS' });
     expect(wrong.sent.filter(({ rowsWritten }) => rowsWritten === 1)).toHaveLength(5);
@@ -85,14 +85,14 @@ describe('an attempt tells nobody who has an account', () => {
     }
   });
 
-  it('the guess that locks costs what every other one costs', async () => {
+  it('the failure that locks an account has the same cost as every other failure', async () => {
     await addUser('fifth');
     const seen: unknown[] = [];
     for (let i = 0; i < 6; i++) seen.push(await attempt('fifth', 'wrong'));
     expect(new Set(seen.map((each) => JSON.stringify(each))).size).toBe(1);
   });
 
-  it('slows an address without an account as it slows one with an account, on all attempts', async () => {
+  it('limits attempts equally for addresses with and without an account', async () => {
     await addUser('pair');
     const statusesOf = async (name: string) => {
       const statuses: string[] = [];
@@ -108,7 +108,7 @@ describe('an attempt tells nobody who has an account', () => {
     expect(await statusesOf('ghost')).toEqual(known);
   });
 
-  it('a flood of addresses leaves a bounded number of audit events, none of them with an address', async () => {
+  it('a flood of addresses writes a bounded number of audit events, none with an address', async () => {
     const eventsOf = async () =>
       await tenant.db.read
         .selectFrom('audit_events')
@@ -122,7 +122,7 @@ describe('an attempt tells nobody who has an account', () => {
     for (const answer of await Promise.all(flood)) expect(answer.statusCode).toBe(401);
     const rows = await eventsOf();
     expect(count(rows)).toBe(before + 40);
-    // two hours at most, when one ended meanwhile
+    // two hours at most, when an hour ended during the test
     expect(rows.length).toBeLessThanOrEqual(2 * unknownAuditLanes);
     expect(new Set(rows.map((row) => row.organization_id))).toEqual(new Set([SYSTEM_ORGANIZATION_ID]));
     const stored = await sql<{ text: string }>`
@@ -139,7 +139,7 @@ describe('an attempt tells nobody who has an account', () => {
     expect(unknownRecords).toBe(8_192);
   });
 
-  it('counts failures in the home organisation of the account, wherever the person switched to', async () => {
+  it('records failures in the home organisation of the account, independent of the last used organisation', async () => {
     await addUser('mover');
     await verifyAddress(tenant, emailOf('mover'));
     const admin = bearer((await grant(tenant)).access_token);
@@ -175,7 +175,7 @@ describe('an attempt tells nobody who has an account', () => {
   });
 });
 
-/** The revocation view of the process asks by itself, now and then. */
+/** Statements of the periodic refresh of the revocation view are ignored. */
 function readsRevocations(text: string): boolean {
   return text.includes('FROM revocations');
 }

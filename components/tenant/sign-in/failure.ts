@@ -15,8 +15,8 @@ type Tx = Transactor<TenantDatabase>;
 
 export type FailureReason = 'closed' | 'locked' | 'password' | 'account' | 'organization';
 
-/** Throws `rate_limited` when the pace of guesses is used up. It is the same for addresses without an account. */
-export function requirePace(
+/** @throws AppError rate_limited when the guesses are used up, equally for addresses without an account */
+export function requireAdmission(
   admission: Admission,
 ): asserts admission is Exclude<Admission, { kind: 'slowed' }> {
   if (admission.kind !== 'slowed') return;
@@ -31,7 +31,7 @@ export interface SettledAttempt extends Attempted {
   readonly ladder: Ladder;
 }
 
-/** Writes what an attempt leaves. */
+/** Writes the result of an attempt. */
 export async function saveSettled(
   tx: Tx,
   attempt: SettledAttempt,
@@ -51,8 +51,9 @@ export interface FailedAttempt {
 }
 
 /**
- * The audit event of a failed sign-in, by one statement: of an account an event of its own in the account's home
- * organisation; of an address without an account a count in one of a few events an hour of the System organisation.
+ * Writes the audit event of a failed sign-in with one statement. A failure of an account is a new event in the home
+ * organisation of the account; a failure of an address without an account increments one of a few events per hour in
+ * the System organisation.
  */
 export async function recordFailure(tx: Tx, failed: FailedAttempt): Promise<void> {
   const { subject, nowMs } = failed;

@@ -9,8 +9,8 @@ export interface AddressedAccount {
 }
 
 /**
- * The account whose password an attempt is judged by. Undefined for an unknown address and also, without a subdomain, for
- * one that several organisations have made unverified accounts of: none of them says whose address it is.
+ * The account whose password an attempt is checked against. Undefined for an unknown address and, without a subdomain,
+ * for an address with unverified accounts in several organisations, because none of them proves who owns the address.
  */
 export function findAccount(
   db: Reader<TenantDatabase>,

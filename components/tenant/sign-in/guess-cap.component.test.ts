@@ -3,14 +3,14 @@ import { type AppError, isAppError } from '#core/errors/errors.ts';
 import { startTestTenant, type TestTenant } from '../tenant.fixture.ts';
 import { createGuessCap, type GuessCap, maxWaitingPerAddress } from './guess-cap.ts';
 
-describe('places to wait in', () => {
+describe('queue of attempts', () => {
   let tenant: TestTenant;
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_guess_cap');
   });
   afterAll(() => tenant.stop());
 
-  /** Attempts that wait until they are let go, and the refusals of those that found no place. */
+  /** Attempts that wait until they are released, and the refusals of those beyond the queue limit. */
   const fill = (cap: GuessCap, emails: readonly string[]) => {
     const gate = Promise.withResolvers<void>();
     const started: string[] = [];
@@ -29,7 +29,7 @@ describe('places to wait in', () => {
     return { started, refusals, settled: Promise.all(all), open: () => gate.resolve() };
   };
 
-  it('one address fills at most 8 of them; others go on', async () => {
+  it('one address occupies at most 8 slots; others continue', async () => {
     const cap = createGuessCap(tenant.db);
     const flood = fill(cap, Array<string>(300).fill('victim@example.org'));
     await expect.poll(() => flood.refusals.length).toBe(300 - maxWaitingPerAddress);
@@ -42,7 +42,7 @@ describe('places to wait in', () => {
     expect(await cap.inTurn('victim@example.org', async () => 'judged')).toBe('judged');
   });
 
-  it('attempts for one address run one after the other, also after one that failed', async () => {
+  it('attempts for one address run sequentially, also after a failed one', async () => {
     const cap = createGuessCap(tenant.db);
     const order: string[] = [];
     const act = (name: string, fails = false) =>
@@ -57,7 +57,7 @@ describe('places to wait in', () => {
     expect(order).toEqual(['begin 1', 'end 1', 'begin 2', 'end 2']);
   });
 
-  it('all addresses together fill 256; one more is answered as unavailable', async () => {
+  it('all addresses together occupy 256 slots; a further attempt is answered as unavailable', async () => {
     const cap = createGuessCap(tenant.db);
     const flood = fill(
       cap,

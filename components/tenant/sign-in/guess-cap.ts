@@ -3,29 +3,33 @@ import type { Database } from '#kit/db/db.ts';
 import { liftCap, refundCap, securityCap } from '#kit/rate-limit/security-cap.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 
-/** At most this many failures in one window: of an address, and apart from that of an address from each known network. */
+/** Maximum number of failures in one window: per address, and separately per address and known network. */
 export const maxFailuresPerWindow = 5;
 export const failureWindowSeconds = 60;
 const maxWaiting = 256;
-/** Of the waiting places, so many for one address. */
+/** Maximum number of queued attempts for one address. */
 export const maxWaitingPerAddress = 8;
 
-/** What guesses are counted by. */
+/** The key by which guesses are counted. */
 export interface GuessPool {
   readonly email: string;
-  /** Set when the account has signed in from there: guesses from elsewhere do not use up its share. */
+  /** Set when the account has signed in from this network: guesses from other networks do not use up its share. */
   readonly knownNetwork?: string | undefined;
 }
 
-/** Counts every guess before it is judged and takes a right one back, so parallel guesses count too. */
+/**
+ * Counts every guess before the password is checked and removes a right one again, so that parallel guesses count too.
+ */
 export interface GuessCap {
-  /** Attempts for one address run one after the other in this process. Throws `rate_limited`, or `unavailable`. */
+  /** Runs the attempts for one address sequentially in this process. @throws AppError rate_limited or unavailable */
   inTurn<T>(email: string, attempt: () => Promise<T>): Promise<T>;
-  /** Throws `rate_limited` when the pool has had its failures; 'wrong' is what counts as one. */
+  /**
+   * Counts the outcome 'wrong' as a failure. @throws AppError rate_limited when the failures of the window are used up
+   */
   guard<T>(pool: GuessPool, judge: () => Promise<T | 'wrong'>): Promise<T | 'wrong'>;
 }
 
-/** The counts are held across replicas by the database. */
+/** The database stores the counts for all replicas. */
 export function createGuessCap(db: Database<TenantDatabase>): GuessCap {
   return {
     inTurn: createLines(),
@@ -39,7 +43,7 @@ export function createGuessCap(db: Database<TenantDatabase>): GuessCap {
   };
 }
 
-/** Forgets the guesses of a minute, after an administrator has unlocked the account. */
+/** Clears the guesses of the current minute after an administrator has unlocked the account. */
 export async function liftGuessCaps(
   db: Database<TenantDatabase>,
   email: string,
@@ -88,5 +92,5 @@ function busy(kind: 'rate_limited' | 'unavailable'): AppError {
 }
 
 function nothing(): void {
-  // the next attempt runs whatever became of this one
+  // the next attempt runs independent of the outcome of this one
 }

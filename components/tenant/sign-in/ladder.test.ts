@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest';
 import {
   admit,
   emptyLadder,
+  type GuessLimit,
   isKnownNetwork,
+  knownNetworkLimit,
   knownNetworkMs,
-  knownNetworkPace,
   type Ladder,
   MAX_FAILURES_IN_A_ROW,
   maxCountedNetworks,
@@ -13,9 +14,8 @@ import {
   maxNetworkRows,
   OTHER_NETWORKS,
   type Outcome,
-  type Pace,
   settle,
-  unknownNetworksPace,
+  unknownNetworksLimit,
   unlocked,
 } from './ladder.ts';
 import { defaultLockoutSteps } from './lockout.ts';
@@ -24,19 +24,19 @@ const home = '203.0.113.0/24';
 const elsewhere = '198.51.100.0/24';
 const networkNumber = (number: number) => `2001:db8:${number.toString(16)}::/48`;
 
-/** A record whose attempts are judged one after the other, as the row lock has it. */
+/** A record whose attempts are processed sequentially, as with the row lock. */
 class Record {
   nowMs = 1_700_000_000_000;
   ladder: Ladder = emptyLadder;
-  /** When a wrong password was judged, and from where. */
-  readonly judged: { readonly atMs: number; readonly known: boolean; readonly network: string }[] = [];
+  /** Time and network of the wrong passwords that were checked. */
+  readonly checked: { readonly atMs: number; readonly known: boolean; readonly network: string }[] = [];
 
   attempt(network: string, outcome: Extract<Outcome, 'wrong' | 'right' | 'proved'>) {
     const admission = admit(this.ladder, network, this.nowMs);
     if (admission.kind === 'slowed') return admission.kind;
     const isOpen = admission.kind === 'open';
     const known = isKnownNetwork(this.ladder, network, this.nowMs);
-    if (isOpen && outcome === 'wrong') this.judged.push({ atMs: this.nowMs, known, network });
+    if (isOpen && outcome === 'wrong') this.checked.push({ atMs: this.nowMs, known, network });
     const settled = settle(
       this.ladder,
       { network, outcome: isOpen ? outcome : 'ignored', nowMs: this.nowMs },
@@ -46,7 +46,7 @@ class Record {
     return isOpen ? outcome : admission.kind;
   }
 
-  /** Attempts of which none is slowed: waits until one is judged. */
+  /** Attempts after the wait of the rate limit, so that each one is checked. */
   patient(network: string, times: number): void {
     for (let i = 0; i < times; i++) {
       const admission = admit(this.ladder, network, this.nowMs);
@@ -56,7 +56,7 @@ class Record {
   }
 }
 
-describe('the ladder', () => {
+describe('the lockout ladder', () => {
   it('locks a network at a step and leaves the others open', () => {
     const record = new Record();
     for (let i = 0; i < 5; i++) expect(record.attempt(elsewhere, 'wrong')).toBe('wrong');
@@ -67,10 +67,10 @@ describe('the ladder', () => {
     expect(record.attempt(elsewhere, 'wrong')).toBe('wrong');
   });
 
-  it('never locks a network of a right sign-in of the last 30 days, but slows it', () => {
+  it('limits but never locks a network with a sign-in in the last 30 days', () => {
     const record = new Record();
     record.attempt(home, 'right');
-    for (let i = 0; i < knownNetworkPace.burst; i++) expect(record.attempt(home, 'wrong')).toBe('wrong');
+    for (let i = 0; i < knownNetworkLimit.burst; i++) expect(record.attempt(home, 'wrong')).toBe('wrong');
     expect(admit(record.ladder, home, record.nowMs)).toEqual({ kind: 'slowed', retryAfterSeconds: 600 });
     record.nowMs += 600_000;
     expect(record.attempt(home, 'right')).toBe('right');
@@ -82,11 +82,11 @@ describe('the ladder', () => {
     expect(record.attempt(home, 'right')).toBe('locked');
   });
 
-  it('guesses from elsewhere use up nothing of a known network', () => {
+  it('guesses from other networks do not use up the limit of a known network', () => {
     const record = new Record();
     record.attempt(home, 'right');
     for (let i = 0; i < 99; i++) record.attempt(networkNumber(i), 'wrong');
-    expect(record.judged).toHaveLength(unknownNetworksPace.burst);
+    expect(record.checked).toHaveLength(unknownNetworksLimit.burst);
     expect(record.attempt('192.0.2.0/24', 'right')).toBe('slowed');
     expect(record.attempt(home, 'right')).toBe('right');
   });
@@ -107,7 +107,7 @@ describe('the ladder', () => {
     expect(record.ladder.failures).toBe(0);
   });
 
-  it('an unlock keeps the counts: the next failure climbs on', () => {
+  it('an unlock keeps the counts: the next failure continues the ladder', () => {
     const record = new Record();
     for (let i = 0; i < 5; i++) record.attempt(elsewhere, 'wrong');
     record.ladder = unlocked(record.ladder);
@@ -118,7 +118,7 @@ describe('the ladder', () => {
     });
   });
 
-  it('counts further networks together when it is full, and displaces no lock', () => {
+  it('counts further networks together when it is full, and never displaces a lock', () => {
     const record = new Record();
     for (let i = 0; i < 5; i++) record.attempt(elsewhere, 'wrong');
     const until = record.ladder.networks.get(elsewhere)?.lockedUntilMs;
@@ -128,7 +128,7 @@ describe('the ladder', () => {
     expect(record.ladder.networks.get(elsewhere)?.lockedUntilMs).toBe(until);
   });
 
-  it('remembers the last 16 networks of right sign-ins', () => {
+  it('stores the last 16 networks with a sign-in', () => {
     const record = new Record();
     for (let i = 0; i < 40; i++) {
       record.nowMs += 1000;
@@ -138,7 +138,7 @@ describe('the ladder', () => {
     expect(known).toEqual(Array.from({ length: maxKnownNetworks }, (_, i) => networkNumber(24 + i)));
   });
 
-  it('an attempt without an address never makes a network known', () => {
+  it('an attempt without a client address never makes a network known', () => {
     const at = { network: undefined, outcome: 'right', nowMs: 1_700_000_000_000 } as const;
     const { ladder, written } = settle(emptyLadder, at, defaultLockoutSteps);
     expect(written).toBe(OTHER_NETWORKS);
@@ -152,7 +152,7 @@ interface Step {
   readonly waitMs: number;
 }
 
-/** Mostly wrong guesses from up to 65,536 networks, with waits from nothing to a month. */
+/** Mostly wrong guesses from up to 65,536 networks, with waits between zero and a month. */
 const step: fc.Arbitrary<Step> = fc.record({
   network: fc.oneof(fc.nat(3), fc.nat(65_535)),
   outcome: fc.oneof(
@@ -166,52 +166,52 @@ const step: fc.Arbitrary<Step> = fc.record({
   ),
 });
 
-/** Most judged guesses in any window of this length. */
-function mostIn(windowMs: number, pace: Pace): number {
-  return pace.burst + Math.floor(windowMs / pace.intervalMs);
+/** Maximum number of checked guesses in any window of this length. */
+function mostIn(windowMs: number, limit: GuessLimit): number {
+  return limit.burst + Math.floor(windowMs / limit.intervalMs);
 }
 
-/** By how many guesses the worst window exceeds the pace. */
-function excessOf(times: readonly number[], pace: Pace): number {
+/** Number of guesses by which the worst window exceeds the limit. */
+function excessOf(times: readonly number[], limit: GuessLimit): number {
   let worst = 0;
   for (const [first, fromMs] of times.entries()) {
     for (let last = first; last < times.length; last++) {
       const windowMs = (times[last] ?? 0) - fromMs;
-      worst = Math.max(worst, last - first + 1 - mostIn(windowMs, pace));
+      worst = Math.max(worst, last - first + 1 - mostIn(windowMs, limit));
     }
   }
   return worst;
 }
 
 describe('over any sequence of attempts from any networks', () => {
-  it('guesses stay under the pace, 100 in a row and a bounded number of rows', () => {
+  it('guesses stay under the limit, under 100 consecutive failures and within a bounded number of rows', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 50, maxLength: 400 }), (steps) => {
         const record = new Record();
         let inARow = 0;
         for (const { network, outcome, waitMs } of steps) {
           record.nowMs += waitMs;
-          const before = record.judged.length;
+          const before = record.checked.length;
           const answer = record.attempt(networkNumber(network), outcome);
-          inARow = answer === 'right' || answer === 'proved' ? 0 : inARow + record.judged.length - before;
+          inARow = answer === 'right' || answer === 'proved' ? 0 : inARow + record.checked.length - before;
           expect(inARow).toBeLessThanOrEqual(MAX_FAILURES_IN_A_ROW);
           expect(record.ladder.networks.size).toBeLessThanOrEqual(maxNetworkRows);
         }
-        const unknown = record.judged.filter(({ known }) => !known).map(({ atMs }) => atMs);
-        expect(excessOf(unknown, unknownNetworksPace)).toBe(0);
+        const unknown = record.checked.filter(({ known }) => !known).map(({ atMs }) => atMs);
+        expect(excessOf(unknown, unknownNetworksLimit)).toBe(0);
         const known = Map.groupBy(
-          record.judged.filter((each) => each.known),
+          record.checked.filter((each) => each.known),
           ({ network }) => network,
         );
         for (const guesses of known.values()) {
           const times = guesses.map(({ atMs }) => atMs);
-          expect(excessOf(times, knownNetworkPace)).toBe(0);
+          expect(excessOf(times, knownNetworkLimit)).toBe(0);
         }
       }),
     );
   });
 
-  it('a patient attacker with a new network for every guess gets 100 guesses, then one per unlock', () => {
+  it('an attacker with a new network for every guess gets 100 guesses, then one per unlock', () => {
     fc.assert(
       fc.property(fc.nat(65_535), fc.integer({ min: 0, max: 5 }), (offset, unlocks) => {
         const record = new Record();
@@ -224,7 +224,7 @@ describe('over any sequence of attempts from any networks', () => {
           record.ladder = unlocked(record.ladder);
           guessOn();
         }
-        expect(record.judged).toHaveLength(MAX_FAILURES_IN_A_ROW + unlocks);
+        expect(record.checked).toHaveLength(MAX_FAILURES_IN_A_ROW + unlocks);
       }),
       { numRuns: 20 },
     );

@@ -2,48 +2,48 @@ import { isLocked, type LockoutStep, type LockState, lockAfter } from './lockout
 
 /** NIST SP 800-63B, "Rate Limiting (Throttling)": no more than 100 consecutive failures on one account. */
 export const MAX_FAILURES_IN_A_ROW = 100;
-/** A network is known to an account for so long after a right sign-in from it. */
+/** A network stays known to an account for this time after a sign-in from it. */
 export const knownNetworkMs = 30 * 86_400_000;
-/** Networks whose sign-ins are remembered per account; the one that was used longest ago is forgotten first. */
+/** Maximum number of known networks per account; the least recently used one is evicted first. */
 export const maxKnownNetworks = 16;
-/** An account with so many networks counts failures from further ones together, as those of OTHER_NETWORKS. */
+/** Above this number of networks an account counts failures from further networks together, as OTHER_NETWORKS. */
 export const maxCountedNetworks = 32;
-/** Most networks of one account: the counted ones, known ones that come on top, and OTHER_NETWORKS. */
+/** Maximum number of network rows of one account: counted networks, additional known networks, and OTHER_NETWORKS. */
 export const maxNetworkRows = maxCountedNetworks + maxKnownNetworks + 1;
 export const OTHER_NETWORKS = 'other';
 
-/** Wrong passwords that are judged: `burst` at once, then one per `intervalMs` (generic cell rate algorithm). */
-export interface Pace {
+/** Limit of checked wrong passwords: `burst` at once, then one per `intervalMs` (generic cell rate algorithm). */
+export interface GuessLimit {
   readonly burst: number;
   readonly intervalMs: number;
 }
 
-/** All networks together that are not known to the account. */
-export const unknownNetworksPace: Pace = { burst: 15, intervalMs: 2 * 3_600_000 };
-/** Each known network. */
-export const knownNetworkPace: Pace = { burst: 15, intervalMs: 10 * 60_000 };
+/** For all unknown networks of the account together. */
+export const unknownNetworksLimit: GuessLimit = { burst: 15, intervalMs: 2 * 3_600_000 };
+/** For each known network. */
+export const knownNetworkLimit: GuessLimit = { burst: 15, intervalMs: 10 * 60_000 };
 
-/** What an account remembers of one network. */
+/** The state of one network of an account. */
 export interface NetworkState extends LockState {
-  /** Failures from there since the last right password from there. */
+  /** Failures from this network since its last right password. */
   readonly failures: number;
-  /** The lock has not been reported yet. */
+  /** The lock has no audit event yet. */
   readonly unreported: boolean;
   readonly lastFailureAtMs: number | undefined;
   readonly lastSignInAtMs: number | undefined;
-  /** Theoretical arrival time of the pace, while the network is known. */
-  readonly pacedUntilMs: number;
+  /** Theoretical arrival time of the limit, while the network is known. */
+  readonly theoreticalArrivalMs: number;
 }
 
 /** Failed sign-ins of one account, or of the addresses without an account that share one record. */
 export interface Ladder {
-  /** Failures in a row, from any network. */
+  /** Consecutive failures from any network. */
   readonly failures: number;
   /** Closed to every network until an administrator unlocks. */
   readonly isClosed: boolean;
   readonly unreported: boolean;
-  /** Theoretical arrival time of the pace of the networks that are not known. */
-  readonly pacedUntilMs: number;
+  /** Theoretical arrival time of the limit of unknown networks. */
+  readonly theoreticalArrivalMs: number;
   readonly networks: ReadonlyMap<string, NetworkState>;
 }
 
@@ -51,7 +51,7 @@ export const emptyLadder: Ladder = {
   failures: 0,
   isClosed: false,
   unreported: false,
-  pacedUntilMs: 0,
+  theoreticalArrivalMs: 0,
   networks: new Map(),
 };
 
@@ -62,10 +62,10 @@ const emptyNetwork: NetworkState = {
   unreported: false,
   lastFailureAtMs: undefined,
   lastSignInAtMs: undefined,
-  pacedUntilMs: 0,
+  theoreticalArrivalMs: 0,
 };
 
-/** open: the password decides · closed, locked: answered as a wrong password · slowed: judged again after the seconds. */
+/** open: the password is checked · closed, locked: answered like a wrong password · slowed: retry after the seconds. */
 export type Admission =
   | { readonly kind: 'open' }
   | { readonly kind: 'closed' }
@@ -78,29 +78,29 @@ export function isKnownNetwork(ladder: Ladder, network: string | undefined, nowM
   return state !== undefined && isKnown(state, nowMs);
 }
 
-/** Whether a password from `network` is judged now. */
+/** Whether a password from `network` is checked now. */
 export function admit(ladder: Ladder, network: string | undefined, nowMs: number): Admission {
   if (ladder.isClosed) return { kind: 'closed' };
   const state = ladder.networks.get(keyOf(ladder, network)) ?? emptyNetwork;
   const known = isKnown(state, nowMs);
   if (!known && isLocked(state, nowMs)) return { kind: 'locked' };
   const waitMs = known
-    ? waitOf(knownNetworkPace, state.pacedUntilMs, nowMs)
-    : waitOf(unknownNetworksPace, ladder.pacedUntilMs, nowMs);
+    ? waitOf(knownNetworkLimit, state.theoreticalArrivalMs, nowMs)
+    : waitOf(unknownNetworksLimit, ladder.theoreticalArrivalMs, nowMs);
   return waitMs > 0 ? { kind: 'slowed', retryAfterSeconds: Math.ceil(waitMs / 1000) } : { kind: 'open' };
 }
 
 /**
- * What an attempt leaves. wrong: a judged wrong password · right: the password and the sign-in · proved: the right password,
- * but no sign-in · ignored: not judged, counts nothing.
+ * The outcome of an attempt. wrong: a checked wrong password · right: right password and sign-in · proved: right
+ * password without a sign-in · ignored: not checked and not counted.
  */
 export type Outcome = 'wrong' | 'right' | 'proved' | 'ignored';
 
 export interface Settlement {
   readonly ladder: Ladder;
-  /** The network whose state is to be written. */
+  /** The network whose state must be written. */
   readonly written: string;
-  /** Networks that made room. */
+  /** Evicted networks. */
   readonly dropped: readonly string[];
 }
 
@@ -127,13 +127,25 @@ export function settle(ladder: Ladder, attempted: Attempted, steps: readonly Loc
   }
 }
 
-/** Lifts every lock and every pace. The counts stay, so that unlocking does not lift the ceiling on guesses. */
+/** Clears all locks and limits. The counts stay, so that unlocking does not reset the bound on guesses. */
 export function unlocked(ladder: Ladder): Ladder {
   const networks = [...ladder.networks].map(([network, state]): [string, NetworkState] => [
     network,
-    { ...state, lockedUntilMs: undefined, lockedPermanently: false, unreported: false, pacedUntilMs: 0 },
+    {
+      ...state,
+      lockedUntilMs: undefined,
+      lockedPermanently: false,
+      unreported: false,
+      theoreticalArrivalMs: 0,
+    },
   ]);
-  return { ...ladder, isClosed: false, unreported: false, pacedUntilMs: 0, networks: new Map(networks) };
+  return {
+    ...ladder,
+    isClosed: false,
+    unreported: false,
+    theoreticalArrivalMs: 0,
+    networks: new Map(networks),
+  };
 }
 
 function failed(
@@ -152,31 +164,31 @@ function failed(
     unreported: ladder.unreported || closes,
   };
   if (isKnown(state, nowMs)) {
-    const pacedUntilMs = charged(knownNetworkPace, state.pacedUntilMs, nowMs);
-    return written(total, key, { ...counted, pacedUntilMs });
+    const theoreticalArrivalMs = charged(knownNetworkLimit, state.theoreticalArrivalMs, nowMs);
+    return written(total, key, { ...counted, theoreticalArrivalMs });
   }
-  const pacedUntilMs = charged(unknownNetworksPace, ladder.pacedUntilMs, nowMs);
-  // Networks that are counted together are slowed and never locked together.
+  const theoreticalArrivalMs = charged(unknownNetworksLimit, ladder.theoreticalArrivalMs, nowMs);
+  // Networks that are counted together are limited but never locked.
   const lock = key === OTHER_NETWORKS ? undefined : lockAfter(steps, counted.failures, nowMs);
   const locked = lock === undefined ? counted : { ...counted, ...lock, unreported: true };
-  return written({ ...total, pacedUntilMs }, key, locked);
+  return written({ ...total, theoreticalArrivalMs }, key, locked);
 }
 
-/** The network becomes known, or stays so. Failures and locks of other networks stay. */
+/** Marks the network as known. Failures and locks of other networks stay. */
 function signedIn(ladder: Ladder, network: string, nowMs: number): Settlement {
   const state = { ...cleared(ladder.networks.get(network) ?? emptyNetwork), lastSignInAtMs: nowMs };
   const others = [...ladder.networks].filter(([name]) => name !== network);
   const known = others.filter(([, other]) => isKnown(other, nowMs)).toSorted(bySignIn);
   const dropped = known.slice(0, Math.max(0, known.length - maxKnownNetworks + 1)).map(([name]) => name);
   const room = maxNetworkRows - 1 - (others.length - dropped.length);
-  if (room < 0) dropped.push(...idlest(others, nowMs).slice(0, -room));
+  if (room < 0) dropped.push(...evictionOrder(others, nowMs).slice(0, -room));
   const networks = new Map(others.filter(([name]) => !dropped.includes(name)));
   const result = written({ ...ladder, failures: 0, networks }, network, state);
   return { ...result, dropped };
 }
 
-/** Networks that are not known, those without a lock first, then those that failed longest ago. */
-function idlest(networks: readonly (readonly [string, NetworkState])[], nowMs: number): string[] {
+/** Unknown networks in the order of eviction: without a lock first, then by the time of the last failure. */
+function evictionOrder(networks: readonly (readonly [string, NetworkState])[], nowMs: number): string[] {
   const order = ([, state]: readonly [string, NetworkState]) =>
     (isLocked(state, nowMs) ? nowMs : 0) + (state.lastFailureAtMs ?? 0);
   return networks
@@ -198,7 +210,7 @@ function written(ladder: Ladder, key: string, state: NetworkState): Settlement {
   return { ladder: { ...ladder, networks }, written: key, dropped: [] };
 }
 
-/** A full ladder counts networks that it has no row for together, so that many networks neither grow nor displace it. */
+/** A full ladder counts networks without a row together, so that many networks neither add rows nor displace any. */
 function keyOf(ladder: Ladder, network: string | undefined): string {
   if (network === undefined) return OTHER_NETWORKS;
   if (ladder.networks.has(network)) return network;
@@ -209,10 +221,10 @@ function isKnown(state: NetworkState, nowMs: number): boolean {
   return state.lastSignInAtMs !== undefined && nowMs - state.lastSignInAtMs < knownNetworkMs;
 }
 
-function waitOf(pace: Pace, pacedUntilMs: number, nowMs: number): number {
-  return pacedUntilMs - nowMs - (pace.burst - 1) * pace.intervalMs;
+function waitOf(limit: GuessLimit, theoreticalArrivalMs: number, nowMs: number): number {
+  return theoreticalArrivalMs - nowMs - (limit.burst - 1) * limit.intervalMs;
 }
 
-function charged(pace: Pace, pacedUntilMs: number, nowMs: number): number {
-  return Math.max(pacedUntilMs, nowMs) + pace.intervalMs;
+function charged(limit: GuessLimit, theoreticalArrivalMs: number, nowMs: number): number {
+  return Math.max(theoreticalArrivalMs, nowMs) + limit.intervalMs;
 }

@@ -37,7 +37,7 @@ describe('progressive lockout by account and network', () => {
       payload: { email: who, password: secret },
     });
   const statusOf = async (...given: Parameters<typeof login>) => (await login(...given)).statusCode;
-  /** The minute that the throttle lasts, without waiting for it. */
+  /** Advances the clock past the minute of the throttle. */
   const passMinute = (who = email) => liftCap(tenant.db, { name: 'login-email', key: who });
   const fail = async (times: number, from: Partial<From> = {}) => {
     for (let i = 0; i < times; i++) {
@@ -81,16 +81,16 @@ describe('progressive lockout by account and network', () => {
     });
   });
 
-  it('five wrong guesses from elsewhere keep the only administrator out of nothing', async () => {
+  it('five wrong guesses from another network do not lock out the only administrator', async () => {
     expect(await statusOf(adminPassword, { who: adminEmail, ip: '203.0.113.20' })).toBe(200);
     for (let i = 0; i < 5; i++) expect(await statusOf('wrong', { who: adminEmail })).toBe(401);
-    // at once: neither the lock nor the minute of the attacker holds for the usual network
+    // neither the lock nor the throttle of the attacker applies to the known network
     expect(await statusOf(adminPassword, { who: adminEmail, ip: '203.0.113.99' })).toBe(200);
     await passMinute(adminEmail);
     expect(await statusOf(adminPassword, { who: adminEmail })).toBe(401);
   });
 
-  it('the ladder climbs to its end elsewhere and the usual network stays open, on every replica', async () => {
+  it('the ladder reaches its last step elsewhere while the known network stays open, on every replica', async () => {
     const replica = await startReplica({ ...tenant.files, remove: async () => undefined });
     expect(await statusOf(password, { ip: '2001:db8:1:2::3' })).toBe(200);
     for (const ip of ['198.51.100.7', '2001:db8:2::1']) {
@@ -117,7 +117,7 @@ describe('progressive lockout by account and network', () => {
     await replica.stop();
   });
 
-  it('an address cannot be spelled so that it uses up the minute of a known network', async () => {
+  it('another spelling of the address does not use up the throttle of a known network', async () => {
     expect(await statusOf(password, { ip: '203.0.113.20' })).toBe(200);
     for (const who of [`${email} 203.0.113.0/24`, JSON.stringify([email, '203.0.113.0/24'])]) {
       for (let i = 0; i < 5; i++) await login('wrong', { who });
@@ -125,7 +125,7 @@ describe('progressive lockout by account and network', () => {
     expect(await statusOf(password, { ip: '203.0.113.20' })).toBe(200);
   });
 
-  it('parallel guesses count too: of fifty on two replicas at most five are judged', async () => {
+  it('parallel guesses count too: of fifty on two replicas at most five are checked', async () => {
     const replica = await startReplica({ ...tenant.files, remove: async () => undefined });
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) => login('wrong', { app: i % 2 === 0 ? tenant.app : replica.app })),
@@ -139,33 +139,33 @@ describe('progressive lockout by account and network', () => {
     await replica.stop();
   });
 
-  it('parallel right passwords of one person succeed, as many as may wait', async () => {
+  it('parallel right passwords of one person succeed up to the queue limit', async () => {
     const answers = await Promise.all(Array.from({ length: maxWaitingPerAddress }, () => login(password)));
     expect(new Set(answers.map((answer) => answer.statusCode))).toEqual(new Set([200]));
   });
 
-  it('a right password takes back its own guess and nobody else’s', async () => {
+  it('a right password removes only its own guess', async () => {
     for (let i = 0; i < 4; i++) expect(await statusOf('wrong', { ip: '192.0.2.1' })).toBe(401);
     for (let i = 0; i < 3; i++) expect(await statusOf(password)).toBe(200);
     expect(await statusOf('wrong', { ip: '192.0.2.1' })).toBe(401);
     expect(await statusOf('wrong', { ip: '192.0.2.1' })).toBe(429);
   });
 
-  it('locks at a step: the right password is refused, and opens when the time has passed', async () => {
+  it('locks at a step: the right password is refused until the time has passed', async () => {
     await fail(5);
     expect(await statusOf(password)).toBe(401);
     tenant.clock.advance(9_000);
     expect(await statusOf(password)).toBe(401);
     tenant.clock.advance(1_001);
     expect(await statusOf(password)).toBe(200);
-    // known from now on: not locked any more
+    // the network is known from now on and no longer locked
     await tenant.db.transact((tx) => sql`DELETE FROM security_caps`.execute(tx));
     for (let i = 0; i < 5; i++) expect(await statusOf('wrong')).toBe(401);
     await tenant.db.transact((tx) => sql`DELETE FROM security_caps`.execute(tx));
     expect(await statusOf(password)).toBe(200);
   });
 
-  it('climbs the ladder until only an administrator opens it, and writes it down', async () => {
+  it('reaches the step that only an administrator unlocks, and writes audit events', async () => {
     await fail(5);
     tenant.clock.advance(10_001);
     await fail(2);
@@ -187,7 +187,7 @@ describe('progressive lockout by account and network', () => {
     expect(rows.map((row) => row.details['failures'])).toContain(8);
   });
 
-  it('reports each lock once, whatever replica does it, in the log and the inbox', async () => {
+  it('reports each lock once over all replicas, in the audit log and the inbox', async () => {
     await fail(5);
     const replica = await startReplica({ ...tenant.files, remove: async () => undefined });
     await Promise.all([reportLocks(tenant), reportLocks(replica), reportLocks(tenant)]);
@@ -210,18 +210,18 @@ describe('progressive lockout by account and network', () => {
         },
       },
     ]);
-    const told = await tenant.db.read
+    const entries = await tenant.db.read
       .selectFrom('inbox_entries')
       .select('title')
       .where('platform_user_id', '=', id)
       .where('icon_key', '=', 'security.account-locked')
       .execute();
-    expect(told.map(({ title }) => title)).toContain(
+    expect(entries.map(({ title }) => title)).toContain(
       'Your account was locked for 198.51.100.0/24 after wrong passwords',
     );
   });
 
-  it('an unlock lifts lock, minute and pace and keeps the count; a right password clears it', async () => {
+  it('an unlock clears lock, throttle and limit and keeps the count; a right password clears the count', async () => {
     expect(await statusOf(password, { ip: '203.0.113.20' })).toBe(200);
     await fail(4);
     for (let i = 0; i < 5; i++) expect(await statusOf('wrong')).toBe(401);
@@ -230,7 +230,7 @@ describe('progressive lockout by account and network', () => {
     expect(await statusOf(password, { ip: '203.0.113.20' })).toBe(429);
     expect((await unlock()).statusCode).toBe(200);
     expect(await statusOf('wrong', { ip: '203.0.113.20' })).toBe(401);
-    // the sixth in a row from there, so the next step is the seventh
+    // the sixth consecutive failure from this network, so the next step is the seventh
     expect(await statusOf('wrong')).toBe(401);
     expect(await statusOf('wrong')).toBe(401);
     expect(await statusOf(password)).toBe(401);
@@ -246,7 +246,7 @@ describe('progressive lockout by account and network', () => {
     expect(await countOf()).toBe(0);
   });
 
-  it('100 failures in a row close every network until an administrator unlocks, and one more closes again', async () => {
+  it('100 consecutive failures close the account until an administrator unlocks it, and one more closes it again', async () => {
     expect(await statusOf(password, { ip: '203.0.113.20' })).toBe(200);
     const id = await accountId();
     await tenant.db.transact((tx) =>
@@ -268,7 +268,7 @@ describe('progressive lockout by account and network', () => {
     expect(await statusOf(password, { ip: '203.0.113.20' })).toBe(200);
   });
 
-  it('two replicas at the 99th failure judge one guess more, not one each', async () => {
+  it('two replicas at the 99th failure check one more guess in total', async () => {
     const replica = await startReplica({ ...tenant.files, remove: async () => undefined });
     await fail(1);
     const id = await accountId();
@@ -290,7 +290,7 @@ describe('progressive lockout by account and network', () => {
     expect(await statusOf(password)).toBe(200);
   });
 
-  it('many networks are slowed together and leave a bounded number of rows', async () => {
+  it('many networks share a limit and a bounded number of rows', async () => {
     const judged: number[] = [];
     for (let i = 0; i < 60; i++) {
       await passMinute();
@@ -308,7 +308,7 @@ describe('progressive lockout by account and network', () => {
     expect(rows).toEqual([{ networks: 33 }]);
   });
 
-  it('forgets networks after 30 days, and never a lock that only an administrator lifts', async () => {
+  it('deletes networks after 30 days, but never a lock that only an administrator clears', async () => {
     await fail(8);
     await statusOf(password, { ip: '203.0.113.20' });
     await login('wrong', { who: 'ghost@example.org' });
@@ -341,7 +341,7 @@ describe('progressive lockout by account and network', () => {
     expect(await unknown()).toBe(0);
   });
 
-  it('refuses to say why', async () => {
+  it('does not reveal the cause of a refusal', async () => {
     const bodyOf = async (secret: string, who: string) => {
       const { detail, code, status } = (await login(secret, { who })).json();
       return { detail, code, status };
@@ -355,7 +355,7 @@ describe('progressive lockout by account and network', () => {
     expect(locked).toEqual(wrong);
   });
 
-  it('only an administrator of the organisation unlocks', async () => {
+  it('only an administrator of the organisation may unlock', async () => {
     const { access_token } = await grant(tenant, email, password);
     const url = `/api/organizations/${SYSTEM_ORGANIZATION_ID}/users/${userId}/unlock`;
     const answer = await tenant.app.inject({ method: 'POST', url, headers: bearer(access_token) });

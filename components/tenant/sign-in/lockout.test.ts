@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { defaultLockoutSteps, isLocked, lockAfter, lockoutSteps } from './lockout.ts';
 
 describe('lockout ladder', () => {
-  it('locks at 5, 10 and 15 failures for rising times and at 25 until somebody unlocks', () => {
+  it('locks at 5, 10 and 15 failures for rising times and at 25 until an administrator unlocks', () => {
     const at = (failures: number) => lockAfter(defaultLockoutSteps, failures, 1_000);
     expect(at(4)).toBeUndefined();
     expect(at(5)).toEqual({ lockedUntilMs: 301_000, lockedPermanently: false });
@@ -13,7 +13,7 @@ describe('lockout ladder', () => {
     expect(at(26)).toEqual({ lockedUntilMs: undefined, lockedPermanently: true });
   });
 
-  it('opens a timed lock when its time has passed and never a permanent one', () => {
+  it('a timed lock ends when its time has passed, a permanent one never does', () => {
     expect(isLocked({ lockedUntilMs: 2_000, lockedPermanently: false }, 1_999)).toBe(true);
     expect(isLocked({ lockedUntilMs: 2_000, lockedPermanently: false }, 2_000)).toBe(false);
     expect(isLocked({ lockedUntilMs: undefined, lockedPermanently: true }, 9e15)).toBe(true);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** One step of the ladder: after `failures` consecutive failures from a network the account is locked there for `seconds`, or until it is unlocked. */
+/** A step of the ladder: `failures` consecutive failures from a network lock it for `seconds` or until an unlock. */
 export interface LockoutStep {
   readonly failures: number;
   readonly seconds: number | 'until-unlocked';
@@ -20,7 +20,10 @@ const step = z.object({
 
 const ladder = z.array(step).min(1).max(20);
 
-/** A ladder in JSON, failures strictly rising: `[{"failures":5,"seconds":300},{"failures":25,"seconds":"until-unlocked"}]`. */
+/**
+ * A ladder in JSON with strictly rising failures:
+ * `[{"failures":5,"seconds":300},{"failures":25,"seconds":"until-unlocked"}]`.
+ */
 export const lockoutSteps = z.string().transform((text, context): readonly LockoutStep[] => {
   const parsed = ladder.safeParse(parseJson(text));
   if (!parsed.success) {
@@ -52,7 +55,9 @@ export function isLocked(state: LockState, nowMs: number): boolean {
   return state.lockedPermanently || (state.lockedUntilMs !== undefined && state.lockedUntilMs > nowMs);
 }
 
-/** What the nth consecutive failure does: a lock when a step is hit exactly, the last step on every failure past it. */
+/**
+ * The effect of the nth consecutive failure: a lock at the exact number of a step, and at every failure past the last.
+ */
 export function lockAfter(
   steps: readonly LockoutStep[],
   failures: number,

@@ -1,6 +1,6 @@
 import type { Caller } from '#core/identity/claims.ts';
 
-/** The caller as the token says, without a look into the database. */
+/** The caller from the claims of the token, without a database read. */
 export function presentCaller(caller: Caller) {
   const { claims } = caller;
   return {

@@ -1,8 +1,8 @@
 import type { Account, Membership } from '../users/account.ts';
 
 /**
- * The organisation a sign-in goes to: the named one, else the last one used, else the oldest Standard membership, else
- * a Public one. Undefined when there is none that is open to the account.
+ * The organisation of a sign-in: the named one, else the last used one, else the oldest Standard membership, else a
+ * Public one. Undefined when the account has access to none.
  */
 export function chooseMembership(
   account: Pick<Account, 'defaultOrganizationId'>,
@@ -11,8 +11,8 @@ export function chooseMembership(
 ): Membership | undefined {
   const open = memberships.filter((one) => one.isActive);
   if (subdomain !== undefined) {
-    const wanted = subdomain.trim().toLowerCase();
-    return open.find((one) => one.organizationSubdomain === wanted);
+    const requested = subdomain.trim().toLowerCase();
+    return open.find((one) => one.organizationSubdomain === requested);
   }
   const oldestFirst = open.toSorted((a, b) => a.createdAtMs - b.createdAtMs);
   return (

@@ -28,7 +28,7 @@ it.each([
   expect(networkOf(address)).toBe(network);
 });
 
-it('depends on the first 48 bits of an IPv6 address alone, and on all of them', () => {
+it('depends on all of the first 48 bits of an IPv6 address and on no other bits', () => {
   const group = fc.integer({ min: 1, max: 0xfffe }).map((value) => value.toString(16));
   fc.assert(
     fc.property(

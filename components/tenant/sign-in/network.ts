@@ -4,9 +4,9 @@ import { isIP } from 'node:net';
 const ipv6Groups = 8;
 
 /**
- * The network by which sign-ins are counted: the first 24 bits of an IPv4 address, the first 48 bits of an IPv6 address,
- * as PostgreSQL prints a cidr. An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address. Undefined for
- * anything that is not an address.
+ * The network by which sign-ins are counted: the first 24 bits of an IPv4 address, the first 48 bits of an IPv6
+ * address, as PostgreSQL prints a cidr. An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address.
+ * Undefined for anything that is not an address.
  */
 export function networkOf(address: string | undefined): string | undefined {
   if (address === undefined) return undefined;
@@ -31,7 +31,7 @@ function ipv6Network(address: string): string {
   return `${canonicalIpv6(`${prefix.join(':')}::`)}/48`;
 }
 
-/** RFC 5952 form, without a dotted tail. */
+/** The RFC 5952 form, without dotted decimal notation. */
 function canonicalIpv6(address: string): string {
   return new URL(`http://[${address}]`).hostname.slice(1, -1);
 }

@@ -3,14 +3,14 @@ import type { Clock } from '#kit/clock/clock.ts';
 import type { Database, Transactor } from '#kit/db/db.ts';
 import { appendAuditEvent } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
-import { tellPerson } from '../inbox/tell.ts';
+import { notifyPerson } from '../inbox/tell.ts';
 import { findHomeOrganization, takeUnreportedLocks, type UnreportedLock } from './store.ts';
 
 const batch = 100;
 
 /**
- * Writes the audit event and the inbox entry of every new lock. The attempt that locks does not do it, so that it takes as
- * long as one on an address without an account. Replicas share the work.
+ * Writes the audit event and the inbox entry of every new lock. The attempt that locks does not write them, so that it
+ * takes as long as an attempt on an address without an account. Replicas share the work.
  */
 export async function reportLocks(deps: {
   readonly db: Database<TenantDatabase>;
@@ -42,7 +42,7 @@ async function report(tx: Transactor<TenantDatabase>, lock: UnreportedLock, nowM
     network === undefined
       ? 'Your account is closed: an administrator has to unlock it'
       : `Your account was locked for ${network} after wrong passwords`;
-  await tellPerson(tx, {
+  await notifyPerson(tx, {
     platformUserId: accountId,
     category: 'Security',
     severity: 'Warning',

@@ -73,7 +73,7 @@ export function mountSignIn(app: App, deps: SignInRouteDeps): void {
   );
 }
 
-/** Answers with tokens or about them are never stored. */
+/** Marks answers with or about tokens as `no-store`. */
 export function unstored(reply: FastifyReply): FastifyReply {
   return reply.headers({ 'cache-control': 'no-store', pragma: 'no-cache' });
 }

@@ -13,7 +13,7 @@ import {
   type TestTenant,
 } from '../tenant.fixture.ts';
 
-describe('sign-in (identity.md A1)', () => {
+describe('sign-in', () => {
   let tenant: TestTenant;
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_sign_in');
@@ -22,7 +22,7 @@ describe('sign-in (identity.md A1)', () => {
   const token = (parameters: Record<string, string>) =>
     tenant.app.inject({ ...formOf(parameters), url: '/api/service-auth/token' });
 
-  it('the password grant gives a token that an unrelated library verifies with the published keys', async () => {
+  it('the password grant issues a token that an independent library verifies with the published keys', async () => {
     const answer = await token({ grant_type: 'password', username: adminEmail, password: adminPassword });
     expect(answer.statusCode).toBe(200);
     expect(answer.headers['cache-control']).toBe('no-store');
@@ -55,7 +55,7 @@ describe('sign-in (identity.md A1)', () => {
     expect(payload).toHaveProperty('platform_user_id');
   });
 
-  it('describes itself (D37)', async () => {
+  it('publishes authorisation server metadata', async () => {
     const answer = await tenant.app.inject({
       url: '/.well-known/oauth-authorization-server/api/service-auth',
     });
@@ -104,7 +104,7 @@ describe('sign-in (identity.md A1)', () => {
     expect([malformed.statusCode, malformed.json().error]).toEqual([400, 'invalid_request']);
   });
 
-  it('signs in by JSON, tells who that is, and signs out for good', async () => {
+  it('signs in with JSON, returns the caller, and signs out permanently', async () => {
     const login = await tenant.app.inject({
       method: 'POST',
       url: '/api/auth/login',
@@ -129,20 +129,20 @@ describe('sign-in (identity.md A1)', () => {
     expect(again.statusCode).toBe(401);
   });
 
-  it('refuses addresses that nobody can have', async () => {
+  it('refuses malformed e-mail addresses', async () => {
     const payload = { email: 'a\u0000@example.org', password: 'x' };
     const answer = await tenant.app.inject({ method: 'POST', url: '/api/auth/login', payload });
     expect([answer.statusCode, answer.json().errors]).toEqual([400, { email: [expect.any(String)] }]);
   });
 
-  it('gives a consumer token to who asks for one, and refuses the platform to nobody entitled', async () => {
+  it('issues a consumer token on request, and a platform token to every entitled account', async () => {
     const body = { email: adminEmail, password: adminPassword, tier: 'consumer' };
     const login = await tenant.app.inject({ method: 'POST', url: '/api/auth/login', payload: body });
     const me = await tenant.app.inject({ url: '/api/auth/me', headers: bearer(login.json().access_token) });
     expect(me.json()).toMatchObject({ tier: 'consumer', roles: [] });
   });
 
-  it('writes audit rows without any secret', async () => {
+  it('writes audit rows without secrets', async () => {
     await grant(tenant);
     const rows = await tenant.db.read.selectFrom('audit_events').selectAll().execute();
     expect(rows.map((row) => row.event_type)).toEqual(
@@ -151,7 +151,7 @@ describe('sign-in (identity.md A1)', () => {
     expect(JSON.stringify(rows)).not.toContain(adminPassword);
   });
 
-  it('loses every database connection under load and recovers without a fault of its own', async () => {
+  it('recovers without internal errors when all database connections are lost under load', async () => {
     const { access_token } = await grant(tenant);
     const headers = bearer(access_token);
     const statuses = async () => {

@@ -6,7 +6,7 @@ import type { Origin } from '../audit/audit.ts';
 import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import type { Passwords, PasswordVerdict } from '../passwords/queue.ts';
+import type { PasswordResult, Passwords } from '../passwords/queue.ts';
 import { findNotBefore } from '../revocations/store.ts';
 import { refreshLifetimeSeconds } from '../tokens/claims.ts';
 import { type IssuedTokens, issueSession, type Session, type SessionIssuer } from '../tokens/session.ts';
@@ -14,7 +14,7 @@ import { insertFamily, type NewFamily } from '../tokens/store.ts';
 import { type Account, type Membership, normalizeEmail } from '../users/account.ts';
 import { holdMembership } from '../users/hold.ts';
 import { listMemberships, lockAccount, recordSignIn } from '../users/store.ts';
-import { type FailureReason, recordFailure, requirePace, saveSettled } from './failure.ts';
+import { type FailureReason, recordFailure, requireAdmission, saveSettled } from './failure.ts';
 import { findAccount } from './find-account.ts';
 import type { GuessCap } from './guess-cap.ts';
 import { admit, isKnownNetwork, type Ladder, type Outcome } from './ladder.ts';
@@ -47,28 +47,29 @@ export interface SignInDeps extends SessionIssuer {
 
 type Tx = Transactor<TenantDatabase>;
 
-type Verdict = Session | 'wrong' | 'tier-refused';
+type SignInResult = Session | 'wrong' | 'tier-refused';
 
 /**
- * Signs in by e-mail and password. Wrong password, unknown e-mail, locked account and closed organisation give the
- * same answer after the same statements. Throws INVALID_CREDENTIALS, TIER_NOT_ENTITLED or RATE_LIMITED.
+ * Signs in with e-mail and password. Wrong password, unknown e-mail, locked account and suspended organisation give the
+ * same answer after the same statements.
+ * @throws INVALID_CREDENTIALS, TIER_NOT_ENTITLED, RATE_LIMITED
  */
 export async function signIn(deps: SignInDeps, attempt: Attempt): Promise<IssuedTokens> {
   const email = normalizeEmail(attempt.email);
-  const verdict = await deps.guessCap.inTurn(email, () => judge(deps, attempt, email));
-  if (verdict === 'wrong') throw refusal('INVALID_CREDENTIALS');
-  if (verdict === 'tier-refused') throw refusal('TIER_NOT_ENTITLED');
-  return issueSession(deps, verdict);
+  const result = await deps.guessCap.inTurn(email, () => judge(deps, attempt, email));
+  if (result === 'wrong') throw refusal('INVALID_CREDENTIALS');
+  if (result === 'tier-refused') throw refusal('TIER_NOT_ENTITLED');
+  return issueSession(deps, result);
 }
 
-async function judge(deps: SignInDeps, attempt: Attempt, email: string): Promise<Verdict> {
+async function judge(deps: SignInDeps, attempt: Attempt, email: string): Promise<SignInResult> {
   const account = await findAccount(deps.db.read, attempt);
   const subject = account === undefined ? deps.findUnknown(email) : accountSubject(account.id);
   const network = networkOf(attempt.origin.ipAddress);
   const ladder = await readLadder(deps.db.read, subject);
   const nowMs = deps.clock.nowMs();
-  // Decided again below, while the record is held; here it saves the slow hash.
-  requirePace(admit(ladder, network, nowMs));
+  // Checked again below while the record is locked; the check here avoids the slow hash.
+  requireAdmission(admit(ladder, network, nowMs));
   const knownNetwork = isKnownNetwork(ladder, network, nowMs) ? network : undefined;
   return deps.guessCap.guard({ email, knownNetwork }, async () => {
     const password = await deps.passwords.verify(attempt.password, account?.passwordHash);
@@ -76,52 +77,56 @@ async function judge(deps: SignInDeps, attempt: Attempt, email: string): Promise
   });
 }
 
-interface Conclusion {
+interface CheckedAttempt {
   readonly tx: Tx;
   readonly attempt: Attempt;
   readonly subject: Subject;
   readonly account: Account | undefined;
   readonly network: string | undefined;
-  readonly password: PasswordVerdict;
+  readonly password: PasswordResult;
 }
 
 /**
- * Every refusal writes the same rows: the record of the subject, the one of the network, an audit event. A right password of a
- * suspended account counts as a wrong one, so that counting tells nobody that it was right.
+ * Every refusal writes the same rows: the record of the subject, that of the network, and an audit event. A right
+ * password of a suspended account counts as wrong, so that the counts do not reveal that it was right.
  */
-async function conclude(deps: SignInDeps, conclusion: Conclusion): Promise<Verdict> {
-  const { tx, subject, account, network, password } = conclusion;
+async function conclude(deps: SignInDeps, checked: CheckedAttempt): Promise<SignInResult> {
+  const { tx, subject, account, network, password } = checked;
   const nowMs = deps.clock.nowMs();
   const ladder = await lockLadder(tx, subject, nowMs);
   const refuse = (outcome: Outcome, reason: FailureReason) =>
-    fail(deps, conclusion, { ladder, outcome, reason, nowMs });
+    fail(deps, checked, { ladder, outcome, reason, nowMs });
   const admission = admit(ladder, network, nowMs);
-  requirePace(admission);
+  requireAdmission(admission);
   if (admission.kind !== 'open') return refuse('ignored', admission.kind);
   if (account === undefined || !password.correct) return refuse('wrong', 'password');
   if (!account.isActive) return refuse('wrong', 'account');
-  const held = await lockAccount(tx, account.id);
-  if (held?.isActive !== true) return refuse('wrong', 'account');
+  const locked = await lockAccount(tx, account.id);
+  if (locked?.isActive !== true) return refuse('wrong', 'account');
   const chosen = chooseMembership(
-    held,
-    await listMemberships(tx, held.id),
-    conclusion.attempt.organizationSubdomain,
+    locked,
+    await listMemberships(tx, locked.id),
+    checked.attempt.organizationSubdomain,
   );
   const membership = chosen && (await holdMembership(tx, chosen));
   if (membership === undefined) return refuse('proved', 'organization');
-  return open(deps, conclusion, { ladder, account: held, membership, nowMs });
+  return startSession(deps, checked, { ladder, account: locked, membership, nowMs });
 }
 
-interface Opening {
+interface SignInGrant {
   readonly ladder: Ladder;
   readonly account: Account;
   readonly membership: Membership;
   readonly nowMs: number;
 }
 
-async function open(deps: SignInDeps, conclusion: Conclusion, opening: Opening): Promise<Verdict> {
-  const { tx, attempt, subject, network, password } = conclusion;
-  const { ladder, account, membership, nowMs } = opening;
+async function startSession(
+  deps: SignInDeps,
+  checked: CheckedAttempt,
+  grant: SignInGrant,
+): Promise<SignInResult> {
+  const { tx, attempt, subject, network, password } = checked;
+  const { ladder, account, membership, nowMs } = grant;
   const tier = resolveTier({
     tier: attempt.tier,
     returnTo: attempt.returnTo,
@@ -171,16 +176,16 @@ function newFamily(membership: Membership, tier: NewFamily['tier'], nowMs: numbe
   };
 }
 
-interface Failing {
+interface FailedAttempt {
   readonly ladder: Ladder;
   readonly outcome: Outcome;
   readonly reason: FailureReason;
   readonly nowMs: number;
 }
 
-async function fail(deps: SignInDeps, conclusion: Conclusion, failing: Failing): Promise<'wrong'> {
-  const { tx, subject, network, attempt } = conclusion;
-  const { ladder, outcome, reason, nowMs } = failing;
+async function fail(deps: SignInDeps, checked: CheckedAttempt, failed: FailedAttempt): Promise<'wrong'> {
+  const { tx, subject, network, attempt } = checked;
+  const { ladder, outcome, reason, nowMs } = failed;
   await saveSettled(tx, { subject, ladder, network, outcome, nowMs }, deps.lockoutSteps);
   await recordFailure(tx, { subject, reason, origin: attempt.origin, nowMs });
   return 'wrong';

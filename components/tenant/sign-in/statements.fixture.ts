@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** A statement as PostgreSQL received it, with the number of rows that it wrote. */
+/** A statement sent to PostgreSQL, with the number of rows that it wrote. */
 export interface SentStatement {
   readonly text: string;
   readonly rowsWritten: number;
@@ -8,7 +8,7 @@ export interface SentStatement {
 
 const writes = new Set(['INSERT', 'UPDATE', 'DELETE']);
 
-/** Records every statement that clients of the pool send from now on; `take` returns and forgets what was recorded. */
+/** Records all statements of the pool from now on; `take` returns and clears the record. */
 export function recordStatements(pool: pg.Pool): { take(): SentStatement[] } {
   let sent: SentStatement[] = [];
   const watched = new WeakSet<pg.PoolClient>();

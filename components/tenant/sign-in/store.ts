@@ -6,7 +6,7 @@ import type { Subject } from './subject.ts';
 
 type DB = TenantDatabase;
 
-/** Both kinds of subjects have tables of the same shape, and every statement is the same for both. */
+/** Both kinds of subjects have tables of the same layout and use the same statements. */
 function tablesOf(subject: Subject) {
   return subject.kind === 'account'
     ? { guesses: sql.table('account_guesses'), networks: sql.table('account_networks') }
@@ -21,7 +21,7 @@ export async function readLadder(db: Reader<DB>, subject: Subject): Promise<Ladd
   return toLadder(rows[0], await readNetworks(db, subject));
 }
 
-/** Holds the record until the transaction ends, so that attempts of all replicas are judged one after the other. */
+/** Locks the record until the transaction ends, so that attempts on all replicas are processed sequentially. */
 export async function lockLadder(tx: Transactor<DB>, subject: Subject, nowMs: number): Promise<Ladder> {
   const { guesses } = tablesOf(subject);
   const { rows } = await sql<Selectable<GuessTable>>`
@@ -32,7 +32,7 @@ export async function lockLadder(tx: Transactor<DB>, subject: Subject, nowMs: nu
   return toLadder(rows[0], await readNetworks(tx, subject));
 }
 
-/** Writes the totals and the named networks. */
+/** Writes the totals and the given networks. */
 export async function saveLadder(
   tx: Transactor<DB>,
   subject: Subject,
@@ -42,7 +42,7 @@ export async function saveLadder(
   const tables = tablesOf(subject);
   await sql`
     UPDATE ${tables.guesses} SET failures = ${ladder.failures}, is_closed = ${ladder.isClosed},
-      unreported = ${ladder.unreported}, paced_until = ${toTime(ladder.pacedUntilMs)}
+      unreported = ${ladder.unreported}, paced_until = ${toTime(ladder.theoreticalArrivalMs)}
     WHERE subject = ${subject.id}`.execute(tx);
   for (const network of written) {
     const state = ladder.networks.get(network);
@@ -52,7 +52,7 @@ export async function saveLadder(
         last_failure_at, last_sign_in_at, paced_until)
       VALUES (${subject.id}, ${network}, ${state.failures}, ${toTime(state.lockedUntilMs)},
         ${state.lockedPermanently}, ${state.unreported}, ${toTime(state.lastFailureAtMs)},
-        ${toTime(state.lastSignInAtMs)}, ${toTime(state.pacedUntilMs)})
+        ${toTime(state.lastSignInAtMs)}, ${toTime(state.theoreticalArrivalMs)})
       ON CONFLICT (subject, network) DO UPDATE SET failures = excluded.failures,
         locked_until = excluded.locked_until, locked_permanently = excluded.locked_permanently,
         unreported = excluded.unreported, last_failure_at = excluded.last_failure_at,
@@ -73,7 +73,7 @@ export async function dropNetworks(
     .execute();
 }
 
-/** The organisation that made the account, else the one that it has belonged to longest; undefined when there is none. */
+/** The organisation that created the account, else its oldest membership; undefined when it has none. */
 export async function findHomeOrganization(db: Reader<DB>, accountId: string): Promise<string | undefined> {
   const oldestMembership = sql<string | null>`(
     SELECT i.organization_id FROM user_identities i
@@ -89,13 +89,13 @@ export async function findHomeOrganization(db: Reader<DB>, accountId: string): P
 export interface UnreportedLock {
   readonly accountId: string;
   readonly failures: number;
-  /** Undefined: until an administrator unlocks. */
+  /** Undefined means until an administrator unlocks. */
   readonly untilMs: number | undefined;
-  /** Undefined: every network. */
+  /** Undefined means every network. */
   readonly network: string | undefined;
 }
 
-/** Locks that no earlier call has taken; they count as reported when the transaction commits. */
+/** Takes the unreported locks; they count as reported when the transaction commits. */
 export async function takeUnreportedLocks(tx: Transactor<DB>, limit: number): Promise<UnreportedLock[]> {
   const closed = await sql<{ subject: string; failures: number }>`
     UPDATE account_guesses SET unreported = false WHERE subject IN (
@@ -124,8 +124,9 @@ export async function takeUnreportedLocks(tx: Transactor<DB>, limit: number): Pr
 }
 
 /**
- * Deletes what no decision needs any more: networks without a failure or a sign-in for 30 days, unless an account is locked
- * there; records of addresses without an account after 30 days; records of accounts that are gone or have no failures.
+ * Deletes rows that no lockout rule reads any more: networks without a failure or a sign-in for 30 days, except locked
+ * ones; records of addresses without an account after 30 days; records of accounts that were deleted or have no
+ * failures.
  */
 export async function pruneLadders(tx: Transactor<DB>, nowMs: number): Promise<void> {
   const now = new Date(nowMs);
@@ -163,7 +164,7 @@ function toLadder(
     failures: row.failures,
     isClosed: row.is_closed,
     unreported: row.unreported,
-    pacedUntilMs: row.paced_until?.getTime() ?? 0,
+    theoreticalArrivalMs: row.paced_until?.getTime() ?? 0,
     networks: toNetworks(networks),
   };
 }
@@ -179,7 +180,7 @@ function toNetworks(rows: readonly Selectable<GuessNetworkTable>[]): Map<string,
         unreported: row.unreported,
         lastFailureAtMs: row.last_failure_at?.getTime(),
         lastSignInAtMs: row.last_sign_in_at?.getTime(),
-        pacedUntilMs: row.paced_until?.getTime() ?? 0,
+        theoreticalArrivalMs: row.paced_until?.getTime() ?? 0,
       },
     ]),
   );

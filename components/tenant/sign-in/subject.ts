@@ -1,7 +1,7 @@
-/** Whose failed sign-ins are counted: an account, or the addresses without an account that share a record. */
+/** The subject of failed sign-ins: an account, or the addresses without an account that share a record. */
 export interface Subject {
   readonly kind: 'account' | 'unknown';
-  /** A UUID: that of the account, or one made of the record's number. */
+  /** The UUID of the account, or a UUID that encodes the number of the record. */
   readonly id: string;
 }
 

@@ -2,15 +2,15 @@ import type { Role } from '#core/identity/roles.ts';
 import { type HumanTier, isEntitledToPlatform, type OrganizationType } from '#core/identity/tiers.ts';
 
 export interface TierQuestion {
-  /** The explicit wish. */
+  /** The explicitly requested tier. */
   readonly tier?: HumanTier | undefined;
-  /** Where the caller goes afterwards: a path or an allowed external address. */
+  /** The return address of the caller: a path or an allowed external address. */
   readonly returnTo?: string | undefined;
   readonly roles: readonly Role[];
   readonly orgType: OrganizationType;
 }
 
-/** 'refused' only for an explicit wish beyond the entitlement; everything else is lowered silently. */
+/** 'refused' only when the tier is requested explicitly without entitlement; otherwise the tier is lowered silently. */
 export function resolveTier(question: TierQuestion): HumanTier | 'refused' {
   const entitled = isEntitledToPlatform(question.orgType, question.roles);
   const { tier } = question;

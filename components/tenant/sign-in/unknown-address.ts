@@ -2,11 +2,11 @@ import { createHmac } from 'node:crypto';
 import type { Subject } from './subject.ts';
 
 /**
- * Records for addresses without an account. Their number is fixed: an address belongs to one of them by a keyed hash, so
- * that no flood of addresses grows the tables, displaces a record or learns which addresses share one.
+ * Records of addresses without an account. Their number is fixed, and a keyed hash maps each address to one of them, so
+ * that a flood of addresses can neither grow the tables, displace a record nor learn which addresses share one.
  */
 export const unknownRecords = 8_192;
-/** Audit events of such failures are counted in so many events an hour. */
+/** Number of audit events per hour in which such failures are counted. */
 export const unknownAuditLanes = 8;
 
 /** The record of an address that has no account. */
@@ -24,7 +24,7 @@ function recordOf(number: number): Subject {
   return { kind: 'unknown', id: `00000000-0000-8000-8000-${number.toString(16).padStart(12, '0')}` };
 }
 
-/** Failures of one hour and lane are one audit event. */
+/** Failures of the same hour and lane are one audit event. */
 export function auditKeyOf(subject: Subject, nowMs: number): string {
   const lane = Number.parseInt(subject.id.slice(-8), 16) % unknownAuditLanes;
   return JSON.stringify(['unknown-address', lane, Math.floor(nowMs / 3_600_000)]);

@@ -9,7 +9,7 @@ import {
   type TestTenant,
 } from '../tenant.fixture.ts';
 
-describe('a tier that nobody can ask for', () => {
+describe('an unknown tier', () => {
   let tenant: TestTenant;
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_tier');
@@ -33,7 +33,7 @@ describe('a tier that nobody can ask for', () => {
     'enrol-session',
   ];
 
-  it.each(unknown)('%j is 400 at every issuer, and issues nothing', async (tier) => {
+  it.each(unknown)('%j is 400 at every token route, and no token is issued', async (tier) => {
     const { refresh_token: refreshToken } = await grant(tenant);
     const before = await countFamilies();
     const answers = [
@@ -47,24 +47,24 @@ describe('a tier that nobody can ask for', () => {
     expect(answers.slice(2).map((answer) => answer.json().error)).toEqual(Array(3).fill('invalid_request'));
     expect(answers.filter((answer) => answer.body.includes('access_token'))).toEqual([]);
     expect(await countFamilies()).toBe(before);
-    // the refused refresh did not use the token up
+    // the refused refresh did not consume the token
     const next = await post('/api/auth/token/refresh', { refreshToken });
     expect(next.statusCode).toBe(200);
   });
 
-  it('a wrong password with an unknown tier says nothing of the password', async () => {
+  it('an unknown tier is refused without checking the password', async () => {
     const wrong = { email: adminEmail, password: 'not the password', tier: 'root' };
     expect((await post('/api/auth/login', wrong)).statusCode).toBe(400);
     const form = { ...password, password: 'not the password', tier: 'root' };
     expect((await token(form)).json().error).toBe('invalid_request');
   });
 
-  it.each([5, true, ['consumer'], {}])('%j is no tier either', async (tier) => {
+  it.each([5, true, ['consumer'], {}])('%j is refused too', async (tier) => {
     expect((await post('/api/auth/login', { ...login, tier })).statusCode).toBe(400);
     expect((await post('/api/service-auth/token', { ...password, tier })).statusCode).toBe(400);
   });
 
-  it('the known ones are taken in any case, and an empty form parameter is left out', async () => {
+  it('known tiers are case-insensitive, and an empty form parameter counts as omitted', async () => {
     for (const tier of ['consumer', ' Consumer ', 'CONSUMER']) {
       const answer = await post('/api/auth/login', { ...login, tier });
       expect(decodeJwt(answer.json().access_token)).toMatchObject({ tier: 'consumer' });

@@ -6,7 +6,7 @@ import { requirePerson } from '../requests/person.ts';
 import type { Membership } from '../users/account.ts';
 import { listMemberships } from '../users/store.ts';
 
-/** The organisations that are open to the caller's person, by name. */
+/** The active organisations of the caller's person, by name. */
 export async function listOpenMemberships(
   db: Reader<TenantDatabase>,
   caller: Caller,

@@ -12,7 +12,7 @@ const membershipSchema = z.object({
   organizationId: identifier,
   organizationName: z.string(),
   subdomain: z.string(),
-  role: z.enum(ROLES).describe('The highest one.'),
+  role: z.enum(ROLES).describe('The highest role.'),
   isCurrent: z.boolean(),
 });
 
@@ -48,8 +48,8 @@ export function mountSwitching(app: App, deps: SwitchDeps): void {
     },
     async (request, reply) => {
       const { organizationId } = request.body;
-      const wish = { organizationId, origin: originOf(request) };
-      return unstored(reply).send(presentTokens(await switchOrganization(deps, callerOf(request), wish)));
+      const input = { organizationId, origin: originOf(request) };
+      return unstored(reply).send(presentTokens(await switchOrganization(deps, callerOf(request), input)));
     },
   );
 }

@@ -20,7 +20,7 @@ export interface SwitchDeps extends SessionIssuer {
   readonly clock: Clock;
 }
 
-export interface SwitchWish {
+export interface SwitchRequest {
   readonly organizationId: string;
   readonly origin: Origin;
 }
@@ -28,33 +28,39 @@ export interface SwitchWish {
 type Tx = Transactor<TenantDatabase>;
 
 /**
- * Tokens of the caller's person in another organisation of theirs, of the platform tier where the person is entitled to it.
- * Nobody proved anything anew: the new session keeps the time and the means of the sign-in and ends when the old one would
- * have; the old tokens stay what they are. Specification document 1, section 4; identity.md 4.9.
+ * Issues tokens for the caller's person in another of their organisations, of the platform tier where the person is
+ * entitled to it. Switching is not an authentication: the new session keeps the time and means of the sign-in and the
+ * end of the old session; the old tokens stay valid (specification document 1, section 4).
  *
- * @throws UNAUTHORIZED for a service, SESSION_ENDED, NOT_A_MEMBER, also of an organisation that does not exist or is suspended
+ * @throws UNAUTHORIZED for a service, SESSION_ENDED, NOT_A_MEMBER, also for an unknown or suspended organisation
  */
 export async function switchOrganization(
   deps: SwitchDeps,
   caller: Caller,
-  wish: SwitchWish,
+  request: SwitchRequest,
 ): Promise<IssuedTokens> {
   const platformUserId = requirePerson(caller);
   const session = await deps.db.transact(async (tx): Promise<Session> => {
     const account = await lockAccount(tx, platformUserId);
-    const known = await findMembershipIn(tx, wish.organizationId, platformUserId);
-    const membership = known && (await holdMembership(tx, known));
-    // not held: who ends sessions holds the organisation before them
+    const found = await findMembershipIn(tx, request.organizationId, platformUserId);
+    const membership = found && (await holdMembership(tx, found));
+    // needs no lock: every use case that ends sessions locks the organisation first
     const from = caller.sessionId === undefined ? undefined : await findFamily(tx, caller.sessionId);
     const nowMs = deps.clock.nowMs();
     if (from === undefined || from.revoked || from.expiresAtMs <= nowMs) throw refusal('SESSION_ENDED');
     if (account?.isActive !== true || membership === undefined) throw refusal('NOT_A_MEMBER');
-    return begin(tx, { membership, emailVerified: account.emailVerified, from, origin: wish.origin, nowMs });
+    return startSession(tx, {
+      membership,
+      emailVerified: account.emailVerified,
+      from,
+      origin: request.origin,
+      nowMs,
+    });
   });
   return issueSession(deps, session);
 }
 
-interface Beginning {
+interface SessionStart {
   readonly membership: Membership;
   readonly emailVerified: boolean;
   readonly from: RefreshFamily;
@@ -62,8 +68,8 @@ interface Beginning {
   readonly nowMs: number;
 }
 
-async function begin(tx: Tx, beginning: Beginning): Promise<Session> {
-  const { membership, emailVerified, from, nowMs } = beginning;
+async function startSession(tx: Tx, start: SessionStart): Promise<Session> {
+  const { membership, emailVerified, from, nowMs } = start;
   const { identityId, platformUserId, organizationId, roles, orgType } = membership;
   const tier = resolveTier({ roles, orgType }) === 'platform' ? 'platform' : 'consumer';
   const family: NewFamily = {
@@ -87,7 +93,7 @@ async function begin(tx: Tx, beginning: Beginning): Promise<Session> {
     type: 'TokenIssued',
     identityId,
     platformUserId,
-    origin: beginning.origin,
+    origin: start.origin,
     success: true,
     details: { method: 'switch-org', tier, familyId: family.id, from: from.organizationId },
   });

@@ -15,7 +15,7 @@ import {
 const password = 'velvet harbour counts seven';
 const email = 'anna@example.org';
 
-describe('organisation switching (identity.md A8)', () => {
+describe('organisation switching', () => {
   let tenant: TestTenant;
   let admin: string;
   const ids: Record<string, string> = {};
@@ -53,7 +53,7 @@ describe('organisation switching (identity.md A8)', () => {
   });
   afterAll(() => tenant.stop());
 
-  it('lists the organisations that are open to the caller by name, with the highest role', async () => {
+  it('lists the active organisations of the caller by name, with the highest role', async () => {
     const { access_token } = await signIn('home');
     const answer = await send('GET', '/api/auth/me/organizations', access_token);
     const others = { isCurrent: false, role: 'User' };
@@ -78,7 +78,7 @@ describe('organisation switching (identity.md A8)', () => {
     expect(answer.headers['cache-control']).toBe('no-store');
   });
 
-  it('gives tokens of the other organisation: what was proved and when stays, and so does the old token', async () => {
+  it('issues tokens of the other organisation with the authentication of the session; the old token stays valid', async () => {
     const first = await signIn('home');
     const before = decodeJwt(first.access_token);
     tenant.clock.advance(5_000);
@@ -99,7 +99,7 @@ describe('organisation switching (identity.md A8)', () => {
     expect(after.sub).not.toBe(before.sub);
     expect(after['sid']).not.toBe(before['sid']);
     expect((await send('GET', '/api/auth/me', first.access_token)).json().organizationId).toBe(idOf('home'));
-    // in the Public organisation everybody is a consumer, who carries no roles (decision D33)
+    // in the Public organisation every member has the tier consumer, whose tokens carry no roles
     const asCitizen = await switchTo(answer.json<TokenBody>().access_token, PUBLIC_ORGANIZATION_ID);
     const citizen = decodeJwt(asCitizen.json<TokenBody>().access_token);
     expect([citizen['tier'], citizen['roles']]).toEqual(['consumer', undefined]);
@@ -111,13 +111,13 @@ describe('organisation switching (identity.md A8)', () => {
     expect((await refreshed(answer.json<TokenBody>().refresh_token)).statusCode).toBe(200);
   });
 
-  it('the next sign-in that names no organisation goes where the person went last', async () => {
+  it('a sign-in that names no organisation uses the last one', async () => {
     const { access_token } = await signIn('home');
     await switchTo(access_token, idOf('away'));
     expect(decodeJwt((await signIn()).access_token)).toMatchObject({ org_id: idOf('away') });
   });
 
-  it('a foreign, a suspended and an unknown organisation are one answer', async () => {
+  it('a foreign, a suspended and an unknown organisation give the same answer', async () => {
     const { access_token } = await signIn('home');
     const unknown = '00000000-0000-4000-8000-000000000000';
     for (const organizationId of [idOf('foreign'), idOf('closed'), unknown]) {
@@ -130,7 +130,7 @@ describe('organisation switching (identity.md A8)', () => {
     }
   });
 
-  it('who was removed from an organisation neither sees it nor goes there', async () => {
+  it('a removed member can neither see the organisation nor switch to it', async () => {
     const { access_token } = await signIn('home');
     const setIdentity = (status: string) =>
       tenant.db.transact((tx) =>
@@ -151,7 +151,7 @@ describe('organisation switching (identity.md A8)', () => {
     expect((await switchTo(access_token, idOf('away'))).statusCode).toBe(200);
   });
 
-  it('the session ends when the first one would have: switching is no new proof', async () => {
+  it('the session keeps the end of the first one, because switching is not an authentication', async () => {
     const familyOf = (token: string) =>
       tenant.db.read
         .selectFrom('refresh_families')
@@ -170,13 +170,13 @@ describe('organisation switching (identity.md A8)', () => {
         .where('id', '=', String(decodeJwt(switched.access_token)['sid']))
         .execute(),
     );
-    // the access token is still alive: what it would begin is not
+    // the access token is still valid, but a new session would have ended already
     expect((await send('GET', '/api/auth/me', switched.access_token)).statusCode).toBe(200);
     const late = await switchTo(switched.access_token, idOf('home'));
     expect([late.statusCode, late.json().code]).toEqual([401, 'SESSION_ENDED']);
   });
 
-  it('a session that was signed out begins no other one', async () => {
+  it('a signed-out session cannot start another one', async () => {
     const { access_token, refresh_token } = await signIn('home');
     const form = formOf({ token: refresh_token, token_type_hint: 'refresh_token' });
     const headers = { ...form.headers, ...bearer(access_token) };
@@ -186,7 +186,7 @@ describe('organisation switching (identity.md A8)', () => {
     expect(['SESSION_ENDED', 'UNAUTHORIZED']).toContain(refused.json().code);
   });
 
-  it('a suspension that comes during a switch leaves no living session behind', async () => {
+  it('a suspension concurrent with a switch leaves no valid session', async () => {
     const { access_token } = await signIn('home');
     const [switched] = await Promise.all([
       switchTo(access_token, idOf('away')),
@@ -201,7 +201,7 @@ describe('organisation switching (identity.md A8)', () => {
     expect((await setStatus('away', 'Active')).statusCode).toBe(204);
   });
 
-  it('keeps what happened for the auditors of the organisation that was entered', async () => {
+  it('writes an audit event in the organisation that was switched to', async () => {
     const { access_token } = await signIn('home');
     const tokens = (await switchTo(access_token, idOf('away'))).json<TokenBody>();
     const { sub, sid } = decodeJwt(tokens.access_token);
@@ -219,7 +219,7 @@ describe('organisation switching (identity.md A8)', () => {
     });
   });
 
-  it('a service belongs to no organisation', async () => {
+  it('a service has no memberships', async () => {
     const client_id = 'service-register';
     const client_secret = tenant.files.secretOf(client_id);
     const form = formOf({ grant_type: 'client_credentials', client_id, client_secret });

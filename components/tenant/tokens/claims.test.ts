@@ -60,7 +60,7 @@ it('a consumer token never carries roles and names both audiences', () => {
   expect(claims).toMatchObject({ aud: ['demo:consumer', 'platform:citizen-wallet'], acr: 'strong' });
 });
 
-it('the wallet of a person is in platform tokens only, and only when there is one', () => {
+it('only platform tokens of a person with a wallet carry it', () => {
   const grant = { familyId: 'family-1', amr: ['pwd'], acr: 'basic', authTime: 999 } as const;
   const owner = { ...subject, walletAddress: 'w1first' };
   const claimsOf = (tier: 'platform' | 'consumer', of: typeof subject) =>
@@ -70,7 +70,7 @@ it('the wallet of a person is in platform tokens only, and only when there is on
   expect(claimsOf('platform', subject)).not.toHaveProperty('wallet_address');
 });
 
-it('a service token says who signs for the system and on whose behalf', () => {
+it('a service token carries the signing claim and the delegation', () => {
   const service = { principalId: 'p', clientId: 'service-x', serviceName: 'x', canSignSystem: false };
   const plain = serviceClaims('demo', frame, service, { scopes: ['a', 'b'] });
   expect(plain).toMatchObject({ aud: ['demo:service'], scope: 'a b', tier: 'service', sub: 'p' });

@@ -4,10 +4,10 @@ import type { Strength } from './strength.ts';
 
 export const userTokenLifetimeSeconds = 3600;
 export const delegatedTokenLifetimeSeconds = 300;
-/** Refresh families: idle and absolute end, counted from the sign-in (NIST 800-63B-4, AAL2). */
+/** Idle and absolute lifetime of a refresh family, counted from the sign-in (NIST SP 800-63B-4, AAL2). */
 export const refreshLifetimeSeconds = 86_400;
 
-/** Times of one token in epoch seconds, and its identifier. */
+/** Identifier and times of a token, in epoch seconds. */
 export interface TokenFrame {
   readonly issuedAt: number;
   readonly notBefore: number;
@@ -24,16 +24,16 @@ export interface UserSubject {
   readonly emailVerified: boolean;
   readonly displayName: string;
   readonly roles: readonly string[];
-  /** The person's oldest active wallet when one is known. */
+  /** The person's oldest active wallet, if known. */
   readonly walletAddress?: string | undefined;
 }
 
 export interface UserGrant {
   readonly tier: HumanTier;
   readonly familyId: string;
-  /** RFC 8176 names of the means; informative. */
+  /** Authentication methods by RFC 8176; informative. */
   readonly amr: readonly string[];
-  /** By what the server stamped on the refresh family. */
+  /** From the authentication times stored in the refresh family. */
   readonly acr: Strength;
   /** Epoch seconds of the sign-in. */
   readonly authTime: number;
@@ -53,7 +53,7 @@ export interface Delegation {
 
 export type TokenClaims = Readonly<Record<string, unknown>>;
 
-/** Claims of a person's access token. Roles and the wallet travel with the platform tier only (identity.md 3.3). */
+/** Claims of a person's access token. Only the platform tier carries roles and the wallet. */
 export function userClaims(
   installation: string,
   frame: TokenFrame,
@@ -85,7 +85,7 @@ function platformClaims({ roles, walletAddress }: UserSubject): TokenClaims {
   return { roles: [...roles], ...(walletAddress === undefined ? {} : { wallet_address: walletAddress }) };
 }
 
-/** Claims of a service's access token; with a delegation the subject stays the service. */
+/** Claims of a service's access token; the subject is the service, also with a delegation. */
 export function serviceClaims(
   installation: string,
   frame: TokenFrame,

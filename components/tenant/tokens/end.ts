@@ -5,7 +5,7 @@ import { longestTokenLifeMs } from '../revocations/revocation.ts';
 import { appendRevocation } from '../revocations/store.ts';
 import { type FamilyFilter, revokeFamilies } from './store.ts';
 
-/** Tokens that end: access tokens by what they name, and the refresh families they come from. */
+/** The tokens to end: access tokens by a claim, and the refresh families that they belong to. */
 export interface TokenEnding {
   readonly kind: RevocationKind;
   readonly key: string;
@@ -15,8 +15,8 @@ export interface TokenEnding {
 }
 
 /**
- * A token that was issued right after another revocation bears a time up to a second ahead, so that revocations by
- * time pass it by; families that were used this lately are named one by one.
+ * A token issued right after another revocation has a time up to a second ahead, so that revocations by time do not
+ * cover it. Families used within this time are therefore revoked one by one.
  */
 const latelyMs = 15_000;
 

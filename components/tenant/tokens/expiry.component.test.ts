@@ -8,8 +8,8 @@ import { formOf, grant, startTestTenant, type TestTenant } from '../tenant.fixtu
 const skewMs = 30_000;
 const realm = 'Bearer realm="platform"';
 
-/** Through the real gateway and mutual TLS to a tenant, and to another service, whose clock is moved by hand. */
-describe('tokens that have really expired, from outside', () => {
+/** Calls a tenant and another service through the gateway with mutual TLS; their clocks are manual. */
+describe('expired tokens through the gateway', () => {
   let world: TestWorld;
   let tenant: TestTenant;
   let port = 0;
@@ -34,7 +34,7 @@ describe('tokens that have really expired, from outside', () => {
     await tenant.stop();
   });
 
-  /** A service that is not the tenant and knows nothing but its keys and revocations. */
+  /** A service that reads only the keys and revocations of the tenant. */
   function otherService({ clock, keys, revocations }: TestTenant) {
     const app = createHttpServer({ runtime: testRuntime('service-wallet', { clock }), title: 'other' });
     const tokenKeys = givenKeys(() => keys.jwks());
@@ -50,7 +50,7 @@ describe('tokens that have really expired, from outside', () => {
     return app;
   }
 
-  /** Time moves for all; what every service knows of revocations is then read again. */
+  /** Advances all clocks, then refreshes the revocations of every service. */
   async function advance(ms: number): Promise<void> {
     tenant.clock.advance(ms);
     await expect
@@ -92,7 +92,7 @@ describe('tokens that have really expired, from outside', () => {
     expect(answer.text).not.toContain(token.slice(0, 40));
   }
 
-  it('an access token: 200 until its end and the skew, then 401 at every service, also where it was known', async () => {
+  it('an access token is 200 until its expiry plus skew, then 401 at every service, also where it was cached', async () => {
     const { access_token, expires_in } = await grant(tenant);
     const paths = ['/api/auth/me', '/api/wallets'];
     for (const path of paths) expect((await get(path, access_token)).status).toBe(200);
@@ -104,7 +104,7 @@ describe('tokens that have really expired, from outside', () => {
     expect([none.status, none.headers['www-authenticate']]).toEqual([401, realm]);
   });
 
-  it('its refresh token lives on and gives one that is taken', async () => {
+  it('its refresh token stays valid and gives a valid access token', async () => {
     const { access_token, refresh_token, expires_in } = await grant(tenant);
     await advance(expires_in * 1000 + skewMs + 1);
     await isExpired('/api/auth/me', access_token);
@@ -115,7 +115,7 @@ describe('tokens that have really expired, from outside', () => {
     await isExpired('/api/auth/me', access_token);
   });
 
-  it('a refresh token: 401 invalid_grant a day after the sign-in, by form and by JSON, and nothing is minted', async () => {
+  it('a refresh token is 401 invalid_grant a day after the sign-in, as form and as JSON, and no token is issued', async () => {
     const { refresh_token } = await grant(tenant);
     await advance(24 * 3_600_000 - 1_000);
     const last = await grant(tenant);
@@ -129,7 +129,7 @@ describe('tokens that have really expired, from outside', () => {
     expect((await refresh(last.refresh_token)).status).toBe(200);
   });
 
-  it('a service token: 401 by itself, and introspection calls an expired one inactive', async () => {
+  it('an expired service token is 401, and introspection reports it as inactive', async () => {
     const mint = async () => {
       const form = formOf({
         grant_type: 'client_credentials',

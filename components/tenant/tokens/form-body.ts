@@ -2,7 +2,7 @@ import type { App } from '#kit/http/http.ts';
 import type { Parameters } from './parameters.ts';
 import { parametersOfJson, parseForm } from './parameters.ts';
 
-/** A form as it came; a route turns it into parameters, so that a repeated one is the route's own error. */
+/** An unparsed form; the route parses it, so that a repeated parameter is an error of the route. */
 class FormText {
   readonly text: string;
 
@@ -11,7 +11,7 @@ class FormText {
   }
 }
 
-/** Lets the routes of this scope take `application/x-www-form-urlencoded` beside JSON. */
+/** Lets the routes of this scope accept `application/x-www-form-urlencoded` in addition to JSON. */
 export function acceptForms(app: App): void {
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
@@ -22,7 +22,7 @@ export function acceptForms(app: App): void {
   );
 }
 
-/** Parameters of a form or of a JSON object. Throws OAuthError invalid_request. */
+/** Parameters of a form or of a JSON object. @throws OAuthError invalid_request */
 export function parametersOf(body: unknown): Parameters {
   return body instanceof FormText ? parseForm(body.text) : parametersOfJson(body);
 }

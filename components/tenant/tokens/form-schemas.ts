@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { errorAnswer } from '#kit/http/http.ts';
 
 /**
- * What a route declares whose body is a form; `parametersOf` reads it. The same parameters as a JSON object are taken
- * too, which the reference leaves out: OAuth has forms alone, and some generators fail on a body of two media types.
+ * Schemas of routes with a form body; `parametersOf` reads it. The routes also accept the parameters as a JSON object,
+ * which OpenAPI does not declare, because OAuth defines only forms and some generators fail on a body with two media
+ * types.
  */
 export const form = {
   consumes: ['application/x-www-form-urlencoded'],
@@ -29,15 +30,15 @@ export const tokenForm = z.object({
 });
 
 const clientShape = {
-  client_id: text.optional().describe('The client; may stand in HTTP Basic instead.'),
+  client_id: text.optional().describe('The client; may be given by HTTP Basic instead.'),
   client_secret: text.optional(),
-  scope: text.optional().describe('Scopes with spaces between them; all that are granted when absent.'),
+  scope: text.optional().describe('Scopes separated by spaces; all granted scopes when absent.'),
 };
 
 /** RFC 6749, section 4.4.2. */
 export const clientForm = z.object({ grant_type: z.literal('client_credentials'), ...clientShape });
 
-/** RFC 8693, section 2.1, or the id of the user in place of a token of theirs. */
+/** RFC 8693, section 2.1, or the id of the user instead of a user token. */
 export const delegationForm = z.object({
   grant_type: z
     .enum(['urn:ietf:params:oauth:grant-type:token-exchange', 'client_credentials'])
@@ -51,9 +52,9 @@ export const delegationForm = z.object({
 
 const oauthErrorSchema = z
   .object({
-    error: text.describe('As RFC 6749, section 5.2 names it.'),
+    error: text.describe('Error code of RFC 6749, section 5.2.'),
     error_description: text.optional(),
-    code: text.optional().describe('What clients match on where the error is not enough.'),
+    code: text.optional().describe('Additional code for clients to match on.'),
   })
   .meta({ id: 'OAuthError' });
 

@@ -14,14 +14,14 @@ export interface GrantDeps {
 }
 
 function tierOf(parameters: Parameters): HumanTier | undefined {
-  const wish = tierSchema.optional().safeParse(parameters.get('tier'));
-  if (wish.success) return wish.data;
+  const parsed = tierSchema.optional().safeParse(parameters.get('tier'));
+  if (parsed.success) return parsed.data;
   throw new OAuthError(400, 'invalid_request', `tier is none of ${HUMAN_TIERS.join(', ')}`);
 }
 
 const maxPasswordLength = 1024;
 
-/** The public token endpoint: password and refresh_token. Throws OAuthError and the refusals of both use cases. */
+/** The public token endpoint: password and refresh_token. @throws OAuthError and the errors of both use cases */
 export async function grantTokens(
   deps: GrantDeps,
   parameters: Parameters,
@@ -33,7 +33,7 @@ export async function grantTokens(
     return refresh(deps.refresh, { refreshToken: getParameter(parameters, 'refresh_token'), tier, origin });
   }
   if (grantType !== 'password' || !deps.passwordGrantEnabled) {
-    throw new OAuthError(400, 'unsupported_grant_type', 'the grant type is not served here');
+    throw new OAuthError(400, 'unsupported_grant_type', 'this endpoint does not support the grant type');
   }
   const email = getParameter(parameters, 'username');
   const password = getParameter(parameters, 'password');

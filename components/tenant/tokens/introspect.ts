@@ -1,6 +1,6 @@
 import type { Caller } from '#core/identity/claims.ts';
 
-/** The answer of RFC 7662, with the camelCase spellings of three members beside it. */
+/** The answer of RFC 7662, with three members also in camelCase. */
 export function presentIntrospection(caller: Caller | undefined): Record<string, unknown> {
   if (caller === undefined) return { active: false };
   const { claims } = caller;

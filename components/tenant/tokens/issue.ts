@@ -13,7 +13,7 @@ import {
   userTokenLifetimeSeconds,
 } from './claims.ts';
 
-/** An access token and how many seconds it lives. */
+/** An access token and its lifetime in seconds. */
 export interface IssuedToken {
   readonly accessToken: string;
   readonly expiresIn: number;
@@ -24,9 +24,9 @@ export interface ServiceGrant {
   readonly delegation?: Delegation | undefined;
 }
 
-/** The only place where access tokens are made. */
+/** All access tokens are created here. */
 export interface TokenIssuer {
-  /** `revokedBeforeMs`: tokens issued up to then are dead, so this one is issued after it. */
+  /** `revokedBeforeMs`: tokens issued up to this time are revoked, so the token gets a later issue time. */
   forUser(subject: UserSubject, grant: UserGrant, revokedBeforeMs?: number): IssuedToken;
   forService(subject: ServiceSubject, grant: ServiceGrant): IssuedToken;
 }

@@ -23,7 +23,7 @@ export function oauthErrorHandler(log: () => Logger) {
   };
 }
 
-/** The access token of the caller was refused, not what they ask about (RFC 6750 section 3). */
+/** Whether the access token of the caller was refused, and not the token in the request (RFC 6750 section 3). */
 function refusesBearer(thrown: unknown, request: FastifyRequest): boolean {
   const unauthorized = isAppError(thrown, 'unauthenticated') && thrown.code === 'UNAUTHORIZED';
   return unauthorized && request.headers.authorization !== undefined;

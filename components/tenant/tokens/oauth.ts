@@ -1,7 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import { kindStatus } from '#kit/http/problem.ts';
 
-/** Error codes of RFC 6749 section 5.2, and the ones of notes/identity.md 3.5. */
+/** Error codes of RFC 6749 section 5.2, and this service's own for rate limits and outages. */
 export type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_client'
@@ -12,11 +12,11 @@ export type OAuthErrorCode =
   | 'temporarily_unavailable'
   | 'server_error';
 
-/** A refusal of a token endpoint. */
+/** An error of a token endpoint. */
 export class OAuthError extends Error {
   readonly status: number;
   readonly error: OAuthErrorCode;
-  /** Code beside the RFC's members, such as SHARED_SECRETS_DISABLED. */
+  /** Additional code beside the members of the RFC, such as SHARED_SECRETS_DISABLED. */
   readonly code: string | undefined;
   readonly retryAfterSeconds: number | undefined;
 
@@ -50,7 +50,7 @@ export function presentOAuthError(error: OAuthError): OAuthErrorBody {
   return error.code === undefined ? body : { ...body, code: error.code };
 }
 
-/** Whatever was thrown on a token endpoint, in the RFC's terms. Texts of faults of ours stay inside. */
+/** Converts any error of a token endpoint to an OAuth error. Texts of internal errors are hidden. */
 export function toOAuthError(thrown: unknown): OAuthError {
   if (thrown instanceof OAuthError) return thrown;
   if (!(thrown instanceof AppError)) return fromFramework(thrown);

@@ -12,7 +12,7 @@ const refused = (act: () => unknown): string => {
   return 'accepted';
 };
 
-it('reads a form, leaves out what is empty, refuses what is repeated', () => {
+it('parses a form, omits empty parameters, refuses repeated ones', () => {
   expect([...parseForm('a=1&b=&c=x%20y+z')]).toEqual([
     ['a', '1'],
     ['c', 'x y z'],
@@ -36,7 +36,7 @@ it('reads JSON in both spellings', () => {
   expect(refused(() => parametersOfJson(undefined))).toBe('invalid_request');
 });
 
-it('takes the client from the body or from HTTP Basic', () => {
+it('reads the client from the body or from HTTP Basic', () => {
   const basic = `Basic ${Buffer.from('service-x:a%2Bb').toString('base64')}`;
   expect(parseClient(parseForm(''), basic)).toEqual({ clientId: 'service-x', secret: 'a+b' });
   expect(parseClient(parseForm('client_id=y'), undefined)).toEqual({ clientId: 'y', secret: undefined });
@@ -46,7 +46,7 @@ it('takes the client from the body or from HTTP Basic', () => {
   expect(refused(() => parseClient(parseForm(''), `Basic ${btoa('%:x')}`))).toBe('invalid_request');
 });
 
-it('reads HTTP Basic as base64 alone', () => {
+it('refuses HTTP Basic that is not strict base64', () => {
   const text = Buffer.from('service-x:ab').toString('base64');
   for (const changed of [
     `${text}=`,
@@ -60,7 +60,7 @@ it('reads HTTP Basic as base64 alone', () => {
   }
 });
 
-it('refuses the character that no parameter holds, wherever it stands', () => {
+it('refuses NUL at any position', () => {
   expect(refused(() => parseForm('client_id=a%00'))).toBe('invalid_request');
   expect(refused(() => parametersOfJson({ clientId: 'a\u0000' }))).toBe('invalid_request');
   expect(refused(() => parseClient(parseForm(''), `Basic ${btoa('a%00:x')}`))).toBe('invalid_request');

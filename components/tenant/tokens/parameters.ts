@@ -8,7 +8,7 @@ export type Parameters = ReadonlyMap<string, string>;
 
 const maxParameters = 32;
 
-/** Form parameters. Throws invalid_request when one is given twice. */
+/** Form parameters. @throws OAuthError invalid_request for a repeated parameter */
 export function parseForm(text: string): Parameters {
   const parameters = new Map<string, string>();
   const seen = new Set<string>();
@@ -21,35 +21,35 @@ export function parseForm(text: string): Parameters {
   return parameters;
 }
 
-/** Optional parameters that change what is granted: a value that is no text must not count as left out. */
+/** Optional parameters that change what is granted; a value of another type must not count as omitted. */
 const decisive: readonly string[] = ['tier', 'organization_subdomain', 'scope'];
 
 /**
- * The same parameters as members of a JSON object, also in camelCase; members that are no text are ignored.
- * Throws invalid_request for one of the decisive parameters that is neither text nor null.
+ * Parameters from the members of a JSON object, also in camelCase; members that are not strings are ignored.
+ * @throws OAuthError invalid_request for a decisive parameter that is neither a string nor null
  */
 export function parametersOfJson(body: unknown): Parameters {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalid('the body is no object');
+    throw invalid('the body is not a JSON object');
   const parameters = new Map<string, string>();
   for (const [member, value] of Object.entries(body)) {
     const name = member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     if (parameters.has(name)) throw invalid(`parameter ${quoted(name)} is repeated`);
     if (typeof value === 'string' && value !== '') parameters.set(name, storable(value));
     const isGiven = typeof value !== 'string' && value !== null;
-    if (isGiven && decisive.includes(name)) throw invalid(`parameter ${name} is no text`);
+    if (isGiven && decisive.includes(name)) throw invalid(`parameter ${name} is not a string`);
   }
   return parameters;
 }
 
-/** Throws invalid_request when the parameter is missing. */
+/** @throws OAuthError invalid_request when the parameter is missing */
 export function getParameter(parameters: Parameters, name: string): string {
   const value = parameters.get(name);
   if (value === undefined) throw invalid(`parameter ${name} is missing`);
   return value;
 }
 
-/** The client's name and secret: in the body, or in HTTP Basic (RFC 6749, 2.3.1), not both. */
+/** Client id and secret from the body or from HTTP Basic (RFC 6749, section 2.3.1), not both. */
 export function parseClient(
   parameters: Parameters,
   authorization: string | undefined,
@@ -89,20 +89,20 @@ function formDecoded(text: string): string {
   }
 }
 
-/** What no name, secret or token holds (RFC 6749, appendix A) and PostgreSQL cannot look for. */
+/** NUL is not allowed in names, secrets or tokens (RFC 6749, appendix A), and PostgreSQL cannot search for it. */
 function storable(text: string): string {
-  if (text.includes('\0')) throw invalid('a parameter holds a character that is not allowed');
+  if (text.includes('\0')) throw invalid('a parameter contains a character that is not allowed');
   return text;
 }
 
-/** The requested scopes, each of which must be allowed; all allowed ones when none is requested. */
+/** The requested scopes, which must all be allowed; all allowed scopes when none is requested. */
 export function grantScopes(requested: string | undefined, allowed: readonly string[]): readonly string[] {
   if (requested === undefined) return allowed;
-  const wanted = [...new Set(requested.split(' ').filter((scope) => scope !== ''))];
-  if (wanted.length === 0 || !wanted.every((scope) => allowed.includes(scope))) {
+  const scopes = [...new Set(requested.split(' ').filter((scope) => scope !== ''))];
+  if (scopes.length === 0 || !scopes.every((scope) => allowed.includes(scope))) {
     throw new OAuthError(400, 'invalid_scope', 'a requested scope is not granted to the client');
   }
-  return wanted;
+  return scopes;
 }
 
 function quoted(name: string): string {

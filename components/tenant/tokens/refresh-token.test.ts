@@ -15,7 +15,7 @@ it('round-trips every family and generation', () => {
   );
 });
 
-it('refuses every single changed character, another key, and other spellings of the same bytes', () => {
+it('refuses any changed character, another key, and other encodings of the same bytes', () => {
   const token = formatRefreshToken({ familyId: '01890000-0000-7000-8000-00000000000a', generation: 3 }, key);
   for (let i = 0; i < token.length; i++) {
     const changed = token.slice(0, i) + (token[i] === 'A' ? 'B' : 'A') + token.slice(i + 1);

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { isBase64Url } from '#core/encoding/base64.ts';
 
-/** What a refresh token says: the family it belongs to and which rotation of it this is. */
+/** The content of a refresh token: its family and generation. */
 export interface RefreshToken {
   readonly familyId: string;
   readonly generation: number;
@@ -13,8 +13,8 @@ const macBytes = 32;
 const totalBytes = familyBytes + 4 + macBytes;
 
 /**
- * `rt_` + base64url(family id ‖ generation ‖ HMAC-SHA-256): nothing but the generation is stored, a lost successor can
- * be computed again, and a forged token costs no database read.
+ * `rt_` + base64url(family id ‖ generation ‖ HMAC-SHA-256). Only the generation is stored, a lost successor can be
+ * computed again, and a forged token causes no database read.
  */
 export function formatRefreshToken(token: RefreshToken, key: Uint8Array): string {
   const head = Buffer.alloc(familyBytes + 4);
@@ -23,7 +23,7 @@ export function formatRefreshToken(token: RefreshToken, key: Uint8Array): string
   return prefix + Buffer.concat([head, mac(head, key)]).toString('base64url');
 }
 
-/** Undefined for everything that this server did not make. */
+/** Undefined for a text that this installation did not issue. */
 export function parseRefreshToken(text: string, key: Uint8Array): RefreshToken | undefined {
   if (!looksLikeRefreshToken(text)) return undefined;
   const body = text.slice(prefix.length);

@@ -11,7 +11,7 @@ import {
   type TestTenant,
 } from '../tenant.fixture.ts';
 
-describe('refresh rotation (identity.md A2)', () => {
+describe('refresh rotation', () => {
   let tenant: TestTenant;
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_refresh');
@@ -26,7 +26,7 @@ describe('refresh rotation (identity.md A2)', () => {
   const me = async (token: string) =>
     (await tenant.app.inject({ url: '/api/auth/me', headers: bearer(token) })).statusCode;
 
-  it('a lost answer is given again; a late repetition kills the whole family', async () => {
+  it('a lost answer is repeated; a late reuse ends the whole family', async () => {
     const first = await grant(tenant);
     const second = (await refresh(first.refresh_token)).json();
     expect(second.refresh_token).not.toBe(first.refresh_token);
@@ -52,7 +52,7 @@ describe('refresh rotation (identity.md A2)', () => {
     });
   });
 
-  it('a used token whose successor was used too is a copy, also at once', async () => {
+  it('a used token whose successor was used counts as reuse, also immediately', async () => {
     const first = await grant(tenant);
     const second = (await refresh(first.refresh_token)).json();
     await refresh(second.refresh_token);
@@ -77,7 +77,7 @@ describe('refresh rotation (identity.md A2)', () => {
     await replica.stop();
   });
 
-  it('ends 24 hours after the sign-in, however often it was used', async () => {
+  it('ends 24 hours after the sign-in, independent of its use', async () => {
     let token = (await grant(tenant)).refresh_token;
     for (let hour = 0; hour < 23; hour++) {
       tenant.clock.advance(3_600_000);
@@ -89,7 +89,7 @@ describe('refresh rotation (identity.md A2)', () => {
     expect((await refresh(token)).statusCode).toBe(401);
   });
 
-  it('keeps the tier, changes it on request, and builds roles again from the database', async () => {
+  it('keeps the tier, changes it on request, and reads the roles from the database', async () => {
     const payload = { email: adminEmail, password: adminPassword, tier: 'consumer' };
     const login = await tenant.app.inject({ method: 'POST', url: '/api/auth/login', payload });
     const kept = await refresh(login.json().refresh_token);
@@ -106,7 +106,7 @@ describe('refresh rotation (identity.md A2)', () => {
     expect(claims['auth_time']).toBe(decodeJwt(login.json().access_token)['auth_time']);
   });
 
-  it('refuses a forged token, an access token and the tokens of somebody suspended', async () => {
+  it('refuses a forged token, an access token and the tokens of a suspended user', async () => {
     const tokens = await grant(tenant);
     expect((await refresh(tokens.access_token)).statusCode).toBe(401);
     const forged = tokens.refresh_token.replace(/.$/, (last) => (last === 'A' ? 'Q' : 'A'));
@@ -119,7 +119,7 @@ describe('refresh rotation (identity.md A2)', () => {
     expect((await refresh(tokens.refresh_token)).statusCode).toBe(200);
   });
 
-  it('ignores an authorization header that is invalid (trap 22)', async () => {
+  it('ignores an invalid authorization header', async () => {
     const { refresh_token } = await grant(tenant);
     const payload = { refreshToken: refresh_token };
     const headers = bearer('rubbish');

@@ -5,7 +5,7 @@ import type { AuditEvent, Origin } from '../audit/audit.ts';
 import { appendAudit } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { tellPerson } from '../inbox/tell.ts';
+import { notifyPerson } from '../inbox/tell.ts';
 import { longestTokenLifeMs } from '../revocations/revocation.ts';
 import { appendRevocation, findNotBefore } from '../revocations/store.ts';
 import { resolveTier } from '../sign-in/tier.ts';
@@ -18,7 +18,7 @@ import { lockFamily, type RefreshFamily, revokeFamilies, rotateFamily } from './
 export interface RefreshDeps extends SessionIssuer {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
-  /** Tells every service that there are new revocations. */
+  /** Notifies all services of new revocations. */
   readonly notify: () => void;
 }
 
@@ -33,8 +33,9 @@ type Tx = Transactor<TenantDatabase>;
 type Outcome = Session | 'dead' | 'reuse' | 'tier-refused';
 
 /**
- * Exchanges a refresh token for new tokens; claims are built again from the database. A used token kills its family
- * unless it is the repetition of a lost answer. Throws INVALID_REFRESH_TOKEN or TIER_NOT_ENTITLED.
+ * Exchanges a refresh token for new tokens with claims from the current database state. A reused token ends its family
+ * unless it repeats a request whose answer was lost.
+ * @throws INVALID_REFRESH_TOKEN, TIER_NOT_ENTITLED
  */
 export async function refresh(deps: RefreshDeps, request: RefreshRequest): Promise<IssuedTokens> {
   const token = parseRefreshToken(request.refreshToken, deps.refreshKey);
@@ -57,7 +58,7 @@ interface Rotation {
   readonly tx: Tx;
   readonly family: RefreshFamily;
   readonly request: RefreshRequest;
-  /** False for the repetition of a lost answer, which gets the successor that exists. */
+  /** False for a repetition after a lost answer, which gets the existing successor. */
   readonly rotates: boolean;
 }
 
@@ -67,9 +68,9 @@ async function renew(deps: RefreshDeps, rotation: Rotation): Promise<Outcome> {
   const account = await lockAccount(tx, family.platformUserId);
   const membership = await findMembership(tx, family.identityId);
   if (account?.isActive !== true || membership?.isActive !== true) return 'dead';
-  // Without a wish the tier stays, lowered when the entitlement is gone.
-  const wish = request.tier ?? (family.tier === 'consumer' ? 'consumer' : undefined);
-  const tier = resolveTier({ tier: wish, roles: membership.roles, orgType: membership.orgType });
+  // Without a requested tier the current one stays, lowered when the entitlement has ended.
+  const requestedTier = request.tier ?? (family.tier === 'consumer' ? 'consumer' : undefined);
+  const tier = resolveTier({ tier: requestedTier, roles: membership.roles, orgType: membership.orgType });
   if (tier === 'refused') return 'tier-refused';
   const generation = family.generation + (rotation.rotates ? 1 : 0);
   if (rotation.rotates) {
@@ -100,7 +101,7 @@ async function endReusedFamily(
     { ...auditOf(family, { type: 'RefreshTokenReuseDetected', atMs, origin }), success: false },
     auditOf(family, { type: 'TokenRevoked', atMs, origin, reason }),
   );
-  await tellPerson(tx, {
+  await notifyPerson(tx, {
     platformUserId: family.platformUserId,
     category: 'Security',
     severity: 'Warning',
@@ -108,8 +109,8 @@ async function endReusedFamily(
     about: `refresh-reuse:${family.platformUserId}`,
     naturalKey: family.id,
     iconKey: 'security.refresh-reuse',
-    title: 'A session of yours was ended',
-    summary: 'Its refresh token was used twice, as when somebody has copied it. Sign in again.',
+    title: 'One of your sessions was ended',
+    summary: 'Its refresh token was used twice, so it may have been copied. Sign in again.',
     atMs,
   });
   return 'reuse';

@@ -7,7 +7,7 @@ import { bearer, formOf, grant, startReplica, startTestTenant, type TestTenant }
 
 const password = 'marble orchard seldom rains';
 
-describe('revocation and policies (identity.md A27, A30)', () => {
+describe('revocation and policies', () => {
   let tenant: TestTenant;
   let replica: TestTenant;
   let acme: string;
@@ -22,7 +22,7 @@ describe('revocation and policies (identity.md A27, A30)', () => {
     });
   const me = async (token: string, on: TestTenant = tenant) =>
     (await on.app.inject({ url: '/api/auth/me', headers: bearer(token) })).statusCode;
-  /** Refused by this replica and by the other one within a second. */
+  /** Waits until this replica and the other one refuse the token, within a second. */
   const expectDead = async (token: string) => {
     const since = performance.now();
     await expect.poll(() => me(token), { interval: 20 }).toBe(401);
@@ -54,7 +54,7 @@ describe('revocation and policies (identity.md A27, A30)', () => {
     await tenant.stop();
   });
 
-  it('a revoked access token dies everywhere; the refresh token lives on', async () => {
+  it('a revoked access token is refused everywhere; the refresh token stays valid', async () => {
     const tokens = await userToken('member@acme.example');
     const answer = await post('/api/auth/token/revoke', tokens.access_token, { token: tokens.access_token });
     expect(answer.json()).toMatchObject({ success: true });
@@ -63,7 +63,7 @@ describe('revocation and policies (identity.md A27, A30)', () => {
     expect(again.statusCode).toBe(200);
   });
 
-  it('a revoked refresh token takes its family along', async () => {
+  it('revoking a refresh token ends its family', async () => {
     const tokens = await userToken('member@acme.example');
     const form = formOf({ token: tokens.refresh_token, token_type_hint: 'refresh_token' });
     const headers = { ...form.headers, ...bearer(tokens.access_token) };
@@ -74,7 +74,7 @@ describe('revocation and policies (identity.md A27, A30)', () => {
     expect(again.statusCode).toBe(401);
   });
 
-  it('somebody else’s token and an unknown one are answered alike and live on', async () => {
+  it('a token of another user and an unknown one get the same answer and are not revoked', async () => {
     const mine = await userToken('member@acme.example');
     const theirs = await grant(tenant);
     for (const token of [theirs.access_token, theirs.refresh_token, 'unknown', 'rt_unknown']) {
@@ -113,7 +113,7 @@ describe('revocation and policies (identity.md A27, A30)', () => {
     expect(await me((await grant(tenant)).access_token)).toBe(200);
   });
 
-  it('the system administrator is told that a user or an organisation does not exist', async () => {
+  it('only the system administrator learns that a user or an organisation does not exist', async () => {
     const admin = (await grant(tenant)).access_token;
     const nowhere = '00000000-0000-0000-0000-00000000ffff';
     expect((await post('/api/auth/token/revoke-user', admin, { userId: nowhere })).statusCode).toBe(404);

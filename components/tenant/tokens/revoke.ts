@@ -18,13 +18,13 @@ export interface RevokeDeps {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
   readonly refreshKey: Uint8Array;
-  /** The caller of a token of ours that is alive, undefined for any other text. */
+  /** The caller of a valid token of this installation; undefined for any other text. */
   readonly findCaller: (token: string) => Promise<Caller | undefined>;
-  /** Tells every service that there are new revocations. */
+  /** Notifies all services of new revocations. */
   readonly notify: () => void;
 }
 
-interface Ending {
+interface RevocationRequest {
   readonly kind: RevocationKind;
   readonly key: string;
   readonly families?: FamilyFilter | undefined;
@@ -34,7 +34,7 @@ interface Ending {
   readonly origin: Origin;
 }
 
-/** RFC 7009: an unknown token and somebody else's token have no effect and the same answer. */
+/** RFC 7009: an unknown token and a token of another user have no effect and get the same answer. */
 export async function revokeToken(
   deps: RevokeDeps,
   by: Caller,
@@ -72,14 +72,14 @@ async function revokeRefreshToken(
   });
 }
 
-/** Ends the presented token and the refresh family it came from. */
+/** Ends the presented token and its refresh family. */
 export async function logOut(deps: RevokeDeps, by: Caller, origin: Origin): Promise<void> {
   const { sessionId } = by;
   const family = sessionId === undefined ? undefined : { id: sessionId };
   await deps.db.transact(async (tx) => {
     await record(tx, deps, { kind: 'token', key: by.tokenId, reason: 'logout', by, origin });
     if (family !== undefined) {
-      const ending = {
+      const revocation = {
         kind: 'family',
         key: family.id,
         families: family,
@@ -87,7 +87,7 @@ export async function logOut(deps: RevokeDeps, by: Caller, origin: Origin): Prom
         by,
         origin,
       } as const;
-      await record(tx, deps, ending);
+      await record(tx, deps, revocation);
     }
     await audit(tx, deps, { type: 'Logout', reason: 'logout', by, origin });
   });
@@ -106,7 +106,7 @@ export async function revokeUser(
     ? [await findMembership(db.read, userId), ...(await listMemberships(db.read, userId))]
     : [by.organizationId && (await findMembershipIn(db.read, by.organizationId, userId))];
   const targets = memberships.filter((one) => typeof one === 'object');
-  // Only the system administrator learns whether somebody exists elsewhere.
+  // Only the system administrator may learn whether a user exists in another organisation.
   if (targets.length === 0)
     throw refusal(isSystemAdministrator(by) ? 'USER_NOT_FOUND' : 'FOREIGN_ORGANIZATION');
   for (const target of targets) {
@@ -145,35 +145,43 @@ export async function revokeOrganization(
   });
 }
 
-async function end(deps: RevokeDeps, ending: Ending): Promise<void> {
+async function end(deps: RevokeDeps, revocation: RevocationRequest): Promise<void> {
   await deps.db.transact(async (tx) => {
-    await record(tx, deps, ending);
-    await audit(tx, deps, { type: 'TokenRevoked', ...ending });
+    await record(tx, deps, revocation);
+    await audit(tx, deps, { type: 'TokenRevoked', ...revocation });
   });
   deps.notify();
 }
 
-function record(tx: Transactor<TenantDatabase>, deps: RevokeDeps, ending: Ending): Promise<void> {
-  return endTokens(tx, { ...ending, atMs: deps.clock.nowMs() });
+function record(
+  tx: Transactor<TenantDatabase>,
+  deps: RevokeDeps,
+  revocation: RevocationRequest,
+): Promise<void> {
+  return endTokens(tx, { ...revocation, atMs: deps.clock.nowMs() });
 }
 
-interface Ended extends Omit<Ending, 'kind' | 'key' | 'families'> {
+interface RevocationAudit extends Omit<RevocationRequest, 'kind' | 'key' | 'families'> {
   readonly type: 'TokenRevoked' | 'Logout';
   readonly kind?: RevocationKind;
   readonly key?: string;
 }
 
-async function audit(tx: Transactor<TenantDatabase>, deps: RevokeDeps, ended: Ended): Promise<void> {
-  const { by } = ended;
+async function audit(
+  tx: Transactor<TenantDatabase>,
+  deps: RevokeDeps,
+  entry: RevocationAudit,
+): Promise<void> {
+  const { by } = entry;
   await appendAudit(tx, {
-    organizationId: ended.organizationId ?? by.organizationId ?? SYSTEM_ORGANIZATION_ID,
+    organizationId: entry.organizationId ?? by.organizationId ?? SYSTEM_ORGANIZATION_ID,
     occurredAtMs: deps.clock.nowMs(),
-    type: ended.type,
+    type: entry.type,
     identityId: by.kind === 'user' ? by.subject : undefined,
     platformUserId: by.platformUserId,
-    origin: ended.origin,
+    origin: entry.origin,
     success: true,
-    details: { reason: ended.reason, kind: ended.kind, key: ended.key, by: by.clientId },
+    details: { reason: entry.reason, kind: entry.kind, key: entry.key, by: by.clientId },
   });
 }
 
@@ -191,7 +199,7 @@ function ownerOf(family: RefreshFamily): TokenOwner {
   };
 }
 
-/** The own tokens; an administrator any of the organisation; a service any. */
+/** A person may revoke own tokens, an administrator those of the organisation, a service any. */
 function mayRevoke(by: Caller, owner: TokenOwner): boolean {
   if (by.kind === 'service' || isSystemAdministrator(by)) return true;
   if (owner.platformUserId !== undefined && owner.platformUserId === by.platformUserId) return true;

@@ -1,4 +1,4 @@
-/** A lost answer may be asked for again this long after the rotation. */
+/** Time after the rotation in which a lost answer is repeated. */
 export const repeatWindowMs = 10_000;
 
 export interface FamilyState {
@@ -8,14 +8,17 @@ export interface FamilyState {
   readonly revoked: boolean;
 }
 
-/** rotate: next generation · repeat: hand out the same successor again · reuse: somebody has a copy · dead: nothing to do. */
-export type RotationVerdict = 'rotate' | 'repeat' | 'reuse' | 'dead';
+/**
+ * rotate: next generation · repeat: the same successor again · reuse: the token was copied · dead: the family has
+ * ended.
+ */
+export type RotationResult = 'rotate' | 'repeat' | 'reuse' | 'dead';
 
 /**
- * RFC 9700 section 2.2.2. The successor of the previous generation is unused as long as the family has not moved past
- * it, so one number tells a lost answer from a copied token.
+ * RFC 9700 section 2.2.2. The successor of the previous generation is unused until the family advances past it, so the
+ * generation number distinguishes a lost answer from a copied token.
  */
-export function judgeRotation(presented: number, family: FamilyState, nowMs: number): RotationVerdict {
+export function judgeRotation(presented: number, family: FamilyState, nowMs: number): RotationResult {
   if (family.revoked || nowMs >= family.expiresAtMs) return 'dead';
   if (presented === family.generation) return 'rotate';
   const isPrevious = presented === family.generation - 1;

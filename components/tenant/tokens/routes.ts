@@ -112,7 +112,7 @@ function mountForms(app: App, deps: TokenRouteDeps): void {
       async (request) => {
         const token = getParameter(parametersOf(request.body), 'token');
         await revokeToken(deps.revoke, callerOf(request), { token, origin: originOf(request) });
-        return { success: true, message: 'The token is not valid any more.' };
+        return { success: true, message: 'The token is no longer valid.' };
       },
     );
     done();

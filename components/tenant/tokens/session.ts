@@ -17,18 +17,18 @@ export interface IssuedTokens {
   readonly expiresIn: number;
 }
 
-/** A person's session in one organisation, as a transaction has left it. */
+/** A person's session in one organisation, after the commit of its transaction. */
 export interface Session {
   readonly membership: Membership;
   readonly emailVerified: boolean;
   readonly family: Pick<NewFamily, 'id' | 'amr' | 'authTimeMs' | 'basicProofAtMs' | 'strongProofAtMs'>;
   readonly tier: HumanTier;
-  /** Generation of the refresh token; 0 for the first. */
+  /** Generation of the refresh token, starting at 0. */
   readonly generation: number;
   readonly revokedBeforeMs: number | undefined;
 }
 
-/** The tokens of a session, once its transaction has committed. */
+/** Issues the tokens of a session after its transaction has committed. */
 export function issueSession({ issuer, refreshKey }: SessionIssuer, session: Session): IssuedTokens {
   const { membership, emailVerified, family, tier, generation } = session;
   const authTime = Math.floor(family.authTimeMs / 1000);

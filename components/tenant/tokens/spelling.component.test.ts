@@ -3,7 +3,7 @@ import { withOtherSignatureForm, withTrailingBits } from '#kit/testing/tokens.ts
 import { tokenPath } from '../principals/token-listener.ts';
 import { bearer, formOf, grant, startTestTenant, type TestTenant } from '../tenant.fixture.ts';
 
-describe('spellings of tokens', () => {
+describe('encodings of tokens', () => {
   let tenant: TestTenant;
 
   beforeAll(async () => {
@@ -31,7 +31,7 @@ describe('spellings of tokens', () => {
     return [`${token}=`, `${token}==`, token.slice(0, -signature.length) + withTrailingBits(signature)];
   };
 
-  it('an access token has one spelling: others are 401, inactive, and revoke nothing', async () => {
+  it('an access token has one encoding: others are 401, inactive, and revoke nothing', async () => {
     const { access_token: token } = await grant(tenant);
     const service = await serviceToken();
     expect(await me(token)).toBe(200);
@@ -44,7 +44,7 @@ describe('spellings of tokens', () => {
     expect(await me(token)).toBe(200);
   });
 
-  it('the other form of a signature ends with its token, whichever of the two is revoked or logs out', async () => {
+  it('both forms of an ECDSA signature are revoked together', async () => {
     const acts = [
       (token: string, twin: string) => post('/api/auth/token/revoke', twin, { token }),
       (token: string, twin: string) => post('/api/auth/token/revoke', token, { token: twin }),
@@ -60,7 +60,7 @@ describe('spellings of tokens', () => {
     }
   });
 
-  it('a refresh token has one spelling; another one neither refreshes nor counts as used again', async () => {
+  it('a refresh token has one encoding; another one neither refreshes nor counts as reuse', async () => {
     const { refresh_token: token } = await grant(tenant);
     const spellings = [`${token}=`, `${token}==`, `${token} `, `${token}\n`, ` ${token}`];
     for (const refreshToken of spellings) {

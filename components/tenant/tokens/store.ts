@@ -7,7 +7,7 @@ import type { Proofs } from './strength.ts';
 
 type DB = TenantDatabase;
 
-/** All refresh tokens that came out of one sign-in. */
+/** All refresh tokens of one sign-in. */
 export interface RefreshFamily extends FamilyState, Proofs {
   readonly id: string;
   readonly platformUserId: string;
@@ -25,7 +25,7 @@ export interface NewFamily extends Proofs {
   readonly organizationId: string;
   readonly tier: HumanTier;
   readonly amr: readonly string[];
-  /** When the person proved who it is, which is before the family began when another one was the first. */
+  /** Time of the authentication; before the creation of the family when it continues an earlier session. */
   readonly authTimeMs: number;
   readonly createdAtMs: number;
   readonly expiresAtMs: number;
@@ -55,7 +55,9 @@ export async function insertFamily(tx: Transactor<DB>, family: NewFamily): Promi
     .execute();
 }
 
-/** Holds the row until the transaction ends: of parallel rotations one moves the family, the others see it moved. */
+/**
+ * Locks the row until the transaction ends: of parallel rotations one advances the family, the others see its result.
+ */
 export async function lockFamily(tx: Transactor<DB>, id: string): Promise<RefreshFamily | undefined> {
   const row = await tx
     .selectFrom('refresh_families')
@@ -93,7 +95,7 @@ export interface EndedFamily {
   readonly lastRotatedAtMs: number;
 }
 
-/** Ends the families that are alive; returns them. */
+/** Ends the active families; returns them. */
 export async function revokeFamilies(
   tx: Transactor<DB>,
   filter: FamilyFilter,

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bearer, grant, startTestTenant, type TestTenant, type TokenBody } from '../tenant.fixture.ts';
 
-describe('acr follows the proofs that the server stamped', () => {
+describe('acr follows the authentication times that the server stored', () => {
   let tenant: TestTenant;
   beforeAll(async () => {
     tenant = await startTestTenant('tenant_strength');
@@ -32,7 +32,7 @@ describe('acr follows the proofs that the server stamped', () => {
         WHERE id = ${String(decodeJwt(tokens.access_token)['sid'])}`.execute(tx),
     );
 
-  it('a sign-in by password stamps a basic proof', async () => {
+  it('a sign-in with a password stores a basic proof', async () => {
     const tokens = await grant(tenant);
     const { auth_time, ...proofs } = await familyOf(tokens);
     expect(proofs).toEqual({ basic_proof_at: auth_time, strong_proof_at: null });
@@ -40,7 +40,7 @@ describe('acr follows the proofs that the server stamped', () => {
   });
 
   it.each([[['fed']], [['fed', 'mfa']], [['pwd', 'otp', 'mfa']], [['hwk', 'user', 'mfa']]])(
-    'means alone make nothing strong: %j',
+    'methods alone do not make the session strong: %j',
     async (amr) => {
       const tokens = await grant(tenant);
       await stamp(tokens, amr, null);
@@ -48,7 +48,7 @@ describe('acr follows the proofs that the server stamped', () => {
     },
   );
 
-  it('a stamped strong proof does, over refreshes and in another organisation', async () => {
+  it('a stored strong proof does, over refreshes and in another organisation', async () => {
     const tokens = await grant(tenant);
     const strongAt = new Date(tenant.clock.nowMs() - 1_000);
     await stamp(tokens, ['fed'], strongAt);

@@ -2,11 +2,13 @@
 export type Strength = 'basic' | 'strong';
 
 /**
- * When this server last saw the person prove who they are, by class of proof. Stamped on the refresh family by the act
- * that judged the proof and carried over refresh and switching; nothing is concluded from `amr`, which names means only.
+ * Times of the last authentications, by class of proof. The use case that verifies a proof stores its time in the
+ * refresh family; refresh and switching keep it. The claim `amr` is informative and is never evaluated.
  */
 export interface Proofs {
-  /** Password, code by mail or text message, first sign-in by a social provider or an organisation's identity provider. */
+  /**
+   * Password, code by mail or text message, first sign-in by a social provider or an organisation's identity provider.
+   */
   readonly basicProofAtMs: number | undefined;
   /** Authenticator code, backup code, passkey with user verification, re-authentication at a linked provider. */
   readonly strongProofAtMs: number | undefined;

@@ -1,7 +1,7 @@
 import type { Role } from '#core/identity/roles.ts';
 import type { OrganizationType } from '#core/identity/tiers.ts';
 
-/** A person: across all organisations when the address is verified, else of the organisation that made the account. */
+/** A person: across all organisations when the address is verified, else only in the organisation that created it. */
 export interface Account {
   readonly id: string;
   readonly email: string;
@@ -11,11 +11,11 @@ export interface Account {
   readonly createdOrganizations: number;
   readonly isActive: boolean;
   readonly defaultOrganizationId: string | undefined;
-  /** The organisation that made the account. Without it an unverified account opens none. */
+  /** The organisation that created the account. Without it an unverified account gives access to none. */
   readonly homeOrganizationId: string | undefined;
 }
 
-/** A person in one organisation: the subject of tokens. */
+/** A person in one organisation; the subject of tokens. */
 export interface Membership {
   readonly identityId: string;
   readonly platformUserId: string;
@@ -28,7 +28,7 @@ export interface Membership {
   readonly email: string;
   readonly displayName: string;
   readonly roles: readonly Role[];
-  /** The person's oldest active wallet, as far as the wallet service's events have told; a hint (decision D31). */
+  /** The person's oldest active wallet according to the consumed wallet events; a hint that may lag behind. */
   readonly walletAddress: string | undefined;
   readonly createdAtMs: number;
   /** When the person last signed in to this organisation. */
@@ -37,15 +37,15 @@ export interface Membership {
 
 export type UserStatus = 'Active' | 'Suspended' | 'Deleted';
 
-/** A user as an organisation lists it. */
+/** A user in the list of an organisation. */
 export interface OrganizationUser {
   readonly id: string;
   readonly platformUserId: string;
   readonly email: string;
   readonly displayName: string;
   /**
-   * The address is verified, and the organisation may know: it made the account, or the person has signed in to it. Else adding
-   * an address would tell whether it has an account elsewhere.
+   * The address is verified, and the organisation may learn it, because it created the account or the person has signed
+   * in to it. Otherwise adding an address would reveal whether it has an account elsewhere.
    */
   readonly emailVerified: boolean;
   readonly roles: readonly Role[];

@@ -12,7 +12,7 @@ import {
 
 const password = 'paper lantern on the river';
 
-describe('users of an organisation, administered (identity.md 4.9, section 10)', () => {
+describe('administration of the users of an organisation', () => {
   let tenant: TestTenant;
   let root: string;
   let count = 0;
@@ -75,12 +75,12 @@ describe('users of an organisation, administered (identity.md 4.9, section 10)',
     });
     acme = made.json().id;
     boss = await person('boss', ['Administrator']);
-    // who made the organisation is its administrator too
+    // the creator of the organisation is an administrator too
     const [maker] = (await send('GET', `/api/organizations/${acme}/users`, root)).json().users;
     expect((await remove(maker.id, root)).statusCode).toBe(204);
   });
 
-  it('a suspended user is out with all tokens, and in again when they are let in', async () => {
+  it('a suspended user loses all tokens and can sign in again after reactivation', async () => {
     const anna = await person('anna', ['Auditor']);
     const suspended = await suspend(anna.id);
     expect([suspended.statusCode, suspended.json()]).toMatchObject([
@@ -104,7 +104,7 @@ describe('users of an organisation, administered (identity.md 4.9, section 10)',
     expect(events.map(({ details }) => details['status'])).toEqual(['Suspended', 'Active']);
   });
 
-  it('a user is out of one organisation alone', async () => {
+  it('a suspension applies to one organisation only', async () => {
     const made = await send('POST', '/api/organizations', root, {
       name: 'Other',
       subdomain: `other-${count}`,
@@ -118,7 +118,7 @@ describe('users of an organisation, administered (identity.md 4.9, section 10)',
     expect((await login(emailOf('anna'), `acme-${count}`)).statusCode).toBe(401);
   });
 
-  it('roles are replaced, and what tokens said of them is over', async () => {
+  it('roles are replaced, and tokens with the old roles end', async () => {
     const anna = await person('anna', ['Administrator']);
     const demoted = await setRole(anna.id, { role: 'member' });
     expect([demoted.statusCode, demoted.json().roles]).toEqual([200, ['User']]);
@@ -135,7 +135,7 @@ describe('users of an organisation, administered (identity.md 4.9, section 10)',
     expect(codeOf(await setRole(anna.id, { role: 'SystemAdmin' }))).toEqual([403, 'ROLE_NOT_GRANTABLE']);
   });
 
-  it('a removed user is gone from lists and comes back as the same one', async () => {
+  it('a removed user is not listed, and keeps the same id when added again', async () => {
     const anna = await person('anna', ['Designer']);
     const removed = await remove(anna.id);
     expect([removed.statusCode, removed.body]).toEqual([204, '']);
@@ -158,7 +158,7 @@ describe('users of an organisation, administered (identity.md 4.9, section 10)',
     expect(await me(anna.token)).toBe(401);
   });
 
-  it('an organisation keeps an administrator', async () => {
+  it('the last administrator of an organisation cannot be removed', async () => {
     const last = [409, 'LAST_ADMINISTRATOR'];
     for (const token of [boss.token, root]) {
       expect(codeOf(await suspend(boss.id, token))).toEqual(last);
@@ -172,20 +172,20 @@ describe('users of an organisation, administered (identity.md 4.9, section 10)',
     expect((await remove(boss.id, root)).statusCode).toBe(204);
   });
 
-  it('of two that would leave none, one is refused', async () => {
+  it('of two concurrent changes that would leave no administrator, one is refused', async () => {
     const second = await person('second', ['Administrator']);
     const answers = await Promise.all([remove(boss.id, root), remove(second.id, root)]);
     expect(answers.map(({ statusCode }) => statusCode).toSorted((a, b) => a - b)).toEqual([204, 409]);
   });
 
-  it('the system keeps a system administrator', async () => {
+  it('the last system administrator cannot be removed', async () => {
     const url = urlOf(DEFAULT_ADMIN_ID, SYSTEM_ORGANIZATION_ID);
     const answer = await send('PUT', `${url}/role`, root, { roles: ['Administrator'] });
     expect(codeOf(answer)).toEqual([409, 'LAST_ADMINISTRATOR']);
     expect(codeOf(await send('DELETE', url, root))).toEqual([409, 'LAST_ADMINISTRATOR']);
   });
 
-  it('nobody is administered by who ranks below, or by another organisation', async () => {
+  it('a lower-ranking caller and another organisation may not change a user', async () => {
     const url = urlOf('x', SYSTEM_ORGANIZATION_ID).replace('/x', '');
     const email = `helper${count}@system.example`;
     const helper = { email, displayName: 'Helper', password, roles: ['Administrator'] };
@@ -213,7 +213,7 @@ describe('users of an organisation, administered (identity.md 4.9, section 10)',
     ]);
   });
 
-  it('a sign-in that meets a suspension leaves no session behind', async () => {
+  it('a sign-in concurrent with a suspension leaves no session', async () => {
     const anna = await person('anna', ['User']);
     for (let round = 0; round < 5; round += 1) {
       const [entered, suspended] = await Promise.all([login(emailOf('anna')), suspend(anna.id)]);
@@ -228,7 +228,7 @@ describe('users of an organisation, administered (identity.md 4.9, section 10)',
     }
   });
 
-  it('changes, sign-ins, switches and refreshes of one person at once wait for each other and end', async () => {
+  it('concurrent changes, sign-ins, switches and refreshes of one person complete without a deadlock', async () => {
     const anna = await person('anna', ['User']);
     const second = await send('POST', '/api/organizations', root, {
       name: 'Second',

@@ -7,7 +7,7 @@ import type { AuditEventType, Origin } from '../audit/audit.ts';
 import { appendAuditEvent } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { tellPerson } from '../inbox/tell.ts';
+import { notifyPerson } from '../inbox/tell.ts';
 import { requireCallerOrganization } from '../organizations/authority.ts';
 import { lockOrganization } from '../organizations/store.ts';
 import { endTokens } from '../tokens/end.ts';
@@ -18,11 +18,11 @@ import { countActiveWith, findUser, type IdentityChange, updateIdentity } from '
 export interface AdministerDeps {
   readonly db: Database<TenantDatabase>;
   readonly clock: Clock;
-  /** Tells every service that there are new revocations. */
+  /** Notifies all services of new revocations. */
   readonly notify: () => void;
 }
 
-/** What somebody does to a user of an organisation. */
+/** An administrative act on a user of an organisation. */
 export interface UserAct {
   readonly organizationId: string;
   /** Id of the user in the organisation, or of the person. */
@@ -31,16 +31,16 @@ export interface UserAct {
   readonly origin: Origin;
 }
 
-/** Roles that an organisation does not lose with its last holder. */
-const kept: readonly Role[] = ['SystemAdmin', 'Administrator'];
+/** Roles whose last active holder in an organisation cannot be removed. */
+const requiredRoles: readonly Role[] = ['SystemAdmin', 'Administrator'];
 
 interface Change extends IdentityChange {
   readonly type: Extract<AuditEventType, 'UserUpdatedInOrganization' | 'UserRemovedFromOrganization'>;
 }
 
 /**
- * Suspends a user of an organisation or lets them in again. The person's other organisations stay as they are.
- * Throws what `change` throws.
+ * Suspends or reactivates a user of an organisation. Other organisations of the person are not affected.
+ * @throws the errors of `change`
  */
 export function setUserStatus(
   deps: AdministerDeps,
@@ -50,7 +50,7 @@ export function setUserStatus(
   return change(deps, act, { type: 'UserUpdatedInOrganization', status });
 }
 
-/** Replaces the roles of a user; none means User. Throws UNKNOWN_ROLE, ROLE_NOT_GRANTABLE and what `change` throws. */
+/** Replaces the roles of a user; none means User. @throws UNKNOWN_ROLE, ROLE_NOT_GRANTABLE, the errors of `change` */
 export async function setUserRoles(
   deps: AdministerDeps,
   act: UserAct,
@@ -62,18 +62,19 @@ export async function setUserRoles(
   return change(deps, act, { type: 'UserUpdatedInOrganization', roles });
 }
 
-/** Takes a user out of an organisation. The account stays, and may be added again. Throws what `change` throws. */
+/** Removes a user from an organisation. The account stays and can be added again. @throws the errors of `change` */
 export async function removeUser(deps: AdministerDeps, act: UserAct): Promise<void> {
   await change(deps, act, { type: 'UserRemovedFromOrganization', status: 'Deleted' });
 }
 
 /**
- * One change of one user while the organisation is held, so that of two that would leave it without an administrator one is
- * refused. It ends the user's sessions in the organisation: what tokens say of roles would be wrong (identity.md 4.9).
+ * Changes one user while the organisation is locked, so that of two concurrent changes that would leave it without an
+ * administrator one is refused. It ends the user's sessions in the organisation, because older tokens carry the old
+ * roles.
  *
  * @throws FOREIGN_ORGANIZATION, ORGANIZATION_NOT_FOUND, USER_NOT_FOUND, USER_OUTRANKS, LAST_ADMINISTRATOR
  */
-async function change(deps: AdministerDeps, act: UserAct, wanted: Change): Promise<OrganizationUser> {
+async function change(deps: AdministerDeps, act: UserAct, requested: Change): Promise<OrganizationUser> {
   const { organizationId } = act;
   requireCallerOrganization(act.by, organizationId);
   const { before, after } = await deps.db.transact(async (tx) => {
@@ -84,12 +85,12 @@ async function change(deps: AdministerDeps, act: UserAct, wanted: Change): Promi
     const user = await findUser(tx, organizationId, act.userId);
     if (user === undefined) throw refusal('USER_NOT_FOUND');
     if (!mayGrantAll(act, user.roles)) throw refusal('USER_OUTRANKS');
-    const { status = user.status, roles = user.roles } = wanted;
+    const { status = user.status, roles = user.roles } = requested;
     const next = { ...user, status, roles };
     if (status === user.status && String(roles) === String(user.roles)) return { before: user, after: user };
     await requireHolders(tx, organizationId, user, next);
     await updateIdentity(tx, user.id, { status, roles });
-    await record(tx, deps, { act, user, wanted, organizationName: organization.name });
+    await record(tx, deps, { act, user, requested, organizationName: organization.name });
     return { before: user, after: next };
   });
   if (after !== before) deps.notify();
@@ -108,27 +109,27 @@ async function requireHolders(
   after: OrganizationUser,
 ): Promise<void> {
   const holds = (user: OrganizationUser, role: Role) => user.status === 'Active' && user.roles.includes(role);
-  for (const role of kept) {
+  for (const role of requiredRoles) {
     if (!holds(before, role) || holds(after, role)) continue;
     if ((await countActiveWith(tx, organizationId, role)) <= 1) throw refusal('LAST_ADMINISTRATOR');
   }
 }
 
-interface Recorded {
+interface UserChange {
   readonly act: UserAct;
   readonly user: OrganizationUser;
-  readonly wanted: Change;
+  readonly requested: Change;
   readonly organizationName: string;
 }
 
 async function record(
   tx: Transactor<TenantDatabase>,
   deps: AdministerDeps,
-  recorded: Recorded,
+  userChange: UserChange,
 ): Promise<void> {
-  const { act, user, wanted } = recorded;
-  const { type, status, roles } = wanted;
-  // read after the lock: tokens of sign-ins that came before it were issued before this instant
+  const { act, user, requested } = userChange;
+  const { type, status, roles } = requested;
+  // read after the lock, so that all tokens of earlier sign-ins were issued before this instant
   const atMs = deps.clock.nowMs();
   const families = { identityId: user.id };
   await endTokens(tx, { kind: 'identity', key: user.id, families, reason: 'user-changed', atMs });
@@ -146,33 +147,33 @@ async function record(
       ...(roles === undefined ? {} : { roles, before: user.roles }),
     },
   });
-  await tell(tx, recorded, { atMs, eventId });
+  await notify(tx, userChange, { atMs, eventId });
 }
 
-/** Of a suspension nobody is told: who is out reads no inbox there, and the organisation says why. */
-async function tell(
+/** A suspension has no notice: a suspended user cannot read the inbox there, and the organisation states the reason. */
+async function notify(
   tx: Transactor<TenantDatabase>,
-  recorded: Recorded,
+  userChange: UserChange,
   { atMs, eventId }: { readonly atMs: number; readonly eventId: string },
 ): Promise<void> {
-  const { act, user, wanted, organizationName } = recorded;
-  const isRemoval = wanted.type === 'UserRemovedFromOrganization';
-  if (!isRemoval && wanted.roles === undefined) return;
-  const told = isRemoval
+  const { act, user, requested, organizationName } = userChange;
+  const isRemoval = requested.type === 'UserRemovedFromOrganization';
+  if (!isRemoval && requested.roles === undefined) return;
+  const notice = isRemoval
     ? {
         eventKey: 'org-membership-removed',
         iconKey: 'membership.removed',
-        title: `You no longer belong to ${organizationName}`,
+        title: `You are no longer a member of ${organizationName}`,
       }
     : {
         eventKey: 'org-membership-role-changed',
         iconKey: 'membership.role-changed',
         title: `Your roles in ${organizationName} have changed`,
-        summary: `Roles: ${wanted.roles?.join(', ')}.`,
+        summary: `Roles: ${requested.roles?.join(', ')}.`,
         detailHref: `/api/organizations/${act.organizationId}`,
       };
-  await tellPerson(tx, {
-    ...told,
+  await notifyPerson(tx, {
+    ...notice,
     platformUserId: user.platformUserId,
     category: 'Membership',
     about: act.organizationId,

@@ -9,7 +9,7 @@ import type { Origin } from '../audit/audit.ts';
 import { appendAuditEvent } from '../audit/store.ts';
 import type { TenantDatabase } from '../database/schema.ts';
 import { refusal } from '../errors.ts';
-import { tellPerson } from '../inbox/tell.ts';
+import { notifyPerson } from '../inbox/tell.ts';
 import { requireCallerOrganization } from '../organizations/authority.ts';
 import type { Organization } from '../organizations/organization.ts';
 import { findOrganization } from '../organizations/store.ts';
@@ -37,27 +37,28 @@ export interface CreateUserDeps {
 }
 
 /**
- * Adds an address to an organisation. A verified account of the address becomes a member and keeps its password. Any other
- * organisation's unverified account is left alone: this one gets an account of its own with the given password, also when the
- * user was removed from it before. The password is judged and hashed in each case, and the answers are alike, so that the
- * caller does not learn whether the address has an account.
+ * Adds an address to an organisation. A verified account of the address becomes a member and keeps its password.
+ * Unverified accounts of other organisations are not used: this organisation gets its own account with the given
+ * password, also when the user was removed from it before. The password is checked and hashed in each case and the
+ * answers are alike, so that the caller does not learn whether the address has an account.
  *
- * @throws FOREIGN_ORGANIZATION, ORGANIZATION_NOT_FOUND, UNKNOWN_ROLE, ROLE_NOT_GRANTABLE, PASSWORD_REFUSED, ALREADY_A_MEMBER
+ * @throws FOREIGN_ORGANIZATION, ORGANIZATION_NOT_FOUND, UNKNOWN_ROLE, ROLE_NOT_GRANTABLE, PASSWORD_REFUSED,
+ * ALREADY_A_MEMBER
  */
 export async function createUser(
   deps: CreateUserDeps,
   caller: Caller,
-  wanted: NewUser,
+  newUser: NewUser,
 ): Promise<OrganizationUser> {
-  requireCallerOrganization(caller, wanted.organizationId);
-  const organization = await findOrganization(deps.db.read, wanted.organizationId);
+  requireCallerOrganization(caller, newUser.organizationId);
+  const organization = await findOrganization(deps.db.read, newUser.organizationId);
   if (organization === undefined) throw refusal('ORGANIZATION_NOT_FOUND');
-  const roles = grantedRoles(caller, wanted);
-  const email = normalizeEmail(wanted.email);
-  const passwordHash = await hashOf(deps, wanted, organization);
-  const user = { email, displayName: wanted.displayName, roles, createdAtMs: deps.clock.nowMs() };
+  const roles = grantedRoles(caller, newUser);
+  const email = normalizeEmail(newUser.email);
+  const passwordHash = await hashOf(deps, newUser, organization);
+  const user = { email, displayName: newUser.displayName, roles, createdAtMs: deps.clock.nowMs() };
   const ids = await deps.db
-    .transact((tx) => insert(tx, user, { passwordHash, wanted, caller, organization }))
+    .transact((tx) => insert(tx, user, { passwordHash, newUser, caller, organization }))
     .catch((cause: unknown) => {
       throw isUniqueViolation(cause, 'user_identities_address')
         ? refusal('ALREADY_A_MEMBER', { cause })
@@ -66,24 +67,24 @@ export async function createUser(
   return { ...user, ...ids, emailVerified: false, status: 'Active', lastLoginAtMs: undefined };
 }
 
-function grantedRoles(caller: Caller, wanted: NewUser): Role[] {
-  const roles = parseRoles(wanted.roles);
-  const inSystem = wanted.organizationId === SYSTEM_ORGANIZATION_ID;
+function grantedRoles(caller: Caller, newUser: NewUser): Role[] {
+  const roles = parseRoles(newUser.roles);
+  const inSystem = newUser.organizationId === SYSTEM_ORGANIZATION_ID;
   if (!roles.every((role) => mayGrant(caller.roles, role, inSystem))) throw refusal('ROLE_NOT_GRANTABLE');
   return roles;
 }
 
-async function hashOf(deps: CreateUserDeps, wanted: NewUser, organization: Organization): Promise<string> {
-  const localPart = wanted.email.split('@')[0] ?? '';
-  const words = [localPart, wanted.displayName, organization.name, organization.subdomain];
-  const faults = deps.passwordPolicy.judge(wanted.password, { words });
+async function hashOf(deps: CreateUserDeps, newUser: NewUser, organization: Organization): Promise<string> {
+  const localPart = newUser.email.split('@')[0] ?? '';
+  const words = [localPart, newUser.displayName, organization.name, organization.subdomain];
+  const faults = deps.passwordPolicy.judge(newUser.password, { words });
   if (faults.length > 0) throw refusal('PASSWORD_REFUSED', { details: { errors: { password: faults } } });
-  return deps.passwords.hash(wanted.password);
+  return deps.passwords.hash(newUser.password);
 }
 
 interface Admission {
   readonly passwordHash: string;
-  readonly wanted: NewUser;
+  readonly newUser: NewUser;
   readonly caller: Caller;
   readonly organization: Organization;
 }
@@ -93,7 +94,7 @@ async function insert(
   user: Pick<OrganizationUser, 'email' | 'displayName' | 'roles' | 'createdAtMs'>,
   admission: Admission,
 ): Promise<Pick<OrganizationUser, 'id' | 'platformUserId'>> {
-  const { passwordHash, wanted, caller } = admission;
+  const { passwordHash, newUser, caller } = admission;
   const { email, displayName, createdAtMs } = user;
   const account = await claimAccount(tx, {
     id: randomUUIDv7(),
@@ -101,12 +102,12 @@ async function insert(
     displayName,
     passwordHash,
     emailVerified: false,
-    homeOrganizationId: wanted.organizationId,
+    homeOrganizationId: newUser.organizationId,
     createdAtMs,
   });
   const id = await insertIdentity(tx, {
     id: randomUUIDv7(),
-    organizationId: wanted.organizationId,
+    organizationId: newUser.organizationId,
     platformUserId: account.id,
     email,
     displayName,
@@ -119,25 +120,25 @@ async function insert(
     await setPassword(tx, account.id, { hash: passwordHash, atMs: createdAtMs });
   }
   const eventId = await appendAuditEvent(tx, {
-    organizationId: wanted.organizationId,
+    organizationId: newUser.organizationId,
     occurredAtMs: createdAtMs,
     type: 'UserAddedToOrganization',
     identityId: id,
     platformUserId: account.id,
-    origin: wanted.origin,
+    origin: newUser.origin,
     success: true,
     details: { roles: user.roles, by: caller.subject },
   });
-  await tellPerson(tx, {
+  await notifyPerson(tx, {
     platformUserId: account.id,
     category: 'Membership',
     eventKey: 'org-membership-added',
-    about: wanted.organizationId,
+    about: newUser.organizationId,
     naturalKey: eventId,
     iconKey: 'membership.added',
-    title: `You belong to ${admission.organization.name} now`,
+    title: `You are now a member of ${admission.organization.name}`,
     summary: `Roles: ${user.roles.join(', ')}.`,
-    detailHref: `/api/organizations/${wanted.organizationId}`,
+    detailHref: `/api/organizations/${newUser.organizationId}`,
     atMs: createdAtMs,
   });
   return { id, platformUserId: account.id };

@@ -3,7 +3,7 @@ import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { identifier } from '#core/identity/identifier.ts';
 import type { OrganizationUser } from './account.ts';
 
-/** A user as an organisation's lists show it. */
+/** A user as the lists of an organisation show it. */
 export const userSchema = z.object({
   id: identifier,
   email: z.string(),

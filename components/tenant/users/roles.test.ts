@@ -12,7 +12,7 @@ it('reads role names in any case, and the older names of User', () => {
   expect(parseRole('Root')).toBeUndefined();
 });
 
-it('nobody grants above the own rank', () => {
+it('a caller cannot grant a role above the own rank', () => {
   expect(mayGrant(['Administrator'], 'Administrator', false)).toBe(true);
   expect(mayGrant(['User', 'Auditor'], 'Designer', false)).toBe(false);
   expect(mayGrant(['Administrator'], 'SystemAdmin', true)).toBe(false);

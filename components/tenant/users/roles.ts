@@ -3,12 +3,12 @@ import { refusal } from '../errors.ts';
 
 const aliases: Readonly<Record<string, Role>> = { member: 'User', consumer: 'User' };
 
-/** Any case; Member and Consumer mean User. */
+/** Case-insensitive; Member and Consumer mean User. */
 export function parseRole(text: string): Role | undefined {
   return findRole(text) ?? aliases[text.trim().toLowerCase()];
 }
 
-/** The roles of a list of names, each once; an empty list means User. Throws UNKNOWN_ROLE. */
+/** The distinct roles of a list of names; an empty list means User. @throws UNKNOWN_ROLE */
 export function parseRoles(names: readonly string[]): Role[] {
   const roles = names.map((name) => {
     const role = parseRole(name);
@@ -18,7 +18,7 @@ export function parseRoles(names: readonly string[]): Role[] {
   return roles.length === 0 ? ['User'] : [...new Set(roles)];
 }
 
-/** Nobody grants above the own rank, and SystemAdmin exists in the system organisation only. */
+/** A caller cannot grant a role above the own rank; SystemAdmin exists only in the system organisation. */
 export function mayGrant(grantorRoles: readonly Role[], role: Role, inSystemOrganization: boolean): boolean {
   if (role === 'SystemAdmin' && !inSystemOrganization) return false;
   return rankOf(grantorRoles) <= ROLES.indexOf(role);

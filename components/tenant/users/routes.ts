@@ -33,11 +33,11 @@ export interface UserDeps extends CreateUserDeps, AdministerDeps {
 }
 
 const writes = { policy: 'RequireAdministrator', rateLimit: 'Strict' } as const;
-/** A single role, as it is said most often, or all of them. */
+/** A single role, which is the common case, or all roles. */
 const rolesSchema = z
   .object({ role: roleName.optional(), roles: z.array(roleName).min(1).max(16).optional() })
   .refine((body) => (body.role === undefined) !== (body.roles === undefined), {
-    message: 'name either role or roles',
+    message: 'exactly one of role and roles is required',
     path: ['role'],
   });
 
@@ -61,8 +61,8 @@ export function mountUsers(app: App, deps: UserDeps): void {
       const caller = callerOf(request);
       requireCallerOrganization(caller, organizationId);
       const created = await deps.idempotency.once(repeatable(request), async () => {
-        const wanted = { ...request.body, organizationId, origin: originOf(request) };
-        return presentUser(await createUser(deps, caller, wanted));
+        const newUser = { ...request.body, organizationId, origin: originOf(request) };
+        return presentUser(await createUser(deps, caller, newUser));
       });
       return reply.code(201).send(created);
     },
@@ -116,7 +116,7 @@ function actOf(request: FastifyRequest, parameters: z.output<typeof userParamete
   return { ...parameters, by: callerOf(request), origin: originOf(request) };
 }
 
-/** One user of an organisation (identity.md 4.9 and section 10). */
+/** Routes of one user of an organisation. */
 function mountAdministration(app: App, deps: UserDeps): void {
   const url = '/api/organizations/:organizationId/users/:userId';
   const tags = ['Users'];
@@ -166,7 +166,9 @@ function mountAdministration(app: App, deps: UserDeps): void {
   );
 }
 
-/** A member list shows e-mail addresses: only who administers, designs for or audits the organisation reads it. */
+/**
+ * A member list contains e-mail addresses, so only administrators, designers and auditors of the organisation read it.
+ */
 function requireUserReader(caller: Caller, organizationId: string): void {
   requireCallerOrganization(caller, organizationId);
   const reads = caller.roles.some(

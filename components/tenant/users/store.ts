@@ -12,7 +12,7 @@ export async function accountExists(db: Reader<DB>, id: string): Promise<boolean
   return row !== undefined;
 }
 
-/** Holds the row until the transaction ends. */
+/** Locks the row until the transaction ends. */
 export async function lockAccount(tx: Transactor<DB>, id: string): Promise<Account | undefined> {
   const row = await tx
     .selectFrom('platform_users')
@@ -35,8 +35,8 @@ export interface NewIdentityRow {
 }
 
 /**
- * The id that the person has in the organisation from now on: that of before for somebody who was removed, since what they did
- * stands under it. Undefined when the person already is in the organisation.
+ * The id of the person in the organisation. A removed user gets the earlier id again, because audit events refer to it.
+ * Undefined when the person already is a member.
  */
 export async function insertIdentity(tx: Transactor<DB>, row: NewIdentityRow): Promise<string | undefined> {
   const values = {
@@ -120,7 +120,7 @@ function users(db: Reader<DB>, organizationId: string) {
     );
 }
 
-/** By identity id or by platform user id; not one who was removed. */
+/** By identity id or by platform user id; removed users are not found. */
 export async function findUser(
   db: Reader<DB>,
   organizationId: string,
@@ -132,7 +132,7 @@ export async function findUser(
   return row && toUser(row);
 }
 
-/** People of an organisation who may sign in and hold a role. */
+/** Number of active users of an organisation with a role. */
 export async function countActiveWith(db: Reader<DB>, organizationId: string, role: Role): Promise<number> {
   const { total } = await db
     .selectFrom('user_identities as i')
@@ -193,7 +193,7 @@ export async function recordSignIn(tx: Transactor<DB>, signedIn: SignedIn): Prom
     .execute();
 }
 
-/** Where the next sign-in goes that names no organisation. */
+/** Sets the organisation of the next sign-in that names none. */
 export async function setDefaultOrganization(
   tx: Transactor<DB>,
   accountId: string,
@@ -215,8 +215,8 @@ export async function countCreatedOrganization(tx: Transactor<DB>, accountId: st
 }
 
 /**
- * Of a query with `platform_users` as p and `user_identities` as i: an account whose address is not verified opens its home
- * organisation alone, whatever membership rows exist.
+ * Condition for a query with `platform_users` as p and `user_identities` as i: an account with an unverified address
+ * gives access only to its home organisation, independent of other membership rows.
  */
 export function opensOrganization(): RawBuilder<SqlBool> {
   return sql<SqlBool>`(p.email_verified OR i.organization_id = p.home_organization_id)`;

@@ -19,10 +19,10 @@ export interface UnlockRequest {
 }
 
 /**
- * Opens a locked account to every network and lets it be tried again at once. Its failures stay counted until a right
- * password: otherwise an organisation that adds a person could lift the ceiling on guesses at their password. An account
- * of other organisations whose person has never signed in to this one stays locked for the same reason; the answer and
- * the audit event are the same, since they would tell that the address has an account elsewhere.
+ * Unlocks an account for every network and clears its limits. The count of failures stays until a right password,
+ * because otherwise an organisation that adds a person could reset the bound on guesses of their password. For the same
+ * reason an account of other organisations stays locked when its person has never signed in to this one; answer and
+ * audit event are the same, because a difference would reveal that the address has an account elsewhere.
  *
  * @throws FOREIGN_ORGANIZATION, USER_NOT_FOUND
  */
@@ -38,7 +38,7 @@ export async function unlockUser(
     if (member === undefined) throw refusal('USER_NOT_FOUND');
     const nowMs = deps.clock.nowMs();
     const subject = accountSubject(member.platformUserId);
-    // the record before the account, as in a sign-in
+    // the lock order of a sign-in: first the record, then the account
     const ladder = await lockLadder(tx, subject, nowMs);
     const account = await lockAccount(tx, member.platformUserId);
     if (account === undefined) throw refusal('USER_NOT_FOUND');

@@ -18,7 +18,7 @@ const first = 'granite harbour lantern nine';
 const second = 'violet meadow engine forty';
 const bossPassword = 'paper orchard under glass';
 
-describe('an address that is not verified identifies nobody across organisations', () => {
+describe('an unverified address does not identify a person across organisations', () => {
   let tenant: TestTenant;
   let root: string;
   let count = 0;
@@ -136,7 +136,7 @@ describe('an address that is not verified identifies nobody across organisations
     const { organizations } = (await send('GET', '/api/organizations', token)).json();
     expect(organizations).toMatchObject([{ id: attack.id }]);
     expect((await send('GET', `/api/organizations/${beta.id}`, token)).statusCode).toBe(404);
-    // nor does it count as an administrator of beta: the founder has to stay
+    // it does not count as an administrator of beta, so the founder cannot be removed
     const { users } = (await send('GET', usersOf(beta), root)).json();
     const others = users.filter((user: { email: string }) => user.email !== email);
     const left = [];
@@ -144,7 +144,7 @@ describe('an address that is not verified identifies nobody across organisations
     expect(left).toEqual([204, 409]);
   });
 
-  it('sign-in without a subdomain takes the only account and refuses several', async () => {
+  it('sign-in without a subdomain uses the only account and refuses several', async () => {
     await add(attack, first, ['User']);
     expect(decodeJwt((await signIn(email, first)).access_token)).toMatchObject({ org_id: attack.id });
     await add(beta, second, ['User']);
@@ -171,7 +171,7 @@ describe('an address that is not verified identifies nobody across organisations
     expect(decodeJwt((await signIn(email, first)).access_token)).toMatchObject({ email_verified: true });
   });
 
-  it('adding answers alike whether or not the address has an account, of whatever kind', async () => {
+  it('adding an address gives the same answer with and without an account of any kind', async () => {
     const shapeOf = (answer: { readonly statusCode: number; json(): object }) => {
       const body = Object.entries(answer.json()).filter(
         ([key]) => !['id', 'email', 'createdAt'].includes(key),
@@ -200,7 +200,7 @@ describe('an address that is not verified identifies nobody across organisations
     }
   });
 
-  it('adding runs the same statements and one hash for each kind of address', async () => {
+  it('adding an address runs the same statements and one hash in each case', async () => {
     const shared = `shared@attack-${count}.test`;
     for (const address of [email, shared]) await add(attack, first, ['User'], address);
     await verifyAddress(tenant, shared);
@@ -232,7 +232,7 @@ describe('an address that is not verified identifies nobody across organisations
     await verifyAddress(tenant, email);
     await add(beta, second);
     expect((await login(email, second, beta.subdomain)).statusCode).toBe(401);
-    // an earlier answer would tell that the address has an account elsewhere
+    // an earlier answer would reveal that the address has an account elsewhere
     expect(await listed(beta)).toMatchObject({ emailVerified: false });
     expect(await listed(attack)).toMatchObject({ emailVerified: true });
     const { access_token } = await signIn(email, first, beta.subdomain);
@@ -258,7 +258,7 @@ describe('an address that is not verified identifies nobody across organisations
     expect(codeOf(await add(beta, second))).toEqual([409, 'ALREADY_A_MEMBER']);
   });
 
-  it('a user that is removed and added again has the new password and the same id', async () => {
+  it('a user who is removed and added again has the new password and the same id', async () => {
     const { id } = (await add(beta, first)).json();
     await send('DELETE', `${usersOf(beta)}/${id}`, beta.boss);
     expect((await add(beta, second)).json()).toMatchObject({ id });
@@ -268,7 +268,7 @@ describe('an address that is not verified identifies nobody across organisations
     expect((await login(email, second)).statusCode).toBe(200);
   });
 
-  it('parallel additions make one account an organisation', async () => {
+  it('parallel additions create one account per organisation', async () => {
     const answers = await Promise.all(
       [attack, beta, attack, beta, attack, beta].map((one) => add(one, first)),
     );
@@ -282,7 +282,7 @@ describe('an address that is not verified identifies nobody across organisations
     expect(rows.map((row) => row.home_organization_id).toSorted()).toEqual([attack.id, beta.id].toSorted());
   });
 
-  it('an administrator unlocks no account that the organisation has only added', async () => {
+  it('an administrator cannot unlock an account that the organisation has only added', async () => {
     await add(beta, first, ['User']);
     await verifyAddress(tenant, email);
     const { id } = (await add(attack, second, ['User'])).json();
@@ -306,13 +306,13 @@ describe('an address that is not verified identifies nobody across organisations
     expect(await enter(first)).toBe(200);
   });
 
-  it('a system administrator whose address is not verified makes organisations and is no member of them', async () => {
+  it('a system administrator with an unverified address creates organisations without becoming a member', async () => {
     const address = `helper-${count}@system.test`;
     const user = { email: address, displayName: 'Helper', password: first, roles: ['SystemAdmin'] };
     expect((await send('POST', usersOf({ id: SYSTEM_ORGANIZATION_ID }), root, user)).statusCode).toBe(201);
     const { access_token } = await signIn(address, first);
-    const wish = { name: 'Made from outside', subdomain: `outside-${count}` };
-    const made = await send('POST', '/api/organizations', access_token, wish);
+    const body = { name: 'Made from outside', subdomain: `outside-${count}` };
+    const made = await send('POST', '/api/organizations', access_token, body);
     expect(made.statusCode).toBe(201);
     const users = await send('GET', usersOf(made.json()), access_token);
     expect([users.statusCode, users.json().totalCount]).toEqual([200, 0]);

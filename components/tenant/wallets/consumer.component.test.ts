@@ -46,26 +46,26 @@ describe('wallets in tokens', () => {
   const consume = (source: EventSource = log) =>
     consumePage({ db: tenant.db, source, onApplied: (count) => applied.push(count) }, never);
   const appliedCount = () => applied.reduce((sum, count) => sum + count, 0);
-  /** Other databases of the server hold events back too, so a test waits for what it expects. */
+  /** Transactions in other databases of the server delay events too, so a test waits for those it expects. */
   const consumed = (count: number) =>
     waitFor(async () => {
       await consume();
       return appliedCount() >= count;
     });
-  const told = async (kind: 'WalletCreated' | 'WalletStatusChanged', ...facts: readonly WalletFact[]) => {
+  const apply = async (kind: 'WalletCreated' | 'WalletStatusChanged', ...facts: readonly WalletFact[]) => {
     const target = appliedCount() + facts.length;
     await log.tell(kind, ...facts);
     await consumed(target);
   };
-  /** What the next token of the administrator says. */
+  /** The wallet in the next token of the administrator. */
   const claim = async () => decodeJwt((await grant(tenant)).access_token)['wallet_address'];
   const changed = (fact: WalletFact, status: string) => ({ ...fact, status });
 
-  it('a sign-in and a refresh carry the oldest wallet, whatever order it was told in', async () => {
+  it('a sign-in and a refresh carry the oldest wallet, independent of the order of events', async () => {
     expect(await claim()).toBeUndefined();
     const before = await grant(tenant);
     const [young, old] = [factOf(admin, 9), factOf(admin, 2)];
-    await told('WalletCreated', young, old);
+    await apply('WalletCreated', young, old);
     expect(await claim()).toBe(old.address);
     const form = formOf({ grant_type: 'refresh_token', refresh_token: before.refresh_token });
     const renewed = (await tenant.app.inject({ ...form, url: '/api/service-auth/token' })).json();
@@ -74,14 +74,14 @@ describe('wallets in tokens', () => {
     expect(me.json()).toMatchObject({ walletAddress: old.address });
   });
 
-  it('of wallets of one instant the one with the lower id is the oldest, as in the wallet service', async () => {
+  it('of wallets with the same time the one with the lower id is the oldest, as in the wallet service', async () => {
     const ids = ['00000000-0000-4000-8000-00000000000f', '00000000-0000-4000-8000-000000000001'];
-    await told('WalletCreated', ...ids.map((walletId) => factOf(admin, 2, { walletId, address: walletId })));
+    await apply('WalletCreated', ...ids.map((walletId) => factOf(admin, 2, { walletId, address: walletId })));
     expect(await claim()).toBe(ids[1]);
   });
 
   it('tokens of the consumer tier never carry it', async () => {
-    await told('WalletCreated', factOf(admin, 2));
+    await apply('WalletCreated', factOf(admin, 2));
     const payload = { email: adminEmail, password: adminPassword, tier: 'consumer' };
     const login = await tenant.app.inject({ method: 'POST', url: '/api/auth/login', payload });
     expect(login.statusCode).toBe(200);
@@ -89,16 +89,16 @@ describe('wallets in tokens', () => {
     expect(decodeJwt(login.json().access_token)).not.toHaveProperty('wallet_address');
   });
 
-  it('a locked or deleted wallet gives way to the next oldest, and comes back when it is unlocked', async () => {
+  it('the next oldest replaces a locked or deleted wallet until it is unlocked', async () => {
     const [first, second, third] = [factOf(admin, 1), factOf(admin, 2), factOf(admin, 3)];
-    await told('WalletCreated', first, second, third);
-    await told('WalletStatusChanged', changed(first, 'Locked'));
+    await apply('WalletCreated', first, second, third);
+    await apply('WalletStatusChanged', changed(first, 'Locked'));
     expect(await claim()).toBe(second.address);
-    await told('WalletStatusChanged', changed(second, 'Deleted'));
+    await apply('WalletStatusChanged', changed(second, 'Deleted'));
     expect(await claim()).toBe(third.address);
-    await told('WalletStatusChanged', changed(first, 'Active'));
+    await apply('WalletStatusChanged', changed(first, 'Active'));
     expect(await claim()).toBe(first.address);
-    await told('WalletStatusChanged', changed(first, 'Deleted'), changed(third, 'Sleeping'));
+    await apply('WalletStatusChanged', changed(first, 'Deleted'), changed(third, 'Sleeping'));
     expect(await claim()).toBeUndefined();
   });
 
@@ -110,14 +110,14 @@ describe('wallets in tokens', () => {
       factOf(organizationId, 1, { ownerKind: 'Organization' }),
       factOf(admin, 1, { ownerKind: 'Service' }),
     );
-    await told('WalletCreated', factOf(randomUUID(), 2));
+    await apply('WalletCreated', factOf(randomUUID(), 2));
     expect(await claim()).toBeUndefined();
     expect(applied.at(-1)).toBe(1);
   });
 
-  it('a wallet that commits late is not skipped', async () => {
+  it('the event of a late commit is not skipped', async () => {
     const late = factOf(admin, 1);
-    const open = await log.tellLate('WalletCreated', late);
+    const open = await log.appendUncommitted('WalletCreated', late);
     const early = factOf(admin, 2);
     await log.tell('WalletCreated', early);
     await consume();
@@ -129,8 +129,8 @@ describe('wallets in tokens', () => {
 
   it('a replay of the whole log has no effect', async () => {
     const [first, second] = [factOf(admin, 1), factOf(admin, 2)];
-    await told('WalletCreated', first, second);
-    await told('WalletStatusChanged', changed(first, 'Locked'));
+    await apply('WalletCreated', first, second);
+    await apply('WalletStatusChanged', changed(first, 'Locked'));
     const rows = () => tenant.db.read.selectFrom('user_wallets').selectAll().orderBy('wallet_id').execute();
     const before = await rows();
     await tenant.db.transact((tx) => tx.deleteFrom('event_cursors').execute());
@@ -140,7 +140,7 @@ describe('wallets in tokens', () => {
     expect(await claim()).toBe(second.address);
   });
 
-  it('a page that two replicas hold at once is applied once', async () => {
+  it('a page that two replicas read concurrently is applied once', async () => {
     await log.tell('WalletCreated', factOf(admin, 1), factOf(admin, 2));
     const page = await waitFor(async () => {
       const read = await log.read({ transactionId: 0n, sequence: 0n }, never);
@@ -159,10 +159,10 @@ describe('wallets in tokens', () => {
     expect(applied.toSorted()).toEqual([0, 2]);
   });
 
-  it('a creation that stands behind a later change does not undo it', async () => {
+  it('a creation event after a later change in the log does not undo the change', async () => {
     const fact = factOf(admin, 1);
-    await told('WalletStatusChanged', changed(fact, 'Locked'));
-    await told('WalletCreated', fact);
+    await apply('WalletStatusChanged', changed(fact, 'Locked'));
+    await apply('WalletCreated', fact);
     expect(await claim()).toBeUndefined();
   });
 
@@ -175,10 +175,10 @@ describe('wallets in tokens', () => {
     expect(await claim()).toBe(facts[4]?.address);
   });
 
-  it('passes over kinds that it does not know, and stands before what it cannot read', async () => {
+  it('skips unknown kinds and stops at an event that it cannot read', async () => {
     await log.append('TransactionReceived', 7);
     const fact = factOf(admin, 1);
-    await told('WalletCreated', fact);
+    await apply('WalletCreated', fact);
     const position = await findCursor(tenant.db.read, 'wallet');
     await log.append('WalletCreated', { walletId: 'none' });
     await log.tell('WalletCreated', factOf(admin, 2));
@@ -193,8 +193,8 @@ describe('wallets in tokens', () => {
     expect(await claim()).toBe(fact.address);
   });
 
-  it('the cursor moves with the effect or not at all', async () => {
-    await told('WalletCreated', factOf(admin, 1));
+  it('the cursor advances only together with the effect', async () => {
+    await apply('WalletCreated', factOf(admin, 1));
     const position = await findCursor(tenant.db.read, 'wallet');
     await log.tell('WalletCreated', factOf(admin, 2), factOf(admin, 3));
     const read = await waitFor(async () => {

@@ -14,11 +14,11 @@ const POLL_MS = 2_000;
 
 export interface EventPage {
   readonly events: readonly Pick<OutboxEvent, 'cursor' | 'kind' | 'data'>[];
-  /** False when more can be read at once. */
+  /** False when the log has more events after this page. */
   readonly complete: boolean;
 }
 
-/** The wallet service's event log. */
+/** The event log of the wallet service. */
 export interface EventSource {
   /** Events after the cursor, oldest first. */
   read(after: OutboxCursor, signal: AbortSignal): Promise<EventPage>;
@@ -29,39 +29,40 @@ export interface ConsumerOptions {
   readonly source: EventSource;
   readonly bus: Pick<Bus, 'subscribe'>;
   readonly log: Logger;
-  /** Told how many events one transaction applied. */
+  /** Called with the number of events that a transaction applied. */
   readonly onApplied: (count: number) => void;
   readonly onFailed: () => void;
-  /** Milliseconds between two looks without a ring; 2000 when absent. */
+  /** Poll interval in milliseconds when no notification arrives; 2000 when absent. */
   readonly pollMs?: number;
 }
 
 export interface Consumer {
-  /** Ends the following; resolves when nothing of it runs any more. */
+  /** Stops the consumer; resolves when it has ended. */
   stop(): Promise<void>;
 }
 
 /**
- * Follows the wallet service's log, so that tokens can say which wallet is a person's oldest (decisions D31, D32).
- * Woken by the doorbell, otherwise it looks every two seconds. Nothing waits for it: while the wallet service is away
- * tokens carry what is known. An event that cannot be read stops it there, since going on would lose what it said.
+ * Consumes the event log of the wallet service, so that tokens can name a person's oldest wallet. A notification starts
+ * a read at once; without one it polls every two seconds. No request waits for it: while the wallet service is
+ * unavailable, tokens carry the last known wallet. The consumer stops at an event that it cannot read, because skipping
+ * it would lose the change.
  */
 export function startWalletConsumer(options: ConsumerOptions): Consumer {
-  const follower = new Follower(options);
-  const following = follower.follow();
+  const loop = new ConsumerLoop(options);
+  const running = loop.run();
   return {
     stop: () => {
-      follower.end();
-      return following;
+      loop.end();
+      return running;
     },
   };
 }
 
 /**
- * Reads one page and applies it with the cursor in one transaction. A page that another replica has applied meanwhile
- * is dropped.
+ * Reads one page and applies it together with the cursor in one transaction. A page that another replica has already
+ * applied is dropped.
  *
- * @returns false when more can be read at once.
+ * @returns false when the log has more events after this page.
  */
 export async function consumePage(
   options: Pick<ConsumerOptions, 'db' | 'source' | 'onApplied'>,
@@ -85,7 +86,7 @@ export async function consumePage(
   return page.complete;
 }
 
-class Follower {
+class ConsumerLoop {
   readonly #options: ConsumerOptions;
   readonly #ending = new AbortController();
   readonly #unsubscribe: () => void;
@@ -103,7 +104,7 @@ class Follower {
     this.#wake.notify();
   }
 
-  async follow(): Promise<void> {
+  async run(): Promise<void> {
     while (!this.#ending.signal.aborted) {
       await this.#readAll();
       await this.#wake.wait(this.#options.pollMs ?? POLL_MS);
@@ -116,7 +117,7 @@ class Follower {
       for (let complete = false; !complete && !signal.aborted; ) {
         complete = await consumePage(this.#options, signal);
       }
-      if (this.#failing) this.#options.log.info('events of wallets are read again');
+      if (this.#failing) this.#options.log.info('the wallet events are consumed again');
       this.#failing = false;
     } catch (error) {
       if (!signal.aborted) this.#fail(error);
@@ -128,11 +129,14 @@ class Follower {
     onFailed();
     if (this.#failing) return;
     this.#failing = true;
-    // this service starts first, so that nobody is there yet is no fault (decision D30)
+    // this service starts before the wallet service, so an unavailable wallet service is not an error
     if (isAppError(error, 'unavailable') || isAppError(error, 'timeout')) {
-      log.info({ code: error.code, reason: error.message }, 'events of wallets cannot be read now');
+      log.info(
+        { code: error.code, reason: error.message },
+        'the wallet events cannot be consumed now; tokens carry the last known wallets',
+      );
       return;
     }
-    log.error({ err: error }, 'events of wallets cannot be read');
+    log.error({ err: error }, 'the wallet events cannot be consumed; the consumer retries at the same event');
   }
 }

@@ -11,10 +11,11 @@ import { type Consumer, type EventSource, startWalletConsumer } from './consumer
 import { factOf, openWalletLog, type WalletLog } from './wallets.fixture.ts';
 
 const PERSON = 'person-1';
-/** Longer than any test waits. */
+const unreachable = 'the wallet events cannot be consumed now; tokens carry the last known wallets';
+/** Longer than the deadline of any test. */
 const NEVER_MS = 3_600_000;
 
-describe('following the wallet service', () => {
+describe('the consumer of wallet events', () => {
   let db: Database<TenantDatabase>;
   let runtime: TestRuntime;
   let log: WalletLog;
@@ -63,7 +64,7 @@ describe('following the wallet service', () => {
     consumers.push(consumer);
     return consumer;
   };
-  const ring = () => {
+  const notify = () => {
     for (const listener of listeners) listener();
   };
   const addresses = async () => {
@@ -72,25 +73,25 @@ describe('following the wallet service', () => {
   };
   const logged = (level: string) => runtime.lines.filter((line) => line['level'] === level);
 
-  it('reads what was there before it came, without a ring', async () => {
+  it('reads existing events at its start without a notification', async () => {
     const fact = factOf(PERSON, 1);
     await log.tell('WalletCreated', fact);
     follow(5);
     await waitFor(async () => (await addresses()).includes(fact.address));
   });
 
-  it('the doorbell saves the wait for the next look', async () => {
+  it('a notification starts a read before the next poll', async () => {
     follow(NEVER_MS);
     await waitFor(() => log.reads > 0);
     const fact = factOf(PERSON, 1);
     await log.tell('WalletCreated', fact);
     await waitFor(async () => {
-      ring();
+      notify();
       return (await addresses()).includes(fact.address);
     });
   });
 
-  it('a bus that is silent costs time and nothing else', async () => {
+  it('without notifications it polls', async () => {
     follow(5);
     await waitFor(() => log.reads > 2);
     const fact = factOf(PERSON, 1);
@@ -98,62 +99,64 @@ describe('following the wallet service', () => {
     await waitFor(async () => (await addresses()).includes(fact.address));
   });
 
-  it('two replicas follow one log and apply each event once', async () => {
+  it('two replicas consume one log and apply each event once', async () => {
     follow(1);
     follow(1);
     const facts = Array.from({ length: 20 }, (_, index) => factOf(PERSON, index + 1));
     for (const fact of facts) {
       await log.tell('WalletCreated', fact);
-      ring();
+      notify();
     }
     await waitFor(async () => (await addresses()).length === facts.length);
     expect(await addresses()).toEqual(facts.map((fact) => fact.address));
     expect(failures).toBe(0);
   });
 
-  it('goes on after an outage, having said so once', async () => {
+  it('continues after an outage and logs it once', async () => {
     let down = true;
     const away = new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'nobody is there');
     follow(5, { read: (after, signal) => (down ? Promise.reject(away) : log.read(after, signal)) });
     await waitFor(() => failures > 2);
-    expect(logged('info').map((line) => line['msg'])).toContain('events of wallets cannot be read now');
+    expect(logged('info').map((line) => line['msg'])).toContain(unreachable);
     const fact = factOf(PERSON, 1);
     await log.tell('WalletCreated', fact);
     down = false;
     await waitFor(async () => (await addresses()).includes(fact.address));
-    await waitFor(() => logged('info').some((line) => line['msg'] === 'events of wallets are read again'));
-    expect(
-      logged('info').filter((line) => line['msg'] === 'events of wallets cannot be read now'),
-    ).toHaveLength(1);
+    await waitFor(() =>
+      logged('info').some((line) => line['msg'] === 'the wallet events are consumed again'),
+    );
+    expect(logged('info').filter((line) => line['msg'] === unreachable)).toHaveLength(1);
     expect(logged('error')).toEqual([]);
   });
 
-  it('what it cannot read is an error in the log, once', async () => {
+  it('logs an event that it cannot read as an error, once', async () => {
     await log.append('WalletCreated', { walletId: 'none' });
     follow(5);
     await waitFor(() => failures > 2);
-    expect(logged('error').map((line) => line['msg'])).toEqual(['events of wallets cannot be read']);
+    expect(logged('error').map((line) => line['msg'])).toEqual([
+      'the wallet events cannot be consumed; the consumer retries at the same event',
+    ]);
   });
 
-  it('stops during a read that does not end, and asks no more', async () => {
-    let asked = 0;
+  it('stops during a read that does not end, and does not read again', async () => {
+    let reads = 0;
     const hanging: EventSource = {
       read: (_after, signal) => {
-        asked += 1;
+        reads += 1;
         const { promise, reject } = Promise.withResolvers<never>();
         signal.addEventListener('abort', () => reject(new Error('cancelled')), { once: true });
         return promise;
       },
     };
     const consumer = follow(1, hanging);
-    await waitFor(() => asked > 0);
+    await waitFor(() => reads > 0);
     await consumer.stop();
     expect(listeners.size).toBe(0);
-    expect(asked).toBe(1);
+    expect(reads).toBe(1);
     expect(failures).toBe(0);
   });
 
-  it('stops while it waits', async () => {
+  it('stops while it waits for the next poll', async () => {
     const consumer = follow(NEVER_MS);
     await waitFor(() => log.reads > 0);
     await consumer.stop();

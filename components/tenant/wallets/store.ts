@@ -7,7 +7,7 @@ import type { TenantDatabase } from '../database/schema.ts';
 
 type DB = TenantDatabase;
 
-/** Where this service stands in the log of `source`; the start when it has read nothing. */
+/** The cursor of this service in the log of `source`; the start when nothing was read. */
 export async function findCursor(db: Reader<DB>, source: string): Promise<OutboxCursor> {
   const row = await db
     .selectFrom('event_cursors')
@@ -17,7 +17,7 @@ export async function findCursor(db: Reader<DB>, source: string): Promise<Outbox
   return row === undefined ? outboxStart : cursorOf(row.position);
 }
 
-/** The same, held until the transaction ends: of several replicas one moves it at a time. */
+/** Locks the cursor until the transaction ends, so that one replica at a time advances it. */
 export async function lockCursor(tx: Transactor<DB>, source: string): Promise<OutboxCursor> {
   const row = await tx
     .insertInto('event_cursors')
@@ -37,8 +37,8 @@ export async function saveCursor(tx: Transactor<DB>, source: string, cursor: Out
 }
 
 /**
- * Keeps what an event says of a person's wallet. A creation never replaces what is known: two transactions that ran
- * side by side stand in the log in the order in which they began.
+ * Stores the state of a person's wallet from an event. A creation never replaces an existing row, because concurrent
+ * transactions are in the log in the order in which they began.
  */
 export async function applyWalletEvent(tx: Transactor<DB>, { kind, fact }: WalletEvent): Promise<void> {
   const isActive = fact.status === 'Active';
@@ -67,6 +67,7 @@ export function oldestWalletOf(platformUserId: Expression<unknown>): RawBuilder<
 
 function cursorOf(text: string): OutboxCursor {
   const cursor = parseCursor(text);
-  if (cursor === undefined) throw new AppError('internal', 'CURSOR_UNREADABLE', 'a cursor is not readable');
+  if (cursor === undefined)
+    throw new AppError('internal', 'CURSOR_UNREADABLE', 'the stored cursor is malformed');
   return cursor;
 }

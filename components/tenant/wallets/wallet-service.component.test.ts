@@ -21,7 +21,7 @@ import { tenantSettings } from '../config.ts';
 import { makeTenantFiles } from '../tenant.fixture.ts';
 import { factOf, openWalletLog, type WalletLog } from './wallets.fixture.ts';
 
-describe('the running tenant beside a wallet service', () => {
+describe('the running tenant with a wallet service', () => {
   const runtime = testRuntime('service-wallet');
   const cleanup = new Cleanup();
   const calls: { readonly peer: string; readonly tokenOf: string | undefined }[] = [];
@@ -70,7 +70,7 @@ describe('the running tenant beside a wallet service', () => {
   });
   afterAll(() => cleanup.run(runtime.log));
 
-  /** The service's log over real certificates; tokens are read, their signature is the wallet service's business. */
+  /** A double of the event log with real certificates; it decodes tokens without verifying their signature. */
   async function serveLog(workload: Workload): Promise<number> {
     const server = createRpcServer({
       runtime,
@@ -97,7 +97,7 @@ describe('the running tenant beside a wallet service', () => {
     return server.listen();
   }
 
-  it('is ready while the wallet service is not, and asks it with a token of its own', async () => {
+  it('is ready before the wallet service, and calls it with its own token', async () => {
     expect((await fetch(`http://${tenant.addresses['ops']}/ready`)).status).toBe(200);
     await waitFor(() => calls.length > 0);
     expect(calls[0]).toEqual({ peer: 'service-tenant', tokenOf: 'service-tenant' });
@@ -105,7 +105,7 @@ describe('the running tenant beside a wallet service', () => {
     await waitFor(async () => /chancery_tenant_wallet_event_failures_total [1-9]/.test(await metrics()));
   });
 
-  it('catches up when the doorbell rings', async () => {
+  it('catches up on a notification', async () => {
     await log.tell('WalletCreated', factOf('person-1', 1));
     up = true;
     const metrics = () => fetch(`http://${tenant.addresses['ops']}/metrics`).then((answer) => answer.text());

@@ -8,18 +8,18 @@ import type { EventSource } from './consumer.ts';
 
 type Empty = Record<never, never>;
 
-/** The wallet service's side on a database of its own: a real outbox, and a source that reads it. */
+/** A double of the wallet service with its own database: a real outbox and a source that reads it. */
 export interface WalletLog extends EventSource {
   readonly db: Database<Empty>;
-  /** Reads so far. */
+  /** Number of reads. */
   readonly reads: number;
-  /** Most events of a page; 500 unless a test changes it. */
+  /** Maximum number of events in a page; 500 by default. */
   limit: number;
   tell(kind: WalletEventKind, ...facts: readonly WalletFact[]): Promise<void>;
-  /** An event of any kind with any content. */
+  /** Appends an event of any kind and content. */
   append(kind: string, data: unknown): Promise<void>;
-  /** Tells at once and commits when told. */
-  tellLate(kind: WalletEventKind, fact: WalletFact): Promise<{ commit(): Promise<void> }>;
+  /** Appends an event at once and commits it later. */
+  appendUncommitted(kind: WalletEventKind, fact: WalletFact): Promise<{ commit(): Promise<void> }>;
   close(): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ export async function openWalletLog(): Promise<WalletLog> {
     tell: async (kind, ...facts) => {
       for (const fact of facts) await append(kind, fact);
     },
-    tellLate: async (kind, fact) => {
+    appendUncommitted: async (kind, fact) => {
       const written = Promise.withResolvers<void>();
       const mayCommit = Promise.withResolvers<void>();
       const done = db.transact(async (tx) => {
@@ -71,7 +71,7 @@ export async function openWalletLog(): Promise<WalletLog> {
   return walletLog;
 }
 
-/** A wallet of a person, made on that day of November 2026. */
+/** A wallet of a person, created on the given day of November 2026. */
 export function factOf(ownerId: string, day: number, change: Partial<WalletFact> = {}): WalletFact {
   const walletId = randomUUID();
   return {

@@ -1,6 +1,6 @@
 /**
- * Names of derivation contexts and their slots (notes/workflow.md 10.3). This is the only list: a misspelt name
- * would derive a valid key that nobody expects. `use` says what a key of the slot does:
+ * Names of derivation contexts and their slots. This is the only list, because a misspelt name would derive a valid key
+ * that no verifier expects. `use` says what a key of the slot does:
  * `signing` signs any bytes for its owner, and for others under a grant that names the context;
  * `dedicated` signs only the statements that its own routes build, because a signature over chosen bytes would be a
  * certificate, a credential or a status list of the caller's making; `system` signs for the signing component;
@@ -37,13 +37,13 @@ export function findContext(name: string): { name: ContextName; slot: number; us
   return { name: known, ...CONTEXTS[known] };
 }
 
-/** Whether a grant may name the context; a grant of an earlier release may name others, which open nothing. */
+/** Whether a grant may name the context. Grants of earlier releases may name others, which give no access. */
 export function isGrantableContext(name: string): boolean {
   const use = findContext(name)?.use;
   return use === 'signing' || use === 'encryption';
 }
 
-/** The context whose key a path of `parseRawPath` names, or one derived from that key. */
+/** The context at or above a path of `parseRawPath`; undefined when the path is below no context. */
 export function findContextOfPath(path: string): { name: ContextName; use: ContextUse } | undefined {
   for (const name of Object.keys(CONTEXTS) as ContextName[]) {
     const { slot, use } = CONTEXTS[name];
@@ -56,7 +56,7 @@ export function contextSlot(name: ContextName): number {
   return CONTEXTS[name].slot;
 }
 
-/** The path of a slot: every level hardened, for SLIP-0010 Ed25519 has no other children. */
+/** The path of a slot: every level is hardened, because SLIP-0010 defines no other children for Ed25519. */
 export function slotPath(slot: number): string {
   return `m/44'/0'/0'/0'/${slot}'`;
 }

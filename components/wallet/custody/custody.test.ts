@@ -17,7 +17,7 @@ describe('sealed secrets', () => {
   const kek = fileKek(randomBytes(32));
   const secret = randomBytes(64);
 
-  test('open again, and never look alike', async () => {
+  test('round-trip, and two ciphertexts of one secret differ', async () => {
     const first = await sealSecret(kek, OWNER, secret);
     const second = await sealSecret(kek, OWNER, secret);
     expect(await openSecret(kek, OWNER, first)).toEqual(secret);
@@ -51,7 +51,7 @@ describe('sealed secrets', () => {
     }
   });
 
-  test('another key-encryption key is named, not tried', async () => {
+  test('a secret wrapped under another key-encryption key is reported as KEK_UNKNOWN', async () => {
     const sealed = await sealSecret(kek, OWNER, secret);
     const other = fileKek(randomBytes(32));
     await expect(openSecret(other, OWNER, sealed)).rejects.toMatchObject({ code: 'KEK_UNKNOWN' });
@@ -60,7 +60,7 @@ describe('sealed secrets', () => {
 });
 
 describe('derivation contexts', () => {
-  test('only exact names', () => {
+  test('names match exactly', () => {
     expect(findContext('platform:register-attestation')).toMatchObject({ slot: 100, use: 'signing' });
     for (const name of [
       '',
@@ -103,13 +103,13 @@ describe('derivation contexts', () => {
     },
   );
 
-  test('a raw path beside the slots of contexts stays raw', () => {
+  test('a raw path outside the slots of contexts has the use raw', () => {
     for (const path of ["m/44'/0'/0'/106'", "m/44'/0'/1'/0'/106'", "m/44'/0'/0'/0'/1060'", "m/106'"]) {
       expect(resolveDerivation(path)).toMatchObject({ use: 'raw' });
     }
   });
 
-  test('grants name the contexts of chosen bytes and of decryption alone', () => {
+  test('a grant may name only contexts that sign chosen bytes or decrypt', () => {
     const names = ['platform:register-attestation', 'platform:payload-encryption'];
     expect(names.filter(isGrantableContext)).toEqual(names);
     for (const name of ['platform:haip-issuer-signing', 'platform:docket-signing', "m/44'", 'toString']) {

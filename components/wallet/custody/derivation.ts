@@ -8,7 +8,7 @@ import {
   slotPath,
 } from './contexts.ts';
 
-/** What a caller's `derivationPath` means. */
+/** The resolved `derivationPath` of a request. */
 export interface Derivation {
   readonly path: string;
   /** the named context; absent for the primary key and raw paths */
@@ -17,8 +17,9 @@ export interface Derivation {
 }
 
 /**
- * Empty or absent is the primary key, then a name of the list, then a raw path; `undefined` when it is neither.
- * A raw path to the key of a context has the use of that context, unless that is `signing`.
+ * Resolves an empty or absent text to the primary key, a context name to its slot, and any other text to a raw path;
+ * `undefined` when the text is not a valid path. A raw path to the key of a context has the use of that context, unless
+ * that use is `signing`.
  */
 export function resolveDerivation(text: string | undefined): Derivation | undefined {
   if (text === undefined || text === '') {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type KekProvider, openBytes, sealBytes } from './kek.ts';
 
-/** What is kept of a secret: ciphertext under a data key of its own, the data key wrapped by a named KEK. */
+/** A stored secret: ciphertext under its own data key, and the data key wrapped by a named KEK. */
 export interface SealedSecret {
   readonly kekId: string;
   readonly wrappedKey: Buffer;
@@ -11,7 +11,10 @@ export interface SealedSecret {
 /** `seed`: 64-byte BIP-39 seed. `pkcs8`: DER of a key that cannot be derived (RSA). */
 export type SecretPurpose = 'seed' | 'pkcs8';
 
-/** The row a secret belongs to; bound into the ciphertext, so a secret moved to another wallet does not open. */
+/**
+ * The row that owns a secret. It is authenticated with the ciphertext, so a secret moved to another wallet cannot be
+ * decrypted.
+ */
 export interface SecretOwner {
   readonly address: string;
   readonly purpose: SecretPurpose;

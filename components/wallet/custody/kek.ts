@@ -1,12 +1,12 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { AppError } from '#core/errors/errors.ts';
 
-/** The root of the key hierarchy: wraps the data key of each wallet and never shows itself. */
+/** The root of the key hierarchy: wraps the data key of each wallet. The key itself is not exported. */
 export interface KekProvider {
   /** Name of the key that wraps new data keys; stored beside each wrapped key. */
   readonly currentId: string;
   wrap(dataKey: Buffer, aad: Buffer): Promise<Buffer>;
-  /** Refuses (`internal`, KEK_UNKNOWN or CUSTODY_TAMPERED) a key it did not wrap for this `aad`. */
+  /** @throws AppError internal KEK_UNKNOWN or CUSTODY_TAMPERED for a key that it did not wrap with this `aad`. */
   unwrap(kekId: string, wrapped: Buffer, aad: Buffer): Promise<Buffer>;
 }
 
@@ -22,7 +22,10 @@ export function sealBytes(key: Buffer, plain: Buffer, aad: Buffer): Buffer {
   return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Opens what `sealBytes` made. Throws `internal` CUSTODY_TAMPERED when a bit of key, text or `aad` differs. */
+/**
+ * Decrypts the output of `sealBytes`.
+ * @throws AppError internal CUSTODY_TAMPERED when key, ciphertext or `aad` differ
+ */
 export function openBytes(key: Buffer, sealed: Buffer, aad: Buffer): Buffer {
   if (sealed.length < NONCE_BYTES + TAG_BYTES) throw tampered();
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), {
@@ -38,7 +41,7 @@ export function openBytes(key: Buffer, sealed: Buffer, aad: Buffer): Buffer {
   }
 }
 
-/** A provider over one 32-byte key that a file (a Kubernetes Secret) holds. */
+/** A provider with one 32-byte key from a file, usually a mounted Kubernetes Secret. */
 export function fileKek(key: Buffer): KekProvider {
   if (key.length !== KEY_BYTES) {
     throw new AppError('internal', 'KEK_INVALID', `the key-encryption key must be ${KEY_BYTES} bytes`);
@@ -63,11 +66,11 @@ export function fileKek(key: Buffer): KekProvider {
   };
 }
 
-// Domain-separated, so that the identifier says nothing that helps against any other use of the key.
+// Domain-separated, so that the identifier reveals nothing about the key in its other uses.
 function fingerprint(key: Buffer): string {
   return createHash('sha256').update('chancery:kek-id:v1\n').update(key).digest('hex').slice(0, 16);
 }
 
 function tampered(cause?: unknown): AppError {
-  return new AppError('internal', 'CUSTODY_TAMPERED', 'stored key material does not open', { cause });
+  return new AppError('internal', 'CUSTODY_TAMPERED', 'stored key material cannot be decrypted', { cause });
 }

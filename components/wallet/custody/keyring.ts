@@ -7,7 +7,7 @@ import { openSecret, type SealedSecret, type SecretPurpose } from './envelope.ts
 import type { KekProvider } from './kek.ts';
 import { privateKeyAt } from './material.ts';
 
-/** What custody must know of a wallet to open it. */
+/** The facts about a wallet that decrypting its key material requires. */
 export interface KeyOwner {
   readonly id: string;
   readonly address: string;
@@ -22,7 +22,7 @@ export interface KeyringOptions {
     walletId: string,
   ) => Promise<(SealedSecret & { readonly purpose: SecretPurpose }) | undefined>;
   readonly clock: Clock;
-  /** unwrapped keys kept at a time */
+  /** maximum number of unwrapped keys in the cache */
   readonly capacity?: number;
   readonly ttlMs?: number;
 }
@@ -33,8 +33,8 @@ interface Entry {
 }
 
 /**
- * Opens wallets. Signers stay in memory in a small cache, so that a hot key costs no unwrapping; whether the wallet
- * may be used is judged by callers each time, never by the presence of a key here.
+ * Decrypts the keys of wallets. A small cache holds signers in memory, so that a frequently used key is not unwrapped
+ * each time. Callers authorise every use; a cached key grants nothing.
  */
 export class Keyring {
   readonly #options: Required<KeyringOptions>;
@@ -59,11 +59,11 @@ export class Keyring {
     return signer;
   }
 
-  /** A private key that is not kept: for decryption and exports to a cipher. */
+  /** A private key that is not cached: for decryption and exports to a cipher. */
   async privateKey(owner: KeyOwner, path: string): Promise<PrivateKey> {
     const stored = await this.#options.load(owner.id);
     if (stored === undefined) {
-      throw new AppError('internal', 'CUSTODY_MISSING', 'a wallet has no key material', {
+      throw new AppError('internal', 'CUSTODY_MISSING', 'the wallet has no key material', {
         details: { walletId: owner.id },
       });
     }
@@ -89,7 +89,7 @@ export class Keyring {
   }
 }
 
-// A wallet whose key does not make its address signs for nobody: the row was changed or the secret restored wrongly.
+// A key that does not match the wallet's public key must not sign: the row was changed or the secret wrongly restored.
 function assertOwnKey(owner: KeyOwner, key: PrivateKey): void {
   if (owner.publicKey.equals(createSigner(key).publicKey)) return;
   throw new AppError(

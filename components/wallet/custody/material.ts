@@ -7,7 +7,7 @@ import type { KeyType } from '../database/schema.ts';
 import { PRIMARY_SLOT, slotPath } from './contexts.ts';
 import type { SecretPurpose } from './envelope.ts';
 
-/** The secret that every key of a wallet comes from. Whoever holds one wipes `secret` when done. */
+/** The secret that all keys of a wallet are derived from. The holder wipes `secret` after use. */
 export interface KeyMaterial {
   readonly purpose: SecretPurpose;
   readonly secret: Buffer;
@@ -15,7 +15,7 @@ export interface KeyMaterial {
 
 const ENTROPY_BYTES = { 12: 16, 24: 32 } as const;
 
-/** A fresh seed and its words, which are shown to the owner once and kept nowhere. */
+/** A fresh seed and its mnemonic, which is returned to the owner once and never stored. */
 export function createSeed(words: 12 | 24, passphrase: string): { material: KeyMaterial; mnemonic: string } {
   const entropy = randomBytes(ENTROPY_BYTES[words]);
   const mnemonic = mnemonicFromEntropy(entropy);
@@ -38,7 +38,7 @@ export function privateKeyAt(keyType: KeyType, material: KeyMaterial, path: stri
       throw new AppError(
         'unprocessable',
         'DERIVATION_UNSUPPORTED',
-        'an RSA wallet has one key and derives none',
+        'an RSA wallet has one key and no derivation paths',
       );
     }
     return { algorithm: 'RSA-4096', privateKey: material.secret };

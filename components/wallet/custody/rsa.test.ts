@@ -3,7 +3,7 @@ import type { KeyMaterial } from './material.ts';
 import { RsaGenerator } from './rsa.ts';
 
 describe('RsaGenerator', () => {
-  test('two at a time, sixteen wait, the nineteenth is told to come back; a failure frees its place', async () => {
+  test('two run at a time, sixteen wait, the nineteenth is refused with Retry-After; a failure frees its slot', async () => {
     const gates: PromiseWithResolvers<KeyMaterial>[] = [];
     const generator = new RsaGenerator({
       make: () => {

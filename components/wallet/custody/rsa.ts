@@ -10,13 +10,13 @@ const RETRY_AFTER_SECONDS = 5;
 const generate = promisify(generateKeyPair);
 
 export interface RsaGeneratorOptions {
-  /** makes one key; the real one takes about a second of a thread */
+  /** generates one key; takes about a second of a thread in production */
   readonly make?: () => Promise<KeyMaterial>;
 }
 
 /**
- * Makes RSA keys, two at a time: each holds a thread of the pool that every other cipher of the process shares.
- * A few requests wait their turn, more are told to come back.
+ * Generates RSA keys, two at a time, because each occupies a thread of the pool that all other crypto of the process
+ * uses. A bounded queue holds further requests; beyond it they are refused with `Retry-After`.
  */
 export class RsaGenerator {
   readonly #make: () => Promise<KeyMaterial>;
@@ -40,12 +40,17 @@ export class RsaGenerator {
     }
   }
 
-  // The place passes from one to the next, so nobody can take it in between.
+  // A finished generation hands its slot directly to the next waiting request, so a new request cannot take it first.
   #turn(): Promise<void> {
     if (this.#waiting.length >= WAITING_LIMIT) {
-      throw new AppError('rate_limited', 'KEY_GENERATION_BUSY', 'too many RSA keys are being made', {
-        retryAfterSeconds: RETRY_AFTER_SECONDS,
-      });
+      throw new AppError(
+        'rate_limited',
+        'KEY_GENERATION_BUSY',
+        'too many RSA keys are being generated; try again later',
+        {
+          retryAfterSeconds: RETRY_AFTER_SECONDS,
+        },
+      );
     }
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push(resolve);

@@ -17,16 +17,16 @@ export interface WalletTable {
   owner_organization_id: WriteOnce<string | null>;
   /** role of a System wallet: `register-control` or the name of a validator */
   system_identity: WriteOnce<string | null>;
-  /** client id of a service that owns a Service wallet, and what it calls it */
+  /** client id of the service that owns a Service wallet, and the name that it gave the wallet */
   owner_service: WriteOnce<string | null>;
   service_name: WriteOnce<string | null>;
   title: string;
   description: string | null;
   key_type: WriteOnce<KeyType>;
-  /** slot of the key that `address` and `public_key` name: 0, or the context of a System wallet */
+  /** slot of the key of `address` and `public_key`: 0, or that of the context of a System wallet */
   slot: WriteOnce<number>;
   public_key: WriteOnce<Buffer>;
-  /** X25519 (32 bytes) or P-256 SPKI of slot 110; null for RSA, which encrypts to its only key */
+  /** X25519 (32 bytes) or P-256 SPKI of slot 110; null for RSA, whose only key also decrypts */
   encryption_key: WriteOnce<Buffer | null>;
   status: WalletStatus;
   created_by: WriteOnce<string>;
@@ -75,7 +75,7 @@ export interface SigningBucketTable {
   recent: Date[];
 }
 
-/** Last consensus message signed: notes/ledger.md 4.3. */
+/** The last consensus message that a validator signed on a register; prevents double signing. */
 export interface SigningGuardTable {
   register_id: string;
   validator_id: string;

@@ -11,7 +11,7 @@ export interface DecryptDeps extends AuthorityDeps {
   readonly keyring: Keyring;
 }
 
-/** A compact JWE of `text` for the recipient, made by someone who may see the wallet they write from. */
+/** A compact JWE of `text` for the recipient. The caller must be allowed to see the wallet that it encrypts from. */
 export async function encryptFrom(
   deps: AuthorityDeps,
   caller: Caller,
@@ -24,8 +24,8 @@ export async function encryptFrom(
 }
 
 /**
- * The text of a compact JWE for the wallet. The owner opens either key; a delegate needs a grant that names
- * `platform:payload-encryption` and opens that key only.
+ * The text of a compact JWE for the wallet. The owner may decrypt with either key; a delegate needs a grant that names
+ * `platform:payload-encryption` and may use that key only.
  */
 export async function decryptAs(
   deps: DecryptDeps,

@@ -6,11 +6,11 @@ import { AppError } from '#core/errors/errors.ts';
 import { PAYLOAD_ENCRYPTION } from '../custody/contexts.ts';
 import type { KeyType } from '../database/schema.ts';
 
-/** Whom a text is encrypted for. */
+/** The wallet that a text is encrypted for. */
 export interface Recipient {
   readonly address: string;
   readonly keyType: KeyType;
-  /** form of decision D3 */
+  /** Raw 32 bytes for ED25519, DER SubjectPublicKeyInfo otherwise. */
   readonly publicKey: Buffer;
   /** X25519 raw (32 bytes) or P-256 SPKI of `platform:payload-encryption`; absent for RSA */
   readonly encryptionKey: Buffer | undefined;
@@ -30,8 +30,8 @@ const KEY_WRAP = {
 } as const satisfies Record<KeyType, string>;
 
 /**
- * A compact JWE (RFC 7516, A256GCM) of UTF-8 text for one wallet (notes/workflow.md 9.2, 9.3, 10.4). `kid` names the
- * key: `{address}#platform:payload-encryption` where the wallet has one, `{address}` for its primary key.
+ * A compact JWE (RFC 7516, A256GCM) of UTF-8 text for one wallet. `kid` names the key:
+ * `{address}#platform:payload-encryption` where the wallet has one, `{address}` for its primary key.
  */
 export async function encryptFor(recipient: Recipient, text: string): Promise<string> {
   const { encryptionKey, keyType, address } = recipient;
@@ -45,7 +45,10 @@ export async function encryptFor(recipient: Recipient, text: string): Promise<st
   return new CompactEncrypt(Buffer.from(text, 'utf8')).setProtectedHeader(header).encrypt(key);
 }
 
-/** Which key of the wallet a JWE asks for. Throws `unprocessable` DECRYPT_FAILED when it is not for this wallet. */
+/**
+ * The key of the wallet that a JWE names.
+ * @throws AppError unprocessable DECRYPT_FAILED when it names another wallet
+ */
 export function requestedKey(jwe: string, address: string): 'primary' | 'payload-encryption' {
   const { kid } = readHeader(jwe);
   if (kid === undefined || kid === address) return 'primary';
@@ -54,8 +57,8 @@ export function requestedKey(jwe: string, address: string): 'primary' | 'payload
 }
 
 /**
- * The text inside a compact JWE.
- * @throws AppError unprocessable DECRYPT_FAILED, the same for every reason: a reason would be an oracle
+ * Decrypts a compact JWE.
+ * @throws AppError unprocessable DECRYPT_FAILED for every cause alike, because a distinction would be an oracle
  */
 export async function decryptWith(key: PrivateKey, jwe: string): Promise<string> {
   const keyType = key.algorithm === 'RSA-4096' ? 'RSA' : key.algorithm;
@@ -70,7 +73,7 @@ export async function decryptWith(key: PrivateKey, jwe: string): Promise<string>
   }
 }
 
-/** The X25519 public key of an Ed25519 private key: how the pair of slot 110 is published. */
+/** The X25519 public key of an Ed25519 private key; the encryption key of slot 110 is published in this form. */
 export function x25519PublicKey(seed: Uint8Array): Buffer {
   return Buffer.from(ed25519.utils.toMontgomery(ed25519.getPublicKey(seed)));
 }

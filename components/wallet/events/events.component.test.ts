@@ -25,7 +25,7 @@ import {
 } from '../testing/fixture.ts';
 import { createHttpClient, type HttpClient } from '../testing/http-client.ts';
 import { findWallet } from '../wallets/store.ts';
-import { tellWallet } from '../wallets/tell.ts';
+import { appendWalletEvent } from '../wallets/tell.ts';
 import { eventHandlers } from './rpc.ts';
 
 const ORGANIZATION = randomUUID();
@@ -56,7 +56,10 @@ describe('the event log of the wallet service', () => {
     await replica.close();
   });
 
-  /** The next events; other databases of the server hold events back too, so a test waits for what it expects. */
+  /**
+   * The next events. Transactions in other databases of the server delay events too, so a test waits for those it
+   * expects.
+   */
   async function next(count: number) {
     const page = await waitFor(async () => {
       const read = await readFrom(replica, seen);
@@ -66,7 +69,7 @@ describe('the event log of the wallet service', () => {
     return factsOf(page);
   }
 
-  test('creating and recovering tells once, with the state that a reader needs, and rings', async () => {
+  test('creating and recovering a wallet appends one event with its state and notifies consumers', async () => {
     const rings = replica.rings();
     const headers = { 'idempotency-key': 'once' };
     const body = { title: 'First', keyType: 'ED25519' };
@@ -93,7 +96,7 @@ describe('the event log of the wallet service', () => {
     expect(replica.rings() - rings).toBe(3);
   });
 
-  test('what is refused is not told and does not ring', async () => {
+  test('a refused request appends no event and notifies no consumer', async () => {
     const rings = replica.rings();
     const second = { title: 'x', keyType: 'ED25519', organizationId: ORGANIZATION };
     expect((await client.call('admin', 'POST /api/wallets', { body: second })).status).toBe(409);
@@ -103,13 +106,13 @@ describe('the event log of the wallet service', () => {
     expect(replica.rings() - rings).toBe(1);
   });
 
-  test('a wallet that commits late is not skipped by who reads meanwhile', async () => {
+  test('a consumer that reads meanwhile does not skip the event of a late commit', async () => {
     const slow = await findOwn();
     const written = Promise.withResolvers<void>();
     const mayCommit = Promise.withResolvers<void>();
     const late = replica.db.transact(async (tx) => {
       await tx.updateTable('wallets').set({ status: 'Locked' }).where('id', '=', slow.id).execute();
-      await tellWallet(tx, 'WalletStatusChanged', { ...slow, status: 'Locked' });
+      await appendWalletEvent(tx, 'WalletStatusChanged', { ...slow, status: 'Locked' });
       written.resolve();
       await mayCommit.promise;
     });
@@ -133,10 +136,10 @@ describe('the event log of the wallet service', () => {
     return wallet;
   }
 
-  test('nothing is told when the change is not committed', async () => {
+  test('a change that is rolled back appends no event', async () => {
     const wallet = await findOwn();
     const failed = replica.db.transact(async (tx) => {
-      await tellWallet(tx, 'WalletStatusChanged', { ...wallet, status: 'Deleted' });
+      await appendWalletEvent(tx, 'WalletStatusChanged', { ...wallet, status: 'Deleted' });
       throw new Error('changed my mind');
     });
     await expect(failed).rejects.toThrow('changed my mind');
@@ -144,7 +147,7 @@ describe('the event log of the wallet service', () => {
     expect((await next(1)).map((event) => event?.fact.walletId)).toEqual([after.id]);
   });
 
-  test('pages follow each other without gap or repetition, and the last one says so', async () => {
+  test('pages follow each other without gap or repetition, and the last page is marked', async () => {
     const whole = await readFrom(replica);
     expect(whole.complete).toBe(true);
     const keys: string[] = [];
@@ -160,16 +163,16 @@ describe('the event log of the wallet service', () => {
     expect((await readFrom(replica, undefined, 1_000_000)).events).toHaveLength(whole.events.length);
   });
 
-  test('keys of the system are not told', async () => {
+  test('system wallets have no events', async () => {
     const wallet = await findOwn();
     const system = { ...wallet, kind: 'System' as const, ownerUserId: undefined };
-    await replica.db.transact((tx) => tellWallet(tx, 'WalletCreated', system));
+    await replica.db.transact((tx) => appendWalletEvent(tx, 'WalletCreated', system));
     const after = await client.made('alice');
     expect((await next(1)).map((event) => event?.fact.walletId)).toEqual([after.id]);
   });
 });
 
-test('wallets that are older than the log are told by its migration, oldest first', async () => {
+test('the migration appends events for existing wallets, oldest first', async () => {
   const { log, telemetry } = testRuntime('service-wallet');
   const url = await testDatabase('wallet_older');
   const older = migrations.filter((one) => one.name < '0003');

@@ -9,12 +9,12 @@ type Methods = typeof EventService extends { readonly method: infer M } ? M : ne
 const DEFAULT_LIMIT = 500;
 const MAX_LIMIT = 1_000;
 
-/** Who owns which wallet is for those who need it: the tenant service, for the wallet_address claim (decision D31). */
+/** Only the tenant service reads the owners of wallets; it needs them for the `wallet_address` claim. */
 export function mayReadEvents(peer: RpcPeer): boolean {
   return peer.clientId === 'service-tenant';
 }
 
-/** The event log for consumers with a cursor of their own (decision D32). */
+/** The event log, for consumers that keep their own cursor. */
 export function eventHandlers(read: Reader<WalletDatabase>): RpcHandlers<Methods> {
   return {
     readEvents: async ({ after, limit: wanted }) => {

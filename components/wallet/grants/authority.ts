@@ -13,28 +13,28 @@ export interface AuthorityDeps {
   readonly db: Pick<Database<WalletDatabase>, 'read'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Told what is refused, for the audit log of the organisation. */
+  /** Collects refusals for the audit log of the organisation. */
   readonly refusals: Pick<RefusalLog, 'count'>;
 }
 
 /** One use of a wallet's keys by a caller. */
 export interface KeyUse {
   readonly act: 'wallet.sign' | 'wallet.decrypt';
-  /** as the caller wrote it, for the audit line */
+  /** as the caller sent it, for the audit line */
   readonly derivationPath: string;
-  /** the name it resolved to */
+  /** the context that it resolved to */
   readonly context: string | undefined;
   readonly hybridMode: boolean;
 }
 
-/** The platform user of a human token. Throws `forbidden` PERSON_REQUIRED for any other. */
+/** The platform user of a person's token. @throws AppError forbidden PERSON_REQUIRED for any other token. */
 export function personOf(caller: Caller): string {
   if (caller.kind !== 'user' || caller.platformUserId === undefined) throw refuse('PERSON_REQUIRED');
   return caller.platformUserId;
 }
 
 /**
- * Lets the owner pass, and others under the conditions of delegated signing.
+ * Allows the owner, and other callers under the conditions of delegated signing.
  * @throws AppError forbidden WALLET_ACCESS_DENIED after a security-audit line that names the failed condition
  */
 export async function authorizeUse(
@@ -64,7 +64,7 @@ interface Denial {
   readonly derivationPath?: string | undefined;
 }
 
-/** Tells the auditors of the organisation that owns the wallet, or else of the caller's. */
+/** Logs and counts the refusal, for the organisation that owns the wallet or else the caller's, and throws. */
 function denied(deps: AuthorityDeps, caller: Caller, wallet: Wallet, denial: Denial): never {
   const { act, reason, derivationPath } = denial;
   const { address: walletAddress } = wallet;
@@ -78,7 +78,9 @@ function denied(deps: AuthorityDeps, caller: Caller, wallet: Wallet, denial: Den
       organizationId: caller.organizationId,
       derivationPath,
     },
-    act === 'wallet.access' ? 'management of a wallet refused' : 'use of a wallet refused',
+    act === 'wallet.access'
+      ? 'managing the grants of a wallet was refused'
+      : 'use of the keys of a wallet was refused',
   );
   const organizationId = wallet.ownerOrganizationId ?? caller.organizationId;
   if (organizationId !== undefined) {
@@ -94,12 +96,12 @@ export function governs(wallet: Wallet, caller: Caller): boolean {
 
 /** Throws `forbidden` WALLET_ACCESS_DENIED, with an audit line, unless the caller governs the wallet. */
 export function authorizeGovernance(deps: AuthorityDeps, caller: Caller, wallet: Wallet): void {
-  personOf(caller); // services manage none, not even their own
+  personOf(caller); // a service manages no grants, not even on its own wallets
   if (governs(wallet, caller)) return;
   denied(deps, caller, wallet, { act: 'wallet.access', reason: 'NEITHER_OWNER_NOR_ADMINISTRATOR' });
 }
 
-/** Governors and holders of any active grant see a wallet; to others it does not exist. */
+/** Allows those who govern the wallet and holders of an active grant. @throws AppError not_found WALLET_NOT_FOUND */
 export async function authorizeView(deps: AuthorityDeps, caller: Caller, wallet: Wallet): Promise<void> {
   const person = personOf(caller);
   if (governs(wallet, caller)) return;

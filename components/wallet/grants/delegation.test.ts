@@ -28,7 +28,7 @@ describe('judgeDelegatedUse', () => {
 
   test.each([
     ['no grant', { grant: undefined }, 'GRANT_MISSING'],
-    ['expired this instant', { grant: { ...GRANT, expiresAtMs: NOW } }, 'GRANT_MISSING'],
+    ['expires at this instant', { grant: { ...GRANT, expiresAtMs: NOW } }, 'GRANT_MISSING'],
     ['revoked', { grant: { ...GRANT, ended: true } }, 'GRANT_MISSING'],
     ['read only', { grant: { ...GRANT, accessRight: 'ReadOnly' } }, 'GRANT_INSUFFICIENT'],
     ['other organisation', { callerOrganizationId: 'org-2' }, 'ORGANIZATION_MISMATCH'],
@@ -37,7 +37,7 @@ describe('judgeDelegatedUse', () => {
     ['unscoped grant', { grant: { ...GRANT, allowedContexts: [] } }, 'CONTEXT_NOT_GRANTED'],
     ['other context', { context: 'platform:blueprint-publish' }, 'CONTEXT_NOT_GRANTED'],
     [
-      'a context that an old grant names, whose key signs through its own routes',
+      'an older grant names a context whose key signs only through its own routes',
       {
         context: 'platform:haip-issuer-signing',
         grant: { ...GRANT, allowedContexts: ['platform:haip-issuer-signing', CONTEXT] },
@@ -56,7 +56,7 @@ describe('judgeDelegatedUse', () => {
     expect(judgeDelegatedUse({ ...personal, context: undefined })).toBe('CONTEXT_NOT_GRANTED');
   });
 
-  test('any one broken condition refuses, whatever the others are', () => {
+  test('a single failed condition refuses, independent of the others', () => {
     const condition = fc.record({
       ended: fc.boolean(),
       expired: fc.boolean(),
@@ -89,14 +89,14 @@ describe('judgeDelegatedUse', () => {
 });
 
 describe('judgeGrant', () => {
-  test('an organisation never grants Owner and always scopes', () => {
+  test('an organisation never grants Owner and always names contexts', () => {
     const scoped = { ownedByOrganization: true, allowedContexts: [CONTEXT] };
     expect(judgeGrant({ ...scoped, accessRight: 'ReadWrite' })).toBeUndefined();
     expect(judgeGrant({ ...scoped, accessRight: 'Owner' })).toBe('OWNER_NOT_GRANTABLE');
     expect(judgeGrant({ ...scoped, accessRight: 'ReadOnly', allowedContexts: [] })).toBe('SCOPE_REQUIRED');
   });
 
-  test('a person grants what they like', () => {
+  test('a person may grant every right, with or without contexts', () => {
     expect(
       judgeGrant({ ownedByOrganization: false, accessRight: 'Owner', allowedContexts: [] }),
     ).toBeUndefined();

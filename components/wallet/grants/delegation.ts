@@ -1,7 +1,7 @@
 import { isGrantableContext } from '../custody/contexts.ts';
 import type { AccessRight } from '../database/schema.ts';
 
-/** A grant as the rules see it; times in milliseconds since the epoch. */
+/** The facts of a grant that the rules read; times in milliseconds since the epoch. */
 export interface GrantFacts {
   readonly accessRight: AccessRight;
   readonly expiresAtMs: number | undefined;
@@ -30,10 +30,10 @@ export type DelegationRefusal =
   | 'HYBRID_MODE_REFUSED';
 
 /**
- * May someone who does not own the wallet use its keys? All conditions hold at the time of use (specification,
- * document 3, section 4): an active ReadWrite grant; for a wallet of an organisation the caller's token is of that
- * organisation and carries Administrator; the path resolves to a context the grant names; no hybrid mode.
- * `undefined` allows; otherwise the first condition that failed.
+ * Judges the use of a wallet's keys by a caller who does not own it. All conditions must hold at the time of use
+ * (specification document 3, section 4): an active ReadWrite grant; for a wallet of an organisation, the caller's token
+ * belongs to that organisation and carries Administrator; the path resolves to a context that the grant names; no
+ * hybrid mode. `undefined` allows; otherwise the first condition that failed.
  */
 export function judgeDelegatedUse(use: DelegatedUse): DelegationRefusal | undefined {
   const { grant } = use;
@@ -49,8 +49,8 @@ export function judgeDelegatedUse(use: DelegatedUse): DelegationRefusal | undefi
 }
 
 /**
- * The contexts that a grant opens. A grant of an earlier release may name keys that are no longer granted: its row stays
- * the record of what was granted, and those names open nothing.
+ * The contexts that a grant gives access to. A grant of an earlier release may name contexts that can no longer be
+ * granted: its row stays as the record, and those names give no access.
  */
 export function openContexts(grant: Pick<GrantFacts, 'allowedContexts'>): readonly string[] {
   return grant.allowedContexts.filter(isGrantableContext);
@@ -73,7 +73,7 @@ export interface GrantProposal {
   readonly allowedContexts: readonly string[];
 }
 
-/** What an Administrator may not hand out in the name of the organisation; `undefined` allows. */
+/** Judges a grant that an Administrator makes for the organisation; `undefined` allows. */
 export function judgeGrant(proposal: GrantProposal): 'OWNER_NOT_GRANTABLE' | 'SCOPE_REQUIRED' | undefined {
   if (!proposal.ownedByOrganization) return undefined;
   if (proposal.accessRight === 'Owner') return 'OWNER_NOT_GRANTABLE';

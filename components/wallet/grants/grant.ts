@@ -24,7 +24,7 @@ export interface NewGrant {
   readonly idempotencyKey: string | undefined;
 }
 
-/** Grants access (notes/workflow.md 10.6): by the owner as they like, by an Administrator scoped and never Owner. */
+/** Grants access. The owner may grant any right; an Administrator only with contexts, and never the right Owner. */
 export async function grantAccess(
   deps: GrantDeps,
   caller: Caller,
@@ -52,7 +52,7 @@ export async function grantAccess(
   return grant;
 }
 
-/** Stores the grant, or gives the one that an earlier use of the key made. */
+/** Stores the grant, or returns the grant of an earlier request with the same key. */
 async function storeGrant(
   tx: Transactor<WalletDatabase>,
   grant: Grant,
@@ -66,7 +66,7 @@ async function storeGrant(
   return undefined;
 }
 
-// The order is that of rows of earlier releases.
+// The order of the members is part of the stored hash: rows of earlier releases were hashed in it.
 function bodyOf(grant: Grant) {
   const { subject, accessRight, reason = '', expiresAtMs = 0, allowedContexts } = grant;
   return { accessRight, allowedContexts, expiresAtMs, reason, subject };
@@ -99,7 +99,7 @@ export interface AccessQuestion {
   readonly right: AccessRight;
 }
 
-/** What a subject may do with the wallet; asked by those who govern it, and by the subject. */
+/** The rights of a subject on the wallet; only those who govern the wallet and the subject itself may query them. */
 export async function checkAccess(
   deps: GrantDeps,
   caller: Caller,
@@ -141,6 +141,6 @@ function auditGrant(
 ): void {
   deps.log.info(
     { securityAudit: 'wallet.access', walletAddress: wallet.address, userId: caller.platformUserId, ...fact },
-    'access to a wallet changed',
+    'the access to a wallet was changed',
   );
 }

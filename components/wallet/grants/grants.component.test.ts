@@ -18,7 +18,7 @@ import {
 } from '../testing/fixture.ts';
 
 const ATTESTATION = 'platform:register-attestation';
-/** Contexts whose keys sign through routes of their own alone. */
+/** Contexts whose keys sign only through their own routes. */
 const DEDICATED = [
   'platform:blueprint-publish',
   'platform:credential-holder-binding',
@@ -89,7 +89,7 @@ describe('grants and organisation wallets', () => {
     expect((await call('creator', 'GET', '/api/wallets')).body.totalCount).toBe(1);
   });
 
-  test('the administrator that every installation starts with is granted access by id', async () => {
+  test('the default administrator of an installation can be granted access by id', async () => {
     callers.set('giver', person());
     const { body: wallet } = await call('giver', 'POST', '/api/wallets', {
       title: 'Own',
@@ -100,7 +100,7 @@ describe('grants and organisation wallets', () => {
     expect(granted).toMatchObject({ status: 201, body: { subject: DEFAULT_ADMIN_ID } });
   });
 
-  test('A19: expired, unscoped, demoted, other context, no context, hybrid, other organisation: 403 and an audit line each', async () => {
+  test('expired, unscoped, demoted, other context, no context, hybrid, other organisation: 403 and an audit line each', async () => {
     const { creator, wallet, organizationId } = await organization('a19');
     expect((await sign('a19', wallet.id)).status).toBe(200);
     const refusals = async (who: string, change: object, reason: string) => {
@@ -116,7 +116,7 @@ describe('grants and organisation wallets', () => {
       expect(lines).toMatchObject([
         { reason, walletAddress: wallet.walletAddress, userId: creator.platformUserId },
       ]);
-      // the organisation that owns the wallet is told, whichever one the caller acts in
+      // the refusal is reported to the organisation that owns the wallet, independent of the caller's organisation
       expect(replica.refused.slice(told)).toEqual([
         {
           organizationId,
@@ -147,7 +147,7 @@ describe('grants and organisation wallets', () => {
     await refusals('a19', {}, 'GRANT_MISSING');
   });
 
-  test('who governs no wallet manages none, and the auditors are told; of a wallet of a person, those of the caller', async () => {
+  test('a caller who does not govern a wallet cannot manage its grants; auditors see the refusal', async () => {
     const { wallet, organizationId: owning } = await organization('governed');
     const stranger = administrator(randomUUID());
     callers.set('stranger', stranger);
@@ -172,12 +172,12 @@ describe('grants and organisation wallets', () => {
       { ...access, organizationId, walletAddress: own.walletAddress },
       { ...ofWallet, walletAddress: wallet.walletAddress },
     ]);
-    // a person that acts in no organisation has no auditors
+    // without an organisation in the token there is no audit log to report to
     expect(await call('nowhere', 'GET', `/api/wallets/${own.id}/access`)).toMatchObject(denied);
     expect(replica.refused).toHaveLength(told + 3);
   });
 
-  test('an Administrator grants scoped and never Owner; a new grant replaces an expired one', async () => {
+  test('an Administrator grants only with contexts and never Owner; a new grant replaces an expired one', async () => {
     const { organizationId, creator, wallet } = await organization('granting');
     const colleague = administrator(organizationId);
     callers.set('colleague', colleague);
@@ -231,7 +231,7 @@ describe('grants and organisation wallets', () => {
     });
   });
 
-  test('Idempotency-Key: the same grant again, 409 for another body', async () => {
+  test('a repeated Idempotency-Key gives the same grant, and 409 for another body', async () => {
     const { wallet, organizationId } = await organization('repeating');
     const grant = {
       subject: randomUUID(),
@@ -261,7 +261,7 @@ describe('grants and organisation wallets', () => {
     expect(rows.rows).toHaveLength(1);
   });
 
-  test('revoked at once; check tells; strangers may neither', async () => {
+  test('a revocation takes effect at once and the check shows it; other callers may do neither', async () => {
     const { wallet, creator } = await organization('revoking');
     const subject = creator.platformUserId ?? '';
     callers.set('stranger', person());
@@ -295,7 +295,7 @@ describe('grants and organisation wallets', () => {
     expect((await call('revoking', 'GET', `/api/v1/wallets/${randomUUID()}/access`)).status).toBe(404);
   });
 
-  test('a grant of an earlier release that names dedicated contexts opens none of them, and shows none', async () => {
+  test('a grant of an earlier release that names dedicated contexts gives no access to them and lists none', async () => {
     const { wallet, creator } = await organization('legacy');
     const named = [...DEDICATED, ATTESTATION];
     await replica.db.pool.query('UPDATE wallet_grants SET allowed_contexts = $2 WHERE wallet_id = $1', [
@@ -323,7 +323,7 @@ describe('grants and organisation wallets', () => {
     expect(check.body).toMatchObject({ hasAccess: true, allowedDerivationContexts: [ATTESTATION] });
   });
 
-  test('a person shares their own wallet: reading, and signing under a named context', async () => {
+  test('a person shares a wallet for reading, and for signing under a named context', async () => {
     callers.set('owner', person());
     const friend = person();
     callers.set('friend', friend);
@@ -350,7 +350,7 @@ describe('grants and organisation wallets', () => {
     expect((await call('friend', 'GET', `/api/wallets/${wallet.id}/access`)).status).toBe(403);
   });
 
-  test('gRPC: a granted organisation wallet is listed after own ones and signs only under its context', async () => {
+  test('gRPC: a granted organisation wallet is listed after own wallets and signs only under its context', async () => {
     const { creator, wallet } = await organization('grpc');
     const { body: own } = await call('grpc', 'POST', '/api/wallets', { title: 'Own', keyType: 'ED25519' });
     const handlers = walletHandlers(replica.deps);

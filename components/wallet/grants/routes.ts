@@ -43,7 +43,7 @@ const grantBody = z.object({
     .max(32)
     .default([])
     .describe(
-      'platform:register-attestation or platform:payload-encryption; other contexts are not granted.',
+      'platform:register-attestation or platform:payload-encryption; other contexts cannot be granted.',
     ),
 });
 
@@ -55,7 +55,7 @@ const grantSchema = z.object({
   grantedBy: z.string(),
   grantedAt: z.string(),
   expiresAt: z.string().nullable(),
-  allowedDerivationContexts: z.array(z.string()).describe('Contexts that the grant opens.'),
+  allowedDerivationContexts: z.array(z.string()).describe('Contexts that the grant gives access to.'),
   isActive: z.boolean(),
 });
 

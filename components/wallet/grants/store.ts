@@ -36,7 +36,7 @@ export async function insertGrant(tx: Tx, grant: Grant): Promise<boolean> {
   return row !== undefined;
 }
 
-/** The grant that is not ended, expired or not: there is at most one of a subject. */
+/** The grant of a subject that has not ended; it may have expired. There is at most one. */
 export async function findOpenGrant(db: Db, walletId: string, subject: string): Promise<Grant | undefined> {
   const row = await db
     .selectFrom('wallet_grants')

@@ -32,8 +32,8 @@ function world() {
   return { clock, runtime, log, reported, fail };
 }
 
-describe('refusals on their way to the audit log', () => {
-  it('are gathered by the minute and handed over once', async () => {
+describe('reporting of refusals to the audit log', () => {
+  it('aggregates refusals by minute and reports them once', async () => {
     const { clock, log, reported } = world();
     const first = clock.nowMs();
     log.count(refused);
@@ -54,7 +54,7 @@ describe('refusals on their way to the audit log', () => {
     expect(reported).toHaveLength(1);
   });
 
-  it('wait while the tenant service is away, with what comes meanwhile', async () => {
+  it('keeps refusals while the tenant service is unavailable and merges new ones', async () => {
     const { runtime, log, reported, fail } = world();
     log.count(refused);
     fail(new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'away'));
@@ -66,12 +66,12 @@ describe('refusals on their way to the audit log', () => {
     await log.flush();
     expect(reported).toEqual([[expect.objectContaining({ ...refused, occurrences: 2 })]]);
     expect(runtime.lines.map(({ msg }) => msg)).toEqual([
-      'refusals cannot be reported now and wait',
+      'refusals cannot be reported to the tenant service now; they are kept and retried',
       'refusals are reported again',
     ]);
   });
 
-  it('go in parts; what was handed over before a failure is not handed over again', async () => {
+  it('reports in batches; batches reported before a failure are not repeated', async () => {
     const { log, reported, fail } = world();
     const of = (n: number) => ({ ...refused, walletAddress: `w${n}` });
     for (let n = 0; n < 2 * mostAtOnce + 7; n += 1) log.count(of(n));
@@ -85,7 +85,7 @@ describe('refusals on their way to the audit log', () => {
     expect(reported.map((some) => some.length).slice(3)).toEqual([mostAtOnce, 1]);
   });
 
-  it('that are not taken stand in the own log and hold up no others', async () => {
+  it('logs refusals that the tenant service rejects and goes on with the next ones', async () => {
     const { runtime, log, reported, fail } = world();
     log.count(refused);
     fail(new AppError('forbidden', 'FORBIDDEN', 'no scope'));
@@ -97,7 +97,7 @@ describe('refusals on their way to the audit log', () => {
     expect(reported).toMatchObject([[{ platformUserId: 'ben', occurrences: 1 }]]);
   });
 
-  it('are bounded: what is too many is told in the own log', () => {
+  it('bounds the pending refusals and logs the excess', () => {
     const { runtime, log } = world();
     for (let n = 0; n < 10_001; n += 1) log.count({ ...refused, walletAddress: `w${n}` });
     log.count({ ...refused, walletAddress: 'w5' });

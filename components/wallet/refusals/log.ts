@@ -2,7 +2,7 @@ import { isAppError } from '#core/errors/errors.ts';
 import type { Clock } from '#kit/clock/clock.ts';
 import type { Logger } from '#kit/log/log.ts';
 
-/** What this service has refused to somebody, for the audit log of an organisation. */
+/** A refusal by this service, for the audit log of an organisation. */
 export interface Refused {
   readonly organizationId: string;
   readonly action: string;
@@ -11,7 +11,7 @@ export interface Refused {
   readonly platformUserId: string;
 }
 
-/** The same refusals of a minute. */
+/** Equal refusals within one minute, with their count. */
 export interface GatheredRefusal extends Refused {
   readonly occurredAtMs: number;
   readonly occurrences: number;
@@ -20,18 +20,19 @@ export interface GatheredRefusal extends Refused {
 export interface RefusalLogOptions {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Hands refusals to the tenant service, at most `mostAtOnce` of them. */
+  /** Reports at most `mostAtOnce` refusals to the tenant service. */
   readonly report: (gathered: readonly GatheredRefusal[]) => Promise<void>;
 }
 
 export const mostAtOnce = 500;
-/** Kept while the tenant service is away; more than these are only in the process's own log, which says so. */
-const mostKept = 10_000;
+/** Bound of pending refusals while the tenant service is unavailable; the excess is only logged. */
+const maxPending = 10_000;
 const minuteMs = 60_000;
 
 /**
- * Gathers refusals, so that somebody who tries on and on costs a call and a row a minute, and hands them over. What cannot be
- * handed over now is kept and handed over later: a refusal waits for nobody.
+ * Aggregates refusals by minute, so that a client that repeats a refused request costs one call and one row a minute,
+ * and reports them in the background. Refusals that cannot be reported are kept for the next flush; requests never
+ * wait.
  */
 export class RefusalLog {
   readonly #options: RefusalLogOptions;
@@ -46,21 +47,21 @@ export class RefusalLog {
     this.#add({ ...refused, occurredAtMs: this.#options.clock.nowMs(), occurrences: 1 });
   }
 
-  /** Hands over what was gathered; never rejects. */
+  /** Reports the pending refusals; never rejects. */
   async flush(): Promise<void> {
     const gathered = [...this.#gathered.values()];
     this.#gathered = new Map();
     for (let from = 0; from < gathered.length; from += mostAtOnce) {
       const some = gathered.slice(from, from + mostAtOnce);
-      const isKept = await this.#handOver(some);
-      if (isKept) continue;
+      const isDone = await this.#report(some);
+      if (isDone) continue;
       for (const each of gathered.slice(from)) this.#add(each);
       return;
     }
   }
 
-  /** False when it is to be tried again. */
-  async #handOver(some: readonly GatheredRefusal[]): Promise<boolean> {
+  /** False when the report must be retried. */
+  async #report(some: readonly GatheredRefusal[]): Promise<boolean> {
     const { log, report } = this.#options;
     try {
       await report(some);
@@ -71,11 +72,15 @@ export class RefusalLog {
       if (isAppError(error, 'invalid') || isAppError(error, 'forbidden')) {
         log.error(
           { err: error, refusals: some },
-          'the tenant service does not take refusals of this service',
+          'the tenant service rejects the reported refusals; they are not in its audit log',
         );
         return true;
       }
-      if (!this.#isFailing) log.warn({ err: error }, 'refusals cannot be reported now and wait');
+      if (!this.#isFailing)
+        log.warn(
+          { err: error },
+          'refusals cannot be reported to the tenant service now; they are kept and retried',
+        );
       this.#isFailing = true;
       return false;
     }
@@ -85,12 +90,15 @@ export class RefusalLog {
     const { organizationId, action, reason, walletAddress, platformUserId, occurredAtMs } = one;
     const minute = Math.floor(occurredAtMs / minuteMs);
     const key = JSON.stringify([organizationId, action, reason, walletAddress, platformUserId, minute]);
-    const known = this.#gathered.get(key);
-    if (known === undefined && this.#gathered.size >= mostKept) {
-      this.#options.log.warn({ refused: one }, 'a refusal is not reported: too many wait');
+    const pending = this.#gathered.get(key);
+    if (pending === undefined && this.#gathered.size >= maxPending) {
+      this.#options.log.warn(
+        { refused: one },
+        'a refusal is not reported to the audit log: too many are pending',
+      );
       return;
     }
-    const occurrences = one.occurrences + (known?.occurrences ?? 0);
-    this.#gathered.set(key, { ...(known ?? one), occurrences });
+    const occurrences = one.occurrences + (pending?.occurrences ?? 0);
+    this.#gathered.set(key, { ...(pending ?? one), occurrences });
   }
 }

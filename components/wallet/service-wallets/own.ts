@@ -12,12 +12,12 @@ export type OwnDeps = Pick<CreateDeps, 'db' | 'kek' | 'clock'>;
 const wordCount = 24;
 
 /**
- * The wallet that a service calls by a name (decision D50): made by the first call, the same for ever after, also when
- * several call at once. Its words are shown to nobody: the wallet lives and is backed up with this service.
+ * The wallet of a service under a name. The first call creates it; every later or concurrent call returns the same
+ * wallet. Its mnemonic is never returned: the wallet is stored and backed up with this service.
  */
 export async function ownWallet(deps: OwnDeps, { clientId }: Caller, name: string): Promise<Wallet> {
-  const known = await findServiceWallet(deps.db.read, { clientId, name });
-  if (known !== undefined) return known;
+  const existing = await findServiceWallet(deps.db.read, { clientId, name });
+  if (existing !== undefined) return existing;
   const { material } = createSeed(wordCount, '');
   const keys = await makeKeys(deps.kek, 'ED25519', material, PRIMARY_SLOT);
   const wallet: Wallet = {
@@ -41,7 +41,7 @@ export async function ownWallet(deps: OwnDeps, { clientId }: Caller, name: strin
   };
   return deps.db.transact(async (tx) => {
     if (await insertWallet(tx, wallet, keys.secret)) return wallet;
-    // Somebody made it in this moment: theirs is the wallet.
+    // A concurrent call created the wallet first; its wallet is returned.
     return (await findServiceWallet(tx, { clientId, name })) ?? wallet;
   });
 }

@@ -6,7 +6,7 @@ import { type OwnDeps, ownWallet } from './own.ts';
 
 const name = z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/);
 
-/** Wallets that the operator owns. Never reachable through the gateway. */
+/** Wallets that the operator owns. The gateway does not route to them. */
 export function mountServiceWalletRoutes(app: App, deps: OwnDeps): void {
   app.put(
     '/api/internal/service-wallets/:name',
@@ -15,7 +15,7 @@ export function mountServiceWalletRoutes(app: App, deps: OwnDeps): void {
       schema: {
         operationId: 'ensureServiceWallet',
         tags: ['Operator'],
-        summary: 'The wallet of the caller under a name, made when there is none',
+        summary: 'The wallet of the caller under a name, created when it does not exist',
         params: z.object({ name }),
         response: {
           200: z.object({

@@ -73,7 +73,7 @@ describe('wallets of services', () => {
     );
   };
 
-  test('one of a name is made once, also when two replicas are asked at the same time', async () => {
+  test('a wallet of a name is created once, also by concurrent requests to two replicas', async () => {
     const other = appOf(second);
     const answers = await Promise.all(
       Array.from({ length: 8 }, (_, index) => put('registers', 'operator', index % 2 === 0 ? app : other)),
@@ -98,16 +98,16 @@ describe('wallets of services', () => {
     expect(rows[0]?.count).toBe(2);
   });
 
-  test.each(['register', 'admin', 'alice'])('none is made for %s', async (who) => {
+  test.each(['register', 'admin', 'alice'])('the caller %s gets none', async (who) => {
     const refused = await put('registers', who);
     expect([refused.statusCode, refused.json().code]).toEqual([403, 'FORBIDDEN']);
   });
 
-  test('a name is a word', async () => {
+  test('a malformed name is refused', async () => {
     for (const name of ['A', 'a_b', '-a', 'a'.repeat(64)]) expect((await put(name)).statusCode).toBe(404);
   });
 
-  test('their owner signs with them, and attests with their own key', async () => {
+  test('the owning service signs with them and attests with the primary key', async () => {
     const { walletAddress, publicKey } = (await put('registers')).json();
     const { key } = await sign(walletAddress, 'operator');
     expect(key).toMatchObject({ walletAddress, publicKey, algorithm: 'ED25519' });
@@ -130,7 +130,7 @@ describe('wallets of services', () => {
     expect(verify(null, digest, spki, signature)).toBe(true);
   });
 
-  test('their owner finds them among its own, nobody else does', async () => {
+  test('they are listed for the owning service only', async () => {
     const { walletAddress } = (await put('registers')).json();
     const list = async (who: string) => {
       const subject = callers[who];
@@ -143,7 +143,7 @@ describe('wallets of services', () => {
     expect(await list('alice')).toEqual([]);
   });
 
-  test('nobody else signs with them, not even other services or administrators', async () => {
+  test('other services, people and administrators cannot sign with them', async () => {
     const { walletAddress } = (await put('registers')).json();
     await expect(sign(walletAddress, 'register')).rejects.toMatchObject({ code: 'PERSON_REQUIRED' });
     await expect(sign(walletAddress, 'alice')).rejects.toMatchObject({ code: 'WALLET_ACCESS_DENIED' });
@@ -151,7 +151,7 @@ describe('wallets of services', () => {
     await expect(sign(walletAddress, 'nobody')).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
   });
 
-  test('their owner gets no key of the system, and grants nothing', async () => {
+  test('the owning service can neither use system contexts nor grant access', async () => {
     const { walletAddress } = (await put('registers')).json();
     for (const path of [
       'platform:register-control',
@@ -173,7 +173,7 @@ describe('wallets of services', () => {
     expect([refused.statusCode, refused.json().code]).toEqual([403, 'PERSON_REQUIRED']);
   });
 
-  test('they are not told as wallets of anybody', async () => {
+  test('they have no events in the log', async () => {
     await put('registers');
     const { rows } = await sql<{ count: number }>`SELECT count(*)::int AS count FROM outbox`.execute(
       replica.db.read as never,

@@ -38,7 +38,7 @@ describe('attestation keys', () => {
     return handlers().signDigest(request as never, rpcContext('service-register', { subject }));
   };
 
-  test('of an organisation it is the derived key, the same one that then signs', async () => {
+  test('an organisation attests with the derived key that also signs', async () => {
     const [byAddress, byId] = await find(organization.walletAddress, organization.id);
     expect(byAddress).toMatchObject({
       wallet: organization.walletAddress,
@@ -51,7 +51,7 @@ describe('attestation keys', () => {
     expect(key).toEqual(byAddress?.key);
   });
 
-  test('of a person it is the wallet’s own key, of any type', async () => {
+  test('a person attests with the primary key of the wallet, of any type', async () => {
     for (const keyType of ['ED25519', 'NISTP256', 'RSA']) {
       const wallet = await client.made('alice', keyType);
       expect(await find(wallet.walletAddress)).toEqual([

@@ -9,7 +9,7 @@ import type { SignDeps } from './sign.ts';
 /** The key that attests for a wallet in the roster of a register. */
 export interface AttestationKey {
   readonly walletAddress: string;
-  /** empty for the wallet's own key */
+  /** empty for the primary key of the wallet */
   readonly derivationContext: string;
   readonly algorithm: Algorithm;
   readonly publicKey: Uint8Array;
@@ -22,9 +22,9 @@ export interface AttestationKeyDeps {
 }
 
 /**
- * The key that a wallet, by id or address, attests with; undefined for none and for system keys. Nobody signs with the
- * primary key of an organisation's wallet: delegated signing needs a named context, so a key of its own attests for it.
- * A public key is no secret, so whoever reaches this may know it; who may sign with it is judged when they sign.
+ * The key that a wallet, by id or address, attests with; undefined for an unknown wallet and for system keys. A wallet
+ * of an organisation attests with a derived key, because delegated signing needs a named context and never uses the
+ * primary key. Reading needs no authorisation, because the public key is not a secret; signing with it does.
  */
 export async function findAttestationKey(
   deps: AttestationKeyDeps,

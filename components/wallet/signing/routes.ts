@@ -24,7 +24,7 @@ const signBody = z.object({
     .optional()
     .describe(
       'Context name, platform:register-attestation; raw paths for owners only. The keys of all other contexts sign ' +
-        'through the routes of their purpose alone: 403 DERIVATION_CONTEXT_RESERVED, by name and by raw path.',
+        'only through the routes of their purpose: 403 DERIVATION_CONTEXT_RESERVED, by name and by raw path.',
     ),
   isPreHashed: z.boolean().default(false),
   hybridMode: z.boolean().default(false),

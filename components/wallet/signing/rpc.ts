@@ -17,10 +17,10 @@ import { type SignDeps, signAs } from './sign.ts';
 type Methods = typeof WalletService extends { readonly method: infer M } ? M : never;
 
 const MAX_ADDRESSES = 256;
-/** More than a roster holds; each one may cost opening a wallet. */
+/** Above the size of a roster; each key may require decrypting a wallet. */
 const MAX_ATTESTATION_KEYS = 64;
 
-/** Handlers for the other services of the installation; users' authority comes with `x-subject-token`. */
+/** Handlers for the other services of the installation; `x-subject-token` carries the authority of a person. */
 export function walletHandlers(deps: SignDeps): RpcHandlers<Methods> {
   return {
     findWallets: async ({ addresses }) => {

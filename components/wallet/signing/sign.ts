@@ -17,7 +17,7 @@ export interface SignRequest {
   /** `data` is a 32-byte digest: signed as such by P-256 and RSA, as the message by Ed25519 */
   readonly preHashed: boolean;
   readonly derivationPath: string | undefined;
-  /** refused when it is not the wallet's; absent skips the comparison */
+  /** refused when it does not match the wallet; absent skips the comparison */
   readonly algorithm: string | undefined;
   readonly hybridMode: boolean;
 }
@@ -26,17 +26,17 @@ export interface Signed {
   readonly wallet: Wallet;
   readonly algorithm: Algorithm;
   readonly signature: Uint8Array;
-  /** of the key that signed, which is a derived one under a context */
+  /** of the key that signed: a derived key when a context was named */
   readonly publicKey: Uint8Array;
   readonly keyAddress: string;
 }
 
-/** Uses of keys that sign the bytes a caller chooses. */
+/** Key uses that may sign bytes chosen by the caller. */
 const SIGNABLE: readonly Derivation['use'][] = ['primary', 'raw', 'signing'];
 
 /**
- * Signs as the caller with a wallet by id or address (notes/workflow.md 10.4, decision D31).
- * Order of judgement: existence, authority, shape of the request, state of the wallet.
+ * Signs as the caller with a wallet by id or address.
+ * Checks run in this order: existence, authority, shape of the request, state of the wallet.
  */
 export async function signAs(
   deps: SignDeps,

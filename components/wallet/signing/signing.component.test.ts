@@ -85,7 +85,7 @@ describe('signing and encryption', () => {
       expect(openSslVerify(wallet, message, preHashed.body.signature)).toBe(true);
     });
 
-    test('encrypt and decrypt; every tampered part is refused alike', async () => {
+    test('encrypt and decrypt; every tampered part gets the same refusal', async () => {
       const wallet = await client.made('alice', keyType);
       const sealed = await client.call('bob', `POST /api/wallets/${(await client.made('bob')).id}/encrypt`, {
         body: { data: 'Grüße, 世界', recipientWalletId: wallet.walletAddress },
@@ -121,7 +121,7 @@ describe('signing and encryption', () => {
     });
   });
 
-  test('a stranger who knows only the wallet’s public key can write to it; a delegate cannot open that', async () => {
+  test('text encrypted with only the public key of the wallet is decrypted by the owner and not by a delegate', async () => {
     for (const keyType of ['ED25519', 'NISTP256']) {
       const wallet = await client.made('alice', keyType);
       const raw = Buffer.from(wallet.publicKey, 'base64');
@@ -171,7 +171,7 @@ describe('signing and encryption', () => {
     }
   });
 
-  test('refusals of sign: who, what, which state', async () => {
+  test('refusals of sign: caller, request and state of the wallet', async () => {
     const wallet = await client.made('alice');
     const sign = (who: string, body: object, id = wallet.id) =>
       client.call(who, `POST /api/wallets/${id}/sign`, { body });
@@ -207,7 +207,7 @@ describe('signing and encryption', () => {
     });
   });
 
-  test('keys of dedicated contexts sign no chosen bytes: by name, by raw path, over HTTP and gRPC', async () => {
+  test('keys of dedicated contexts do not sign chosen bytes: by name, by raw path, over HTTP and gRPC', async () => {
     const names = [
       'platform:blueprint-publish',
       'platform:persona-vault',
@@ -256,7 +256,7 @@ describe('signing and encryption', () => {
     }
   });
 
-  test('a locked wallet neither signs nor decrypts, though its key is in memory', async () => {
+  test('a locked wallet neither signs nor decrypts, even with its key in the cache', async () => {
     const wallet = await client.made('alice');
     const body = { data: 'AAAA', algorithm: 'ED25519' };
     expect((await client.call('alice', `POST /api/wallets/${wallet.id}/sign`, { body })).status).toBe(200);

@@ -64,7 +64,7 @@ describe('signing component, docket path', () => {
     return row.public_key;
   }
 
-  test('makes the bytes itself and signs each kind of message with the identity key', async () => {
+  test('builds the bytes from the fields and signs each kind of message with the identity key', async () => {
     const registerId = newRegister();
     const stream = await opened(first, 'validator-0');
     const publicKey = await storedKey('validator-0');
@@ -109,7 +109,7 @@ describe('signing component, docket path', () => {
     expect(first.runtime.lines.filter((line) => line['msg'] === 'docket signature')).toHaveLength(5);
   });
 
-  test('A20: same position with another digest and every lower position are refused, the same message is not', async () => {
+  test('same position with another digest and every lower position are refused, the same message is not', async () => {
     const registerId = newRegister();
     const stream = await opened(first, 'validator-1');
     const wire = message(registerId, { height: 10n, round: 3, type: 2 });
@@ -142,7 +142,7 @@ describe('signing component, docket path', () => {
     expect(new Set(rows.map((row) => row.reason))).toEqual(new Set(['DOUBLE_SIGN_REFUSED']));
   });
 
-  test('a newer stream fences the older one, on another replica too; the old one is told and ended', async () => {
+  test('a newer stream fences the older one, on another replica too; the old one gets SIGNER_FENCED and ends', async () => {
     const registerId = newRegister();
     const old = await opened(first, 'validator-2');
     expect((await old.vote(message(registerId))).case).toBe('signed');
@@ -168,7 +168,7 @@ describe('signing component, docket path', () => {
     await young.close();
   });
 
-  test('a race of two streams at one position releases at most one digest', async () => {
+  test('of two streams that race at one position at most one digest is signed', async () => {
     const left = await opened(first, 'validator-3');
     for (let height = 1n; height <= 40n; height += 1n) {
       const registerId = newRegister();
@@ -229,7 +229,7 @@ describe('signing component, docket path', () => {
     await stream.close();
   });
 
-  test('many registers on one stream are answered, each with its own request', async () => {
+  test('many registers share one stream; each answer carries the id of its request', async () => {
     const stream = await opened(first, 'validator-5');
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, i) => stream.vote(message(newRegister(), { height: BigInt(i) }))),
@@ -251,7 +251,7 @@ describe('signing component, docket path', () => {
     await Promise.all(streams.map((stream) => stream.close()));
   });
 
-  test('A20: who opens again keeps its epoch, unless a newer one was taken in the meantime', async () => {
+  test('a stream that opens again keeps its epoch, unless a newer one was taken in the meantime', async () => {
     const epochOf = async (replica: Replica, held: bigint) => {
       const stream = new SignerStream(replica, 'validator-cut');
       const { case: kind, value } = await stream.open('validator-cut', held);
@@ -263,7 +263,7 @@ describe('signing component, docket path', () => {
     expect(await epochOf(second, 0n)).toBe(2n);
     expect(await epochOf(first, 1n)).toBe('SIGNER_FENCED');
     expect(await epochOf(first, 2n)).toBe(2n);
-    // a database from before the third start
+    // a held epoch above the stored one, as after a restore of an older database
     expect(await epochOf(second, 3n)).toBe(3n);
     expect(await epochOf(first, 2n)).toBe('SIGNER_FENCED');
   });
@@ -274,7 +274,7 @@ describe('signing component, docket path', () => {
     ['the register service', 'service-register', 'service-register', true],
     ['the register service posing as a validator', 'service-register', 'validator-0', true],
   ] as const)(
-    'A31: %s may not open a signer, with a row',
+    '%s may not open a signer; the refusal has a row',
     async (_name, clientId, validatorId, canSignSystem) => {
       const count = async () =>
         Number(
@@ -342,7 +342,7 @@ describe('signing component, docket path', () => {
     await stream.close();
   });
 
-  test('whatever the order of asking, what is released only ever rises', async () => {
+  test('for every order of requests the signed positions only rise', async () => {
     const stream = await opened(first, 'validator-7');
     const ask = fc.record({
       height: fc.integer({ min: 1, max: 4 }),
@@ -382,7 +382,7 @@ describe('signing component, docket path', () => {
     await back.close();
   });
 
-  test('the key comes back the same after every cache is gone', async () => {
+  test('the key is the same after all caches are cleared', async () => {
     const third = await openReplica(first);
     const before = await storedKey('validator-0');
     const stream = new SignerStream(third, 'validator-0');

@@ -53,7 +53,7 @@ describe('signing component, control path', () => {
       .execute();
   }
 
-  test('signs the digest it makes itself, with one key on every replica, and writes the row', async () => {
+  test('signs the digest that it computes, with the same key on every replica, and writes the row', async () => {
     const wanted = request();
     const answer = await systemSignerHandlers(first.deps).signControl(wanted, REGISTER);
     const key = await systemSignerHandlers(second.deps).getSystemKey(
@@ -81,7 +81,7 @@ describe('signing component, control path', () => {
     ]);
   });
 
-  test('A31: the eleventh signature in a minute is refused, counted over two replicas, with a row each', async () => {
+  test('the eleventh signature in a minute is refused, counted over two replicas, with a row each', async () => {
     const { registerId } = request();
     const replicas = [first, second];
     const attempts = Array.from({ length: 14 }, (_, i) => {
@@ -145,7 +145,7 @@ describe('signing component, control path', () => {
       code: 'SIGNING_NOT_ALLOWED',
     },
     { what: 'another service', ...register, clientId: 'service-tenant', code: 'SIGNING_NOT_ALLOWED' },
-  ])('A31: $what is refused with a row', async ({ clientId, canSignSystem, change, code }) => {
+  ])('$what is refused with a row', async ({ clientId, canSignSystem, change, code }) => {
     const wanted = request(change);
     const context = rpcContext(clientId, { canSignSystem });
     const attempt = systemSignerHandlers(first.deps).signControl(wanted, context);
@@ -181,7 +181,7 @@ describe('signing component, control path', () => {
     expect(await auditOf(wanted.registerId.slice(0, 128))).toMatchObject([{ decision: 'Refused' }]);
   });
 
-  test('a checkpoint of the register is signed from its own bucket, nothing else is', async () => {
+  test('only a checkpoint of the register is signed, and counts in its own bucket', async () => {
     const { registerId } = request();
     const root = randomBytes(32).toString('base64');
     const body = `${testInstallation}/registers/${registerId}\n12\n${root}\n`;
@@ -216,7 +216,7 @@ describe('signing component, control path', () => {
     expect(rows.filter((row) => row.decision === 'Refused')).toHaveLength(wrong.length);
   });
 
-  test('the installation attests that it owns a register, in its own name alone', async () => {
+  test('the installation attests that it owns a register, only in its own name', async () => {
     const { registerId } = request();
     const facts = {
       registerId,

@@ -51,7 +51,7 @@ async function secrets(): Promise<number | undefined> {
   return rows[0]?.count;
 }
 
-test('the keys of one validator go with their secrets, nobody else’s; who comes back gets a new one', async () => {
+test('the keys of one validator and their secrets are deleted; others stay; a returning validator gets a new key', async () => {
   const [gone, other, control] = await Promise.all([
     validatorKey(replica.deps, 'validator-main-4'),
     validatorKey(replica.deps, 'validator-main-40'),
@@ -66,7 +66,7 @@ test('the keys of one validator go with their secrets, nobody else’s; who come
   expect((await validatorKey(replica.deps, 'validator-main-4')).address).not.toBe(gone.address);
 });
 
-test.each(['validator', 'alice'])('none is destroyed for %s', async (who) => {
+test.each(['validator', 'alice'])('the caller %s may not destroy keys', async (who) => {
   const before = await secrets();
   expect((await destroy('validator-main-0', who)).statusCode).toBe(403);
   expect(await secrets()).toBe(before);

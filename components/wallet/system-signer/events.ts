@@ -1,6 +1,6 @@
 import type { Telemetry } from '#kit/telemetry/telemetry.ts';
 
-/** What the signing component counts; a refused double sign is the one to alert on. */
+/** Counters of the signing component. Alert on a refused double sign. */
 export interface SignerEvents {
   /** `kind`: control, checkpoint, proposal, prevote, precommit, attestation, rejection, possession, suspension. */
   signed(kind: string): void;

@@ -29,34 +29,34 @@ export interface SystemKeyDeps {
 
 export interface SystemKey {
   readonly signer: Signer;
-  /** of the key itself */
+  /** address of the key */
   readonly address: string;
 }
 
 const CONTROL_IDENTITY = 'register-control';
 
-/** The installation's one key for genesis, control transactions and checkpoints; made when it is missing. */
+/** The key of the installation for genesis, control transactions and checkpoints; created when it is missing. */
 export function controlKey(deps: SystemKeyDeps): Promise<SystemKey> {
   return systemKey(deps, CONTROL_IDENTITY, REGISTER_CONTROL);
 }
 
-/** The first key of a validator, made on first use for its identity (decision D22). */
+/** The first key of a validator, created on its first use. Each validator has a seed of its own. */
 export function validatorKey(deps: SystemKeyDeps, validatorId: string): Promise<SystemKey> {
   return systemKey(deps, validatorId, DOCKET_SIGNING);
 }
 
-/** A rotation makes one more key of an identity; each has a seed of its own. Older ones stay, for registers that name them. */
-const MOST_KEYS = 1_000;
+/** A rotation creates one more key of an identity. Older keys stay, because rosters of registers may name them. */
+const MAX_KEYS = 1_000;
 
 function identityOf(validatorId: string, ordinal: number): string {
   return ordinal === 1 ? validatorId : `${validatorId}/${ordinal}`;
 }
 
-/** All keys of a validator that were made, the first one first. */
+/** All keys of a validator in the order of their creation. */
 async function walletsOf(deps: SystemKeyDeps, validatorId: string): Promise<Wallet[]> {
-  const known = await listSystemWallets(deps.db.read, validatorId);
-  const named = new Map(known.map((wallet) => [wallet.systemIdentity, wallet]));
-  return known.flatMap((_, index) => named.get(identityOf(validatorId, index + 1)) ?? []);
+  const wallets = await listSystemWallets(deps.db.read, validatorId);
+  const byIdentity = new Map(wallets.map((wallet) => [wallet.systemIdentity, wallet]));
+  return wallets.flatMap((_, index) => byIdentity.get(identityOf(validatorId, index + 1)) ?? []);
 }
 
 function isOf({ publicKey }: Wallet, key: string): boolean {
@@ -64,9 +64,9 @@ function isOf({ publicKey }: Wallet, key: string): boolean {
 }
 
 /**
- * One of a validator's keys.
- * @param publicKey standard base64; undefined for the one that was made last
- * @throws AppError not_found SIGNING_KEY_UNKNOWN when the key is none of this validator's
+ * Gets a key of a validator.
+ * @param publicKey standard base64; undefined for the newest key
+ * @throws AppError not_found SIGNING_KEY_UNKNOWN when this validator has no such key
  */
 export async function heldValidatorKey(
   deps: SystemKeyDeps,
@@ -80,8 +80,8 @@ export async function heldValidatorKey(
 }
 
 /**
- * The key of a validator that follows another one of its keys, made when there is none: what a rotation rotates to. The
- * same question has the same answer, so a rotation that was asked for twice makes one key.
+ * The successor of a key of a validator, created when it does not exist; a rotation changes to it. The function is
+ * idempotent, so a repeated rotation request creates one key.
  * @throws AppError not_found SIGNING_KEY_UNKNOWN, conflict SIGNING_KEYS_EXHAUSTED
  */
 export async function nextValidatorKey(
@@ -90,15 +90,15 @@ export async function nextValidatorKey(
   afterPublicKey: string,
 ): Promise<SystemKey> {
   const wallets = await walletsOf(deps, validatorId);
-  const place = wallets.findIndex((each) => isOf(each, afterPublicKey));
-  if (place === -1) throw refuse('SIGNING_KEY_UNKNOWN');
-  const ordinal = place + 2;
-  if (ordinal > MOST_KEYS) throw refuse('SIGNING_KEYS_EXHAUSTED');
+  const index = wallets.findIndex((each) => isOf(each, afterPublicKey));
+  if (index === -1) throw refuse('SIGNING_KEY_UNKNOWN');
+  const ordinal = index + 2;
+  if (ordinal > MAX_KEYS) throw refuse('SIGNING_KEYS_EXHAUSTED');
   return systemKey(deps, identityOf(validatorId, ordinal), DOCKET_SIGNING);
 }
 
-// Each identity has a seed of its own rather than a branch of one system seed: a lost or retired member takes nothing
-// else with it. The address is that of the key at the context's slot, the only one that is ever used.
+// Each identity has its own seed instead of a branch of one system seed, so the loss of one identity affects no other.
+// The address is that of the key at the slot of the context, the only key of the seed in use.
 async function systemKey(deps: SystemKeyDeps, identity: string, context: ContextName): Promise<SystemKey> {
   const found = await findSystemWallet(deps.db.read, identity);
   return openKey(deps, found ?? (await makeSystemWallet(deps, identity, context)), context);
@@ -136,16 +136,16 @@ async function makeSystemWallet(
     createdAtMs: deps.clock.nowMs(),
   };
   const inserted = await deps.db.transact((tx) => insertWallet(tx, wallet, keys.secret));
-  // Another replica was first: its row is committed, for the insert waited for it.
-  const made = inserted ? wallet : await findSystemWallet(deps.db.read, identity);
-  if (made === undefined) throw refuse('WALLET_NOT_FOUND');
-  return made;
+  // When another replica inserted first, its row is committed by now, because the insert waited for that transaction.
+  const stored = inserted ? wallet : await findSystemWallet(deps.db.read, identity);
+  if (stored === undefined) throw refuse('WALLET_NOT_FOUND');
+  return stored;
 }
 
 /**
- * Destroys all keys of a validator that left for good; should it ever come back, it gets a new one. What was signed with
- * them is verified by public keys, which the ledger holds.
- * @returns how many there were
+ * Destroys all keys of a permanently removed validator; if it returns, it gets a new key. Existing signatures stay
+ * verifiable, because the ledger stores the public keys.
+ * @returns the number of destroyed keys
  */
 export function destroyValidatorKeys(
   { db }: Pick<SystemKeyDeps, 'db'>,

@@ -53,7 +53,7 @@ describe('Lanes', () => {
     expect(later).toBe(false);
   });
 
-  test('an end lets a waiting writer go and running tasks answer', async () => {
+  test('an end releases a waiting writer, and running tasks still answer', async () => {
     const lanes = new Lanes<number>(1);
     const gate = Promise.withResolvers<number>();
     const admitted = lanes.admit('a', () => gate.promise);

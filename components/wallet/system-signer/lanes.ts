@@ -1,4 +1,7 @@
-/** Work that arrives on one stream: in order within a lane, side by side across lanes, answers as they come. */
+/**
+ * Runs the tasks of a stream: sequentially within a lane, concurrently across lanes. Answers are yielded as they
+ * complete.
+ */
 export class Lanes<T> implements AsyncIterable<T> {
   readonly #limit: number;
   readonly #tails = new Map<string, Promise<void>>();
@@ -8,7 +11,7 @@ export class Lanes<T> implements AsyncIterable<T> {
   #wakeReader: (() => void) | undefined;
   #wakeWriter: (() => void) | undefined;
 
-  /** @param limit tasks at a time; `admit` waits beyond it */
+  /** @param limit maximum number of admitted tasks; `admit` waits beyond it */
   constructor(limit: number) {
     this.#limit = limit;
   }
@@ -17,13 +20,13 @@ export class Lanes<T> implements AsyncIterable<T> {
     return this.#end !== undefined;
   }
 
-  /** Runs the task when those before it in its lane are done. Resolves when another task may be admitted. */
+  /** Runs the task after the earlier tasks of its lane. Resolves when another task may be admitted. */
   async admit(lane: string, task: () => Promise<T>): Promise<void> {
     this.#running += 1;
     const before = this.#tails.get(lane) ?? Promise.resolve();
     const tail = before.then(() => this.#run(task));
     this.#tails.set(lane, tail);
-    tail.finally(() => this.#leave(lane, tail));
+    tail.finally(() => this.#release(lane, tail));
     while (this.#running >= this.#limit && !this.ended) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#wakeWriter = resolve;
@@ -31,7 +34,7 @@ export class Lanes<T> implements AsyncIterable<T> {
     }
   }
 
-  /** Nothing more is admitted; answers of running tasks still come. The first end counts. */
+  /** Ends the iteration after the answers of running tasks. Only the first call has an effect. */
   end(error?: unknown): void {
     this.#end ??= error === undefined ? {} : { error };
     this.#wakeReader?.();
@@ -55,7 +58,7 @@ export class Lanes<T> implements AsyncIterable<T> {
   async #run(task: () => Promise<T>): Promise<void> {
     if (this.#end?.error !== undefined) return;
     try {
-      // In two steps: the array may be another one once the task is done.
+      // Awaited before the push, because the reader may have replaced the array meanwhile.
       const answer = await task();
       this.#answers.push(answer);
     } catch (error) {
@@ -63,7 +66,7 @@ export class Lanes<T> implements AsyncIterable<T> {
     }
   }
 
-  #leave(lane: string, tail: Promise<void>): void {
+  #release(lane: string, tail: Promise<void>): void {
     this.#running -= 1;
     if (this.#tails.get(lane) === tail) this.#tails.delete(lane);
     this.#wakeReader?.();

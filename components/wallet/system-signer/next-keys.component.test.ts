@@ -58,7 +58,7 @@ describe('the keys of one validator', () => {
       signature: answer.value?.signature ?? new Uint8Array(),
     });
 
-  test('follow one another: the same question has the same answer, on any replica and after a restart', async () => {
+  test('a repeated request for the successor gives the same key, on any replica and after a restart', async () => {
     const { stream, newest: one } = await opened(first, 'validator-0');
     const two = await next(stream, one);
     const three = await next(stream, two);
@@ -71,14 +71,14 @@ describe('the keys of one validator', () => {
     await later.stream.close();
   });
 
-  test('two replicas that are asked at once make one key', async () => {
+  test('concurrent requests to two replicas create one key', async () => {
     const { stream, newest } = await opened(first, 'validator-1');
     const asked = Array.from({ length: 8 }, () => next(stream, newest));
     expect(new Set(await Promise.all(asked)).size).toBe(1);
     await stream.close();
   });
 
-  test('each signs where it is named, with its own address; the first one where none is', async () => {
+  test('the named key signs with its own address; without a name the first key signs', async () => {
     const registerId = randomBytes(16).toString('hex');
     const { stream, newest: one } = await opened(first, 'validator-2');
     const two = await next(stream, one);
@@ -101,7 +101,7 @@ describe('the keys of one validator', () => {
     await stream.close();
   });
 
-  test('share one guard: another key gets no second signature at a position that was signed', async () => {
+  test('all keys share one guard: another key gets no second signature at a signed position', async () => {
     const registerId = randomBytes(16).toString('hex');
     const { stream, newest: one } = await opened(first, 'validator-3');
     const two = await next(stream, one);
@@ -115,7 +115,7 @@ describe('the keys of one validator', () => {
     await stream.close();
   });
 
-  test("are nobody else's: a key of another validator, or one that nobody made, neither signs nor is followed", async () => {
+  test('a key of another validator and an unknown key neither sign nor have a successor', async () => {
     const registerId = randomBytes(16).toString('hex');
     const { stream: other, newest: foreign } = await opened(first, 'validator-4');
     const longer = await opened(first, 'validator-44');
@@ -129,7 +129,7 @@ describe('the keys of one validator', () => {
     for (const each of [other, longer.stream, stream]) await each.close();
   });
 
-  test('a stream that is fenced makes none', async () => {
+  test('a fenced stream creates no key', async () => {
     const { stream: old, newest } = await opened(first, 'validator-6');
     const { stream: young } = await opened(second, 'validator-6');
     const refused = await old.send({ case: 'nextKey', value: { afterPublicKey: newest } });

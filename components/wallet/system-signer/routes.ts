@@ -7,7 +7,7 @@ const validatorId = z.string().regex(VALIDATOR_CLIENT);
 
 export type ValidatorKeyDeps = Pick<SystemKeyDeps, 'db'>;
 
-/** Keys of validators, as far as the operator decides about them. Never reachable through the gateway. */
+/** Routes by which the operator manages keys of validators. The gateway does not route to them. */
 export function mountValidatorKeyRoutes(app: App, deps: ValidatorKeyDeps): void {
   app.delete(
     '/api/internal/validator-keys/:validatorId',
@@ -16,14 +16,14 @@ export function mountValidatorKeyRoutes(app: App, deps: ValidatorKeyDeps): void 
       schema: {
         operationId: 'destroyValidatorKeys',
         tags: ['Operator'],
-        summary: 'Destroys the keys of a validator that left for good',
+        summary: 'Destroys the keys of a permanently removed validator',
         params: z.object({ validatorId }),
-        response: { 200: z.object({ destroyed: z.int().describe('How many keys it had.') }) },
+        response: { 200: z.object({ destroyed: z.int().describe('Number of destroyed keys.') }) },
       },
     },
     async ({ params, log }) => {
       const destroyed = await destroyValidatorKeys(deps, params.validatorId);
-      log.info({ subject: params.validatorId, count: destroyed }, 'Keys of a validator destroyed');
+      log.info({ subject: params.validatorId, count: destroyed }, 'the keys of a validator were destroyed');
       return { destroyed };
     },
   );

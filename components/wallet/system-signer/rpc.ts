@@ -15,7 +15,7 @@ import { serveSigner } from './stream.ts';
 
 type Methods = typeof SystemSignerService extends { readonly method: infer M } ? M : never;
 
-/** Handlers of the signing component. Who may call is judged inside, so that each refusal has its audit row. */
+/** Handlers of the signing component. They authorise the caller themselves, so that each refusal has an audit row. */
 export function systemSignerHandlers(deps: SignControlDeps): RpcHandlers<Methods> {
   return {
     getSystemKey: async (request, context) => ({

@@ -1,7 +1,7 @@
 import { AppError } from '#core/errors/errors.ts';
 import { type ContextName, DOCKET_SIGNING, REGISTER_CONTROL } from '../custody/contexts.ts';
 
-/** Who asks the signing component: the SVID's client and what its service token says. */
+/** The caller of the signing component: the client of its SVID and the claims of its service token. */
 export interface SigningCaller {
   readonly spiffeId: string;
   readonly clientId: string;
@@ -11,7 +11,7 @@ export interface SigningCaller {
   readonly canSignSystem: boolean;
 }
 
-/** What is asked for; the audit row is made of it (specification, document 2, section 5, condition a). */
+/** A request for a system signature, as the audit row records it (specification document 2, section 5, condition a). */
 export interface SigningAttempt {
   readonly caller: SigningCaller;
   readonly registerId: string;
@@ -25,8 +25,8 @@ const REGISTER_CLIENT = 'service-register';
 export const VALIDATOR_CLIENT = /^validator-[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /**
- * The conditions of the specification before any key is touched: one of two paths, the signing claim, and the one
- * kind of caller that each path knows. `undefined` allows; otherwise the code of the refusal.
+ * The conditions of the specification that are checked before a key is read: one of two paths, the signing claim, and
+ * the kind of caller that the path requires. `undefined` allows; otherwise the code of the refusal.
  */
 export function judgeSystemSigning(path: string, caller: SigningCaller): string | undefined {
   if (path !== REGISTER_CONTROL && path !== DOCKET_SIGNING) return 'DERIVATION_PATH_REFUSED';
@@ -39,24 +39,25 @@ function mayUsePath(path: ContextName, clientId: string): boolean {
 }
 
 /**
- * Who may read the public key of `platform:register-control`: the register service, which has it sign, and
- * validators, which admit a genesis only under it. `undefined` allows; otherwise the code of the refusal.
+ * Judges a read of the public key of `platform:register-control`. The register service requests its signatures, and
+ * validators accept only a genesis that it signed. `undefined` allows; otherwise the code of the refusal.
  */
 export function judgeSystemKeyReading(path: string, caller: SigningCaller): string | undefined {
   if (path !== REGISTER_CONTROL) return 'DERIVATION_PATH_REFUSED';
   if (!caller.service || !caller.canSignSystem) return 'SIGNING_CLAIM_MISSING';
-  const known = caller.clientId === REGISTER_CLIENT || VALIDATOR_CLIENT.test(caller.clientId);
-  return known ? undefined : 'SIGNING_NOT_ALLOWED';
+  const isReader = caller.clientId === REGISTER_CLIENT || VALIDATOR_CLIENT.test(caller.clientId);
+  return isReader ? undefined : 'SIGNING_NOT_ALLOWED';
 }
 
-/** A validator signs for itself only: its identity is the client of its certificate (decision D28). */
+/** A validator signs for itself only: its identity is the client id of its certificate. */
 export function judgeValidatorIdentity(validatorId: string, caller: SigningCaller): string | undefined {
   return validatorId === caller.clientId ? undefined : 'SIGNING_NOT_ALLOWED';
 }
 
 const MESSAGES: Readonly<Record<string, string>> = {
-  DERIVATION_PATH_REFUSED: 'the signing component knows two derivation paths, and this is neither',
-  SIGNING_CLAIM_MISSING: 'the caller has no signing claim',
+  DERIVATION_PATH_REFUSED:
+    'the derivation path is neither platform:register-control nor platform:docket-signing',
+  SIGNING_CLAIM_MISSING: 'the service token of the caller has no signing claim',
   SIGNING_NOT_ALLOWED: 'the caller may not sign on this path for this identity',
 };
 

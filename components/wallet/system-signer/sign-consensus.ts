@@ -27,26 +27,26 @@ export interface SignConsensusDeps extends SystemKeyDeps {
   readonly log: Logger;
 }
 
-/** A validator's open stream: its identity, its key, and the fencing epoch it took (decision D23). */
+/** An open stream of a validator: its identity, its key, and the fencing epoch that it took. */
 export interface OpenedSigner {
   readonly validatorId: string;
   readonly caller: SigningCaller;
   readonly epoch: bigint;
-  /** The one that signs what is asked; the identity's first one when the stream opens. */
+  /** The key that signs; the identity's first key when the stream opens. */
   readonly key: SystemKey;
-  /** The key of the identity that was made last. */
+  /** The newest key of the identity. */
   readonly newestKey: SystemKey;
   /** Other keys of the identity that this stream has used, by public key. */
   readonly held: Map<string, Promise<SystemKey>>;
 }
 
-/** Whose signer is opened, and the epoch that the caller holds since an earlier stream; 0 of one that starts. */
+/** The identity to open, and the epoch that the caller holds from an earlier stream; 0 for a caller that starts. */
 export type Opening = Pick<OpenedSigner, 'validatorId' | 'epoch'>;
 
 /**
- * Takes the next epoch of a validator identity; older streams of it are fenced from this moment. Who names the epoch that
- * it holds keeps it.
- * @throws AppError conflict SIGNER_FENCED when a newer one was taken in the meantime; forbidden
+ * Takes the next epoch of a validator identity, which fences its older streams from this moment. A caller that names
+ * the epoch that it holds keeps that epoch.
+ * @throws AppError conflict SIGNER_FENCED when a newer epoch was taken in the meantime; forbidden
  */
 export async function openSigner(
   deps: SignConsensusDeps,
@@ -82,8 +82,8 @@ function fenced({ events }: SignConsensusDeps): AppError {
 }
 
 /**
- * The same stream with the key that is to sign. A register's rules name one key of a validator at each height (L-114), so
- * which one it is follows from what is signed; the guard stays one for all of them.
+ * The same stream with another signing key. The roster of a register names one key of a validator at each height, so
+ * the key depends on the message that is signed. All keys of a validator share one signing guard.
  * @param publicKey standard base64; empty for the first key
  * @throws AppError not_found SIGNING_KEY_UNKNOWN
  */
@@ -93,16 +93,16 @@ export async function usingKey(
   publicKey: string,
 ): Promise<OpenedSigner> {
   if (publicKey === '' || publicKey === encodeBase64(opened.key.signer.publicKey)) return opened;
-  const known = opened.held.get(publicKey);
-  const asked = known ?? heldValidatorKey(deps, opened.validatorId, publicKey);
-  if (known === undefined) {
-    opened.held.set(publicKey, asked);
-    asked.catch(() => opened.held.delete(publicKey));
+  const cached = opened.held.get(publicKey);
+  const loading = cached ?? heldValidatorKey(deps, opened.validatorId, publicKey);
+  if (cached === undefined) {
+    opened.held.set(publicKey, loading);
+    loading.catch(() => opened.held.delete(publicKey));
   }
-  return { ...opened, key: await asked };
+  return { ...opened, key: await loading };
 }
 
-/** The key after one of the identity's keys, made on first use. @throws as nextValidatorKey, conflict SIGNER_FENCED */
+/** The successor of a key of the identity, created on first use. @throws as nextValidatorKey, conflict SIGNER_FENCED */
 export async function nextKey(
   deps: SignConsensusDeps,
   opened: OpenedSigner,
@@ -113,14 +113,14 @@ export async function nextKey(
   const { clientId } = opened.caller;
   deps.log.info(
     { clientId, derivationPath: DOCKET_SIGNING, address: key.address },
-    'next key of a validator',
+    'the next key of a validator was requested',
   );
   return key;
 }
 
 /**
- * Signs a proposal, prevote or precommit: the bytes are made here from the fields, the position is taken in one
- * statement, then the signature leaves.
+ * Signs a proposal, prevote or precommit: builds the bytes from the fields, takes the position in one statement, then
+ * returns the signature.
  * @throws AppError conflict SIGNER_FENCED, conflict DOUBLE_SIGN_REFUSED (details: the position signed last),
  * invalid INVALID_CONSENSUS_MESSAGE and the like for fields out of range
  */
@@ -129,7 +129,7 @@ export async function signConsensus(
   opened: OpenedSigner,
   message: ConsensusMessage,
 ): Promise<Uint8Array> {
-  // The guard's key is the parsed id: two spellings of one register must meet the same row.
+  // The guard row is keyed by the parsed id, so that two spellings of one register use the same row.
   const registerId = parseRegisterId(message.registerId);
   assertTimestamp(message.timestamp);
   const bytes = signBytes({ ...message, registerId });
@@ -151,8 +151,8 @@ export async function signConsensus(
 }
 
 /**
- * The specification's vote, approving a decided docket or rejecting a proposal. It decides nothing and its text says which
- * of the two it is, so it needs no guard, only the newest epoch.
+ * Signs the vote of the specification that approves a decided docket or rejects a proposal. It has no effect on
+ * consensus and its text names its kind, so it needs no guard, only the newest epoch.
  */
 export async function signAttestation(
   deps: SignConsensusDeps,
@@ -172,8 +172,8 @@ export async function signAttestation(
 }
 
 /**
- * A C2SP cosignature of a register's checkpoint. Only the text that follows from the fields is signed, and a position in
- * the log says nothing about a vote, so it needs no guard, only the newest epoch.
+ * Signs a C2SP cosignature of a register's checkpoint. The text is built from the fields and cannot be read as a vote,
+ * so it needs no guard, only the newest epoch.
  */
 export async function signCosignature(
   deps: SignConsensusDeps,
@@ -204,7 +204,7 @@ export async function signPossession(
   return opened.key.signer.sign(bytes);
 }
 
-// Nothing was written: an old epoch, the same message again, or a conflict. The order of these questions is the answer.
+// Nothing was written, because of an old epoch, a repeated message or a conflict. They are checked in this order.
 async function storedSignature(
   deps: SignConsensusDeps,
   opened: OpenedSigner,
@@ -213,7 +213,11 @@ async function storedSignature(
   await assertNewest(deps, opened);
   const last = await deps.store.position(message);
   if (last === undefined)
-    throw new AppError('unavailable', 'SERVICE_UNAVAILABLE', 'the position was not taken');
+    throw new AppError(
+      'unavailable',
+      'SERVICE_UNAVAILABLE',
+      'the signing position could not be taken; try again',
+    );
   const same = BigInt(last.height) === message.height && BigInt(last.round) === BigInt(message.round);
   if (same && last.step === message.step && last.sameDigest) return last.signature;
   const signed = { height: last.height, round: last.round, step: last.step };
@@ -221,12 +225,12 @@ async function storedSignature(
   throw new AppError(
     'conflict',
     'DOUBLE_SIGN_REFUSED',
-    `height ${last.height}, round ${last.round}, step ${last.step} is signed already`,
+    `height ${last.height}, round ${last.round}, step ${last.step} is already signed`,
     { details: { signed } },
   );
 }
 
-/** Throws AppError conflict SIGNER_FENCED once another stream signs for the identity. */
+/** @throws AppError conflict SIGNER_FENCED when a newer stream signs for the identity */
 export async function assertNewest(deps: SignConsensusDeps, opened: OpenedSigner): Promise<void> {
   const current = await deps.store.currentEpoch(opened.validatorId);
   if (current === opened.epoch) return;

@@ -47,8 +47,8 @@ const CONTROL_TYPES: readonly string[] = ['Genesis', 'Control'];
 const WINDOW_SECONDS = 60;
 
 /**
- * Signs a genesis or control transaction with `platform:register-control`: the digest is made here from the
- * transaction id and payload hash. Every outcome is an audit row before anything is released.
+ * Signs a genesis or control transaction with `platform:register-control`. The digest is computed here from the
+ * transaction id and payload hash. The audit row of every outcome is written before the answer.
  */
 export async function signControl(
   deps: SignControlDeps,
@@ -68,7 +68,7 @@ export async function signControl(
   });
 }
 
-/** A register that the installation owns, before it begins. */
+/** A register that the installation is going to own, before its genesis. */
 export interface OwnershipRequest {
   readonly registerId: string;
   readonly registerName: string;
@@ -76,8 +76,8 @@ export interface OwnershipRequest {
 }
 
 /**
- * Signs that the installation takes the role of the owner of a register (notes/ledger.md L-25, L-119). The attestation is
- * made here: nobody is its subject but the key itself.
+ * Signs that the installation takes the role of the owner of a register. The attestation is built here, so its subject
+ * is always the control key itself.
  */
 export async function signOwnership(
   deps: SignControlDeps,
@@ -106,8 +106,8 @@ export async function signOwnership(
 }
 
 /**
- * Signs the three lines of a checkpoint as the register's log (decision D25). Only the checkpoint of the named
- * register of this installation: the key signs no other text.
+ * Signs the three lines of a checkpoint as the register's transparency log. The key signs the checkpoint of the named
+ * register of this installation and no other text.
  */
 export async function signCheckpoint(
   deps: SignControlDeps,
@@ -141,7 +141,7 @@ function assertCheckpointOf(origin: string, body: string): void {
   if (again !== body) throw invalid('the body is not in its canonical form');
 }
 
-/** The public side of `platform:register-control`, for those who have it sign and those who check what it signed. */
+/** The public key of `platform:register-control`, for the services that request or verify its signatures. */
 export async function systemKeyOf(
   deps: SignControlDeps,
   caller: SigningCaller,
@@ -159,7 +159,7 @@ export async function systemKeyOf(
   return controlKey(deps);
 }
 
-/** Writes the row and the log line of a refusal, and gives the error to throw. */
+/** Writes the audit row and the log line of a refusal; returns the error to throw. */
 export async function refuseAudited(
   deps: Pick<SignControlDeps, 'store' | 'log' | 'events'>,
   attempt: SigningAttempt,
@@ -179,8 +179,8 @@ type Checked = { readonly registerId: string; readonly transactionId: string } &
   | { readonly message: Uint8Array }
 );
 
-// The signature exists before the row and leaves after it: a released signature always has its row, and the cap
-// counts what was released.
+// The signature is computed before the row is written and returned after it, so every returned signature has its row
+// and counts towards the cap.
 async function release(
   deps: SignControlDeps,
   attempt: SigningAttempt,
@@ -210,7 +210,7 @@ async function release(
   });
 }
 
-// The unary calls sign with the register's key only; docket signatures exist on the typed stream alone.
+// Unary calls sign only with the key of register control; docket signatures are made only on the typed stream.
 function judgeControlPath(attempt: SigningAttempt): string | undefined {
   const { derivationPath, caller } = attempt;
   const code = judgeSystemSigning(derivationPath, caller);
@@ -233,7 +233,7 @@ async function checkOrAudit(
 
 const AUDIT_TEXT_LIMIT = 128;
 
-// What a refused caller wrote goes into the row as it came, but not at any length.
+// The row stores the text of a refused caller unchanged, up to a maximum length.
 function bounded(attempt: SigningAttempt): SigningAttempt {
   const cut = (text: string) => text.replaceAll('\0', '').slice(0, AUDIT_TEXT_LIMIT);
   return {

@@ -14,15 +14,15 @@ import { DOCKET_SIGNING } from '../custody/contexts.ts';
 import { assertNewest, type OpenedSigner, type SignConsensusDeps } from './sign-consensus.ts';
 import type { SignatureCap } from './store.ts';
 
-/** The operation itself, its hashes and its frame. */
+/** Bounds the operation with its hashes and envelope. */
 const MAX_PAYLOAD_BYTES = MAX_OPERATION_BYTES + 1024;
-/** A register's roster is asked once about a validator; the rest is repetition after a loss. */
+/** One proposal is enough for a validator; further signatures serve retries after a lost message. */
 const CAP: SignatureCap = { bucket: `${DOCKET_SIGNING}/suspension`, limit: 12, windowSeconds: 60 };
 
 /**
- * Signs the transaction that asks a register's roster to suspend another validator for two signed messages (notes/
- * ledger.md 4.3): the one transaction that a validator's key signs. Id and digest are made here from the payload, which
- * must be that proposal and name this validator as its proposer. Each one is an audit row before it leaves.
+ * Signs the proposal to the roster of a register to suspend another validator for two conflicting signed messages. It
+ * is the only transaction that a validator's key signs. Id and digest are computed here from the payload, which must be
+ * that proposal and name this validator as its proposer. The audit row is written before the signature is returned.
  * @throws AppError invalid INVALID_REQUEST, rate_limited RATE_LIMITED, conflict SIGNER_FENCED
  */
 export async function signSuspension(
@@ -48,22 +48,28 @@ export async function signSuspension(
   }
   deps.events.refused('RATE_LIMITED');
   const retryAfterSeconds = await deps.store.retryAfterSeconds(registerId, CAP);
-  throw new AppError('rate_limited', 'RATE_LIMITED', 'too many proposals of this register', {
-    retryAfterSeconds,
-  });
+  throw new AppError(
+    'rate_limited',
+    'RATE_LIMITED',
+    'too many suspension proposals for this register; try again later',
+    {
+      retryAfterSeconds,
+    },
+  );
 }
 
 function readProposal(bytes: Uint8Array, { validatorId, key }: OpenedSigner): OperationPayload {
   if (bytes.length > MAX_PAYLOAD_BYTES) throw invalid('the proposal is too large');
   const result = operationPayloadSchema.safeParse(readJson(bytes));
-  if (!result.success) throw invalid('the payload is no proposal');
+  if (!result.success) throw invalid('the payload is not an operation proposal');
   const { operation } = result.data;
   const isSuspension =
     operation.operationType === 'suspend-validator' && operation.evidence?.kind === 'double-sign';
-  if (!isSuspension) throw invalid('a validator proposes suspensions for two signed messages only');
-  if (operation.validatorId === validatorId) throw invalid('a validator does not propose its own suspension');
-  if (operation.proposerDid !== memberDid(key.address)) throw invalid('the proposer is another one');
-  if (operation.approvalSignatures !== undefined) throw invalid('the proposal carries approvals');
+  if (!isSuspension)
+    throw invalid('a validator may only propose a suspension for two conflicting signed messages');
+  if (operation.validatorId === validatorId) throw invalid('a validator may not propose its own suspension');
+  if (operation.proposerDid !== memberDid(key.address)) throw invalid('the proposer is not this validator');
+  if (operation.approvalSignatures !== undefined) throw invalid('the proposal must not carry approvals');
   return result.data;
 }
 
@@ -71,7 +77,7 @@ function readJson(bytes: Uint8Array): unknown {
   try {
     return toValue(scanJson(bytes));
   } catch (error) {
-    if (isAppError(error, 'invalid')) throw invalid('the payload is no JSON');
+    if (isAppError(error, 'invalid')) throw invalid('the payload is not JSON');
     throw error;
   }
 }

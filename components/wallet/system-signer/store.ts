@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { unavailable } from '#kit/db/db.ts';
 import type { SigningAttempt } from './rules.ts';
 
-/** How many signatures one bucket lets through in one window, for all replicas together. */
+/** Maximum number of signatures of one bucket in one window, over all replicas. */
 export interface SignatureCap {
   readonly bucket: string;
   readonly limit: number;
@@ -28,14 +28,14 @@ export interface GuardPosition {
   readonly signature: Buffer;
 }
 
-/** Each method is one statement, one round trip and one commit: what a replica decides, every replica has decided. */
+/** Each method is one statement, one round trip and one commit, so its outcome holds for all replicas. */
 export interface SignerStore {
-  /** Takes from the bucket and writes the audit row of either outcome. */
+  /** Takes a signature from the bucket and writes the audit row of either outcome. */
   takeAudited(attempt: SigningAttempt, cap: SignatureCap): Promise<'Signed' | 'Refused'>;
   auditRefusal(attempt: SigningAttempt, reason: string): Promise<void>;
   retryAfterSeconds(registerId: string, cap: SignatureCap): Promise<number>;
   nextEpoch(validatorId: string): Promise<bigint>;
-  /** The newest epoch, at least `held`: a database that was put back to an older state fences nobody. */
+  /** The newest epoch, at least `held`, so that a restored older database does not fence the current stream. */
   keepEpoch(validatorId: string, held: bigint): Promise<bigint>;
   currentEpoch(validatorId: string): Promise<bigint | undefined>;
   /** True when the position was taken; false when the epoch is old or the position is not above the stored one. */
@@ -46,8 +46,8 @@ export interface SignerStore {
 const AUDIT_COLUMNS =
   'caller, caller_subject, register_id, transaction_type, transaction_id, derivation_path, decision, reason';
 
-// The row keeps the times of one window, so the cap is exact: no burst of two windows around a boundary. Concurrent
-// takers queue on the row and each judges the version the one before it committed. The database's clock counts.
+// The row stores the times of one sliding window, so the cap is exact at window boundaries. Concurrent statements queue
+// on the row lock, and each reads the version that the previous one committed. Times are those of the database.
 const TAKE_AUDITED = `
   WITH taken AS (
     INSERT INTO signing_buckets AS b (register_id, derivation_path, recent)
@@ -87,8 +87,8 @@ const KEEP_EPOCH = `
 
 const CURRENT_EPOCH = 'SELECT epoch::text AS epoch FROM signer_epochs WHERE validator_id = $1';
 
-// Safety rests on the conflict clause alone: the row is locked, re-read and compared, so of two racing messages at one
-// position the second sees the first. The epoch ends old streams early; it may lag by one statement without harm.
+// Safety depends only on the conflict clause: the row is locked, re-read and compared, so of two concurrent messages at
+// one position the second sees the first. The epoch check may lag by one statement without harm.
 const GUARD = `
   INSERT INTO signing_guard AS g (register_id, validator_id, height, round, step, digest, signature)
   SELECT $1, $2, $3::bigint, $4::bigint, $5::smallint, $6::bytea, $7::bytea
@@ -103,10 +103,10 @@ const POSITION = `
   SELECT height::text AS height, round::text AS round, step, digest = $3::bytea AS "sameDigest", signature
   FROM signing_guard WHERE register_id = $1 AND validator_id = $2`;
 
-type Ask = <R extends pg.QueryResultRow>(query: pg.QueryConfig) => Promise<R[]>;
+type RunQuery = <R extends pg.QueryResultRow>(query: pg.QueryConfig) => Promise<R[]>;
 
-/** One statement on any connection; a database that is away is said to be so. */
-function asking(pool: pg.Pool): Ask {
+/** Runs one statement on any connection. @throws AppError unavailable when the database cannot be reached */
+function queryRunner(pool: pg.Pool): RunQuery {
   return async <R extends pg.QueryResultRow>(query: pg.QueryConfig) => {
     try {
       return (await pool.query<R>(query)).rows;
@@ -117,11 +117,11 @@ function asking(pool: pg.Pool): Ask {
 }
 
 export function createSignerStore(pool: pg.Pool): SignerStore {
-  const ask = asking(pool);
+  const runQuery = queryRunner(pool);
   return {
     async takeAudited(attempt, cap) {
       const values = [...auditValues(attempt), cap.bucket, cap.limit, cap.windowSeconds];
-      const rows = await ask<{ decision: 'Signed' | 'Refused' }>({
+      const rows = await runQuery<{ decision: 'Signed' | 'Refused' }>({
         name: 'signer-take',
         text: TAKE_AUDITED,
         values,
@@ -129,7 +129,7 @@ export function createSignerStore(pool: pg.Pool): SignerStore {
       return rows[0]?.decision ?? 'Refused';
     },
     async auditRefusal(attempt, reason) {
-      await ask({
+      await runQuery({
         name: 'signer-refusal',
         text: AUDIT_REFUSAL,
         values: [...auditValues(attempt), reason],
@@ -137,34 +137,37 @@ export function createSignerStore(pool: pg.Pool): SignerStore {
     },
     async retryAfterSeconds(registerId, cap) {
       const values = [registerId, cap.bucket, cap.windowSeconds];
-      const rows = await ask<{ seconds: number | null }>({ text: RETRY_AFTER, values });
+      const rows = await runQuery<{ seconds: number | null }>({ text: RETRY_AFTER, values });
       return rows[0]?.seconds ?? 1;
     },
     async nextEpoch(validatorId) {
-      const rows = await ask<{ epoch: string }>({ text: NEXT_EPOCH, values: [validatorId] });
+      const rows = await runQuery<{ epoch: string }>({ text: NEXT_EPOCH, values: [validatorId] });
       return BigInt(rows[0]?.epoch ?? 0);
     },
     async keepEpoch(validatorId, held) {
-      const rows = await ask<{ epoch: string }>({ text: KEEP_EPOCH, values: [validatorId, String(held)] });
+      const rows = await runQuery<{ epoch: string }>({
+        text: KEEP_EPOCH,
+        values: [validatorId, String(held)],
+      });
       return BigInt(rows[0]?.epoch ?? 0);
     },
     async currentEpoch(validatorId) {
       const query = { name: 'signer-epoch', text: CURRENT_EPOCH, values: [validatorId] };
-      const rows = await ask<{ epoch: string }>(query);
+      const rows = await runQuery<{ epoch: string }>(query);
       return rows[0] === undefined ? undefined : BigInt(rows[0].epoch);
     },
-    guard: (message, epoch) => takePosition(ask, message, epoch),
+    guard: (message, epoch) => takePosition(runQuery, message, epoch),
     async position(message) {
       const values = [message.registerId, message.validatorId, message.digest];
-      const rows = await ask<GuardPosition>({ name: 'signer-position', text: POSITION, values });
+      const rows = await runQuery<GuardPosition>({ name: 'signer-position', text: POSITION, values });
       return rows[0];
     },
   };
 }
 
-async function takePosition(ask: Ask, message: GuardedMessage, epoch: bigint): Promise<boolean> {
+async function takePosition(runQuery: RunQuery, message: GuardedMessage, epoch: bigint): Promise<boolean> {
   const { registerId, validatorId, height, round, step, digest, signature } = message;
-  const rows = await ask({
+  const rows = await runQuery({
     name: 'signer-guard',
     text: GUARD,
     values: [registerId, validatorId, String(height), round, step, digest, signature, String(epoch)],

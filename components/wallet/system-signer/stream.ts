@@ -28,8 +28,9 @@ type Response = MessageInitShape<typeof SignConsensusResponseSchema>;
 const IN_FLIGHT = 64;
 
 /**
- * One validator's stream: opened with its identity, then typed messages. Messages of one register are signed in their
- * order, registers side by side, so that one commit of the database serves many. A fenced stream is told so and ends.
+ * The stream of one validator: an open message with its identity, then typed messages. Messages of one register are
+ * signed in order, registers concurrently, so that one database commit serves many. A fenced stream gets SIGNER_FENCED
+ * and ends.
  */
 export async function* serveSigner(
   deps: SignConsensusDeps,
@@ -51,7 +52,7 @@ export async function* serveSigner(
   const value = { epoch, key: wireKey(opened.key), newestKey: wireKey(opened.newestKey) };
   yield { requestId, result: { case: 'opened', value } };
   const lanes = new Lanes<Response>(IN_FLIGHT);
-  // Not awaited: the call that delivers the arrivals ends after this generator, not before it.
+  // Not awaited: the call that delivers the requests ends only after this generator.
   void admitAll(deps, opened, arrivals, lanes);
   try {
     yield* lanes;
@@ -73,11 +74,11 @@ async function openFirst(
   caller: SigningCaller,
   request: SignConsensusRequest,
 ): Promise<OpenedSigner> {
-  if (request.message.case !== 'open') throw invalid('the first message of a stream opens the signer');
+  if (request.message.case !== 'open') throw invalid('the first message of a stream must open the signer');
   return openSigner(deps, caller, request.message.value);
 }
 
-// Never throws: what ends the arrivals ends the lanes, and the reader of the lanes sees it.
+// Never throws: an error of the request stream ends the lanes, and their reader throws it.
 async function admitAll(
   deps: SignConsensusDeps,
   opened: OpenedSigner,
@@ -134,7 +135,7 @@ function sign(
     case 'suspension':
       return signSuspension(deps, opened, message.value);
     case 'open':
-      throw invalid('the signer is open already');
+      throw invalid('the signer is already open');
     default:
       throw invalid('the message has no known type');
   }
@@ -174,7 +175,7 @@ const STREAM_CODES: readonly string[] = [
   'RATE_LIMITED',
 ];
 
-// A refusal is an answer. What is not one (no database, a fault of ours) ends the stream instead.
+// A refusal is sent as an answer; any other error, such as an unavailable database, ends the stream.
 function refusalOf(requestId: bigint, error: unknown): Response {
   if (!isAppError(error)) throw error;
   const code = refusalCode(error);

@@ -71,7 +71,7 @@ describe('signing component, the proposal to suspend a validator', () => {
       .orderBy('id')
       .execute();
 
-  test('is signed as the transaction that follows from it, with an audit row', async () => {
+  test('is signed as the transaction that is computed from it, with an audit row', async () => {
     const registerId = randomBytes(16).toString('hex');
     const { stream, publicKey, did, sign } = await opened('validator-0');
     const payload = proposal(did);
@@ -117,7 +117,7 @@ describe('signing component, the proposal to suspend a validator', () => {
     await stream.close();
   });
 
-  test('is signed a few times a minute for a register, and by the newest holder alone', async () => {
+  test('is signed up to the cap for a register, and only for the newest epoch', async () => {
     const registerId = randomBytes(16).toString('hex');
     const old = await opened('validator-2');
     const text = canonicalJson(proposal(old.did));

@@ -28,9 +28,9 @@ export interface Replica {
   readonly runtime: TestRuntime;
   readonly clock: ManualClock;
   readonly deps: WalletHttpDeps & SignControlDeps & { readonly kek: KekProvider };
-  /** What the audit logs of organisations were told of. */
+  /** Refusals reported to the audit logs of organisations. */
   readonly refused: readonly Refused[];
-  /** How often the doorbell of the event log rang. */
+  /** Number of notifications of the event log. */
   rings(): number;
   close(): Promise<void>;
 }
@@ -118,7 +118,7 @@ export function administrator(organizationId: string, roles: readonly Role[] = [
   return person({ organizationId, roles });
 }
 
-/** The routes with whoever `callerOf` names as the caller; nobody for an unknown bearer. */
+/** The routes, where `callerOf` maps a bearer token to the caller; an unknown token has none. */
 export function routesFor(replica: Replica, callers: ReadonlyMap<string, Caller>): App {
   const app = createHttpServer({ runtime: replica.runtime, title: 'wallet' });
   app.addHook('onRequest', async (request) => {

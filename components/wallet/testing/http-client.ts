@@ -7,7 +7,7 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Calls routes of a replica as one of its callers; `target` is a method and a path. */
+/** Calls the routes of a replica as one of its callers; `target` is a method and a path. */
 export function createHttpClient(replica: Replica) {
   const callers = new Map<string, Caller>();
   const app = routesFor(replica, callers);
@@ -26,7 +26,7 @@ export function createHttpClient(replica: Replica) {
     /** `authorization` text to caller */
     callers,
     call,
-    /** Creates a wallet and gives its body. */
+    /** Creates a wallet; returns the body of the response. */
     made: async (who: string, keyType = 'ED25519', more: object = {}) => {
       const body = { title: 'Main', keyType, ...more };
       const created = await call(who, 'POST /api/wallets', { body });

@@ -19,7 +19,7 @@ export type Answer = {
   };
 };
 
-/** A validator's end of one stream: sends a message, waits for its answer. */
+/** The client side of one stream: sends a message and waits for its answer. */
 export class SignerStream {
   readonly #queue: SignConsensusRequest[] = [];
   readonly #waiting = new Map<bigint, (answer: Answer) => void>();
@@ -40,7 +40,7 @@ export class SignerStream {
     this.done = this.#read(serveSigner(replica.deps, caller, this.#requests()));
   }
 
-  /** @param publicKey of the identity's keys; the first one when absent */
+  /** @param publicKey a key of the identity; the first key when absent */
   send(message: Message, publicKey = ''): Promise<Answer> {
     const requestId = this.#next;
     this.#next += 1n;
@@ -53,7 +53,7 @@ export class SignerStream {
     return promise;
   }
 
-  /** @param epoch that an earlier stream took; 0n of a validator that starts */
+  /** @param epoch taken by an earlier stream; 0n for a validator that starts */
   open(validatorId: string, epoch = 0n): Promise<Answer> {
     return this.send({ case: 'open', value: { validatorId, epoch } });
   }

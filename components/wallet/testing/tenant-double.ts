@@ -11,7 +11,7 @@ import { connectWorkload, type Workload } from '#kit/workload/workload.ts';
 import { RevocationService } from '#protos/gen/chancery/tenant/v1/tenant_pb.js';
 import { startIssuer } from '../../svid-issuer/local/issuer.ts';
 
-/** The parts of a tenant service that another component starts against, with real sockets and certificates. */
+/** A test double of the tenant service that another component can start against, with real sockets and certificates. */
 export interface TenantDouble {
   /** Settings of a component that runs as `clientId`. */
   env(clientId: string): Promise<Readonly<Record<string, string>>>;

@@ -13,7 +13,7 @@ import { personOf } from '../grants/authority.ts';
 import { insertGrant } from '../grants/store.ts';
 import { type MadeKeys, makeKeys } from './make.ts';
 import { findOrganizationWallet, findWallet, insertWallet } from './store.ts';
-import { tellWallet } from './tell.ts';
+import { appendWalletEvent } from './tell.ts';
 import { isAdministratorOf, type Wallet } from './wallet.ts';
 
 export interface CreateDeps {
@@ -21,7 +21,7 @@ export interface CreateDeps {
   readonly kek: KekProvider;
   readonly clock: Clock;
   readonly rsa: RsaGenerator;
-  /** Tells the readers of the event log that there is something new. */
+  /** Notifies the consumers of the event log of a new event. */
   readonly notify: () => void;
 }
 
@@ -37,15 +37,17 @@ export interface NewWallet {
 export interface CreatedWallet {
   readonly wallet: Wallet;
   readonly mnemonic: string | undefined;
-  /** an earlier use of the Idempotency-Key made the wallet; the mnemonic was shown then and is not kept */
+  /**
+   * an earlier request with the Idempotency-Key created the wallet; its mnemonic was returned then and is not stored
+   */
   readonly replayed: boolean;
 }
 
 const CREATOR_GRANT_MS = 90 * 24 * 60 * 60 * 1000;
 
 /**
- * Makes a wallet of the caller, or the one wallet of an organisation with the creator's 90-day grant
- * (specification, document 3, section 4).
+ * Creates a wallet of the caller, or the only wallet of an organisation with a grant of 90 days for the creator
+ * (specification document 3, section 4).
  */
 export async function createWallet(
   deps: CreateDeps,
@@ -60,7 +62,7 @@ export async function createWallet(
   const wallet = describeWallet(request, keys, person, deps.clock.nowMs());
   const created = await deps.db.transact(async (tx) => {
     const repeatable = { key: idempotencyKey, scope: [`${person} wallets`], body: bodyOf(request) };
-    // the id alone is remembered, never the mnemonic
+    // only the id is stored under the key, never the mnemonic
     const earlier = await claimKey(tx, repeatable, { answer: wallet.id, nowMs: wallet.createdAtMs });
     const made = earlier === undefined ? undefined : await findWallet(tx, earlier);
     if (made !== undefined) return { wallet: made, mnemonic: undefined, replayed: true };
@@ -79,7 +81,7 @@ export interface Recovery {
   readonly passphrase: string;
 }
 
-/** Brings a wallet back from its words: the same address again, or the wallet that is still there. */
+/** Recovers a wallet from its mnemonic: a wallet with the same address, or the existing wallet. */
 export async function recoverWallet(
   deps: CreateDeps,
   caller: Caller,
@@ -93,7 +95,7 @@ export async function recoverWallet(
   const wallet = describeWallet(described, keys, person, deps.clock.nowMs());
   const recovered = await deps.db.transact(async (tx) => {
     if (await insertWallet(tx, wallet, keys.secret)) {
-      await tellWallet(tx, 'WalletCreated', wallet);
+      await appendWalletEvent(tx, 'WalletCreated', wallet);
       return { wallet, mnemonic: undefined, replayed: false };
     }
     const present = await findWallet(tx, wallet.address);
@@ -129,7 +131,7 @@ async function storeWallet(
     const present = ownerOrganizationId && (await findOrganizationWallet(tx, ownerOrganizationId));
     throw refuse(present ? 'ORGANIZATION_WALLET_EXISTS' : 'WALLET_EXISTS');
   }
-  await tellWallet(tx, 'WalletCreated', wallet);
+  await appendWalletEvent(tx, 'WalletCreated', wallet);
   if (wallet.kind === 'Organization') await grantCreator(tx, wallet, person);
 }
 
@@ -171,7 +173,8 @@ function describeWallet(request: Description, keys: MadeKeys, person: string, no
   };
 }
 
-// The passphrase stays out: a stored hash of it could be guessed at. The order is that of rows of earlier releases.
+// The passphrase is left out, because a stored hash of it would allow guessing. The order of the members is part of the
+// stored hash: rows of earlier releases were hashed in it.
 function bodyOf(request: NewWallet) {
   const { title, description = '', keyType, organizationId = '', wordCount } = request;
   return { description, keyType, organizationId, title, wordCount };

@@ -8,7 +8,7 @@ import type { KeyType } from '../database/schema.ts';
 import { x25519PublicKey } from '../encryption/jwe.ts';
 import { algorithmOf } from './wallet.ts';
 
-/** Everything that follows from key material alone. */
+/** The facts and secrets of a wallet that are derived from its key material. */
 export interface MadeKeys {
   readonly address: string;
   readonly publicKey: Buffer;
@@ -16,7 +16,7 @@ export interface MadeKeys {
   readonly secret: SealedSecret & { readonly purpose: KeyMaterial['purpose'] };
 }
 
-/** Names and seals key material for a wallet whose own key stands at `slot`; wipes the material. */
+/** Derives the address and seals the key material of a wallet whose key is at `slot`; wipes the material. */
 export async function makeKeys(
   kek: KekProvider,
   keyType: KeyType,

@@ -46,9 +46,9 @@ function mountUnder(app: App, deps: WalletRouteDeps, prefix: WalletPrefix): void
     },
     async (request, reply) => {
       const { description, organizationId, ...body } = request.body;
-      const wanted = { ...body, description, organizationId };
+      const newWallet = { ...body, description, organizationId };
       const key = request.headers['idempotency-key'];
-      const created = await createWallet(deps, callerOf(request), wanted, key);
+      const created = await createWallet(deps, callerOf(request), newWallet, key);
       if (created.replayed) reply.header('idempotency-replayed', 'true');
       return reply.code(201).header('cache-control', 'no-store').send(presentCreated(created));
     },
@@ -80,7 +80,7 @@ function mountUnder(app: App, deps: WalletRouteDeps, prefix: WalletPrefix): void
       schema: {
         tags,
         operationId: operationIdUnder(prefix, 'listWallets'),
-        summary: 'Wallets the caller owns, administers or was granted',
+        summary: 'Wallets that the caller owns, administers or was granted',
         querystring: paging(),
         response: { 200: pageSchema(walletSchema) },
       },

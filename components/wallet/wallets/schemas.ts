@@ -5,7 +5,7 @@ import { apiTimestamp } from '#core/encoding/timestamp.ts';
 import { identifier as organizationIdentifier } from '#core/identity/identifier.ts';
 import { algorithmOf, type Wallet } from './wallet.ts';
 
-/** Both prefixes of the specification reach the same handlers (notes/workflow.md 10.3). */
+/** The specification names both prefixes; they reach the same handlers. */
 export const WALLET_PREFIXES = ['/api/wallets', '/api/v1/wallets'] as const;
 export type WalletPrefix = (typeof WALLET_PREFIXES)[number];
 
@@ -16,10 +16,10 @@ export function operationIdUnder(prefix: WalletPrefix, operationId: string): str
   return prefix === '/api/wallets' ? operationId : `${operationId}V1`;
 }
 
-/** Text that PostgreSQL and canonical JSON can hold: well-formed, without NUL. */
+/** Text that PostgreSQL and canonical JSON can store: well-formed, without NUL. */
 export function plainText(maxLength: number) {
   const storable = (text: string) => text.isWellFormed() && !text.includes('\0');
-  return z.string().max(maxLength).refine(storable, 'not storable text');
+  return z.string().max(maxLength).refine(storable, 'contains a NUL or an unpaired surrogate');
 }
 
 const title = readableName.max(100).trim().min(1);
@@ -43,7 +43,7 @@ export const recoverBody = z.object({
   passphrase: passphrase.default(''),
 });
 
-/** A wallet id, an address or a platform user; anything else names nothing. */
+/** A wallet id, an address or a platform user; any other text matches no wallet. */
 export const identifier = z.string().regex(/^[A-Za-z0-9-]{1,128}$/);
 
 export const walletParams = z.object({ id: identifier.describe('Wallet id or address.') });

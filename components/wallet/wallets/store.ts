@@ -6,12 +6,12 @@ import type { WalletDatabase, WalletTable } from '../database/schema.ts';
 import { refuse } from '../errors.ts';
 import type { Wallet } from './wallet.ts';
 
-/** A sealed secret together with what it is. */
+/** A sealed secret with its purpose. */
 export interface StoredSecret extends SealedSecret {
   readonly purpose: SecretPurpose;
 }
 
-/** What a caller may see: wallets of the person, wallets granted to them, those of an administered organisation. */
+/** The wallets that a caller may see: own wallets, granted wallets and those of an administered organisation. */
 export interface WalletView {
   readonly platformUserId: string;
   readonly administeredOrganizationId: string | undefined;
@@ -22,8 +22,8 @@ type Db = Reader<WalletDatabase>;
 type Tx = Transactor<WalletDatabase>;
 
 /**
- * Stores the wallet with its secret. False when the address, the organisation's one wallet or the system identity
- * is taken; nothing is written then.
+ * Stores the wallet with its secret. Returns false and writes nothing when the address, the organisation's only wallet
+ * or the system identity already exists.
  */
 export async function insertWallet(tx: Tx, wallet: Wallet, secret: StoredSecret): Promise<boolean> {
   const row = await tx
@@ -55,7 +55,7 @@ export async function findWallet(db: Db, idOrAddress: string): Promise<Wallet | 
   return row === undefined ? undefined : fromRow(row);
 }
 
-/** A wallet of a person or an organisation. Throws `not_found` WALLET_NOT_FOUND; system keys are none. */
+/** A wallet that is not a system wallet. @throws AppError not_found WALLET_NOT_FOUND */
 export async function getWallet(db: Db, idOrAddress: string): Promise<Wallet> {
   const wallet = await findWallet(db, idOrAddress);
   if (wallet === undefined || wallet.kind === 'System') throw refuse('WALLET_NOT_FOUND');
@@ -68,7 +68,7 @@ export async function findSystemWallet(db: Db, identity: string): Promise<Wallet
   return row === undefined ? undefined : fromRow(row);
 }
 
-/** The wallet of a system identity and those of `{identity}/2` and so on; a slash is part of no identity. */
+/** The wallet of a system identity and those of `{identity}/2` and so on. Identities contain no slash. */
 export async function listSystemWallets(db: Db, identity: string): Promise<Wallet[]> {
   const rows = await db
     .selectFrom('wallets')
@@ -80,7 +80,7 @@ export async function listSystemWallets(db: Db, identity: string): Promise<Walle
   return rows.map(fromRow);
 }
 
-/** Deletes what listSystemWallets finds, with the secrets. Gives how many wallets there were. */
+/** Deletes the wallets of listSystemWallets with their secrets; returns their number. */
 export async function deleteSystemWallets(tx: Tx, identity: string): Promise<number> {
   const ids = (await listSystemWallets(tx, identity)).map(({ id }) => id);
   if (ids.length === 0) return 0;
@@ -90,9 +90,9 @@ export async function deleteSystemWallets(tx: Tx, identity: string): Promise<num
 }
 
 export async function listByAddresses(db: Db, addresses: readonly string[]): Promise<Wallet[]> {
-  const known = addresses.filter((address) => isWalletAddress(address));
-  if (known.length === 0) return [];
-  const rows = await db.selectFrom('wallets').selectAll().where('address', 'in', known).execute();
+  const valid = addresses.filter((address) => isWalletAddress(address));
+  if (valid.length === 0) return [];
+  const rows = await db.selectFrom('wallets').selectAll().where('address', 'in', valid).execute();
   return rows.map(fromRow);
 }
 
@@ -102,7 +102,7 @@ export async function findOrganizationWallet(db: Db, organizationId: string): Pr
   return row === undefined ? undefined : fromRow(row);
 }
 
-/** The wallet that a service calls by a name. */
+/** The wallet of a service under a name. */
 export async function findServiceWallet(
   db: Db,
   of: { readonly clientId: string; readonly name: string },
@@ -140,7 +140,7 @@ export async function findSecret(db: Db, walletId: string): Promise<StoredSecret
   return { purpose: row.purpose, kekId: row.kek_id, wrappedKey: row.wrapped_key, sealed: row.sealed };
 }
 
-/** The wallets of a view, oldest first, and how many there are. */
+/** The wallets of a view, oldest first, and their total number. */
 export async function listVisible(
   db: Db,
   view: WalletView,
@@ -158,7 +158,7 @@ export async function listVisible(
   return { wallets: rows.map(fromRow), totalCount: Number(count?.count ?? 0) };
 }
 
-/** Active wallets the person may sign with: their own, oldest first, then those granted for writing. */
+/** Active wallets that the person may sign with: own wallets, oldest first, then those with a ReadWrite grant. */
 export async function listUsable(db: Db, platformUserId: string, nowMs: number): Promise<Wallet[]> {
   const rows = await db
     .selectFrom('wallets')

@@ -5,20 +5,20 @@ import { appendEvent } from '#kit/db/outbox.ts';
 import type { WalletDatabase } from '../database/schema.ts';
 import type { Wallet } from './wallet.ts';
 
-/** A wallet as its event tells it: its state after the change. */
-export type ToldWallet = Pick<Wallet, 'id' | 'address' | 'kind' | 'createdAtMs'> &
+/** The state of a wallet after a change, as its event carries it. */
+export type WalletState = Pick<Wallet, 'id' | 'address' | 'kind' | 'createdAtMs'> &
   Pick<Wallet, 'ownerUserId' | 'ownerOrganizationId'> & {
     readonly status: Wallet['status'] | 'Deleted';
   };
 
 /**
- * Tells in the transaction that changes a wallet; whoever creates, locks, unlocks or deletes one calls it and rings
- * after the commit. Keys of the system are nobody's wallets and are not told.
+ * Appends the event of a change in the transaction that makes it. Every use case that creates, recovers, locks, unlocks
+ * or deletes a wallet calls it and notifies the consumers after the commit. System wallets have no events.
  */
-export async function tellWallet(
+export async function appendWalletEvent(
   tx: Transactor<WalletDatabase>,
   kind: WalletEventKind,
-  wallet: ToldWallet,
+  wallet: WalletState,
 ): Promise<void> {
   const ownerId = wallet.ownerUserId ?? wallet.ownerOrganizationId;
   if (ownerId === undefined) return;

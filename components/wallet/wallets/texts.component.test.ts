@@ -4,7 +4,7 @@ import { createHttpClient, type HttpClient } from '../testing/http-client.ts';
 
 const unreadable = ['\u202e', '\u2069', '\u00ad', '\u200b', '\ufeff', '\u0007', '\r', '\ud800', '\u{e0041}'];
 
-describe('texts of wallets that people read', () => {
+describe('human-readable texts of wallets', () => {
   let replica: Replica;
   let client: HttpClient;
 
@@ -19,7 +19,7 @@ describe('texts of wallets that people read', () => {
     await replica.close();
   });
 
-  test.each(unreadable)('none holds %j', async (character) => {
+  test.each(unreadable)('the character %j is refused', async (character) => {
     const text = `Ma${character}in`;
     const { id, mnemonic } = await client.made('alice');
     const status = async (target: string, body: object) =>
@@ -34,7 +34,7 @@ describe('texts of wallets that people read', () => {
     ]).toEqual([400, 400, 400, 400, 400]);
   });
 
-  test('a title is one line that shows something; a description may have several', async () => {
+  test('a title is one visible line; a description may have several lines', async () => {
     for (const title of ['a\nb', 'a\tb', ' ', '\u200d', '\u3164']) {
       const body = { keyType: 'ED25519', title };
       expect((await client.call('alice', 'POST /api/wallets', { body })).status).toBe(400);
@@ -46,7 +46,7 @@ describe('texts of wallets that people read', () => {
     expect(made).toMatchObject({ title: 'می\u200cخواهم 👩\u200d👧', description: 'one\n\ttwo' });
   });
 
-  test('texts that are no names stay as they are: a message is encrypted to the letter', async () => {
+  test('text to encrypt is not changed: every character is encrypted', async () => {
     const { id } = await client.made('alice');
     const data = 'a\u202eb\u00ad\r\n';
     const sealed = await client.call('alice', `POST /api/wallets/${id}/encrypt`, {

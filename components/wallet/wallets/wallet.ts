@@ -2,7 +2,7 @@ import type { Algorithm } from '#core/crypto/algorithm.ts';
 import type { Caller } from '#core/identity/claims.ts';
 import type { KeyType, WalletKind, WalletStatus } from '../database/schema.ts';
 
-/** Public facts of a wallet. Its key material lives in custody and is never part of it. */
+/** Public facts of a wallet. Key material is stored in custody and is never part of it. */
 export interface Wallet {
   readonly id: string;
   readonly address: string;
@@ -12,12 +12,12 @@ export interface Wallet {
   readonly systemIdentity: string | undefined;
   /** client id of the service that a Service wallet belongs to */
   readonly ownerService?: string | undefined;
-  /** what that service calls it */
+  /** the name that the service gave the wallet */
   readonly serviceName?: string | undefined;
   readonly title: string;
   readonly description: string | undefined;
   readonly keyType: KeyType;
-  /** slot of the key that `address` and `publicKey` name */
+  /** slot of the key of `address` and `publicKey` */
   readonly slot: number;
   readonly publicKey: Buffer;
   readonly encryptionKey: Buffer | undefined;
@@ -31,14 +31,14 @@ const ALGORITHMS = { ED25519: 'ED25519', NISTP256: 'NISTP256', RSA: 'RSA-4096' }
   Algorithm
 >;
 
-/** The algorithm name of a key type in everything signed or hashed (decision D3). */
+/** The algorithm name of a key type in everything that is signed or hashed. */
 export function algorithmOf(keyType: KeyType): Algorithm {
   return ALGORITHMS[keyType];
 }
 
 /**
- * Wallets of people belong to the caller's platform user, whatever organisation the token is of; wallets of services to
- * the client id.
+ * A wallet of a person belongs to the platform user, independent of the organisation of the token; a wallet of a
+ * service to the client id.
  */
 export function isOwner(wallet: Wallet, caller: Caller): boolean {
   if (wallet.ownerService !== undefined)
@@ -46,7 +46,7 @@ export function isOwner(wallet: Wallet, caller: Caller): boolean {
   return wallet.ownerUserId !== undefined && wallet.ownerUserId === caller.platformUserId;
 }
 
-/** An Administrator, by the token, of the organisation that owns the wallet. */
+/** Whether the token is that of an Administrator of the organisation that owns the wallet. */
 export function administers(wallet: Wallet, caller: Caller): boolean {
   const { ownerOrganizationId } = wallet;
   return ownerOrganizationId !== undefined && isAdministratorOf(ownerOrganizationId, caller);

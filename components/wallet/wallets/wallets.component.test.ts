@@ -30,7 +30,7 @@ describe('wallet routes', () => {
     await replica.close();
   });
 
-  test('recover: the published vectors, the same wallet again, nobody else', async () => {
+  test('recover: the published vectors, the same wallet again, refusal of another caller', async () => {
     const body = { keyType: 'ED25519', mnemonic: PHRASE };
     const first = await client.call('alice', 'POST /api/wallets/recover', { body });
     expect(first).toMatchObject({
@@ -67,7 +67,7 @@ describe('wallet routes', () => {
     expect(rsa).toMatchObject({ status: 400, body: { code: 'KEY_TYPE_NOT_RECOVERABLE' } });
   });
 
-  test('a created wallet comes back from its words; a passphrase makes another one', async () => {
+  test('a wallet is recovered from its mnemonic; a passphrase gives another wallet', async () => {
     const carol = person();
     client.callers.set('carol', carol);
     const wallet = await client.made('carol', 'NISTP256', { wordCount: 12, passphrase: 'pässword' });
@@ -82,7 +82,7 @@ describe('wallet routes', () => {
     expect(back.body.walletAddress).toBe(wallet.walletAddress);
   });
 
-  test('list is the caller’s own, paged; others see nothing', async () => {
+  test('the list holds the wallets of the caller, in pages; other callers see none of them', async () => {
     const dave = person();
     client.callers.set('dave', dave);
     const ids = [];
@@ -99,7 +99,7 @@ describe('wallet routes', () => {
     expect((await client.call('dave', 'GET /api/wallets?pageSize=101')).status).toBe(400);
   });
 
-  test('Idempotency-Key: one wallet, no words the second time, 409 for another body, free after a day', async () => {
+  test('Idempotency-Key: one wallet, no mnemonic in the repetition, 409 for another body, expiry after a day', async () => {
     const headers = { 'idempotency-key': 'k-1' };
     const body = { title: 'Once', keyType: 'ED25519' };
     const race = await Promise.all(
@@ -125,7 +125,7 @@ describe('wallet routes', () => {
     expect(nextDay.body.mnemonic).toBeDefined();
   });
 
-  test('Idempotency-Key: bodies keep the hash that rows of earlier releases have', async () => {
+  test('Idempotency-Key: bodies have the same hash as in rows of earlier releases', async () => {
     const headers = { 'idempotency-key': 'k-2' };
     const body = { title: 'Kept', keyType: 'ED25519', passphrase: 'secret', wordCount: 12 };
     expect((await client.call('alice', 'POST /api/v1/wallets', { body, headers })).status).toBe(201);
@@ -137,7 +137,7 @@ describe('wallet routes', () => {
     expect(rows.rows).toHaveLength(1);
   });
 
-  test('malformed creates leave nothing behind', async () => {
+  test('a malformed create request writes no rows', async () => {
     const count = async () =>
       Number((await replica.db.pool.query('SELECT count(*) FROM wallets')).rows[0].count);
     const before = await count();
@@ -180,7 +180,7 @@ describe('wallet routes', () => {
     expect(wallet).toMatchObject({ ownerKind: 'Organization', owner: SYSTEM_ORGANIZATION_ID });
   });
 
-  test('a path that names no wallet is 404, whatever it holds', async () => {
+  test('a path that names no wallet is 404, independent of its characters', async () => {
     for (const id of ['%00', 'a%2Fb', 'x'.repeat(200), "1'--", 'w1%E2%82%AC']) {
       expect((await client.call('alice', `GET /api/wallets/${id}`)).status).toBe(404);
     }
@@ -189,7 +189,7 @@ describe('wallet routes', () => {
     expect((await client.call('alice', `PUT /api/wallets/${id}`)).status).toBe(405);
   });
 
-  test('no secret is stored or logged in the clear', async () => {
+  test('no secret is stored or logged in plain text', async () => {
     const wallet = await client.made('alice');
     const dump = await replica.db.pool.query(
       'SELECT w::text AS w, s::text AS s FROM wallets w JOIN wallet_secrets s ON s.wallet_id = w.id WHERE w.id = $1',

@@ -42,7 +42,7 @@ CREATE TABLE signing_keys (
   retired_at timestamptz
 )`;
 
-// The log is read by (transaction_id, sequence) below pg_snapshot_xmin, so a late commit is never skipped.
+// Readers page by (transaction_id, sequence) below pg_snapshot_xmin, so that a late commit is never skipped.
 const revocations = `
 CREATE TABLE revocations (
   transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),

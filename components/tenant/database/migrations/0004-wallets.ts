@@ -2,12 +2,12 @@ import { sql } from 'kysely';
 import type { Migration } from '#kit/db/db.ts';
 
 const statements = [
-  // Where this service stands in the event log of another one; moves in the transaction of the effect.
+  // The position of this service in the event log of another service; advances in the transaction of the effect.
   `CREATE TABLE event_cursors (
     source text PRIMARY KEY,
     position text NOT NULL
   )`,
-  // No reference to platform_users: the wallet service says whom a wallet belongs to, and may say it first.
+  // No foreign key to platform_users, because the event of a wallet may arrive before the person is stored here.
   `CREATE TABLE user_wallets (
     wallet_id uuid PRIMARY KEY,
     platform_user_id text NOT NULL,

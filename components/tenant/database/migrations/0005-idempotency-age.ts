@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** The table of 0002 is kit's, but for the index by which old keys are found. */
+/** The table of 0002 has the layout of kit except for the index that finds expired keys. */
 export const idempotencyAge = {
   name: '0005-idempotency-age',
   async up(db: Kysely<unknown>): Promise<void> {

@@ -6,7 +6,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { organizationResources } from './0006-organization-resources.ts';
 import { migrations } from './list.ts';
 
-it('organisations of an earlier release belong to no resource; its operator gets the scope, once', async () => {
+it('existing organisations belong to no resource; the existing operator principal gets the scope once', async () => {
   const { log, telemetry } = testRuntime('tenant');
   const url = await testDatabase('tenant_resources');
   const open = (list: typeof migrations) =>

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Migration } from '#kit/db/db.ts';
 
 const statements = [
-  // What makes two refusals that a service reports one event, which counts them.
+  // Reported refusals with the same key are one event with a count.
   'ALTER TABLE audit_events ADD COLUMN refusal_key bytea',
   'CREATE UNIQUE INDEX audit_events_refusals ON audit_events (refusal_key) WHERE refusal_key IS NOT NULL',
 ];

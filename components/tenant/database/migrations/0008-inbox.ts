@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Migration } from '#kit/db/db.ts';
 
 const statements = [
-  // No reference to platform_users: what is told waits for no sign-in that holds the account.
+  // No foreign key to platform_users, so that an insert does not wait for a sign-in that has locked the account.
   `CREATE TABLE inbox_entries (
     id uuid PRIMARY KEY,
     platform_user_id uuid NOT NULL,

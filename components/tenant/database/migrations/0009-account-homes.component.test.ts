@@ -15,7 +15,7 @@ const open = (url: string, list: typeof migrations): Promise<Db> =>
 const earlier = migrations.slice(0, migrations.indexOf(accountHomes));
 
 const system = '00000000-0000-0000-0000-000000000001';
-/** An id of version 7 whose time is so many seconds after an instant. */
+/** A UUID of version 7 whose time is the given number of seconds after an instant. */
 const id = (name: string, atSeconds: number) => {
   const time = (0x0190_0000_0000 + atSeconds * 1000).toString(16).padStart(12, '0');
   const tail = Buffer.from(name).toString('hex').padStart(12, '0').slice(-12);
@@ -28,13 +28,13 @@ interface Member {
   readonly account: string;
   readonly organization: string | undefined;
   readonly email: string;
-  /** When the membership was made. */
+  /** When the membership was created. */
   readonly made: number;
-  /** When the user was added, which is later when it was removed in between. */
+  /** When the user was added; later than the creation when it was removed in between. */
   readonly added?: number;
   readonly roles?: string;
   readonly status?: string;
-  /** Its session is used at the very time of the migration. */
+  /** The session was used at the time of the migration. */
   readonly isInUse?: boolean;
 }
 
@@ -105,13 +105,13 @@ describe('accounts of an earlier release', () => {
     const member = async (name: string, wanted: Member) => {
       ids[name] = await insertMember(before, wanted);
     };
-    // made by attack, removed there and added again after beta had added the address
+    // created by attack, removed there and added again after beta had added the address
     const ceo = await insertAccount(before, 'ceo@x', 100);
     const chief = { account: ceo, email: 'ceo@x', roles: '{Administrator}' };
     await member('ceo in attack', { ...chief, organization: attack, made: 100, added: 900 });
     await member('ceo in beta', { ...chief, organization: beta, made: 500, isInUse: true });
     await member('ceo in gamma', { ...chief, organization: gamma, made: 600, status: 'Deleted' });
-    // the organisation that made it is purged, its membership with it
+    // the organisation that created it is purged, together with its membership
     const left = await insertAccount(before, 'left@x', 100);
     await member('left in beta', { account: left, organization: beta, email: 'left@x', made: 700 });
     await insertAccount(before, 'nowhere@x', 100);
@@ -138,7 +138,7 @@ describe('accounts of an earlier release', () => {
     [counts] = await countAll(before);
     await before.close();
     db = await open(url, migrations);
-    // a second start applies nothing
+    // a second start applies no migration
     await (await open(url, migrations)).close();
   });
   afterAll(() => db.close());
@@ -147,7 +147,7 @@ describe('accounts of an earlier release', () => {
     expect(await countAll(db)).toEqual([counts]);
   });
 
-  it('the organisation that made an account keeps it with its password, also when it added the user again later', async () => {
+  it('the organisation that created an account keeps it with its password, also when it added the user again later', async () => {
     expect(await accountOf(ids['ceo in attack'])).toMatchObject({
       email: 'ceo@x',
       password_hash: 'hash of ceo@x',
@@ -160,7 +160,7 @@ describe('accounts of an earlier release', () => {
     });
   });
 
-  it('every other membership gets an account without a password, removed users too', async () => {
+  it('every other membership gets an account without a password; those of removed users too', async () => {
     const kept = (await accountOf(ids['ceo in attack']))?.['id'];
     for (const [name, home] of [
       ['ceo in beta', beta],
@@ -182,7 +182,7 @@ describe('accounts of an earlier release', () => {
     }
   });
 
-  it('a password whose maker was purged opens nothing any more', async () => {
+  it('the password of an account whose organisation was purged gives no access any more', async () => {
     expect(await accountOf(ids['left in beta'])).toMatchObject({ password_hash: null, home: beta });
     const orphan = `SELECT password_hash, home_organization_id FROM platform_users WHERE email = 'nowhere@x'`;
     expect(await rowsOf(db, orphan)).toEqual([{ password_hash: null, home_organization_id: null }]);
@@ -199,7 +199,7 @@ describe('accounts of an earlier release', () => {
     expect(await accountOf(ids['known in beta'])).toEqual(account);
   });
 
-  it('sessions of memberships that lost their password are over, no others', async () => {
+  it('only the sessions of memberships that lost their password end', async () => {
     const ended = [
       ids['ceo in beta'],
       ids['ceo in gamma'],
@@ -223,7 +223,7 @@ describe('accounts of an earlier release', () => {
     ]);
   });
 
-  it('notes of a membership follow it', async () => {
+  it('inbox entries about a membership move with it', async () => {
     const titles = (identity: string | undefined) =>
       rowsOf(
         db,
@@ -234,7 +234,7 @@ describe('accounts of an earlier release', () => {
     expect(await titles(ids['ceo in beta'])).toEqual([{ title: 'Beta' }]);
   });
 
-  it('administrators are notified, and system administrators of an organisation where none can sign in', async () => {
+  it('administrators are notified; for an organisation without one who can sign in, system administrators are', async () => {
     const notes = await rowsOf(
       db,
       `SELECT i.email, i.organization_id AS of, e.correlation_key AS about, e.severity, e.title, left(e.summary, 7) AS users
@@ -275,7 +275,7 @@ describe('accounts of an earlier release', () => {
     );
   });
 
-  it('from now on an address is unique among verified accounts, and in an organisation among the others', async () => {
+  it('an address is unique among verified accounts, and among the unverified accounts of one organisation', async () => {
     const insert = (email: string, verified: boolean, home: string | undefined, hash: string | null) =>
       db.transact((tx) =>
         sql`INSERT INTO platform_users (id, email, display_name, password_hash, email_verified, status,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Migration } from '#kit/db/db.ts';
 
-/** Milliseconds of an id of version 7 (RFC 9562, section 5.7), null of any other one. */
+/** The time of a UUID of version 7 in milliseconds (RFC 9562, section 5.7); null for any other UUID. */
 function idMs(column: string): string {
   const hex = `left(replace(${column}::text, '-', ''), 12)`;
   return `CASE WHEN substr(${column}::text, 15, 1) = '7' THEN ('x' || ${hex})::bit(48)::bigint END`;
@@ -9,14 +9,18 @@ function idMs(column: string): string {
 
 const nowMs = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
-/** As where the running code ends tokens: the longest life of one, and how lately a family was used that is named itself. */
+/**
+ * The constants of tokens/end.ts: the longest token lifetime, and the age below which families are revoked one by one.
+ */
 const longestTokenLifeMs = 28_860_000;
 const latelySeconds = 15;
 
-/** A membership that was made with its account bears an id of the same moment, also when the user was removed and added again. */
+/**
+ * A membership created with its account has an id of the same time, also after the user was removed and added again.
+ */
 const sameMomentMs = 5_000;
 
-// Held from the beginning: no session begins and no user is added while accounts are separated.
+// Locked first, so that no session starts and no user is added while accounts are separated.
 const hold = 'LOCK TABLE refresh_families, platform_users, user_identities IN ACCESS EXCLUSIVE MODE';
 
 const columns = [
@@ -24,8 +28,8 @@ const columns = [
   'ALTER TABLE platform_users DROP CONSTRAINT platform_users_email_key',
 ];
 
-// The oldest membership of an account keeps it. When that is not the membership that the account was made with, which was
-// purged with its organisation, the password is not the keeping organisation's either, and is dropped.
+// The oldest membership keeps the account. When the membership that the account was created with was purged with its
+// organisation, the password was not chosen by the remaining organisation and is deleted.
 const memberships = `
 CREATE TABLE account_memberships AS
 SELECT m.*, m.place > 1 AS moves, m.place > 1 OR NOT m.made_account AS loses_password, gen_random_uuid() AS new_account_id
@@ -44,7 +48,7 @@ const accounts = [
     default_organization_id = CASE WHEN p.default_organization_id IS NOT NULL THEN m.organization_id END,
     password_hash = CASE WHEN NOT m.loses_password THEN p.password_hash END
   FROM account_memberships m WHERE m.account_id = p.id AND NOT m.moves`,
-  // an account without an organisation opens nothing, so its credential goes
+  // an account without an organisation gives no access, so its password is deleted
   'UPDATE platform_users SET password_hash = NULL WHERE NOT email_verified AND home_organization_id IS NULL',
   `INSERT INTO platform_users (id, email, display_name, email_verified, status, home_organization_id, created_at, last_login_at)
   SELECT m.new_account_id, p.email, m.display_name, false, p.status, m.organization_id, m.created_at, m.last_login_at
@@ -71,7 +75,7 @@ const sessions = [
 const systemOrganization = '00000000-0000-0000-0000-000000000001';
 
 const notes = [
-  // what the inbox says of a membership follows it; everything else stays with the account that was there
+  // inbox entries about a membership move to its account; all others stay with the existing account
   `UPDATE inbox_entries e SET platform_user_id = m.new_account_id
   FROM account_memberships m
   WHERE m.moves AND e.platform_user_id = m.account_id AND e.correlation_key = 'membership:' || m.organization_id`,
@@ -79,7 +83,7 @@ const notes = [
   SELECT m.organization_id, clock_timestamp(), 'UserUpdatedInOrganization', m.identity_id,
     CASE WHEN m.moves THEN m.new_account_id ELSE m.account_id END, true, '{"reason": "account-separated"}'
   FROM account_memberships m WHERE m.loses_password AND m.is_member`,
-  // where no administrator is left who has a password, system administrators are notified too
+  // without an administrator who has a password, system administrators are notified too
   `WITH affected AS (
     SELECT organization_id, count(*) AS users FROM account_memberships
     WHERE loses_password AND is_member GROUP BY organization_id
@@ -115,13 +119,14 @@ const rules = [
   'CREATE UNIQUE INDEX platform_users_verified_email ON platform_users (email) WHERE email_verified',
   `CREATE UNIQUE INDEX platform_users_unverified_email ON platform_users (home_organization_id, email)
     WHERE NOT email_verified`,
-  // A process of an earlier release, which knows no home, makes no account that several organisations could join.
+  // A process of an earlier release sets no home; the constraint stops it from creating an account that several
+  // organisations could join.
   `ALTER TABLE platform_users ADD CONSTRAINT platform_users_home
     CHECK (email_verified OR home_organization_id IS NOT NULL OR password_hash IS NULL)`,
   `CREATE UNIQUE INDEX user_identities_address ON user_identities (organization_id, email) WHERE status <> 'Deleted'`,
 ];
 
-/** Accounts whose address is not verified belong to one organisation each; those that were shared are separated. */
+/** Each account with an unverified address belongs to one organisation; shared accounts are separated. */
 export const accountHomes: Migration = {
   name: '0009-account-homes',
   async up(db) {

@@ -13,7 +13,7 @@ import { migrations } from './list.ts';
 const ids = { timed: 1, permanent: 2, ended: 3, clean: 4 } as const;
 const idOf = (name: keyof typeof ids) => `00000000-0000-7000-8000-00000000000${ids[name]}`;
 
-it('locks of an earlier release slow the account, its networks of the last 30 days are known', async () => {
+it('locks of an earlier release become a rate limit; networks of the last 30 days are known', async () => {
   const { log, telemetry } = testRuntime('tenant');
   const url = await testDatabase('tenant_networks');
   const open = (list: typeof migrations) =>
@@ -60,7 +60,7 @@ it('locks of an earlier release slow the account, its networks of the last 30 da
   expect(timed.networks.has('10.0.19.0/24')).toBe(false);
   expect(admit(timed, '198.51.100.0/24', nowMs + 1_700_000)).toMatchObject({ kind: 'slowed' });
   expect(admit(timed, '198.51.100.0/24', nowMs + 1_801_000)).toEqual({ kind: 'open' });
-  expect(await ladderOf('ended')).toMatchObject({ failures: 5, pacedUntilMs: 0 });
+  expect(await ladderOf('ended')).toMatchObject({ failures: 5, theoreticalArrivalMs: 0 });
   expect((await ladderOf('clean')).networks.size).toBe(0);
   await after.close();
 });

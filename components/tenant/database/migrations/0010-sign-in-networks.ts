@@ -26,8 +26,8 @@ CREATE TABLE ${table} (
   PRIMARY KEY (subject, network)
 )`;
 
-// An account that was locked until a time or until somebody unlocked it is no longer closed: its count stays, the networks from
-// which it signed in are open, all others wait until the lock ends, at most a day. 15 guesses, one per 2 hours, is their pace.
+// A locked account becomes open: its count stays, known networks may sign in, and all other networks wait until the
+// lock ends, at most a day. Their rate limit is 15 guesses with one more per 2 hours.
 const formerLocks = `
 INSERT INTO account_guesses (subject, failures, is_closed, unreported, paced_until, touched_at)
 SELECT id, failed_login_count, failed_login_count >= 100, false,
@@ -37,7 +37,7 @@ SELECT id, failed_login_count, failed_login_count >= 100, false,
   END, now()
 FROM platform_users WHERE failed_login_count > 0 OR locked_permanently OR locked_until > now()`;
 
-// The 16 networks of the last sign-ins of each account within 30 days, as far as the audit log knows them.
+// The 16 most recent sign-in networks of each account within 30 days, from the audit log.
 const formerSignIns = `
 INSERT INTO account_networks
   (subject, network, failures, locked_permanently, unreported, last_sign_in_at)
@@ -60,18 +60,18 @@ SELECT platform_user_id, network, 0, false, false, last_at FROM (
 const statements = [
   guesses('account_guesses'),
   networks('account_networks'),
-  // Apart from those of accounts, so that addresses without an account displace nothing.
+  // Separate from the tables of accounts, so that addresses without an account cannot displace their rows.
   guesses('unknown_guesses'),
   networks('unknown_networks'),
   'CREATE INDEX account_guesses_unreported ON account_guesses (subject) WHERE unreported',
   'CREATE INDEX account_networks_unreported ON account_networks (subject, network) WHERE unreported',
   formerLocks,
   formerSignIns,
-  // Replicas of the release before still use failed_login_count, locked_until and locked_permanently of platform_users while this
-  // one rolls out; nothing reads them any more.
+  // The columns failed_login_count, locked_until and locked_permanently of platform_users stay, because replicas of the
+  // earlier release use them during the rollout. This release does not read them.
   'ALTER TABLE refresh_families ADD COLUMN basic_proof_at timestamptz',
   'ALTER TABLE refresh_families ADD COLUMN strong_proof_at timestamptz',
-  // Until now every session began with a password.
+  // All sessions of earlier releases began with a password.
   'UPDATE refresh_families SET basic_proof_at = auth_time',
 ];
 

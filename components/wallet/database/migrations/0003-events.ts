@@ -7,7 +7,7 @@ export const events = {
   name: outbox.name,
   async up(db: Kysely<unknown>): Promise<void> {
     await outbox.up(db);
-    // Wallets that are older than the log are told too, oldest first, so that a reader needs nothing but the log.
+    // Existing wallets get events too, oldest first, so that a consumer needs only the log.
     await sql`
       INSERT INTO outbox (kind, key, data)
       SELECT 'WalletCreated', id::text, jsonb_build_object(

@@ -9,7 +9,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { idempotencyKeys } from './0004-idempotency-keys.ts';
 import { migrations } from './list.ts';
 
-test('a key that named a wallet before the upgrade still names it', async () => {
+test('an Idempotency-Key stored before the upgrade still gives its wallet', async () => {
   const { log, telemetry } = testRuntime('service-wallet');
   const nowMs = Date.UTC(2026, 10, 21);
   const url = await testDatabase('wallet_keys');

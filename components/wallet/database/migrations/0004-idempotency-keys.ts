@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { idempotencyMigration } from '#kit/db/idempotency.ts';
 
-/** The keys move into the shape of kit with the resources that they name. */
+/** Moves the idempotency keys, with the ids of their resources, into the table layout of kit. */
 export const idempotencyKeys = idempotencyMigration(
   '0004-idempotency-keys',
   sql`SELECT

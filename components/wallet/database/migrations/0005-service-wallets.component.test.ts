@@ -7,7 +7,7 @@ import { testRuntime } from '#kit/testing/runtime.ts';
 import { serviceWallets } from './0005-service-wallets.ts';
 import { migrations } from './list.ts';
 
-test('wallets from before the upgrade stay, and only a service has one of a name', async () => {
+test('existing wallets are unchanged, and only a Service wallet may have a name', async () => {
   const { log, telemetry } = testRuntime('service-wallet');
   const url = await testDatabase('wallet_services_upgrade');
   const open = (list: readonly Migration[]) =>

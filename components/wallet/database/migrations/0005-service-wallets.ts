@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** Services may own wallets (decision D50): each one of a name that the service gives it. */
+/** Services may own wallets: each under a name that the service chooses. */
 export const serviceWallets = {
   name: '0005-service-wallets',
   async up(db: Kysely<unknown>): Promise<void> {
