@@ -48,7 +48,7 @@ const storing = listServices()
   .filter(({ stores, status }) => stores === true && status === 'served')
   .map(({ name }) => name);
 
-/** Starts what is not given: identity, database and bus, in this order (decision D30). */
+/** Starts what is not given: identity, database and bus, in this order. */
 export async function startInfrastructure(options: InfrastructureOptions): Promise<Infrastructure> {
   const { given, log } = options;
   const cleanup = new Cleanup();

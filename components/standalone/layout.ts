@@ -183,7 +183,7 @@ function gateway(around: Surroundings): ProcessPlan {
 }
 
 /**
- * The processes in their start order (decision D30), stage by stage; those of one stage start at the same time, because
+ * The processes in their start order, stage by stage; those of one stage start at the same time, because
  * no validator waits for another one. Stopping goes the other way.
  */
 export function planProcesses(around: Surroundings): readonly (readonly ProcessPlan[])[] {

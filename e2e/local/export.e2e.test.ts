@@ -62,7 +62,7 @@ describe('the export of a register, from outside', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test('ledger A29: it verifies offline, and one changed byte is found and named', async () => {
+  test('it verifies offline, and one changed byte is found and named', async () => {
     const bytes = await fetchExport();
     const good = await chancery(['verify', fileOf('good.jsonl', bytes)]);
     expect(good).toMatchObject({ code: 0, err: '' });

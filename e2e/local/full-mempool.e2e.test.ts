@@ -18,7 +18,7 @@ const docket = z.object({ transactionIds: z.array(z.string()) });
 
 /** Ten thousand transactions take half a minute: the bounds themselves are tested at the pool (components/validator). */
 test.runIf(isFull)(
-  'A9: a paused register takes 10,000 transactions and no more; what governs it still enters, and is sealed first',
+  'a paused register takes 10,000 transactions and no more; what governs it still enters, and is sealed first',
   async () => {
     const { api } = here;
     const token = here.token();

@@ -90,7 +90,7 @@ describe('a register that governs itself, from outside', () => {
     register = governed(here.api, registerId);
   });
 
-  test('ledger A12: the owner alone adds an admin, and two must agree from then on', async () => {
+  test('the owner alone adds an admin, and two must agree from then on', async () => {
     expect((await register.roster(owner)).quorum).toMatchObject({
       voters: 1,
       required: 1,
@@ -107,7 +107,7 @@ describe('a register that governs itself, from outside', () => {
     ]);
   });
 
-  test('ledger A12: a vote that its signer did not hand in counts as well', async () => {
+  test('a vote that its signer did not hand in counts as well', async () => {
     const id = await opened(owner, addOf(third, 'Admin'));
     const shown = await register.ballot(third, id);
     expect(shown).toMatchObject({ status: 'Pending', votesReceived: 1, votesRequired: 2 });
@@ -117,7 +117,7 @@ describe('a register that governs itself, from outside', () => {
     expect(codeOf(await register.vote(third, id, { decision: 'approve' }))).toEqual([409, 'PROPOSAL_CLOSED']);
   });
 
-  test('ledger A12: an admin alone removes nobody, a quorum does, in one transaction', async () => {
+  test('an admin alone removes nobody, a quorum does, in one transaction', async () => {
     expect(await refusedWith(second, { ...removeOf(third), mode: 'direct' })).toEqual([403, 'VAL_PERM_008']);
     const operation = removal(second, third);
     const approvals = await presigned(operation, owner);
@@ -134,7 +134,7 @@ describe('a register that governs itself, from outside', () => {
     await approve(await opened(owner, addOf(third, 'Admin')), second);
   });
 
-  test('ledger A12: a forged approval does not count, and nobody counts twice', async () => {
+  test('a forged approval does not count, and nobody counts twice', async () => {
     const operation = removal(owner, third);
     const [sound] = await presigned(operation, second);
     const [own] = await presigned(operation, owner);
@@ -162,7 +162,7 @@ describe('a register that governs itself, from outside', () => {
     expect(await register.roles(owner)).toMatchObject({ [fourth.did]: 'Auditor' });
   });
 
-  test('ledger A12: ownership goes to an admin who accepts it, and the last owner stays', async () => {
+  test('ownership goes to an admin who accepts it, and the last owner stays', async () => {
     const transferTo = (who: Person) => ({ operationType: 'transfer-ownership', targetDid: who.did });
     expect(await refusedWith(owner, transferTo(fourth))).toEqual([422, 'VAL_PERM_006']);
     expect(await refusedWith(second, removeOf(owner))).toEqual([422, 'VAL_PERM_005']);
@@ -177,7 +177,7 @@ describe('a register that governs itself, from outside', () => {
     expect(await register.roles(owner)).toMatchObject({ [owner.did]: 'Admin', [second.did]: 'Owner' });
   });
 
-  test('ledger A12: a proposal does not outlive the roster that it was made for', async () => {
+  test('a proposal does not outlive the roster that it was made for', async () => {
     const stale = await opened(third, removeOf(owner));
     await approve(await opened(second, { ...removeOf(fourth) }), third);
     expect((await register.ballot(owner, stale)).rosterChanged).toBe(true);

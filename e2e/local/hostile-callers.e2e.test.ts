@@ -27,7 +27,7 @@ afterAll(() => {
   for (const close of closers) close();
 });
 
-describe.runIf(process.platform === 'linux')('A8: who may write dockets, and which', () => {
+describe.runIf(process.platform === 'linux')('who may write dockets, and which', () => {
   let registerId = '';
   let evidence: Evidence;
   const path = () => `/api/registers/${registerId}/dockets`;
@@ -180,7 +180,7 @@ describe.runIf(process.platform === 'linux')('A8: who may write dockets, and whi
   });
 });
 
-describe.runIf(process.platform === 'linux')('A31: what the signing component signs, and for whom', () => {
+describe.runIf(process.platform === 'linux')('what the signing component signs, and for whom', () => {
   let database: pg.Client;
   let address = '';
   const hex = (bytes: number) => randomBytes(bytes).toString('hex');

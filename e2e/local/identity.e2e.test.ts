@@ -10,7 +10,7 @@ import { until } from '../harness/wait.ts';
 const here = installation();
 
 describe('identity, from outside', () => {
-  test('identity A1: password grant, claims, published keys', async () => {
+  test('password grant, claims, published keys', async () => {
     const tokens = await signIn(here.api, here.state);
     expect(tokens.expires_in).toBe(3600);
     const { claims } = await verifyAccessToken(here.api, tokens.access_token, here.state.installation);
@@ -30,7 +30,7 @@ describe('identity, from outside', () => {
     expect([client.status, client.body]).toMatchObject([400, { error: 'unsupported_grant_type' }]);
   });
 
-  test('identity A3: internal paths do not exist at the gateway, however they are written', async () => {
+  test('internal paths do not exist at the gateway, however they are written', async () => {
     const paths = [
       '/api/internal/service-auth/token',
       '/API/Internal/service-auth/token',
@@ -51,7 +51,7 @@ describe('identity, from outside', () => {
     }
   });
 
-  test('identity A4: a SPIFFE certificate mints its own token and no other', async () => {
+  test('a SPIFFE certificate mints its own token and no other', async () => {
     const { token } = await mintWithSvid(here.state, 'service-register');
     expect(token.split('.')).toHaveLength(3);
     expect(await refusedWithWrongSvid(here.state, 'service-wallet', 'service-register')).toBe(
@@ -61,7 +61,7 @@ describe('identity, from outside', () => {
     await expect(askToken(here.state, { ca }, 'service-wallet')).rejects.toThrow();
   });
 
-  test('identity A7: a suspended organisation is out within a second, and in again when it is opened', async () => {
+  test('a suspended organisation is out within a second, and in again when it is opened', async () => {
     const { access_token: root } = await signIn(here.api, here.state);
     const organization = await createOrganization(here.api, root, 'pausing');
     const person = await createPerson(here.api, root, organization, { name: 'boss', role: 'Administrator' });
@@ -93,7 +93,7 @@ describe('identity, from outside', () => {
     expect([protectedOne.status, protectedOne.body]).toMatchObject([409, { code: 'PLATFORM_ORG_PROTECTED' }]);
   });
 
-  test('identity A8: a person goes from one organisation to another, and every service sees it', async () => {
+  test('a person goes from one organisation to another, and every service sees it', async () => {
     const { access_token: root } = await signIn(here.api, here.state);
     const home = await createOrganization(here.api, root, 'switch-home');
     const away = await createOrganization(here.api, root, 'switch-away');
@@ -154,7 +154,7 @@ describe('identity, from outside', () => {
     await signInTo('system');
   });
 
-  test('identity A18: auditors read what happened, also what another service refused', async () => {
+  test('auditors read what happened, also what another service refused', async () => {
     const { access_token: root } = await signIn(here.api, here.state);
     const organization = await createOrganization(here.api, root, 'audited');
     const boss = await createPerson(here.api, root, organization, { name: 'boss', role: 'Administrator' });
@@ -198,7 +198,7 @@ describe('identity, from outside', () => {
     expect(outside.status).toBe(404);
   });
 
-  test('identity A23: a person is told of what happens to them, and nobody else', async () => {
+  test('a person is told of what happens to them, and nobody else', async () => {
     const { access_token: root } = await signIn(here.api, here.state);
     const organization = await createOrganization(here.api, root, 'telling');
     const anna = await createPerson(here.api, root, organization, { name: 'anna', role: 'User' });
@@ -222,7 +222,7 @@ describe('identity, from outside', () => {
     expect(outside.status).toBe(404);
   });
 
-  test('identity A27: a token that was logged out is refused by every service within a second', async () => {
+  test('a token that was logged out is refused by every service within a second', async () => {
     const { access_token: token } = await signIn(here.api, here.state);
     const uses = ['/api/auth/me', '/api/wallets', '/api/registers'];
     for (const path of uses) {

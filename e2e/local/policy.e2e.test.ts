@@ -97,7 +97,7 @@ describe('policies and validators of a register, from outside', () => {
     base = `/api/registers/${registerId}`;
   });
 
-  test("ledger A10: the policy of a new register is nobody's", async () => {
+  test("the policy of a new register is nobody's", async () => {
     const { status, body } = await get('/policy');
     expect([status, body]).toMatchObject([
       200,
@@ -110,7 +110,7 @@ describe('policies and validators of a register, from outside', () => {
     expect((await get('/policy', stranger)).status).toBe(404);
   });
 
-  test('ledger A10: an update holds from the next docket, on every validator', async () => {
+  test('an update holds from the next docket, on every validator', async () => {
     const answer = await update({ version: 2, consensus: { signatureThresholdMin: 4 } });
     expect([answer.status, answer.body]).toMatchObject([
       202,
@@ -127,7 +127,7 @@ describe('policies and validators of a register, from outside', () => {
     await sealedIn(await update({ consensus: { signatureThresholdMin: 1 } }));
   });
 
-  test('ledger A10: a version is taken once; what is malformed or not for the caller is refused', async () => {
+  test('a version is taken once; what is malformed or not for the caller is refused', async () => {
     const conflict = await update({ version: 3 });
     expect(codeOf(conflict)).toEqual([409, 'POLICY_VERSION_CONFLICT']);
     expect(conflict.body).toMatchObject({ currentVersion: 3 });
@@ -174,7 +174,7 @@ describe('policies and validators of a register, from outside', () => {
     await sealAction({ after: 'a justification' });
   });
 
-  test('ledger A10: from public to consent only with a transition mode', async () => {
+  test('from public to consent only with a transition mode', async () => {
     const closed = { validators: { registrationMode: 'consent' } };
     expect(codeOf(await update(closed))).toEqual([400, 'TRANSITION_MODE_REQUIRED']);
     const number = await sealedIn(await update(closed, { transitionMode: 'Immediate' }));
@@ -184,7 +184,7 @@ describe('policies and validators of a register, from outside', () => {
     expect(body).toMatchObject({ registrationMode: 'consent', count: 4 });
   });
 
-  test('ledger A10: the history has each version once, newest first, page by page', async () => {
+  test('the history has each version once, newest first, page by page', async () => {
     const seen: z.output<typeof versions>['items'] = [];
     for (let page = 1; ; page += 1) {
       const { items, totalCount, hasMore } = versions.parse(
@@ -204,7 +204,7 @@ describe('policies and validators of a register, from outside', () => {
     }
   });
 
-  test('ledger A11: development mode goes off once, and does not come back', async () => {
+  test('development mode goes off once, and does not come back', async () => {
     const off = await post('/disable-dev-mode', {});
     expect([off.status, off.body]).toMatchObject([
       200,

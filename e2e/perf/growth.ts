@@ -10,7 +10,7 @@ const dockets: Dockets = { count: 8, transactions: 500 };
 const groups = 7;
 const inGroup = 4;
 
-/** What a read may cost of what it costs at the reference (notes/performance.md 5). */
+/** What a read may cost of what it costs at the reference. */
 const bounds: Readonly<Partial<Record<string, number>>> = {
   'get by id': 1.5,
   // four keys each

@@ -7,10 +7,10 @@ type Path = readonly (string | number)[];
 export const CHANGE_TYPES = ['structural', 'documentation'] as const;
 export type ChangeType = (typeof CHANGE_TYPES)[number];
 
-/** Pointers that one answer lists (notes/ledger.md L-121). */
+/** Pointers that one answer lists. */
 export const MAX_POINTERS = 100;
 
-/** Number of a publication among those of its blueprint (notes/ledger.md L-120). */
+/** Number of a publication among those of its blueprint. */
 export interface BlueprintVersion {
   readonly major: number;
   readonly minor: number;
@@ -56,7 +56,7 @@ export interface Classified {
   readonly structuralFieldsChanged: readonly string[];
 }
 
-/** What a new definition changes against the current one (notes/workflow.md 5.4). Throws like canonicalJson. */
+/** What a new definition changes against the current one. Throws like canonicalJson. */
 export function classifyChange(current: JsonObject, wanted: JsonObject): Classified {
   const structuralHashCurrent = structuralHash(current);
   const structuralHashNew = structuralHash(wanted);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * What a member of a blueprint counts for (notes/workflow.md chapter 5): `behaviour` for all three hashes, `structure` for
+ * What a member of a blueprint counts for: `behaviour` for all three hashes, `structure` for
  * structure and publication, `text` for the publication alone, `server` for none: services keep it, nobody publishes it.
  */
 export type MemberKind = 'behaviour' | 'structure' | 'text' | 'server';
@@ -89,7 +89,7 @@ export function memberKind(part: BlueprintPart, name: string): MemberKind | unde
   return name.startsWith('x-') ? 'structure' : undefined;
 }
 
-/** Canonical JSON of a definition (notes/workflow.md chapter 3). */
+/** Canonical JSON of a definition. */
 export const MAX_BLUEPRINT_BYTES = 524_288;
 export const MAX_PUBLISHER = 255;
 
@@ -113,7 +113,7 @@ const action = z.looseObject({
 const participant = z.looseObject({ id: word(64), name: word(100) });
 
 /**
- * The parts of a blueprint that the ledger relies on (notes/workflow.md chapter 3): who takes part, what is done, and what
+ * The parts of a blueprint that the ledger relies on: who takes part, what is done, and what
  * its hashes look into. Whether the workflow makes sense is for the blueprint service.
  */
 const shape = z.looseObject({

@@ -40,7 +40,7 @@ export interface PublishingTransaction {
 }
 
 /**
- * The publication of a definition on a register (specification document 2, section 2; notes/workflow.md 5.1). Its
+ * The publication of a definition on a register (specification document 2, section 2). Its
  * transaction id is not derived from the envelope as others are, so the payload says who published, and the metadata
  * holds nothing that does not follow from the payload.
  */

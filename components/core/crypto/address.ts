@@ -5,7 +5,7 @@ import { sha256 } from './hash.ts';
 import { parsePublicKey, spkiOf } from './public-key.ts';
 
 declare const walletAddressBrand: unique symbol;
-/** A bech32m address of exactly 61 characters that starts with `w1` (notes/workflow.md 10.2). */
+/** A bech32m address of exactly 61 characters that starts with `w1`. */
 export type WalletAddress = string & { readonly [walletAddressBrand]: true };
 
 export interface AddressParts {
@@ -20,7 +20,7 @@ const ADDRESS_LENGTH = 61;
 
 /**
  * The address of a public key: bech32m, hrp `w`, one five-bit algorithm code, SHA-256 of the SPKI DER.
- * @param publicKey the form of decision D3: 32 raw bytes for Ed25519, SPKI DER otherwise
+ * @param publicKey the canonical key form: 32 raw bytes for Ed25519, SPKI DER otherwise
  */
 export function walletAddress(algorithm: Algorithm, publicKey: Uint8Array): WalletAddress {
   const words = bech32m.toWords(sha256(spkiOf(algorithm, publicKey)));
@@ -28,7 +28,7 @@ export function walletAddress(algorithm: Algorithm, publicKey: Uint8Array): Wall
 }
 
 /**
- * The address of a signer, of whom the key is known as base64 of the form of decision D3.
+ * The address of a signer, of whom the key is known as base64 of the canonical key form.
  * @throws AppError invalid for what is no such key
  */
 export type SignerAddress = (algorithm: Algorithm, publicKey: string) => WalletAddress;

@@ -1,6 +1,6 @@
 import { AppError } from '../errors/errors.ts';
 
-/** The spellings in everything hashed (decision D3). */
+/** The spellings in everything hashed. */
 export const ALGORITHMS = ['ED25519', 'NISTP256', 'RSA-4096'] as const;
 export type Algorithm = (typeof ALGORITHMS)[number];
 
@@ -20,7 +20,7 @@ export function parseAlgorithm(text: string): Algorithm {
   throw new AppError('invalid', 'VAL_SIG_001', `Algorithm is not one of ${ALGORITHMS.join(', ')}`);
 }
 
-/** The five-bit code of an algorithm in a wallet address (notes/workflow.md 10.1). */
+/** The five-bit code of an algorithm in a wallet address. */
 export function algorithmCode(algorithm: Algorithm): number {
   return CODES[algorithm];
 }

@@ -1,6 +1,6 @@
 import { AppError } from '../errors/errors.ts';
 
-/** Slot of each named derivation context (notes/workflow.md 10.3). A typo would derive a valid, wrong key. */
+/** Slot of each named derivation context. A typo would derive a valid, wrong key. */
 export const DERIVATION_SLOTS = {
   'platform:register-attestation': 100,
   'platform:register-control': 101,
@@ -38,7 +38,7 @@ export function parseDerivationContext(text: string): DerivationContext {
   throw new AppError('invalid', 'UNKNOWN_DERIVATION_CONTEXT', 'The derivation context is not known');
 }
 
-/** The path of a wallet key (notes/workflow.md 10.1): slot 0 is the primary key. */
+/** The path of a wallet key: slot 0 is the primary key. */
 export function walletKeyPath(slot: number): string {
   return `m/44'/0'/0'/0'/${slot}'`;
 }

@@ -14,13 +14,13 @@ const RSA_SPKI_PREFIX = '30820222300d06092a864886f70d01010105000382020f003082020
 const RSA_SPKI_SUFFIX = '0203010001';
 const RSA_SPKI_BYTES = 550;
 
-/** SubjectPublicKeyInfo in DER of a key in the form of decision D3. */
+/** SubjectPublicKeyInfo in DER of a key in the canonical key form. */
 export function spkiOf(algorithm: Algorithm, publicKey: Uint8Array): Uint8Array {
   if (algorithm !== 'ED25519') return publicKey;
   return concatBytes([Buffer.from(ED25519_SPKI_PREFIX, 'hex'), publicKey]);
 }
 
-/** The form of decision D3 of a key object: 32 raw bytes for Ed25519, SPKI DER otherwise. */
+/** The canonical form of a key object: 32 raw bytes for Ed25519, SPKI DER otherwise. */
 export function publicKeyBytes(algorithm: Algorithm, key: KeyObject): Uint8Array {
   const der = key.export({ format: 'der', type: 'spki' });
   return algorithm === 'ED25519' ? der.subarray(ED25519_SPKI_PREFIX.length / 2) : der;
@@ -48,7 +48,7 @@ function hasForm(algorithm: Algorithm, publicKey: Uint8Array): boolean {
 
 /**
  * The key object of a public key: Ed25519 32 raw bytes, P-256 SPKI DER with an uncompressed point,
- * RSA SPKI DER with a 4096-bit modulus and exponent 65537 (decision D3). Undefined for anything else.
+ * RSA SPKI DER with a 4096-bit modulus and exponent 65537. Undefined for anything else.
  */
 export function importPublicKey(algorithm: Algorithm, publicKey: Uint8Array): KeyObject | undefined {
   if (!hasForm(algorithm, publicKey)) return undefined;
@@ -61,7 +61,7 @@ export function importPublicKey(algorithm: Algorithm, publicKey: Uint8Array): Ke
 }
 
 /**
- * A public key as it stands in everything hashed: standard padded base64 of the form of decision D3.
+ * A public key as it stands in everything hashed: standard padded base64 of the canonical key form.
  * @throws AppError invalid VAL_SIG_003 when the text is not base64 or the bytes are no key of the algorithm
  */
 export function normalisePublicKey(algorithm: Algorithm, text: string): string {

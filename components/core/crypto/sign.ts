@@ -24,14 +24,14 @@ export interface PrivateKey {
   readonly privateKey: Uint8Array;
 }
 
-/** Signs with one private key; results are in the form of decision D3. */
+/** Signs with one private key; results are in the canonical key form. */
 export interface Signer {
   readonly algorithm: Algorithm;
   /** 32 raw bytes for Ed25519, SPKI DER otherwise. */
   readonly publicKey: Uint8Array;
   /** Ed25519 over the message itself; P-256 and RSA over its SHA-256. */
   sign(message: Uint8Array): Uint8Array;
-  /** Over 32 bytes: the message for Ed25519, the SHA-256 pre-hash for P-256 and RSA (L-10, decision D3). */
+  /** Over 32 bytes: the message for Ed25519, the SHA-256 pre-hash for P-256 and RSA. */
   signDigest(digest: Uint8Array): Uint8Array;
 }
 

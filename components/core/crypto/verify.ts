@@ -21,7 +21,7 @@ export interface Ed25519Backend {
 
 export interface MessageSignature {
   readonly algorithm: Algorithm;
-  /** The form of decision D3: 32 raw bytes for Ed25519, SPKI DER otherwise. */
+  /** The canonical key form: 32 raw bytes for Ed25519, SPKI DER otherwise. */
   readonly publicKey: Uint8Array;
   readonly message: Uint8Array;
   /** Ed25519 64 bytes, P-256 r followed by s, RSA PKCS#1 v1.5. */
@@ -48,7 +48,7 @@ export interface PreimageSignature {
 export interface Verifier {
   /** Ed25519 over the message itself; P-256 and RSA over its SHA-256. */
   verify(check: MessageSignature): boolean;
-  /** Ed25519 with the 32 bytes as the message; P-256 and RSA with them as the SHA-256 pre-hash (L-10, decision D3). */
+  /** Ed25519 with the 32 bytes as the message; P-256 and RSA with them as the SHA-256 pre-hash. */
   verifyDigest(check: DigestSignature): boolean;
   /** The same judgement as verifyDigest over SHA-256 of the preimage; for P-256 twenty times faster. */
   verifyPreimage(check: PreimageSignature): boolean;
@@ -84,7 +84,7 @@ function verifyP256Digest(spki: Uint8Array, digest: Uint8Array, signature: Uint8
 
 /**
  * The one place that judges signatures. The backend decides only the equation of Ed25519; the rules around it
- * (decisions D3 and D59) are the same for every backend.
+ * are the same for every backend.
  */
 export function createVerifier(ed25519: Ed25519Backend, keys: KeyCache = createKeyCache()): Verifier {
   const verifyEd25519 = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean =>

@@ -41,7 +41,7 @@ function decodeOther(text: string): Uint8Array {
   return Buffer.from(body, standard ? 'base64' : 'base64url');
 }
 
-/** Standard base64 with padding, the only form we emit (decision D3). */
+/** Standard base64 with padding, the only form we emit. */
 export function encodeBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 }

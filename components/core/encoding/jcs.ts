@@ -1,7 +1,7 @@
 import { AppError } from '../errors/errors.ts';
 import { utf8 } from './text.ts';
 
-/** What JSON can say. Members that are undefined count as absent (decision D4). */
+/** What JSON can say. Members that are undefined count as absent. */
 export type JsonValue =
   | null
   | boolean

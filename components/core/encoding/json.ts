@@ -1,7 +1,7 @@
 import { AppError } from '../errors/errors.ts';
 import { fromUtf8 } from './text.ts';
 
-/** Deepest nesting of arrays and objects that is read (decision D9). */
+/** Deepest nesting of arrays and objects that is read. */
 export const MAX_JSON_DEPTH = 64;
 
 interface Slice {
@@ -291,7 +291,7 @@ export function toValue(node: JsonNode): unknown {
   return JSON.parse(rawText(node));
 }
 
-/** The text of a node as it was written, without the white space between its tokens (notes/ledger.md L-38 b). */
+/** The text of a node as it was written, without the white space between its tokens. */
 export function minify(node: JsonNode): string {
   if ((node.kind !== 'object' && node.kind !== 'array') || node.isCompact) return rawText(node);
   if (node.kind === 'array') return `[${node.items.map(minify).join(',')}]`;

@@ -1,12 +1,12 @@
 import { AppError } from '../errors/errors.ts';
 
-/** Ticks of 100 ns in one second, the resolution of every comparison of timestamps (notes/ledger.md L-03). */
+/** Ticks of 100 ns in one second, the resolution of every comparison of timestamps. */
 export const TICKS_PER_SECOND = 10_000_000n;
 export const TICKS_PER_MILLISECOND = 10_000n;
 export const TICKS_PER_MICROSECOND = 10n;
 
 /**
- * The form of every timestamp that we make inside something hashed: `YYYY-MM-DDTHH:mm:ss.ffffff0+00:00` (decision D5).
+ * The form of every timestamp that we make inside something hashed: `YYYY-MM-DDTHH:mm:ss.ffffff0+00:00`.
  * @param micros microseconds since the epoch, years 0000 to 9999
  */
 export function formatLedgerTimestamp(micros: bigint): string {
@@ -116,7 +116,7 @@ export function ticksToMs(ticks: bigint): number {
   return Math.floor(Number(ticks / 1000n) / 10);
 }
 
-/** Timestamps of interfaces outside hashed things: milliseconds and `Z` (decision D5). */
+/** Timestamps of interfaces outside hashed things: milliseconds and `Z`. */
 export function apiTimestamp(ms: number): string {
   return new Date(ms).toISOString();
 }

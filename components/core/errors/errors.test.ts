@@ -90,7 +90,7 @@ describe('validation codes', () => {
     ['VAL_STRUCT_012', 400],
     ['VAL_SIZE_001', 413],
     ['VAL_CERT_003', 422],
-  ] as const)('%s answers %i (notes/ledger.md A6, A11, A12, L-49)', (name, status) => {
+  ] as const)('%s answers %i (notes/ledger.md A6, A11, A12)', (name, status) => {
     expect(VALIDATION_CODES[name].status).toBe(status);
   });
 

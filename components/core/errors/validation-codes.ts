@@ -1,6 +1,6 @@
 import { AppError, type ErrorKind, type Violation } from './errors.ts';
 
-/** HTTP statuses a validation finding can lead to (notes/ledger.md L-49). */
+/** HTTP statuses a validation finding can lead to. */
 export type ValidationStatus = 400 | 403 | 413 | 422 | 503;
 
 export interface ValidationCode {
@@ -118,7 +118,7 @@ export function validationViolation(name: ValidationCodeName, field?: string, me
   return field === undefined ? found : { ...found, field };
 }
 
-/** The refusal that a list of findings becomes: kind and code of the first one (decision D38). */
+/** The refusal that a list of findings becomes: kind and code of the first one. */
 export function validationError(violations: readonly Violation[]): AppError {
   const first = violations[0];
   if (first === undefined) return new AppError('internal', 'INTERNAL_ERROR', 'No violation to report');

@@ -85,7 +85,7 @@ export function syncStateChanged(data: z.input<typeof stored.RegisterSyncStateCh
   return storedEvent('RegisterSyncStateChanged', data);
 }
 
-/** What every event of the feed carries: ids, a time and a trace, never content (notes/ledger.md 2.17). */
+/** What every event of the feed carries: ids, a time and a trace, never content. */
 const common = {
   registerId,
   /** When the commit that led to it began. */

@@ -1,6 +1,6 @@
 /**
  * The only place where subjects of the bus are made. A subject is a doorbell: it says that there is something to read
- * and carries nothing (decision D32).
+ * and carries nothing.
  */
 export const SUBJECTS = {
   /** Rows of the tenant service's revocation log. */

@@ -11,7 +11,7 @@ export type WalletEventKind = (typeof WALLET_EVENTS)[number];
  */
 export const walletFactSchema = z.object({
   walletId: z.uuid(),
-  /** Bech32m address (decision D6). */
+  /** Bech32m address. */
   address: z.string().min(1).max(100),
   /** `User` or `Organization`. */
   ownerKind: z.string().min(1),

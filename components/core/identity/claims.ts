@@ -9,7 +9,7 @@ const asList = (value: string | readonly string[]): string[] =>
   typeof value === 'string' ? [value] : [...value];
 
 /**
- * Claims of an access token (notes/identity.md 3.3). Times are seconds since the epoch. Claims we do not know are
+ * Claims of an access token. Times are seconds since the epoch. Claims we do not know are
  * kept.
  */
 export const accessClaimsSchema = z.looseObject({
@@ -57,7 +57,7 @@ export interface Caller {
   readonly tier: Tier;
   readonly clientId: string;
   readonly scopes: readonly string[];
-  /** A hint only: who may sign is decided by the wallet service (decision D31). */
+  /** A hint only: who may sign is decided by the wallet service. */
   readonly walletAddress?: string | undefined;
   /** The refresh family. */
   readonly sessionId?: string | undefined;

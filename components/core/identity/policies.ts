@@ -70,7 +70,7 @@ export function decide(policy: PolicyName, caller: Caller | undefined): Decision
 }
 
 /**
- * RequireCallerOrganization (notes/identity.md 3.7): the organisation of the route is the caller's own, or the caller
+ * RequireCallerOrganization: the organisation of the route is the caller's own, or the caller
  * is a SystemAdmin of the system organisation.
  */
 export function mayActFor(caller: Caller, organizationId: string): boolean {

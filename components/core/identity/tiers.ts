@@ -16,19 +16,19 @@ export function audienceOf(installation: string, tier: Tier): string {
   return `${installation}:${tier}`;
 }
 
-/** Every audience of a token of that tier (notes/identity.md 3.1). */
+/** Every audience of a token of that tier. */
 export function audiencesOf(installation: string, tier: Tier): string[] {
   const own = audienceOf(installation, tier);
   return tier === 'consumer' ? [own, CITIZEN_WALLET_AUDIENCE] : [own];
 }
 
-/** `iss` of every token of an installation (decision D45). */
+/** `iss` of every token of an installation. */
 export function issuerOf(installation: string): string {
   return `urn:platform:${installation}`;
 }
 
 /**
- * Whether a membership entitles to the platform tier (decision D33): any membership of a Standard organisation with
+ * Whether a membership entitles to the platform tier: any membership of a Standard organisation with
  * the roles granted there; members of a Public one are consumers.
  */
 export function isEntitledToPlatform(organization: OrganizationType, roles: readonly Role[]): boolean {

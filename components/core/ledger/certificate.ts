@@ -22,7 +22,7 @@ export interface CertificateSignature {
   readonly signature: string;
 }
 
-/** Proof that a quorum of one set decided a docket in one round (notes/ledger.md 4.4). */
+/** Proof that a quorum of one set decided a docket in one round. */
 export interface Certificate {
   readonly version: 1;
   readonly height: number;
@@ -114,7 +114,7 @@ function isSigned(
 
 /**
  * Judges a certificate against V(h): the set is the one it names, its members are distinct and in order, every
- * signature is a valid precommit of its one round, and there are at least a quorum of them (decision D1).
+ * signature is a valid precommit of its one round, and there are at least a quorum of them.
  * A single bad signature refuses the whole: nothing unverified is ever stored.
  */
 export function verifyCertificate(certificate: Certificate, context: CertificateContext): Violation[] {

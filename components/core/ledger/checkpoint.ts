@@ -45,7 +45,7 @@ function refuse(reason: string): never {
   throw new AppError('invalid', 'INVALID_CHECKPOINT', `Checkpoint: ${reason}`);
 }
 
-/** The origin of a register's checkpoints (notes/ledger.md 4.5). */
+/** The origin of a register's checkpoints. */
 export function checkpointOrigin(installation: string, registerId: string): string {
   return `${installation}/registers/${registerId}`;
 }

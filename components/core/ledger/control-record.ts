@@ -22,7 +22,7 @@ export const GENESIS_ACTION = 'register-creation';
 export const MAX_ROSTER = 25;
 export const MAX_VALIDATORS = 100;
 
-/** A validator of the control record (notes/ledger.md L-33); endpoints are directory data (decision D21). */
+/** A validator of the control record; endpoints are directory data. */
 export interface ControlValidator extends ValidatorMember {
   readonly derivationContext: string;
   readonly status: 'Active' | 'Rotated' | 'Revoked';
@@ -32,7 +32,7 @@ export interface ControlValidator extends ValidatorMember {
   readonly proofOfPossession: string;
 }
 
-/** What algorithms a register accepts (notes/ledger.md L-106). */
+/** What algorithms a register accepts. */
 export interface CryptoPolicy {
   readonly version: number;
   readonly acceptedSignatureAlgorithms: readonly Algorithm[];
@@ -239,7 +239,7 @@ export function judgeControlRecord(record: ControlRecord, verifier: Verifier): V
   return found;
 }
 
-/** The envelope of a genesis transaction (specification document 2, section 2; notes/ledger.md L-32). */
+/** The envelope of a genesis transaction (specification document 2, section 2). */
 export function genesisEnvelope(facts: GenesisFacts): TransactionEnvelope {
   return {
     registerId: facts.record.registerId,

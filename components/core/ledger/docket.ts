@@ -14,7 +14,7 @@ export interface DocketText {
   readonly previousHash: string;
   /** Kept and hashed verbatim. */
   readonly timestamp: string;
-  /** Address of the sealing member's key (decision D6). */
+  /** Address of the sealing member's key. */
   readonly validatorAddress: string;
   /** In docket order. */
   readonly transactionIds: readonly string[];
@@ -52,7 +52,7 @@ export interface DocketHead {
 const HEX_64 = /^[0-9a-f]{64}$/;
 
 /**
- * Whether every field that is joined with `|` keeps to its alphabet (notes/ledger.md L-56): without it two dockets
+ * Whether every field that is joined with `|` keeps to its alphabet: without it two dockets
  * could share one text.
  */
 export function checkDocketText(text: DocketText): Violation[] {

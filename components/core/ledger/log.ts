@@ -1,7 +1,7 @@
 import { canonicalBytes } from '../encoding/jcs.ts';
 import { leafHash } from './merkle.ts';
 
-/** What the register log says of one docket (notes/ledger.md 4.5). */
+/** What the register log says of one docket. */
 export interface LogEntry {
   readonly registerId: string;
   readonly docketNumber: number;

@@ -6,7 +6,7 @@ export const REGISTRATION_MODES = ['public', 'consent'] as const;
 export const ELECTION_MECHANISMS = ['rotating', 'raft', 'stake-weighted'] as const;
 const MAX_DOCKET_BYTES = 8 * 1024 * 1024;
 
-/** Words in any case, with `-` or `_` or neither, become the spelling we emit (notes/ledger.md H9). */
+/** Words in any case, with `-` or `_` or neither, become the spelling we emit. */
 function word<const T extends readonly string[]>(words: T): z.ZodType<T[number], unknown> {
   const plain = (text: string): string => text.toLowerCase().replaceAll(/[-_]/g, '');
   return z.preprocess((value) => {
@@ -18,7 +18,7 @@ function word<const T extends readonly string[]>(words: T): z.ZodType<T[number],
 const governanceSchema = z.looseObject({
   quorumFormula: word(QUORUM_FORMULAS).default('strict-majority'),
   proposalTtlDays: z.int().min(1).max(90).default(7),
-  /** Absent: true for a roster of one voter, false for more (notes/ledger.md L-93). */
+  /** Absent: true for a roster of one voter, false for more. */
   ownerCanBypassQuorum: z.boolean().optional(),
   blueprintVersion: z.string().min(1).max(100).default('register-governance-v1'),
 });
@@ -96,7 +96,7 @@ const policySchema = z.looseObject({
  */
 export type RegisterPolicy = z.output<typeof policySchema>;
 
-/** Drops null members at every depth: absent members are never null in anything hashed (decision D4). */
+/** Drops null members at every depth: absent members are never null in anything hashed. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (typeof value !== 'object' || value === null) return value;
@@ -146,12 +146,12 @@ export function findDeadlock({
   return name === undefined ? undefined : { field: `consensus.${name}`, least: LEAST[name] };
 }
 
-/** Whether nobody has changed the policy since the register was created (notes/ledger.md L-102). */
+/** Whether nobody has changed the policy since the register was created. */
 export function isDefaultPolicy(policy: RegisterPolicy): boolean {
   return policy.version === 1 && policy.updatedBy === undefined;
 }
 
-/** Whether an owner may decide alone, by policy or by the size of the roster (notes/ledger.md L-93). */
+/** Whether an owner may decide alone, by policy or by the size of the roster. */
 export function ownerMayBypass(policy: RegisterPolicy, voters: number): boolean {
   return policy.governance.ownerCanBypassQuorum ?? voters <= 1;
 }

@@ -11,11 +11,11 @@ const DOMAIN = 'platform:validator-pop:v1\n';
 export interface PossessionFacts {
   readonly registerId: string;
   readonly validatorId: string;
-  /** Standard padded base64 of the form of decision D3. */
+  /** Standard padded base64 of the canonical key form. */
   readonly publicKey: string;
 }
 
-/** The bytes a proof of possession signs: a domain line and the canonical JSON of the facts (notes/ledger.md L-33). */
+/** The bytes a proof of possession signs: a domain line and the canonical JSON of the facts. */
 export function possessionBytes({ registerId, validatorId, publicKey }: PossessionFacts): Uint8Array {
   return utf8(DOMAIN + canonicalJson({ registerId, validatorId, publicKey }));
 }

@@ -6,7 +6,7 @@ import { leafHash } from './merkle.ts';
 import { isTransactionType, type TransactionEnvelope, type TransactionSignature } from './transaction.ts';
 
 /**
- * A transaction as it is sealed (notes/ledger.md L-58): its canonical JSON is the leaf of the docket's tree.
+ * A transaction as it is sealed: its canonical JSON is the leaf of the docket's tree.
  * Recipients and metadata are always there; absent members never.
  */
 export interface SealedRecord extends TransactionEnvelope {

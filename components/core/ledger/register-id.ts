@@ -15,7 +15,7 @@ export type DocketHash = string & { readonly [docketHashBrand]: true };
 /** previousHash of docket 0. */
 export const ZERO_HASH = '0'.repeat(64);
 
-/** The register id a text spells, upper case lowered (notes/ledger.md L-04); undefined when it is none. */
+/** The register id a text spells, upper case lowered; undefined when it is none. */
 export function findRegisterId(text: string): RegisterId | undefined {
   return /^[0-9a-fA-F]{32}$/.test(text) ? (text.toLowerCase() as RegisterId) : undefined;
 }
@@ -36,7 +36,7 @@ export function registerIdOfUuid(uuid: string): RegisterId {
   return parseRegisterId(uuid.replaceAll('-', ''));
 }
 
-/** The id of the system register of a network (notes/ledger.md L-117). */
+/** The id of the system register of a network. */
 export function systemRegisterId(networkId: string): RegisterId {
   return sha256Hex(`platform:system-register:${networkId}`).slice(0, 32) as RegisterId;
 }

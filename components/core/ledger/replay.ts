@@ -14,7 +14,7 @@ export interface ReplayFacts {
 }
 
 /**
- * What two Actions of one register may not have in common (notes/ledger.md L-39): sender, payload hash and predecessor.
+ * What two Actions of one register may not have in common: sender, payload hash and predecessor.
  * Undefined for other types, which may repeat themselves. The register's index and its validators' pools compare it, for
  * Actions whose predecessor may have many successors or that have none; one that is an only successor is unique already.
  * @returns the first 16 bytes of SHA-256 over `platform:replay:v1\n{sender}\n{payloadHash}\n{predecessor}` as hex

@@ -30,7 +30,7 @@ function partsOf(start: number, end: number): NodePlace[] {
 }
 
 /**
- * Which stored nodes the inclusion proof of a leaf needs: O(log n) of them (notes/ledger.md 4.5).
+ * Which stored nodes the inclusion proof of a leaf needs: O(log n) of them.
  * @throws AppError invalid INVALID_PROOF_RANGE when the tree has no such leaf
  */
 export function planInclusion(leafIndex: number, treeSize: number): PlannedHash[] {

@@ -9,7 +9,7 @@ import { utf8 } from '../encoding/text.ts';
 import { isAppError } from '../errors/errors.ts';
 import type { TxId } from './register-id.ts';
 
-/** Types of sealed transactions (notes/ledger.md L-36). */
+/** Types of sealed transactions. */
 export const TRANSACTION_TYPES = [
   'Genesis',
   'Control',
@@ -33,7 +33,7 @@ const BOUND_DOMAIN = 'platform:tx:v1\n';
 /** How the stored payload bytes came to be: canonical JSON, or the client's own text without white space. */
 export type PayloadForm = 'jcs' | 'compact';
 
-/** What a transaction says besides its payload. Absent members are left out, never null (decision D4). */
+/** What a transaction says besides its payload. Absent members are left out, never null. */
 export interface TransactionEnvelope {
   readonly registerId: string;
   readonly blueprintId?: string | undefined;
@@ -50,7 +50,7 @@ export interface TransactionEnvelope {
 }
 
 export interface TransactionSignature {
-  /** Standard padded base64 of the form of decision D3. */
+  /** Standard padded base64 of the canonical key form. */
   readonly publicKey: string;
   /** Standard padded base64. */
   readonly signatureValue: string;
@@ -68,14 +68,14 @@ export function isTransactionType(text: string): text is TransactionType {
   return TRANSACTION_TYPES.some((type) => type === text);
 }
 
-/** Hash of a payload in its canonical form, lower-case hex (notes/ledger.md H5). Throws like canonicalBytes. */
+/** Hash of a payload in its canonical form, lower-case hex. Throws like canonicalBytes. */
 export function payloadHash(payload: unknown): string {
   return sha256Hex(canonicalBytes(payload));
 }
 
 /**
  * The bytes of a payload whose SHA-256 is the declared hash: canonical JSON, or the text as received without white
- * space (notes/ledger.md L-38). Undefined when it is neither.
+ * space. Undefined when it is neither.
  */
 export function matchPayload(payload: JsonNode, declaredHash: string): PayloadMatch | undefined {
   const jcs = canonicalBytes(toValue(payload));
@@ -85,7 +85,7 @@ export function matchPayload(payload: JsonNode, declaredHash: string): PayloadMa
 }
 
 /**
- * The transaction id derived from the envelope (notes/ledger.md L-37, decision D2): SHA-256 over
+ * The transaction id derived from the envelope: SHA-256 over
  * `platform:tx:v1\n` and the canonical JSON of the envelope with its signers. Recipients count when there are any,
  * absent metadata counts as `{}`, priority and type never count.
  * @param signers public keys as they stand in the signatures, in their order

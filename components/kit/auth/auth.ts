@@ -34,7 +34,7 @@ export type { ServiceTokensOptions } from './service-tokens.ts';
 export type { TenantSession, TenantSessionOptions } from './tenant.ts';
 
 /**
- * Verifies access tokens (notes/identity.md 3.1): ES256 only, `typ` at+jwt, issuer and audience of the installation,
+ * Verifies access tokens: ES256 only, `typ` at+jwt, issuer and audience of the installation,
  * 30 s of skew, not revoked. Verified tokens are remembered by their text; expiry and revocation are judged each time.
  *
  * Errors of authenticate: unauthenticated/UNAUTHORIZED, unavailable/REVOCATIONS_STALE,
@@ -55,7 +55,7 @@ export function remoteKeys(options: RemoteKeysOptions): TokenKeys {
 }
 
 /**
- * A copy of the revocations in force (decision D32): doorbell and a 500 ms poll; without a snapshot younger than 60 s
+ * A copy of the revocations in force: doorbell and a 500 ms poll; without a snapshot younger than 60 s
  * it throws unavailable/REVOCATIONS_STALE, which makes requests 503 and the service not ready.
  */
 export function createRevocationView(options: RevocationViewOptions): RevocationView {

@@ -30,7 +30,7 @@ export interface AuthenticatorOptions {
 }
 
 /**
- * Verifies access tokens of an installation (notes/identity.md 3.1): ES256 only, `typ` at+jwt, issuer and audience of
+ * Verifies access tokens of an installation: ES256 only, `typ` at+jwt, issuer and audience of
  * the installation, 30 s of skew, not revoked (RFC 9068, RFC 8725). Verified tokens are remembered by their text;
  * expiry and revocation are judged at every call. Each segment is read as base64url without padding, white space or
  * trailing bits (RFC 7515, section 2). A signature still has a second form, (r, n - s) of ECDSA; revocation goes by

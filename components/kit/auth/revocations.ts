@@ -65,7 +65,7 @@ export interface RevocationViewOptions {
 }
 
 /**
- * A copy of the revocations in force, at most half a second old (decision D32). It fails closed: without a snapshot,
+ * A copy of the revocations in force, at most half a second old. It fails closed: without a snapshot,
  * or with one older than 60 s, requests are refused with 503 and the service is not ready.
  */
 export function createRevocationView(options: RevocationViewOptions): RevocationView {

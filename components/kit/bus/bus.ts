@@ -3,7 +3,7 @@ import type { Logger } from '#kit/log/log.ts';
 import { NatsBus } from './nats.ts';
 
 /**
- * Doorbells without content (decision D32). A ring says "look again"; it may be lost, doubled or late, so a listener
+ * Doorbells without content. A ring says "look again"; it may be lost, doubled or late, so a listener
  * also polls. After every reconnection each listener is rung once, for what it may have missed.
  */
 export interface Bus {

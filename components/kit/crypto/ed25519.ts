@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { type Ed25519Backend, nodeEd25519 } from '#core/crypto/verify.ts';
 
-/** Which library solves the equation of Ed25519 (decision D59); `auto` is sodium where it loads. */
+/** Which library solves the equation of Ed25519; `auto` is sodium where it loads. */
 export type Ed25519Choice = 'auto' | 'sodium' | 'node';
 
 export interface LoadedEd25519 {

@@ -7,7 +7,7 @@ import { isPackable, packRecords, verifyPacked } from './packed-records.ts';
 
 export interface VerifyItem {
   readonly algorithm: Algorithm;
-  /** The form of decision D3. */
+  /** The canonical key form. */
   readonly publicKey: Uint8Array;
   /** 32 bytes of SHA-256. */
   readonly digest: Uint8Array;

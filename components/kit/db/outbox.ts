@@ -62,7 +62,7 @@ export async function appendEvent<DB>(tx: Transactor<DB>, event: NewEvent): Prom
 
 /**
  * Events after `cursor` in the order of (transaction id, sequence). It reads strictly below the oldest transaction
- * still running (`pg_snapshot_xmin`), so an event that commits late is never behind a cursor (D32); the price is
+ * still running (`pg_snapshot_xmin`), so an event that commits late is never behind a cursor; the price is
  * that a long transaction delays the events that started after it.
  *
  * @param limit most events, 1 or more.

@@ -6,7 +6,7 @@ export interface PagingOptions {
   readonly defaultSize?: number;
   /** Largest size; 100 when absent. */
   readonly maxSize?: number;
-  /** Document 2 refuses sizes out of range (L-08), document 1 clamps them (identity.md 2.3). */
+  /** Document 2 refuses sizes out of range, document 1 clamps them. */
   readonly outOfRange?: 'refuse' | 'clamp';
 }
 

@@ -21,7 +21,7 @@ export const kindStatus: Readonly<Record<ErrorKind, number>> = {
   timeout: 504,
 };
 
-/** One answer of an error: body of `application/problem+json` with the specification's members (D38). */
+/** One answer of an error: body of `application/problem+json` with the specification's members. */
 export interface Problem {
   readonly type: string;
   readonly title: string;

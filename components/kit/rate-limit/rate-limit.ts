@@ -11,7 +11,7 @@ export type { CapOptions } from './security-cap.ts';
 export { securityCap };
 
 export interface RateLimiterOptions {
-  /** `development` lifts every throughput limit (D35); caps on guessing are not touched by it. */
+  /** `development` lifts every throughput limit; caps on guessing are not touched by it. */
   readonly profile: 'production' | 'development';
   readonly clock: Clock;
   /** Other rules for some policies. */

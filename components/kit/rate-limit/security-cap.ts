@@ -38,7 +38,7 @@ export function securityCapMigration(name: string): Migration {
 /**
  * Counts one act against a cap that all replicas share, in a transaction of its own: a refused act stays counted
  * whatever its caller rolls back. The window opens with the first act and is not prolonged by later ones.
- * No profile switches it off (D35).
+ * No profile switches it off.
  *
  * @throws AppError `rate_limited` with the seconds until the window ends, from the act after the limit on.
  */

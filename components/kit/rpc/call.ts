@@ -12,7 +12,7 @@ export interface RpcPeer {
 /** What a handler knows about its call. */
 export interface RpcContext {
   readonly peer: RpcPeer;
-  /** The peer's own service token, verified; its client_id equals the SVID's (decision D29). */
+  /** The peer's own service token, verified; its client_id equals the SVID's. */
   readonly caller?: Caller;
   /** The user on whose behalf the peer calls, from a verified `x-subject-token`. */
   readonly subject?: Caller;

@@ -32,7 +32,7 @@ interface Channel {
 const connectMs = { first: 3_000, last: 10_000 } as const;
 
 /**
- * The connection of an RPC client, replaced whole at each rotation of the SVID (decision D43). grpc-js's
+ * The connection of an RPC client, replaced whole at each rotation of the SVID. grpc-js's
  * certificate-provider credentials serve new handshakes only: an established HTTP/2 connection would keep the old
  * certificate past its end. Here new calls open a connection with the new SVID at once, and the old one closes when
  * its last call has ended, at the latest when the server ends the streams of the expired certificate.

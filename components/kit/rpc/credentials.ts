@@ -22,7 +22,7 @@ const listenerOptions: SecureServerOptions = {
 };
 
 /**
- * Server credentials that follow the workload's SVID (decision D43). grpc-js watches them and calls setSecureContext
+ * Server credentials that follow the workload's SVID. grpc-js watches them and calls setSecureContext
  * on the listener, which stays open; handshakes after a rotation use the new certificate and bundle.
  */
 export class SvidServerCredentials extends ServerCredentials {

@@ -34,7 +34,7 @@ export type IssuerCredentialSource =
   | { readonly tokenFile: string; readonly caFile: string }
   | { readonly credentials: () => Promise<IssuerCredentials> };
 
-/** The issuer of an installation that gives SVIDs for ServiceAccount tokens (decision D51). */
+/** The issuer of an installation that gives SVIDs for ServiceAccount tokens. */
 export type IssuerPlace = IssuerCredentialSource & {
   /** `https://host:port`. */
   readonly url: string;

@@ -85,7 +85,7 @@ function parseCertificate(der: Uint8Array): ParsedCertificate {
   }
 }
 
-/** The client id of `spiffe://{installation}/service/{client_id}` (decision D28), undefined for any other path. */
+/** The client id of `spiffe://{installation}/service/{client_id}`, undefined for any other path. */
 export function clientIdOfName(name: SpiffeName): string | undefined {
   return SERVICE_PATH.exec(name.path)?.[1];
 }

@@ -129,7 +129,7 @@ export function spiffeIdOf(certificate: X509Certificate): string {
 }
 
 /**
- * `spiffe://{installation}/service/{client_id}` (decision D28).
+ * `spiffe://{installation}/service/{client_id}`.
  *
  * Errors: unauthenticated/SVID_REFUSED when the parts do not make a SPIFFE id.
  */

@@ -38,7 +38,7 @@ export async function prepareEmbedded(
 
 /**
  * A given server: with CREATEROLE one role and schema a component, whose passwords `secretOf` keeps; without it the
- * given role owns a schema for each (decision D46).
+ * given role owns a schema for each.
  */
 export async function prepareGiven(
   databaseUrl: string,

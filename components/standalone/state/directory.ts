@@ -105,7 +105,7 @@ function keptValidators(directory: StateDirectory): number | undefined {
 
 /**
  * The number of validators to start with: what the directory keeps, or at its first start what was asked for, else one.
- * @throws AppError conflict VALIDATORS_FIXED when another number is asked for (decision D46)
+ * @throws AppError conflict VALIDATORS_FIXED when another number is asked for
  */
 export function chooseValidators(directory: StateDirectory, asked: number | undefined): number {
   const kept = keptValidators(directory);

@@ -15,7 +15,7 @@ const VALIDATOR_ACCOUNT = /^validator-([a-z](?:[-a-z0-9]{0,38}[a-z0-9])?)$/;
 const ORDINAL = /^(?:0|[1-9]\d{0,2})$/;
 
 /**
- * The client id (decision D28) of the pod that a token belongs to. A service is its ServiceAccount; a validator is its
+ * The client id of the pod that a token belongs to. A service is its ServiceAccount; a validator is its
  * pod, which must be a member of the set that the ServiceAccount is of. Everything else gets nothing.
  *
  * Errors: unauthenticated/IDENTITY_TOKEN_REFUSED, forbidden/IDENTITY_FORBIDDEN.

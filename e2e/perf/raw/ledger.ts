@@ -8,7 +8,7 @@ import { RawVoting } from './voting.ts';
 import { openWire, serveFrames } from './wire.ts';
 
 /**
- * The least a validator does, over the hops and with the forced writes of the product (decision D48): admission
+ * The least a validator does, over the hops and with the forced writes of the product: admission
  * (`admission.ts`), hints to the other members, votes (`voting.ts`). A request is answered once its transaction is forced to
  * disk; `/load` only keeps the lines of its body in memory, and `/feed` submits them. Settings: {key, cert, ca, logFile,
  * workers, storePort, signerPort, self, keys}; it says where it listens and waits for the ports of all members.

@@ -170,7 +170,7 @@ function turnDevModeOff(rules: LedgerRules, transaction: ControlTransaction): Ap
   return changed(rules, effect.rules, transaction, { kind: 'crypto-policy-update', part: 'crypto-policy' });
 }
 
-/** Name, description and metadata are changed by the register service with the register-control key (L-18). */
+/** Name, description and metadata are changed by the register service with the register-control key. */
 function updateMetadata(rules: LedgerRules, transaction: ControlTransaction): Applied | Refused {
   const violations = judgeSigners(rules, transaction);
   if (violations.length > 0) return { violations };
@@ -238,7 +238,7 @@ export function beginDocket(rules: LedgerRules, context: ControlContext): Docket
   return { before: rules, rules: after, changes: [], expired: [], ejected };
 }
 
-/** Limits of one docket: how many members change, and how few may be left of the set that was (D1, L-97). */
+/** Limits of one docket: how many members change, and how few may be left of the set that was. */
 function judgeSetChange(before: LedgerRules, after: LedgerRules): Violation[] {
   const changes = countSetChanges(before, after);
   if (changes === 0) return [];

@@ -15,7 +15,7 @@ export interface GovernanceDraft {
 }
 
 /**
- * Blueprint, action and metadata of a governance transaction (specification document 2, section 2; L-107).
+ * Blueprint, action and metadata of a governance transaction (specification document 2, section 2).
  * @param facts further members of the metadata, such as policyVersion
  */
 export function governanceDraft(
@@ -54,7 +54,7 @@ export function buildOperation(
 
 /**
  * What enacts an approved proposal. Signed by the register-control key with the time of the deciding vote, every service
- * makes the same transaction with the same derived id (notes/ledger.md L-95 b). Undefined while it is not approved.
+ * makes the same transaction with the same derived id. Undefined while it is not approved.
  */
 export function buildEnactment(
   proposal: OpenProposal,

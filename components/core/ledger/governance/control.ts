@@ -34,7 +34,7 @@ export interface ControlTransaction {
 /** Where a control transaction is judged: the docket that would seal it. */
 export interface ControlContext {
   readonly docketNumber: number;
-  /** The docket's timestamp; time is judged by it alone (L-46, L-98). */
+  /** The docket's timestamp; time is judged by it alone. */
   readonly timestamp: string;
   /** Verifies approvals and proofs of possession. */
   readonly verifier: Verifier;
@@ -173,7 +173,7 @@ export function isSystemSigned(rules: LedgerRules, { signers }: ControlTransacti
   return signers.length > 0 && signers.every((key) => isSameKey(key, rules.systemKey));
 }
 
-/** A control label is granted by its signers: roster or register-control key, each of them (L-53, D11). */
+/** A control label is granted by its signers: roster or register-control key, each of them. */
 export function judgeSigners(rules: LedgerRules, transaction: ControlTransaction): Violation[] {
   const known = transaction.signers.map((key) => {
     if (isSameKey(key, rules.systemKey)) return 'system';

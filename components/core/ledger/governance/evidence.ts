@@ -32,7 +32,7 @@ function isSigned(message: ConsensusMessage, signature: string, key: LedgerKey, 
 
 /**
  * Whether two messages of one height, round and kind say different things and are both signed by the key: nobody who
- * follows the protocol signs both (notes/ledger.md 4.3, L-116). They differ in the docket that they name, or, proposals,
+ * follows the protocol signs both. They differ in the docket that they name, or, proposals,
  * in the polka that they show; a time alone makes no difference.
  */
 export function provesDoubleSign(
@@ -85,7 +85,7 @@ function convicts(
   return isOfTerm && provesDoubleSign(rules.registerId, evidence, accused, verifier);
 }
 
-/** Whether slots are given once each and in order: what they prove is for the roster to judge (L-115). */
+/** Whether slots are given once each and in order: what they prove is for the roster to judge. */
 function isOrderly({ dockets }: Extract<Evidence, { kind: 'missed-slots' }>): boolean {
   return dockets.every((docket, index) => index === 0 || docket > (dockets[index - 1] ?? docket));
 }

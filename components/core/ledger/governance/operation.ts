@@ -9,7 +9,7 @@ import { type CryptoPolicy, cryptoPolicySchema } from '../control-record.ts';
 import { findMemberAddress } from '../did.ts';
 import { ROSTER_ROLES } from '../owner-attestation.ts';
 
-/** What a roster can decide (notes/ledger.md L-89). */
+/** What a roster can decide. */
 export const OPERATION_TYPES = [
   'add-member',
   'remove-member',
@@ -57,18 +57,18 @@ const timestampSchema = z
 const keyFields = { publicKey: text, algorithm: z.enum(ALGORITHMS) };
 const keyForm = (key: { publicKey: string; algorithm: Algorithm }): boolean =>
   isKey(key.algorithm, key.publicKey);
-const keyProblem = { path: ['publicKey'], message: 'is not a key in the form of decision D3' };
+const keyProblem = { path: ['publicKey'], message: 'is not a key in the canonical key form' };
 
-/** A key in the form of decision D3, to the letter: it is hashed and compared. */
+/** A key in the canonical key form, to the letter: it is hashed and compared. */
 const keySchema = z.strictObject(keyFields).refine(keyForm, keyProblem);
 
-/** A validator that asks to be one, with its proof of possession (notes/ledger.md L-33). */
+/** A validator that asks to be one, with its proof of possession. */
 export const validatorEntrySchema = z
   .strictObject({ validatorId, ...keyFields, proofOfPossession: text })
   .refine(keyForm, keyProblem);
 export type ValidatorEntry = z.output<typeof validatorEntrySchema>;
 
-/** One vote on an operation, signed over approvalBytes; time and comment are not covered (notes/ledger.md L-90). */
+/** One vote on an operation, signed over approvalBytes; time and comment are not covered. */
 export const approvalSchema = z.strictObject({
   approverDid: memberDid,
   signature: text,
@@ -161,7 +161,7 @@ export const operationSchema = z.discriminatedUnion('operationType', [
 ]);
 export type Operation = z.output<typeof operationSchema>;
 
-/** An operation in a payload: one-shot with its approvals, or as a proposal (notes/ledger.md L-90, L-95). */
+/** An operation in a payload: one-shot with its approvals, or as a proposal. */
 export const operationPayloadSchema = z.strictObject({
   version: z.literal(GOVERNANCE_PAYLOAD_VERSION),
   operation: operationSchema,
@@ -184,7 +184,7 @@ function decided(operation: Operation): Omit<Operation, 'status' | 'approvalSign
   return rest;
 }
 
-/** Canonical JSON of what an approver decides; its SHA-256 is signed like any pre-hash (notes/ledger.md L-94, L-10). */
+/** Canonical JSON of what an approver decides; its SHA-256 is signed like any pre-hash. */
 export function approvalBytes(facts: ApprovalFacts): Uint8Array {
   return canonicalBytes({
     domain: APPROVAL_DOMAIN,

@@ -55,8 +55,8 @@ const KINDS: Readonly<Record<Exclude<RulesPart, 'proposals'>, ControlKind>> = {
 };
 
 /**
- * The end of an operation, in the form of decision D5: its own, at most the TTL of the policy after it was proposed,
- * judged by docket timestamps (L-98).
+ * The end of an operation, in the form of hashed timestamps: its own, at most the TTL of the policy after it was proposed,
+ * judged by docket timestamps.
  */
 export function operationEnd(operation: Operation, ttlDays: number): string {
   const latest = parseTimestamp(operation.proposedAt) + BigInt(ttlDays) * TICKS_PER_DAY;
@@ -195,7 +195,7 @@ export function remember(rules: LedgerRules, id: string, operation: Operation): 
   return { ...rules, enacted: [...rules.enacted, entry] };
 }
 
-/** An operation with its approvals in one transaction (notes/ledger.md L-95 a). */
+/** An operation with its approvals in one transaction. */
 export function applyOperation(
   rules: LedgerRules,
   transaction: ControlTransaction,

@@ -147,7 +147,7 @@ describe('the crypto policy', () => {
   });
   const action = 'control.crypto.update';
 
-  it('A11: the register-control key turns development mode off, once and nothing else', () => {
+  it('the register-control key turns development mode off, once and nothing else', () => {
     const scene = new Scene({ devMode: true, members: [[admin, 'Admin']] });
     expect(
       scene.act(action, off(scene, { acceptedSignatureAlgorithms: ['ED25519', 'NISTP256'] }), system),

@@ -80,7 +80,7 @@ function isClosing(rules: LedgerRules, next: RegisterPolicy): boolean {
   );
 }
 
-/** Grace is one operational TTL from the docket that brings the policy (notes/ledger.md L-101). */
+/** Grace is one operational TTL from the docket that brings the policy. */
 function withTransition(
   before: LedgerRules,
   after: LedgerRules,
@@ -93,7 +93,7 @@ function withTransition(
   return withEjections(after, later(timestamp, graceSeconds));
 }
 
-/** A timestamp some seconds later, in the form of decision D5. */
+/** A timestamp some seconds later, in the form of hashed timestamps. */
 export function later(timestamp: string, seconds: number): string {
   const ticks = parseTimestamp(timestamp) + BigInt(seconds) * TICKS_PER_SECOND;
   return formatLedgerTimestamp(ticksToMicros(ticks));
@@ -114,7 +114,7 @@ export function updateCryptoPolicy(rules: LedgerRules, next: CryptoPolicy): Effe
   return { rules: { ...rules, cryptoPolicy: next }, part: 'crypto-policy' };
 }
 
-/** The one change that the register-control key may make alone: development mode off, nothing else (L-107). */
+/** The one change that the register-control key may make alone: development mode off, nothing else. */
 export function isDevModeOff(before: CryptoPolicy, after: CryptoPolicy): boolean {
   const { version: _was, effectiveFrom: _since, devMode: wasOn, ...kept } = before;
   const { version: _is, effectiveFrom: _from, devMode: isOn, ...now } = after;
@@ -139,7 +139,7 @@ export function acceptsAlgorithms(policy: CryptoPolicy, algorithms: readonly str
 }
 
 /**
- * What a crypto policy says of the algorithms a transaction is signed with (notes/ledger.md L-106). Strict refuses what
+ * What a crypto policy says of the algorithms a transaction is signed with. Strict refuses what
  * is not accepted and what misses a required algorithm; deprecated ones are warnings of severity Warning.
  */
 export function judgeCrypto(policy: CryptoPolicy, algorithms: readonly string[]): Violation[] {

@@ -55,7 +55,7 @@ export const votePayloadSchema = z
   .refine((payload) => payload.decision !== undefined || payload.approvals !== undefined, 'has no vote');
 export type VotePayload = z.output<typeof votePayloadSchema>;
 
-/** What puts an approved proposal into effect (notes/ledger.md L-95 b). */
+/** What puts an approved proposal into effect. */
 export const enactPayloadSchema = z.strictObject({ version, enactsProposalId: proposalId });
 export type EnactPayload = z.output<typeof enactPayloadSchema>;
 
@@ -65,7 +65,7 @@ function changeOf(transaction: ControlTransaction, proposals: readonly ProposalC
 
 /**
  * Opens a proposal. Owner and admins propose; a suspension that comes with evidence may also be proposed by an active
- * validator or the register-control key, which have no vote (notes/ledger.md 4.3, L-115). Those are heard once about a
+ * validator or the register-control key, which have no vote. Those are heard once about a
  * validator (observers.ts).
  */
 export function openProposal(

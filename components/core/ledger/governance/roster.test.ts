@@ -67,7 +67,7 @@ describe('a roster of one', () => {
   });
 });
 
-describe('A12: a roster of three voters', () => {
+describe('a roster of three voters', () => {
   it('an admin alone removes nobody, a quorum does; the target has no vote', () => {
     const scene = board();
     const remove = scene.operation('remove-member', admin, { targetDid: other.did });

@@ -24,7 +24,7 @@ function withRoster(rules: LedgerRules, roster: readonly RosterEntry[]): Effect 
   return { rules: { ...rules, roster, rosterVersion: rules.rosterVersion + 1 }, part: 'roster' };
 }
 
-/** Adds a member with its key. A second owner is refused: ownership is transferred (notes/ledger.md L-97). */
+/** Adds a member with its key. A second owner is refused: ownership is transferred. */
 export function addMember(
   rules: LedgerRules,
   operation: Of<'add-member'>,

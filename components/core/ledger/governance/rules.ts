@@ -11,13 +11,13 @@ import type { Operation } from './operation.ts';
 
 export type QuorumFormula = (typeof QUORUM_FORMULAS)[number];
 
-/** Statuses of a validator on a register (notes/ledger.md L-110). */
+/** Statuses of a validator on a register. */
 export const VALIDATOR_STATUSES = ['Pending', 'Active', 'Suspended', 'Removed'] as const;
 export type ValidatorStatus = (typeof VALIDATOR_STATUSES)[number];
 
 /** A key as it stands in everything hashed. */
 export interface LedgerKey {
-  /** Standard padded base64 of the form of decision D3. */
+  /** Standard padded base64 of the canonical key form. */
   readonly publicKey: string;
   readonly algorithm: Algorithm;
 }
@@ -55,7 +55,7 @@ export interface ProposalVote {
   readonly comment?: string | undefined;
 }
 
-/** A proposal that is still voted on, or approved and not enacted (notes/ledger.md L-91, L-95). */
+/** A proposal that is still voted on, or approved and not enacted. */
 export interface OpenProposal {
   /** Id of the transaction that opened it. */
   readonly proposalId: string;
@@ -65,7 +65,7 @@ export interface OpenProposal {
   readonly status: 'Pending' | 'Approved';
   readonly openedAt: string;
   readonly openedInDocket: number;
-  /** In the form of decision D5. */
+  /** In the form of hashed timestamps. */
   readonly expiresAt: string;
   readonly quorumFormula: QuorumFormula;
   /** Votes that may be cast and votes that are needed. */
@@ -113,7 +113,7 @@ export interface GenesisSigner {
 
 /**
  * The rules a register starts with.
- * @param signer the first signature of the genesis transaction: the installation's register-control key (L-53)
+ * @param signer the first signature of the genesis transaction: the installation's register-control key
  */
 export function genesisRules(record: ControlRecord, signer: GenesisSigner): LedgerRules {
   return {
@@ -160,7 +160,7 @@ export function activeMembers(rules: LedgerRules): ValidatorMember[] {
   );
 }
 
-/** Members of the roster that vote: Owner and Admin (notes/ledger.md L-88). */
+/** Members of the roster that vote: Owner and Admin. */
 export function votersOf(rules: LedgerRules): RosterEntry[] {
   return rules.roster.filter(({ role }) => role === 'Owner' || role === 'Admin');
 }
@@ -175,12 +175,12 @@ export function findRosterKey(rules: LedgerRules, key: LedgerKey): RosterEntry |
   return rules.roster.find((entry) => isSameKey(entry, key));
 }
 
-/** Whether two keys are the same; both stand in the one form of decision D3. */
+/** Whether two keys are the same; both stand in the canonical key form. */
 export function isSameKey(left: LedgerKey, right: LedgerKey): boolean {
   return left.algorithm === right.algorithm && left.publicKey === right.publicKey;
 }
 
-/** Whether the holder of an address may delete the register: Owner or Admin of the present roster (L-19). */
+/** Whether the holder of an address may delete the register: Owner or Admin of the present roster. */
 export function mayDelete(rules: LedgerRules, address: string): boolean {
   return votersOf(rules).some((entry) => entry.subject === memberDid(address));
 }

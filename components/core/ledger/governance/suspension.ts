@@ -16,7 +16,7 @@ export interface Accusation {
 }
 
 /**
- * The payload that asks the roster to suspend a validator for two signed messages (notes/ledger.md 4.3).
+ * The payload that asks the roster to suspend a validator for two signed messages.
  * @throws AppError unprocessable with the finding when the validator cannot be suspended now
  */
 export function buildSuspension(

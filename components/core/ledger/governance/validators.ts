@@ -40,7 +40,7 @@ function replaced(rules: LedgerRules, old: LedgerValidator, next: LedgerValidato
   );
 }
 
-/** Shape and meaning of a key that wants to validate: Ed25519 (D22), nobody else's, and its holder has it. */
+/** Shape and meaning of a key that wants to validate: Ed25519, nobody else's, and its holder has it. */
 function judgeKey(rules: LedgerRules, entry: ValidatorEntry, context: ControlContext): Refused | undefined {
   if (entry.algorithm !== 'ED25519') {
     return refuse('VAL_SIG_001', 'publicKey', 'Keys of validators are Ed25519');
@@ -73,7 +73,7 @@ function judgeRoom(rules: LedgerRules): Refused | undefined {
     : refuse('VAL_POLICY_006', 'validatorEntry', `The register has at most ${most} validators`);
 }
 
-/** `control.validator.register`: active at once on a public register, else it waits for approval (L-109). */
+/** `control.validator.register`: active at once on a public register, else it waits for approval. */
 export function registerValidator(
   rules: LedgerRules,
   entry: ValidatorEntry,
@@ -167,7 +167,7 @@ export function suspendValidator(
   return replaced(rules, known, withStatus(known, 'Suspended', docketNumber + 1));
 }
 
-/** Gives an active validator another key; from the next docket only that one counts (notes/ledger.md L-114). */
+/** Gives an active validator another key; from the next docket only that one counts. */
 export function rotateValidatorKey(
   rules: LedgerRules,
   { validatorEntry: entry }: Of<'rotate-validator-key'>,
@@ -184,7 +184,7 @@ export function rotateValidatorKey(
   return replaced(rules, known, { ...known, publicKey, algorithm, proofOfPossession, effectiveFromDocket });
 }
 
-/** What a change from public to consent does to validators that nobody approved (notes/ledger.md L-101). */
+/** What a change from public to consent does to validators that nobody approved. */
 export function withEjections(rules: LedgerRules, ejectAt: string | undefined): LedgerRules {
   const validators = rules.validators.map((each) => {
     const { ejectAt: _earlier, ...rest } = each;

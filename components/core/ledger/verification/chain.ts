@@ -34,7 +34,7 @@ interface OpenDocket extends SealedDocket {
   sizeBytes: number;
 }
 
-/** Judges that a certificate and a sealing address are of a docket's own set (notes/ledger.md 4.6, steps 7 and 8). */
+/** Judges that a certificate and a sealing address are of a docket's own set. */
 export function judgeSealing(
   { header, certificate }: Pick<SealedDocket, 'header' | 'certificate'>,
   set: {
@@ -59,7 +59,7 @@ export function judgeSealing(
   return verifyCertificate(certificate, { ...set, registerId, verifier, docket: header });
 }
 
-/** Judges the votes beside a docket: each of another member of its set, over this docket (notes/ledger.md 4.1). */
+/** Judges the votes beside a docket: each of another member of its set, over this docket. */
 export function judgeAttestations(
   { header, attestations }: Pick<SealedDocket, 'header' | 'attestations'>,
   members: readonly ValidatorMember[],
@@ -113,7 +113,7 @@ function readRecord(bytes: Uint8Array, place: FaultPlace): SealedRecord {
 }
 
 /**
- * Verifies a register from its first docket on, as a replica does (notes/ledger.md 4.6), with memory for one docket's
+ * Verifies a register from its first docket on, as a replica does, with memory for one docket's
  * leaves and the rules: `open` a docket, `take` its transactions, `close` it. The first thing that does not hold
  * throws; faultOf says what, findFaultPlace where. Not judged, because it needs an index of all history: that no id
  * is sealed in two dockets and that predecessors exist. A quorum of each set signed for that.

@@ -28,7 +28,7 @@ export interface CheckpointContext {
   readonly verifier: Verifier;
 }
 
-/** The key of a register's checkpoints: the one that signed its genesis (decision D25). */
+/** The key of a register's checkpoints: the one that signed its genesis. */
 export function checkpointKey({
   networkId,
   registerId,

@@ -47,7 +47,7 @@ function judgeIdentity(
   return found;
 }
 
-/** Nothing is expired at the docket's time (notes/ledger.md L-46); a genesis never is (decision D13). */
+/** Nothing is expired at the docket's time; a genesis never is. */
 function judgeTimes(record: SealedRecord, sealedAt: string): Violation[] {
   if (findTimestamp(record.createdAt) === undefined) {
     return [validationViolation('VAL_STRUCT_006', 'record.createdAt')];
@@ -59,7 +59,7 @@ function judgeTimes(record: SealedRecord, sealedAt: string): Violation[] {
   return expired ? [validationViolation('VAL_TIME_003', 'record.expiresAt')] : [];
 }
 
-/** Genesis begins a register and nothing else (L-53); who may send control transactions the rules say. */
+/** Genesis begins a register and nothing else; who may send control transactions the rules say. */
 function judgeLabel(record: SealedRecord, docketNumber: number): Violation[] {
   const misplaced = (record.type === 'Genesis') !== (docketNumber === 0);
   return misplaced ? [validationViolation('VAL_PERM_002', 'record.type')] : [];
