@@ -28,15 +28,18 @@ export function walletAddress(algorithm: Algorithm, publicKey: Uint8Array): Wall
 }
 
 /**
- * The address of a signer, of whom the key is known as base64 of the canonical key form.
- * @throws AppError invalid for what is no such key
+ * Gives the address of a signer from its key: base64 of the canonical key form.
+ * @throws AppError invalid when the text is no such key
  */
 export type SignerAddress = (algorithm: Algorithm, publicKey: string) => WalletAddress;
 
 export const signerAddress: SignerAddress = (algorithm, publicKey) =>
   walletAddress(algorithm, parsePublicKey(algorithm, publicKey));
 
-/** signerAddress that remembers so many answers: senders come again, and the address costs as much as their parsing. */
+/**
+ * A signerAddress with a cache of `most` answers: senders repeat, and the address costs as much as parsing the
+ * transaction.
+ */
 export function rememberedAddresses(most: number): SignerAddress {
   const known = new Map<string, WalletAddress>();
   return (algorithm, publicKey) => {
@@ -50,7 +53,10 @@ export function rememberedAddresses(most: number): SignerAddress {
   };
 }
 
-/** The parts of an address; undefined when the text is not one. Lower case only: an address has one spelling. */
+/**
+ * Finds the parts of an address; undefined when the text is not one. Only lower case is accepted: an address has one
+ * spelling.
+ */
 export function findAddressParts(text: string): AddressParts | undefined {
   if (text.length !== ADDRESS_LENGTH || !/^w1[02-9ac-hj-np-z]+$/.test(text)) return undefined;
   const decoded = bech32m.decodeUnsafe(text);
@@ -68,7 +74,7 @@ export function isWalletAddress(text: string): text is WalletAddress {
 }
 
 /**
- * The address a text spells.
+ * Parses a wallet address.
  * @throws AppError invalid INVALID_WALLET_ADDRESS
  */
 export function parseAddress(text: string): AddressParts {

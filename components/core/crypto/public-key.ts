@@ -31,7 +31,7 @@ function startsWith(bytes: Uint8Array, prefixHex: string): boolean {
   return equalBytes(bytes.subarray(0, prefix.length), prefix);
 }
 
-/** One key has one spelling: sizes, parameters and DER are fixed, only point or modulus vary. */
+/** A key has one spelling: sizes, parameters and DER are fixed; only the point or the modulus varies. */
 function hasForm(algorithm: Algorithm, publicKey: Uint8Array): boolean {
   switch (algorithm) {
     case 'ED25519':
@@ -61,14 +61,14 @@ export function importPublicKey(algorithm: Algorithm, publicKey: Uint8Array): Ke
 }
 
 /**
- * A public key as it stands in everything hashed: standard padded base64 of the canonical key form.
+ * A public key as every hashed format writes it: standard padded base64 of the canonical key form.
  * @throws AppError invalid VAL_SIG_003 when the text is not base64 or the bytes are no key of the algorithm
  */
 export function normalisePublicKey(algorithm: Algorithm, text: string): string {
   return encodeBase64(parsePublicKey(algorithm, text));
 }
 
-/** Bytes of a public key in base64 of any accepted spelling; throws like normalisePublicKey. */
+/** Parses a public key from base64 of any accepted spelling; throws like normalisePublicKey. */
 export function parsePublicKey(algorithm: Algorithm, text: string): Uint8Array {
   let bytes: Uint8Array;
   try {

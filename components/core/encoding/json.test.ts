@@ -26,10 +26,10 @@ function accepts(text: string): boolean {
   return refusal(text) === undefined;
 }
 
-/** So many members, n0 the first. */
+/** `count` members, n0 first. */
 const names = (count: number) => Array.from({ length: count }, (_, n) => `"n${n}":0`).join(',');
 
-/** What a tree of nodes says, built without JSON.parse. */
+/** The value of a tree of nodes, built without JSON.parse. */
 function said(node: JsonNode): unknown {
   switch (node.kind) {
     case 'object':
@@ -48,7 +48,7 @@ function pairs(value: unknown): unknown {
 }
 
 describe('scanJson', () => {
-  it('keeps what was written', () => {
+  it('keeps the text as it was written', () => {
     const text = ' { "a" : [ 1.50 , "\\u00e9\\n" ] ,\n"b":{ "c" : -0e1 } , "__proto__": null }\t';
     const node = scanJson(text);
     expect(memberSlices(node)).toEqual(
@@ -128,7 +128,7 @@ describe('scanJson', () => {
 describe('properties', () => {
   const value = fc.jsonValue({ maxDepth: 5, stringUnit: 'binary' });
 
-  it('says what JSON.parse says, in the order of writing', () => {
+  it('gives the value of JSON.parse, in the order of writing', () => {
     fc.assert(
       fc.property(value, fc.constantFrom(0, 1, 2), (data, indent) => {
         const text = JSON.stringify(data, null, indent);

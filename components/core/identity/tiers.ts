@@ -3,7 +3,7 @@ import type { Role } from './roles.ts';
 /** Tiers of access tokens (specification document 1, section 5). */
 export const TIERS = ['platform', 'consumer', 'service'] as const;
 export type Tier = (typeof TIERS)[number];
-/** Tiers a person can ask for. */
+/** Tiers that a person can request. */
 export const HUMAN_TIERS = ['platform', 'consumer'] as const satisfies readonly Tier[];
 export type HumanTier = (typeof HUMAN_TIERS)[number];
 export type OrganizationType = 'Standard' | 'Public';
@@ -28,8 +28,8 @@ export function issuerOf(installation: string): string {
 }
 
 /**
- * Whether a membership entitles to the platform tier: any membership of a Standard organisation with
- * the roles granted there; members of a Public one are consumers.
+ * Whether a membership entitles to the platform tier: any membership of a Standard organisation, with the roles granted
+ * there. Members of a Public organisation get the consumer tier.
  */
 export function isEntitledToPlatform(organization: OrganizationType, roles: readonly Role[]): boolean {
   return organization === 'Standard' && roles.length > 0;

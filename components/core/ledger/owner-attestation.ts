@@ -11,7 +11,7 @@ import { findMemberAddress } from './did.ts';
 export const ROSTER_ROLES = ['Owner', 'Admin', 'Auditor', 'Designer'] as const;
 export type RosterRole = (typeof ROSTER_ROLES)[number];
 
-/** What a member of the roster signs to take its role. */
+/** The data that a member of the roster signs to accept its role. */
 export interface AttestationData {
   readonly role: RosterRole;
   /** `did:platform:w:{address}`. */
@@ -22,24 +22,24 @@ export interface AttestationData {
 }
 
 export interface SignedAttestation {
-  /** Base64 of any accepted spelling, of the canonical key form. */
+  /** Canonical key form, in base64 of any accepted spelling. */
   readonly publicKey: string;
   readonly algorithm: string;
   readonly signature: Uint8Array;
 }
 
-/** Whether a text is a role of a roster, to the letter. */
+/** Whether a text is exactly the name of a roster role. */
 export function isRosterRole(text: string): text is RosterRole {
   return ROSTER_ROLES.some((role) => role === text);
 }
 
-/** Canonical JSON of the data: what is stored between initiate and finalize. */
+/** Canonical JSON of the data, stored between initiation and finalisation. */
 export function attestationBytes(data: AttestationData): Uint8Array {
   const { role, subject, registerId, registerName, grantedAt } = data;
   return canonicalBytes({ role, subject, registerId, registerName, grantedAt });
 }
 
-/** The 32 bytes that are signed; `dataToSign` is their hex. */
+/** The 32 bytes to sign; `dataToSign` is their hex. */
 export function attestationDigest(bytes: Uint8Array): Uint8Array {
   return sha256(bytes);
 }

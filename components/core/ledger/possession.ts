@@ -7,7 +7,7 @@ import { isAppError } from '../errors/errors.ts';
 
 const DOMAIN = 'platform:validator-pop:v1\n';
 
-/** What a validator proves to have the key for. */
+/** The register, validator id and key that a proof of possession covers. */
 export interface PossessionFacts {
   readonly registerId: string;
   readonly validatorId: string;
@@ -15,12 +15,12 @@ export interface PossessionFacts {
   readonly publicKey: string;
 }
 
-/** The bytes a proof of possession signs: a domain line and the canonical JSON of the facts. */
+/** The bytes that a proof of possession signs: a domain line and the canonical JSON of the facts. */
 export function possessionBytes({ registerId, validatorId, publicKey }: PossessionFacts): Uint8Array {
   return utf8(DOMAIN + canonicalJson({ registerId, validatorId, publicKey }));
 }
 
-/** Whether a proof of possession verifies with the key it is about. */
+/** Whether a proof of possession verifies with its own key. */
 export function verifyPossession(
   verifier: Verifier,
   facts: PossessionFacts & { readonly algorithm: Algorithm },

@@ -6,10 +6,13 @@ import { isOver, remember } from './operations.ts';
 import { refuse } from './roster.ts';
 import { isSameKey, type LedgerRules, type OpenProposal, rosterHash } from './rules.ts';
 
-/** A proposal of theirs is younger than this when it is sealed, so that it lives about as long as the policy gives it. */
+/** Maximum age of an observer's proposal when it is sealed, so that its life is about that of the policy. */
 const OLDEST_TICKS = 3_600n * TICKS_PER_SECOND;
 
-/** Whether only active validators signed, or only the register-control key: both see, neither votes. */
+/**
+ * Whether only active validators signed, or only the register-control key. Both may report evidence, and neither has a
+ * vote.
+ */
 export function isObserver(rules: LedgerRules, transaction: ControlTransaction): boolean {
   if (isSystemSigned(rules, transaction)) return true;
   const { signers } = transaction;
@@ -18,9 +21,9 @@ export function isObserver(rules: LedgerRules, transaction: ControlTransaction):
 }
 
 /**
- * Whether an observer may ask the roster to suspend a validator. A roster is asked once about what the validator did
- * since it is in the set: all members see the same fault and may send the same proposal. Nobody may use that up: the
- * accused asks nothing about itself, and the proposal lives as long as the policy says, whoever sent it.
+ * Judges whether an observer may propose to suspend a validator. One proposal is accepted for each term of the
+ * validator in the set, because all members see the same fault and may send the same proposal. The proposal cannot be
+ * wasted: the accused may not send it, and it lives as long as the policy says whoever sent it.
  */
 export function judgeObserver(
   rules: LedgerRules,
@@ -65,7 +68,7 @@ function accuses({ operation }: OpenProposal, validatorId: string, kind: string 
   );
 }
 
-/** What is asked of the roster once; undefined for all but a suspension for two signed messages. */
+/** The suspension term that a proposal concerns; undefined for all but a suspension for two signed messages. */
 function questionOf(
   rules: LedgerRules,
   { operation, rosterHashBefore }: OperationPayload,
@@ -80,14 +83,14 @@ function questionOf(
   return suspensionId({ registerId, validatorId, effectiveFromDocket, rosterHashBefore });
 }
 
-/** The rules that remember what a proposal asks, whoever opens it. */
+/** The rules with the suspension term of a proposal recorded, whoever opens it. */
 export function withQuestion(rules: LedgerRules, payload: OperationPayload): LedgerRules | Refused {
   const question = questionOf(rules, payload);
   const isKnown = rules.enacted.some((each) => each.operationId === question);
   return question === undefined || isKnown ? rules : remember(rules, question, payload.operation);
 }
 
-/** Whether the present roster was asked to suspend a validator for two signed messages, in its present term. */
+/** Whether a suspension for two signed messages was proposed to the present roster in the validator's present term. */
 export function isSuspensionAsked(rules: LedgerRules, validatorId: string): boolean {
   const accused = rules.validators.find((each) => each.validatorId === validatorId);
   if (accused === undefined) return false;
@@ -98,7 +101,7 @@ export function isSuspensionAsked(rules: LedgerRules, validatorId: string): bool
   return rules.enacted.some((each) => each.operationId === question);
 }
 
-/** The latest open proposal to suspend a validator for two signed messages. */
+/** Finds the latest open proposal to suspend a validator for two signed messages. */
 export function findSuspension(rules: LedgerRules, validatorId: string): OpenProposal | undefined {
   return rules.proposals.findLast((each) => accuses(each, validatorId, 'double-sign'));
 }

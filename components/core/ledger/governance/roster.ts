@@ -7,7 +7,7 @@ import type { ControlContext, Refused, RulesPart } from './control.ts';
 import type { Operation } from './operation.ts';
 import { findRosterEntry, type LedgerRules, type RosterEntry } from './rules.ts';
 
-/** The rules after an operation, and what of them it touched. */
+/** The rules after an operation, and the members that it touched. */
 export interface Effect {
   readonly rules: LedgerRules;
   readonly part: RulesPart;
@@ -15,7 +15,7 @@ export interface Effect {
 
 type Of<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
 
-/** One finding as a refusal. */
+/** A refusal with one violation. */
 export function refuse(...found: Parameters<typeof validationViolation>): Refused {
   return { violations: [validationViolation(...found)] };
 }
@@ -24,7 +24,7 @@ function withRoster(rules: LedgerRules, roster: readonly RosterEntry[]): Effect 
   return { rules: { ...rules, roster, rosterVersion: rules.rosterVersion + 1 }, part: 'roster' };
 }
 
-/** Adds a member with its key. A second owner is refused: ownership is transferred. */
+/** Adds a member with its key. A second owner is refused, because ownership is transferred. */
 export function addMember(
   rules: LedgerRules,
   operation: Of<'add-member'>,
@@ -46,7 +46,7 @@ export function addMember(
   return withRoster(rules, [...rules.roster, entry]);
 }
 
-/** Removes a member; the owner stays until ownership is transferred. */
+/** Removes a member. The owner cannot be removed before ownership is transferred. */
 export function removeMember(rules: LedgerRules, { targetDid }: Of<'remove-member'>): Effect | Refused {
   const target = findRosterEntry(rules, targetDid);
   if (target === undefined) return refuse('VAL_PERM_004', 'operation.targetDid');
@@ -57,7 +57,7 @@ export function removeMember(rules: LedgerRules, { targetDid }: Of<'remove-membe
   );
 }
 
-/** Gives a member another role; ownership is neither given nor taken this way. */
+/** Changes the role of a member. Ownership is neither given nor taken this way. */
 export function changeRole(
   rules: LedgerRules,
   operation: Of<'change-role'>,
