@@ -77,7 +77,7 @@ describe('revocation view', () => {
     });
   }
 
-  it('tokens issued after a revocation of everything live', async () => {
+  it('tokens issued after a revocation of everything are valid', async () => {
     const { view, state } = world();
     state.log.push({ kind: 'identity', key: 'identity-1', notBeforeMs: startMs, expiresAtMs: far });
     state.log.push({ kind: 'identity', key: 'identity-1', notBeforeMs: startMs - 5_000, expiresAtMs: far });
@@ -87,7 +87,7 @@ describe('revocation view', () => {
     view.stop();
   });
 
-  it('a person’s revocation ends tokens delegated for them', async () => {
+  it('revoking a person revokes tokens delegated for them', async () => {
     const { view, state } = world();
     state.log.push({ kind: 'identity', key: 'identity-9', notBeforeMs: startMs, expiresAtMs: far });
     await view.start();
@@ -95,7 +95,7 @@ describe('revocation view', () => {
     view.stop();
   });
 
-  it('the doorbell saves the wait', async () => {
+  it('a wake signal shortens the wait', async () => {
     const { view, state } = world(60_000);
     await view.start();
     state.log.push({ kind: 'token', key: 'token-1', notBeforeMs: 0, expiresAtMs: far });
@@ -104,7 +104,7 @@ describe('revocation view', () => {
     view.stop();
   });
 
-  it('goes stale after 60 s without an answer, keeps what it knows, and recovers', async () => {
+  it('goes stale after 60 s without an answer, keeps its entries, and recovers', async () => {
     const { view, state, clock } = world();
     state.log.push({ kind: 'token', key: 'token-1', notBeforeMs: 0, expiresAtMs: far });
     await view.start();
@@ -124,7 +124,7 @@ describe('revocation view', () => {
     view.stop();
   });
 
-  it('forgets what no living token can match', async () => {
+  it('drops entries that no valid token can match', async () => {
     const { view, state, clock } = world();
     state.log.push({ kind: 'token', key: 'token-1', notBeforeMs: 0, expiresAtMs: startMs + 1_000 });
     await view.start();
@@ -133,7 +133,7 @@ describe('revocation view', () => {
     view.stop();
   });
 
-  it('stops asking when stopped', async () => {
+  it('stops polling when stopped', async () => {
     const { view, state } = world();
     await view.start();
     view.stop();

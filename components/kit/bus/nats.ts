@@ -33,7 +33,9 @@ interface Listening {
   end: () => void;
 }
 
-/** Implements Bus of bus.ts over the official client, whose own reconnection is off: one loop here does it. */
+/**
+ * Implements Bus of bus.ts over the official client. The client's own reconnection is off; one loop here reconnects.
+ */
 export class NatsBus {
   readonly #options: NatsBusOptions;
   readonly #listening = new Set<Listening>();
@@ -95,7 +97,7 @@ export class NatsBus {
       else connection.publish(subject, undefined, { headers: traceHeaders(traceparent) });
       return true;
     } catch (error) {
-      this.#options.log.debug({ err: error, subject }, 'ring kept for the next connection');
+      this.#options.log.debug({ err: error, subject }, 'wake signal kept for the next connection');
       return false;
     }
   }

@@ -18,7 +18,7 @@ export interface Outbox {
   close(): void;
 }
 
-/** The sending half: waits for room, and refuses after the stream has ended. */
+/** The sending half: waits for buffer space, and refuses after the stream has ended. */
 export function clientStream(call: Writing): Outbox {
   const ended = new AbortController();
   let reason = new AppError('unavailable', 'RPC_STREAM_ENDED', 'the stream has ended');
@@ -42,7 +42,7 @@ export function clientStream(call: Writing): Outbox {
   };
 }
 
-/** The receiving half. What arrived before the end is delivered before the end or its error. */
+/** The receiving half. Messages that arrived before the end are delivered before the end or its error. */
 export function receive(call: Reading): AsyncIterable<unknown> {
   const inbox = new Inbox<unknown>(call);
   let failure: AppError | undefined;
@@ -58,7 +58,7 @@ export function receive(call: Reading): AsyncIterable<unknown> {
   return inbox;
 }
 
-/** Of an answer that is no message. */
+/** The error of an answer that is no valid message. */
 export function undecodable({ reason }: Undecodable): AppError {
   return new AppError('bad_gateway', 'UNDECODABLE_MESSAGE', `the answer is not a message: ${reason}`);
 }
@@ -67,7 +67,7 @@ interface Cancellable {
   cancel(): void;
 }
 
-/** Cancels the call when the signal is aborted; returns the function that stops listening. */
+/** Cancels the call when the signal is aborted; returns the function that unsubscribes. */
 export function followSignal(call: Cancellable, signal: AbortSignal | undefined): () => void {
   if (signal === undefined) return () => {};
   const cancel = () => call.cancel();

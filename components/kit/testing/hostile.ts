@@ -8,7 +8,7 @@ import {
 } from '@bufbuild/protobuf';
 import type { Random } from './random.ts';
 
-/** Bytes that begin as valid messages of one kind, made by whoever makes them in earnest, and are spoiled. */
+/** Bytes that begin as valid messages of one kind and are then corrupted. */
 export interface Hostile {
   /** The next case: sometimes a whole message with wrong content, sometimes no message at all. */
   bytes(): Uint8Array;
@@ -56,15 +56,15 @@ const largeBytes = 256 * 1024;
 
 type Fields = Record<string, unknown>;
 
-/** A place in a message: what is changed there. */
+/** A position in a message and what is changed there. */
 interface Place {
   readonly parent: Fields | unknown[];
   readonly key: string | number;
 }
 
 /**
- * Spoils valid messages: fields emptied, made huge, taken from elsewhere, lists repeated and turned around, numbers at their
- * limits, members of a choice exchanged; then, now and then, the bytes themselves.
+ * Corrupts valid messages: fields emptied, made huge or taken from elsewhere, lists repeated and reversed, numbers at
+ * their limits, members of a oneof exchanged; and, now and then, the bytes themselves.
  */
 export function hostileMessages<D extends DescMessage>(
   random: Random,
@@ -83,7 +83,7 @@ export function hostileMessages<D extends DescMessage>(
     try {
       return toBinary(schema, message as MessageShape<D>);
     } catch {
-      // A value of another kind cannot be encoded: then the bytes are spoiled instead.
+      // A value of another kind cannot be encoded; then the bytes are corrupted instead.
       return spoilBytes(random, random.pick(whole));
     }
   };
@@ -97,7 +97,7 @@ export function hostileMessages<D extends DescMessage>(
   };
 }
 
-/** A text with something wrong in it: for interfaces that take JSON. */
+/** Corrupts a text, for interfaces that accept JSON. */
 export function spoilText(random: Random, text: string): string {
   const at = random.whole(0, text.length);
   const to = Math.min(text.length, at + random.whole(0, 12));
