@@ -10,7 +10,7 @@ import { type ComponentDatabases, prepareEmbedded, prepareGiven } from './databa
 import { startPostgres } from './postgres/embedded.ts';
 import { type StateDirectory, writePrivate } from './state/directory.ts';
 
-/** What replaces an embedded part; each stands for itself. */
+/** External replacements of embedded parts; each may be given independently. */
 export interface Given {
   readonly databaseUrl?: string | undefined;
   readonly natsUrl?: string | undefined;
@@ -36,7 +36,7 @@ export interface Infrastructure {
 export interface InfrastructureOptions {
   readonly directory: StateDirectory;
   readonly installation: string;
-  /** Who gets an SVID. */
+  /** Client ids that get an SVID. */
   readonly clientIds: readonly string[];
   readonly natsPort: number;
   readonly given: Given;
@@ -48,7 +48,7 @@ const storing = listServices()
   .filter(({ stores, status }) => stores === true && status === 'served')
   .map(({ name }) => name);
 
-/** Starts what is not given: identity, database and bus, in this order. */
+/** Starts the parts that are not external: identity, database and bus, in this order. */
 export async function startInfrastructure(options: InfrastructureOptions): Promise<Infrastructure> {
   const { given, log } = options;
   const cleanup = new Cleanup();

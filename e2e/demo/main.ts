@@ -25,7 +25,7 @@ const throughRegister = 200;
 const signedOutside = 50;
 const genesis = 1;
 
-/** The caller's side of a running system. */
+/** A client of a running system. */
 interface Caller {
   readonly api: Api;
   readonly token: string;

@@ -45,7 +45,7 @@ export async function createWallet(api: Api, token: string, keyType: string): Pr
   return walletAnswer.parse(answer.body);
 }
 
-/** What a register is created with, besides its owner. */
+/** Settings of a new register, besides its owner. */
 export interface RegisterWish {
   readonly title: string;
   readonly devMode?: boolean;
@@ -101,7 +101,7 @@ export interface RestSubmission {
   readonly payload: unknown;
 }
 
-/** Submits through the register service, which has the wallet service sign as the caller. */
+/** Submits through the register service, for which the wallet service signs as the caller. */
 export async function submitThroughRegister(
   api: Api,
   token: string,
@@ -122,7 +122,7 @@ export async function submitThroughRegister(
 
 const countAnswer = z.object({ totalCount: z.number() });
 
-/** Waits until the register counts `count` sealed transactions. */
+/** Waits until the register has `count` sealed transactions. */
 export async function waitCount(api: Api, token: string, registerId: string, count: number): Promise<void> {
   await until(`${count} confirmed transactions`, 30_000, async () => {
     const path = `/api/registers/${registerId}/transactions?pageSize=1`;

@@ -30,7 +30,7 @@ const historyPage = z.object({
   hasMore: z.boolean(),
 });
 
-describe('a register that governs itself, from outside', () => {
+describe('a register that governs itself', () => {
   let register: Governed;
   let owner: Person;
   let second: Person;
@@ -54,7 +54,7 @@ describe('a register that governs itself, from outside', () => {
     for (const who of approvers) await register.cast(who, id, { decision: 'approve' });
     await register.waitStatus(owner, id, 'Recorded');
   };
-  /** Approvals of one operation that people sign before anything of it is on the chain. */
+  /** Approvals of one operation that people sign before any part of it is on the chain. */
   const presigned = async (operation: Operation, ...approvers: readonly Person[]) => {
     const { rosterHash } = await register.roster(owner);
     return Promise.all(
@@ -90,7 +90,7 @@ describe('a register that governs itself, from outside', () => {
     register = governed(here.api, registerId);
   });
 
-  test('the owner alone adds an admin, and two must agree from then on', async () => {
+  test('the owner alone adds an admin, and from then on two must agree', async () => {
     expect((await register.roster(owner)).quorum).toMatchObject({
       voters: 1,
       required: 1,
@@ -107,7 +107,7 @@ describe('a register that governs itself, from outside', () => {
     ]);
   });
 
-  test('a vote that its signer did not hand in counts as well', async () => {
+  test('a vote counts when another member submits it', async () => {
     const id = await opened(owner, addOf(third, 'Admin'));
     const shown = await register.ballot(third, id);
     expect(shown).toMatchObject({ status: 'Pending', votesReceived: 1, votesRequired: 2 });
@@ -117,7 +117,7 @@ describe('a register that governs itself, from outside', () => {
     expect(codeOf(await register.vote(third, id, { decision: 'approve' }))).toEqual([409, 'PROPOSAL_CLOSED']);
   });
 
-  test('an admin alone removes nobody, a quorum does, in one transaction', async () => {
+  test('an admin alone removes no member, a quorum does, in one transaction', async () => {
     expect(await refusedWith(second, { ...removeOf(third), mode: 'direct' })).toEqual([403, 'VAL_PERM_008']);
     const operation = removal(second, third);
     const approvals = await presigned(operation, owner);
@@ -134,7 +134,7 @@ describe('a register that governs itself, from outside', () => {
     await approve(await opened(owner, addOf(third, 'Admin')), second);
   });
 
-  test('a forged approval does not count, and nobody counts twice', async () => {
+  test('a forged approval does not count, and no member counts twice', async () => {
     const operation = removal(owner, third);
     const [sound] = await presigned(operation, second);
     const [own] = await presigned(operation, owner);
@@ -162,7 +162,7 @@ describe('a register that governs itself, from outside', () => {
     expect(await register.roles(owner)).toMatchObject({ [fourth.did]: 'Auditor' });
   });
 
-  test('ownership goes to an admin who accepts it, and the last owner stays', async () => {
+  test('ownership is transferred to an admin that accepts it, and the last owner stays', async () => {
     const transferTo = (who: Person) => ({ operationType: 'transfer-ownership', targetDid: who.did });
     expect(await refusedWith(owner, transferTo(fourth))).toEqual([422, 'VAL_PERM_006']);
     expect(await refusedWith(second, removeOf(owner))).toEqual([422, 'VAL_PERM_005']);
@@ -177,7 +177,7 @@ describe('a register that governs itself, from outside', () => {
     expect(await register.roles(owner)).toMatchObject({ [owner.did]: 'Admin', [second.did]: 'Owner' });
   });
 
-  test('a proposal does not outlive the roster that it was made for', async () => {
+  test('a proposal ends with the roster that it was made for', async () => {
     const stale = await opened(third, removeOf(owner));
     await approve(await opened(second, { ...removeOf(fourth) }), third);
     expect((await register.ballot(owner, stale)).rosterChanged).toBe(true);
@@ -189,7 +189,7 @@ describe('a register that governs itself, from outside', () => {
     await approve(await opened(second, addOf(fourth, 'Auditor')), third);
   });
 
-  test('whoever is not on the roster, or only watches, decides nothing', async () => {
+  test('a person outside the roster or with a role without vote decides nothing', async () => {
     expect(await refusedWith(fourth, addOf(stranger, 'Admin'))).toEqual([403, 'VAL_PERM_003']);
     const id = await opened(second, removeOf(third));
     expect(codeOf(await register.vote(fourth, id, { decision: 'approve' }))).toEqual([403, 'VAL_PERM_003']);
@@ -208,7 +208,7 @@ describe('a register that governs itself, from outside', () => {
     await register.waitStatus(owner, id, 'Rejected');
   });
 
-  test('what cannot be an operation is refused before anything is signed', async () => {
+  test('an impossible operation is refused before anything is signed', async () => {
     const before = (await register.roster(owner)).controlTransactionCount;
     const key = createOutsideKey();
     const wishes: readonly (readonly [number, object])[] = [
@@ -229,7 +229,7 @@ describe('a register that governs itself, from outside', () => {
     expect((await register.roster(owner)).controlTransactionCount).toBe(before);
   });
 
-  test('the history pages through everything once, newest first', async () => {
+  test('the history lists everything once, newest first, page by page', async () => {
     const { controlTransactionCount } = await register.roster(owner);
     const seen: { txId: string; docketNumber: number }[] = [];
     for (let page = 1; ; page += 1) {
@@ -255,7 +255,7 @@ describe('a register that governs itself, from outside', () => {
     expect((await register.get(`/proposals/${'0'.repeat(64)}`, owner)).status).toBe(404);
   });
 
-  test('title and metadata are facts of the ledger, the rest of a register is not for anybody to set', async () => {
+  test('title and metadata are facts of the ledger, and no caller may set the other members of a register', async () => {
     const path = `/api/registers/${register.registerId}`;
     const put = (who: Person, json: object) => here.api.send('PUT', path, { token: who.token, json });
     const changed = await put(owner, { title: 'Assembly of ärger', metadata: { floor: '2' } });
@@ -279,12 +279,12 @@ describe('a register that governs itself, from outside', () => {
     });
   });
 
-  test('the chain of all that verifies offline', async () => {
+  test('the whole chain verifies offline', async () => {
     const evidence = await collectEvidence(here.api, owner.token, register.registerId);
     expect(checkEvidence(evidence)).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  test('an owner or admin deletes the register here, nobody else', async () => {
+  test('an owner or admin deletes the register in this installation, and no other caller does', async () => {
     const path = `/api/registers/${register.registerId}`;
     const remove = ({ token }: Person) => here.api.send('DELETE', path, { token });
     expect((await remove(fourth)).status).toBe(403);

@@ -49,7 +49,7 @@ export function latencyOfFour(stage: Stage): Promise<Row> {
   return submitToConfirmed(stage, 'latency_four', { measure, atMost: 2.2 });
 }
 
-/** What the register service takes, of what a validator takes. */
+/** Builds the submission for the register service from one for a validator. */
 export function restSubmission(text: string): string {
   const submission = JSON.parse(text);
   const [signature] = submission.Signatures;

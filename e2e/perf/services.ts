@@ -98,7 +98,7 @@ export async function gatewayCpu(stage: Stage): Promise<Row> {
   };
 }
 
-/** Local mode in one process on existing data, and what it keeps in memory. */
+/** Start and memory of local mode in one process, on existing data. */
 export async function startAndMemory(dataDir: string): Promise<readonly Row[]> {
   const seconds: number[] = [];
   const memory: number[] = [];

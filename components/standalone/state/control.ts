@@ -4,14 +4,16 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { AppError } from '#core/errors/errors.ts';
 
-/** Does what a line asks; its answer is one line, a throw becomes the reason that is told. */
+/** Executes a command line and resolves to one line; an error becomes the reason that is sent. */
 export type Obey = (line: string) => Promise<string>;
 
 const longestLine = 256;
 
 const pathOf = (socketDir: string): string => join(socketDir, 'control.sock');
 
-/** Takes commands of this user, a line each, on a socket in the private directory. Gives the way to stop. */
+/**
+ * Accepts commands of this user, a line each, on a socket in the private directory. Returns the function that stops it.
+ */
 export async function serveControl(socketDir: string, obey: Obey): Promise<() => Promise<void>> {
   const path = pathOf(socketDir);
   rmSync(path, { force: true });
@@ -33,7 +35,7 @@ export async function serveControl(socketDir: string, obey: Obey): Promise<() =>
     });
 }
 
-/** The first line of a connection. What goes wrong with the connection is the socket's own event. */
+/** Reads the first line of a connection. Connection errors are handled by the socket's own event. */
 function onLine(socket: Socket, take: (line: string) => void): void {
   createInterface({ input: socket })
     .on('error', () => undefined)
@@ -51,7 +53,7 @@ async function answer(socket: Socket, line: string, obey: Obey): Promise<void> {
 }
 
 /**
- * Sends one command to the Chancery that runs on a data directory and gives its answer.
+ * Sends one command to the running Chancery of a data directory and returns its answer.
  * @throws AppError unavailable NOT_RUNNING when none runs there, conflict COMMAND_REFUSED with the reason
  */
 export function askControl(socketDir: string, dataDir: string, line: string): Promise<string> {

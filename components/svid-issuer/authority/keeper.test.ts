@@ -9,7 +9,7 @@ import { AuthorityKeeper, BUNDLE_KEY, ROOTS_KEY, ROTATE_ANNOTATION } from './kee
 const trustDomain = 'acme.local';
 const timing = { pollMs: 3_600_000, staleMs: 60_000, overlapMs: 600_000, startMs: 0 };
 
-describe('the keeper of the authority', () => {
+describe('the authority keeper', () => {
   let server: FakeApiServer;
   let clock: ManualClock;
   let apis: HttpClusterApi[];
@@ -42,7 +42,7 @@ describe('the keeper of the authority', () => {
     await server.stop();
   });
 
-  it('makes the authority at the first start, publishes it, and finds it again', async () => {
+  it('creates the authority at the first start, publishes it, and loads it at the next', async () => {
     const first = keeper();
     await first.start();
     const { signer, bundlePem } = first.current();
@@ -61,7 +61,7 @@ describe('the keeper of the authority', () => {
     expect(published()).toBe(all[0]?.current().bundlePem);
   });
 
-  it('turns the root over when asked, step by step, with replicas that look at their own pace', async () => {
+  it('rotates the root on request, step by step, with replicas that poll at different times', async () => {
     const [one, two] = [keeper(), keeper()] as const;
     await one.start();
     await two.start();
@@ -85,7 +85,7 @@ describe('the keeper of the authority', () => {
     expect(server.data('secrets', 'roots')[ROOTS_KEY]?.match(/PRIVATE KEY/g)).toHaveLength(2);
   });
 
-  it('lets a root sign only after it was published for the whole time', async () => {
+  it('lets a root sign only after it was published for the whole overlap', async () => {
     const one = keeper();
     await one.start();
     const before = one.current().bundlePem;
@@ -109,7 +109,7 @@ describe('the keeper of the authority', () => {
     expect(published()).toBe(one.current().bundlePem);
   });
 
-  it('signs nothing on an old view', async () => {
+  it('signs nothing on a stale view', async () => {
     const one = keeper();
     await one.start();
     server.mode = 'breaks';
@@ -126,7 +126,7 @@ describe('the keeper of the authority', () => {
   it.each([
     ['what it cannot read', 'x', 'AUTHORITY_DAMAGED'],
     ['the roots of another installation', undefined, 'ISSUER_TRUST_DOMAIN'],
-  ])('never writes over %s', async (_what, text, code) => {
+  ])('never overwrites %s', async (_what, text, code) => {
     if (text === undefined) await keeper('other.local').start();
     else server.setData('secrets', 'roots', { [ROOTS_KEY]: Buffer.from(text).toString('base64') });
     const before = server.data('secrets', 'roots');
@@ -134,12 +134,12 @@ describe('the keeper of the authority', () => {
     expect(server.data('secrets', 'roots')).toEqual(before);
   });
 
-  it('says what is missing in the cluster', async () => {
+  it('names what is missing in the cluster', async () => {
     server.mode = 'forbids';
     await expect(keeper().start()).rejects.toThrow('forbidden by RBAC');
   });
 
-  it('makes roots that live a year', async () => {
+  it('creates roots that are valid for a year', async () => {
     const one = keeper();
     await one.start();
     const { validToDate } = new X509Certificate(one.current().bundlePem);

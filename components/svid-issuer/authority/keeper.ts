@@ -20,7 +20,7 @@ import {
   signingRoot,
 } from './roots.ts';
 
-/** Key of the Secret, key of the ConfigMap, and the annotation of the Secret whose every new value asks for a rotation. */
+/** Key of the Secret, key of the ConfigMap, and the annotation of the Secret whose change requests a rotation. */
 export const ROOTS_KEY = 'authorities.json';
 export const BUNDLE_KEY = 'ca.crt';
 export const ROTATE_ANNOTATION = 'chancery.dev/rotate-authority';
@@ -29,12 +29,12 @@ const ROOT_LIFE_MS = 365 * 86_400_000;
 const TRIES_LIMIT = 8;
 
 export interface KeeperTiming {
-  /** Pause between two looks at the Secret. */
+  /** Interval between two reads of the Secret. */
   readonly pollMs: number;
-  /** A view older than this signs nothing: another replica may have moved on. */
+  /** An older view signs nothing, because another replica may have rotated the root. */
   readonly staleMs: number;
   readonly overlapMs: number;
-  /** How long the first look may fail before the start fails. */
+  /** How long the first read may fail before the start fails. */
   readonly startMs: number;
 }
 
@@ -48,7 +48,7 @@ export interface KeeperOptions {
   readonly timing: KeeperTiming;
 }
 
-/** The authority at this moment. */
+/** The present authority. */
 export interface SigningView {
   readonly signer: Authority;
   /** PEM of every trusted root, the signing one first. */
@@ -56,8 +56,8 @@ export interface SigningView {
 }
 
 /**
- * Keeps the roots of an installation in a Secret and their certificates in a ConfigMap, and turns them over. Any number
- * of replicas may run: each change is written only onto what was read.
+ * Keeps the roots of an installation in a Secret and their certificates in a ConfigMap, and rotates them. Any number of
+ * replicas may run: each write is conditional on the version that was read.
  */
 export class AuthorityKeeper {
   readonly #options: KeeperOptions;
@@ -71,7 +71,7 @@ export class AuthorityKeeper {
     this.#options = options;
   }
 
-  /** Resolves with an authority in hand, made if the Secret is empty; keeps looking from then on. */
+  /** Resolves once it has an authority, created if the Secret is empty; polls from then on. */
   async start(): Promise<void> {
     const { clock, timing, log } = this.#options;
     const endsAtMs = clock.nowMs() + timing.startMs;
@@ -96,7 +96,7 @@ export class AuthorityKeeper {
   }
 
   /**
-   * What signs now.
+   * The authority that signs now.
    *
    * Errors: unavailable/AUTHORITY_UNAVAILABLE when the Secret could not be read for too long.
    */
@@ -114,7 +114,7 @@ export class AuthorityKeeper {
     };
   }
 
-  /** Reads, publishes, does what is due. Another replica's change in between means starting over. */
+  /** Reads, publishes, and takes the step that is due. After a conflicting write of another replica it starts over. */
   async look(): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       try {

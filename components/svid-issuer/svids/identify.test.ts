@@ -29,7 +29,7 @@ function review({ account = 'service-wallet', namespace = 'acme', pods, more = {
   });
 }
 
-describe('who a token is', () => {
+describe('the identity of a token', () => {
   it.each<[Given, string]>([
     [{}, 'service-wallet'],
     [{ account: 'service-register', pods: ['service-register-7d9f-x'] }, 'service-register'],
@@ -70,7 +70,7 @@ describe('who a token is', () => {
     expect(() => identify(review(given), rules)).toThrow(expect.objectContaining({ details: { reason } }));
   });
 
-  it('gives two different pods of a namespace never the same identity', () => {
+  it('never gives two different pods of a namespace the same identity', () => {
     const name = fc.stringMatching(/^[a-z](?:[-a-z0-9]{0,6}[a-z0-9])?$/);
     const member = fc.record({
       set: name,

@@ -7,14 +7,14 @@ import { population, registers, tenants, validatorSets } from './population.ts';
 import { millicores, readUsage } from './usage.ts';
 import { changedObjects, versionsOf, writableKinds, writeCalls } from './writes.ts';
 
-describe('what was written', () => {
+describe('counting writes', () => {
   const rules = [
     { apiGroups: ['chancery.dev'], resources: ['tenants', 'tenants/status'], verbs: ['get', 'patch'] },
     { apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] },
     { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch'] },
   ];
 
-  test('concerns what a role lets somebody change', () => {
+  test('concerns the kinds that a role may change', () => {
     expect(writableKinds(rules)).toEqual([
       { group: 'chancery.dev', resource: 'tenants', subresource: '' },
       { group: 'chancery.dev', resource: 'tenants', subresource: 'status' },
@@ -22,7 +22,7 @@ describe('what was written', () => {
     ]);
   });
 
-  test('is counted by the API server, whoever wrote; reads and other subresources are not', () => {
+  test("uses the API server's count, whoever the writer is; reads and other subresources are not counted", () => {
     const line = (path: string, verb: string, value: number) => {
       const [group, resource, subresource] = path.split('/');
       const labels = `group="${group}",resource="${resource}",subresource="${subresource}",verb="${verb}"`;
@@ -39,7 +39,7 @@ describe('what was written', () => {
     expect(writeCalls(text, writableKinds(rules))).toBe(7);
   });
 
-  test('shows in versions; the operator’s own pod and the events of others are left out', () => {
+  test('compares versions; the operator’s own pod and the events of others are left out', () => {
     const object = (kind: string, name: string, resourceVersion: string, more: object = {}) => ({
       kind,
       metadata: { name, uid: `uid-${name}`, resourceVersion, ...more },
@@ -122,7 +122,7 @@ controller_runtime_active_workers{controller="tenant"} 0
 workqueue_depth{name="tenant",controller="tenant"} ${depth}
 `;
 
-  test('when as many reconciles went well as there are objects, and nothing waits', () => {
+  test('when the number of successful reconciles is that of the objects, and none waits', () => {
     expect(isAllReconciled(text(300, 0, 0), { tenant: 300 })).toBe(true);
     expect(isAllReconciled(text(299, 0, 0), { tenant: 300 })).toBe(false);
     expect(isAllReconciled(text(300, 1, 0), { tenant: 300 })).toBe(false);
@@ -134,7 +134,7 @@ workqueue_depth{name="tenant",controller="tenant"} ${depth}
   });
 });
 
-test('the population is what the bounds are of', () => {
+test('the population has the size that the bounds refer to', () => {
   expect([tenants().length, registers().length, validatorSets().length]).toEqual([300, 50, 5]);
   const users = new Map<unknown, number>();
   for (const { spec } of registers()) {

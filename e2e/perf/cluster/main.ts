@@ -60,7 +60,7 @@ async function measure(stage: Stage, minutes: number, print: Table['print']): Pr
   await row('a cold start of the operator', () => coldStart(stage));
 }
 
-/** From installation to removal; a failure shows the state of what was installed. */
+/** Runs from installation to removal; a failure prints the state of the installation. */
 async function play(minutes: number, print: Table['print']): Promise<void> {
   const stage = await steps.run('install the chart, with one operator', async () => {
     const opened = await openStage();

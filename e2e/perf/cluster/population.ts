@@ -1,7 +1,7 @@
-/** How many objects of each kind the figures are of. */
+/** Number of objects of each kind that the figures refer to. */
 export const population = { tenants: 300, registers: 50, validatorSets: 5 } as const;
 
-/** A custom resource, before it is made. */
+/** A custom resource to create. */
 export interface Wanted {
   readonly apiVersion: string;
   readonly kind: 'Tenant' | 'Register' | 'ValidatorSet';
@@ -26,7 +26,7 @@ export function tenants(): readonly Wanted[] {
   return numbers(population.tenants).map((n) => tenant(`tenant-${n}`));
 }
 
-/** One of four members and the rest of one: eight validators run on a machine of two cores. */
+/** One set of four members and others of one: eight validators run on a machine of two cores. */
 export function validatorSets(): readonly Wanted[] {
   return numbers(population.validatorSets).map((n) => ({
     apiVersion,
@@ -40,7 +40,7 @@ export function validatorSets(): readonly Wanted[] {
   }));
 }
 
-/** Spread evenly over the sets, each of a tenant of its own. */
+/** Spread evenly over the sets, each with a tenant of its own. */
 export function registers(): readonly Wanted[] {
   return numbers(population.registers).map((n) => ({
     apiVersion,

@@ -8,12 +8,12 @@ import type { Wanted } from './population.ts';
 import type { Place } from './usage.ts';
 import { operatorKinds, type Writable } from './writes.ts';
 
-/** An installation of its own, and who watches it. */
+/** An installation of its own, with its watches. */
 export interface Stage {
   readonly namespace: string;
   readonly api: ApiServer;
   readonly meter: Meter;
-  /** What the operator may change. */
+  /** The kinds that the operator may change. */
   readonly kinds: readonly Writable[];
   readonly tenants: Followed;
   readonly registers: Followed;
@@ -22,16 +22,16 @@ export interface Stage {
   readonly metrics: () => Promise<string>;
   /** The operator's pod. */
   readonly operator: () => Promise<Place>;
-  /** Makes objects, 16 at a time. */
+  /** Creates objects, 16 at a time. */
   readonly make: (objects: readonly Wanted[]) => Promise<void>;
-  /** Takes everything away, the resources first. */
+  /** Removes everything, the resources first. */
   readonly remove: () => Promise<void>;
 }
 
 export const release: Release = {
   name: 'bench',
   namespace: process.env['NAMESPACE'] ?? 'chancery-bench',
-  // the calls of who waits for the lease would count as those of who leads
+  // The calls of a replica that waits for the lease would count as those of the leader.
   set: ['operator.replicas=1', 'ingress.enabled=false'],
 };
 

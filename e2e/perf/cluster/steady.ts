@@ -11,13 +11,13 @@ const sampleMs = 15_000;
 const quietMs = 5_000;
 const settleMs = 120_000;
 
-/** What was written until a moment. */
+/** Writes up to a moment. */
 export interface Written {
   readonly calls: number;
   readonly versions: ReadonlyMap<string, string>;
 }
 
-/** `counted` are the kinds of which the API server's count is taken: all that the operator may change when absent. */
+/** `counted` are the kinds whose count is read from the API server; all that the operator may change when absent. */
 export async function readWritten(
   { namespace, kinds, metrics }: Stage,
   counted: readonly Writable[] = kinds,
@@ -26,7 +26,7 @@ export async function readWritten(
   return { calls: writeCalls(await metrics(), counted), versions };
 }
 
-/** Rows of what was written between two moments: by the API server's count, and by what is there. */
+/** Rows of the writes between two moments: by the API server's count, and by the changed objects. */
 export function writeRows(when: string, before: Written, after: Written): readonly Row[] {
   const changed = changedObjects(before.versions, after.versions);
   const named = changed.length === 0 ? '' : ` (${changed.slice(0, 3).join('; ')})`;
@@ -51,7 +51,7 @@ export async function quiet(stage: Stage): Promise<void> {
   });
 }
 
-/** Calls, writes, memory and CPU while nobody changes anything. */
+/** Calls, writes, memory and CPU without any change. */
 export async function steadyState(stage: Stage, minutes: number): Promise<readonly Row[]> {
   await quiet(stage);
   const place = await stage.operator();

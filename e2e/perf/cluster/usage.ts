@@ -5,25 +5,25 @@ interface ContainerStats {
   readonly memory: { readonly workingSetBytes: number };
 }
 
-/** The part of a kubelet's summary about a pod that is read here. */
+/** The part of a kubelet's summary about a pod that is used here. */
 export interface PodStats {
   readonly podRef: { readonly name: string; readonly namespace: string };
   readonly containers: readonly ContainerStats[];
 }
 
-/** A pod, and on which node it is. */
+/** A pod and its node. */
 export interface Place {
   readonly namespace: string;
   readonly name: string;
   readonly node: string;
 }
 
-/** What a pod uses, as its kubelet measured it at a time. */
+/** Resource usage of a pod at a time, as its kubelet measured it. */
 export interface Usage {
   readonly atMs: number;
-  /** Since it was started. */
+  /** Since the start of the pod. */
   readonly cpuMs: number;
-  /** What counts against its limit: memory and the files that are in use. */
+  /** Working set, which counts against the limit: memory and files in use. */
   readonly memoryMiB: number;
 }
 
@@ -39,7 +39,7 @@ export function readUsage(pods: readonly PodStats[], { namespace, name }: Place)
   };
 }
 
-/** Asks the kubelet of the pod, through the API server. */
+/** Reads the summary of the pod's kubelet through the API server. */
 export async function usageOf(api: ApiServer, place: Place): Promise<Usage> {
   const path = `/api/v1/nodes/${place.node}/proxy/stats/summary`;
   const { status, body } = await api.request('GET', path);
