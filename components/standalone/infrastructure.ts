@@ -44,7 +44,7 @@ export interface InfrastructureOptions {
   readonly clock: Clock;
 }
 
-const storing = listServices()
+const databaseServices = listServices()
   .filter(({ stores, status }) => stores === true && status === 'served')
   .map(({ name }) => name);
 
@@ -109,14 +109,14 @@ async function databases(options: InfrastructureOptions, cleanup: Cleanup): Prom
     const secretOf = (name: string, make: () => string): string =>
       keepText(join(directory.secrets, name), make);
     return {
-      databases: await prepareGiven(given.databaseUrl, storing, secretOf),
+      databases: await prepareGiven(given.databaseUrl, databaseServices, secretOf),
       broken: new Promise(() => undefined),
     };
   }
   const postgres = await startPostgres({ dataDir: directory.postgres, socketDir: directory.sockets, log });
   cleanup.add('postgres', () => postgres.stop());
   return {
-    databases: await prepareEmbedded((database, role) => postgres.url(database, role), storing),
+    databases: await prepareEmbedded((database, role) => postgres.url(database, role), databaseServices),
     pid: postgres.pid,
     broken: postgres.ended,
   };

@@ -17,7 +17,7 @@ export interface Started {
 /** The number of validators, and the number of them that may fail. */
 function describeSet(size: number): string {
   const tolerated = faultTolerance(size);
-  return `${size}${tolerated === 0 ? '' : `; sealing goes on without ${tolerated} of them`}`;
+  return `${size}${tolerated === 0 ? '' : `; sealing continues without ${tolerated} of them`}`;
 }
 
 /** Message for people when one of several validators ended or runs again. */

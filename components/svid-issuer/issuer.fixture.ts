@@ -16,12 +16,12 @@ export const audience = `spiffe://${installation}/service/svid-issuer`;
 
 const timing: KeeperTiming = { pollMs: 50, staleMs: 1_500, overlapMs: 5_500, startMs: 5_000 };
 
-export interface Asked {
+export interface SvidRequest {
   readonly token?: string | undefined;
   readonly body: string;
 }
 
-export interface Answered {
+export interface SvidResponse {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
@@ -118,8 +118,8 @@ export class IssuerWorld {
   }
 
   /** One request of a caller. */
-  ask({ token, body }: Asked): Promise<Answered> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answered>();
+  ask({ token, body }: SvidRequest): Promise<SvidResponse> {
+    const { promise, resolve, reject } = Promise.withResolvers<SvidResponse>();
     const headers = {
       'content-type': 'application/json',
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),

@@ -81,7 +81,7 @@ describe('local mode', () => {
     await waitOnline(api, token, registerId);
     const status = await setStatus(api, token, registerId);
     expect(status).toMatchObject({ status: 'Running', quorum: 3, operational: 4 });
-    expect(system.output()).toContain('4; sealing goes on without 1 of them');
+    expect(system.output()).toContain('4; sealing continues without 1 of them');
     const { code, tookMs } = await system.stop();
     expect(code).toBe(0);
     expect(tookMs).toBeLessThan(5_000);

@@ -22,7 +22,7 @@ describe('revocation view', () => {
 
   const world = (pollMs = 5) => {
     const clock = manualClock(startMs);
-    const state = { log: [] as Revocation[], down: false, lists: 0, ring: () => {} };
+    const state = { log: [] as Revocation[], down: false, lists: 0, notify: () => {} };
     const list = async (cursor: { sequence: bigint } | undefined): Promise<RevocationPage> => {
       state.lists += 1;
       if (state.down) throw new Error('down');
@@ -36,7 +36,7 @@ describe('revocation view', () => {
       connected: true,
       publish: () => {},
       subscribe: (_subject, listener) => {
-        state.ring = listener;
+        state.notify = listener;
         return () => {};
       },
       close: async () => {},
@@ -99,7 +99,7 @@ describe('revocation view', () => {
     const { view, state } = world(60_000);
     await view.start();
     state.log.push({ kind: 'token', key: 'token-1', notBeforeMs: 0, expiresAtMs: far });
-    state.ring();
+    state.notify();
     await waitFor(() => view.isRevoked(base), { deadlineMs: 2_000 });
     view.stop();
   });
@@ -139,7 +139,7 @@ describe('revocation view', () => {
     view.stop();
     const lists = state.lists;
     await new Promise((resolve) => setImmediate(resolve));
-    state.ring();
+    state.notify();
     expect(state.lists).toBeLessThanOrEqual(lists + 1);
   });
 });

@@ -24,7 +24,7 @@ export interface ServiceTokensOptions {
   readonly scope?: string;
 }
 
-interface Held {
+interface CachedToken {
   readonly token: string;
   readonly renewAtMs: number;
   readonly expiresAtMs: number;
@@ -39,21 +39,21 @@ interface Held {
  */
 export function createServiceTokens(options: ServiceTokensOptions): () => Promise<string> {
   const { clock, log } = options;
-  let held: Held | undefined;
-  let minting: Promise<Held> | undefined;
+  let cached: CachedToken | undefined;
+  let minting: Promise<CachedToken> | undefined;
   let retryAtMs = Number.NEGATIVE_INFINITY;
 
-  const renewed = async (): Promise<Held> => {
+  const renewed = async (): Promise<CachedToken> => {
     minting ??= mint(options).finally(() => {
       minting = undefined;
     });
-    held = await minting;
-    return held;
+    cached = await minting;
+    return cached;
   };
 
   return async () => {
     const nowMs = clock.nowMs();
-    const usable = held !== undefined && nowMs < held.expiresAtMs ? held : undefined;
+    const usable = cached !== undefined && nowMs < cached.expiresAtMs ? cached : undefined;
     if (usable === undefined) return (await renewed()).token;
     if (nowMs < usable.renewAtMs || nowMs < retryAtMs) return usable.token;
     try {
@@ -66,7 +66,7 @@ export function createServiceTokens(options: ServiceTokensOptions): () => Promis
   };
 }
 
-async function mint(options: ServiceTokensOptions): Promise<Held> {
+async function mint(options: ServiceTokensOptions): Promise<CachedToken> {
   const { workload, endpoint, clientId, clock, scope } = options;
   const askedAtMs = clock.nowMs();
   const answer = await requestOverMtls({

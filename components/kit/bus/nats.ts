@@ -108,7 +108,7 @@ export class NatsBus {
     try {
       const subscription = connection.subscribe(listening.subject, {
         callback: (error, message) => {
-          if (error === null) this.#ring(listening, message);
+          if (error === null) this.#notify(listening, message);
           else this.#options.log.warn({ err: error, subject: listening.subject }, 'bus subscription failed');
         },
       });
@@ -118,7 +118,7 @@ export class NatsBus {
     }
   }
 
-  #ring(listening: Listening, message?: Msg): void {
+  #notify(listening: Listening, message?: Msg): void {
     if (!this.#listening.has(listening)) return;
     try {
       const traceparent = message?.headers?.get('traceparent');
@@ -167,7 +167,7 @@ export class NatsBus {
     this.#kept.clear();
     for (const subject of kept) this.publish(subject);
     if (again) {
-      for (const listening of this.#listening) this.#ring(listening);
+      for (const listening of this.#listening) this.#notify(listening);
     }
     this.#first.resolve();
   }

@@ -10,8 +10,8 @@ import { Undecodable } from './decode.ts';
 import { Inbox } from './inbox.ts';
 import { fromStatus } from './status.ts';
 
-type Reading = ClientReadableStream<unknown> | ClientDuplexStream<unknown, unknown>;
-type Writing = ClientWritableStream<unknown> | ClientDuplexStream<unknown, unknown>;
+type ReadableCall = ClientReadableStream<unknown> | ClientDuplexStream<unknown, unknown>;
+type WritableCall = ClientWritableStream<unknown> | ClientDuplexStream<unknown, unknown>;
 
 export interface Outbox {
   send(message: unknown): Promise<void>;
@@ -19,7 +19,7 @@ export interface Outbox {
 }
 
 /** The sending half: waits for buffer space, and refuses after the stream has ended. */
-export function clientStream(call: Writing): Outbox {
+export function clientStream(call: WritableCall): Outbox {
   const ended = new AbortController();
   let reason = new AppError('unavailable', 'RPC_STREAM_ENDED', 'the stream has ended');
   call.once('error', (error: ServiceError) => {
@@ -43,7 +43,7 @@ export function clientStream(call: Writing): Outbox {
 }
 
 /** The receiving half. Messages that arrived before the end are delivered before the end or its error. */
-export function receive(call: Reading): AsyncIterable<unknown> {
+export function receive(call: ReadableCall): AsyncIterable<unknown> {
   const inbox = new Inbox<unknown>(call);
   let failure: AppError | undefined;
   call.on('data', (message: unknown) => {

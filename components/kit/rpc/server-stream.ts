@@ -10,11 +10,11 @@ import { Inbox } from './inbox.ts';
 
 const TIMER_LIMIT_MS = 2 ** 31 - 1;
 
-type Reading = ServerReadableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
-type Writing = ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
-export type AnyServerCall = ServerUnaryCall<unknown, unknown> | Reading | Writing;
+type ReadableCall = ServerReadableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
+type WritableCall = ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
+export type AnyServerCall = ServerUnaryCall<unknown, unknown> | ReadableCall | WritableCall;
 
-interface Events {
+interface CallEvents {
   once(event: string, listener: (value: unknown) => void): unknown;
   on(event: string, listener: (value: unknown) => void): unknown;
   off(event: string, listener: (value: unknown) => void): unknown;
@@ -30,7 +30,7 @@ export interface CallWatch {
 }
 
 /** An abort signal that follows cancellation by the client, deadline, lost connection and the certificate's end. */
-export function watchCall(call: Events): CallWatch {
+export function watchCall(call: CallEvents): CallWatch {
   const controller = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const cancelled = () =>
@@ -61,7 +61,7 @@ export function watchCall(call: Events): CallWatch {
  * `check` throws for a message after the messages before it.
  */
 export function requestsOf(
-  call: Reading & Events,
+  call: ReadableCall & CallEvents,
   signal: AbortSignal,
   check: (message: unknown) => void,
 ): AsyncIterable<unknown> {
@@ -87,7 +87,7 @@ export function requestsOf(
 }
 
 /** Writes a handler's responses as fast as the client reads them. */
-export async function pump(call: Writing, responses: unknown, signal: AbortSignal): Promise<void> {
+export async function pump(call: WritableCall, responses: unknown, signal: AbortSignal): Promise<void> {
   const iterator = (responses as AsyncIterable<unknown>)[Symbol.asyncIterator]();
   try {
     for (;;) {

@@ -44,7 +44,7 @@ export interface ServiceRules {
   readonly onUndecodable?: (peer: RpcPeer) => void;
 }
 
-interface Frame {
+interface CallFrame {
   readonly method: DescMethod;
   readonly rules: ServiceRules;
   readonly call: AnyServerCall;
@@ -156,7 +156,7 @@ export class GrpcServer {
   }
 
   /** The frame of every handler: authentication, authorisation, a span, a duration, one log line for an error. */
-  async #run<T>(frame: Frame, act: (context: RpcContext) => Promise<T>): Promise<T> {
+  async #run<T>(frame: CallFrame, act: (context: RpcContext) => Promise<T>): Promise<T> {
     const { method, rules, call } = frame;
     const path = methodPath(method);
     const startedAt = performance.now();

@@ -57,7 +57,7 @@ const largeBytes = 256 * 1024;
 type Fields = Record<string, unknown>;
 
 /** A position in a message and what is changed there. */
-interface Place {
+interface Position {
   readonly parent: Fields | unknown[];
   readonly key: string | number;
 }
@@ -77,8 +77,8 @@ export function hostileMessages<D extends DescMessage>(
     const other: unknown = fromBinary(schema, random.pick(whole));
     const changes = random.whole(0, 3);
     for (let index = 0; index < changes; index += 1) {
-      const place = random.pick(placesOf(message));
-      spoil(random, place, placesOf(other));
+      const position = random.pick(positionsOf(message));
+      spoil(random, position, positionsOf(other));
     }
     try {
       return toBinary(schema, message as MessageShape<D>);
@@ -115,31 +115,31 @@ export function spoilText(random: Random, text: string): string {
   return random.pick(acts)();
 }
 
-function placesOf(value: unknown, found: Place[] = []): Place[] {
+function positionsOf(value: unknown, found: Position[] = []): Position[] {
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return found;
   const parent = value as Fields | unknown[];
   for (const key of Object.keys(parent)) {
     if (key === '$typeName' || key === '$unknown') continue;
-    const place = { parent, key: Array.isArray(parent) ? Number(key) : key };
-    found.push(place);
-    if (found.length < 2_000) placesOf(at(place), found);
+    const position = { parent, key: Array.isArray(parent) ? Number(key) : key };
+    found.push(position);
+    if (found.length < 2_000) positionsOf(at(position), found);
   }
   return found;
 }
 
-function at({ parent, key }: Place): unknown {
+function at({ parent, key }: Position): unknown {
   return (parent as Fields)[key];
 }
 
-function put({ parent, key }: Place, value: unknown): void {
+function put({ parent, key }: Position, value: unknown): void {
   (parent as Fields)[key] = value;
 }
 
-function spoil(random: Random, place: Place, others: readonly Place[]): void {
-  const value = at(place);
+function spoil(random: Random, position: Position, others: readonly Position[]): void {
+  const value = at(position);
   const alike = others.filter((other) => kindOf(at(other)) === kindOf(value));
-  if (alike.length > 0 && random.chance(0.3)) put(place, at(random.pick(alike)));
-  else put(place, strange(random, value));
+  if (alike.length > 0 && random.chance(0.3)) put(position, at(random.pick(alike)));
+  else put(position, strange(random, value));
 }
 
 function kindOf(value: unknown): string {

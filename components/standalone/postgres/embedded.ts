@@ -88,7 +88,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
 /** Makes the socket available where clients look for it; returns the function that undoes this. */
 async function publish(
   server: Server,
-  { launcher, dataDir, socketDir }: Pick<Place, 'launcher' | 'dataDir' | 'socketDir'>,
+  { launcher, dataDir, socketDir }: Pick<LaunchOptions, 'launcher' | 'dataDir' | 'socketDir'>,
 ): Promise<() => void> {
   if (launcher.account === undefined) return () => undefined;
   try {
@@ -196,15 +196,15 @@ interface Server {
   readonly ended: Promise<string>;
 }
 
-interface Place extends Cluster {
+interface LaunchOptions extends Cluster {
   readonly socketDir: string;
 }
 
-async function launch(place: Place, options: PostgresOptions): Promise<Server> {
+async function launch(target: LaunchOptions, options: PostgresOptions): Promise<Server> {
   const deadline = Date.now() + (options.lockWaitMs ?? LOCK_DEADLINE_MS);
   for (;;) {
     try {
-      return await launchOnce(place, options.log);
+      return await launchOnce(target, options.log);
     } catch (error) {
       const locked = error instanceof AppError && error.code === 'EMBEDDED_POSTGRES_LOCKED';
       if (!locked || Date.now() >= deadline) throw error;
@@ -213,7 +213,7 @@ async function launch(place: Place, options: PostgresOptions): Promise<Server> {
   }
 }
 
-function serverWords({ binaries, launcher, dataDir, socketDir, durable }: Place): string[] {
+function serverWords({ binaries, launcher, dataDir, socketDir, durable }: LaunchOptions): string[] {
   const settings: Record<string, string> = {
     listen_addresses: '',
     // Another account can enter its data directory only, so its socket is created there.
@@ -237,11 +237,11 @@ function serverWords({ binaries, launcher, dataDir, socketDir, durable }: Place)
   return [...launcher.prefix, binaries.postgres, '-D', seatIn(launcher, dataDir).name, ...flags];
 }
 
-async function launchOnce(place: Place, log: Logger): Promise<Server> {
-  const { launcher, dataDir, socketDir } = place;
+async function launchOnce(target: LaunchOptions, log: Logger): Promise<Server> {
+  const { launcher, dataDir, socketDir } = target;
   if (launcher.account !== undefined) await checkSocketFree(socketDir);
   ownWhereRoot(dataDir, launcher);
-  const [command = '', ...words] = serverWords(place);
+  const [command = '', ...words] = serverWords(target);
   const child = spawn(command, words, {
     ...seatIn(launcher, dataDir).spawn,
     env: LAUNCH_ENVIRONMENT,

@@ -10,14 +10,19 @@ const rules = {
   serviceAccounts: new Set(['service-wallet', 'service-register']),
 };
 
-interface Given {
+interface ReviewFields {
   readonly account?: string;
   readonly namespace?: string;
   readonly pods?: readonly string[];
   readonly more?: Partial<TokenReview>;
 }
 
-function review({ account = 'service-wallet', namespace = 'acme', pods, more = {} }: Given): TokenReview {
+function review({
+  account = 'service-wallet',
+  namespace = 'acme',
+  pods,
+  more = {},
+}: ReviewFields): TokenReview {
   return tokenReview.parse({
     authenticated: true,
     audiences: [audience],
@@ -30,7 +35,7 @@ function review({ account = 'service-wallet', namespace = 'acme', pods, more = {
 }
 
 describe('the identity of a token', () => {
-  it.each<[Given, string]>([
+  it.each<[ReviewFields, string]>([
     [{}, 'service-wallet'],
     [{ account: 'service-register', pods: ['service-register-7d9f-x'] }, 'service-register'],
     [{ account: 'validator-main', pods: ['main-0'] }, 'validator-main-0'],
@@ -40,7 +45,7 @@ describe('the identity of a token', () => {
     expect(identify(review(given), rules)).toBe(clientId);
   });
 
-  it.each<[string, Given]>([
+  it.each<[string, ReviewFields]>([
     ['token_rejected', { more: { authenticated: false } }],
     ['audience', { more: { audiences: [] } }],
     ['audience', { more: { audiences: ['spiffe://other.local/service/svid-issuer'] } }],

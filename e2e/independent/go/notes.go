@@ -41,7 +41,7 @@ func accept(text []byte, origin string, logKey note.Verifier, witnesses []witnes
 		return nil, errors.New("the checkpoint has more than three lines")
 	}
 	if len(opened.Sigs) != 1+len(witnesses) || len(opened.UnverifiedSigs) != 0 {
-		return nil, fmt.Errorf("%d of %d signatures verify, %d are of nobody known", len(opened.Sigs), 1+len(witnesses),
+		return nil, fmt.Errorf("%d of %d signatures verify, %d are by unknown keys", len(opened.Sigs), 1+len(witnesses),
 			len(opened.UnverifiedSigs))
 	}
 	for _, each := range opened.Sigs {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { isAllReconciled } from './cold-start.ts';
-import { isSettled, readSeen } from './follow.ts';
+import { isSettled, readFollowed } from './follow.ts';
 import { blobBytes } from './image-sizes.ts';
 import { dispatched } from './meter.ts';
 import { population, registers, tenants, validatorSets } from './population.ts';
@@ -104,14 +104,14 @@ test('a blob that several images have counts once', () => {
 
 test('an object is settled when its newest generation is Ready', () => {
   const seen = (generation: number, observedGeneration: number, status: string) =>
-    readSeen({
+    readFollowed({
       metadata: { name: 'one', generation },
       status: { observedGeneration, conditions: [{ type: 'Ready', status, message: 'said' }] },
     });
   expect(isSettled(seen(2, 2, 'True'))).toBe(true);
   expect(isSettled(seen(2, 1, 'True'))).toBe(false);
   expect(isSettled(seen(2, 2, 'False'))).toBe(false);
-  expect(isSettled(readSeen({ metadata: { name: 'new', generation: 1 } }))).toBe(false);
+  expect(isSettled(readFollowed({ metadata: { name: 'new', generation: 1 } }))).toBe(false);
 });
 
 describe('a cold start is over', () => {

@@ -1,5 +1,5 @@
 import { percentile, type Row } from '../report.ts';
-import type { Followed } from './follow.ts';
+import type { ObjectFollower } from './follow.ts';
 import type { Stage } from './stage.ts';
 
 const samples = 100;
@@ -8,7 +8,7 @@ const deadlineMs = 30_000;
 /** Milliseconds from before a change of a spec is sent until its status reports it as done. */
 export async function edit(
   { api }: Pick<Stage, 'api'>,
-  followed: Followed,
+  followed: ObjectFollower,
   name: string,
   spec: Readonly<Record<string, unknown>>,
 ): Promise<number> {
@@ -26,7 +26,7 @@ export async function edit(
 
 interface Kind {
   readonly what: string;
-  readonly of: (stage: Stage) => Followed;
+  readonly of: (stage: Stage) => ObjectFollower;
   readonly name: string;
   readonly spec: (n: number) => Readonly<Record<string, unknown>>;
   /** Whether the figures have a bound: only those of edits that need no call of a service. */

@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ApiServer } from '../../cluster/kubectl.ts';
 import { edit } from './edits.ts';
-import { type Followed, follow, isSettled } from './follow.ts';
+import { follow, isSettled, type ObjectFollower } from './follow.ts';
 
 const path = '/apis/chancery.dev/v1alpha1/namespaces/bench/tenants';
 
 let server: Server;
 let watch: ServerResponse;
 let api: ApiServer;
-let followed: Followed;
+let followed: ObjectFollower;
 
 const tell = (type: string, generation: number, observedGeneration: number, status = 'True') => {
   const conditions = [{ type: 'Ready', status, message: 'still on its way' }];

@@ -4,7 +4,7 @@ import type { ReadableStream } from 'node:stream/web';
 import type { ApiServer } from '../../cluster/kubectl.ts';
 
 /** The followed state of an object. */
-export interface Seen {
+export interface FollowedObject {
   readonly generation: number;
   readonly observedGeneration: number;
   readonly isReady: boolean;
@@ -13,9 +13,9 @@ export interface Seen {
 }
 
 /** All objects of one kind, followed by a watch. */
-export interface Followed {
+export interface ObjectFollower {
   readonly path: string;
-  readonly objects: ReadonlyMap<string, Seen>;
+  readonly objects: ReadonlyMap<string, FollowedObject>;
   /**
    * Resolves with the event that fulfils the condition; rejects with the missing objects at the deadline or when the
    * watch ends.
@@ -42,11 +42,11 @@ interface Watched {
 }
 
 /** Whether the operator has reconciled the newest spec and the object is Ready. */
-export function isSettled({ generation, observedGeneration, isReady }: Seen): boolean {
+export function isSettled({ generation, observedGeneration, isReady }: FollowedObject): boolean {
   return isReady && observedGeneration === generation;
 }
 
-export function readSeen({ metadata, status }: Watched): Seen {
+export function readFollowed({ metadata, status }: Watched): FollowedObject {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return {
     generation: metadata.generation,
@@ -57,15 +57,15 @@ export function readSeen({ metadata, status }: Watched): Seen {
 }
 
 /** Names and reasons of some objects that are not settled. */
-function missing(objects: ReadonlyMap<string, Seen>): string {
+function missing(objects: ReadonlyMap<string, FollowedObject>): string {
   const open = [...objects].filter(([, seen]) => !isSettled(seen));
   const some = open.slice(0, 3).map(([name, { message }]) => `${name}: ${message}`);
   return `${objects.size - open.length} of ${objects.size} are Ready. ${some.join('; ')}`;
 }
 
 /** Follows a kind in a namespace from its present state. */
-export async function follow({ url }: ApiServer, path: string): Promise<Followed> {
-  const objects = new Map<string, Seen>();
+export async function follow({ url }: ApiServer, path: string): Promise<ObjectFollower> {
+  const objects = new Map<string, FollowedObject>();
   const checks = new Set<() => void>();
   const stopping = new AbortController();
   let fault: unknown;
@@ -78,7 +78,7 @@ export async function follow({ url }: ApiServer, path: string): Promise<Followed
       const { type, object } = JSON.parse(line) as WatchEvent;
       if (type === 'ERROR') throw new Error(`watch of ${path}: ${line}`);
       if (type === 'DELETED') objects.delete(object.metadata.name);
-      else objects.set(object.metadata.name, readSeen(object));
+      else objects.set(object.metadata.name, readFollowed(object));
       for (const check of checks) check();
     }
     throw new Error(`the watch of ${path} ended`);

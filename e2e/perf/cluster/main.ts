@@ -7,7 +7,7 @@ import { openTable, type Row, type Table } from '../report.ts';
 import { burst } from './burst.ts';
 import { coldStart } from './cold-start.ts';
 import { idleEdits } from './edits.ts';
-import { type Followed, isSettled } from './follow.ts';
+import { isSettled, type ObjectFollower } from './follow.ts';
 import { imageSizes } from './image-sizes.ts';
 import { population, registers, validatorSets } from './population.ts';
 import { openStage, release, type Stage } from './stage.ts';
@@ -26,7 +26,7 @@ const deadlineMs = 240_000;
 const write = (text: string): void => void process.stdout.write(text);
 const steps = createSteps(write);
 
-const allReady = ({ objects }: Followed, count: number) =>
+const allReady = ({ objects }: ObjectFollower, count: number) =>
   objects.size >= count && [...objects.values()].every(isSettled);
 
 async function populate(stage: Stage): Promise<void> {

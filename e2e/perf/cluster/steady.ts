@@ -12,7 +12,7 @@ const quietMs = 5_000;
 const settleMs = 120_000;
 
 /** Writes up to a moment. */
-export interface Written {
+export interface WriteCounts {
   readonly calls: number;
   readonly versions: ReadonlyMap<string, string>;
 }
@@ -21,13 +21,13 @@ export interface Written {
 export async function readWritten(
   { namespace, kinds, metrics }: Stage,
   counted: readonly Writable[] = kinds,
-): Promise<Written> {
+): Promise<WriteCounts> {
   const versions = await readVersions(namespace, kinds);
   return { calls: writeCalls(await metrics(), counted), versions };
 }
 
 /** Rows of the writes between two moments: by the API server's count, and by the changed objects. */
-export function writeRows(when: string, before: Written, after: Written): readonly Row[] {
+export function writeRows(when: string, before: WriteCounts, after: WriteCounts): readonly Row[] {
   const changed = changedObjects(before.versions, after.versions);
   const named = changed.length === 0 ? '' : ` (${changed.slice(0, 3).join('; ')})`;
   const none = { raw: [], bound: { kind: 'absolute', atMost: 0 } } as const;

@@ -12,7 +12,7 @@ export interface PodStats {
 }
 
 /** A pod and its node. */
-export interface Place {
+export interface PodLocation {
   readonly namespace: string;
   readonly name: string;
   readonly node: string;
@@ -27,7 +27,7 @@ export interface Usage {
   readonly memoryMiB: number;
 }
 
-export function readUsage(pods: readonly PodStats[], { namespace, name }: Place): Usage {
+export function readUsage(pods: readonly PodStats[], { namespace, name }: PodLocation): Usage {
   const pod = pods.find(({ podRef }) => podRef.name === name && podRef.namespace === namespace);
   const [container] = pod?.containers ?? [];
   if (container === undefined) throw new Error(`the kubelet says nothing of ${namespace}/${name}`);
@@ -40,7 +40,7 @@ export function readUsage(pods: readonly PodStats[], { namespace, name }: Place)
 }
 
 /** Reads the summary of the pod's kubelet through the API server. */
-export async function usageOf(api: ApiServer, place: Place): Promise<Usage> {
+export async function usageOf(api: ApiServer, place: PodLocation): Promise<Usage> {
   const path = `/api/v1/nodes/${place.node}/proxy/stats/summary`;
   const { status, body } = await api.request('GET', path);
   if (status !== 200) throw new Error(`${path}: ${status} ${JSON.stringify(body)}`);

@@ -107,14 +107,14 @@ function isRefused(value: unknown): value is Refused {
   return typeof value === 'object' && value !== null && 'violations' in value;
 }
 
-type Step = (
+type ControlStep = (
   rules: LedgerRules,
   transaction: ControlTransaction,
   action: ControlAction,
   context: ControlContext,
 ) => Applied | Refused;
 
-const STEPS: Readonly<Record<ControlAction['stage'], Step>> = {
+const STEPS: Readonly<Record<ControlAction['stage'], ControlStep>> = {
   operation(rules, transaction, action, context) {
     if (action.operationType === 'crypto-policy-update' && !hasOperation(transaction)) {
       return turnDevModeOff(rules, transaction);

@@ -26,7 +26,7 @@ const witness = keyOfValidator(0);
 
 type DoubleSign = Extract<Evidence, { kind: 'double-sign' }>;
 
-interface Said {
+interface MessageFields {
   readonly fill?: string | undefined;
   readonly height?: number;
   readonly round?: number;
@@ -36,7 +36,7 @@ interface Said {
   readonly register?: string;
 }
 
-function messageOf(said: Said): ConsensusMessage {
+function messageOf(said: MessageFields): ConsensusMessage {
   const { fill, height = 1, round = 1, type = 2, polRound = -1, register = registerId } = said;
   const hash = fill?.repeat(64) ?? '';
   return {
@@ -52,7 +52,7 @@ function messageOf(said: Said): ConsensusMessage {
   };
 }
 
-function signed(said: Said, signer: Person): DoubleSign['first'] {
+function signed(said: MessageFields, signer: Person): DoubleSign['first'] {
   const message = messageOf(said);
   const { docket, polRound, validatorSetHash, timestamp } = message;
   const signature = encodeBase64(signer.signer.sign(signBytes(message)));
@@ -60,7 +60,11 @@ function signed(said: Said, signer: Person): DoubleSign['first'] {
 }
 
 /** Two messages at the position that `place` names, each with its signer. */
-function twice(place: Said, [a, b]: readonly [Said, Said], signers: readonly Person[] = [accused]) {
+function twice(
+  place: MessageFields,
+  [a, b]: readonly [MessageFields, MessageFields],
+  signers: readonly Person[] = [accused],
+) {
   const { height = 1, round = 1, type = 2 } = place;
   const first = signed({ ...place, ...a }, signers[0] ?? accused);
   const second = signed({ ...place, ...b }, signers.at(-1) ?? accused);

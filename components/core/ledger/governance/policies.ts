@@ -14,12 +14,12 @@ import { type Effect, refuse } from './roster.ts';
 import { activeMembers, type LedgerRules, votersOf } from './rules.ts';
 import { withEjections } from './validators.ts';
 
-type Of<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
+type OperationOf<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
 
 /** Replaces the policy and stamps it with the docket. The list of approved validators is never part of an update. */
 export function updatePolicy(
   rules: LedgerRules,
-  operation: Of<'policy-update'>,
+  operation: OperationOf<'policy-update'>,
   context: ControlContext,
 ): Effect | Refused {
   const read = readPolicy(operation.policy);

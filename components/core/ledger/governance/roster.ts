@@ -13,7 +13,7 @@ export interface Effect {
   readonly part: RulesPart;
 }
 
-type Of<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
+type OperationOf<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
 
 /** A refusal with one violation. */
 export function refuse(...found: Parameters<typeof validationViolation>): Refused {
@@ -27,7 +27,7 @@ function withRoster(rules: LedgerRules, roster: readonly RosterEntry[]): Effect 
 /** Adds a member with its key. A second owner is refused, because ownership is transferred. */
 export function addMember(
   rules: LedgerRules,
-  operation: Of<'add-member'>,
+  operation: OperationOf<'add-member'>,
   context: ControlContext,
 ): Effect | Refused {
   const { targetDid: subject, targetRole: role, targetKey } = operation;
@@ -47,7 +47,10 @@ export function addMember(
 }
 
 /** Removes a member. The owner cannot be removed before ownership is transferred. */
-export function removeMember(rules: LedgerRules, { targetDid }: Of<'remove-member'>): Effect | Refused {
+export function removeMember(
+  rules: LedgerRules,
+  { targetDid }: OperationOf<'remove-member'>,
+): Effect | Refused {
   const target = findRosterEntry(rules, targetDid);
   if (target === undefined) return refuse('VAL_PERM_004', 'operation.targetDid');
   if (target.role === 'Owner') return refuse('VAL_PERM_005', 'operation.targetDid');
@@ -60,7 +63,7 @@ export function removeMember(rules: LedgerRules, { targetDid }: Of<'remove-membe
 /** Changes the role of a member. Ownership is neither given nor taken this way. */
 export function changeRole(
   rules: LedgerRules,
-  operation: Of<'change-role'>,
+  operation: OperationOf<'change-role'>,
   context: ControlContext,
 ): Effect | Refused {
   const { targetDid, targetRole: role } = operation;
@@ -74,7 +77,7 @@ export function changeRole(
 /** Makes an admin the owner and the owner an admin. */
 export function transferOwnership(
   rules: LedgerRules,
-  operation: Of<'transfer-ownership'>,
+  operation: OperationOf<'transfer-ownership'>,
   context: ControlContext,
 ): Effect | Refused {
   const target = findRosterEntry(rules, operation.targetDid);

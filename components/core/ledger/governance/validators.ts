@@ -7,7 +7,7 @@ import type { Operation, ValidatorEntry } from './operation.ts';
 import { type Effect, refuse } from './roster.ts';
 import { activeMembers, isSameKey, type LedgerRules, type LedgerValidator } from './rules.ts';
 
-type Of<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
+type OperationOf<T extends Operation['operationType']> = Extract<Operation, { operationType: T }>;
 
 /** Maximum of pending registrations, and of removed validators that are remembered, on one register. */
 const MAX_PENDING = 100;
@@ -113,7 +113,7 @@ function judgeQueue(rules: LedgerRules): Refused | undefined {
  */
 export function addValidator(
   rules: LedgerRules,
-  operation: Of<'add-validator'>,
+  operation: OperationOf<'add-validator'>,
   context: ControlContext,
 ): Effect | Refused {
   const { validatorEntry: entry, proposerDid } = operation;
@@ -146,7 +146,7 @@ export function addValidator(
 /** Removes a validator, or rejects a pending one. */
 export function removeValidator(
   rules: LedgerRules,
-  { validatorId }: Of<'remove-validator'>,
+  { validatorId }: OperationOf<'remove-validator'>,
   { docketNumber }: ControlContext,
 ): Effect | Refused {
   const known = find(rules, validatorId);
@@ -159,7 +159,7 @@ export function removeValidator(
 /** Removes an active validator from the set until it is approved again. */
 export function suspendValidator(
   rules: LedgerRules,
-  { validatorId }: Of<'suspend-validator'>,
+  { validatorId }: OperationOf<'suspend-validator'>,
   { docketNumber }: ControlContext,
 ): Effect | Refused {
   const known = find(rules, validatorId);
@@ -170,7 +170,7 @@ export function suspendValidator(
 /** Replaces the key of an active validator. Only the new key counts from the next docket on. */
 export function rotateValidatorKey(
   rules: LedgerRules,
-  { validatorEntry: entry }: Of<'rotate-validator-key'>,
+  { validatorEntry: entry }: OperationOf<'rotate-validator-key'>,
   context: ControlContext,
 ): Effect | Refused {
   const known = find(rules, entry.validatorId);
