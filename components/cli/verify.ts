@@ -10,7 +10,7 @@ import {
 import { readLines } from './lines.ts';
 
 /** Outcome of the verification of a file. */
-export type Verdict =
+export type VerificationResult =
   | { readonly holds: true; readonly summary: ExportSummary }
   | { readonly holds: false; readonly fault: ExportFault };
 
@@ -25,7 +25,7 @@ export async function verifyExport(
   chunks: AsyncIterable<Uint8Array>,
   verifier: Verifier,
   genesisHash?: string,
-): Promise<Verdict> {
+): Promise<VerificationResult> {
   const verification = new ExportVerifier(verifier);
   let line = 0;
   try {

@@ -154,7 +154,7 @@ async function run(
   });
   running = supervision;
   const state = write(supervision);
-  cleanup.add('control', await serveControl(directory.sockets, (line) => obey(supervision, line)));
+  cleanup.add('control', await serveControl(directory.sockets, (line) => executeCommand(supervision, line)));
   const broken = Promise.race([
     supervision.broken,
     infrastructure.broken.then((reason) => `PostgreSQL ended: ${reason}`),
@@ -163,7 +163,7 @@ async function run(
 }
 
 /** Handles `again NAME`: restarts an ended validator and answers with its process id. */
-async function obey(supervision: Supervision, line: string): Promise<string> {
+async function executeCommand(supervision: Supervision, line: string): Promise<string> {
   const [command, name = ''] = line.split(' ');
   if (command === 'again') return String(await supervision.again(name));
   throw new AppError('invalid', 'INVALID_REQUEST', `unknown command ${command}`);

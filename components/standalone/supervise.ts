@@ -56,7 +56,7 @@ export async function supervise(
   const mayEnd = ({ service }: ProcessPlan): boolean => service === 'validator' && validators > 1;
   let stopping = false;
 
-  const tell = (name: string, reason: string | undefined): void => {
+  const report = (name: string, reason: string | undefined): void => {
     const running = slots.filter(
       ({ plan, running }) => plan.service === 'validator' && running !== undefined,
     );
@@ -67,7 +67,7 @@ export async function supervise(
     if (stopping) return;
     slot.current = undefined;
     slot.running = undefined;
-    if (mayEnd(slot.plan)) tell(slot.plan.name, reason);
+    if (mayEnd(slot.plan)) report(slot.plan.name, reason);
     else broken.resolve(`${slot.plan.name} ended: ${reason}`);
   }
 
@@ -109,7 +109,7 @@ export async function supervise(
       if (slot.current !== undefined)
         throw new AppError('conflict', 'VALIDATOR_RUNS', `${name} runs already`);
       const { pid } = await start(slot);
-      tell(name, undefined);
+      report(name, undefined);
       return pid;
     },
   };

@@ -30,12 +30,12 @@ function accepts(text: string): boolean {
 const names = (count: number) => Array.from({ length: count }, (_, n) => `"n${n}":0`).join(',');
 
 /** The value of a tree of nodes, built without JSON.parse. */
-function said(node: JsonNode): unknown {
+function plainValue(node: JsonNode): unknown {
   switch (node.kind) {
     case 'object':
-      return node.members.map((member) => [member.name, said(member.value)]);
+      return node.members.map((member) => [member.name, plainValue(member.value)]);
     case 'array':
-      return node.items.map(said);
+      return node.items.map(plainValue);
     default:
       return node.value;
   }
@@ -133,7 +133,7 @@ describe('properties', () => {
       fc.property(value, fc.constantFrom(0, 1, 2), (data, indent) => {
         const text = JSON.stringify(data, null, indent);
         const node = scanJson(text);
-        expect(said(node)).toEqual(pairs(JSON.parse(text)));
+        expect(plainValue(node)).toEqual(pairs(JSON.parse(text)));
         expect(toValue(node)).toEqual(JSON.parse(text));
         expect(minify(node)).toBe(JSON.stringify(JSON.parse(text)));
         expect(canonicalJson(toValue(scanJson(minify(node))))).toBe(canonicalJson(JSON.parse(text)));

@@ -157,7 +157,9 @@ export function unavailable(error: unknown): AppError | undefined {
   const state = sqlState(error);
   const code = 'code' in error ? String(error.code) : '';
   const away =
-    state === undefined ? networkCodes.has(code) || lostConnection.test(error.message) : awayState(state);
+    state === undefined
+      ? networkCodes.has(code) || lostConnection.test(error.message)
+      : isUnavailableState(state);
   return away
     ? new AppError('unavailable', genericCode('unavailable'), 'The database is not available.', {
         cause: error,
@@ -167,6 +169,6 @@ export function unavailable(error: unknown): AppError | undefined {
 }
 
 /** Class 08 connection exceptions, 57P0x shutdown and start-up, 53300 too many connections. */
-function awayState(state: string): boolean {
+function isUnavailableState(state: string): boolean {
   return state.startsWith('08') || state.startsWith('57P0') || state === '53300';
 }

@@ -142,11 +142,11 @@ async function migrateOnly<S extends z.ZodObject>(
 
 async function serve<S extends z.ZodObject>(definition: Definition<S>, log: Logger): Promise<void> {
   // From the first moment: a signal during the start stops the component once it has started, or abandons the start.
-  const asked = untilSignal(log);
+  const stopRequested = untilSignal(log);
   try {
     const stopTracing = await startTracing(env, definition.service);
-    const component = await unlessAsked(asked, start({ ...definition, env, processMetrics: true }));
-    await asked;
+    const component = await unlessStopped(stopRequested, start({ ...definition, env, processMetrics: true }));
+    await stopRequested;
     const ended = await within(stopDeadlineMs, log, () => component.stop());
     await within(2_000, log, stopTracing);
     finish(ended ? 0 : exitCodes.failure);
@@ -175,9 +175,9 @@ function finish(code: number): void {
 }
 
 /** The result of `starting`; rejects when a signal came and the start does not end within the grace period. */
-function unlessAsked<T>(asked: Promise<void>, starting: Promise<T>): Promise<T> {
+function unlessStopped<T>(stopRequested: Promise<void>, starting: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
-  void asked.then(() => {
+  void stopRequested.then(() => {
     const giveUp = () => late.reject(new Error('stopped by a signal before the start was complete'));
     setTimeout(giveUp, startGraceMs).unref();
   });
@@ -186,12 +186,12 @@ function unlessAsked<T>(asked: Promise<void>, starting: Promise<T>): Promise<T> 
 
 function untilSignal(log: Logger): Promise<void> {
   return new Promise((resolve) => {
-    let asked = false;
+    let stopRequested = false;
     const onSignal = (signal: NodeJS.Signals) => {
-      if (asked) {
+      if (stopRequested) {
         process.exit(exitCodes.failure);
       }
-      asked = true;
+      stopRequested = true;
       log.info({ signal }, 'stopping');
       resolve();
     };

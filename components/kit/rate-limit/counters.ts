@@ -1,5 +1,5 @@
 /** Outcome of counting one request. */
-export interface Verdict {
+export interface LimitDecision {
   readonly allowed: boolean;
   readonly remaining: number;
   /** Seconds until a request is allowed again; 0 when allowed. */
@@ -10,7 +10,7 @@ export interface Verdict {
 
 /** Counts requests by key in memory. */
 export interface Counter {
-  take(key: string, nowMs: number): Verdict;
+  take(key: string, nowMs: number): LimitDecision;
   readonly size: number;
 }
 

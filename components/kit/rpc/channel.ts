@@ -101,7 +101,7 @@ export class RotatingChannel {
   }
 
   async #connect(channel: Channel): Promise<void> {
-    if (await decides(channel.client, Date.now() + this.#connectMs)) {
+    if (await hasDecided(channel.client, Date.now() + this.#connectMs)) {
       this.#connectMs = connectMs.first;
       return;
     }
@@ -158,15 +158,15 @@ function hasFailedFor(channel: Channel, ms: number): boolean {
 }
 
 /** Waits until the attempt to connect has succeeded or failed; false when neither happened at the deadline. */
-function decides(client: Client, deadline: number): Promise<boolean> {
+function hasDecided(client: Client, deadline: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const channel = client.getChannel();
-  const look = () => {
+  const check = () => {
     const state = channel.getConnectivityState(false);
     if (isDecided(state)) return resolve(true);
-    return channel.watchConnectivityState(state, deadline, (late) => (late ? resolve(false) : look()));
+    return channel.watchConnectivityState(state, deadline, (late) => (late ? resolve(false) : check()));
   };
-  look();
+  check();
   return promise;
 }
 

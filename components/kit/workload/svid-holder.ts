@@ -91,7 +91,7 @@ export class SvidHolder {
     const expiresAt = new Date(svid.expiresAtMs).toISOString();
     this.#log.debug({ spiffeId: svid.id, expiresAt }, 'workload identity');
     this.#arrived.resolve(svid);
-    for (const callback of this.#callbacks) this.#tell(callback);
+    for (const callback of this.#callbacks) this.#call(callback);
   }
 
   /** Drops all subscribers. */
@@ -99,7 +99,7 @@ export class SvidHolder {
     this.#callbacks.clear();
   }
 
-  #tell(callback: () => void): void {
+  #call(callback: () => void): void {
     try {
       callback();
     } catch (error) {

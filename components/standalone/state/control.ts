@@ -14,7 +14,7 @@ const pathOf = (socketDir: string): string => join(socketDir, 'control.sock');
 /**
  * Accepts commands of this user, a line each, on a socket in the private directory. Returns the function that stops it.
  */
-export async function serveControl(socketDir: string, obey: Obey): Promise<() => Promise<void>> {
+export async function serveControl(socketDir: string, execute: Obey): Promise<() => Promise<void>> {
   const path = pathOf(socketDir);
   rmSync(path, { force: true });
   const open = new Set<Socket>();
@@ -22,7 +22,7 @@ export async function serveControl(socketDir: string, obey: Obey): Promise<() =>
     open.add(socket);
     socket.once('close', () => open.delete(socket));
     socket.on('error', () => socket.destroy());
-    onLine(socket, (line) => void answer(socket, line, obey));
+    onLine(socket, (line) => void answer(socket, line, execute));
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -42,10 +42,10 @@ function onLine(socket: Socket, take: (line: string) => void): void {
     .once('line', take);
 }
 
-async function answer(socket: Socket, line: string, obey: Obey): Promise<void> {
+async function answer(socket: Socket, line: string, execute: Obey): Promise<void> {
   try {
     if (line.length > longestLine) throw new AppError('invalid', 'INVALID_REQUEST', 'the line is too long');
-    socket.end(`ok ${await obey(line)}\n`);
+    socket.end(`ok ${await execute(line)}\n`);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     socket.end(`no ${reason.split('\n', 1)[0]}\n`);

@@ -97,7 +97,7 @@ export function keepInstallation(directory: StateDirectory, fallback: string): s
 const countFile = (directory: StateDirectory): string => join(directory.root, 'validators.count');
 
 /** The number of validators of a directory; undefined before its first start. */
-function keptValidators(directory: StateDirectory): number | undefined {
+function storedValidators(directory: StateDirectory): number | undefined {
   if (existsSync(countFile(directory))) return Number(readFileSync(countFile(directory), 'utf8'));
   // A directory from before the number could be chosen.
   return existsSync(join(directory.validators, 'validator-0')) ? 1 : undefined;
@@ -108,13 +108,13 @@ function keptValidators(directory: StateDirectory): number | undefined {
  * @throws AppError conflict VALIDATORS_FIXED when another number is requested
  */
 export function chooseValidators(directory: StateDirectory, asked: number | undefined): number {
-  const kept = keptValidators(directory);
-  if (kept === undefined || asked === undefined || asked === kept) return kept ?? asked ?? 1;
-  const plural = kept === 1 ? 'validator' : 'validators';
+  const stored = storedValidators(directory);
+  if (stored === undefined || asked === undefined || asked === stored) return stored ?? asked ?? 1;
+  const plural = stored === 1 ? 'validator' : 'validators';
   throw new AppError(
     'conflict',
     'VALIDATORS_FIXED',
-    `${directory.root} has ${kept} ${plural} since its first start; leave --validators out, or pass another --data DIR`,
+    `${directory.root} has ${stored} ${plural} since its first start; leave --validators out, or pass another --data DIR`,
   );
 }
 

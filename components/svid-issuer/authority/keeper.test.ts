@@ -67,19 +67,19 @@ describe('the authority keeper', () => {
     await two.start();
     const before = one.current().bundlePem;
     server.annotate('secrets', 'roots', { [ROTATE_ANNOTATION]: 'once' });
-    await two.look();
+    await two.poll();
     const both = two.current().bundlePem;
     expect(two.current().signer.certificatePem).toBe(before);
     expect(both.match(/BEGIN/g)).toHaveLength(2);
     expect(published()).toBe(both);
     clock.advance(timing.overlapMs);
-    await Promise.all([one.look(), two.look()]);
-    await one.look();
+    await Promise.all([one.poll(), two.poll()]);
+    await one.poll();
     expect(one.current().bundlePem).toBe(two.current().bundlePem);
     expect(one.current().signer.certificatePem).not.toBe(before);
     expect(one.current().bundlePem).toContain(before);
     clock.advance(timing.overlapMs);
-    await two.look();
+    await two.poll();
     expect(two.current().bundlePem).not.toContain(before);
     expect(published()).toBe(two.current().signer.certificatePem);
     expect(server.data('secrets', 'roots')[ROOTS_KEY]?.match(/PRIVATE KEY/g)).toHaveLength(2);
@@ -90,14 +90,14 @@ describe('the authority keeper', () => {
     await one.start();
     const before = one.current().bundlePem;
     server.annotate('secrets', 'roots', { [ROTATE_ANNOTATION]: 'once' });
-    await one.look();
+    await one.poll();
     server.setData('configmaps', 'bundle', { [BUNDLE_KEY]: before });
     clock.advance(timing.overlapMs);
-    await one.look();
+    await one.poll();
     expect(one.current().signer.certificatePem).toBe(before);
     expect(published()).toBe(one.current().bundlePem);
     clock.advance(timing.overlapMs);
-    await one.look();
+    await one.poll();
     expect(one.current().signer.certificatePem).not.toBe(before);
   });
 
@@ -105,7 +105,7 @@ describe('the authority keeper', () => {
     const one = keeper();
     await one.start();
     server.setData('configmaps', 'bundle', { [BUNDLE_KEY]: 'mine' });
-    await one.look();
+    await one.poll();
     expect(published()).toBe(one.current().bundlePem);
   });
 
@@ -113,13 +113,13 @@ describe('the authority keeper', () => {
     const one = keeper();
     await one.start();
     server.mode = 'breaks';
-    await expect(one.look()).rejects.toMatchObject({ code: 'KUBERNETES_UNAVAILABLE' });
+    await expect(one.poll()).rejects.toMatchObject({ code: 'KUBERNETES_UNAVAILABLE' });
     clock.advance(timing.staleMs);
     expect(one.current().bundlePem).toBe(published());
     clock.advance(1);
     expect(() => one.current()).toThrow(expect.objectContaining({ code: 'AUTHORITY_UNAVAILABLE' }));
     server.mode = 'serves';
-    await one.look();
+    await one.poll();
     expect(one.current().bundlePem).toBe(published());
   });
 

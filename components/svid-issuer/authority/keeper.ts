@@ -77,7 +77,7 @@ export class AuthorityKeeper {
     const endsAtMs = clock.nowMs() + timing.startMs;
     for (;;) {
       try {
-        await this.look();
+        await this.poll();
         break;
       } catch (error) {
         const isFinal = isAppError(error, 'conflict') && error.code !== 'KUBERNETES_CONFLICT';
@@ -86,7 +86,7 @@ export class AuthorityKeeper {
         await this.#pause(Math.min(1_000, timing.pollMs));
       }
     }
-    this.#loop = this.#keepLooking();
+    this.#loop = this.#keepPolling();
   }
 
   async stop(): Promise<void> {
@@ -115,10 +115,10 @@ export class AuthorityKeeper {
   }
 
   /** Reads, publishes, and takes the step that is due. After a conflicting write of another replica it starts over. */
-  async look(): Promise<void> {
+  async poll(): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#lookOnce();
+        return await this.#pollOnce();
       } catch (error) {
         const isRace = isAppError(error, 'conflict') && error.code === 'KUBERNETES_CONFLICT';
         if (!isRace || tries === TRIES_LIMIT) throw error;
@@ -126,7 +126,7 @@ export class AuthorityKeeper {
     }
   }
 
-  async #lookOnce(): Promise<void> {
+  async #pollOnce(): Promise<void> {
     const { cluster, secret: name, configMap, clock, timing } = this.#options;
     const secret = await cluster.read('secrets', name);
     const published = await cluster.read('configmaps', configMap);
@@ -188,12 +188,12 @@ export class AuthorityKeeper {
     for (const callback of this.#callbacks) callback();
   }
 
-  async #keepLooking(): Promise<void> {
+  async #keepPolling(): Promise<void> {
     const { timing, log } = this.#options;
     while (!this.#ending.signal.aborted) {
       await this.#pause(timing.pollMs);
       if (this.#ending.signal.aborted) return;
-      await this.look().catch((error: unknown) =>
+      await this.poll().catch((error: unknown) =>
         log.warn(
           { err: error },
           'the certificate authority cannot be read; the last view is used for a while',

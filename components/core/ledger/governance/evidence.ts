@@ -70,11 +70,11 @@ export function judgeEvidence(
   const isProven =
     evidence.kind === 'missed-slots'
       ? isOrderly(evidence)
-      : convicts(rules, { validatorId, evidence }, context);
+      : judgeDoubleSign(rules, { validatorId, evidence }, context);
   return isProven ? undefined : refuse('VAL_PERM_019', 'operation.evidence');
 }
 
-function convicts(
+function judgeDoubleSign(
   rules: LedgerRules,
   { validatorId, evidence }: { readonly validatorId: string; readonly evidence: DoubleSign },
   { docketNumber, verifier }: ControlContext,

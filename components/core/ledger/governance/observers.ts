@@ -50,17 +50,17 @@ export function judgeObserver(
 }
 
 function isAsked(rules: LedgerRules, payload: OperationPayload, context: ControlContext): boolean {
-  const question = questionOf(rules, payload);
-  if (question !== undefined) return rules.enacted.some((each) => each.operationId === question);
+  const suspension = suspensionIdOf(rules, payload);
+  if (suspension !== undefined) return rules.enacted.some((each) => each.operationId === suspension);
   const { operation } = payload;
   if (operation.operationType !== 'suspend-validator') return false;
   const { validatorId, evidence } = operation;
   return rules.proposals.some(
-    (each) => accuses(each, validatorId, evidence?.kind) && !isOver(each.expiresAt, context),
+    (each) => isSuspensionOf(each, validatorId, evidence?.kind) && !isOver(each.expiresAt, context),
   );
 }
 
-function accuses({ operation }: OpenProposal, validatorId: string, kind: string | undefined): boolean {
+function isSuspensionOf({ operation }: OpenProposal, validatorId: string, kind: string | undefined): boolean {
   return (
     operation.operationType === 'suspend-validator' &&
     operation.validatorId === validatorId &&
@@ -68,8 +68,8 @@ function accuses({ operation }: OpenProposal, validatorId: string, kind: string 
   );
 }
 
-/** The suspension term that a proposal concerns; undefined for all but a suspension for two signed messages. */
-function questionOf(
+/** Id of the suspension that a proposal requests; undefined for all but a suspension for two signed messages. */
+function suspensionIdOf(
   rules: LedgerRules,
   { operation, rosterHashBefore }: OperationPayload,
 ): string | undefined {
@@ -85,9 +85,9 @@ function questionOf(
 
 /** The rules with the suspension term of a proposal recorded, whoever opens it. */
 export function withQuestion(rules: LedgerRules, payload: OperationPayload): LedgerRules | Refused {
-  const question = questionOf(rules, payload);
-  const isKnown = rules.enacted.some((each) => each.operationId === question);
-  return question === undefined || isKnown ? rules : remember(rules, question, payload.operation);
+  const suspension = suspensionIdOf(rules, payload);
+  const isKnown = rules.enacted.some((each) => each.operationId === suspension);
+  return suspension === undefined || isKnown ? rules : remember(rules, suspension, payload.operation);
 }
 
 /** Whether a suspension for two signed messages was proposed to the present roster in the validator's present term. */
@@ -97,11 +97,11 @@ export function isSuspensionAsked(rules: LedgerRules, validatorId: string): bool
   const { registerId, roster } = rules;
   const { effectiveFromDocket } = accused;
   const rosterHashBefore = rosterHash(registerId, roster);
-  const question = suspensionId({ registerId, validatorId, effectiveFromDocket, rosterHashBefore });
-  return rules.enacted.some((each) => each.operationId === question);
+  const suspension = suspensionId({ registerId, validatorId, effectiveFromDocket, rosterHashBefore });
+  return rules.enacted.some((each) => each.operationId === suspension);
 }
 
 /** Finds the latest open proposal to suspend a validator for two signed messages. */
 export function findSuspension(rules: LedgerRules, validatorId: string): OpenProposal | undefined {
-  return rules.proposals.findLast((each) => accuses(each, validatorId, 'double-sign'));
+  return rules.proposals.findLast((each) => isSuspensionOf(each, validatorId, 'double-sign'));
 }
