@@ -125,12 +125,12 @@ export async function approvalOf(
 export interface Governed {
   readonly registerId: string;
   get(path: string, who: Person): Promise<Answer>;
-  propose(who: Person, wish: object): Promise<Answer>;
+  propose(who: Person, request: object): Promise<Answer>;
   /**
    * Proposes, expects acceptance and waits until the transaction is sealed. Returns the id of the proposal, if one was
    * opened.
    */
-  decide(who: Person, wish: object): Promise<string | undefined>;
+  decide(who: Person, request: object): Promise<string | undefined>;
   vote(who: Person, proposalId: string, body: object): Promise<Answer>;
   /** Votes and waits until the vote is sealed. */
   cast(who: Person, proposalId: string, body: object): Promise<void>;

@@ -46,7 +46,7 @@ export async function createWallet(api: Api, token: string, keyType: string): Pr
 }
 
 /** Settings of a new register, besides its owner. */
-export interface RegisterWish {
+export interface RegisterSpec {
   readonly title: string;
   readonly devMode?: boolean;
   readonly policy?: object;
@@ -56,7 +56,7 @@ export interface RegisterWish {
 export async function createRegister(
   api: Api,
   token: string,
-  wish: string | RegisterWish,
+  spec: string | RegisterSpec,
   owner: Wallet,
 ): Promise<string> {
   const initiated = await api.expect(201, 'POST', '/api/registers/initiate', {
@@ -64,7 +64,7 @@ export async function createRegister(
     json: {
       description: 'Made by a journey',
       owners: [{ walletAddress: owner.walletAddress }],
-      ...(typeof wish === 'string' ? { title: wish } : wish),
+      ...(typeof spec === 'string' ? { title: spec } : spec),
     },
   });
   const { id, nonce, attestationsToSign } = initiateAnswer.parse(initiated.body);

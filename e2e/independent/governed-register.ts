@@ -75,15 +75,15 @@ async function addTogether({ api, register, owner, second, third }: Scene): Prom
   const digest = approvalDigest({ ...facts, operation, rosterHashBefore: rosterHash });
   const signature = await signWithWallet(api, second, digest);
   const approvals = [{ approverDid: second.did, signature, isApproval: true, comment: 'together' }];
-  const { proposerDid: _proposer, ...wish } = operation;
-  await register.decide(owner, { ...wish, approvals, mode: 'direct' });
+  const { proposerDid: _proposer, ...request } = operation;
+  await register.decide(owner, { ...request, approvals, mode: 'direct' });
 }
 
 /** Three of three must agree: proposals that pass by a vote that another member submits, fail, or stay open. */
 async function propose(scene: Scene): Promise<void> {
   const { api, register, owner, second, third, fourth } = scene;
-  const opened = async (who: Person, wish: object): Promise<string> => {
-    const id = await register.decide(who, { ...wish, mode: 'proposal' });
+  const opened = async (who: Person, request: object): Promise<string> => {
+    const id = await register.decide(who, { ...request, mode: 'proposal' });
     if (id === undefined) throw new Error('no proposal was opened');
     return id;
   };
@@ -137,8 +137,8 @@ export async function createGovernedRegister(api: Api, root: string): Promise<Go
   const second = await create('second', 'Administrator');
   const third = await create('third', 'User', 'NISTP256');
   const fourth = await create('fourth', 'User');
-  const wish = { title: 'Governed', devMode: true };
-  const registerId = await createRegister(api, owner.token, wish, owner.wallet);
+  const request = { title: 'Governed', devMode: true };
+  const registerId = await createRegister(api, owner.token, request, owner.wallet);
   await waitOnline(api, owner.token, registerId);
   const register = governed(api, registerId);
   const scene = { api, register, owner, second, third, fourth };

@@ -223,8 +223,8 @@ describe('governance with keys that no service holds', () => {
   });
 
   test('a proposal with an end of its own expires at that time', async () => {
-    const wish = { ...addOf(createOutsideKey(), 'Auditor'), expiresAt: at(2_500), mode: 'proposal' };
-    const id = (await register.decide(owner, wish)) ?? '';
+    const request = { ...addOf(createOutsideKey(), 'Auditor'), expiresAt: at(2_500), mode: 'proposal' };
+    const id = (await register.decide(owner, request)) ?? '';
     expect((await register.ballot(owner, id)).status).toBe('Pending');
     await register.waitStatus(owner, id, 'Expired');
     expect((await register.ballot(owner, id)).dataToSign).toEqual([]);
@@ -235,17 +235,17 @@ describe('governance with keys that no service holds', () => {
   });
 
   test('the same request under one Idempotency-Key is one proposal', async () => {
-    const wish = { ...addOf(createOutsideKey(), 'Designer'), mode: 'proposal' };
+    const request = { ...addOf(createOutsideKey(), 'Designer'), mode: 'proposal' };
     const propose = (json: object) =>
       here.api.send('POST', `/api/registers/${register.registerId}/governance/propose`, {
         token: owner.token,
         json,
-        headers: { 'idempotency-key': `wish-${didOf(ada)}` },
+        headers: { 'idempotency-key': `proposal-${didOf(ada)}` },
       });
-    const first = await propose(wish);
+    const first = await propose(request);
     expect(first.status).toBe(202);
-    expect((await propose(wish)).body).toEqual(first.body);
-    expect(codeOf(await propose({ ...wish, targetRole: 'Auditor' }))).toEqual([
+    expect((await propose(request)).body).toEqual(first.body);
+    expect(codeOf(await propose({ ...request, targetRole: 'Auditor' }))).toEqual([
       409,
       'IDEMPOTENCY_KEY_REUSED',
     ]);

@@ -44,9 +44,9 @@ describe('a register that governs itself', () => {
     targetRole,
   });
   const removeOf = (who: Person) => ({ operationType: 'remove-member', targetDid: who.did });
-  const refusedWith = async (who: Person, wish: object) => codeOf(await register.propose(who, wish));
-  const opened = async (who: Person, wish: object): Promise<string> => {
-    const id = await register.decide(who, { ...wish, mode: 'proposal' });
+  const refusedWith = async (who: Person, request: object) => codeOf(await register.propose(who, request));
+  const opened = async (who: Person, request: object): Promise<string> => {
+    const id = await register.decide(who, { ...request, mode: 'proposal' });
     if (id === undefined) throw new Error('no proposal was opened');
     return id;
   };
@@ -121,8 +121,8 @@ describe('a register that governs itself', () => {
     expect(await refusedWith(second, { ...removeOf(third), mode: 'direct' })).toEqual([403, 'VAL_PERM_008']);
     const operation = removal(second, third);
     const approvals = await presigned(operation, owner);
-    const wish = { ...removeOf(third), proposedAt: operation.proposedAt, approvals, mode: 'direct' };
-    expect(await register.decide(second, wish)).toBeUndefined();
+    const request = { ...removeOf(third), proposedAt: operation.proposedAt, approvals, mode: 'direct' };
+    expect(await register.decide(second, request)).toBeUndefined();
     expect(await register.roles(owner)).not.toHaveProperty([third.did]);
     const again = await register.send(second, 'remove-member', {
       version: 2,
@@ -138,7 +138,7 @@ describe('a register that governs itself', () => {
     const operation = removal(owner, third);
     const [sound] = await presigned(operation, second);
     const [own] = await presigned(operation, owner);
-    const wish = { ...removeOf(third), proposedAt: operation.proposedAt, mode: 'direct' };
+    const request = { ...removeOf(third), proposedAt: operation.proposedAt, mode: 'direct' };
     const refused: readonly (readonly unknown[])[] = [
       [{ ...sound, signature: forged }],
       [{ ...sound, approverDid: fourth.did }],
@@ -146,9 +146,9 @@ describe('a register that governs itself', () => {
       [{ ...sound, isApproval: false }],
     ];
     for (const approvals of refused) {
-      expect(await refusedWith(owner, { ...wish, approvals })).toEqual([403, 'VAL_PERM_008']);
+      expect(await refusedWith(owner, { ...request, approvals })).toEqual([403, 'VAL_PERM_008']);
     }
-    const later = { ...wish, proposedAt: now(), approvals: [sound] };
+    const later = { ...request, proposedAt: now(), approvals: [sound] };
     expect(await refusedWith(owner, later)).toEqual([403, 'VAL_PERM_008']);
     const id = await opened(owner, addOf(fourth, 'Auditor'));
     const ballot = await register.ballot(owner, id);
@@ -211,7 +211,7 @@ describe('a register that governs itself', () => {
   test('an impossible operation is refused before anything is signed', async () => {
     const before = (await register.roster(owner)).controlTransactionCount;
     const key = createOutsideKey();
-    const wishes: readonly (readonly [number, object])[] = [
+    const requests: readonly (readonly [number, object])[] = [
       [400, { operationType: 'add-member', targetDid: `did:platform:w:${key.address}`, targetRole: 'Admin' }],
       [400, { operationType: 'dissolve' }],
       [400, { operationType: 'remove-member', targetDid: 'did:web:example.org' }],
@@ -220,8 +220,8 @@ describe('a register that governs itself', () => {
       [422, { ...removeOf(third), proposedAt: '2020-01-01T00:00:00.0000000+00:00', mode: 'direct' }],
       [422, addOf(third, 'Admin')],
     ];
-    for (const [status, wish] of wishes) {
-      expect((await register.propose(second, wish)).status, JSON.stringify(wish)).toBe(status);
+    for (const [status, request] of requests) {
+      expect((await register.propose(second, request)).status, JSON.stringify(request)).toBe(status);
     }
     const withKey = { publicKey: key.publicKey, algorithm: 'ED25519' };
     const foreign = { ...addOf(stranger, 'Admin'), targetKey: withKey };

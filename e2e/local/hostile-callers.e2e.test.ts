@@ -180,114 +180,111 @@ describe.runIf(process.platform === 'linux')('only validators write dockets, and
   });
 });
 
-describe.runIf(process.platform === 'linux')(
-  'the signing component signs only permitted messages for permitted callers',
-  () => {
-    let database: pg.Client;
-    let address = '';
-    const hex = (bytes: number) => randomBytes(bytes).toString('hex');
-    const wish = (change: object = {}) => ({
-      registerId: hex(16),
-      transactionId: hex(32),
-      payloadHash: hex(32),
-      derivationPath: controlPath,
-      transactionType: 'Control',
-      ...change,
-    });
-    const signerFor = async (as: string, token = true) => {
-      const call = { as, server: 'service-wallet', address, token };
-      const { client, close } = await connectService(here.state, SystemSignerService, call);
-      closers.push(close);
-      return client;
-    };
-    const rowsOf = async (registerId: string) => {
-      const { rows } = await database.query<Record<string, string | null>>(
-        'select * from wallet.signing_audit where register_id = $1 order by id',
-        [registerId],
-      );
-      return rows;
-    };
-    const nameOf = (clientId: string) => `spiffe://${here.state.installation}/service/${clientId}`;
+describe.runIf(process.platform === 'linux')('the signing component and its callers', () => {
+  let database: pg.Client;
+  let address = '';
+  const hex = (bytes: number) => randomBytes(bytes).toString('hex');
+  const request = (change: object = {}) => ({
+    registerId: hex(16),
+    transactionId: hex(32),
+    payloadHash: hex(32),
+    derivationPath: controlPath,
+    transactionType: 'Control',
+    ...change,
+  });
+  const signerFor = async (as: string, token = true) => {
+    const call = { as, server: 'service-wallet', address, token };
+    const { client, close } = await connectService(here.state, SystemSignerService, call);
+    closers.push(close);
+    return client;
+  };
+  const rowsOf = async (registerId: string) => {
+    const { rows } = await database.query<Record<string, string | null>>(
+      'select * from wallet.signing_audit where register_id = $1 order by id',
+      [registerId],
+    );
+    return rows;
+  };
+  const nameOf = (clientId: string) => `spiffe://${here.state.installation}/service/${clientId}`;
 
-    beforeAll(async () => {
-      address = environmentOf(here.state, 'register')['CHANCERY_WALLET_GRPC'] ?? '';
-      database = new pg.Client({ connectionString: environmentOf(here.state, 'wallet')['DATABASE_URL'] });
-      await database.connect();
-    });
-    afterAll(() => database.end());
+  beforeAll(async () => {
+    address = environmentOf(here.state, 'register')['CHANCERY_WALLET_GRPC'] ?? '';
+    database = new pg.Client({ connectionString: environmentOf(here.state, 'wallet')['DATABASE_URL'] });
+    await database.connect();
+  });
+  afterAll(() => database.end());
 
-    const register = 'service-register';
-    test.each([
+  const register = 'service-register';
+  test.each([
+    {
+      what: 'an unknown path',
+      as: register,
+      path: 'platform:blueprint-publish',
+      code: 'DERIVATION_PATH_REFUSED',
+    },
+    {
+      what: 'the docket path, asked for by the register service',
+      as: register,
+      path: 'platform:docket-signing',
+      code: 'SIGNING_NOT_ALLOWED',
+    },
+    {
+      what: 'the control path, asked for by a validator',
+      as: 'validator-0',
+      path: controlPath,
+      code: 'SIGNING_NOT_ALLOWED',
+    },
+    {
+      what: 'a service without the claim',
+      as: 'service-blueprint',
+      path: controlPath,
+      code: 'SIGNING_CLAIM_MISSING',
+    },
+    {
+      what: 'a caller without a token',
+      as: register,
+      path: controlPath,
+      code: 'SIGNING_CLAIM_MISSING',
+      token: false,
+    },
+  ])('$what is refused, and the audit row names the caller', async ({ as, path, code, token }) => {
+    const wanted = request({ derivationPath: path });
+    const signer = await signerFor(as, token);
+    await expect(signer.signControl(wanted)).rejects.toMatchObject({ kind: 'forbidden', code });
+    const rows = await rowsOf(wanted.registerId);
+    expect(rows).toMatchObject([
       {
-        what: 'an unknown path',
-        as: register,
-        path: 'platform:blueprint-publish',
-        code: 'DERIVATION_PATH_REFUSED',
+        caller: nameOf(as),
+        register_id: wanted.registerId,
+        transaction_type: 'Control',
+        transaction_id: wanted.transactionId,
+        derivation_path: path,
+        decision: 'Refused',
+        reason: code,
+        at: expect.any(Date),
       },
-      {
-        what: 'the docket path, asked for by the register service',
-        as: register,
-        path: 'platform:docket-signing',
-        code: 'SIGNING_NOT_ALLOWED',
-      },
-      {
-        what: 'the control path, asked for by a validator',
-        as: 'validator-0',
-        path: controlPath,
-        code: 'SIGNING_NOT_ALLOWED',
-      },
-      {
-        what: 'a service without the claim',
-        as: 'service-blueprint',
-        path: controlPath,
-        code: 'SIGNING_CLAIM_MISSING',
-      },
-      {
-        what: 'a caller without a token',
-        as: register,
-        path: controlPath,
-        code: 'SIGNING_CLAIM_MISSING',
-        token: false,
-      },
-    ])('$what is refused, and the audit row names the caller', async ({ as, path, code, token }) => {
-      const wanted = wish({ derivationPath: path });
-      const signer = await signerFor(as, token);
-      await expect(signer.signControl(wanted)).rejects.toMatchObject({ kind: 'forbidden', code });
-      const rows = await rowsOf(wanted.registerId);
-      expect(rows).toMatchObject([
-        {
-          caller: nameOf(as),
-          register_id: wanted.registerId,
-          transaction_type: 'Control',
-          transaction_id: wanted.transactionId,
-          derivation_path: path,
-          decision: 'Refused',
-          reason: code,
-          at: expect.any(Date),
-        },
-      ]);
-      expect(rows[0]?.['caller_subject'] !== '').toBe(token !== false);
-    });
+    ]);
+    expect(rows[0]?.['caller_subject'] !== '').toBe(token !== false);
+  });
 
-    test('ten control signatures a minute are given for a register, and the eleventh is refused, with an audit row each', async () => {
-      const { registerId } = wish();
-      const signer = await signerFor(register);
-      for (let n = 0; n < 10; n += 1) {
-        const { signature } = await signer.signControl(wish({ registerId }));
-        expect(signature).toHaveLength(64);
-      }
-      const eleventh = wish({ registerId });
-      await expect(signer.signControl(eleventh)).rejects.toMatchObject({
-        kind: 'rate_limited',
-        code: 'RATE_LIMITED',
-      });
-      const rows = await rowsOf(registerId);
-      expect(rows.map(({ decision, reason }) => reason ?? decision)).toEqual([
-        ...Array<string>(10).fill('Signed'),
-        'RATE_LIMITED',
-      ]);
-      expect(rows.at(-1)).toMatchObject({ transaction_id: eleventh.transactionId, caller: nameOf(register) });
-      await expect(signer.signControl(wish())).resolves.toMatchObject({ signature: expect.anything() });
+  test('ten control signatures a minute are given for a register, and the eleventh is refused, with an audit row each', async () => {
+    const { registerId } = request();
+    const signer = await signerFor(register);
+    for (let n = 0; n < 10; n += 1) {
+      const { signature } = await signer.signControl(request({ registerId }));
+      expect(signature).toHaveLength(64);
+    }
+    const eleventh = request({ registerId });
+    await expect(signer.signControl(eleventh)).rejects.toMatchObject({
+      kind: 'rate_limited',
+      code: 'RATE_LIMITED',
     });
-  },
-);
+    const rows = await rowsOf(registerId);
+    expect(rows.map(({ decision, reason }) => reason ?? decision)).toEqual([
+      ...Array<string>(10).fill('Signed'),
+      'RATE_LIMITED',
+    ]);
+    expect(rows.at(-1)).toMatchObject({ transaction_id: eleventh.transactionId, caller: nameOf(register) });
+    await expect(signer.signControl(request())).resolves.toMatchObject({ signature: expect.anything() });
+  });
+});

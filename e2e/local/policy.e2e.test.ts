@@ -90,8 +90,8 @@ describe('policies and validators of a register', () => {
     second = await createPerson(here.api, root, organization, { name: 'second', role: 'Administrator' });
     stranger = await createPerson(here.api, root, other, { name: 'stranger', role: 'Administrator' });
     const policy = { validators: { registrationMode: 'public' } };
-    const wish = { title: 'Of policies', devMode: true, policy };
-    const registerId = await createRegister(here.api, owner.token, wish, owner.wallet);
+    const spec = { title: 'Of policies', devMode: true, policy };
+    const registerId = await createRegister(here.api, owner.token, spec, owner.wallet);
     await waitOnline(here.api, owner.token, registerId);
     register = governed(here.api, registerId);
     base = `/api/registers/${registerId}`;

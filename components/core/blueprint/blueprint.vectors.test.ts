@@ -107,7 +107,7 @@ describe('publications of blueprints', () => {
     },
   );
 
-  test.each(wrongPayloads)('the payload %s is no publication', (text) => {
+  test.each(wrongPayloads)('payload %s publishes nothing', (text) => {
     expect(findPublication(record, Buffer.from(text))).toBeUndefined();
   });
 });

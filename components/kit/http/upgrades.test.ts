@@ -68,35 +68,29 @@ const ways = [
 ] as const;
 
 describe('an upgrade request', () => {
-  it.each(ways)(
-    'on a plain connection ends the connection after its answer to %s',
-    async (_name, headers) => {
-      const app = createHttpServer({ runtime: testRuntime('service-test'), title: 'Test' });
-      const held = mountHeld(app);
-      const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
-      const text = await askBehind(held, headers, () => connect(port, '127.0.0.1'));
-      expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
-      expect(text).toMatch(/\r\nconnection: close\r\n/i);
-      expect(held.served).toEqual(['held']);
-    },
-  );
+  it.each(ways)('ends a plain connection after its answer to %s', async (_name, headers) => {
+    const app = createHttpServer({ runtime: testRuntime('service-test'), title: 'Test' });
+    const held = mountHeld(app);
+    const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
+    const text = await askBehind(held, headers, () => connect(port, '127.0.0.1'));
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
+    expect(text).toMatch(/\r\nconnection: close\r\n/i);
+    expect(held.served).toEqual(['held']);
+  });
 
-  it.each(ways)(
-    'on a mutual-TLS connection ends the connection after its answer to %s',
-    async (_name, headers) => {
-      const authority = await testAuthority();
-      const https = await authority.identity('service-test');
-      const app = createHttpServer({ runtime: testRuntime('service-test'), title: 'Test', https });
-      const held = mountHeld(app);
-      const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
-      const { key, cert } = await authority.issue('service-gateway');
-      const open = () => tlsConnect({ port, host: '127.0.0.1', key, cert, rejectUnauthorized: false });
-      const text = await askBehind(held, headers, open);
-      expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
-      expect(text).toMatch(/\r\nconnection: close\r\n/i);
-      expect(held.served).toEqual(['held']);
-    },
-  );
+  it.each(ways)('ends a mutual-TLS connection after its answer to %s', async (_name, headers) => {
+    const authority = await testAuthority();
+    const https = await authority.identity('service-test');
+    const app = createHttpServer({ runtime: testRuntime('service-test'), title: 'Test', https });
+    const held = mountHeld(app);
+    const port = await listenHttp(app, { host: '127.0.0.1', port: 0 });
+    const { key, cert } = await authority.issue('service-gateway');
+    const open = () => tlsConnect({ port, host: '127.0.0.1', key, cert, rejectUnauthorized: false });
+    const text = await askBehind(held, headers, open);
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
+    expect(text).toMatch(/\r\nconnection: close\r\n/i);
+    expect(held.served).toEqual(['held']);
+  });
 
   it('ends the connection after a refusal too, and after an unknown expectation', async () => {
     const app = createHttpServer({ runtime: testRuntime('service-test'), title: 'Test' });

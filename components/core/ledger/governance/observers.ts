@@ -44,12 +44,12 @@ export function judgeObserver(
   if (operation.expiresAt !== undefined || age > OLDEST_TICKS) {
     return refuse('VAL_PERM_013', 'operation.proposedAt', 'The proposal is not a fresh one');
   }
-  return isAsked(rules, payload, context)
+  return isProposed(rules, payload, context)
     ? refuse('VAL_PERM_018', 'operation.validatorId', 'The suspension of the validator is proposed already')
     : undefined;
 }
 
-function isAsked(rules: LedgerRules, payload: OperationPayload, context: ControlContext): boolean {
+function isProposed(rules: LedgerRules, payload: OperationPayload, context: ControlContext): boolean {
   const suspension = suspensionIdOf(rules, payload);
   if (suspension !== undefined) return rules.enacted.some((each) => each.operationId === suspension);
   const { operation } = payload;
