@@ -135,7 +135,7 @@ async function serviceTokens(steps: Steps, system: LocalSystem): Promise<void> {
     const { clientId, expiresInSeconds } = await mintWithSvid(system.state, 'service-register');
     return [`${clientId} for ${expiresInSeconds} s`, undefined];
   });
-  await steps.run('ask with the wrong certificate', async () => {
+  await steps.run('request a token with the wrong certificate', async () => {
     const refusal = await refusedWithWrongSvid(system.state, 'service-wallet', 'service-register');
     return [`refused: ${refusal}`, undefined];
   });

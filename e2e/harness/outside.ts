@@ -45,7 +45,7 @@ export function createOutsideKey(): OutsideKey {
 
 const ledgerTime = (ms: number): string => formatLedgerTimestamp(BigInt(ms) * 1000n);
 
-/** Builds and signs a transaction as any client in any language would. */
+/** Builds and signs a transaction like a client in any language. */
 export function signSubmission(key: OutsideKey, content: Content): Submission {
   const envelope: TransactionEnvelope = {
     registerId: content.registerId,

@@ -84,7 +84,7 @@ describe('governance with keys that no service holds', () => {
     const signature = sign(null, Buffer.from(digest, 'hex'), key.privateKey).toString('base64');
     return { approverDid: didOf(key), isApproval: true, signature };
   };
-  /** An operation that removes a member, as any client can compute it from the roster. */
+  /** An operation that removes a member, which every client can compute from the roster. */
   const removal = async (
     proposer: OutsideKey,
     target: string,

@@ -223,13 +223,13 @@ describe.runIf(process.platform === 'linux')('the signing component and its call
       code: 'DERIVATION_PATH_REFUSED',
     },
     {
-      what: 'the docket path, asked for by the register service',
+      what: 'the docket path, requested by the register service',
       as: register,
       path: 'platform:docket-signing',
       code: 'SIGNING_NOT_ALLOWED',
     },
     {
-      what: 'the control path, asked for by a validator',
+      what: 'the control path, requested by a validator',
       as: 'validator-0',
       path: controlPath,
       code: 'SIGNING_NOT_ALLOWED',

@@ -224,7 +224,7 @@ describe('policies and validators of a register', () => {
     expect((await get('')).body).toMatchObject({ devMode: false });
   });
 
-  test('an algorithm that the crypto policy no longer accepts is refused, whoever the signer is', async () => {
+  test('an algorithm that the crypto policy no longer accepts is refused for every signer', async () => {
     const narrow = { cryptoPolicy: { acceptedSignatureAlgorithms: ['ED25519'] }, updatedBy: owner.did };
     await sealedIn(await post('/governance/crypto-policy', narrow));
     const rsa = await createPerson(

@@ -35,7 +35,7 @@ describe('local mode with a process for each component', () => {
   const begin = () => startSystem({ dataDir, args: ['--processes'] });
 
   const noneLeft = (): Promise<true> =>
-    until('every process is gone', orphanDeadlineMs, async () =>
+    until('every process has ended', orphanDeadlineMs, async () =>
       processes().length === 0 ? true : undefined,
     ).catch((error: unknown) => {
       throw new Error(
@@ -124,7 +124,7 @@ describe('local mode with a process for each component', () => {
       await system.stop();
       for (const count of startsToBreak) {
         const starting = begin().catch((error: unknown) => error);
-        const launcher = await until('the start goes on', 30_000, async () => {
+        const launcher = await until('the start continues', 30_000, async () => {
           const running = processes();
           const found = running.find(({ command }) => command.includes('standalone/main.ts'));
           return running.length >= count ? found : undefined;

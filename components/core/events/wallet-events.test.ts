@@ -28,9 +28,9 @@ describe('events of the wallet service', () => {
     nothing: null,
     text: 'x',
     'a wallet without id': { ...fact, walletId: undefined },
-    'an id that is none': { ...fact, walletId: 'w1' },
+    'an invalid id': { ...fact, walletId: 'w1' },
     'an owner without id': { ...fact, ownerId: '' },
-    'a time that is none': { ...fact, createdAt: 'yesterday' },
+    'an invalid time': { ...fact, createdAt: 'yesterday' },
   };
   it.each(Object.entries(wrong))('refuses %s', (_name, data) => {
     expect(() => parseWalletEvent('WalletCreated', data)).toThrow(

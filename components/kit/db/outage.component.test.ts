@@ -65,7 +65,7 @@ function writeOn(db: Database<Schema>, firstId: number) {
   };
 }
 
-describe('PostgreSQL gone and back during load', () => {
+describe('an outage of PostgreSQL under load', () => {
   it('refuses with unavailable meanwhile, recovers by itself and loses nothing that was confirmed', async () => {
     const postgres = await ownPostgres();
     const { log, telemetry } = testRuntime('service-test');

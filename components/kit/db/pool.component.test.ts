@@ -64,7 +64,7 @@ async function copyMuch(url: string): Promise<void> {
 
 describe('errors that mean that PostgreSQL is away', () => {
   it.each([
-    ['when COPY is asked for', 'copy much', 0],
+    ['when COPY is requested', 'copy much', 0],
     ['with the first rows', 'copy much', 1],
     ['amid the rows', 'copy much', 300_000],
     ['before anything', 'create temp', 0],

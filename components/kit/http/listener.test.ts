@@ -108,7 +108,7 @@ describe('a plain listener', () => {
       );
       setImmediate(() => socket.destroy());
     });
-    await waitFor(() => socket.closed, { what: 'the client to be gone' });
+    await waitFor(() => socket.closed, { what: 'the end of the client' });
     expect((await fetch(`http://127.0.0.1:${port}/things`)).status).toBe(200);
     expect(runtime.lines.filter((line) => line['level'] === 'error')).toEqual([]);
   });

@@ -96,7 +96,7 @@ describe('a certificate request', () => {
       ],
     ],
     ['an address', [{ type: 'ip', value: '10.0.0.1' }]],
-  ])('is refused when it asks for %s', async (_what, names) => {
+  ])('is refused when it requests %s', async (_what, names) => {
     await expect(verifyCsr(await request(names), id)).rejects.toMatchObject(refused('csr_name'));
   });
 

@@ -22,7 +22,7 @@ describe('counting writes', () => {
     ]);
   });
 
-  test("uses the API server's count, whoever the writer is; reads and other subresources are not counted", () => {
+  test("uses the API server's count, for every client; reads and other subresources are not counted", () => {
     const line = (path: string, verb: string, value: number) => {
       const [group, resource, subresource] = path.split('/');
       const labels = `group="${group}",resource="${resource}",subresource="${subresource}",verb="${verb}"`;

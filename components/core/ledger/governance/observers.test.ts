@@ -131,8 +131,11 @@ describe('a suspension with evidence', () => {
       twice({}, [{ fill: 'a' }, { fill: 'a', timestamp: '2026-11-21T10:00:01Z' }]),
     ],
     ['nil twice', twice({}, [{}, {}])],
-    ['the words of another', twice({}, [{ fill: 'a' }, { fill: 'b' }], [accused, keyOfValidator(2)])],
-    ['two messages of another', twice({}, [{ fill: 'a' }, { fill: 'b' }], [keyOfValidator(2)])],
+    [
+      'a message signed by another validator',
+      twice({}, [{ fill: 'a' }, { fill: 'b' }], [accused, keyOfValidator(2)]),
+    ],
+    ['two messages of another validator', twice({}, [{ fill: 'a' }, { fill: 'b' }], [keyOfValidator(2)])],
     ['another round', { ...proven, round: 2 }],
     ['another height', { ...proven, height: 0 }],
     ['another kind', { ...proven, type: 3 }],
@@ -143,9 +146,9 @@ describe('a suspension with evidence', () => {
     ['another register', twice({}, [{ fill: 'a', register: 'ab'.repeat(16) }, { fill: 'b' }])],
     ['a height that is still to come', twice({ height: 9 }, [{ fill: 'a' }, {}])],
     ['votes that are called proposals', { ...proven, type: 1 }],
-    ['a signature that is none', { ...proven, second: { ...proven.second, signature: 'AAAA' } }],
+    ['an invalid signature', { ...proven, second: { ...proven.second, signature: 'AAAA' } }],
     ['slots out of order', { kind: 'missed-slots', dockets: [1, 2, 3, 4, 5, 6, 7, 8, 9, 9] }],
-  ])('%s proves nothing, whoever proposes it and in whatever form', (_, given) => {
+  ])('%s proves nothing, for every proposer and in every form', (_, given) => {
     const court = new Court();
     for (const proposer of [witness, system, owner])
       expect(court.accuse(given, proposer)).toBe('VAL_PERM_019');

@@ -217,7 +217,7 @@ describe('name, description and metadata', () => {
 
   it.each([
     ['by the owner', owner, {}, 'VAL_PERM_003'],
-    ['by a stranger', person(7), {}, 'VAL_PERM_001'],
+    ['by a signer outside the roster', person(7), {}, 'VAL_PERM_001'],
     ['of another register', system, { registerId: 'f'.repeat(32) }, 'VAL_CHAIN_002'],
     ['without a name', system, { title: '' }, 'VAL_SCHEMA_001'],
     ['with a control character', system, { title: 'a\u0007' }, 'VAL_SCHEMA_001'],

@@ -171,7 +171,7 @@ describe('members', () => {
   it.each([
     ['a second owner', { targetRole: 'Owner' as const }, 'VAL_PERM_006'],
     ['a member that is there', { targetDid: other.did, targetKey: other.key }, 'VAL_PERM_018'],
-    ['a member with the key of another', { targetKey: third.key }, 'VAL_SIG_003'],
+    ['a member with the key of another member', { targetKey: third.key }, 'VAL_SIG_003'],
   ])('%s is refused', (_, change, code) => {
     const scene = board();
     const draft = { targetDid: stranger.did, targetRole: 'Admin' as const, targetKey: stranger.key };

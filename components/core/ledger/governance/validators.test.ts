@@ -48,20 +48,25 @@ describe('joining', () => {
   });
 
   it.each([
-    ['by a stranger', person(7), registration('validator-4'), 'VAL_PERM_001'],
-    ['with a payload that is none', fifth, { version: 2 }, 'VAL_PERM_001'],
-    ['with a payload that is none, from the roster', owner, { version: 2 }, 'VAL_SCHEMA_001'],
+    ['by a signer outside the roster', person(7), registration('validator-4'), 'VAL_PERM_001'],
+    ['with an invalid payload', fifth, { version: 2 }, 'VAL_PERM_001'],
+    ['with an invalid payload, from the roster', owner, { version: 2 }, 'VAL_SCHEMA_001'],
     [
       'on another register',
       fifth,
       { ...registration('validator-4'), registerId: 'f'.repeat(32) },
       'VAL_CHAIN_002',
     ],
-    ['under the name of another', fifth, registration('validator-0'), 'VAL_PERM_017'],
-    ['with the key of another', owner, registration('validator-4', keyOfValidator(0)), 'VAL_PERM_017'],
+    ['under the name of another validator', fifth, registration('validator-0'), 'VAL_PERM_017'],
+    [
+      'with the key of another validator',
+      owner,
+      registration('validator-4', keyOfValidator(0)),
+      'VAL_PERM_017',
+    ],
     ['with a P-256 key', owner, registration('validator-4', person(60, 'NISTP256')), 'VAL_SIG_001'],
     [
-      'with a proof that is of another name',
+      'with a proof for another name',
       fifth,
       {
         ...registration('validator-4'),
